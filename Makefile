@@ -1,0 +1,66 @@
+# The commands of the project. `make help` lists them.
+
+MODULES := api template . test
+# Test packages that start control planes run at most this many at a time.
+PLANES ?= 2
+PLANE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virt-api virt-controller kubevirt-manifests kubevirt-crds cdi-crds
+ARGS ?=
+FUZZTIME ?= 20s
+
+.PHONY: help
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: demo
+demo: tools ## a cluster with Stencil on loopback, and what it does (ARGS=--once ends after printing)
+	@cd test && go build -o "$$(../hack/tool --dir)/stencil-demo" ./demo
+	@exec "$$(hack/tool --dir)/stencil-demo" $(ARGS)
+
+.PHONY: test
+test: tools ## every test: unit, and against the embedded control plane
+	@for module in $(MODULES); do \
+		echo "== go test in $$module"; \
+		race=-race; [ $$module = test ] && race=; \
+		(cd $$module && go test $$race -p $(PLANES) -timeout 25m ./...) || exit 1; \
+	done
+
+.PHONY: lint
+lint: preflight ## static checks, the import rule among them
+	@linter=$$(hack/tool golangci-lint) && for module in $(MODULES); do \
+		echo "== golangci-lint in $$module"; \
+		(cd $$module && "$$linter" run --config "$(CURDIR)/.golangci.yml" ./...) || exit 1; \
+	done
+	@for script in hack/tool hack/*.sh .ci/run; do bash -n $$script || exit 1; done
+	@hack/check-links.sh
+
+.PHONY: generate
+generate: preflight ## deepcopy code, CRDs, reference docs and the chart's copies
+	@hack/generate.sh
+
+.PHONY: verify
+verify: generate ## fail when generated files are not current
+	@changed=$$(git status --porcelain) && [ -z "$$changed" ] || { \
+		echo "generated files are not current; run \`make generate\` and commit:"; echo "$$changed"; git diff --stat; exit 1; }
+
+.PHONY: fuzz
+fuzz: preflight ## each fuzz target for FUZZTIME (20s)
+	@for target in $$(grep -ho 'func Fuzz[A-Za-z]*' template/*_test.go | cut -c6-); do \
+		echo "== $$target"; \
+		(cd template && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) .) || exit 1; \
+	done
+
+.PHONY: bench
+bench: tools ## the benchmarks of docs/performance.md (ARGS=--write records them there)
+	@cd test && go run ./bench/cmd/bench $(ARGS)
+
+.PHONY: build
+build: preflight ## stencil-manager, into bin/
+	@go build -trimpath -o bin/ ./cmd/...
+
+.PHONY: tools
+tools: preflight ## etcd, kube-apiserver, kubectl, helm and KubeVirt's controllers, built once into a cache
+	@hack/tool $(PLANE_TOOLS) >/dev/null
+
+.PHONY: preflight
+preflight:
+	@hack/preflight.sh

@@ -1,0 +1,17 @@
+#!/usr/bin/env bash
+# Fails when a Markdown file links to a file of the repository that is not there.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+broken=0
+while IFS= read -r document; do
+	while IFS= read -r target; do
+		target=${target%%#*}
+		[[ -z $target || $target == *://* || $target == mailto:* ]] && continue
+		if [[ ! -e $(dirname "$document")/$target ]]; then
+			echo "$document: link to $target, which does not exist" >&2
+			broken=1
+		fi
+	done < <(grep -oE '\]\([^) ]+\)' "$document" | sed -E 's/^\]\(|\)$//g')
+done < <(git ls-files '*.md')
+exit $broken

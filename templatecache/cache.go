@@ -1,0 +1,126 @@
+package templatecache
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// Options are what a Cache needs.
+type Options struct {
+	// Config reaches the API server.
+	Config *rest.Config
+	Logger logr.Logger
+	// Registerer takes the metrics; nil means that none are kept.
+	Registerer prometheus.Registerer
+}
+
+// Cache is a watch cache of compiled templates. It runs until the context of
+// Start ends, on every replica. All methods are safe for concurrent use.
+type Cache struct {
+	store     *store
+	reflector *cache.Reflector
+	log       logr.Logger
+}
+
+// New returns a Cache that has not started. It fails when no client can be made
+// of the configuration or the metrics are registered already.
+func New(o Options) (*Cache, error) {
+	client, err := restClient(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the template cache: %w", err)
+	}
+	watch := cache.NewListWatchFromClient(client, "virtualmachinetemplates", "", fields.Everything())
+	c := newCache(watch, o.Logger)
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(&collector{store: c.store}); err != nil {
+			return nil, fmt.Errorf("registering template cache metrics: %w", err)
+		}
+	}
+	return c, nil
+}
+
+func newCache(watch cache.ListerWatcher, log logr.Logger) *Cache {
+	s := newStore()
+	return &Cache{
+		store: s,
+		log:   log,
+		reflector: cache.NewReflectorWithOptions(watch, &v1beta1.VirtualMachineTemplate{}, s, cache.ReflectorOptions{
+			Name:   "templatecache",
+			Logger: &log,
+			// The CRD may be installed after us: come back quickly, the
+			// default would wait up to half a minute.
+			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 10, Cap: 5 * time.Second},
+		}),
+	}
+}
+
+func restClient(config *rest.Config) (rest.Interface, error) {
+	scheme := runtime.NewScheme()
+	if err := v1beta1.AddToScheme(scheme); err != nil {
+		return nil, err
+	}
+	config = rest.CopyConfig(config)
+	config.GroupVersion = &v1beta1.GroupVersion
+	config.APIPath = "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	return rest.RESTClientFor(config)
+}
+
+// Start fills the cache and keeps it current until ctx ends.
+func (c *Cache) Start(ctx context.Context) error {
+	c.reflector.RunWithContext(logr.NewContext(ctx, c.log))
+	return nil
+}
+
+// NeedLeaderElection says that every replica has a cache of its own.
+func (c *Cache) NeedLeaderElection() bool { return false }
+
+// Synced says whether the first list has arrived and is compiled.
+func (c *Cache) Synced() bool { return c.store.hasSynced() }
+
+// Get returns the template of that namespace and name, or nil when the cache
+// knows of none.
+func (c *Cache) Get(namespace, name string) *Template {
+	t, _ := c.store.get(types.NamespacedName{Namespace: namespace, Name: name})
+	return t
+}
+
+// Wait is Get for a caller who is patient: when the cache knows of no such
+// template it waits until one arrives, ctx ends, or the time is over, and
+// returns nil in the last two cases. A template and a machine that refers to it
+// often come in one `kubectl apply`, milliseconds apart, and the watch may be
+// a little behind.
+func (c *Cache) Wait(ctx context.Context, namespace, name string, patience time.Duration) *Template {
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	t, changed := c.store.get(key)
+	if t != nil {
+		return t
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	for {
+		select {
+		case <-changed:
+			if t, changed = c.store.get(key); t != nil {
+				return t
+			}
+		case <-timer.C:
+			return nil
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}

@@ -1,0 +1,257 @@
+package render
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// creation is everything that the rendering of one new VM depends on.
+type creation struct {
+	object    submitted
+	namespace string
+	reference reference
+	template  *templatecache.Template
+	// suffix makes the random end of a generated name.
+	suffix func() string
+}
+
+// outcome is what a decision comes to: the patch and the warnings, or the causes
+// of a refusal.
+type outcome struct {
+	patch    *patch
+	warnings []string
+	causes   field.ErrorList
+}
+
+func (c creation) decide() outcome {
+	compiled, err := c.template.Compiled()
+	if err != nil {
+		return c.refuse(err)
+	}
+	explicit := parametersOf(c.object)
+	name := c.name()
+	values, bound, err := c.bindName(compiled, name, explicit)
+	if err != nil {
+		return c.refuse(err)
+	}
+	binding, err := compiled.Bind(values)
+	if err != nil {
+		return c.refuse(err, bound...)
+	}
+	rendered, err := compiled.Render(binding)
+	if err != nil {
+		return c.refuse(err, bound...)
+	}
+	return c.compose(compiled, rendered, name, explicit)
+}
+
+// parametersOf reads the parameter annotations.
+func parametersOf(o submitted) map[string]string {
+	values := map[string]string{}
+	for key, value := range o.annotations {
+		if name, found := strings.CutPrefix(key, contract.AnnotationParameterPrefix); found {
+			values[name], _ = value.(string)
+		}
+	}
+	return values
+}
+
+// name is the name of the VM as far as the request settles it. A generated name
+// is made here and not left to the API server, because the server makes it after
+// admission and the template may want to know it.
+func (c creation) name() string {
+	if name := c.object.name(); name != "" {
+		return name
+	}
+	if prefix := c.object.generateName(); prefix != "" {
+		return generatedName(prefix, c.suffix)
+	}
+	return ""
+}
+
+const (
+	maxGeneratedName = 63
+	suffixLength     = 5
+)
+
+func generatedName(prefix string, suffix func() string) string {
+	if longest := maxGeneratedName - suffixLength; len(prefix) > longest {
+		prefix = prefix[:longest]
+	}
+	return prefix + suffix()
+}
+
+// bindName adds to the explicit parameters those that the name of the VM binds.
+func (c creation) bindName(compiled *template.Compiled, name string, explicit map[string]string) (values map[string]string, bound []string, err error) {
+	if name == "" {
+		return explicit, nil, nil
+	}
+	fromName, err := compiled.BindName(name, explicit)
+	if err != nil {
+		return nil, nil, err
+	}
+	values = maps.Clone(explicit)
+	maps.Copy(values, fromName)
+	return values, slices.Sorted(maps.Keys(fromName)), nil
+}
+
+// renderedObject is the part of a rendered VM that is laid under the person's.
+// What nobody wrote over stays in the encoding that the engine gave it.
+type renderedObject struct {
+	Metadata struct {
+		Name         string            `json:"name"`
+		GenerateName string            `json:"generateName"`
+		Namespace    string            `json:"namespace"`
+		Labels       map[string]string `json:"labels"`
+		Annotations  map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec json.RawMessage `json:"spec"`
+}
+
+func (c creation) compose(compiled *template.Compiled, rendered *template.Rendered, name string, explicit map[string]string) outcome {
+	var base renderedObject
+	if err := json.Unmarshal(rendered.JSON(), &base); err != nil {
+		return c.refuse(fmt.Errorf("reading what was rendered: %w", err))
+	}
+	if base.Metadata.Namespace != "" && base.Metadata.Namespace != c.namespace {
+		return c.refuse(&template.InvalidError{Causes: field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), c.namespace,
+			fmt.Sprintf("the template places this VM in namespace %q: create it there, or change the parameter that says so", base.Metadata.Namespace))}})
+	}
+	name, err := c.finalName(name, base)
+	if err != nil {
+		return outcome{causes: field.ErrorList{err}}
+	}
+
+	p := &patch{}
+	if name != c.object.name() {
+		p.set(pointer{"metadata", "name"}, name)
+	}
+	merge := overlay{patch: p}
+	from := provenance{
+		Namespace:  c.template.Namespace,
+		Name:       c.template.Name,
+		UID:        c.template.UID,
+		Generation: c.template.Generation,
+		Digest:     compiled.Digest(),
+		Sensitive:  sensitive(compiled, explicit),
+	}
+	if c.object.spec == nil {
+		p.set(pointer{"spec"}, base.Spec)
+	} else {
+		spec, err := decode(base.Spec)
+		if err != nil {
+			return c.refuse(fmt.Errorf("reading what was rendered: %w", err))
+		}
+		merge.apply(pointer{"spec"}, spec, c.object.spec)
+		from.Sent = fingerprint(c.object.spec)
+		from.Lists = merge.lists
+	}
+	p.metadata("labels", c.object.labels, base.Metadata.Labels, from.labels())
+	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return isContract(key) })
+	p.metadata("annotations", c.object.annotations, base.Metadata.Annotations, map[string]string{contract.AnnotationRendered: from.String()})
+	forget(p, c.object.annotations, from.Sensitive)
+	return outcome{patch: p, warnings: unusedWarnings(compiled, explicit)}
+}
+
+// finalName settles the name where the request left it to the template.
+func (c creation) finalName(name string, base renderedObject) (string, *field.Error) {
+	switch {
+	case name != "":
+		return name, nil
+	case base.Metadata.Name != "":
+		return base.Metadata.Name, nil
+	case base.Metadata.GenerateName != "":
+		return generatedName(base.Metadata.GenerateName, c.suffix), nil
+	default:
+		return "", field.Required(field.NewPath("metadata", "name"), fmt.Sprintf("neither the request nor template %s names the VM", c.reference))
+	}
+}
+
+// metadata adds string entries to metadata.labels or metadata.annotations: those
+// of the template where the person wrote none, and the stamps in any case.
+func (p *patch) metadata(key string, written map[string]any, fromTemplate, stamps map[string]string) {
+	add := map[string]string{}
+	for k, v := range fromTemplate {
+		if written[k] == nil {
+			add[k] = v
+		}
+	}
+	for k, v := range stamps {
+		if written[k] != v {
+			add[k] = v
+		}
+	}
+	if len(add) == 0 {
+		return
+	}
+	at := pointer{"metadata", key}
+	if written == nil {
+		p.set(at, add)
+		return
+	}
+	for _, k := range slices.Sorted(maps.Keys(add)) {
+		p.set(at.child(k), add[k])
+	}
+}
+
+// sensitive names the given parameters that must not stay on the VM.
+func sensitive(compiled *template.Compiled, explicit map[string]string) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(explicit)) {
+		if compiled.Sensitive(name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func unusedWarnings(compiled *template.Compiled, explicit map[string]string) []string {
+	var warnings []string
+	for _, name := range compiled.Unused() {
+		if _, given := explicit[name]; given {
+			warnings = append(warnings, fmt.Sprintf("parameter %s has no effect: the template declares it and never refers to it", name))
+		}
+	}
+	return warnings
+}
+
+// refuse turns an error of the engine into causes that speak of the request:
+// parameters become the annotations they came from, or the name that bound
+// them; places in the template are marked as such.
+func (c creation) refuse(err error, boundByName ...string) outcome {
+	var invalid *template.InvalidError
+	if !errors.As(err, &invalid) {
+		return outcome{causes: field.ErrorList{field.InternalError(annotationsPath.Key(contract.AnnotationTemplateRef), err)}}
+	}
+	causes := make(field.ErrorList, 0, len(invalid.Causes))
+	for _, cause := range invalid.Causes {
+		moved := *cause
+		moved.Field = c.fieldOf(cause.Field, boundByName)
+		causes = append(causes, &moved)
+	}
+	return outcome{causes: causes}
+}
+
+func (c creation) fieldOf(engineField string, boundByName []string) string {
+	if parameter, found := strings.CutPrefix(engineField, "parameters["); found {
+		parameter = strings.TrimSuffix(parameter, "]")
+		if slices.Contains(boundByName, parameter) {
+			return "metadata.name"
+		}
+		return annotationsPath.Key(contract.AnnotationParameterPrefix + parameter).String()
+	}
+	if strings.HasPrefix(engineField, "metadata.") {
+		return engineField
+	}
+	return fmt.Sprintf("template[%s].%s", c.reference, engineField)
+}

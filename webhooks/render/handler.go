@@ -1,0 +1,170 @@
+package render
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/permission"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// Patience is how long a request waits for a template that the cache does not
+// know yet: a template and its first VM often arrive together.
+const Patience = 300 * time.Millisecond
+
+// Templates is where compiled templates come from.
+type Templates interface {
+	Synced() bool
+	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
+}
+
+// Permissions answers who may do what with a template.
+type Permissions interface {
+	Allowed(ctx context.Context, person authenticationv1.UserInfo, verb permission.Verb, namespace, name string) (bool, error)
+}
+
+// Options are what a Handler needs.
+type Options struct {
+	Templates   Templates
+	Permissions Permissions
+	// Suffix makes the random end of a generated name, five characters long; nil
+	// means the one that Kubernetes itself uses.
+	Suffix func() string
+}
+
+// Handler answers the admission requests of the render webhook.
+type Handler struct {
+	templates   Templates
+	permissions Permissions
+	suffix      func() string
+}
+
+// New returns a Handler.
+func New(o Options) *Handler {
+	h := &Handler{templates: o.Templates, permissions: o.Permissions, suffix: o.Suffix}
+	if h.suffix == nil {
+		h.suffix = func() string { return rand.String(suffixLength) }
+	}
+	return h
+}
+
+// Handle implements admission.Handler.
+func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	switch {
+	case request.Resource.Resource != "virtualmachines" || request.SubResource != "":
+		return admission.Allowed("")
+	case request.Operation == admissionv1.Create:
+		return h.create(ctx, request)
+	case request.Operation == admissionv1.Update:
+		return h.update(request)
+	default:
+		return admission.Allowed("")
+	}
+}
+
+func (h *Handler) create(ctx context.Context, request admission.Request) admission.Response {
+	decoded, err := decode(request.Object.Raw)
+	if err != nil {
+		return refuseMalformed(err)
+	}
+	vm, errs := read(decoded)
+	if len(errs) > 0 {
+		return refuseInvalid(request.Name, errs)
+	}
+	value, templated := vm.annotations[contract.AnnotationTemplateRef]
+	if !templated {
+		return admission.Allowed("")
+	}
+	written, _ := value.(string)
+	ref, errs := parseReference(written, request.Namespace)
+	if len(errs) > 0 {
+		return refuseInvalid(vm.name(), errs)
+	}
+	found, refusal := h.find(ctx, request.UserInfo, ref)
+	if refusal != nil {
+		return *refusal
+	}
+	return answer(vm.name(), creation{
+		object:    vm,
+		namespace: request.Namespace,
+		reference: ref,
+		template:  found,
+		suffix:    h.suffix,
+	}.decide())
+}
+
+// find takes a template from the cache for a person. Someone who may not see
+// which templates there are gets one and the same refusal whether this one is
+// missing or may not be used.
+func (h *Handler) find(ctx context.Context, person authenticationv1.UserInfo, ref reference) (*templatecache.Template, *admission.Response) {
+	mayUse, err := h.permissions.Allowed(ctx, person, permission.Use, ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, refuseUnavailable("the permission check failed", err)
+	}
+	var found *templatecache.Template
+	if mayUse {
+		if found = h.templates.Wait(ctx, ref.Namespace, ref.Name, Patience); found != nil {
+			return found, nil
+		}
+		if !h.templates.Synced() {
+			return nil, refuseUnavailable("the templates have not been read yet", nil)
+		}
+	} else {
+		found = h.templates.Wait(ctx, ref.Namespace, ref.Name, 0)
+	}
+	maySee, err := h.permissions.Allowed(ctx, person, permission.Get, ref.Namespace, ref.Name)
+	switch {
+	case err != nil:
+		return nil, refuseUnavailable("the permission check failed", err)
+	case !maySee:
+		return nil, refuseUnseen(person.Username, ref)
+	case found == nil:
+		return nil, refuseMissing(ref)
+	default:
+		return nil, refuseUse(person.Username, ref)
+	}
+}
+
+func (h *Handler) update(request admission.Request) admission.Response {
+	decoded, err := decode(request.Object.Raw)
+	if err != nil {
+		return refuseMalformed(err)
+	}
+	decodedOld, err := decode(request.OldObject.Raw)
+	if err != nil {
+		return refuseMalformed(fmt.Errorf("stored object: %w", err))
+	}
+	vm, errs := read(decoded)
+	stored, storedErrs := read(decodedOld)
+	if errs = append(errs, storedErrs...); len(errs) > 0 {
+		return refuseInvalid(request.Name, errs)
+	}
+	return answer(request.Name, update{
+		object:       vm,
+		stored:       stored,
+		fieldManager: managerOf(request.Options.Raw),
+	}.decide())
+}
+
+func answer(name string, o outcome) admission.Response {
+	if len(o.causes) > 0 {
+		return refuseInvalid(name, o.causes)
+	}
+	raw, err := o.patch.marshal()
+	if err != nil {
+		return *refuseUnavailable("the answer could not be encoded", err)
+	}
+	response := admission.Allowed("").WithWarnings(o.warnings...)
+	if raw != nil {
+		patchType := admissionv1.PatchTypeJSONPatch
+		response.Patch, response.PatchType = raw, &patchType
+	}
+	return response
+}

@@ -1,0 +1,61 @@
+package render
+
+import (
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+var (
+	machineKind      = schema.GroupKind{Group: "kubevirt.io", Kind: "VirtualMachine"}
+	templateResource = schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "virtualmachinetemplates"}
+)
+
+func refuse(status metav1.Status) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+}
+
+func refuseInvalid(name string, causes field.ErrorList) admission.Response {
+	return refuse(apierrors.NewInvalid(machineKind, name, causes).Status())
+}
+
+func refuseMalformed(err error) admission.Response {
+	return refuse(apierrors.NewBadRequest(err.Error()).Status())
+}
+
+// refuseUnavailable is for what is our fault, or nobody's: the same request may
+// well pass a moment later.
+func refuseUnavailable(what string, err error) *admission.Response {
+	message := what + "; try again in a moment"
+	if err != nil {
+		message = fmt.Sprintf("%s; try again in a moment: %v", what, err)
+	}
+	response := refuse(apierrors.NewServiceUnavailable(message).Status())
+	return &response
+}
+
+func refuseUnseen(person string, ref reference) *admission.Response {
+	return refuseForbidden(ref, fmt.Sprintf("it does not exist or user %q may not use it; ask for verb \"use\" on virtualmachinetemplates %q in namespace %q", person, ref.Name, ref.Namespace))
+}
+
+func refuseUse(person string, ref reference) *admission.Response {
+	return refuseForbidden(ref, fmt.Sprintf("user %q may not use it; ask for verb \"use\" on virtualmachinetemplates %q in namespace %q", person, ref.Name, ref.Namespace))
+}
+
+func refuseForbidden(ref reference, why string) *admission.Response {
+	response := refuse(apierrors.NewForbidden(templateResource, ref.String(), errors.New(why)).Status())
+	return &response
+}
+
+func refuseMissing(ref reference) *admission.Response {
+	response := refuse(apierrors.NewNotFound(templateResource, ref.String()).Status())
+	return &response
+}

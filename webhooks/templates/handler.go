@@ -1,0 +1,69 @@
+package templates
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/template"
+)
+
+var templateKind = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "VirtualMachineTemplate"}
+
+// Handler answers the admission requests of the template webhook.
+type Handler struct{}
+
+// New returns a Handler.
+func New() *Handler { return &Handler{} }
+
+// Handle implements admission.Handler.
+func (h *Handler) Handle(_ context.Context, request admission.Request) admission.Response {
+	if request.SubResource != "" || request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
+		return admission.Allowed("")
+	}
+	// The versions have identical schemas, so one type reads both.
+	var object v1beta1.VirtualMachineTemplate
+	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
+		return refuse(apierrors.NewBadRequest(fmt.Sprintf("decoding the template: %v", err)).Status())
+	}
+	if request.Operation == admissionv1.Update && sameSpec(&object, request.OldObject.Raw) {
+		// Labels and finalizers of a template must stay editable even when a
+		// newer Stencil would not take it any more.
+		return admission.Allowed("")
+	}
+	compiled, err := template.Compile(&object)
+	var invalid *template.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return refuse(apierrors.NewInvalid(templateKind, object.Name, invalid.Causes).Status())
+	case err != nil:
+		return refuse(apierrors.NewInternalError(fmt.Errorf("compiling the template: %w", err)).Status())
+	}
+	return admission.Allowed("").WithWarnings(warnings(compiled)...)
+}
+
+func sameSpec(object *v1beta1.VirtualMachineTemplate, oldRaw []byte) bool {
+	var old v1beta1.VirtualMachineTemplate
+	return json.Unmarshal(oldRaw, &old) == nil && equality.Semantic.DeepEqual(object.Spec, old.Spec)
+}
+
+func warnings(compiled *template.Compiled) []string {
+	all := compiled.Warnings()
+	for _, name := range compiled.Unused() {
+		all = append(all, fmt.Sprintf("parameter %s is declared and never referred to", name))
+	}
+	return all
+}
+
+func refuse(status metav1.Status) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+}
