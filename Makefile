@@ -13,8 +13,8 @@ help: ## list the commands
 
 .PHONY: demo
 demo: tools ## a cluster with Stencil on loopback, and what it does (ARGS=--once ends after printing)
-	@cd test && go build -o "$$(../hack/tool --dir)/stencil-demo" ./demo
-	@exec "$$(hack/tool --dir)/stencil-demo" $(ARGS)
+	@cd test && go build -o ../bin/stencil-demo ./demo
+	@exec bin/stencil-demo $(ARGS)
 
 .PHONY: test
 test: tools ## every test: unit, and against the embedded control plane
