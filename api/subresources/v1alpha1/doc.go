@@ -1,0 +1,7 @@
+// Package v1alpha1 holds the deprecated version of the aggregated API group
+// subresources.template.kubevirt.io: what is sent to the subresources process
+// and create of a VirtualMachineTemplate, and what comes back.
+//
+// +kubebuilder:object:generate=true
+// +groupName=subresources.template.kubevirt.io
+package v1alpha1

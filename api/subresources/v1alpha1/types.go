@@ -1,0 +1,57 @@
+package v1alpha1
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	virtv1 "kubevirt.io/api/core/v1"
+)
+
+// VirtualMachineTemplate is the parent of the subresources process and create.
+// It says nothing of its own: the template itself is an object of
+// template.kubevirt.io.
+//
+// +kubebuilder:object:root=true
+type VirtualMachineTemplate struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+}
+
+// ProcessOptions is what is sent to process and create.
+//
+// +kubebuilder:object:root=true
+type ProcessOptions struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// Parameters are the values of the template's parameters, by name.
+	//
+	// +optional
+	Parameters map[string]string `json:"parameters,omitempty"`
+}
+
+// ProcessedVirtualMachineTemplate is what process and create answer with.
+//
+// +kubebuilder:object:root=true
+type ProcessedVirtualMachineTemplate struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// TemplateRef names the template that was processed.
+	//
+	// +optional
+	TemplateRef *corev1.ObjectReference `json:"templateRef,omitempty"`
+
+	// VirtualMachine is the VirtualMachine that came out of it: rendered by
+	// process, rendered and stored by create.
+	//
+	// +required
+	VirtualMachine *virtv1.VirtualMachine `json:"virtualMachine"`
+
+	// Message is the template's message, with its placeholders replaced.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+}

@@ -1,0 +1,9 @@
+// Package v1beta1 holds the kinds VirtualMachineTemplate and
+// VirtualMachineTemplateRequest of the API group template.kubevirt.io, in the
+// version that is stored. The group is KubeVirt's published one (enhancement
+// VEP 76). The fields that Stencil adds to it are all optional; their
+// descriptions say so.
+//
+// +kubebuilder:object:generate=true
+// +groupName=template.kubevirt.io
+package v1beta1

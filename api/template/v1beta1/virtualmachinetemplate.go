@@ -1,0 +1,116 @@
+package v1beta1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// VirtualMachineTemplate is a VirtualMachine with placeholders, and the
+// parameters that fill them.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:resource:shortName=vmt;vmts
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:printcolumn:name="Ready",type=string,JSONPath=`.status.conditions[?(@.type=="Ready")].status`
+type VirtualMachineTemplate struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// Spec is what the template consists of.
+	//
+	// +required
+	Spec VirtualMachineTemplateSpec `json:"spec"`
+
+	// Status is what was last observed of the template.
+	//
+	// +optional
+	Status VirtualMachineTemplateStatus `json:"status,omitempty,omitzero"`
+}
+
+// VirtualMachineTemplateList is a list of VirtualMachineTemplates.
+//
+// +kubebuilder:object:root=true
+type VirtualMachineTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty,omitzero"`
+
+	Items []VirtualMachineTemplate `json:"items"`
+}
+
+// VirtualMachineTemplateSpec is what a VirtualMachineTemplate consists of.
+type VirtualMachineTemplateSpec struct {
+	// VirtualMachine is the VirtualMachine (kubevirt.io/v1) to be rendered.
+	// ${NAME} anywhere in a string or in a map key is replaced by the value of
+	// the parameter NAME; a string that is ${{NAME}} and nothing else is
+	// replaced, quotes included, by that value read as JSON. $${ stands for a
+	// literal ${. The fields apiVersion and kind may be left out. Of metadata,
+	// only name, generateName, namespace, labels and annotations are taken.
+	// A namespace is dropped, unless it holds a placeholder.
+	//
+	// +required
+	// +kubebuilder:pruning:PreserveUnknownFields
+	VirtualMachine *runtime.RawExtension `json:"virtualMachine"`
+
+	// Parameters are the values that differ from one VirtualMachine to the next.
+	// Their names must be unique.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=256
+	// +kubebuilder:validation:XValidation:rule="self.all(p, self.exists_one(q, q.name == p.name))",message="parameter names must be unique"
+	Parameters []Parameter `json:"parameters,omitempty"`
+
+	// Message tells the person who rendered the template how to use the new
+	// VirtualMachine. Placeholders are replaced in it, too.
+	//
+	// +optional
+	Message string `json:"message,omitempty"`
+
+	// ObjectLabels are put on the VirtualMachine and on its spec.template, and
+	// thereby on the VirtualMachineInstance. Keys and values may hold
+	// placeholders. This field is Stencil's own.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxProperties=64
+	ObjectLabels map[string]string `json:"objectLabels,omitempty"`
+
+	// UndefinedReferences says what happens to ${NAME} when no parameter is
+	// called NAME. Reject, the default, refuses the template. Keep leaves the
+	// text as it is, for shell scripts that are full of such expressions. This
+	// field is Stencil's own.
+	//
+	// +optional
+	UndefinedReferences UndefinedReferencesPolicy `json:"undefinedReferences,omitempty"`
+}
+
+// UndefinedReferencesPolicy says what happens to a reference to a parameter
+// that the template does not define.
+//
+// +kubebuilder:validation:Enum=Reject;Keep
+type UndefinedReferencesPolicy string
+
+const (
+	// UndefinedReferencesReject refuses a template with undefined references.
+	UndefinedReferencesReject UndefinedReferencesPolicy = "Reject"
+
+	// UndefinedReferencesKeep leaves undefined references as they are written.
+	UndefinedReferencesKeep UndefinedReferencesPolicy = "Keep"
+)
+
+// VirtualMachineTemplateStatus is what was last observed of a
+// VirtualMachineTemplate.
+type VirtualMachineTemplateStatus struct {
+	// Conditions are the observations; the type Ready says whether the template
+	// can be processed.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=type
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+}
