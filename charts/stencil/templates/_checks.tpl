@@ -1,0 +1,22 @@
+{{/*
+Refuses combinations of values that values.schema.json cannot word well. Included by templates that every installation
+renders.
+*/}}
+{{- define "stencil.checkValues" -}}
+{{- $certificates := .Values.certificates -}}
+{{- if and (not .Values.manager.enabled) (not .Values.webhooks.url) -}}
+{{- fail "manager.enabled is false, so the API server has nothing to call: set webhooks.url to the address of a stencil-manager that runs outside the cluster" -}}
+{{- end -}}
+{{- if and (eq $certificates.provider "secret") (not $certificates.secret.name) -}}
+{{- fail "certificates.provider is secret: set certificates.secret.name to a Secret in the release's namespace that holds tls.crt and tls.key" -}}
+{{- end -}}
+{{- if and (eq $certificates.provider "secret") (not $certificates.secret.caBundle) (not .Values.webhooks.url) -}}
+{{- fail "certificates.provider is secret: set certificates.secret.caBundle to the PEM certificates of the authority that signed it, for example with --set-file certificates.secret.caBundle=ca.crt" -}}
+{{- end -}}
+{{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
+{{- fail "serviceAccount.create is false: set serviceAccount.name to a ServiceAccount in the release's namespace" -}}
+{{- end -}}
+{{- if and .Values.manager.metrics.serviceMonitor.enabled (not .Values.manager.metrics.enabled) -}}
+{{- fail "manager.metrics.serviceMonitor.enabled needs manager.metrics.enabled" -}}
+{{- end -}}
+{{- end -}}
