@@ -75,7 +75,7 @@ func manifests() ([]runtime.Object, error) {
 	for _, roles := range [][]runtime.Object{
 		rbac.GetAllCluster(),
 		rbac.GetAllApiServer(namespace),
-		rbac.GetAllController(namespace),
+		rbac.GetAllController(namespace, false),
 	} {
 		objects = append(objects, roles...)
 	}

@@ -1,0 +1,144 @@
+package controlplane
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"fmt"
+	"strconv"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// serviceCIDR is where Services get their addresses. Nothing routes to them.
+	serviceCIDR = "10.96.0.0/16"
+	// serviceIP is that of the API server's own Service, the first of serviceCIDR.
+	serviceIP = "10.96.0.1"
+
+	serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
+
+	// aggregatorName is the common name of the certificate with which the API server proves itself to aggregated API servers.
+	aggregatorName = "front-proxy-client"
+)
+
+// startAPIServer makes the plane's authorities and administrator, starts kube-apiserver and waits until it is ready.
+func (p *Plane) startAPIServer(ctx context.Context, path string) error {
+	arguments, err := p.apiServerIdentity()
+	if err != nil {
+		return err
+	}
+	arguments = append(arguments,
+		"--etcd-servers=unix://"+etcdSocket,
+		"--bind-address=127.0.0.1",
+		"--advertise-address=127.0.0.1",
+		// A loopback address may not stand in Endpoints, and nothing in the plane looks for the API server there.
+		"--endpoint-reconciler-type=none",
+		"--service-cluster-ip-range="+serviceCIDR,
+		"--authorization-mode=Node,RBAC",
+		// virt-launcher Pods are privileged.
+		"--allow-privileged=true",
+		"--profiling=false",
+		"--cert-dir="+p.folder.file("pki"),
+	)
+	audit, err := p.auditArguments()
+	if err != nil {
+		return err
+	}
+	arguments = append(append(arguments, audit...), p.options.APIServerArgs...)
+
+	return withPorts(ctx, 1, func(ctx context.Context, ports []int) error {
+		p.host = "https://127.0.0.1:" + strconv.Itoa(ports[0])
+		if p.admin, err = p.User("stencil-admin", "system:masters"); err != nil {
+			return err
+		}
+		client, err := rest.UnversionedRESTClientFor(unversioned(p.AdminConfig()))
+		if err != nil {
+			return fmt.Errorf("making a client of the API server: %w", err)
+		}
+		started, err := p.startProcess("kube-apiserver", path, append([]string{"--secure-port=" + strconv.Itoa(ports[0])}, arguments...)...)
+		if err != nil {
+			return err
+		}
+		return started.await(ctx, func(ctx context.Context) error {
+			return client.Get().AbsPath("/readyz").Do(ctx).Error()
+		})
+	})
+}
+
+// apiServerIdentity makes every key and certificate of the API server and returns the flags that name them.
+func (p *Plane) apiServerIdentity() ([]string, error) {
+	var err error
+	if p.clients, err = newAuthority("stencil-plane-clients"); err != nil {
+		return nil, err
+	}
+	if p.servers, err = newAuthority("stencil-plane-servers"); err != nil {
+		return nil, err
+	}
+	// A certificate for the aggregator's requests must never pass for one of a user's, so it has an authority of its own.
+	aggregation, err := newAuthority("stencil-plane-aggregation")
+	if err != nil {
+		return nil, err
+	}
+
+	serving, err := p.servers.server("127.0.0.1", "localhost", serviceIP,
+		"kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local")
+	if err != nil {
+		return nil, err
+	}
+	aggregator, err := aggregation.client(aggregatorName)
+	if err != nil {
+		return nil, err
+	}
+	tokens, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("making the key of service account tokens: %w", err)
+	}
+	tokenKey, err := encodeKey(tokens)
+	if err != nil {
+		return nil, err
+	}
+
+	servingCertificate, servingKey, err := serving.store(p.folder, "kube-apiserver")
+	if err != nil {
+		return nil, err
+	}
+	aggregatorCertificate, aggregatorKey, err := aggregator.store(p.folder, "front-proxy")
+	if err != nil {
+		return nil, err
+	}
+	for name, content := range map[string][]byte{
+		clientAuthorityFile:      p.clients.pem,
+		serverAuthorityFile:      p.servers.pem,
+		aggregationAuthorityFile: aggregation.pem,
+		serviceAccountKeyFile:    tokenKey,
+	} {
+		if _, err := p.folder.write(content, "pki", name); err != nil {
+			return nil, err
+		}
+	}
+	return []string{
+		"--tls-cert-file=" + servingCertificate,
+		"--tls-private-key-file=" + servingKey,
+		"--client-ca-file=" + p.folder.file("pki", clientAuthorityFile),
+		"--service-account-issuer=" + serviceAccountIssuer,
+		"--service-account-key-file=" + p.folder.file("pki", serviceAccountKeyFile),
+		"--service-account-signing-key-file=" + p.folder.file("pki", serviceAccountKeyFile),
+		"--proxy-client-cert-file=" + aggregatorCertificate,
+		"--proxy-client-key-file=" + aggregatorKey,
+		"--requestheader-client-ca-file=" + p.folder.file("pki", aggregationAuthorityFile),
+		"--requestheader-allowed-names=" + aggregatorName,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+	}, nil
+}
+
+// Files in the folder pki that more than one component reads.
+const (
+	clientAuthorityFile      = "clients-ca.crt"
+	serverAuthorityFile      = "servers-ca.crt"
+	aggregationAuthorityFile = "aggregation-ca.crt"
+	serviceAccountKeyFile    = "service-accounts.key"
+)

@@ -1,0 +1,56 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// Result is what a command line tool answered.
+type Result struct {
+	Stdout, Stderr string
+	// Code is the exit code; 0 is success.
+	Code int
+}
+
+// Kubectl runs the real kubectl as the given user, as the plane's administrator when nil, with stdin as its input. An exit code
+// other than 0 is a result, not an error.
+func (p *Plane) Kubectl(ctx context.Context, as *User, stdin string, arguments ...string) (Result, error) {
+	return p.run(ctx, "kubectl", as, stdin, arguments)
+}
+
+// Helm runs the real helm as the plane's administrator. An exit code other than 0 is a result, not an error.
+func (p *Plane) Helm(ctx context.Context, arguments ...string) (Result, error) {
+	return p.run(ctx, "helm", nil, "", arguments)
+}
+
+func (p *Plane) run(ctx context.Context, tool string, as *User, stdin string, arguments []string) (Result, error) {
+	tools, err := Tools(ctx, tool)
+	if err != nil {
+		return Result{}, err
+	}
+	if as == nil {
+		as = p.admin
+	}
+	var stdout, stderr bytes.Buffer
+	command := exec.CommandContext(ctx, tools[tool], arguments...)
+	command.Env = p.environment("KUBECONFIG=" + as.Kubeconfig)
+	command.Stdin = strings.NewReader(stdin)
+	command.Stdout, command.Stderr = &stdout, &stderr
+	// A child of the tool (a plugin, an editor) that keeps its output open must not keep the caller.
+	command.WaitDelay = 5 * time.Second
+	err = command.Run()
+	result := Result{Stdout: stdout.String(), Stderr: stderr.String(), Code: command.ProcessState.ExitCode()}
+	var exited *exec.ExitError
+	if ctx.Err() == nil && errors.As(err, &exited) {
+		return result, nil
+	}
+	if err != nil {
+		return result, fmt.Errorf("running %s %s: %w", tool, strings.Join(arguments, " "), err)
+	}
+	return result, nil
+}

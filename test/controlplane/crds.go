@@ -1,0 +1,141 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// InstallCRDs creates the definitions, or updates those that exist already, and returns when the API server serves every version
+// of all of them.
+func (p *Plane) InstallCRDs(ctx context.Context, definitions ...*apiextensionsv1.CustomResourceDefinition) error {
+	client, err := apiextensions.NewForConfig(p.AdminConfig())
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
+	}
+	crds := client.ApiextensionsV1().CustomResourceDefinitions()
+	for _, definition := range definitions {
+		_, err := crds.Create(ctx, definition, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			var stored *apiextensionsv1.CustomResourceDefinition
+			if stored, err = crds.Get(ctx, definition.Name, metav1.GetOptions{}); err == nil {
+				stored.Spec = definition.Spec
+				_, err = crds.Update(ctx, stored, metav1.UpdateOptions{})
+			}
+		}
+		if err != nil {
+			return fmt.Errorf("installing the CRD %s: %w", definition.Name, err)
+		}
+	}
+	for _, definition := range definitions {
+		var last error
+		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, startLimit, true, func(ctx context.Context) (bool, error) {
+			last = served(ctx, client, definition)
+			return last == nil, nil
+		})
+		if err != nil {
+			return fmt.Errorf("waiting until the CRD %s is served: %w (%w)", definition.Name, err, last)
+		}
+	}
+	return nil
+}
+
+// served tells what keeps a definition from being usable: it must be accepted, and its resources listed in discovery.
+func served(ctx context.Context, client apiextensions.Interface, definition *apiextensionsv1.CustomResourceDefinition) error {
+	stored, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	established := false
+	for _, condition := range stored.Status.Conditions {
+		switch {
+		case condition.Status != apiextensionsv1.ConditionTrue && condition.Type == apiextensionsv1.NamesAccepted:
+			return fmt.Errorf("names not accepted: %s", condition.Message)
+		case condition.Status == apiextensionsv1.ConditionTrue && condition.Type == apiextensionsv1.Established:
+			established = true
+		}
+	}
+	if !established {
+		return errors.New("not established yet")
+	}
+	for _, version := range definition.Spec.Versions {
+		if !version.Served {
+			continue
+		}
+		resources, err := client.Discovery().ServerResourcesForGroupVersion(definition.Spec.Group + "/" + version.Name)
+		if err != nil {
+			return err
+		}
+		if !lists(resources, definition.Spec.Names.Plural) {
+			return fmt.Errorf("%s not in discovery yet", version.Name)
+		}
+	}
+	return nil
+}
+
+func lists(resources *metav1.APIResourceList, plural string) bool {
+	for _, resource := range resources.APIResources {
+		if resource.Name == plural {
+			return true
+		}
+	}
+	return false
+}
+
+// InstallVirtualizationCRDs installs the CRDs of KubeVirt and CDI on a plane that runs neither.
+func (p *Plane) InstallVirtualizationCRDs(ctx context.Context) error {
+	tools, err := Tools(ctx, "kubevirt-manifests", "kubevirt-crds", "cdi-crds")
+	if err != nil {
+		return err
+	}
+	manifests, err := readManifests(tools["kubevirt-manifests"])
+	if err != nil {
+		return err
+	}
+	return p.installVirtualizationCRDs(ctx, tools, manifests)
+}
+
+// ReadCRDs returns the CustomResourceDefinitions in the YAML files of a folder and the folders in it, in the order of their paths.
+func ReadCRDs(folder string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var definitions []*apiextensionsv1.CustomResourceDefinition
+	err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || filepath.Ext(path) != ".yaml" {
+			return err
+		}
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+		for {
+			definition := &apiextensionsv1.CustomResourceDefinition{}
+			err := documents.Decode(definition)
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+			if err != nil {
+				return fmt.Errorf("decoding %s: %w", path, err)
+			}
+			if definition.Kind == "CustomResourceDefinition" {
+				definitions = append(definitions, definition)
+			}
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("reading the CRDs in %s: %w", folder, err)
+	}
+	return definitions, nil
+}

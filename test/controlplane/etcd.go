@@ -1,0 +1,36 @@
+package controlplane
+
+import (
+	"context"
+	"os"
+)
+
+// The sockets of etcd, relative to the plane's folder, which is the working directory of both sides: a Unix socket's path may
+// have about a hundred characters only, and temporary folders can be deeper.
+const (
+	etcdSocket     = "etcd.sock"
+	etcdPeerSocket = "etcd-peer.sock"
+)
+
+// startEtcd starts a store of one member. It listens on Unix sockets in the plane's folder: no port can be taken by somebody
+// else, and no other user can read it.
+func (p *Plane) startEtcd(ctx context.Context, path string) error {
+	started, err := p.startProcess("etcd", path,
+		"--name=plane",
+		"--data-dir="+p.folder.file("etcd"),
+		"--listen-client-urls=unix://"+etcdSocket,
+		"--advertise-client-urls=unix://"+etcdSocket,
+		"--listen-peer-urls=unix://"+etcdPeerSocket,
+		"--initial-advertise-peer-urls=unix://"+etcdPeerSocket,
+		"--initial-cluster=plane=unix://"+etcdPeerSocket,
+		// The data is thrown away: not waiting for the disk makes every write faster and risks nothing.
+		"--unsafe-no-fsync",
+	)
+	if err != nil {
+		return err
+	}
+	return started.await(ctx, func(context.Context) error {
+		_, err := os.Stat(p.folder.file(etcdSocket))
+		return err
+	})
+}

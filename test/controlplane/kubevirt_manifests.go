@@ -1,0 +1,57 @@
+package controlplane
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// manifests is what virt-operator would install, as the tool kubevirt-manifests prints it.
+type manifests struct {
+	crds    []*apiextensionsv1.CustomResourceDefinition
+	objects []*unstructured.Unstructured
+}
+
+func readManifests(path string) (*manifests, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading KubeVirt's manifests: %w", err)
+	}
+	var list struct {
+		Items []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(content, &list); err != nil {
+		return nil, fmt.Errorf("decoding KubeVirt's manifests: %w", err)
+	}
+	read := &manifests{}
+	for _, item := range list.Items {
+		object := &unstructured.Unstructured{}
+		if err := object.UnmarshalJSON(item); err != nil {
+			return nil, fmt.Errorf("decoding one of KubeVirt's manifests: %w", err)
+		}
+		if object.GetKind() != "CustomResourceDefinition" {
+			read.objects = append(read.objects, object)
+			continue
+		}
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		if err := json.Unmarshal(item, definition); err != nil {
+			return nil, fmt.Errorf("decoding the CRD %s: %w", object.GetName(), err)
+		}
+		read.crds = append(read.crds, definition)
+	}
+	return read, nil
+}
+
+// kind returns the objects of one kind.
+func (m *manifests) kind(name string) []*unstructured.Unstructured {
+	var found []*unstructured.Unstructured
+	for _, object := range m.objects {
+		if object.GetKind() == name {
+			found = append(found, object)
+		}
+	}
+	return found
+}

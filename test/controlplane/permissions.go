@@ -1,0 +1,99 @@
+package controlplane
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"time"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+)
+
+// markerGroup is an API group that does not exist. A permission in it is how Grant and Bind see that the API server has
+// learnt of what they created: it reads RBAC objects from watches, a little behind the store.
+const markerGroup = "marker.controlplane.stencil"
+
+// Grant allows a user what the rules say, in one namespace, or everywhere and on cluster-wide resources when namespace is empty.
+// It returns when the API server acts accordingly.
+func (p *Plane) Grant(ctx context.Context, user *User, namespace string, rules ...rbacv1.PolicyRule) error {
+	client, err := kubernetes.NewForConfig(p.AdminConfig())
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
+	}
+	marker := "m" + hex.EncodeToString(randomBytes(8))
+	rules = append(append([]rbacv1.PolicyRule{}, rules...), rbacv1.PolicyRule{
+		APIGroups: []string{markerGroup}, Resources: []string{marker}, Verbs: []string{"get"},
+	})
+	reference := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Name: marker}
+	meta := metav1.ObjectMeta{Name: marker, Namespace: namespace}
+	if namespace == "" {
+		reference.Kind = "ClusterRole"
+		_, err = client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+	} else {
+		reference.Kind = "Role"
+		_, err = client.RbacV1().Roles(namespace).Create(ctx, &rbacv1.Role{ObjectMeta: meta, Rules: rules}, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("creating a role for %s: %w", user.Name, err)
+	}
+	if err := bind(ctx, client, user, meta, reference); err != nil {
+		return err
+	}
+	return awaitPermission(ctx, client, user, authorizationv1.ResourceAttributes{
+		Namespace: namespace, Group: markerGroup, Resource: marker, Verb: "get",
+	})
+}
+
+// Bind gives a user an existing ClusterRole, in one namespace, or everywhere when namespace is empty. It returns when the API
+// server acts accordingly.
+func (p *Plane) Bind(ctx context.Context, user *User, namespace, clusterRole string) error {
+	client, err := kubernetes.NewForConfig(p.AdminConfig())
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
+	}
+	meta := metav1.ObjectMeta{Name: "b" + hex.EncodeToString(randomBytes(8)), Namespace: namespace}
+	reference := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole}
+	if err := bind(ctx, client, user, meta, reference); err != nil {
+		return err
+	}
+	// Bindings of one kind arrive in the order in which they were made, so a marker made now and seen means this one was, too.
+	return p.Grant(ctx, user, namespace)
+}
+
+func bind(ctx context.Context, client kubernetes.Interface, user *User, meta metav1.ObjectMeta, role rbacv1.RoleRef) error {
+	subjects := []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: user.Name}}
+	var err error
+	if meta.Namespace == "" {
+		binding := &rbacv1.ClusterRoleBinding{ObjectMeta: meta, RoleRef: role, Subjects: subjects}
+		_, err = client.RbacV1().ClusterRoleBindings().Create(ctx, binding, metav1.CreateOptions{})
+	} else {
+		binding := &rbacv1.RoleBinding{ObjectMeta: meta, RoleRef: role, Subjects: subjects}
+		_, err = client.RbacV1().RoleBindings(meta.Namespace).Create(ctx, binding, metav1.CreateOptions{})
+	}
+	if err != nil {
+		return fmt.Errorf("binding %s %s to %s: %w", role.Kind, role.Name, user.Name, err)
+	}
+	return nil
+}
+
+// awaitPermission returns when the API server answers that the user may.
+func awaitPermission(ctx context.Context, client kubernetes.Interface, user *User, attributes authorizationv1.ResourceAttributes) error {
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Name, Groups: user.Groups, ResourceAttributes: &attributes,
+	}}
+	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, startLimit, true, func(ctx context.Context) (bool, error) {
+		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		if err != nil {
+			return false, err
+		}
+		return answer.Status.Allowed, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the permissions of %s take effect: %w", user.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+// Options says what a plane consists of. The zero value is an API server with its etcd.
+type Options struct {
+	// KubeVirt adds KubeVirt: its and CDI's CRDs, virt-api with its webhooks and aggregated API, and virt-controller.
+	KubeVirt bool
+
+	// ControllerManager adds kube-controller-manager: service accounts, garbage collection, namespace deletion, ReplicaSets …
+	ControllerManager bool
+
+	// Log receives the progress of a start, os.Stderr when nil. What the processes log goes to files (see Plane.Dir).
+	Log io.Writer
+
+	// Dir is where the plane keeps its data, certificates and logs. When empty, a temporary folder is made and Stop removes
+	// it. A folder named here is created if need be, must be empty, and stays after Stop.
+	Dir string
+
+	// AuditPolicy is an audit.k8s.io/v1 Policy in YAML. When given, Plane.AuditEvents returns what was recorded.
+	AuditPolicy string
+
+	// APIServerArgs are appended to kube-apiserver's command line.
+	APIServerArgs []string
+}
+
+// Plane is a running control plane.
+type Plane struct {
+	options Options
+	folder  *folder
+	log     io.Writer
+
+	// clients signs client certificates, servers the serving certificates of everything the plane runs.
+	clients, servers *authority
+	host             string
+	admin            *User
+
+	mutex     sync.Mutex
+	processes []*process
+	stopped   bool
+}
+
+// startLimit bounds each wait of a start. It is generous: a loaded two-core machine is slow, not broken.
+const startLimit = 2 * time.Minute
+
+// Start builds what is missing, starts a plane and returns when it answers. The context bounds the start, not the plane's
+// life, which ends with Stop.
+func Start(ctx context.Context, options Options) (*Plane, error) {
+	if options.Log == nil {
+		options.Log = os.Stderr
+	}
+	tools, err := Tools(ctx, options.tools()...)
+	if err != nil {
+		return nil, err
+	}
+	folder, err := openFolder(options.Dir)
+	if err != nil {
+		return nil, err
+	}
+	plane := &Plane{options: options, folder: folder, log: options.Log}
+	began := time.Now()
+	if err := plane.start(ctx, tools); err != nil {
+		return nil, errors.Join(fmt.Errorf("starting a control plane: %w", err), plane.Stop())
+	}
+	plane.progress("control plane at %s ready in %.1f s", plane.host, time.Since(began).Seconds())
+	return plane, nil
+}
+
+// tools lists the names of the binaries that the options need.
+func (o Options) tools() []string {
+	names := []string{"etcd", "kube-apiserver"}
+	if o.ControllerManager {
+		names = append(names, "kube-controller-manager")
+	}
+	if o.KubeVirt {
+		names = append(names, "virt-api", "virt-controller", "kubevirt-manifests", "kubevirt-crds", "cdi-crds")
+	}
+	return names
+}
+
+func (p *Plane) start(ctx context.Context, tools map[string]string) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := p.startEtcd(ctx, tools["etcd"]); err != nil {
+		return err
+	}
+	if err := p.startAPIServer(ctx, tools["kube-apiserver"]); err != nil {
+		return err
+	}
+	if p.options.ControllerManager {
+		if err := p.startControllerManager(ctx, tools["kube-controller-manager"]); err != nil {
+			return err
+		}
+	}
+	if p.options.KubeVirt {
+		return p.startKubeVirt(ctx, tools)
+	}
+	return nil
+}
+
+// Stop ends every process of the plane, waits for them, and removes the plane's folder unless Options.Dir named it. It may be
+// called more than once.
+func (p *Plane) Stop() error {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if p.stopped {
+		return nil
+	}
+	p.stopped = true
+	// Last started, first ended: so no component logs that the API server it depends on has gone.
+	for i := len(p.processes) - 1; i >= 0; i-- {
+		p.processes[i].kill()
+	}
+	return p.folder.close()
+}
+
+// Dir is the plane's folder. Each process NAME logs to logs/NAME.log in it.
+func (p *Plane) Dir() string { return p.folder.path }
+
+// AdminConfig returns a new client configuration for a member of system:masters, without client-side rate limits.
+func (p *Plane) AdminConfig() *rest.Config { return p.admin.Config() }
+
+// Kubeconfig is the path of a kubeconfig file for the same administrator.
+func (p *Plane) Kubeconfig() string { return p.admin.Kubeconfig }
+
+// Admin is the user behind AdminConfig and Kubeconfig.
+func (p *Plane) Admin() *User { return p.admin }
+
+func (p *Plane) progress(format string, arguments ...any) {
+	fmt.Fprintf(p.log, format+"\n", arguments...)
+}

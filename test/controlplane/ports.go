@@ -1,0 +1,43 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+)
+
+// portAttempts is how often a component is started anew with other ports when it finds one taken.
+const portAttempts = 5
+
+// freePorts returns n different loopback ports that nobody listens on at this moment.
+func freePorts(n int) ([]int, error) {
+	ports := make([]int, n)
+	for i := range ports {
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			return nil, fmt.Errorf("looking for a free port: %w", err)
+		}
+		// All are held until all are chosen, so that none is chosen twice.
+		defer listener.Close()
+		ports[i] = listener.Addr().(*net.TCPAddr).Port
+	}
+	return ports, nil
+}
+
+// withPorts calls start with n free ports. Between the choice and the component's own listen somebody else may take one; then
+// start fails with an endedError that says so, and is called again with others.
+func withPorts(ctx context.Context, n int, start func(ctx context.Context, ports []int) error) error {
+	for attempt := 1; ; attempt++ {
+		ports, err := freePorts(n)
+		if err != nil {
+			return err
+		}
+		err = start(ctx, ports)
+		var ended *endedError
+		if attempt < portAttempts && errors.As(err, &ended) && ended.lostPort() {
+			continue
+		}
+		return err
+	}
+}

@@ -1,0 +1,136 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is one running component. It leads a process group of its own, so that a Ctrl-C meant for the test or the demo
+// does not reach it before its owner decides to stop it.
+//
+// On Linux it also carries a parent-death signal: the kernel kills it as soon as the thread that started it ends. Each
+// process is therefore started, and waited for, on an operating system thread of its own that lives as long as the process
+// does. When the whole test binary is killed, by SIGKILL too, all its threads end and everything it started with them.
+type process struct {
+	name    string
+	logPath string
+	command *exec.Cmd
+	// ended is closed when the process has ended and was waited for.
+	ended chan struct{}
+}
+
+// startProcess starts a component of the plane, which logs to logs/NAME.log in the plane's folder.
+func (p *Plane) startProcess(name, path string, arguments ...string) (*process, error) {
+	started := &process{name: name, logPath: p.folder.file("logs", name+".log"), ended: make(chan struct{})}
+	log, err := os.OpenFile(started.logPath, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("opening the log of %s: %w", name, err)
+	}
+	started.command = exec.Command(path, arguments...)
+	started.command.Dir = p.folder.path
+	started.command.Env = p.environment()
+	started.command.Stdout, started.command.Stderr = log, log
+	started.command.SysProcAttr = processAttributes()
+
+	result := make(chan error)
+	go func() {
+		// Never unlocked: the thread ends with this goroutine, and the process has ended before.
+		runtime.LockOSThread()
+		err := started.command.Start()
+		result <- err
+		if err == nil {
+			// Why it ended stands in its log.
+			_ = started.command.Wait()
+			close(started.ended)
+		}
+		log.Close()
+	}()
+	if err := <-result; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", name, err)
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.processes = append(p.processes, started)
+	return started, nil
+}
+
+// environment is what the plane's processes see: the caller's, but with a home and a temporary folder inside the plane's own, so
+// that nothing is read from or left in the caller's.
+func (p *Plane) environment(extra ...string) []string {
+	var environment []string
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		if strings.HasPrefix(name, "KUBE") || strings.HasPrefix(name, "HELM_") || strings.HasPrefix(name, "XDG_") {
+			continue
+		}
+		environment = append(environment, variable)
+	}
+	return append(append(environment, "HOME="+p.folder.file("home"), "TMPDIR="+p.folder.file("tmp")), extra...)
+}
+
+// kill ends the process and all of its group at once, and waits. There is nothing to shut down in order: the data goes with
+// the plane.
+func (s *process) kill() {
+	// The group may be gone already.
+	_ = syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL)
+	<-s.ended
+}
+
+// await asks ready again and again until it has no complaint. It fails early when the process ends.
+func (s *process) await(ctx context.Context, ready func(context.Context) error) error {
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := ready(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.ended:
+			return &endedError{process: s.name, log: s.tail()}
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w (last answer: %w); its log ends with:\n%s", s.name, context.Cause(ctx), err, s.tail())
+		case <-tick.C:
+		}
+	}
+}
+
+// tail returns the last lines of the log.
+func (s *process) tail() string {
+	const most = 4 << 10
+	file, err := os.Open(s.logPath)
+	if err != nil {
+		return err.Error()
+	}
+	defer file.Close()
+	if info, err := file.Stat(); err == nil && info.Size() > most {
+		if _, err := file.Seek(-most, io.SeekEnd); err != nil {
+			return err.Error()
+		}
+	}
+	content, err := io.ReadAll(file)
+	if err != nil {
+		return err.Error()
+	}
+	return string(bytes.TrimSpace(content))
+}
+
+// endedError says that a process ended by itself, and what it said last.
+type endedError struct{ process, log string }
+
+func (e *endedError) Error() string {
+	return fmt.Sprintf("%s ended by itself; its log ends with:\n%s", e.process, e.log)
+}
+
+// lostPort tells whether the process ended because somebody else took the port that was free when it was chosen.
+func (e *endedError) lostPort() bool {
+	return strings.Contains(e.log, "address already in use")
+}

@@ -1,0 +1,7 @@
+package controlplane
+
+import "syscall"
+
+func processAttributes() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+}

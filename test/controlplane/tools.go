@@ -1,0 +1,79 @@
+package controlplane
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+)
+
+// Tools returns the paths of the named tools, and has hack/tool build those that are not in its cache yet; its progress goes to
+// standard error. As with controller-runtime's envtest, a variable such as TEST_ASSET_KUBE_APISERVER puts another binary in
+// the place of one.
+func Tools(ctx context.Context, names ...string) (map[string]string, error) {
+	paths := make(map[string]string, len(names))
+	var wanted []string
+	for _, name := range names {
+		variable := "TEST_ASSET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+		path, given := os.LookupEnv(variable)
+		if !given {
+			wanted = append(wanted, name)
+			continue
+		}
+		if _, err := os.Stat(path); err != nil {
+			return nil, fmt.Errorf("%s names no usable %s: %w", variable, name, err)
+		}
+		paths[name] = path
+	}
+	if len(wanted) == 0 {
+		return paths, nil
+	}
+	root, err := repository()
+	if err != nil {
+		return nil, err
+	}
+	var output bytes.Buffer
+	command := exec.CommandContext(ctx, filepath.Join(root, "hack", "tool"), wanted...)
+	command.Stdout, command.Stderr = &output, os.Stderr
+	if err := command.Run(); err != nil {
+		return nil, fmt.Errorf("hack/tool cannot provide %s (it says why on standard error): %w", strings.Join(wanted, ", "), err)
+	}
+	built := strings.Fields(output.String())
+	if len(built) != len(wanted) {
+		return nil, fmt.Errorf("hack/tool printed %d paths for %d tools", len(built), len(wanted))
+	}
+	for i, name := range wanted {
+		paths[name] = built[i]
+	}
+	return paths, nil
+}
+
+// repository returns the root of the checkout: the folder holding hack/tool above the working directory, which for a test is that
+// of its package, or else above this source file.
+func repository() (string, error) {
+	var starts []string
+	if directory, err := os.Getwd(); err == nil {
+		starts = append(starts, directory)
+	}
+	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
+		starts = append(starts, filepath.Dir(file))
+	}
+	for _, directory := range starts {
+		for {
+			if info, err := os.Stat(filepath.Join(directory, "hack", "tool")); err == nil && info.Mode().IsRegular() {
+				return directory, nil
+			}
+			parent := filepath.Dir(directory)
+			if parent == directory {
+				break
+			}
+			directory = parent
+		}
+	}
+	return "", errors.New("hack/tool was not found above the working directory: run this inside a checkout of Stencil")
+}
