@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+// tour runs commands of the steps and prints them with their output.
+type tour struct {
+	stencil  *platform.Platform
+	out      io.Writer
+	ada, eve *controlplane.User
+}
+
+// step is one command of the tour. A step that ends otherwise than it should
+// ends the demo with an error, so the demo is a test as well.
+type step struct {
+	// says introduces the step.
+	says string
+	as   string
+	// stdin is a manifest, printed before the command.
+	stdin string
+	args  []string
+	// refused is a text that the refusal must hold; empty when the command has
+	// to succeed.
+	refused string
+	// quiet leaves the output out when the command succeeds.
+	quiet bool
+}
+
+func (t *tour) run(ctx context.Context) (err error) {
+	if t.ada, err = t.stencil.Plane.User("ada", "team-a"); err != nil {
+		return err
+	}
+	if t.eve, err = t.stencil.Plane.User("eve"); err != nil {
+		return err
+	}
+	for _, s := range steps(t.stencil.Example) {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err := t.take(ctx, s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *tour) take(ctx context.Context, s step) error {
+	if s.says != "" {
+		fmt.Fprintf(t.out, "\n── %s\n", s.says)
+	}
+	user, prompt := (*controlplane.User)(nil), "admin$ "
+	switch s.as {
+	case "ada":
+		user, prompt = t.ada, "ada$ "
+	case "eve":
+		user, prompt = t.eve, "eve$ "
+	}
+	if s.stdin != "" {
+		fmt.Fprintf(t.out, "\n%s\n", indent(strings.TrimSpace(s.stdin)))
+	}
+	fmt.Fprintf(t.out, "\n%skubectl %s\n", prompt, t.shown(s.args))
+	result, err := t.stencil.Plane.Kubectl(ctx, user, s.stdin, s.args...)
+	if err != nil {
+		return err
+	}
+	output := result.Stdout + result.Stderr
+	if !s.quiet || result.Code != 0 {
+		fmt.Fprintln(t.out, strings.TrimRight(output, "\n"))
+	}
+	switch {
+	case s.refused == "" && result.Code != 0:
+		return fmt.Errorf("kubectl %s was refused", strings.Join(s.args, " "))
+	case s.refused != "" && (result.Code == 0 || !strings.Contains(output, s.refused)):
+		return fmt.Errorf("kubectl %s should have been refused with %q", strings.Join(s.args, " "), s.refused)
+	}
+	return nil
+}
+
+// shown is the command as one would type it in a checkout.
+func (t *tour) shown(args []string) string {
+	examples := t.stencil.Example("")
+	words := make([]string, len(args))
+	for i, arg := range args {
+		words[i] = strings.ReplaceAll(arg, examples, "docs/examples")
+		if strings.ContainsAny(words[i], " {}'\"$*") {
+			words[i] = "'" + words[i] + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+func indent(text string) string {
+	return "    " + strings.ReplaceAll(text, "\n", "\n    ")
+}

@@ -1,0 +1,184 @@
+package road_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	overlaySpec = `spec:
+  runStrategy: Manual
+  template:
+    spec:
+      domain:
+        devices:
+          interfaces:
+          - name: storage
+            bridge: {}
+      networks:
+      - name: storage
+        multus:
+          networkName: storage-net
+`
+	lightSpec = `spec:
+  runStrategy: Manual
+`
+)
+
+// TestTheSameManifestASecondTimeChangesNothing is what GitOps needs.
+func TestTheSameManifestASecondTimeChangesNothing(t *testing.T) {
+	commands := []struct {
+		name          string
+		first, second []string
+	}{
+		{"client-side apply", []string{"apply"}, []string{"apply"}},
+		{"server-side apply", []string{"apply", "--server-side"}, []string{"apply", "--server-side"}},
+		{"replace", []string{"create"}, []string{"replace"}},
+		{"replace after create --save-config", []string{"create", "--save-config"}, []string{"replace", "--save-config"}},
+		{"server-side apply after create", []string{"create"}, []string{"apply", "--server-side", "--force-conflicts"}},
+	}
+	manifests := []struct{ name, manifest string }{
+		{"a reference alone", machine("again", "golden/fedora", nil, "")},
+		{"with parameters", machine("again", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, "")},
+		{"with a sensitive parameter", machine("again", "golden/fedora", map[string]string{"CLOUD_USER_PASSWORD": "open-sesame"}, "")},
+		{"with a field beside the reference", machine("again", "golden/fedora", nil, lightSpec)},
+		{"with lists that merge by name", machine("again", "golden/fedora", nil, overlaySpec)},
+	}
+	for _, command := range commands {
+		for _, m := range manifests {
+			t.Run(command.name+", "+m.name, func(t *testing.T) {
+				discard(t, "again")
+				mustKubectl(t, ada, m.manifest, append(command.first, "-f", "-")...)
+				waitForController(t, "again")
+				before := get(t, "again")
+				for range 2 {
+					mustKubectl(t, ada, m.manifest, append(command.second, "-f", "-")...)
+				}
+				after := get(t, "again")
+				if command.name == "server-side apply after create" {
+					// The new manager of the fields is news, and the only one.
+					before.SetManagedFields(nil)
+					after.SetManagedFields(nil)
+					before.SetResourceVersion("")
+					after.SetResourceVersion("")
+				}
+				if diff := cmp.Diff(before.Object, after.Object); diff != "" {
+					t.Errorf("stored before (-) and after (+) differ:\n%s", diff)
+				}
+				if strings.Contains(m.name, "sensitive") && strings.Contains(mustKubectl(t, nil, "", "get", "vm", "again", "-o", "jsonpath={.metadata}").Stdout, "open-sesame") {
+					t.Error("the sensitive value came back")
+				}
+			})
+		}
+	}
+}
+
+// waitForController waits until virt-controller has done all that it does to a
+// new VM, so that what changes afterwards is ours.
+func waitForController(t *testing.T, name string) {
+	t.Helper()
+	var last string
+	same := 0
+	eventually(t, func() error {
+		vm := get(t, name)
+		status, _, _ := unstructured.NestedString(vm.Object, "status", "printableStatus")
+		if status == "" || vm.GetResourceVersion() != last {
+			last, same = vm.GetResourceVersion(), 0
+			return errNotSettled(name)
+		}
+		if same++; same < 5 {
+			return errNotSettled(name)
+		}
+		return nil
+	})
+}
+
+type errNotSettled string
+
+func (e errNotSettled) Error() string { return "VM " + string(e) + " still changes" }
+
+func TestAManifestThatGrowsKeepsWhatTheTemplateBrought(t *testing.T) {
+	for _, apply := range [][]string{{"apply"}, {"apply", "--server-side"}} {
+		t.Run(strings.Join(apply, " "), func(t *testing.T) {
+			discard(t, "grown")
+			mustKubectl(t, ada, machine("grown", "golden/fedora", nil, overlaySpec), append(apply, "-f", "-")...)
+			more := strings.Replace(overlaySpec, "          - name: storage\n            bridge: {}\n", "          - name: storage\n            bridge: {}\n          - name: backup\n            bridge: {}\n", 1) +
+				"      - name: backup\n        multus:\n          networkName: backup-net\n"
+			mustKubectl(t, ada, machine("grown", "golden/fedora", nil, more), append(apply, "-f", "-")...)
+			if diff := cmp.Diff([]string{"default", "storage", "backup"}, interfaces(t, "grown")); diff != "" {
+				t.Errorf("interfaces (-want +got):\n%s", diff)
+			}
+		})
+	}
+	t.Run("and client-side apply takes out what the manifest drops", func(t *testing.T) {
+		discard(t, "shrunk")
+		mustKubectl(t, ada, machine("shrunk", "golden/fedora", nil, overlaySpec), "apply", "-f", "-")
+		less := strings.NewReplacer("name: storage\n", "name: other\n").Replace(overlaySpec)
+		mustKubectl(t, ada, machine("shrunk", "golden/fedora", nil, less), "apply", "-f", "-")
+		if diff := cmp.Diff([]string{"default", "other"}, interfaces(t, "shrunk")); diff != "" {
+			t.Errorf("interfaces (-want +got):\n%s", diff)
+		}
+	})
+}
+
+func interfaces(t *testing.T, name string) []string {
+	t.Helper()
+	var names []string
+	for _, item := range at(t, get(t, name), "spec", "template", "spec", "domain", "devices", "interfaces").([]any) {
+		names = append(names, item.(map[string]any)["name"].(string))
+	}
+	return names
+}
+
+func TestAnUpdateWithoutASpecKeepsTheStoredOne(t *testing.T) {
+	discard(t, "kept")
+	mustKubectl(t, ada, machine("kept", "golden/fedora", nil, ""), "create", "-f", "-")
+	before := get(t, "kept")
+	manifest := strings.Replace(machine("kept", "golden/fedora", nil, ""), "  annotations:\n", "  labels: {tier: front}\n  annotations:\n    note: hello\n", 1)
+	mustKubectl(t, ada, manifest, "replace", "-f", "-")
+	after := get(t, "kept")
+	if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" {
+		t.Errorf("the spec changed:\n%s", diff)
+	}
+	if after.GetLabels()["tier"] != "front" || after.GetAnnotations()["note"] != "hello" {
+		t.Errorf("what was sent did not arrive: %v %v", after.GetLabels(), after.GetAnnotations())
+	}
+	if after.GetLabels()["vm.kubevirt.io/template"] != "fedora" || after.GetAnnotations()["template.kubevirt.io/rendered"] != before.GetAnnotations()["template.kubevirt.io/rendered"] {
+		t.Errorf("the stamps are gone: %v %v", after.GetLabels(), after.GetAnnotations())
+	}
+}
+
+func TestAStoredMachineCanBeEdited(t *testing.T) {
+	discard(t, "edited")
+	mustKubectl(t, ada, machine("edited", "golden/fedora", nil, ""), "create", "-f", "-")
+	for _, tc := range []struct {
+		name string
+		args []string
+		want func(*unstructured.Unstructured) bool
+	}{
+		{
+			name: "merge patch", args: []string{"patch", "vm", "edited", "--type=merge", "-p", `{"spec":{"runStrategy":"Manual"}}`},
+			want: func(vm *unstructured.Unstructured) bool { return at(t, vm, "spec", "runStrategy") == "Manual" },
+		},
+		{
+			name: "JSON patch", args: []string{"patch", "vm", "edited", "--type=json", "-p", `[{"op":"add","path":"/spec/template/spec/hostname","value":"h"}]`},
+			want: func(vm *unstructured.Unstructured) bool {
+				return at(t, vm, "spec", "template", "spec", "hostname") == "h"
+			},
+		},
+		{
+			name: "label", args: []string{"label", "vm", "edited", "stage=test"},
+			want: func(vm *unstructured.Unstructured) bool { return vm.GetLabels()["stage"] == "test" },
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			mustKubectl(t, ada, "", tc.args...)
+			if vm := get(t, "edited"); !tc.want(vm) {
+				t.Errorf("the change did not arrive: %v", vm.Object)
+			}
+		})
+	}
+}

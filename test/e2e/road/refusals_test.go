@@ -1,0 +1,239 @@
+package road_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+// TestBadRequestsAreRefusedWithEveryCause holds what a person sees, to the
+// letter: kubectl's standard error. Nothing may be created.
+func TestBadRequestsAreRefusedWithEveryCause(t *testing.T) {
+	const (
+		denied    = `Error from server (Forbidden): error when creating "STDIN": admission webhook "render.template.kubevirt.io" denied the request: virtualmachinetemplates.template.kubevirt.io `
+		parameter = `metadata.annotations[parameter.template.kubevirt.io/`
+		reference = `metadata.annotations[template.kubevirt.io/template-ref]: `
+	)
+	for _, tc := range []struct {
+		name, manifest string
+		as             **controlplane.User
+		want           []string
+	}{
+		{
+			name:     "a template that does not exist, to someone who may see templates",
+			manifest: machine("bad", "golden/nowhere", nil, ""),
+			want:     []string{`Error from server (NotFound): error when creating "STDIN": admission webhook "render.template.kubevirt.io" denied the request: virtualmachinetemplates.template.kubevirt.io "golden/nowhere" not found`},
+		},
+		{
+			name:     "a template that does not exist, to someone who may use and not see",
+			manifest: machine("bad", "golden/nowhere", nil, ""), as: &carl,
+			want: []string{denied + `"golden/nowhere" is forbidden: it does not exist or user "carl" may not use it; ask for verb "use" on virtualmachinetemplates "nowhere" in namespace "golden"`},
+		},
+		{
+			name:     "a template that exists, to someone who may neither use nor see",
+			manifest: machine("bad", "golden/fedora", nil, ""), as: &bob,
+			want: []string{denied + `"golden/fedora" is forbidden: it does not exist or user "bob" may not use it; ask for verb "use" on virtualmachinetemplates "fedora" in namespace "golden"`},
+		},
+		{
+			name:     "a template that does not exist, to someone who may neither use nor see",
+			manifest: machine("bad", "golden/nowhere", nil, ""), as: &bob,
+			want: []string{denied + `"golden/nowhere" is forbidden: it does not exist or user "bob" may not use it; ask for verb "use" on virtualmachinetemplates "nowhere" in namespace "golden"`},
+		},
+		{
+			name:     "an unknown parameter, with the nearest known name",
+			manifest: machine("bad", "golden/fedora", map[string]string{"INSTANCE_TYPE": "u1.large"}, ""),
+			want:     []string{parameter + `INSTANCE_TYPE]`, `INSTANCETYPE`},
+		},
+		{
+			name:     "every cause at once: unknown, missing, ill-typed, out of bounds, not in the enum",
+			manifest: machine("bad", "golden/ubuntu", map[string]string{"CORES": "many", "ENVIRONMENT": "moon", "NOPE": "x", "MEMORY": "lots"}, ""),
+			want: []string{
+				parameter + `CORES]: Invalid value: "many"`,
+				parameter + `ENVIRONMENT]: Unsupported value: "moon"`,
+				parameter + `MEMORY]: Invalid value: "lots"`,
+				parameter + `NOPE]`,
+				parameter + `SSH_KEY]: Required value`,
+			},
+		},
+		{
+			name:     "an integer out of bounds",
+			manifest: machine("bad", "golden/ubuntu", map[string]string{"CORES": "64", "SSH_KEY": "ssh-ed25519 AAAA"}, ""),
+			want:     []string{parameter + `CORES]: Invalid value: "64"`, "32"},
+		},
+		{
+			name:     "a name that contradicts an explicit parameter",
+			manifest: machine("bad", "golden/fedora", map[string]string{"NAME": "good"}, ""),
+			want:     []string{`The VirtualMachine "bad" is invalid: metadata.name: Invalid value: "bad"`, `NAME`},
+		},
+		{
+			name:     "a name that its parameter does not take",
+			manifest: machine("a-name-that-windows-cannot-bear", "golden/windows", map[string]string{"ANSWERS": "a"}, ""),
+			want:     []string{`The VirtualMachine "a-name-that-windows-cannot-bear" is invalid: metadata.name: Invalid value: "a-name-that-windows-cannot-bear"`},
+		},
+		{
+			name:     "an empty reference",
+			manifest: machine("bad", "", nil, ""),
+			want:     []string{`The VirtualMachine "bad" is invalid: ` + reference + `Required value: name a VirtualMachineTemplate as NAME or NAMESPACE/NAME`},
+		},
+		{
+			name:     "a reference that leaves its namespace",
+			manifest: machine("bad", "../fedora", nil, ""),
+			want:     []string{reference + `Invalid value: "../fedora": the namespace part is not a namespace name`},
+		},
+		{
+			name:     "a reference in another case",
+			manifest: machine("bad", "golden/Fedora", nil, ""),
+			want:     []string{reference + `Invalid value: "golden/Fedora": the name part is not a template name`},
+		},
+		{
+			name:     "a reference with white space",
+			manifest: machine("bad", "golden/fedora ", nil, ""),
+			want:     []string{reference + `Invalid value: "golden/fedora ": the name part is not a template name`},
+		},
+		{
+			name:     "a spec that is not an object",
+			manifest: machine("bad", "golden/fedora", nil, "spec: [1]\n"),
+			want:     []string{`spec`},
+		},
+		{
+			name:     "a spec that KubeVirt refuses",
+			manifest: machine("bad", "golden/fedora", nil, "spec:\n  running: true\n"),
+			want:     []string{`Running and RunStrategy are mutually exclusive`},
+		},
+		{
+			name:     "a value that makes the VM too large",
+			manifest: machine("bad", "golden/bulky", map[string]string{"BULK": strings.Repeat("x", 100_000)}, ""),
+			want:     []string{`1048576`},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			discard(t, "bad")
+			as := ada
+			if tc.as != nil {
+				as = *tc.as
+			}
+			if strings.Contains(tc.manifest, "golden/bulky") {
+				createBulkyTemplate(t)
+			}
+			out := kubectl(t, as, tc.manifest, "create", "--validate=false", "-f", "-")
+			if out.Code == 0 {
+				t.Fatalf("it was created: %s", out.Stdout)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(out.Stderr, want) {
+					t.Errorf("standard error lacks %q:\n%s", want, out.Stderr)
+				}
+			}
+			if got := kubectl(t, nil, "", "get", "virtualmachines", "-o", "name"); strings.Contains(got.Stdout, "/bad") {
+				t.Errorf("something was created: %s", got.Stdout)
+			}
+		})
+	}
+}
+
+// createBulkyTemplate makes a template that multiplies its parameter by twenty.
+func createBulkyTemplate(t *testing.T) {
+	t.Helper()
+	mustKubectl(t, nil, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"bulky","namespace":"golden"},
+		"spec":{"parameters":[{"name":"BULK"}],"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"metadata":{"annotations":{"a":"`+strings.Repeat("${BULK}", 20)+`"}},"spec":{"domain":{"devices":{}}}}}}}}`, "apply", "-f", "-")
+	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "bulky", "--namespace=golden") })
+}
+
+func TestARefusalNeverShowsASensitiveValue(t *testing.T) {
+	const secret = "swordfish-0815"
+	template := `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"secretive","namespace":"golden"},
+		"spec":{"parameters":[{"name":"PIN","type":"int","sensitive":true},{"name":"TOKEN","pattern":"[0-9]+","sensitive":true}],
+		"virtualMachine":{"metadata":{"annotations":{"a":"${PIN}${TOKEN}"}},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`
+	mustKubectl(t, nil, template, "apply", "-f", "-")
+	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "secretive", "--namespace=golden") })
+	out := kubectl(t, ada, machine("bad", "golden/secretive", map[string]string{"PIN": secret, "TOKEN": secret}, ""), "create", "-f", "-")
+	if out.Code == 0 {
+		t.Fatal("it was created")
+	}
+	for _, want := range []string{"PIN]", "TOKEN]"} {
+		if !strings.Contains(out.Stderr, want) {
+			t.Errorf("standard error lacks %q: %s", want, out.Stderr)
+		}
+	}
+	if strings.Contains(out.Stderr, secret) || strings.Contains(stencil.Manager.Logs(), secret) {
+		t.Errorf("the secret is shown: %s", out.Stderr)
+	}
+}
+
+func TestATemplateThatIsDeletedIsGoneForTheNextRequest(t *testing.T) {
+	mustKubectl(t, nil, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"fleeting","namespace":"golden"},
+		"spec":{"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, "create", "-f", "-")
+	mustKubectl(t, ada, machine("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
+	mustKubectl(t, nil, "", "delete", "vmt", "fleeting", "--namespace=golden")
+	eventually(t, func() error {
+		out := kubectl(t, ada, machine("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
+		if !strings.Contains(out.Stderr, `"golden/fleeting" not found`) {
+			return errText("the template is still used: " + out.Stdout + out.Stderr)
+		}
+		return nil
+	})
+}
+
+type errText string
+
+func (e errText) Error() string { return string(e) }
+
+func TestAPersonWithoutRightsOnMachinesIsStoppedByRBAC(t *testing.T) {
+	nobody, err := stencil.Plane.User("nobody-special")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := kubectl(t, nobody, machine("bad", "golden/fedora", nil, ""), "create", "--validate=false", "-f", "-")
+	if !strings.Contains(out.Stderr, `cannot create resource "virtualmachines"`) {
+		t.Errorf("got %s%s", out.Stdout, out.Stderr)
+	}
+}
+
+// TestTheContractOfAStoredMachineIsFixed is the policy on the reference.
+func TestTheContractOfAStoredMachineIsFixed(t *testing.T) {
+	discard(t, "fixed", "plain")
+	mustKubectl(t, ada, machine("fixed", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, ""), "create", "-f", "-")
+	mustKubectl(t, ada, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"plain"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"memory":{"guest":"1Gi"},"devices":{}}}}}}`, "create", "-f", "-")
+	before := get(t, "fixed")
+	for _, tc := range []struct {
+		name string
+		args []string
+		want []string
+	}{
+		{"changing the reference", []string{"annotate", "vm", "fixed", "--overwrite", "template.kubevirt.io/template-ref=golden/ubuntu"}, []string{"template.kubevirt.io/template-ref"}},
+		{"removing the reference", []string{"annotate", "vm", "fixed", "template.kubevirt.io/template-ref-"}, []string{"template.kubevirt.io/template-ref"}},
+		{"changing a parameter", []string{"annotate", "vm", "fixed", "--overwrite", "parameter.template.kubevirt.io/INSTANCETYPE=u1.medium"}, []string{"INSTANCETYPE"}},
+		{"removing a parameter", []string{"annotate", "vm", "fixed", "parameter.template.kubevirt.io/INSTANCETYPE-"}, []string{"INSTANCETYPE"}},
+		{"adding a parameter", []string{"annotate", "vm", "fixed", "parameter.template.kubevirt.io/DATA_SOURCE_NAME=other"}, []string{"DATA_SOURCE_NAME"}},
+		{"adding a reference to a VM that has none", []string{"annotate", "vm", "plain", "template.kubevirt.io/template-ref=golden/fedora"}, []string{"template.kubevirt.io/template-ref"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			out := kubectl(t, ada, "", tc.args...)
+			if out.Code == 0 {
+				t.Fatalf("it was taken: %s", out.Stdout)
+			}
+			for _, want := range append(tc.want, "ValidatingAdmissionPolicy") {
+				if !strings.Contains(out.Stderr, want) {
+					t.Errorf("standard error lacks %q: %s", want, out.Stderr)
+				}
+			}
+		})
+	}
+	if diff := cmp.Diff(before.GetAnnotations()["template.kubevirt.io/template-ref"], get(t, "fixed").GetAnnotations()["template.kubevirt.io/template-ref"]); diff != "" {
+		t.Error(diff)
+	}
+	t.Run("changing the record of what was rendered changes nothing", func(t *testing.T) {
+		mustKubectl(t, ada, "", "annotate", "vm", "fixed", "--overwrite", `template.kubevirt.io/rendered={"name":"windows"}`)
+		mustKubectl(t, ada, "", "label", "vm", "fixed", "--overwrite", "vm.kubevirt.io/template=windows")
+		after := get(t, "fixed")
+		if got := after.GetAnnotations()["template.kubevirt.io/rendered"]; got != before.GetAnnotations()["template.kubevirt.io/rendered"] {
+			t.Errorf("rendered annotation %s", got)
+		}
+		if got := after.GetLabels()["vm.kubevirt.io/template"]; got != "fedora" {
+			t.Errorf("label %s", got)
+		}
+	})
+}

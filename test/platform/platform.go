@@ -1,0 +1,122 @@
+// Package platform puts together what a cluster admin would: a control plane,
+// the chart installed by helm, and a stencil-manager that runs with exactly the
+// rights which the chart gives it. End-to-end tests, benchmarks and the demo
+// start from here.
+package platform
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+	"github.com/vmstencil/stencil/test/manager"
+)
+
+// Options say what is started.
+type Options struct {
+	// KubeVirt adds KubeVirt's own API server and controller, and the instance
+	// types and preferences that the examples name.
+	KubeVirt bool
+	// Log receives progress. Optional.
+	Log io.Writer
+	// ManagerArgs are further flags of the manager.
+	ManagerArgs []string
+	// Values are laid over the chart's.
+	Values map[string]any
+}
+
+// Platform is a running cluster with Stencil.
+type Platform struct {
+	Plane   *controlplane.Plane
+	Manager *manager.Process
+
+	ctx     context.Context
+	options Options
+	install install.Options
+	process manager.Options
+}
+
+// Start starts everything; what it started is stopped again when it fails.
+func Start(ctx context.Context, options Options) (*Platform, error) {
+	plane, err := controlplane.Start(ctx, controlplane.Options{KubeVirt: options.KubeVirt, Log: options.Log})
+	if err != nil {
+		return nil, err
+	}
+	p := &Platform{Plane: plane, ctx: ctx, options: options}
+	if err := p.start(); err != nil {
+		return nil, errors.Join(err, p.Stop())
+	}
+	return p, nil
+}
+
+func (p *Platform) start() error {
+	address, err := manager.FreeAddress()
+	if err != nil {
+		return err
+	}
+	if p.options.KubeVirt {
+		p.say("installing instance types and preferences")
+		if err := p.Plane.InstallCatalogue(p.ctx); err != nil {
+			return err
+		}
+	} else if err := p.Plane.InstallCRDs(p.ctx); err != nil {
+		return err
+	}
+	p.say("installing the chart with helm")
+	p.install = install.Options{ManagerURL: "https://" + address, Values: p.options.Values}
+	if err := install.Chart(p.ctx, p.Plane, p.install); err != nil {
+		return err
+	}
+	user, err := p.install.ManagerUser(p.Plane)
+	if err != nil {
+		return err
+	}
+	p.process = manager.Options{
+		Kubeconfig:     user.Kubeconfig,
+		Namespace:      install.Namespace,
+		WebhookAddress: address,
+		Args:           append(p.install.ManagerArgs(), p.options.ManagerArgs...),
+	}
+	p.say("building and starting stencil-manager")
+	if err := p.StartManager(); err != nil {
+		return err
+	}
+	return p.awaitWebhooks()
+}
+
+// StartManager starts the manager, at the address that the chart was given.
+func (p *Platform) StartManager() (err error) {
+	p.Manager, err = manager.Start(p.ctx, p.process)
+	return err
+}
+
+// StopManager stops the manager as a node would, with SIGTERM.
+func (p *Platform) StopManager() error { return p.Manager.Stop() }
+
+// Stop stops everything and leaves nothing behind.
+func (p *Platform) Stop() error {
+	var err error
+	if p.Manager != nil {
+		err = p.Manager.Stop()
+	}
+	return errors.Join(err, p.Plane.Stop())
+}
+
+// Example is the path of a file under docs/examples.
+func (p *Platform) Example(path string) string {
+	chart, err := install.ChartFolder()
+	if err != nil {
+		return path
+	}
+	return filepath.Join(chart, "..", "..", "docs", "examples", path)
+}
+
+func (p *Platform) say(what string) {
+	if p.options.Log != nil {
+		fmt.Fprintf(p.options.Log, "platform: %s\n", what)
+	}
+}
