@@ -2,9 +2,221 @@ package controlplane
 
 import (
 	"context"
-	"errors"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/dynamic"
 )
 
+// kubevirtNamespace is where KubeVirt's own objects are. Its processes fall back to this name outside a Pod.
+const kubevirtNamespace = "kubevirt"
+
+// virtAPIService is the Service through which the API server finds virt-api.
+const virtAPIService = "virt-api"
+
+// startKubeVirt does what virt-operator does on a cluster: it installs KubeVirt's CRDs, RBAC and configuration, starts virt-api and
+// virt-controller, and registers virt-api's aggregated API and admission webhooks. It returns when all of them work.
 func (p *Plane) startKubeVirt(ctx context.Context, tools map[string]string) error {
-	return errors.New("KubeVirt is not there yet")
+	manifests, err := readManifests(tools["kubevirt-manifests"])
+	if err != nil {
+		return err
+	}
+	if err := p.installVirtualizationCRDs(ctx, tools, manifests); err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(p.AdminConfig())
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
+	}
+	if err := p.prepareKubeVirt(ctx, client, manifests); err != nil {
+		return err
+	}
+	port, err := p.startVirtAPI(ctx, tools["virt-api"])
+	if err != nil {
+		return err
+	}
+	if err := p.registerVirtAPI(ctx, client, manifests, port); err != nil {
+		return err
+	}
+	if err := p.startVirtController(ctx, tools["virt-controller"]); err != nil {
+		return err
+	}
+	return p.awaitKubeVirt(ctx, client)
+}
+
+// prepareKubeVirt creates what KubeVirt's processes read when they start.
+func (p *Plane) prepareKubeVirt(ctx context.Context, client dynamic.Interface, manifests *manifests) error {
+	namespace := object("v1", "Namespace", "", kubevirtNamespace, nil)
+	if err := create(ctx, client, namespace); err != nil {
+		return err
+	}
+	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding", "PriorityClass"} {
+		if err := create(ctx, client, manifests.kind(kind)...); err != nil {
+			return err
+		}
+	}
+	authorities := map[string]any{"data": map[string]any{"ca-bundle": string(p.servers.pem)}}
+	if err := create(ctx, client,
+		object("v1", "ConfigMap", kubevirtNamespace, "kubevirt-ca", authorities),
+		object("v1", "ConfigMap", kubevirtNamespace, "kubevirt-export-ca", authorities),
+		object("v1", "ConfigMap", kubevirtNamespace, "kubevirt-backup-ca", authorities),
+	); err != nil {
+		return err
+	}
+	return p.deployKubeVirt(ctx, client)
+}
+
+// deployKubeVirt creates the KubeVirt object, which configures all of KubeVirt, in the state in which virt-operator leaves it.
+func (p *Plane) deployKubeVirt(ctx context.Context, client dynamic.Interface) error {
+	kubevirts := client.Resource(resourceOf("kubevirt.io/v1", "KubeVirt")).Namespace(kubevirtNamespace)
+	created, err := kubevirts.Create(ctx, object("kubevirt.io/v1", "KubeVirt", kubevirtNamespace, "kubevirt", map[string]any{
+		"spec": map[string]any{
+			"configuration": map[string]any{
+				"developerConfiguration": map[string]any{"featureGates": []any{"Snapshot", "VMExport"}},
+			},
+		},
+	}), metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("creating the KubeVirt object: %w", err)
+	}
+	created.Object["status"] = map[string]any{
+		"phase":               "Deployed",
+		"defaultArchitecture": runtime.GOARCH,
+		"conditions": []any{
+			map[string]any{"type": "Available", "status": "True", "reason": "AllComponentsReady", "message": "All components are ready."},
+			map[string]any{"type": "Progressing", "status": "False", "reason": "AllComponentsReady", "message": "All components are ready."},
+			map[string]any{"type": "Degraded", "status": "False", "reason": "AllComponentsReady", "message": "All components are ready."},
+		},
+	}
+	if _, err := kubevirts.UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("reporting KubeVirt as deployed: %w", err)
+	}
+	return nil
+}
+
+// startVirtAPI starts virt-api, waits until it is healthy, and returns its port.
+func (p *Plane) startVirtAPI(ctx context.Context, path string) (int, error) {
+	user, err := p.kubevirtUser("kubevirt-apiserver")
+	if err != nil {
+		return 0, err
+	}
+	certificate, key, err := p.storeServing("virt-api", virtAPIHost, "127.0.0.1")
+	if err != nil {
+		return 0, err
+	}
+	handlerCertificate, handlerKey, err := p.storeClient("virt-handler-client", "kubevirt.io:system:client:virt-handler")
+	if err != nil {
+		return 0, err
+	}
+	var port int
+	err = withPorts(ctx, 2, func(ctx context.Context, ports []int) error {
+		port = ports[0]
+		started, err := p.startProcess("virt-api", path,
+			"--kubeconfig="+user.Kubeconfig,
+			"--listen=127.0.0.1",
+			"--port="+strconv.Itoa(port),
+			"--console-server-port="+strconv.Itoa(ports[1]),
+			"--tls-cert-file="+certificate,
+			"--tls-key-file="+key,
+			"--handler-cert-file="+handlerCertificate,
+			"--handler-key-file="+handlerKey,
+		)
+		if err != nil {
+			return err
+		}
+		return started.await(ctx, p.answers(port, "/healthz", `"connectivity":"ok"`))
+	})
+	return port, err
+}
+
+// virtAPIHost is the name under which the API server expects virt-api to prove itself.
+const virtAPIHost = virtAPIService + "." + kubevirtNamespace + ".svc"
+
+// startVirtController starts virt-controller and waits until its controllers run.
+func (p *Plane) startVirtController(ctx context.Context, path string) error {
+	user, err := p.kubevirtUser("kubevirt-controller")
+	if err != nil {
+		return err
+	}
+	certificate, key, err := p.storeServing("virt-controller", "127.0.0.1")
+	if err != nil {
+		return err
+	}
+	return withPorts(ctx, 1, func(ctx context.Context, ports []int) error {
+		started, err := p.startProcess("virt-controller", path,
+			"--kubeconfig="+user.Kubeconfig,
+			"--listen=127.0.0.1",
+			"--port="+strconv.Itoa(ports[0]),
+			"--prom-cert-file="+certificate,
+			"--prom-key-file="+key,
+			"--launcher-image=quay.io/kubevirt/virt-launcher",
+			"--exporter-image=quay.io/kubevirt/virt-exportserver",
+			// It has no rival, and it must not give up because the machine was busy for some seconds.
+			"--leader-elect-lease-duration=30m",
+			"--leader-elect-renew-deadline=20m",
+		)
+		if err != nil {
+			return err
+		}
+		return started.await(ctx, p.answers(ports[0], "/leader", `"leader":"true"`))
+	})
+}
+
+// kubevirtUser is the service account of one of KubeVirt's processes, so that RBAC binds it as it does on a cluster.
+func (p *Plane) kubevirtUser(serviceAccount string) (*User, error) {
+	return p.User("system:serviceaccount:"+kubevirtNamespace+":"+serviceAccount,
+		"system:serviceaccounts", "system:serviceaccounts:"+kubevirtNamespace)
+}
+
+func (p *Plane) storeServing(name string, hosts ...string) (certificate, key string, err error) {
+	signed, err := p.servers.server(hosts...)
+	if err != nil {
+		return "", "", err
+	}
+	return signed.store(p.folder, name)
+}
+
+func (p *Plane) storeClient(name, commonName string) (certificate, key string, err error) {
+	signed, err := p.clients.client(commonName)
+	if err != nil {
+		return "", "", err
+	}
+	return signed.store(p.folder, name)
+}
+
+// answers returns a check that GET path on a loopback port is answered with 200 and a body that contains want, spaces aside.
+func (p *Plane) answers(port int, path, want string) func(context.Context) error {
+	pool := x509.NewCertPool()
+	pool.AddCert(p.servers.certificate)
+	client := &http.Client{Transport: &http.Transport{
+		TLSClientConfig:   &tls.Config{RootCAs: pool},
+		DisableKeepAlives: true,
+	}}
+	url := "https://127.0.0.1:" + strconv.Itoa(port) + path
+	return func(ctx context.Context) error {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		response, err := client.Do(request)
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		body, err := io.ReadAll(io.LimitReader(response.Body, 64<<10))
+		if err != nil {
+			return err
+		}
+		if compact := strings.Join(strings.Fields(string(body)), ""); response.StatusCode != http.StatusOK || !strings.Contains(compact, want) {
+			return fmt.Errorf("%s answers %s: %s", path, response.Status, compact)
+		}
+		return nil
+	}
 }
