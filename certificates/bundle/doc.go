@@ -1,0 +1,3 @@
+// Package bundle reads and writes the PEM bundles of certificate authorities that stand in the caBundle of webhook
+// configurations and in Secrets. It is pure.
+package bundle

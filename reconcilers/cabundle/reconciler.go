@@ -1,0 +1,157 @@
+package cabundle
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/certificates/bundle"
+	"github.com/vmstencil/stencil/certificates/publication"
+)
+
+const (
+	// fieldManager owns the caBundle fields.
+	fieldManager = client.FieldOwner("stencil-ca-bundle")
+	// reasonPublished is the reason of the event about a changed caBundle.
+	reasonPublished = "CABundlePublished"
+	// actionPublish is what the event says was done.
+	actionPublish = "PublishCABundle"
+	// conflictDelay gives the watch time to bring what somebody else wrote.
+	conflictDelay = time.Second
+)
+
+// Configurations reads the webhook configurations; a publication.Watch does.
+type Configurations interface {
+	Configurations(ctx context.Context) ([]publication.Configuration, error)
+}
+
+// Patcher is the part of client.Client that writes the configurations.
+type Patcher interface {
+	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
+}
+
+// Options are what a Reconciler needs.
+type Options struct {
+	// Secrets reads the Secret of the authority.
+	Secrets client.Reader
+	// Secret names it.
+	Secret types.NamespacedName
+	// Configurations are the webhook configurations to keep.
+	Configurations Configurations
+	// Client writes them.
+	Client Patcher
+	// CertificateDuration is how long a serving certificate is valid.
+	CertificateDuration time.Duration
+	// Recorder receives an event for every change, about the Secret: the configurations have no namespace, and
+	// the manager may write events in its own only.
+	Recorder events.EventRecorder
+	// Registerer receives the metric.
+	Registerer prometheus.Registerer
+	// Clock says what is still valid. Default: the real one.
+	Clock clock.PassiveClock
+}
+
+// Reconciler keeps the caBundles. There is only ever one request to it.
+type Reconciler struct {
+	options Options
+	updates *prometheus.CounterVec
+	// formers is the memory of former authorities: it puts back what somebody deletes from every
+	// configuration at once. Reconcile is never called concurrently.
+	formers []former
+}
+
+// New returns a Reconciler.
+func New(options Options) (*Reconciler, error) {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	updates := newUpdates()
+	if err := options.Registerer.Register(updates); err != nil {
+		return nil, fmt.Errorf("registering the metric of caBundle updates: %w", err)
+	}
+	return &Reconciler{options: options, updates: updates}, nil
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	secret, gathered, err := r.gather(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	planned := decide(gathered, r.options.CertificateDuration)
+	r.formers = planned.formers
+	conflict, err := r.apply(ctx, secret, planned)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if conflict {
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	}
+	if planned.again.IsZero() {
+		return reconcile.Result{}, nil
+	}
+	// A moment later than needed: then the time has certainly come.
+	return reconcile.Result{RequeueAfter: planned.again.Sub(gathered.now) + time.Second}, nil
+}
+
+func (r *Reconciler) gather(ctx context.Context) (*corev1.Secret, state, error) {
+	gathered := state{now: r.options.Clock.Now(), formers: r.formers}
+	secret := &corev1.Secret{}
+	err := r.options.Secrets.Get(ctx, r.options.Secret, secret)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return nil, state{}, fmt.Errorf("reading the Secret of the certificate authority: %w", err)
+	}
+	if gathered.configurations, err = r.options.Configurations.Configurations(ctx); err != nil {
+		return nil, state{}, fmt.Errorf("reading the webhook configurations: %w", err)
+	}
+	gathered.current = authorityOf(secret)
+	return secret, gathered, nil
+}
+
+// authorityOf returns the authority in the Secret, or nil when it holds none that can be read.
+func authorityOf(secret *corev1.Secret) *x509.Certificate {
+	certificates := bundle.Parse(secret.Data[corev1.TLSCertKey])
+	if len(certificates) == 0 {
+		return nil
+	}
+	return certificates[0]
+}
+
+// apply writes what is outdated. It reports a conflict when somebody else wrote a configuration at the same time, which
+// is nothing to complain about.
+func (r *Reconciler) apply(ctx context.Context, secret *corev1.Secret, planned plan) (conflict bool, err error) {
+	var failures []error
+	for _, configuration := range planned.outdated {
+		changed := configuration.WithCABundle(planned.bundle)
+		patch := client.StrategicMergeFrom(configuration.Object, client.MergeFromWithOptimisticLock{})
+		err := r.options.Client.Patch(ctx, changed, patch, fieldManager)
+		switch {
+		case apierrors.IsNotFound(err):
+			continue
+		case apierrors.IsConflict(err):
+			conflict = true
+			continue
+		case err != nil:
+			failures = append(failures, fmt.Errorf("writing the caBundle of %s: %w", configuration.Target, err))
+			continue
+		}
+		r.updates.WithLabelValues(configuration.Target.Name).Inc()
+		logf.FromContext(ctx).Info("published the certificate authorities", "configuration", configuration.Target.String(), "authorities", len(planned.authorities))
+		r.options.Recorder.Eventf(secret, changed, corev1.EventTypeNormal, reasonPublished, actionPublish,
+			"caBundle of %s now holds the present certificate authority (valid until %s) and %d former ones",
+			configuration.Target, planned.authorities[0].NotAfter.UTC().Format(time.RFC3339), len(planned.authorities)-1)
+	}
+	return conflict, errors.Join(failures...)
+}

@@ -1,0 +1,88 @@
+package manager
+
+import (
+	"fmt"
+	"io"
+	"time"
+)
+
+// Options say how a stencil-manager is started. The zero value of every field but Kubeconfig is useful.
+type Options struct {
+	// Kubeconfig is the path of the file by which the manager reaches the API server. Required.
+	Kubeconfig string
+	// Namespace is what the manager takes for its own: the lease of the leader election and the
+	// Secret of the certificate authority live there. It has to exist. Default "stencil-system".
+	Namespace string
+	// Name marks the replica, for leader election events and logs. Default "stencil-manager".
+	Name string
+	// Args are further flags; where they repeat a flag of Start's own, they win.
+	Args []string
+	// Env holds further NAME=value pairs beside the environment of the test.
+	Env []string
+	// Binary is the path of a stencil-manager. Default: what [Build] builds.
+	Binary string
+	// WebhookAddress, MetricsAddress and HealthAddress are host:port. Default: a free port on
+	// loopback each.
+	WebhookAddress string
+	MetricsAddress string
+	HealthAddress  string
+	// Log receives everything that the process writes, beside what Logs returns. Optional.
+	Log io.Writer
+	// ReadyTimeout is how long Start waits for /readyz. Default 60 s.
+	ReadyTimeout time.Duration
+	// WithoutWaiting makes Start return once the process runs; WaitReady waits later.
+	WithoutWaiting bool
+}
+
+const (
+	defaultNamespace    = "stencil-system"
+	defaultName         = "stencil-manager"
+	defaultReadyTimeout = time.Minute
+)
+
+// withDefaults returns a copy of o in which every field has a value.
+func (o Options) withDefaults() (Options, error) {
+	if o.Kubeconfig == "" {
+		return o, fmt.Errorf("starting stencil-manager: no kubeconfig given")
+	}
+	if o.Namespace == "" {
+		o.Namespace = defaultNamespace
+	}
+	if o.Name == "" {
+		o.Name = defaultName
+	}
+	if o.ReadyTimeout == 0 {
+		o.ReadyTimeout = defaultReadyTimeout
+	}
+	for _, address := range []*string{&o.WebhookAddress, &o.MetricsAddress, &o.HealthAddress} {
+		if *address != "" {
+			continue
+		}
+		free, err := FreeAddress()
+		if err != nil {
+			return o, fmt.Errorf("starting stencil-manager: %w", err)
+		}
+		*address = free
+	}
+	return o, nil
+}
+
+// arguments returns the flags of the process: first those that keep it apart from other processes of the
+// same machine and make it stop at once, then the caller's.
+func (o Options) arguments() []string {
+	return append([]string{
+		"--kubeconfig=" + o.Kubeconfig,
+		"--webhook-bind-address=" + o.WebhookAddress,
+		"--metrics-bind-address=" + o.MetricsAddress,
+		"--health-probe-bind-address=" + o.HealthAddress,
+		"--shutdown-delay=0s",
+	}, o.Args...)
+}
+
+// environment returns what the process sees beside the test's own environment.
+func (o Options) environment() []string {
+	return append([]string{
+		"POD_NAMESPACE=" + o.Namespace,
+		"POD_NAME=" + o.Name,
+	}, o.Env...)
+}

@@ -1,0 +1,185 @@
+package manager
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"runtime"
+	"syscall"
+	"time"
+)
+
+// stopTimeout is what Stop gives the process between SIGTERM and SIGKILL. It leaves room for the
+// default --shutdown-delay and --shutdown-timeout.
+const stopTimeout = 45 * time.Second
+
+// Process is a stencil-manager that runs, or ran.
+type Process struct {
+	options Options
+	command *exec.Cmd
+	log     *log
+	done    chan struct{}
+	err     error // what Wait returned; read after done is closed
+}
+
+// Start starts a stencil-manager and waits until it is ready. The process is killed when ctx ends.
+func Start(ctx context.Context, given Options) (*Process, error) {
+	options, err := given.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	if options.Binary == "" {
+		if options.Binary, err = Build(ctx); err != nil {
+			return nil, err
+		}
+	}
+
+	process := &Process{options: options, log: newLog(options.Log), done: make(chan struct{})}
+	process.command = exec.CommandContext(ctx, options.Binary, options.arguments()...)
+	process.command.Env = append(os.Environ(), options.environment()...)
+	process.command.Stdout, process.command.Stderr = process.log, process.log
+	process.command.SysProcAttr = dieWithParent()
+
+	started := make(chan error, 1)
+	go process.run(started)
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("starting %s: %w", options.Binary, err)
+	}
+	if options.WithoutWaiting {
+		return process, nil
+	}
+	if err := process.WaitReady(ctx); err != nil {
+		_ = process.Kill()
+		return nil, err
+	}
+	return process, nil
+}
+
+// run starts the command and waits for its end on one thread: the thread that started a process has to
+// live as long as the process does, see dieWithParent.
+func (p *Process) run(started chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	defer close(p.done)
+	if err := p.command.Start(); err != nil {
+		started <- err
+		return
+	}
+	started <- nil
+	p.err = p.command.Wait()
+}
+
+// WebhookAddress is the host:port on which the webhooks are served.
+func (p *Process) WebhookAddress() string { return p.options.WebhookAddress }
+
+// WebhookURL is the https URL, without a path, at which the webhooks are served.
+func (p *Process) WebhookURL() string { return "https://" + p.options.WebhookAddress }
+
+// MetricsURL is where Prometheus would scrape the process.
+func (p *Process) MetricsURL() string { return "http://" + p.options.MetricsAddress + "/metrics" }
+
+// HealthURL is the URL, without a path, of /healthz and /readyz.
+func (p *Process) HealthURL() string { return "http://" + p.options.HealthAddress }
+
+// PID is the process id.
+func (p *Process) PID() int { return p.command.Process.Pid }
+
+// Done is closed when the process has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Logs returns what the process has written so far, standard output and standard error interleaved.
+func (p *Process) Logs() string { return p.log.String() }
+
+// Ready asks /readyz once and returns what keeps the process from being ready, or nil.
+func (p *Process) Ready(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.HealthURL()+"/readyz?verbose", nil)
+	if err != nil {
+		return err
+	}
+	// A connection of its own: a probe must not be answered by a process that held this port before.
+	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
+	response, err := client.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		return err
+	}
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("%s: %s", response.Status, body)
+	}
+	return nil
+}
+
+// WaitReady waits until the process is ready, has ended, ctx has ended, or Options.ReadyTimeout is over.
+func (p *Process) WaitReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.options.ReadyTimeout)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		notReady := p.Ready(ctx)
+		if notReady == nil {
+			return nil
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("stencil-manager ended before it was ready: %w\n%s", p.exit(), p.Logs())
+		case <-ctx.Done():
+			return fmt.Errorf("stencil-manager is not ready: %w: %w\n%s", ctx.Err(), notReady, p.Logs())
+		case <-ticker.C:
+		}
+	}
+}
+
+// Terminate sends SIGTERM and returns at once; Done tells when the process has ended.
+func (p *Process) Terminate() error {
+	return p.signal(syscall.SIGTERM)
+}
+
+// Stop sends SIGTERM and waits for the end. A process that does not end in time is killed and an
+// error returned; so is one that ends with a status other than zero. To stop a process
+// that has ended is no error unless it ended badly.
+func (p *Process) Stop() error {
+	if err := p.Terminate(); err != nil {
+		return err
+	}
+	timer := time.NewTimer(stopTimeout)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return p.err
+	case <-timer.C:
+		return errors.Join(fmt.Errorf("stencil-manager did not stop within %s\n%s", stopTimeout, p.Logs()), p.Kill())
+	}
+}
+
+// Kill ends the process as a machine failure would, and waits until it is gone.
+func (p *Process) Kill() error {
+	if err := p.signal(syscall.SIGKILL); err != nil {
+		return err
+	}
+	<-p.done
+	return nil
+}
+
+func (p *Process) signal(signal os.Signal) error {
+	if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("sending %s to stencil-manager: %w", signal, err)
+	}
+	return nil
+}
+
+// exit says how the process ended.
+func (p *Process) exit() error {
+	if p.err != nil {
+		return p.err
+	}
+	return errors.New("exit status 0")
+}

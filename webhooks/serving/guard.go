@@ -1,0 +1,61 @@
+package serving
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// guard stands around an admission handler: it makes a refusal of a panic and notes what became of the request.
+type guard struct {
+	webhook string
+	next    admission.Handler
+	metrics *metrics
+}
+
+// observationKey is the context key of the *observation of a request.
+type observationKey struct{}
+
+// Handle implements admission.Handler.
+func (g *guard) Handle(ctx context.Context, request admission.Request) (response admission.Response) {
+	defer func() {
+		if value := recover(); value != nil {
+			g.metrics.panics.WithLabelValues(g.webhook).Inc()
+			logPanic(logf.FromContext(ctx), value)
+			response = refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, fmt.Sprintf(
+				"webhook %s failed while it handled this request; nothing was changed. "+
+					"This is a defect: the log of stencil-manager tells more under requestID %s", g.webhook, request.UID))
+		}
+		if seen, ok := ctx.Value(observationKey{}).(*observation); ok {
+			seen.operation = operationLabel(request.Operation)
+			seen.outcome = outcomeOf(response)
+		}
+	}()
+	return g.next.Handle(ctx, request)
+}
+
+// logPanic tells where a handler panicked. The value of the panic may be made of what a user sent, a secret
+// among it, so it is told only when the Go runtime made it.
+func logPanic(logger logr.Logger, value any) {
+	cause := errors.New("the value of the panic is withheld")
+	if err, fromRuntime := value.(runtime.Error); fromRuntime {
+		cause = err
+	}
+	logger.Error(cause, "webhook handler panicked", "panicType", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
+}
+
+// refuse returns a refusal with a complete status.
+func refuse(code int32, reason metav1.StatusReason, message string) admission.Response {
+	response := admission.Errored(code, errors.New(message))
+	response.Result.Status = metav1.StatusFailure
+	response.Result.Reason = reason
+	return response
+}

@@ -1,0 +1,30 @@
+package serving
+
+import (
+	"crypto/tls"
+	"net/http"
+)
+
+// CertificateSource supplies the serving certificate. It is asked on every handshake and may change its
+// answer at any time.
+type CertificateSource interface {
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
+// tlsConfig returns the TLS configuration of the server.
+func tlsConfig(certificates CertificateSource) *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		GetCertificate: certificates.GetCertificate,
+	}
+}
+
+// protocols returns the versions of HTTP that the server speaks. HTTP/2 is a choice: one connection
+// can open and cancel streams faster than a server can shed them (CVE-2023-44487, CVE-2023-39325), and the
+// API server gains little from it here.
+func protocols(http2 bool) *http.Protocols {
+	versions := &http.Protocols{}
+	versions.SetHTTP1(true)
+	versions.SetHTTP2(http2)
+	return versions
+}
