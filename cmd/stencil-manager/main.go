@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+
+	"k8s.io/klog/v2"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// Exit codes.
+const (
+	exitFailure = 1
+	exitUsage   = 2
+)
+
+func main() {
+	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
+}
+
+// run is main without the process around it.
+func run(ctx context.Context, arguments []string, environment lookup, stdout, stderr io.Writer) int {
+	options, err := parse(arguments, environment, stderr)
+	switch {
+	case errors.Is(err, flag.ErrHelp):
+		return 0
+	case err != nil:
+		fmt.Fprintln(stderr, "stencil-manager:", err)
+		return exitUsage
+	case options.version:
+		fmt.Fprintln(stdout, currentBuild())
+		return 0
+	}
+
+	logger := zap.New(zap.UseFlagOptions(&options.zap), zap.WriteTo(stderr))
+	ctrl.SetLogger(logger)
+	klog.SetLogger(logger.WithName("client-go"))
+
+	restConfig, err := config.GetConfig()
+	if err != nil {
+		logger.Error(err, "finding the API server failed")
+		return exitFailure
+	}
+	restConfig.UserAgent = "stencil-manager/" + currentBuild().version
+	if options.kubeAPIQPS >= 0 {
+		restConfig.QPS, restConfig.Burst = float32(options.kubeAPIQPS), options.kubeAPIBurst
+	}
+	if err := serve(ctx, options, restConfig, logger); err != nil {
+		logger.Error(err, "stencil-manager failed")
+		return exitFailure
+	}
+	return 0
+}

@@ -1,0 +1,79 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/ptr"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+)
+
+// The times of leader election, twice those of controller-runtime. A leader that cannot renew its lease has to exit,
+// and with it goes a replica that serves webhooks, while no reconciler here is in a hurry.
+const (
+	leaseDuration = 30 * time.Second
+	renewDeadline = 20 * time.Second
+	retryPeriod   = 4 * time.Second
+)
+
+// exitMargin is what the manager gets beyond --shutdown-timeout to stop everything else.
+const exitMargin = 5 * time.Second
+
+// newManager returns a controller-runtime manager that may read nothing but what the reconcilers need.
+func newManager(o *options, config *rest.Config) (manager.Manager, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionregistrationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("filling the scheme: %w", err)
+		}
+	}
+	mgr, err := ctrl.NewManager(config, manager.Options{
+		Scheme: scheme,
+		Cache: cache.Options{
+			ByObject: map[client.Object]cache.ByObject{
+				&corev1.Secret{}: {Namespaces: map[string]cache.Config{
+					o.authorityNamespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", o.authoritySecret)},
+				}},
+			},
+			// A read of anything else is a mistake, and must not start to watch the whole cluster.
+			ReaderFailOnMissingInformer: true,
+		},
+		LeaderElection:                o.leaderElect,
+		LeaderElectionID:              o.leaderElectionID,
+		LeaderElectionNamespace:       o.leaderElectionNamespace,
+		LeaderElectionReleaseOnCancel: true,
+		LeaseDuration:                 ptr.To(leaseDuration),
+		RenewDeadline:                 ptr.To(renewDeadline),
+		RetryPeriod:                   ptr.To(retryPeriod),
+		Metrics:                       metricsserver.Options{BindAddress: o.metricsBindAddress},
+		HealthProbeBindAddress:        o.healthProbeBindAddress,
+		PprofBindAddress:              o.pprofBindAddress,
+		GracefulShutdownTimeout:       ptr.To(o.shutdownTimeout + exitMargin),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("making the manager: %w", err)
+	}
+	return mgr, nil
+}
+
+// syncedCheck is a readiness check that fails until a cache is filled.
+func syncedCheck(problem string, cache synced) healthz.Checker {
+	return func(*http.Request) error {
+		if !cache.Synced() {
+			return errors.New(problem)
+		}
+		return nil
+	}
+}

@@ -1,0 +1,103 @@
+package main
+
+import (
+	"flag"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/client/config"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+)
+
+// The values of --certificate-source.
+const (
+	sourceAuthority = "authority"
+	sourceFiles     = "files"
+)
+
+// options are the settings of the process.
+type options struct {
+	version bool
+
+	webhookBindAddress     string
+	metricsBindAddress     string
+	healthProbeBindAddress string
+	pprofBindAddress       string
+	webhookHTTP2           bool
+	shutdownDelay          time.Duration
+	shutdownTimeout        time.Duration
+
+	leaderElect             bool
+	leaderElectionID        string
+	leaderElectionNamespace string
+
+	certificateSource     string
+	certificateDirectory  string
+	authoritySecret       string
+	authorityNamespace    string
+	authorityDuration     time.Duration
+	certificateDuration   time.Duration
+	certificateNames      list
+	certificateSettleTime time.Duration
+	webhookConfigurations list
+
+	kubeAPIQPS   float64
+	kubeAPIBurst int
+
+	zap zap.Options
+}
+
+// bind registers every flag, with its default.
+func (o *options) bind(flags *flag.FlagSet) {
+	flags.BoolVar(&o.version, "version", false,
+		"Print the version and exit.")
+
+	flags.StringVar(&o.webhookBindAddress, "webhook-bind-address", ":9443",
+		"Address on which the webhooks are served over HTTPS.")
+	flags.StringVar(&o.metricsBindAddress, "metrics-bind-address", ":8080",
+		"Address on which Prometheus metrics are served over plain HTTP at /metrics; 0 serves none.")
+	flags.StringVar(&o.healthProbeBindAddress, "health-probe-bind-address", ":8081",
+		"Address of /healthz and /readyz, plain HTTP; 0 serves none.")
+	flags.StringVar(&o.pprofBindAddress, "pprof-bind-address", "",
+		"Address on which Go profiles are served at /debug/pprof/; empty serves none.")
+	flags.BoolVar(&o.webhookHTTP2, "webhook-http2", false,
+		"Offer HTTP/2 to the callers of webhooks.")
+	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second,
+		"How long to go on serving, not ready, after SIGTERM.")
+	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 30*time.Second,
+		"How long webhook calls in flight may take after that.")
+
+	flags.BoolVar(&o.leaderElect, "leader-elect", true,
+		"Run the reconcilers on an elected leader only. Webhooks are served by every replica in any case.")
+	flags.StringVar(&o.leaderElectionID, "leader-election-id", "stencil-manager",
+		"Name of the Lease of the leader.")
+	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
+		"Namespace of the Lease; empty means the manager's own.")
+
+	flags.StringVar(&o.certificateSource, "certificate-source", sourceAuthority,
+		"Where serving certificates come from: authority (signed by Stencil's own) or files.")
+	flags.StringVar(&o.certificateDirectory, "certificate-directory", "/etc/stencil/certificates",
+		"Directory of tls.crt and tls.key (source files). They are read again when they change.")
+	flags.StringVar(&o.authoritySecret, "certificate-authority-secret", "stencil-webhook-ca",
+		"Secret that keeps the certificate authority (source authority).")
+	flags.StringVar(&o.authorityNamespace, "certificate-authority-namespace", "",
+		"Namespace of that Secret; empty means the manager's own.")
+	flags.DurationVar(&o.authorityDuration, "certificate-authority-duration", 365*24*time.Hour,
+		"How long a certificate authority is valid; it is replaced after two thirds of that.")
+	flags.DurationVar(&o.certificateDuration, "certificate-duration", 24*time.Hour,
+		"How long a serving certificate is valid; it is replaced after two thirds of that. Also how long an authority is trusted after it was replaced.")
+	o.certificateNames = list{"localhost", "127.0.0.1", "::1"}
+	flags.Var(&o.certificateNames, "certificate-dns-names",
+		"DNS names and IP addresses, separated by commas, by which API servers call the webhooks (source authority).")
+	flags.DurationVar(&o.certificateSettleTime, "certificate-settle-time", 5*time.Second,
+		"How long an authority has to be published before a certificate of it takes the place of one that is trusted already (source authority).")
+	flags.Var(&o.webhookConfigurations, "webhook-configurations",
+		"Webhook configurations, separated by commas, whose caBundle is kept (source authority): mutating/NAME, validating/NAME, or NAME for both kinds.")
+
+	flags.Float64Var(&o.kubeAPIQPS, "kube-api-qps", -1,
+		"Requests per second to the API server; negative means no limit but the API server's own.")
+	flags.IntVar(&o.kubeAPIBurst, "kube-api-burst", 100,
+		"Requests to the API server above the rate for a short time; without meaning when --kube-api-qps is negative.")
+
+	config.RegisterFlags(flags)
+	o.zap.BindFlags(flags)
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/vmstencil/stencil/certificates/publication"
+)
+
+const (
+	// environmentPrefix begins the names of the environment variables that stand for flags.
+	environmentPrefix = "STENCIL_"
+	// namespaceVariable is how the chart tells the manager its own namespace.
+	namespaceVariable = "POD_NAMESPACE"
+	// namespaceFile is where Kubernetes tells every pod its own namespace.
+	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
+)
+
+// lookup finds an environment variable; os.LookupEnv does.
+type lookup func(name string) (value string, found bool)
+
+// parse reads the flags, and the environment for those that are not given.
+func parse(arguments []string, environment lookup, stderr io.Writer) (*options, error) {
+	o := &options{}
+	flags := flag.NewFlagSet("stencil-manager", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	o.bind(flags)
+	if err := flags.Parse(arguments); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("unexpected argument %q: there are flags only", flags.Arg(0))
+	}
+	if err := applyEnvironment(flags, environment); err != nil {
+		return nil, err
+	}
+	if o.version {
+		return o, nil
+	}
+	if err := o.completeNamespaces(environment); err != nil {
+		return nil, err
+	}
+	return o, o.validate()
+}
+
+// variable returns the name of the environment variable that stands for a flag.
+func variable(flagName string) string {
+	return environmentPrefix + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
+}
+
+// applyEnvironment sets the flags that were not given from the environment.
+func applyEnvironment(flags *flag.FlagSet, environment lookup) error {
+	given := map[string]bool{}
+	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
+	var problems []error
+	flags.VisitAll(func(f *flag.Flag) {
+		value, found := environment(variable(f.Name))
+		if !found || given[f.Name] {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			problems = append(problems, fmt.Errorf("environment variable %s: invalid value %q: %w", variable(f.Name), value, err))
+		}
+	})
+	return errors.Join(problems...)
+}
+
+// completeNamespaces puts the manager's own namespace where none is given.
+func (o *options) completeNamespaces(environment lookup) error {
+	own, _ := environment(namespaceVariable)
+	if own == "" {
+		content, err := os.ReadFile(namespaceFile)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return fmt.Errorf("finding out the manager's own namespace: %w", err)
+		}
+		own = strings.TrimSpace(string(content))
+	}
+	for _, namespace := range []*string{&o.leaderElectionNamespace, &o.authorityNamespace} {
+		if *namespace == "" {
+			*namespace = own
+		}
+	}
+	return nil
+}
+
+// validate returns everything that is wrong with the options.
+func (o *options) validate() error {
+	var problems []error
+	complain := func(wrong bool, format string, arguments ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf(format, arguments...))
+		}
+	}
+	complain(o.shutdownDelay < 0, "--shutdown-delay: must not be negative")
+	complain(o.shutdownTimeout <= 0, "--shutdown-timeout: must be positive")
+	complain(o.leaderElect && o.leaderElectionNamespace == "",
+		"--leader-election-namespace: must be given outside a pod, or as %s", namespaceVariable)
+	complain(o.leaderElect && o.leaderElectionID == "", "--leader-election-id: must not be empty")
+	complain(o.kubeAPIQPS >= 0 && o.kubeAPIBurst <= 0, "--kube-api-burst: must be positive when --kube-api-qps limits the rate")
+
+	switch o.certificateSource {
+	case sourceAuthority:
+		complain(o.authoritySecret == "", "--certificate-authority-secret: must not be empty")
+		complain(o.authorityNamespace == "",
+			"--certificate-authority-namespace: must be given outside a pod, or as %s", namespaceVariable)
+		complain(o.certificateDuration <= 0, "--certificate-duration: must be positive")
+		complain(o.certificateSettleTime < 0, "--certificate-settle-time: must not be negative")
+		// The certificate that is served while a new authority is being published has a third of its life left at
+		// least, and so has its authority.
+		complain(o.certificateSettleTime >= o.certificateDuration/3, "--certificate-settle-time: must be less than a third of --certificate-duration")
+		complain(o.certificateDuration >= o.authorityDuration, "--certificate-duration: must be less than --certificate-authority-duration")
+		complain(len(o.certificateNames) == 0, "--certificate-dns-names: must not be empty")
+		if _, err := publication.ParseTargets(o.webhookConfigurations); err != nil {
+			problems = append(problems, fmt.Errorf("--webhook-configurations: %w", err))
+		}
+	case sourceFiles:
+		complain(o.certificateDirectory == "", "--certificate-directory: must not be empty")
+	default:
+		complain(true, "--certificate-source: must be %s or %s, not %q", sourceAuthority, sourceFiles, o.certificateSource)
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/vmstencil/stencil/certificates"
+	"github.com/vmstencil/stencil/webhooks/serving"
+)
+
+// serve builds everything that the process consists of and runs it until ctx ends, and then for as long as
+// the shutdown takes.
+func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) error {
+	build := currentBuild()
+	logger.Info("starting stencil-manager", "version", build.version, "revision", build.revision)
+	if err := build.register(metrics.Registry); err != nil {
+		return err
+	}
+	mgr, err := newManager(o, config)
+	if err != nil {
+		return err
+	}
+	source, err := addCertificates(ctx, mgr, o, logger.WithName("certificates"))
+	if err != nil {
+		return err
+	}
+	server, err := serving.New(serving.Options{
+		BindAddress:     o.webhookBindAddress,
+		Certificates:    source,
+		HTTP2:           o.webhookHTTP2,
+		ShutdownTimeout: o.shutdownTimeout,
+		Registerer:      metrics.Registry,
+		Logger:          logger.WithName("webhooks"),
+	})
+	if err != nil {
+		return err
+	}
+	templates, err := addWebhooks(mgr, server, logger)
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(server); err != nil {
+		return fmt.Errorf("adding the webhook server: %w", err)
+	}
+	if err := addChecks(mgr, source, server, templates); err != nil {
+		return err
+	}
+
+	// Everything runs through the delay: the caches, too, have to stay current as long as requests come in.
+	lingering := serving.Linger(ctx, o.shutdownDelay, clock.RealClock{}, func() {
+		logger.Info("shutting down: still serving, no longer ready", "delay", o.shutdownDelay.String())
+		server.Drain()
+	})
+	if err := mgr.Start(lingering); err != nil {
+		return fmt.Errorf("running the manager: %w", err)
+	}
+	logger.Info("stopped")
+	return nil
+}
+
+// synced is a cache that takes a moment to fill.
+type synced interface {
+	Synced() bool
+}
+
+// addChecks adds what /healthz and /readyz ask.
+func addChecks(mgr manager.Manager, source certificates.Source, server *serving.Server, templates synced) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding a liveness check: %w", err)
+	}
+	checks := map[string]healthz.Checker{
+		"certificate": source.Ready,
+		"webhooks":    server.Ready,
+		"templates":   syncedCheck("the templates have not been read yet", templates),
+	}
+	for name, check := range checks {
+		if err := mgr.AddReadyzCheck(name, check); err != nil {
+			return fmt.Errorf("adding the readiness check %s: %w", name, err)
+		}
+	}
+	return nil
+}
