@@ -2,7 +2,9 @@ package permission_test
 
 import (
 	"context"
-	"errors"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
 	"sync/atomic"
 	"testing"
 
@@ -11,25 +13,36 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/kubernetes/fake"
-	clienttesting "k8s.io/client-go/testing"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/permission"
 )
 
-// reviewer answers SubjectAccessReviews with a function, and counts them.
-func reviewer(answer func(authorizationv1.SubjectAccessReviewSpec) (bool, error)) (*fake.Clientset, *atomic.Int64) {
+// reviewer is an API server that answers SubjectAccessReviews with a function,
+// and counts them.
+func reviewer(t *testing.T, answer func(authorizationv1.SubjectAccessReviewSpec) (bool, int)) (authorizationv1client.AuthorizationV1Interface, *atomic.Int64) {
+	t.Helper()
 	var asked atomic.Int64
-	client := fake.NewClientset()
-	client.PrependReactor("create", "subjectaccessreviews", func(action clienttesting.Action) (bool, runtime.Object, error) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		asked.Add(1)
-		review := action.(clienttesting.CreateAction).GetObject().(*authorizationv1.SubjectAccessReview).DeepCopy()
-		allowed, err := answer(review.Spec)
+		var review authorizationv1.SubjectAccessReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			t.Error(err)
+		}
+		allowed, code := answer(review.Spec)
 		review.Status.Allowed = allowed
-		return true, review, err
-	})
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		if err := json.NewEncoder(w).Encode(review); err != nil {
+			t.Error(err)
+		}
+	}))
+	t.Cleanup(server.Close)
+	client, err := authorizationv1client.NewForConfig(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}})
+	if err != nil {
+		t.Fatal(err)
+	}
 	return client, &asked
 }
 
@@ -51,22 +64,22 @@ func TestAllowed(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		answer    bool
-		err       error
+		code      int
 		want      bool
 		wantErr   bool
 		wantAsked int64
 	}{
-		{name: "a yes is passed on and remembered", answer: true, want: true, wantAsked: 1},
-		{name: "a no is passed on and remembered", answer: false, want: false, wantAsked: 1},
-		{name: "a refused review is an error and no yes, and is not remembered", answer: true, err: apierrors.NewForbidden(authorizationv1.Resource("subjectaccessreviews"), "", errors.New("no")), wantErr: true, wantAsked: 2},
+		{name: "a yes is passed on and remembered", answer: true, code: http.StatusCreated, want: true, wantAsked: 1},
+		{name: "a no is passed on and remembered", answer: false, code: http.StatusCreated, want: false, wantAsked: 1},
+		{name: "a refused review is an error and no yes, and is not remembered", answer: true, code: http.StatusForbidden, wantErr: true, wantAsked: 2},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got authorizationv1.SubjectAccessReviewSpec
-			client, asked := reviewer(func(spec authorizationv1.SubjectAccessReviewSpec) (bool, error) {
+			client, asked := reviewer(t, func(spec authorizationv1.SubjectAccessReviewSpec) (bool, int) {
 				got = spec
-				return tc.answer, tc.err
+				return tc.answer, tc.code
 			})
-			checker, err := permission.New(permission.Options{Client: client.AuthorizationV1()})
+			checker, err := permission.New(permission.Options{Client: client})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,11 +100,11 @@ func TestAllowed(t *testing.T) {
 }
 
 func TestAnswersOfOnePersonOrTemplateAreNotThoseOfAnother(t *testing.T) {
-	client, asked := reviewer(func(spec authorizationv1.SubjectAccessReviewSpec) (bool, error) {
-		return spec.User == "ada" && spec.ResourceAttributes.Name == "fedora" && spec.ResourceAttributes.Verb == "use", nil
+	client, asked := reviewer(t, func(spec authorizationv1.SubjectAccessReviewSpec) (bool, int) {
+		return spec.User == "ada" && spec.ResourceAttributes.Name == "fedora" && spec.ResourceAttributes.Verb == "use", http.StatusCreated
 	})
 	registry := prometheus.NewRegistry()
-	checker, err := permission.New(permission.Options{Client: client.AuthorizationV1(), Registerer: registry})
+	checker, err := permission.New(permission.Options{Client: client, Registerer: registry})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,7 +67,7 @@ func (s *store) toTemplate(object any) (*Template, error) {
 		if known != nil && known.UID == o.UID && known.Generation == o.Generation {
 			return known.withMetadataOf(o), nil
 		}
-		return compile(o), nil
+		return Compile(o), nil
 	default:
 		return nil, fmt.Errorf("template cache was given a %T", object)
 	}

@@ -23,7 +23,8 @@ func (t *Template) Compiled() (*template.Compiled, error) {
 	return t.compiled, t.invalid
 }
 
-func compile(object *v1beta1.VirtualMachineTemplate) *Template {
+// Compile makes a Template of an object, valid or not.
+func Compile(object *v1beta1.VirtualMachineTemplate) *Template {
 	t := &Template{ObjectMeta: metav1.ObjectMeta{
 		Namespace:       object.Namespace,
 		Name:            object.Name,
