@@ -1,6 +1,6 @@
 {{/*
-Prefix of all names. Cut at 40 characters: the longest suffix is "-webhook-service-ca" or so, and a Service's name
-ends at 63.
+Prefix of all names. Cut at 40 characters, which leaves room for every suffix within the 63 of a Service's name or a
+label's value.
 */}}
 {{- define "stencil.fullname" -}}
 {{- if .Values.fullnameOverride -}}

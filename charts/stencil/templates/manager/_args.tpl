@@ -22,6 +22,13 @@
 - --certificate-source=files
 - --certificate-directory=/etc/stencil/certificates
 {{- end }}
+{{- if not $manager.enabled }}
+# In the cluster, POD_NAMESPACE says so.
+- --leader-election-namespace={{ .Release.Namespace }}
+{{- if eq .Values.certificates.provider "self-managed" }}
+- --certificate-authority-namespace={{ .Release.Namespace }}
+{{- end }}
+{{- end }}
 {{- with $manager.extraArgs }}
 {{ toYaml . }}
 {{- end }}

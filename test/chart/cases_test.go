@@ -1,0 +1,48 @@
+package chart
+
+import (
+	"cmp"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// renderCase says what the chart makes of some values.
+type renderCase struct {
+	// release is "stencil" when empty.
+	release string
+	// values in YAML.
+	values string
+	// want holds what stands in an object: "Kind/name {.json.path}" to value, nil for a path that must not be there.
+	want map[string]any
+	// present and absent are objects, as Kind/name.
+	present, absent []string
+}
+
+func (c renderCase) run(t *testing.T) {
+	rendered := render(t, cmp.Or(c.release, "stencil"), c.values)
+	for place, want := range c.want {
+		key, path, ok := strings.Cut(place, " ")
+		if !ok {
+			t.Fatalf("%q has no path", place)
+		}
+		if diff := gocmp.Diff(plain(t, want), plain(t, rendered.field(t, key, path))); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", place, diff)
+		}
+	}
+	for _, key := range c.present {
+		rendered.get(t, key)
+	}
+	for _, key := range c.absent {
+		if _, ok := rendered[key]; ok {
+			t.Errorf("%s is rendered", key)
+		}
+	}
+}
+
+func runRenderCases(t *testing.T, cases map[string]renderCase) {
+	for name, tc := range cases {
+		t.Run(name, tc.run)
+	}
+}

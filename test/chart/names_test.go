@@ -1,0 +1,134 @@
+package chart
+
+import (
+	"maps"
+	"slices"
+	"sort"
+	"strings"
+	"testing"
+)
+
+func TestNames(t *testing.T) {
+	runRenderCases(t, map[string]renderCase{
+		"a release that is not called stencil": {
+			release: "templates",
+			present: []string{
+				"Deployment/templates-stencil-manager", "Service/templates-stencil-webhook", "ClusterRole/templates-stencil-template-user",
+				"MutatingWebhookConfiguration/a-templates-stencil-render", "ValidatingWebhookConfiguration/templates-stencil-validate",
+				"ValidatingAdmissionPolicy/templates-stencil-template-reference",
+			},
+			want: map[string]any{
+				"Deployment/templates-stencil-manager {" + container + ".args[7]}":                                                        "--certificate-authority-secret=templates-stencil-webhook-ca",
+				"Deployment/templates-stencil-manager {" + container + ".args[11]}":                                                       "--webhook-configurations=a-templates-stencil-render,templates-stencil-validate",
+				"Role/templates-stencil-manager {.rules[?(@.resources[0]==\"secrets\")].resourceNames[0]}":                                "templates-stencil-webhook-ca",
+				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].resourceNames[0]}":   "a-templates-stencil-render",
+				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"validatingwebhookconfigurations\")].resourceNames[0]}": "templates-stencil-validate",
+				"ValidatingAdmissionPolicyBinding/templates-stencil-template-reference {.spec.policyName}":                                "templates-stencil-template-reference",
+			},
+		},
+		"a release whose name contains stencil": {
+			release: "my-stencil",
+			present: []string{"Deployment/my-stencil-manager", "MutatingWebhookConfiguration/a-my-stencil-render"},
+		},
+		"another name of the chart": {
+			values:  `{nameOverride: blueprint}`,
+			present: []string{"Deployment/stencil-blueprint-manager"},
+			want: map[string]any{
+				"Deployment/stencil-blueprint-manager {.spec.selector.matchLabels.app\\.kubernetes\\.io/name}": "blueprint",
+			},
+		},
+		"another prefix of all names": {
+			values:  `{fullnameOverride: vmt}`,
+			present: []string{"Deployment/vmt-manager", "MutatingWebhookConfiguration/a-vmt-render", "ClusterRole/vmt-edit"},
+		},
+		"a long release name leaves room for every suffix": {
+			release: strings.Repeat("x", 53),
+			present: []string{"Service/" + strings.Repeat("x", 40) + "-metrics"},
+		},
+		"no definitions, which somebody else owns": {
+			values: `{crds: {enabled: false}}`,
+			absent: []string{
+				"CustomResourceDefinition/virtualmachinetemplates.template.kubevirt.io",
+				"CustomResourceDefinition/virtualmachinetemplaterequests.template.kubevirt.io",
+			},
+		},
+		"definitions stay when the release goes": {
+			want: map[string]any{
+				"CustomResourceDefinition/virtualmachinetemplates.template.kubevirt.io {.metadata.annotations.helm\\.sh/resource-policy}":        "keep",
+				"CustomResourceDefinition/virtualmachinetemplaterequests.template.kubevirt.io {.metadata.annotations.helm\\.sh/resource-policy}": "keep",
+			},
+		},
+		"labels of one's own do not replace the chart's": {
+			values: `{commonLabels: {team: virt, app.kubernetes.io/name: other}}`,
+			want: map[string]any{
+				deployment + " {.metadata.labels.team}":                                                                      "virt",
+				deployment + " {.metadata.labels.app\\.kubernetes\\.io/name}":                                                "stencil",
+				deployment + " {.spec.selector.matchLabels}":                                                                 managerSelector,
+				"CustomResourceDefinition/virtualmachinetemplates.template.kubevirt.io {.metadata.labels.team}":              "virt",
+				"ValidatingAdmissionPolicy/stencil-template-reference {.metadata.labels.team}":                               "virt",
+				"ValidatingAdmissionPolicyBinding/stencil-template-reference {.metadata.labels.team}":                        "virt",
+				"MutatingWebhookConfiguration/a-stencil-render {.metadata.labels.team}":                                      "virt",
+				"ClusterRole/stencil-template-user {.metadata.labels.team}":                                                  "virt",
+				"CustomResourceDefinition/virtualmachinetemplates.template.kubevirt.io {.metadata.labels.helm\\.sh/chart}":   "stencil-0.1.0",
+				"ValidatingAdmissionPolicy/stencil-template-reference {.spec.matchConditions[0].name}":                       "has-or-had-template-ref",
+				"ValidatingAdmissionPolicyBinding/stencil-template-reference {.spec.validationActions}":                      []string{"Deny"},
+				"ValidatingAdmissionPolicy/stencil-template-reference {.spec.matchConstraints.resourceRules[0].apiVersions}": []string{"v1", "v1alpha3"},
+			},
+		},
+	})
+}
+
+// Mutating webhooks are called in the order of the names of their configurations, and these are the neighbours there are.
+func TestRenderingSortsFirst(t *testing.T) {
+	for _, release := range []string{"stencil", "templates", "zzz"} {
+		rendered := render(t, release, "")
+		var configurations []string
+		for _, object := range rendered {
+			if object.GetKind() == "MutatingWebhookConfiguration" {
+				configurations = append(configurations, object.GetName())
+			}
+		}
+		if len(configurations) != 1 {
+			t.Fatalf("release %s has mutating configurations %v, want one", release, configurations)
+		}
+		all := append(configurations, "virt-api-mutator", "cdi-api-datavolume-mutate", "kubemacpool-mutator", "cert-manager-webhook")
+		sort.Strings(all)
+		if all[0] != configurations[0] {
+			t.Errorf("release %s: called in the order %v", release, all)
+		}
+	}
+}
+
+func TestEveryObjectIsLabelledAndInTheReleaseNamespace(t *testing.T) {
+	const everything = `
+manager: {metrics: {serviceMonitor: {enabled: true}}, pprof: {enabled: true}}
+certificates: {provider: cert-manager}
+`
+	rendered := render(t, "stencil", everything)
+	clusterScoped := map[string]bool{
+		"ClusterRole": true, "ClusterRoleBinding": true, "CustomResourceDefinition": true, "MutatingWebhookConfiguration": true,
+		"ValidatingWebhookConfiguration": true, "ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true,
+	}
+	for _, key := range slices.Sorted(maps.Keys(rendered)) {
+		object := rendered[key]
+		for label, want := range map[string]string{
+			"app.kubernetes.io/name":       "stencil",
+			"app.kubernetes.io/instance":   "stencil",
+			"app.kubernetes.io/part-of":    "stencil",
+			"app.kubernetes.io/version":    "0.1.0",
+			"app.kubernetes.io/managed-by": "Helm",
+			"helm.sh/chart":                "stencil-0.1.0",
+		} {
+			if got := object.GetLabels()[label]; got != want {
+				t.Errorf("%s: label %s is %q, want %q", key, label, got, want)
+			}
+		}
+		want := "stencil-system"
+		if clusterScoped[object.GetKind()] {
+			want = ""
+		}
+		if got := object.GetNamespace(); got != want {
+			t.Errorf("%s: namespace is %q, want %q", key, got, want)
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package chart
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// deadURL is an address at which no webhook ever answers: connecting to port 1 of loopback is refused at once.
+const deadURL = "https://localhost:1"
+
+// shared has a controller manager, because aggregated ClusterRoles, the Pods of a Deployment and the type check of policies are its
+// work; and the definition of VirtualMachine, but no KubeVirt, whose webhooks would speak before the chart's.
+var shared = controlplane.Shared{
+	Options: controlplane.Options{ControllerManager: true},
+	Prepare: func(ctx context.Context, plane *controlplane.Plane) error {
+		return plane.InstallVirtualizationCRDs(ctx)
+	},
+}
+
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+
+// installed installs the chart, and uninstalls it when the test ends: webhooks and policies hold for the whole plane.
+func installed(t *testing.T, options install.Options) *controlplane.Plane {
+	t.Helper()
+	plane := shared.Plane(t)
+	if err := install.Chart(t.Context(), plane, options); err != nil {
+		t.Fatal(err)
+	}
+	cleanUp(t, plane, options)
+	return plane
+}
+
+// cleanUp uninstalls the chart when the test ends.
+func cleanUp(t *testing.T, plane *controlplane.Plane, options install.Options) {
+	t.Cleanup(func() {
+		// The test's own context has ended by now.
+		if err := install.Uninstall(context.Background(), plane, options); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func clientFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return client
+}
+
+func namespace(t *testing.T, plane *controlplane.Plane) string {
+	t.Helper()
+	name, err := plane.Namespace(t.Context(), "chart")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// kubectl runs kubectl as the user, as the administrator when nil.
+func kubectl(t *testing.T, plane *controlplane.Plane, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+	t.Helper()
+	result, err := plane.Kubectl(t.Context(), as, stdin, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// mustKubectl is kubectl as the administrator where nothing but success is of interest; it returns what was printed.
+func mustKubectl(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
+	t.Helper()
+	result := kubectl(t, plane, nil, stdin, arguments...)
+	if result.Code != 0 {
+		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
+	}
+	return result.Stdout
+}
+
+// eventually asks again and again until there is no complaint.
+func eventually(t *testing.T, complaint func() string) {
+	t.Helper()
+	last := "never asked"
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if last = complaint(); last == "" {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("still after a minute: %s", last)
+		case <-tick.C:
+		}
+	}
+}

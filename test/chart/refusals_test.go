@@ -1,0 +1,117 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+)
+
+// What the values cannot mean is refused before anything reaches the API server, with a sentence that names the value.
+func TestValuesThatAreRefused(t *testing.T) {
+	cases := map[string]struct {
+		values string
+		want   string
+	}{
+		"an unknown value at the top": {
+			values: `{replicas: 3}`,
+			want:   "additional properties 'replicas' not allowed",
+		},
+		"a misspelt value below": {
+			values: `{manager: {replica: 3}}`,
+			want:   "at '/manager': additional properties 'replica' not allowed",
+		},
+		"an unknown provider of certificates": {
+			values: `{certificates: {provider: vault}}`,
+			want:   "at '/certificates/provider': value must be one of 'self-managed', 'cert-manager', 'secret'",
+		},
+		"no replicas": {
+			values: `{manager: {replicas: 0}}`,
+			want:   "at '/manager/replicas': minimum: got 0, want 1",
+		},
+		"a replica count in quotes": {
+			values: `{manager: {replicas: "2"}}`,
+			want:   "at '/manager/replicas': got string, want integer",
+		},
+		"a webhook URL without TLS": {
+			values: `{webhooks: {url: "http://stencil.example.com"}}`,
+			want:   "at '/webhooks/url': 'http://stencil.example.com' does not match pattern",
+		},
+		"a webhook URL with a query, which the API server refuses": {
+			values: `{webhooks: {url: "https://stencil.example.com?x=y"}}`,
+			want:   "at '/webhooks/url'",
+		},
+		"a timeout that the API server does not wait": {
+			values: `{webhooks: {timeoutSeconds: 31}}`,
+			want:   "at '/webhooks/timeoutSeconds': maximum: got 31, want 30",
+		},
+		"a misspelt selector": {
+			values: `{webhooks: {namespaceSelector: {matchLabel: {a: b}}}}`,
+			want:   "at '/webhooks/namespaceSelector': additional properties 'matchLabel' not allowed",
+		},
+		"an issuer without a name": {
+			values: `{certificates: {certManager: {issuerRef: {kind: ClusterIssuer}}}}`,
+			want:   "properties 'name' required, if 'kind' exists",
+		},
+		"a duration without a unit": {
+			values: `{certificates: {selfManaged: {duration: "24"}}}`,
+			want:   "at '/certificates/selfManaged/duration'",
+		},
+		"an authority that is not PEM": {
+			values: `{certificates: {secret: {caBundle: LS0tLS1CRUdJTg==}}}`,
+			want:   "at '/certificates/secret/caBundle'",
+		},
+		"a log level that nobody knows": {
+			values: `{manager: {logLevel: loud}}`,
+			want:   "at '/manager/logLevel'",
+		},
+		"an extra argument that is no flag": {
+			values: `{manager: {extraArgs: [verbose]}}`,
+			want:   "at '/manager/extraArgs/0'",
+		},
+		"a disruption budget that blocks every drain": {
+			values: `{manager: {podDisruptionBudget: {maxUnavailable: 0}}}`,
+			want:   "at '/manager/podDisruptionBudget/maxUnavailable'",
+		},
+		"a privileged port, which the manager cannot open": {
+			values: `{manager: {metrics: {port: 80}}}`,
+			want:   "at '/manager/metrics/port': minimum: got 80, want 1,024",
+		},
+		"no manager in the cluster and none outside": {
+			values: `{manager: {enabled: false}}`,
+			want:   "manager.enabled is false, so the API server has nothing to call: set webhooks.url",
+		},
+		"a Secret of no name": {
+			values: `{certificates: {provider: secret}}`,
+			want:   "certificates.provider is secret: set certificates.secret.name",
+		},
+		"a Secret without an authority": {
+			values: `{certificates: {provider: secret, secret: {name: stencil-tls}}}`,
+			want:   "certificates.provider is secret: set certificates.secret.caBundle",
+		},
+		"a ServiceAccount of no name that exists already": {
+			values: `{serviceAccount: {create: false}}`,
+			want:   "serviceAccount.create is false: set serviceAccount.name",
+		},
+		"a ServiceMonitor of metrics that are not served": {
+			values: `{manager: {metrics: {enabled: false, serviceMonitor: {enabled: true}}}}`,
+			want:   "manager.metrics.serviceMonitor.enabled needs manager.metrics.enabled",
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			stdout, stderr, ok := helm(t, tc.values, templateArguments(t, "stencil")...)
+			if ok {
+				t.Fatalf("accepted:\n%s", stdout)
+			}
+			if !strings.Contains(stderr, tc.want) {
+				t.Errorf("refused with\n%s\nwhich does not contain\n%s", stderr, tc.want)
+			}
+		})
+	}
+}
+
+func TestOldKubernetesIsRefused(t *testing.T) {
+	_, stderr, ok := helm(t, "", "template", "stencil", chartFolder(t), "--kube-version", "1.29.9")
+	if ok || !strings.Contains(stderr, "chart requires kubeVersion: >=1.30.0-0") {
+		t.Errorf("accepted, or refused for another reason: %s", stderr)
+	}
+}

@@ -1,0 +1,49 @@
+package chart
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	monitoringv1 "github.com/prometheus-operator/prometheus-operator/pkg/apis/monitoring/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+// The Prometheus operator's definitions are not at hand, its Go types are: decoding into them strictly finds what its schema would.
+func TestServiceMonitor(t *testing.T) {
+	rendered := render(t, "stencil", `{manager: {metrics: {serviceMonitor: {enabled: true, interval: 30s, labels: {prometheus: main}}}}}`)
+	object := rendered.get(t, "ServiceMonitor/stencil-manager")
+	content, err := yaml.Marshal(object.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var monitor monitoringv1.ServiceMonitor
+	if err := yaml.UnmarshalStrict(content, &monitor); err != nil {
+		t.Fatal(err)
+	}
+	if monitor.APIVersion != "monitoring.coreos.com/v1" {
+		t.Errorf("apiVersion is %s", monitor.APIVersion)
+	}
+	if monitor.Labels["prometheus"] != "main" {
+		t.Errorf("labels %v lack the one that was given", monitor.Labels)
+	}
+	want := monitoringv1.ServiceMonitorSpec{
+		Endpoints: []monitoringv1.Endpoint{{Port: "metrics", Path: "/metrics", Interval: "30s"}},
+		Selector: metav1.LabelSelector{MatchLabels: map[string]string{
+			"app.kubernetes.io/name": "stencil", "app.kubernetes.io/instance": "stencil", "app.kubernetes.io/component": "metrics",
+		}},
+	}
+	if diff := cmp.Diff(want, monitor.Spec); diff != "" {
+		t.Errorf("spec (-want +got):\n%s", diff)
+	}
+
+	service := rendered.get(t, "Service/stencil-metrics")
+	for label, value := range monitor.Spec.Selector.MatchLabels {
+		if service.GetLabels()[label] != value {
+			t.Errorf("the monitor selects %s=%s, which the Service lacks", label, value)
+		}
+	}
+	if webhook := rendered.get(t, "Service/stencil-webhook"); webhook.GetLabels()["app.kubernetes.io/component"] == "metrics" {
+		t.Error("the monitor selects the Service of the webhooks, too")
+	}
+}

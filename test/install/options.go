@@ -1,0 +1,74 @@
+package install
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+const (
+	// Release is the name of the release when Options name no other.
+	Release = "stencil"
+	// Namespace is where the release lives when Options name no other.
+	Namespace = "stencil-system"
+)
+
+// Options say what is installed. Only ManagerURL is needed.
+type Options struct {
+	// ManagerURL is the https URL, without a path, at which the API server reaches a stencil-manager outside the cluster.
+	// When it is empty, Values decide; with the chart's defaults, webhooks go to a Service that nobody answers.
+	ManagerURL string
+	// Release is the name of the release, Release when empty.
+	Release string
+	// Namespace is that of the release, Namespace when empty. It is created when it does not exist.
+	Namespace string
+	// Values are laid over the chart's own and over what ManagerURL implies.
+	Values map[string]any
+	// ValuesFiles are paths of further values, laid over Values in their order.
+	ValuesFiles []string
+}
+
+func (o Options) withDefaults() Options {
+	if o.Release == "" {
+		o.Release = Release
+	}
+	if o.Namespace == "" {
+		o.Namespace = Namespace
+	}
+	return o
+}
+
+// ManagerArgs returns the flags that make a stencil-manager serve this release with a certificate authority of its own: those
+// that the chart gives the manager in the cluster and that name objects of the release.
+func (o Options) ManagerArgs() []string {
+	o = o.withDefaults()
+	prefix := o.prefix()
+	arguments := []string{
+		"--leader-election-namespace=" + o.Namespace,
+		"--certificate-source=authority",
+		"--certificate-authority-namespace=" + o.Namespace,
+		"--certificate-authority-secret=" + prefix + "-webhook-ca",
+		"--webhook-configurations=a-" + prefix + "-render," + prefix + "-validate",
+	}
+	if address, err := url.Parse(o.ManagerURL); err == nil && address.Hostname() != "" {
+		arguments = append(arguments, "--certificate-dns-names="+address.Hostname())
+	}
+	return arguments
+}
+
+// ManagerUser returns a user with the rights of the manager's ServiceAccount. It proves itself with a client certificate instead
+// of a token, which makes no difference to RBAC, and does not expire.
+func (o Options) ManagerUser(plane *controlplane.Plane) (*controlplane.User, error) {
+	o = o.withDefaults()
+	name := "system:serviceaccount:" + o.Namespace + ":" + o.prefix() + "-manager"
+	return plane.User(name, "system:serviceaccounts", "system:serviceaccounts:"+o.Namespace)
+}
+
+// prefix is what the names of the release's objects begin with (stencil.fullname in the chart).
+func (o Options) prefix() string {
+	if strings.Contains(o.Release, chartName) {
+		return o.Release
+	}
+	return o.Release + "-" + chartName
+}
