@@ -1,0 +1,146 @@
+package template
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Binding holds a value for each parameter of one Compiled. It does not change,
+// and is safe for concurrent use.
+type Binding struct {
+	compiled *Compiled
+	values   []string
+}
+
+// maxBlock is how many random bytes are read at a time.
+const maxBlock = 256
+
+// Bind settles the value of every parameter: the given one, or else the
+// template's default, or else a generated one. What is left over is empty, which
+// a required parameter must not be. A given value that is empty stands for
+// nothing where the template generates one or has no default; otherwise it
+// replaces the default, and is held to the same rules as any other.
+//
+// Causes name parameters[NAME], and spec.parameters[i].from where a generated
+// value breaks the rules of its own parameter.
+func (c *Compiled) Bind(values map[string]string) (*Binding, error) {
+	b := &Binding{compiled: c, values: make([]string, len(c.parameters))}
+	var problems problems
+	known, missing := 0, 0
+	for i := range c.parameters {
+		p := &c.parameters[i]
+		value, given := values[p.Name]
+		if given {
+			known++
+		}
+		switch {
+		case value != "", given && p.Value != "":
+			if cause := p.judge(value); cause != nil {
+				problems.add(cause)
+			}
+			b.values[i] = value
+		case p.Value != "":
+			b.values[i] = p.Value
+		case p.generator != nil:
+			missing++
+		case p.Required:
+			problems.add(p.required())
+		}
+	}
+	if known != len(values) {
+		c.unknown(values, &problems)
+	}
+	if problems.any() {
+		slices.SortStableFunc(problems.causes, func(a, b *field.Error) int { return strings.Compare(a.Field, b.Field) })
+		return nil, problems.err()
+	}
+	if missing > 0 {
+		if err := c.generate(b.values); err != nil {
+			return nil, err
+		}
+	}
+	return b, nil
+}
+
+// at is where a given value is reported.
+func (p *parameter) at() string { return "parameters[" + p.Name + "]" }
+
+func (p *parameter) required() *field.Error {
+	return &field.Error{Type: field.ErrorTypeRequired, Field: p.at(), Detail: "the template has no value for it"}
+}
+
+// judge returns what is wrong with a given value, or nil.
+func (p *parameter) judge(value string) *field.Error {
+	if value == "" && p.Required {
+		return p.required()
+	}
+	if p.Type == "" && p.pattern == nil && len(p.Enum) == 0 {
+		return nil
+	}
+	return p.check(value, p.at())
+}
+
+// unknown reports the values that no parameter takes. It shows none of them: a
+// misspelt password is a password.
+func (c *Compiled) unknown(values map[string]string, problems *problems) {
+	var unknown []string
+	for name := range values {
+		if c.find(name) < 0 {
+			unknown = append(unknown, name)
+		}
+	}
+	slices.Sort(unknown)
+	names := make([]string, len(c.parameters))
+	for i := range names {
+		names[i] = c.parameters[i].Name
+	}
+	for _, name := range unknown {
+		detail := "the template has no such parameter"
+		if near := nearest(name, names); near != "" {
+			detail += fmt.Sprintf("; did you mean %s?", near)
+		}
+		problems.invalid(fmt.Sprintf("parameters[%s]", shown(name)), omitted, "%s", detail)
+	}
+}
+
+// generate fills the values that generators make. All of them are made in one
+// buffer.
+func (c *Compiled) generate(values []string) error {
+	block := min(maxBlock, c.drawn+c.drawn/4)
+	buffer := make([]byte, block, block+c.made)
+	random := entropy{source: c.random, block: buffer, next: block}
+	made := buffer[block:]
+	ends := make([]int, 0, 8)
+	for i := range c.parameters {
+		p := &c.parameters[i]
+		if p.generator == nil || values[i] != "" {
+			continue
+		}
+		var err error
+		if made, err = p.generator.append(made, &random); err != nil {
+			return fmt.Errorf("generating parameter %s: %w", p.Name, err)
+		}
+		ends = append(ends, len(made))
+	}
+	var problems problems
+	text, start := string(made), 0
+	for i := range c.parameters {
+		p := &c.parameters[i]
+		if p.generator == nil || values[i] != "" {
+			continue
+		}
+		values[i] = text[start:ends[0]]
+		start, ends = ends[0], ends[1:]
+		if p.Type == "" && p.pattern == nil && len(p.Enum) == 0 {
+			continue
+		}
+		if cause := p.check(values[i], parametersAt.item(i).field("from").String()); cause != nil {
+			cause.Detail = "what it generated " + cause.Detail
+			problems.add(cause)
+		}
+	}
+	return problems.err()
+}

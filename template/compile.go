@@ -1,0 +1,249 @@
+package template
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// Compiled is a template that can be rendered any number of times. It holds
+// nothing of the object it was compiled from that it does not need, and is safe
+// for concurrent use.
+type Compiled struct {
+	parameters []parameter
+	program    program
+	message    []segment
+	name       []segment // of metadata.name, when it holds references
+	pattern    string    // metadata.name as written, when it holds references
+	digest     string
+	warnings   []string
+	drawn      int // random characters that Bind draws at most
+	made       int // bytes that the generators make at most
+	random     io.Reader
+}
+
+// Option changes how Compile does its work.
+type Option func(*Compiled)
+
+// WithRandom draws generated values from source, which must be safe for
+// concurrent use and yield uniformly distributed bytes. The default is
+// crypto/rand.Reader. A drawn character takes one byte b below the largest
+// multiple of the alphabet's size n and is number b modulo n of the alphabet in
+// byte order; other bytes are passed over. Bytes are read in blocks.
+func WithRandom(source io.Reader) Option {
+	return func(c *Compiled) { c.random = source }
+}
+
+// Compile checks a template and prepares it for rendering. It does not keep or
+// change t. Whatever is wrong with the template is in an *InvalidError.
+func Compile(t *v1beta1.VirtualMachineTemplate, options ...Option) (*Compiled, error) {
+	c := &Compiled{random: rand.Reader}
+	for _, option := range options {
+		option(c)
+	}
+	if err := c.compile(&t.Spec); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec) error {
+	problems, warnings := &problems{}, &warnings{}
+	vm, rest, cause := read(spec)
+	if cause != nil {
+		problems.add(cause)
+		return problems.err()
+	}
+	c.digest = digest(vm, rest)
+
+	c.parameters = (&declarations{problems: problems, warnings: warnings}).parameters(spec.Parameters)
+	if len(spec.Parameters) != len(c.parameters) {
+		return problems.err()
+	}
+	references := c.references(spec, problems, warnings)
+	check := checker{problems: problems, references: references, parameters: c.parameters}
+
+	name := nameOf(&vm)
+	check.virtualMachine(&vm)
+	if !problems.any() {
+		// With its own fields in order the VirtualMachine can take the labels.
+		check.objectLabels(&vm, spec.ObjectLabels)
+	} else if len(spec.ObjectLabels) > 0 {
+		check.labels(spec.ObjectLabels)
+	}
+	c.message = references.text(spec.Message, messageAt)
+	if problems.any() {
+		return problems.err()
+	}
+
+	if named := vm.get("metadata").get("name"); named != nil && named.open != nil && named.open.segments != nil {
+		c.name, c.pattern = named.open.segments, name
+	}
+	for i := range c.parameters {
+		p := &c.parameters[i]
+		p.used = references.used[i]
+		c.drawn += p.generator.drawn()
+		c.made += p.generator.size()
+	}
+	c.program = build(&vm, c.parameters)
+	c.suspicions(&vm, warnings)
+	c.warnings = slices.Clip(warnings.list)
+	return nil
+}
+
+// read returns the VirtualMachine of a template, and the rest of the spec as
+// JSON.
+func read(spec *v1beta1.VirtualMachineTemplateSpec) (vm node, rest []byte, cause *field.Error) {
+	if spec.VirtualMachine == nil || len(spec.VirtualMachine.Raw) == 0 && spec.VirtualMachine.Object == nil {
+		return node{}, nil, field.Required(field.NewPath(machineAt.String()), "")
+	}
+	document := spec.VirtualMachine.Raw
+	if len(document) == 0 {
+		var err error
+		if document, err = json.Marshal(spec.VirtualMachine.Object); err != nil {
+			return node{}, nil, field.InternalError(field.NewPath(machineAt.String()), fmt.Errorf("encoding the object: %w", err))
+		}
+	}
+	others := *spec
+	others.VirtualMachine = nil
+	rest, err := json.Marshal(others)
+	if err != nil {
+		return node{}, nil, field.InternalError(field.NewPath(specAt.String()), fmt.Errorf("encoding the spec: %w", err))
+	}
+	if size := len(document) + len(rest) - len("null"); size > MaxTemplateBytes {
+		return node{}, nil, tooLarge(specAt.String(), "the template", size, MaxTemplateBytes, "bytes of JSON")
+	}
+	vm, err = decode(string(document), MaxDepth, machineAt)
+	switch {
+	case err == nil:
+		return vm, rest, nil
+	case errors.Is(err, errTooDeep):
+		return node{}, nil, tooLarge(machineAt.String(), "the VirtualMachine", depthOf(document), MaxDepth, "levels of lists and objects")
+	case errors.As(err, &cause):
+		return node{}, nil, cause
+	default:
+		return node{}, nil, &field.Error{Type: field.ErrorTypeInvalid, Field: machineAt.String(), BadValue: omitted, Detail: err.Error()}
+	}
+}
+
+// depthOf counts the levels of a document that is nested too deep to be decoded.
+func depthOf(document []byte) int {
+	depth, deepest, text := 0, 0, false
+	for i := 0; i < len(document); i++ {
+		switch c := document[i]; {
+		case text && c == '\\':
+			i++
+		case c == '"':
+			text = !text
+		case text:
+		case c == '{', c == '[':
+			depth++
+			deepest = max(deepest, depth)
+		case c == '}', c == ']':
+			depth--
+		}
+	}
+	return deepest
+}
+
+// digest is the SHA-256 of the spec in canonical form.
+func digest(vm node, rest []byte) string {
+	spec, err := decode(string(rest), MaxDepth, specAt)
+	if err != nil {
+		// encoding/json made it a moment ago, of types with three levels.
+		panic(fmt.Sprintf("reading back the spec: %v", err))
+	}
+	*spec.get("virtualMachine") = vm
+	sum := sha256.Sum256(spec.appendCanonical(make([]byte, 0, 4096)))
+	return "sha256:" + hex.EncodeToString(sum[:])
+}
+
+func (c *Compiled) references(spec *v1beta1.VirtualMachineTemplateSpec, problems *problems, warnings *warnings) *references {
+	r := &references{
+		index:    make(map[string]int, len(c.parameters)),
+		names:    make([]string, len(c.parameters)),
+		used:     make([]bool, len(c.parameters)),
+		problems: problems,
+		warnings: warnings,
+	}
+	for i := range c.parameters {
+		name := c.parameters[i].Name
+		r.names[i] = name
+		if _, found := r.index[name]; !found {
+			r.index[name] = i
+		}
+	}
+	switch spec.UndefinedReferences {
+	case "", v1beta1.UndefinedReferencesReject:
+	case v1beta1.UndefinedReferencesKeep:
+		r.keep = true
+	default:
+		problems.add(unsupported(specAt.field("undefinedReferences").String(), shown(string(spec.UndefinedReferences)),
+			[]v1beta1.UndefinedReferencesPolicy{v1beta1.UndefinedReferencesReject, v1beta1.UndefinedReferencesKeep}))
+	}
+	return r
+}
+
+// nameOf returns metadata.name as it is written.
+func nameOf(vm *node) string {
+	if metadata := vm.get("metadata"); metadata != nil {
+		if name := metadata.get("name"); name != nil && name.kind == kindString {
+			return name.text
+		}
+	}
+	return ""
+}
+
+// Digest is "sha256:" and the hexadecimal SHA-256 of the template's spec as JSON
+// without white space, with sorted keys and numbers as they were written. It is
+// the same for both versions of the API.
+func (c *Compiled) Digest() string { return c.digest }
+
+// Parameters returns the declared parameters, in their order. The caller owns
+// what is returned.
+func (c *Compiled) Parameters() []v1beta1.Parameter {
+	declared := make([]v1beta1.Parameter, len(c.parameters))
+	for i := range c.parameters {
+		c.parameters[i].DeepCopyInto(&declared[i])
+	}
+	return declared
+}
+
+// Sensitive says whether the template has a sensitive parameter of this name.
+func (c *Compiled) Sensitive(name string) bool {
+	i := c.find(name)
+	return i >= 0 && c.parameters[i].Sensitive
+}
+
+// Unused returns the names of the parameters that nothing refers to.
+func (c *Compiled) Unused() []string {
+	var names []string
+	for i := range c.parameters {
+		if !c.parameters[i].used {
+			names = append(names, c.parameters[i].Name)
+		}
+	}
+	return names
+}
+
+// Warnings returns what is suspicious about the template without being wrong, one
+// sentence each. At most 32 are kept.
+func (c *Compiled) Warnings() []string { return slices.Clone(c.warnings) }
+
+// NamePattern returns metadata.name of the template's VirtualMachine as it is
+// written when it holds placeholders of the form ${NAME}, and "" otherwise.
+func (c *Compiled) NamePattern() string { return c.pattern }
+
+// find returns the index of the parameter with this name, or -1.
+func (c *Compiled) find(name string) int {
+	return slices.IndexFunc(c.parameters, func(p parameter) bool { return p.Name == name })
+}

@@ -1,0 +1,291 @@
+package template
+
+import (
+	"encoding/base64"
+	"fmt"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// parameter is a declared parameter, ready for use.
+type parameter struct {
+	v1beta1.Parameter
+
+	pattern   *regexp.Regexp
+	generator generator // nil unless values are generated
+	used      bool
+}
+
+// optional says whether the value may end up empty.
+func (p *parameter) optional() bool {
+	return !p.Required && p.generator == nil
+}
+
+// shown is a value of this parameter as a cause shows it.
+func (p *parameter) shown(value string) any {
+	if p.Sensitive {
+		return omitted
+	}
+	return shown(value)
+}
+
+// check returns what is wrong with a value, or nil.
+func (p *parameter) check(value string, at string) *field.Error {
+	invalid := func(format string, arguments ...any) *field.Error {
+		return &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: p.shown(value), Detail: fmt.Sprintf(format, arguments...)}
+	}
+	switch p.Type {
+	case v1beta1.ParameterTypeInt:
+		if !isInteger(value) {
+			return invalid("must be an integer")
+		}
+		if p.Minimum != nil && compareInteger(value, *p.Minimum) < 0 {
+			return invalid("must be at least %d", *p.Minimum)
+		}
+		if p.Maximum != nil && compareInteger(value, *p.Maximum) > 0 {
+			return invalid("must be at most %d", *p.Maximum)
+		}
+	case v1beta1.ParameterTypeBool:
+		if value != "true" && value != "false" {
+			return invalid("must be true or false")
+		}
+	case v1beta1.ParameterTypeBase64:
+		if _, err := base64.StdEncoding.DecodeString(value); err != nil || strings.ContainsAny(value, "\r\n") {
+			return invalid("must be base64 in the standard encoding, with padding and in one line")
+		}
+	}
+	if len(p.Enum) > 0 && !slices.Contains(p.Enum, value) {
+		if p.Sensitive {
+			return invalid("must be one of the values that the template lists")
+		}
+		return unsupported(at, p.shown(value), p.Enum)
+	}
+	if p.pattern != nil {
+		if len(value) > MaxMatchedBytes {
+			return tooLarge(at, "a value with a pattern", len(value), MaxMatchedBytes, "bytes")
+		}
+		if !p.pattern.MatchString(value) {
+			return invalid("must match %s as a whole", p.Pattern)
+		}
+	}
+	return nil
+}
+
+// compareInteger compares an integer of any size with a bound.
+func compareInteger(value string, bound int64) int {
+	n, err := strconv.ParseInt(value, 10, 64)
+	switch {
+	case err == nil && n == bound:
+		return 0
+	case err == nil && n < bound, err != nil && value[0] == '-':
+		return -1
+	default:
+		return 1
+	}
+}
+
+// declarations checks the parameters of a template.
+type declarations struct {
+	problems *problems
+	warnings *warnings
+	patterns int // instructions of all patterns so far
+	made     int // bytes that the generators so far make
+}
+
+func (d *declarations) parameters(declared []v1beta1.Parameter) []parameter {
+	if len(declared) > MaxParameters {
+		d.problems.add(tooLarge(parametersAt.String(), "the list", len(declared), MaxParameters, "parameters"))
+		return nil
+	}
+	parameters := make([]parameter, len(declared))
+	for i := range declared {
+		declared[i].DeepCopyInto(&parameters[i].Parameter)
+		at := parametersAt.item(i)
+		d.name(declared, i, at.field("name"))
+		d.parameter(&parameters[i], at)
+	}
+	if d.made > MaxRenderedBytes {
+		d.problems.add(tooLarge(parametersAt.String(), "what all generators make together", d.made, MaxRenderedBytes, "bytes"))
+	}
+	return parameters
+}
+
+func (d *declarations) name(declared []v1beta1.Parameter, i int, at *location) {
+	name := declared[i].Name
+	switch {
+	case name == "":
+		d.problems.add(field.Required(field.NewPath(at.String()), ""))
+		return
+	case wordLength(name) < len(name):
+		d.problems.invalid(at.String(), shown(name), "must consist of letters, digits and underscores")
+		return
+	case slices.ContainsFunc(declared[:i], func(p v1beta1.Parameter) bool { return p.Name == name }):
+		d.problems.add(field.Duplicate(field.NewPath(at.String()), shown(name)))
+		return
+	}
+	// Kubernetes wants the name of an annotation to begin and end with a letter
+	// or digit, and to be no longer than this.
+	const longest = 63
+	if len(name) > longest || name[0] == '_' || name[len(name)-1] == '_' {
+		d.warnings.add("%s: no annotation can give a value to %s: Kubernetes wants at most %d characters that begin and end with a letter or digit", at, shown(name), longest)
+	}
+}
+
+func (d *declarations) parameter(p *parameter, at *location) {
+	before := len(d.problems.causes)
+	d.typed(p, at)
+	d.matched(p, at)
+	sound := len(d.problems.causes) == before
+	d.generated(p, at)
+	if !sound {
+		return
+	}
+	for j, value := range p.Enum {
+		// A listed value that can never be given is a mistake, so it is held to
+		// everything but the list.
+		unlisted := *p
+		unlisted.Enum = nil
+		if cause := unlisted.check(value, at.field("enum").item(j).String()); cause != nil {
+			d.problems.add(cause)
+		}
+	}
+	if p.Value != "" {
+		if cause := p.check(p.Value, at.field("value").String()); cause != nil {
+			d.problems.add(cause)
+		}
+		if p.Sensitive {
+			d.warnings.add("%s: the default of the sensitive parameter %s can be read by everyone who can read the template", at.field("value"), shown(p.Name))
+		}
+	}
+}
+
+func (d *declarations) typed(p *parameter, at *location) {
+	switch p.Type {
+	case "", v1beta1.ParameterTypeString, v1beta1.ParameterTypeInt, v1beta1.ParameterTypeBase64:
+	case v1beta1.ParameterTypeBool:
+		if p.Pattern != "" || len(p.Enum) > 0 || p.Generate != "" {
+			d.problems.invalid(at.field("type").String(), string(p.Type), "type bool takes no pattern, enum or generate")
+		}
+	default:
+		d.problems.add(unsupported(at.field("type").String(), shown(string(p.Type)), []v1beta1.ParameterType{
+			v1beta1.ParameterTypeString, v1beta1.ParameterTypeInt, v1beta1.ParameterTypeBool, v1beta1.ParameterTypeBase64,
+		}))
+	}
+	if (p.Minimum != nil || p.Maximum != nil) && p.Type != v1beta1.ParameterTypeInt {
+		d.problems.invalid(at.field("type").String(), string(p.Type), "minimum and maximum need type int")
+	}
+	if p.Minimum != nil && p.Maximum != nil && *p.Minimum > *p.Maximum {
+		d.problems.invalid(at.field("minimum").String(), *p.Minimum, "must not be above maximum, which is %d", *p.Maximum)
+	}
+	for j, value := range p.Enum {
+		switch {
+		case value == "":
+			d.problems.add(field.Required(field.NewPath(at.field("enum").item(j).String()), ""))
+		case slices.Contains(p.Enum[:j], value):
+			d.problems.add(field.Duplicate(field.NewPath(at.field("enum").item(j).String()), p.shown(value)))
+		}
+	}
+}
+
+func (d *declarations) matched(p *parameter, at *location) {
+	if p.Pattern == "" {
+		return
+	}
+	place := at.field("pattern").String()
+	parsed, err := syntax.Parse(p.Pattern, syntax.Perl)
+	if err != nil {
+		d.problems.invalid(place, shown(p.Pattern), "must be a regular expression in RE2 syntax: %s", shown(err.Error()))
+		return
+	}
+	d.patterns += unrolled(parsed)
+	if d.patterns > MaxPatternSize {
+		d.problems.add(tooLarge(place, "the patterns of the template so far, repetitions unrolled,", d.patterns, MaxPatternSize, "instructions"))
+		return
+	}
+	p.pattern, err = regexp.Compile(`^(?:` + p.Pattern + `)$`)
+	if err != nil {
+		d.problems.invalid(place, shown(p.Pattern), "must be a regular expression in RE2 syntax: %s", shown(err.Error()))
+	}
+}
+
+// unrolled estimates how many instructions an expression compiles to. Repetitions
+// such as (a{100}){100} are why it is looked at before it is compiled.
+func unrolled(r *syntax.Regexp) int {
+	size := 1 + len(r.Rune)/2
+	for _, sub := range r.Sub {
+		size += unrolled(sub)
+	}
+	if r.Op == syntax.OpRepeat {
+		size *= max(r.Min, r.Max, 1)
+	}
+	return min(size, MaxPatternSize*MaxPatternSize)
+}
+
+func (d *declarations) generated(p *parameter, at *location) {
+	switch p.Generate {
+	case v1beta1.GeneratorExpression:
+	case "":
+		if p.From != "" {
+			d.warnings.add("%s: has no effect without generate", at.field("from"))
+		}
+		return
+	default:
+		d.problems.add(unsupported(at.field("generate").String(), shown(p.Generate), []string{v1beta1.GeneratorExpression}))
+		return
+	}
+	if p.Value != "" {
+		d.warnings.add("%s: has no effect beside value", at.field("generate"))
+		if p.From == "" {
+			return
+		}
+	}
+	if p.From == "" {
+		d.problems.add(field.Required(field.NewPath(at.field("from").String()), "generate needs it"))
+		return
+	}
+	g, ignored, err := parseGenerator(p.From)
+	if err == nil && p.Type == v1beta1.ParameterTypeInt {
+		err = g.makesIntegers()
+	}
+	if err != nil {
+		d.problems.invalid(at.field("from").String(), p.shown(p.From), "%v", err)
+		return
+	}
+	if ignored != "" {
+		d.warnings.add("%s: these characters between brackets stand for nothing: %s", at.field("from"), shown(ignored))
+	}
+	if p.Value == "" {
+		p.generator = g
+		d.made += g.size()
+	}
+}
+
+// makesIntegers returns an error when values of g are not always integers.
+func (g generator) makesIntegers() error {
+	position := 0
+	for i, p := range g {
+		characters := p.alphabet
+		if p.literal != "" {
+			characters = p.literal
+			if i == 0 {
+				characters = strings.TrimPrefix(characters, "-")
+			}
+		}
+		if strings.Trim(characters, digits) != "" {
+			return fmt.Errorf("type int needs a generator that makes nothing but digits")
+		}
+		leading := p.literal != "" && strings.HasPrefix(characters, "0") || p.alphabet != "" && strings.Contains(characters, "0")
+		if position == 0 && leading && g.size() > 1 {
+			return fmt.Errorf("type int needs a generator that never makes a leading 0: begin with [1-9]{1}")
+		}
+		position += len(characters)
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package template
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// segment is a piece of a text with references: literal text, or a parameter.
+type segment struct {
+	text      string
+	parameter int // index of the parameter; noParameter for literal text
+}
+
+const noParameter = -1
+
+// references resolves the references of one template. It knows the parameters,
+// and notes which of them are used.
+type references struct {
+	index    map[string]int
+	names    []string
+	keep     bool // undefined references stay as they are written
+	used     []bool
+	problems *problems
+	warnings *warnings
+}
+
+// whole returns NAME when text is ${{NAME}} and nothing else.
+func whole(text string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(text, "${{")
+	if !ok {
+		return "", false
+	}
+	name, ok = strings.CutSuffix(name, "}}")
+	return name, ok && wordLength(name) == len(name) && name != ""
+}
+
+// wordLength is the length of the longest parameter name that text starts with.
+func wordLength(text string) int {
+	n := 0
+	for n < len(text) && isWord(text[n]) {
+		n++
+	}
+	return n
+}
+
+// reference returns NAME when text starts with ${NAME}.
+func reference(text string) (name string, ok bool) {
+	if !strings.HasPrefix(text, "${") {
+		return "", false
+	}
+	n := wordLength(text[2:])
+	if n == 0 || len(text) == 2+n || text[2+n] != '}' {
+		return "", false
+	}
+	return text[2 : 2+n], true
+}
+
+// lookup returns the index of the parameter called name. When there is none, it
+// reports that, unless undefined references are kept.
+func (r *references) lookup(name string, at *location) (int, bool) {
+	if i, found := r.index[name]; found {
+		r.used[i] = true
+		return i, true
+	}
+	if !r.keep {
+		if !r.problems.full() {
+			r.problems.add(undefined(name, at, nearest(name, r.names)))
+		} else {
+			r.problems.more++
+		}
+		return 0, false
+	}
+	if !r.warnings.full() {
+		if near := nearest(name, r.names); near != "" {
+			r.warnings.add("%s: ${%s} stays as it is, because no parameter is called %s; did you mean %s?", at, name, name, near)
+		}
+	}
+	return 0, false
+}
+
+func undefined(name string, at *location, near string) *field.Error {
+	detail := fmt.Sprintf("no parameter is called %s", name)
+	if near != "" {
+		detail += fmt.Sprintf("; did you mean %s?", near)
+	} else {
+		detail += "; declare it, or write $${ for a literal ${"
+	}
+	return &field.Error{Type: field.ErrorTypeInvalid, Field: at.String(), BadValue: shown("${" + name + "}"), Detail: detail}
+}
+
+// parse reads the references ${NAME} in text. It returns the segments when there
+// are any, and otherwise the text with its escapes undone.
+func (r *references) parse(text string, at *location) (plain string, segments []segment) {
+	next := strings.IndexByte(text, '$')
+	if next < 0 {
+		return text, nil
+	}
+	var literal []byte
+	var missing map[string]bool
+	for next >= 0 {
+		literal = append(literal, text[:next]...)
+		text = text[next:]
+		taken := 1
+		if name, found := reference(text); found {
+			taken = len("${}") + len(name)
+			if i, defined := r.index[name]; defined {
+				r.used[i] = true
+				if len(literal) > 0 {
+					segments = append(segments, segment{text: string(literal), parameter: noParameter})
+					literal = literal[:0]
+				}
+				segments = append(segments, segment{parameter: i})
+			} else {
+				if !missing[name] {
+					if missing == nil {
+						missing = map[string]bool{}
+					}
+					missing[name] = true
+					r.lookup(name, at)
+				}
+				literal = append(literal, text[:taken]...)
+			}
+		} else {
+			if strings.HasPrefix(text, "$${") {
+				taken = len("$${")
+				literal = append(literal, "${"...)
+			} else {
+				r.warnAboutInnerWhole(text, at)
+				literal = append(literal, '$')
+			}
+		}
+		text = text[taken:]
+		next = strings.IndexByte(text, '$')
+	}
+	literal = append(literal, text...)
+	if segments == nil {
+		return string(literal), nil
+	}
+	if len(literal) > 0 {
+		segments = append(segments, segment{text: string(literal), parameter: noParameter})
+	}
+	return "", segments
+}
+
+// warnAboutInnerWhole looks for ${{NAME}} in the midst of a text, where it is not
+// a reference.
+func (r *references) warnAboutInnerWhole(text string, at *location) {
+	rest, found := strings.CutPrefix(text, "${{")
+	if !found {
+		return
+	}
+	n := wordLength(rest)
+	if _, defined := r.index[rest[:n]]; defined && strings.HasPrefix(rest[n:], "}}") {
+		r.warnings.add("%s: ${{%s}} stays as it is, because it is not the whole value; ${%s} inserts the value into a text", at, rest[:n], rest[:n])
+	}
+}
+
+// text resolves a text that always stays text, such as the message: ${{NAME}} as
+// the whole of it means the same as ${NAME}.
+func (r *references) text(text string, at *location) []segment {
+	if name, found := whole(text); found {
+		if i, defined := r.lookup(name, at); defined {
+			return []segment{{parameter: i}}
+		}
+		return []segment{{text: text, parameter: noParameter}}
+	}
+	plain, segments := r.parse(text, at)
+	if segments == nil && plain != "" {
+		return []segment{{text: plain, parameter: noParameter}}
+	}
+	return segments
+}
+
+// value resolves a string value.
+func (r *references) value(n *node, at *location) {
+	if name, found := whole(n.text); found {
+		if i, defined := r.lookup(name, at); defined {
+			n.open = &open{parameter: i}
+		}
+		return
+	}
+	plain, segments := r.parse(n.text, at)
+	if segments != nil {
+		n.open = &open{segments: segments, parameter: noParameter}
+		return
+	}
+	n.text = plain
+}
+
+// key resolves the key of a member.
+func (r *references) key(m *member, at *location) {
+	if strings.IndexByte(m.key, '$') < 0 {
+		return
+	}
+	if name, found := whole(m.key); found {
+		if _, defined := r.lookup(name, at); defined {
+			r.problems.invalid(at.String(), shown(m.key), "a key is always text: write ${%s}", name)
+		}
+		return
+	}
+	plain, segments := r.parse(m.key, at)
+	if segments != nil {
+		m.segments = segments
+		return
+	}
+	m.key = plain
+}
+
+// nearest returns the candidate that name is most likely a misspelling of, or "".
+func nearest(name string, candidates []string) string {
+	best, least := "", max(1, len(name)/3)+1
+	for _, candidate := range candidates {
+		if strings.EqualFold(candidate, name) {
+			return candidate
+		}
+		if d := distance(name, candidate, least); d < least {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// distance is the Levenshtein distance of a and b, or limit when it is not below
+// limit or the texts are too long to be names.
+func distance(a, b string, limit int) int {
+	const longest = 64
+	if len(a) > longest || len(b) > longest || len(a)-len(b) >= limit || len(b)-len(a) >= limit {
+		return limit
+	}
+	var row [longest + 1]int
+	for j := range len(b) + 1 {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			substituted := diagonal
+			if a[i] != b[j] {
+				substituted++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(substituted, row[j]+1, row[j+1]+1)
+		}
+	}
+	return min(row[len(b)], limit)
+}

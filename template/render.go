@@ -1,0 +1,235 @@
+package template
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Rendered is a VirtualMachine that came out of a template. It does not change,
+// and is safe for concurrent use.
+type Rendered struct {
+	json    []byte
+	binding *Binding
+}
+
+// Render makes the VirtualMachine of the template with these values, which must
+// have been bound by the same Compiled. What a value does to the VirtualMachine
+// that the schema does not allow is in an *InvalidError, with the place in the
+// template.
+func (c *Compiled) Render(b *Binding) (*Rendered, error) {
+	if b == nil || b.compiled != c {
+		return nil, errors.New("rendering a template: the values were bound for another one")
+	}
+	r := renderer{compiled: c, values: b.values}
+	size := r.size()
+	if size > MaxRenderedBytes {
+		r.problems.add(tooLarge(machineAt.String(), "the rendered VirtualMachine", size, MaxRenderedBytes, "bytes of JSON"))
+	} else {
+		r.buffer = make([]byte, 0, size)
+		r.run(0, uint32(len(c.program.ops)))
+	}
+	if size := c.messageSize(b.values); size > MaxRenderedBytes {
+		r.problems.add(tooLarge(messageAt.String(), "the rendered message", size, MaxRenderedBytes, "bytes"))
+	}
+	if err := r.problems.err(); err != nil {
+		return nil, err
+	}
+	return &Rendered{json: r.buffer, binding: b}, nil
+}
+
+// JSON is the VirtualMachine with apiVersion, kind, metadata and spec, without
+// white space and with the keys of every object in byte order. It must not be
+// modified.
+func (r *Rendered) JSON() []byte { return r.json }
+
+// Object is the VirtualMachine as a tree of its own, which the caller may change.
+// Integers are int64, other numbers float64, and where neither keeps every digit
+// a json.Number.
+func (r *Rendered) Object() map[string]any {
+	tree, err := decode(string(r.json), 2*MaxDepth, machineAt)
+	if err != nil {
+		// What Render returns is JSON; its tests and fuzz targets say so.
+		panic("reading back a rendered VirtualMachine: " + err.Error())
+	}
+	object, _ := tree.plain().(map[string]any)
+	return object
+}
+
+// Message is the message of the template with its references replaced.
+func (r *Rendered) Message() string {
+	c := r.binding.compiled
+	var message strings.Builder
+	message.Grow(c.messageSize(r.binding.values))
+	for _, s := range c.message {
+		message.WriteString(s.of(r.binding.values))
+	}
+	return message.String()
+}
+
+func (c *Compiled) messageSize(values []string) int {
+	size := 0
+	for _, s := range c.message {
+		size += len(s.of(values))
+	}
+	return size
+}
+
+// of is the text of a segment.
+func (s segment) of(values []string) string {
+	if s.parameter == noParameter {
+		return s.text
+	}
+	return values[s.parameter]
+}
+
+// plain is the value as Kubernetes keeps unstructured content.
+func (n *node) plain() any {
+	switch n.kind {
+	case kindBool:
+		return n.text == "true"
+	case kindNumber:
+		return number(n.text)
+	case kindString:
+		return n.text
+	case kindList:
+		list := make([]any, len(n.items))
+		for i := range n.items {
+			list[i] = n.items[i].plain()
+		}
+		return list
+	case kindObject:
+		object := make(map[string]any, len(n.members))
+		for i := range n.members {
+			object[n.members[i].key] = n.members[i].value.plain()
+		}
+		return object
+	default:
+		return nil
+	}
+}
+
+func number(text string) any {
+	if isInteger(text) && text != "-0" {
+		if i, err := strconv.ParseInt(text, 10, 64); err == nil {
+			return i
+		}
+		return json.Number(text)
+	}
+	if f, err := strconv.ParseFloat(text, 64); err == nil && strconv.FormatFloat(f, 'g', -1, 64) == text {
+		return f
+	}
+	return json.Number(text)
+}
+
+// renderer runs a program once.
+type renderer struct {
+	compiled *Compiled
+	values   []string
+	buffer   []byte
+	mark     int // where the text begins that opCheck looks at
+	problems problems
+}
+
+// size is how large the VirtualMachine will be. Where ${{NAME}} inserts JSON that
+// is not compact, the VirtualMachine becomes smaller.
+func (r *renderer) size() int {
+	const usual = 16
+	var few [usual]int
+	sizes := few[:] // of the values, escaped; 1 more than that, so that 0 is not known yet
+	if len(r.values) > usual {
+		sizes = make([]int, len(r.values))
+	}
+	escaped := func(parameter int) int {
+		if sizes[parameter] == 0 {
+			sizes[parameter] = 1 + escapedSize(r.values[parameter])
+		}
+		return sizes[parameter] - 1
+	}
+	program, total := &r.compiled.program, 0
+	for at := 0; at < len(program.ops); at++ {
+		switch op := &program.ops[at]; op.code {
+		case opText:
+			total += int(op.b - op.a)
+		case opValue:
+			total += escaped(int(op.parameter))
+		case opJSON:
+			total += len(r.values[op.parameter])
+		case opSeparator:
+			total++
+		case opSkip:
+			if r.values[op.parameter] == "" {
+				at = int(op.a) - 1
+			}
+		case opObject:
+			total += len("{}")
+			members := program.objects[op.a].members
+			for i := range members {
+				total += len(`"":,`)
+				for _, s := range members[i].key {
+					if s.parameter == noParameter {
+						total += escapedSize(s.text)
+					} else {
+						total += escaped(s.parameter)
+					}
+				}
+			}
+		default:
+		}
+	}
+	return total
+}
+
+// run runs the operations from, up to but without to.
+func (r *renderer) run(from, to uint32) {
+	program := &r.compiled.program
+	for at := from; at < to; at++ {
+		switch op := &program.ops[at]; op.code {
+		case opText:
+			r.buffer = append(r.buffer, program.text[op.a:op.b]...)
+		case opValue:
+			r.buffer = appendEscaped(r.buffer, r.values[op.parameter])
+		case opSeparator:
+			if last := r.buffer[len(r.buffer)-1]; last != '{' && last != '[' {
+				r.buffer = append(r.buffer, ',')
+			}
+		case opSkip:
+			if r.values[op.parameter] == "" {
+				at = op.a - 1
+			}
+		case opJSON:
+			r.json(int(op.parameter), &program.slots[op.a])
+		case opMark:
+			r.mark = len(r.buffer)
+		case opCheck:
+			r.check(at, &program.slots[op.a])
+		case opObject:
+			r.object(&program.objects[op.a])
+			at = op.b - 1
+		}
+	}
+}
+
+// sensitive says whether a sensitive parameter has a part in any of the segments.
+func (c *Compiled) sensitive(segments []segment) bool {
+	return slices.ContainsFunc(segments, func(s segment) bool {
+		return s.parameter != noParameter && c.parameters[s.parameter].Sensitive
+	})
+}
+
+// sensitiveAmong says whether an operation from, up to but without to, writes a sensitive
+// parameter.
+func (c *Compiled) sensitiveAmong(from, to uint32) bool {
+	return slices.ContainsFunc(c.program.ops[from:to], func(o op) bool {
+		switch o.code {
+		case opValue, opJSON:
+			return c.parameters[o.parameter].Sensitive
+		case opObject:
+			return slices.ContainsFunc(c.program.objects[o.a].members, func(m openMember) bool { return c.sensitive(m.key) })
+		default:
+			return false
+		}
+	})
+}

@@ -1,0 +1,186 @@
+package template
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// json appends the value of a parameter as JSON that fits a slot.
+func (r *renderer) json(parameter int, s *slot) {
+	value := r.values[parameter]
+	switch s.schema.shape {
+	case shapeInt, shapeUint:
+		if s.schema.integer(value) {
+			r.buffer = append(r.buffer, value...)
+			return
+		}
+	case shapeBool:
+		if value == "true" || value == "false" {
+			r.buffer = append(r.buffer, value...)
+			return
+		}
+	default:
+	}
+	p := &r.compiled.parameters[parameter]
+	root := &location{name: s.path}
+	tree, err := decode(value, MaxDepth-s.depth, root)
+	if err != nil {
+		r.unreadable(p, s, value, err)
+		return
+	}
+	found := judge(&tree, s.schema, root, p.Sensitive)
+	for _, cause := range found.causes {
+		cause.Detail = fmt.Sprintf("value of %s: %s", p.Name, cause.Detail)
+	}
+	r.problems.merge(found)
+	r.buffer = tree.appendCanonical(r.buffer)
+}
+
+// unreadable reports a value that is no JSON, or not of the allowed kind.
+func (r *renderer) unreadable(p *parameter, s *slot, value string, err error) {
+	r.buffer = append(r.buffer, "null"...)
+	var cause *field.Error
+	switch {
+	case errors.Is(err, errTooDeep):
+		r.problems.add(tooLarge(s.path, "the value of "+p.Name+", with what is around it,", s.depth+depthOf([]byte(value)), MaxDepth, "levels of lists and objects"))
+	case errors.As(err, &cause) && !p.Sensitive:
+		cause.Detail = "value of " + p.Name + ": this key occurs twice"
+		r.problems.add(cause)
+	case s.schema.shape == shapeString || s.schema.shape == shapeAny:
+		r.problems.invalid(s.path, p.shown(value), "value of %s: must be JSON, which ${{%s}} inserts; ${%s} inserts text", p.Name, p.Name, p.Name)
+	default:
+		r.problems.invalid(s.path, p.shown(value), "value of %s: must be %s", p.Name, s.schema.expected())
+	}
+}
+
+// judge compares a value that holds no references with a schema. Of a sensitive
+// value it says only that it does not fit: not even the names of its fields are
+// anybody's business.
+func judge(n *node, s *schema, at *location, sensitive bool) problems {
+	var found problems
+	(&checker{problems: &found}).value(n, s, at)
+	if !sensitive || !found.any() {
+		return found
+	}
+	var hidden problems
+	hidden.invalid(at.String(), omitted, "must be %s, with nothing in it that the field does not take", s.expected())
+	return hidden
+}
+
+// check looks at the inside of a string that was just written.
+func (r *renderer) check(at uint32, s *slot) {
+	text := string(r.buffer[r.mark:])
+	if s.schema.takes(kindString, text) {
+		return
+	}
+	value := shown(text)
+	start := at
+	for start > 0 && r.compiled.program.ops[start].code != opMark {
+		start--
+	}
+	if r.compiled.sensitiveAmong(start, at) {
+		value = omitted
+	}
+	r.problems.invalid(s.path, value, "must be %s", s.schema.expected())
+}
+
+// object appends an object some of whose keys depend on parameters.
+func (r *renderer) object(o *openObject) {
+	type entry struct {
+		key    string
+		member *openMember
+	}
+	entries := make([]entry, 0, len(o.members))
+	for i := range o.members {
+		m := &o.members[i]
+		if m.omittable > 0 && r.values[m.omittable-1] == "" {
+			continue
+		}
+		entries = append(entries, entry{key: m.keyOf(r.values), member: m})
+	}
+	slices.SortStableFunc(entries, func(a, b entry) int { return strings.Compare(a.key, b.key) })
+	r.buffer = append(r.buffer, '{')
+	for i, e := range entries {
+		if i > 0 {
+			if e.key == entries[i-1].key {
+				r.collision(o, e.key, entries[i-1].member, e.member)
+			}
+			r.buffer = append(r.buffer, ',')
+		}
+		if e.key == "" {
+			r.problems.invalid(o.path, omitted, "the key %s is empty", r.compiled.spell(e.member.key))
+		}
+		r.buffer = append(appendString(r.buffer, e.key), ':')
+		start, before := len(r.buffer), r.problems.count()
+		r.run(e.member.from, e.member.to)
+		if e.member.late && r.problems.count() == before {
+			r.late(o, e.key, e.member, start)
+		}
+	}
+	r.buffer = append(r.buffer, '}')
+}
+
+func (m *openMember) keyOf(values []string) string {
+	if len(m.key) == 1 {
+		return m.key[0].of(values)
+	}
+	var key strings.Builder
+	for _, s := range m.key {
+		key.WriteString(s.of(values))
+	}
+	return key.String()
+}
+
+func (r *renderer) collision(o *openObject, key string, a, b *openMember) {
+	value := shown(key)
+	if r.compiled.sensitive(a.key) || r.compiled.sensitive(b.key) {
+		value = omitted
+	}
+	r.problems.add(&field.Error{
+		Type: field.ErrorTypeDuplicate, Field: o.path, BadValue: value,
+		Detail: fmt.Sprintf("the keys %s and %s become the same", r.compiled.spell(a.key), r.compiled.spell(b.key)),
+	})
+}
+
+// late checks a field of a struct whose name depended on parameters. Its value
+// begins at start.
+func (r *renderer) late(o *openObject, key string, m *openMember, start int) {
+	at := (&location{name: o.path}).key(r.compiled.spell(m.key))
+	keyIsSensitive := r.compiled.sensitive(m.key)
+	schema := o.schema.fields[key]
+	if schema == nil {
+		detail := "there is no such field"
+		if near := nearest(key, o.schema.names); near != "" && !keyIsSensitive {
+			detail += fmt.Sprintf("; did you mean %s?", near)
+		}
+		value := shown(key)
+		if keyIsSensitive {
+			value = omitted
+		}
+		r.problems.invalid(at.String(), value, "%s", detail)
+		return
+	}
+	tree, err := decode(string(r.buffer[start:]), MaxDepth, at)
+	if err != nil {
+		r.problems.invalid(at.String(), omitted, "%v", err)
+		return
+	}
+	r.problems.merge(judge(&tree, schema, at, keyIsSensitive || r.compiled.sensitiveAmong(m.from, m.to)))
+}
+
+// spell writes a key as the template has it.
+func (c *Compiled) spell(key []segment) string {
+	var spelt strings.Builder
+	for _, s := range key {
+		if s.parameter == noParameter {
+			spelt.WriteString(strings.ReplaceAll(s.text, "${", "$${"))
+		} else {
+			spelt.WriteString("${" + c.parameters[s.parameter].Name + "}")
+		}
+	}
+	return spelt.String()
+}

@@ -1,0 +1,180 @@
+package template
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	virtv1 "kubevirt.io/api/core/v1"
+)
+
+// The fields of a VirtualMachine's metadata.
+var (
+	// carried are the ones that a rendered VirtualMachine has.
+	carried = []string{"annotations", "generateName", "labels", "name", "namespace"}
+
+	// forbidden are those that a template must not have, because they tie it to
+	// one object.
+	forbidden = []string{"finalizers", "ownerReferences", "resourceVersion", "uid"}
+)
+
+// virtualMachine checks the VirtualMachine of a template, and brings it into the
+// form that is rendered: apiVersion, kind, metadata and spec.
+func (c *checker) virtualMachine(n *node) {
+	if n.kind != kindObject {
+		c.unfit(n, machine(), machineAt)
+		return
+	}
+	group := virtv1.VirtualMachineGroupVersionKind
+	rendered := []member{
+		{key: "apiVersion", value: node{kind: kindString, text: group.GroupVersion().String()}},
+		{key: "kind", value: node{kind: kindString, text: group.Kind}},
+		{key: "metadata", value: node{kind: kindObject}},
+		{key: "spec", value: node{kind: kindObject}},
+	}
+	for _, m := range n.members {
+		at := machineAt.field(m.key)
+		if m.value.kind == kindNull {
+			continue
+		}
+		switch m.key {
+		case "apiVersion":
+			c.constant(&m.value, at, rendered[0].value.text)
+		case "kind":
+			c.constant(&m.value, at, rendered[1].value.text)
+		case "metadata":
+			c.metadata(&m.value, at)
+			rendered[2].value = m.value
+		case "spec":
+			c.value(&m.value, machine().fields["spec"], at)
+			rendered[3].value = m.value
+		case "status":
+			if m.value.kind != kindObject || len(m.value.members) > 0 {
+				c.problems.add(field.Forbidden(field.NewPath(at.String()), "a template has no status"))
+			}
+		default:
+			c.fixedKey(m.key, machine(), machineAt)
+		}
+	}
+	n.members = rendered
+}
+
+func (c *checker) constant(n *node, at *location, want string) {
+	if n.kind != kindString || n.text != want {
+		c.problems.add(unsupported(at.String(), n.shown(), []string{want}))
+	}
+}
+
+// fixedKey reports a key that is not a field, in an object whose keys cannot be
+// parameters.
+func (c *checker) fixedKey(key string, s *schema, at *location) {
+	if _, segments := c.references.parse(key, at.key(key)); segments != nil {
+		c.problems.invalid(at.key(key).String(), shown(key), "this key cannot be a parameter")
+		return
+	}
+	c.unknown(s, at, key)
+}
+
+func (c *checker) metadata(n *node, at *location) {
+	if n.kind != kindObject {
+		c.unfit(n, machine().fields["metadata"], at)
+		return
+	}
+	schema := machine().fields["metadata"]
+	var kept []member
+	for _, m := range n.members {
+		place := at.field(m.key)
+		if m.value.kind == kindNull {
+			continue
+		}
+		switch {
+		case slices.Contains(carried, m.key):
+			c.value(&m.value, schema.fields[m.key], place)
+			if m.key == "namespace" && m.value.open == nil {
+				if m.value.text != "" {
+					c.references.warnings.add("%s: is dropped: a VirtualMachine is created where it is asked for, unless its namespace is a parameter", place)
+				}
+				continue
+			}
+			kept = append(kept, m)
+		case slices.Contains(forbidden, m.key):
+			if len(m.value.items) > 0 || m.value.text != "" || m.value.kind == kindObject {
+				c.problems.add(field.Forbidden(field.NewPath(place.String()), "a template must not hold what belongs to one object"))
+			}
+		case schema.fields[m.key] != nil:
+			c.references.warnings.add("%s: is dropped: of metadata a template holds only annotations, generateName, labels, name and namespace", place)
+		default:
+			c.fixedKey(m.key, schema, at)
+		}
+	}
+	n.members = kept
+}
+
+// objectLabels puts the labels of the template on the VirtualMachine and on its
+// spec.template.
+func (c *checker) objectLabels(machineNode *node, labels map[string]string) {
+	if len(labels) == 0 {
+		return
+	}
+	resolved := c.labels(labels)
+	for _, path := range [][]string{{"metadata", "labels"}, {"spec", "template", "metadata", "labels"}} {
+		target, at := machineNode, machineAt
+		for _, key := range path {
+			at = at.field(key)
+			target = target.object(key)
+			if target.kind != kindObject {
+				if target.open != nil {
+					c.problems.add(field.Forbidden(field.NewPath(labelsAt.String()), "cannot be added to "+at.String()+", which a parameter gives as a whole"))
+				}
+				break
+			}
+		}
+		if target.kind == kindObject {
+			c.addLabels(target, resolved, at)
+		}
+	}
+}
+
+// labels resolves the keys and values of objectLabels.
+func (c *checker) labels(labels map[string]string) []member {
+	object := node{kind: kindObject}
+	for key, value := range labels {
+		object.members = append(object.members, member{key: key, value: node{kind: kindString, text: value}})
+	}
+	sorted := make([]member, 0, len(labels))
+	for _, i := range byKey(object.members) {
+		sorted = append(sorted, object.members[i])
+	}
+	object.members = sorted
+	c.value(&object, machine().fields["metadata"].fields["labels"], labelsAt)
+	return object.members
+}
+
+// addLabels adds labels to an object. One that is there already must be the same.
+func (c *checker) addLabels(target *node, labels []member, at *location) {
+	present := target.members
+	for _, label := range labels {
+		twin := slices.IndexFunc(present, func(m member) bool {
+			return m.key == label.key && slices.Equal(m.segments, label.segments)
+		})
+		if twin < 0 {
+			target.members = append(target.members, label)
+		} else if !sameText(&present[twin].value, &label.value) {
+			c.problems.add(&field.Error{
+				Type: field.ErrorTypeDuplicate, Field: labelsAt.key(label.key).String(), BadValue: shown(label.key),
+				Detail: "has another value in " + at.String(),
+			})
+		}
+		if label.segments != nil && target.open == nil {
+			target.open = &open{parameter: noParameter, path: at.String()}
+		}
+	}
+}
+
+// sameText says whether two string values will be the same, whatever the
+// parameters.
+func sameText(a, b *node) bool {
+	if a.open == nil || b.open == nil {
+		return a.open == nil && b.open == nil && a.kind == b.kind && a.text == b.text
+	}
+	return a.open.parameter == b.open.parameter && slices.Equal(a.open.segments, b.open.segments)
+}

@@ -1,0 +1,19 @@
+package template
+
+import "fmt"
+
+// maxWarnings is how many warnings a template keeps.
+const maxWarnings = 32
+
+// warnings collects what is suspicious about a template without being wrong.
+type warnings struct {
+	list []string
+}
+
+func (w *warnings) full() bool { return len(w.list) >= maxWarnings }
+
+func (w *warnings) add(format string, arguments ...any) {
+	if !w.full() {
+		w.list = append(w.list, fmt.Sprintf(format, arguments...))
+	}
+}
