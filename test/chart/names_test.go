@@ -19,7 +19,8 @@ func TestNames(t *testing.T) {
 			},
 			want: map[string]any{
 				"Deployment/templates-stencil-manager {" + container + ".args[7]}":                                                        "--certificate-authority-secret=templates-stencil-webhook-ca",
-				"Deployment/templates-stencil-manager {" + container + ".args[11]}":                                                       "--webhook-configurations=a-templates-stencil-render,templates-stencil-validate",
+				"Deployment/templates-stencil-manager {" + container + ".args[11]}":                                                       "--webhook-configurations=mutating/a-templates-stencil-render,validating/templates-stencil-validate",
+				"Deployment/templates-stencil-manager {" + container + ".args[12]}":                                                       "--leader-election-id=templates-stencil-manager",
 				"Role/templates-stencil-manager {.rules[?(@.resources[0]==\"secrets\")].resourceNames[0]}":                                "templates-stencil-webhook-ca",
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].resourceNames[0]}":   "a-templates-stencil-render",
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"validatingwebhookconfigurations\")].resourceNames[0]}": "templates-stencil-validate",

@@ -160,7 +160,7 @@ func TestNotesSayWhatToDoNext(t *testing.T) {
 				"--leader-election-namespace=stencil-system",
 				"--certificate-authority-namespace=stencil-system",
 				"--certificate-dns-names=localhost",
-				"--webhook-configurations=a-stencil-render,stencil-validate",
+				"--webhook-configurations=mutating/a-stencil-render,validating/stencil-validate",
 			},
 		},
 		"cert-manager": {

@@ -49,7 +49,8 @@ func (o Options) ManagerArgs() []string {
 		"--certificate-source=authority",
 		"--certificate-authority-namespace=" + o.Namespace,
 		"--certificate-authority-secret=" + prefix + "-webhook-ca",
-		"--webhook-configurations=a-" + prefix + "-render," + prefix + "-validate",
+		"--leader-election-id=" + prefix + "-manager",
+		"--webhook-configurations=mutating/a-" + prefix + "-render,validating/" + prefix + "-validate",
 	}
 	if address, err := url.Parse(o.ManagerURL); err == nil && address.Hostname() != "" {
 		arguments = append(arguments, "--certificate-dns-names="+address.Hostname())

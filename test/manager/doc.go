@@ -8,7 +8,7 @@
 //	process, err := manager.Start(ctx, manager.Options{
 //		Kubeconfig: kubeconfig,
 //		Namespace:  "stencil-system",
-//		Args:       []string{"--webhook-configurations=a-stencil-render,stencil-validate"},
+//		Args:       []string{"--webhook-configurations=mutating/a-stencil-render,validating/stencil-validate"},
 //	})
 //	if err != nil { … }
 //	defer process.Stop()

@@ -17,11 +17,12 @@
 - --certificate-authority-duration={{ .Values.certificates.selfManaged.authorityDuration }}
 - --certificate-duration={{ .Values.certificates.selfManaged.duration }}
 - --certificate-dns-names={{ include "stencil.webhook.dnsNames" . | fromYamlArray | join "," }}
-- --webhook-configurations={{ include "stencil.render.configuration" . }},{{ include "stencil.validate.configuration" . }}
+- --webhook-configurations=mutating/{{ include "stencil.render.configuration" . }},validating/{{ include "stencil.validate.configuration" . }}
 {{- else }}
 - --certificate-source=files
 - --certificate-directory=/etc/stencil/certificates
 {{- end }}
+- --leader-election-id={{ include "stencil.lease.name" . }}
 {{- if not $manager.enabled }}
 # In the cluster, POD_NAMESPACE says so.
 - --leader-election-namespace={{ .Release.Namespace }}
