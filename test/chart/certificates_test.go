@@ -12,7 +12,7 @@ const authority = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\
 var secretValues = `{certificates: {provider: secret, secret: {name: stencil-tls, caBundle: "` + strings.ReplaceAll(authority, "\n", `\n`) + `"}}}`
 
 func TestCertificates(t *testing.T) {
-	fromFiles := []string{"--certificate-source=files", "--certificate-directory=/etc/stencil/certificates"}
+	fromFiles := items{"--certificate-source=files", "--certificate-directory=/etc/stencil/certificates"}
 	mounted := []any{map[string]any{"name": "certificates", "mountPath": "/etc/stencil/certificates", "readOnly": true}}
 	volume := func(secret string) []any {
 		return []any{map[string]any{"name": "certificates", "secret": map[string]any{"secretName": secret}}}
@@ -52,8 +52,7 @@ func TestCertificates(t *testing.T) {
 		"self-managed with other lifetimes": {
 			values: `{certificates: {selfManaged: {authorityDuration: 100h, duration: 30m}}}`,
 			want: map[string]any{
-				deployment + " {" + container + ".args[8]}": "--certificate-authority-duration=100h",
-				deployment + " {" + container + ".args[9]}": "--certificate-duration=30m",
+				deployment + " {" + container + ".args}": items{"--certificate-authority-duration=100h", "--certificate-duration=30m"},
 			},
 		},
 		"cert-manager with an authority of the chart's own": {
@@ -62,7 +61,7 @@ func TestCertificates(t *testing.T) {
 				renderWebhook + " {.metadata.annotations}":                                map[string]any{"cert-manager.io/inject-ca-from": "stencil-system/stencil-webhook"},
 				templatesWebhook + " {.metadata.annotations}":                             map[string]any{"cert-manager.io/inject-ca-from": "stencil-system/stencil-webhook"},
 				renderWebhook + " {.webhooks[0].clientConfig.caBundle}":                   nil,
-				deployment + " {" + container + ".args[-3:-1]}":                           fromFiles,
+				deployment + " {" + container + ".args}":                                  fromFiles,
 				deployment + " {" + container + ".volumeMounts}":                          mounted,
 				deployment + " {" + pod + ".volumes}":                                     volume("stencil-webhook-tls"),
 				"Issuer/stencil-webhook-root {.spec}":                                     map[string]any{"selfSigned": map[string]any{}},
@@ -96,13 +95,20 @@ certificates:
 			values: `{certificates: {provider: cert-manager}, manager: {enabled: false}, webhooks: {url: "https://stencil.example.com"}}`,
 			want:   map[string]any{"Certificate/stencil-webhook {.spec.dnsNames}": []string{"stencil.example.com"}},
 		},
+		"cert-manager for a manager at an address": {
+			values: `{certificates: {provider: cert-manager}, manager: {enabled: false}, webhooks: {url: "https://[fd00::1]:9443"}}`,
+			want: map[string]any{
+				"Certificate/stencil-webhook {.spec.dnsNames}":    nil,
+				"Certificate/stencil-webhook {.spec.ipAddresses}": []string{"fd00::1"},
+			},
+		},
 		"a Secret that exists is mounted, and its authority given to the API server": {
 			values: secretValues,
 			want: merged(noSecrets, map[string]any{
 				renderWebhook + " {.webhooks[0].clientConfig.caBundle}":    base64.StdEncoding.EncodeToString([]byte(authority)),
 				templatesWebhook + " {.webhooks[0].clientConfig.caBundle}": base64.StdEncoding.EncodeToString([]byte(authority)),
 				renderWebhook + " {.metadata.annotations}":                 nil,
-				deployment + " {" + container + ".args[-3:-1]}":            fromFiles,
+				deployment + " {" + container + ".args}":                   fromFiles,
 				deployment + " {" + container + ".volumeMounts}":           mounted,
 				deployment + " {" + pod + ".volumes}":                      volume("stencil-tls"),
 			}),

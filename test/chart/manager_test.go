@@ -35,7 +35,7 @@ func TestManager(t *testing.T) {
 				},
 				deployment + " {" + container + ".env[*].name}":                                       []string{"POD_NAMESPACE", "POD_NAME"},
 				deployment + " {" + container + ".ports[*].name}":                                     []string{"webhook", "health", "metrics"},
-				deployment + " {" + pod + ".terminationGracePeriodSeconds}":                           45,
+				deployment + " {" + pod + ".terminationGracePeriodSeconds}":                           50,
 				deployment + " {" + pod + ".serviceAccountName}":                                      "stencil-manager",
 				deployment + " {" + pod + ".priorityClassName}":                                       nil,
 				deployment + " {" + pod + ".nodeSelector}":                                            map[string]any{"kubernetes.io/os": "linux"},
@@ -109,11 +109,11 @@ func TestManager(t *testing.T) {
 		},
 		"a log level by name": {
 			values: `{manager: {logLevel: debug}}`,
-			want:   map[string]any{deployment + " {" + container + ".args[0]}": "--zap-log-level=debug"},
+			want:   map[string]any{deployment + " {" + container + ".args}": items{"--zap-log-level=debug"}},
 		},
 		"a log level by number": {
 			values: `{manager: {logLevel: 4}}`,
-			want:   map[string]any{deployment + " {" + container + ".args[0]}": "--zap-log-level=4"},
+			want:   map[string]any{deployment + " {" + container + ".args}": items{"--zap-log-level=4"}},
 		},
 		"extra arguments come last, where they win": {
 			values: `{manager: {extraArgs: [--kube-api-qps=50, --webhook-http2=true]}}`,
@@ -154,15 +154,14 @@ manager:
 		"the grace period covers serving on and draining": {
 			values: `{manager: {shutdown: {delaySeconds: 20, timeoutSeconds: 60}}}`,
 			want: map[string]any{
-				deployment + " {" + pod + ".terminationGracePeriodSeconds}": 85,
-				deployment + " {" + container + ".args[4]}":                 "--shutdown-delay=20s",
-				deployment + " {" + container + ".args[5]}":                 "--shutdown-timeout=60s",
+				deployment + " {" + pod + ".terminationGracePeriodSeconds}": 90,
+				deployment + " {" + container + ".args}":                    items{"--shutdown-delay=20s", "--shutdown-timeout=60s"},
 			},
 		},
 		"no metrics": {
 			values: `{manager: {metrics: {enabled: false}}}`,
 			want: map[string]any{
-				deployment + " {" + container + ".args[3]}":                       "--metrics-bind-address=0",
+				deployment + " {" + container + ".args}":                          items{"--metrics-bind-address=0"},
 				deployment + " {" + container + ".ports[?(@.name==\"metrics\")]}": nil,
 			},
 			absent: []string{"Service/stencil-metrics"},
@@ -170,14 +169,14 @@ manager:
 		"metrics on another port": {
 			values: `{manager: {metrics: {port: 9090}}}`,
 			want: map[string]any{
-				deployment + " {" + container + ".args[3]}":                                     "--metrics-bind-address=:9090",
+				deployment + " {" + container + ".args}":                                        items{"--metrics-bind-address=:9090"},
 				deployment + " {" + container + ".ports[?(@.name==\"metrics\")].containerPort}": 9090,
 				"Service/stencil-metrics {.spec.ports[0].port}":                                 9090,
 			},
 		},
 		"profiles are served inside the pod only": {
 			values: `{manager: {pprof: {enabled: true, port: 6061}}}`,
-			want:   map[string]any{deployment + " {" + container + ".args[4]}": "--pprof-bind-address=localhost:6061"},
+			want:   map[string]any{deployment + " {" + container + ".args}": items{"--pprof-bind-address=localhost:6061"}},
 		},
 		"a ServiceAccount that exists": {
 			values: `{serviceAccount: {create: false, name: robot}}`,

@@ -18,9 +18,7 @@ func TestNames(t *testing.T) {
 				"ValidatingAdmissionPolicy/templates-stencil-template-reference",
 			},
 			want: map[string]any{
-				"Deployment/templates-stencil-manager {" + container + ".args[7]}":                                                        "--certificate-authority-secret=templates-stencil-webhook-ca",
-				"Deployment/templates-stencil-manager {" + container + ".args[11]}":                                                       "--webhook-configurations=mutating/a-templates-stencil-render,validating/templates-stencil-validate",
-				"Deployment/templates-stencil-manager {" + container + ".args[12]}":                                                       "--leader-election-id=templates-stencil-manager",
+				"Deployment/templates-stencil-manager {" + container + ".args}":                                                           items{"--certificate-authority-secret=templates-stencil-webhook-ca", "--webhook-configurations=mutating/a-templates-stencil-render,validating/templates-stencil-validate", "--leader-election-id=templates-stencil-manager"},
 				"Role/templates-stencil-manager {.rules[?(@.resources[0]==\"secrets\")].resourceNames[0]}":                                "templates-stencil-webhook-ca",
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].resourceNames[0]}":   "a-templates-stencil-render",
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"validatingwebhookconfigurations\")].resourceNames[0]}": "templates-stencil-validate",

@@ -55,7 +55,7 @@ func TestWebhooks(t *testing.T) {
 			want: map[string]any{
 				renderWebhook + " {.webhooks[0].clientConfig}":    map[string]any{"url": "https://stencil.example.com:9443/mutate-virtualmachine-render"},
 				templatesWebhook + " {.webhooks[0].clientConfig}": map[string]any{"url": "https://stencil.example.com:9443/validate-virtualmachinetemplate"},
-				deployment + " {" + container + ".args[10]}":      "--certificate-dns-names=stencil-webhook.stencil-system.svc,stencil-webhook.stencil-system.svc.cluster.local,stencil.example.com",
+				deployment + " {" + container + ".args}":          items{"--certificate-dns-names=stencil-webhook.stencil-system.svc,stencil-webhook.stencil-system.svc.cluster.local,stencil.example.com"},
 			},
 		},
 		"a URL with a path of its own": {

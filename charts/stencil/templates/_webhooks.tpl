@@ -1,5 +1,5 @@
-{{/* DNS names that the serving certificate must hold, one per line. */}}
-{{- define "stencil.webhook.dnsNames" -}}
+{{/* DNS names and IP addresses by which the API server calls the webhooks, as a YAML list. */}}
+{{- define "stencil.webhook.hosts" -}}
 {{- $service := include "stencil.webhook.service" . -}}
 {{- if .Values.manager.enabled }}
 - {{ $service }}.{{ .Release.Namespace }}.svc

@@ -16,7 +16,7 @@
 - --certificate-authority-secret={{ include "stencil.authority.secret" . }}
 - --certificate-authority-duration={{ .Values.certificates.selfManaged.authorityDuration }}
 - --certificate-duration={{ .Values.certificates.selfManaged.duration }}
-- --certificate-dns-names={{ include "stencil.webhook.dnsNames" . | fromYamlArray | join "," }}
+- --certificate-dns-names={{ include "stencil.webhook.hosts" . | fromYamlArray | join "," }}
 - --webhook-configurations=mutating/{{ include "stencil.render.configuration" . }},validating/{{ include "stencil.validate.configuration" . }}
 {{- else }}
 - --certificate-source=files
