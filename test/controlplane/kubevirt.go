@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -38,14 +39,13 @@ func (p *Plane) startKubeVirt(ctx context.Context, tools map[string]string) erro
 	if err := p.prepareKubeVirt(ctx, client, manifests); err != nil {
 		return err
 	}
+	controller := make(chan error, 1)
+	go func() { controller <- p.startVirtController(ctx, tools["virt-controller"]) }()
 	port, err := p.startVirtAPI(ctx, tools["virt-api"])
-	if err != nil {
+	if err := errors.Join(err, <-controller); err != nil {
 		return err
 	}
 	if err := p.registerVirtAPI(ctx, client, manifests, port); err != nil {
-		return err
-	}
-	if err := p.startVirtController(ctx, tools["virt-controller"]); err != nil {
 		return err
 	}
 	return p.awaitKubeVirt(ctx, client)

@@ -17,7 +17,8 @@ type Options struct {
 	// KubeVirt adds KubeVirt: its and CDI's CRDs, virt-api with its webhooks and aggregated API, and virt-controller.
 	KubeVirt bool
 
-	// ControllerManager adds kube-controller-manager: service accounts, garbage collection, namespace deletion, ReplicaSets …
+	// ControllerManager adds kube-controller-manager: service accounts, garbage collection, namespace deletion, ReplicaSets, and
+	// the aggregation that gives the ClusterRoles admin, edit and view their rules.
 	ControllerManager bool
 
 	// Log receives the progress of a start, os.Stderr when nil. What the processes log goes to files (see Plane.Dir).
@@ -97,15 +98,19 @@ func (p *Plane) start(ctx context.Context, tools map[string]string) error {
 	if err := p.startAPIServer(ctx, tools["kube-apiserver"]); err != nil {
 		return err
 	}
+	controllers := func(context.Context) error { return nil }
 	if p.options.ControllerManager {
-		if err := p.startControllerManager(ctx, tools["kube-controller-manager"]); err != nil {
+		var err error
+		if controllers, err = p.startControllerManager(tools["kube-controller-manager"]); err != nil {
 			return err
 		}
 	}
 	if p.options.KubeVirt {
-		return p.startKubeVirt(ctx, tools)
+		if err := p.startKubeVirt(ctx, tools); err != nil {
+			return err
+		}
 	}
-	return nil
+	return controllers(ctx)
 }
 
 // Stop ends every process of the plane, waits for them, and removes the plane's folder unless Options.Dir named it. It may be

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -37,11 +38,11 @@ func Tools(ctx context.Context, names ...string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	var output bytes.Buffer
+	var output, complaints bytes.Buffer
 	command := exec.CommandContext(ctx, filepath.Join(root, "hack", "tool"), wanted...)
-	command.Stdout, command.Stderr = &output, os.Stderr
+	command.Stdout, command.Stderr = &output, io.MultiWriter(os.Stderr, &complaints)
 	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("hack/tool cannot provide %s (it says why on standard error): %w", strings.Join(wanted, ", "), err)
+		return nil, fmt.Errorf("hack/tool cannot provide %s: %w:\n%s", strings.Join(wanted, ", "), err, lastLines(complaints.String(), 20))
 	}
 	built := strings.Fields(output.String())
 	if len(built) != len(wanted) {
@@ -51,6 +52,12 @@ func Tools(ctx context.Context, names ...string) (map[string]string, error) {
 		paths[name] = built[i]
 	}
 	return paths, nil
+}
+
+// lastLines returns the last n lines of a text.
+func lastLines(text string, n int) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
 }
 
 // repository returns the root of the checkout: the folder holding hack/tool above the working directory, which for a test is that
