@@ -1,0 +1,90 @@
+package admission
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+
+	contract "github.com/vmstencil/stencil/api/template"
+)
+
+const (
+	namespace   = "team-a"
+	templateRef = "golden/fedora"
+	// unusedRef is the annotation of the complete VM in place of the reference: as long, so that both VMs are of one size, and
+	// nobody's.
+	unusedRef = "unjudged.kubevirt.io/template-ref"
+)
+
+// machines are the request bodies of one client.
+type machines struct {
+	// reference is a VM that names a template and one parameter and nothing else, complete the VM that comes of it.
+	reference, complete []byte
+}
+
+// machinesFor makes the bodies of a client by having the API server render the one and taking the other from its answer. That the
+// complete one does not go to the webhook is due to the reference, which it does not carry; everything else is the same.
+func machinesFor(ctx context.Context, sender *sender, client int) (machines, error) {
+	name := fmt.Sprintf("bench-%04d", client)
+	reference, err := json.Marshal(map[string]any{
+		"apiVersion": "kubevirt.io/v1",
+		"kind":       "VirtualMachine",
+		"metadata": map[string]any{
+			"name":      name,
+			"namespace": namespace,
+			"annotations": map[string]any{
+				contract.AnnotationTemplateRef:                      templateRef,
+				contract.AnnotationParameterPrefix + "INSTANCETYPE": "u1.large",
+			},
+		},
+	})
+	if err != nil {
+		return machines{}, fmt.Errorf("encoding a VM: %w", err)
+	}
+	answer, err := sender.create(ctx, reference)
+	if err != nil {
+		return machines{}, fmt.Errorf("rendering a VM: %w", err)
+	}
+	var object unstructured.Unstructured
+	if err := json.Unmarshal(answer, &object.Object); err != nil {
+		return machines{}, fmt.Errorf("decoding a rendered VM: %w", err)
+	}
+	if _, found, _ := unstructured.NestedSlice(object.Object, "spec", "dataVolumeTemplates"); !found {
+		return machines{}, fmt.Errorf("the VM was not rendered: %s", answer)
+	}
+	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
+		unstructured.RemoveNestedField(object.Object, "metadata", field)
+	}
+	annotations := object.GetAnnotations()
+	delete(annotations, contract.AnnotationTemplateRef)
+	annotations[unusedRef] = templateRef
+	object.SetAnnotations(annotations)
+	complete, err := json.Marshal(object.Object)
+	if err != nil {
+		return machines{}, fmt.Errorf("encoding the complete VM: %w", err)
+	}
+	return machines{reference: reference, complete: complete}, nil
+}
+
+// sender creates VirtualMachines in dry runs, over a connection of its own.
+type sender struct{ client rest.Interface }
+
+// create returns the body of the answer.
+func (s *sender) create(ctx context.Context, body []byte) ([]byte, error) {
+	return s.client.Post().
+		AbsPath("/apis/kubevirt.io/v1/namespaces", namespace, "virtualmachines").
+		Param("dryRun", "All").
+		SetHeader("Content-Type", "application/json").
+		SetHeader("Accept", "application/json").
+		Body(body).
+		Do(ctx).Raw()
+}
+
+// rendered says whether an answer holds a VM made from the template.
+func rendered(answer []byte) bool {
+	return strings.Contains(string(answer), `"dataVolumeTemplates"`)
+}

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/test/bench/engine"
+	"github.com/vmstencil/stencil/test/bench/report"
+)
+
+// environment is what every benchmark is given.
+type environment struct {
+	// root is that of the checkout.
+	root string
+	// rounds is how often to measure, 0 for the benchmark's own number.
+	rounds int
+	// profile is the folder for profiles, or empty.
+	profile string
+	// machine says what this runs on.
+	machine string
+}
+
+func (e environment) roundsOr(usual int) int {
+	if e.rounds > 0 {
+		return e.rounds
+	}
+	return usual
+}
+
+// benchmark is one of the parts that can be run alone.
+type benchmark struct {
+	name string
+	run  func(context.Context, environment) (report.Section, error)
+}
+
+var benchmarks = []benchmark{
+	{"engine", runEngine},
+}
+
+func names() []string {
+	list := make([]string, len(benchmarks))
+	for i, b := range benchmarks {
+		list[i] = b.name
+	}
+	return list
+}
+
+func runEngine(ctx context.Context, e environment) (report.Section, error) {
+	template, err := fedora(e)
+	if err != nil {
+		return report.Section{}, err
+	}
+	result, err := engine.Run(ctx, engine.Options{
+		Template:   template,
+		HelmEngine: filepath.Join(e.root, "test", "bench", "helmengine"),
+		Rounds:     e.roundsOr(7),
+		Time:       time.Second,
+		Progress:   progress,
+	})
+	if err != nil {
+		return report.Section{}, err
+	}
+	return result.Section(e.machine), nil
+}
+
+// fedora reads the golden template.
+func fedora(e environment) (*v1beta1.VirtualMachineTemplate, error) {
+	content, err := os.ReadFile(filepath.Join(e.root, "docs", "examples", "golden", "fedora.yaml"))
+	if err != nil {
+		return nil, fmt.Errorf("reading the golden template: %w", err)
+	}
+	template := &v1beta1.VirtualMachineTemplate{}
+	if err := yaml.UnmarshalStrict(content, template); err != nil {
+		return nil, fmt.Errorf("decoding the golden template: %w", err)
+	}
+	return template, nil
+}

@@ -1,0 +1,109 @@
+// Command bench runs Stencil's benchmarks, prints their results beside the project's targets and, with --write, records them in
+// docs/performance.md. `make bench` runs it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vmstencil/stencil/test/bench/machine"
+	"github.com/vmstencil/stencil/test/bench/report"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+func main() {
+	var s settings
+	s.register(flag.CommandLine)
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, s); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+// settings are the flags.
+type settings struct {
+	write   bool
+	only    string
+	runs    int
+	profile string
+}
+
+func (s *settings) register(flags *flag.FlagSet) {
+	flags.BoolVar(&s.write, "write", false, "record the results in docs/performance.md")
+	flags.StringVar(&s.only, "only", "", "benchmarks to run, separated by commas: "+strings.Join(names(), ", ")+" (default all)")
+	flags.IntVar(&s.runs, "runs", 0, "rounds of each benchmark (default: what docs/performance.md is made with)")
+	flags.StringVar(&s.profile, "profile", "", "folder for Go profiles of stencil-manager, taken during a round of their own")
+}
+
+// chosen returns the benchmarks to run.
+func (s *settings) chosen() ([]benchmark, error) {
+	if s.only == "" {
+		return benchmarks, nil
+	}
+	var chosen []benchmark
+	for _, name := range strings.Split(s.only, ",") {
+		i := slices.IndexFunc(benchmarks, func(b benchmark) bool { return b.name == strings.TrimSpace(name) })
+		if i < 0 {
+			return nil, fmt.Errorf("there is no benchmark %q: choose from %s", name, strings.Join(names(), ", "))
+		}
+		chosen = append(chosen, benchmarks[i])
+	}
+	return chosen, nil
+}
+
+func run(ctx context.Context, s settings) error {
+	chosen, err := s.chosen()
+	if err != nil {
+		return err
+	}
+	root, err := checkout()
+	if err != nil {
+		return err
+	}
+	if load, known := machine.Load(); known && load > 0.5 {
+		progress("the load average is %.2f: something else runs on this machine, and the results will show it", load)
+	}
+	missed := false
+	for _, b := range chosen {
+		section, err := b.run(ctx, environment{root: root, rounds: s.runs, profile: s.profile, machine: machine.Class(time.Now())})
+		if err != nil {
+			return fmt.Errorf("%s: %w", b.name, err)
+		}
+		section.Text(os.Stdout)
+		missed = missed || slices.ContainsFunc(section.Targets, func(t report.Target) bool { return !t.Met })
+		if s.write {
+			if err := report.Write(filepath.Join(root, "docs", "performance.md"), section); err != nil {
+				return err
+			}
+		}
+	}
+	if missed {
+		return errors.New("a target was missed")
+	}
+	return nil
+}
+
+// checkout is the root of the repository.
+func checkout() (string, error) {
+	chart, err := install.ChartFolder()
+	if err != nil {
+		return "", err
+	}
+	return filepath.Dir(filepath.Dir(chart)), nil
+}
+
+func progress(format string, arguments ...any) {
+	fmt.Fprintf(os.Stderr, "bench: "+format+"\n", arguments...)
+}

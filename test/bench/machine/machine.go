@@ -1,0 +1,91 @@
+package machine
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Class returns a phrase such as "2026-01-31, 2 cores of an AMD EPYC (family 25), 16 GiB, linux/amd64, go1.26.0". What the system
+// does not tell is left out.
+func Class(now time.Time) string {
+	parts := []string{now.UTC().Format(time.DateOnly), cores()}
+	if memory := value("/proc/meminfo", "MemTotal"); memory != "" {
+		if kib, err := strconv.ParseFloat(strings.TrimSuffix(memory, " kB"), 64); err == nil {
+			// What the kernel keeps for itself is missing from MemTotal: round up to what the machine has.
+			parts = append(parts, fmt.Sprintf("%.0f GiB", kib/(1<<20)+0.5))
+		}
+	}
+	return strings.Join(append(parts, runtime.GOOS+"/"+runtime.GOARCH, runtime.Version()), ", ")
+}
+
+func cores() string {
+	phrase := fmt.Sprintf("%d cores", runtime.NumCPU())
+	if model := value("/proc/cpuinfo", "model name"); model != "" {
+		phrase += " of an " + model
+		if family := value("/proc/cpuinfo", "cpu family"); family != "" {
+			phrase += " (family " + family + ")"
+		}
+	}
+	return phrase
+}
+
+// Load returns the load average of the last minute, which tells whether something else ran, or false where there is none to read.
+func Load() (float64, bool) {
+	content, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return 0, false
+	}
+	first, _, _ := strings.Cut(string(content), " ")
+	load, err := strconv.ParseFloat(first, 64)
+	return load, err == nil
+}
+
+// Memory is what a process occupies, in bytes.
+type Memory struct {
+	// Resident is its resident set now, Peak the largest one so far.
+	Resident, Peak int64
+}
+
+// MemoryOf reads the memory of a process of this machine. It needs Linux.
+func MemoryOf(pid int) (Memory, error) {
+	path := fmt.Sprintf("/proc/%d/status", pid)
+	resident, err := kibibytes(path, "VmRSS")
+	if err != nil {
+		return Memory{}, err
+	}
+	peak, err := kibibytes(path, "VmHWM")
+	if err != nil {
+		return Memory{}, err
+	}
+	return Memory{Resident: resident, Peak: peak}, nil
+}
+
+func kibibytes(path, key string) (int64, error) {
+	number, err := strconv.ParseInt(strings.TrimSuffix(value(path, key), " kB"), 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("reading %s from %s: %w", key, path, err)
+	}
+	return number << 10, nil
+}
+
+// value returns what follows the first "key:" in a file of lines, or nothing.
+func value(path, key string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	lines := bufio.NewScanner(file)
+	for lines.Scan() {
+		name, content, found := strings.Cut(lines.Text(), ":")
+		if found && strings.TrimSpace(name) == key {
+			return strings.TrimSpace(content)
+		}
+	}
+	return ""
+}
