@@ -1,9 +1,7 @@
 package main
 
 import (
-	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -15,7 +13,6 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 )
@@ -66,14 +63,4 @@ func newManager(o *options, config *rest.Config) (manager.Manager, error) {
 		return nil, fmt.Errorf("making the manager: %w", err)
 	}
 	return mgr, nil
-}
-
-// syncedCheck is a readiness check that fails until a cache is filled.
-func syncedCheck(problem string, cache synced) healthz.Checker {
-	return func(*http.Request) error {
-		if !cache.Synced() {
-			return errors.New(problem)
-		}
-		return nil
-	}
 }

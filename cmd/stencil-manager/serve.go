@@ -7,11 +7,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 	"k8s.io/utils/clock"
-	"sigs.k8s.io/controller-runtime/pkg/healthz"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/vmstencil/stencil/certificates"
 	"github.com/vmstencil/stencil/webhooks/serving"
 )
 
@@ -49,7 +46,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
-	if err := addChecks(mgr, source, server, templates); err != nil {
+	if err := addChecks(mgr, source, server, templates, logger.WithName("readiness")); err != nil {
 		return err
 	}
 
@@ -62,28 +59,5 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 		return fmt.Errorf("running the manager: %w", err)
 	}
 	logger.Info("stopped")
-	return nil
-}
-
-// synced is a cache that takes a moment to fill.
-type synced interface {
-	Synced() bool
-}
-
-// addChecks adds what /healthz and /readyz ask.
-func addChecks(mgr manager.Manager, source certificates.Source, server *serving.Server, templates synced) error {
-	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
-		return fmt.Errorf("adding a liveness check: %w", err)
-	}
-	checks := map[string]healthz.Checker{
-		"certificate": source.Ready,
-		"webhooks":    server.Ready,
-		"templates":   syncedCheck("the templates have not been read yet", templates),
-	}
-	for name, check := range checks {
-		if err := mgr.AddReadyzCheck(name, check); err != nil {
-			return fmt.Errorf("adding the readiness check %s: %w", name, err)
-		}
-	}
 	return nil
 }

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/vmstencil/stencil/certificates"
+	"github.com/vmstencil/stencil/webhooks/serving"
+)
+
+// synced is a cache that takes a moment to fill.
+type synced interface {
+	Synced() bool
+}
+
+// addChecks adds what /healthz and /readyz ask. Liveness asks for nothing but an answer: a restart mends none of what
+// may keep the manager from being ready.
+func addChecks(mgr manager.Manager, source certificates.Source, server *serving.Server, templates synced, logger logr.Logger) error {
+	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
+		return fmt.Errorf("adding the liveness check: %w", err)
+	}
+	for name, check := range map[string]healthz.Checker{
+		"certificate": source.Ready,
+		"webhooks":    server.Ready,
+		"templates":   filled("the templates have not been read yet", templates),
+	} {
+		if err := mgr.AddReadyzCheck(name, logged(name, check, logger)); err != nil {
+			return fmt.Errorf("adding the readiness check %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// filled returns a check that fails with the given problem until the cache is filled.
+func filled(problem string, cache synced) healthz.Checker {
+	return func(*http.Request) error {
+		if !cache.Synced() {
+			return errors.New(problem)
+		}
+		return nil
+	}
+}
+
+// logged returns a check that logs its outcome whenever that is another than before: /readyz itself withholds reasons.
+func logged(name string, check healthz.Checker, logger logr.Logger) healthz.Checker {
+	var mutex sync.Mutex
+	before := "not asked yet"
+	return func(request *http.Request) error {
+		err := check(request)
+		reason := ""
+		if err != nil {
+			reason = err.Error()
+		}
+		mutex.Lock()
+		defer mutex.Unlock()
+		if reason != before {
+			before = reason
+			logger.Info("readiness changed", "check", name, "ready", err == nil, "reason", reason)
+		}
+		return err
+	}
+}
