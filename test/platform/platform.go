@@ -63,7 +63,7 @@ func (p *Platform) start() error {
 		if err := p.Plane.InstallCatalogue(p.ctx); err != nil {
 			return err
 		}
-	} else if err := p.Plane.InstallCRDs(p.ctx); err != nil {
+	} else if err := p.Plane.InstallVirtualizationCRDs(p.ctx); err != nil {
 		return err
 	}
 	p.say("installing the chart with helm")

@@ -147,6 +147,7 @@ func (h *Handler) update(request admission.Request) admission.Response {
 		return refuseInvalid(request.Name, errs)
 	}
 	return answer(request.Name, update{
+		raw:          request.Object.Raw,
 		object:       vm,
 		stored:       stored,
 		fieldManager: managerOf(request.Options.Raw),

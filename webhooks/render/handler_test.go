@@ -189,7 +189,7 @@ func TestCreate(t *testing.T) {
 			name:   "a sensitive parameter is used and forgotten",
 			object: metadata("name: web-1", "    parameter.template.kubevirt.io/PASSWORD: s3cret\n"),
 			want: map[string]any{
-				"/spec/template/spec/volumes/0/cloudInitNoCloud/userData":          "password: s3cret",
+				"/spec/template/spec/volumes/0/cloudInitNoCloud/userData":        "password: s3cret",
 				"/metadata/annotations/parameter.template.kubevirt.io~1PASSWORD": nil,
 			},
 		},

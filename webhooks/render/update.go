@@ -7,14 +7,17 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
 	contract "github.com/vmstencil/stencil/api/template"
 )
 
 // update is everything that the answer to one update depends on.
 type update struct {
+	// raw is the object as it was sent.
+	raw            []byte
 	object, stored submitted
-	// fieldManager is who patches, as the request's options say; empty unless
-	// the request is a patch.
+	// fieldManager is who updates, as the request's options say.
 	fieldManager string
 }
 
@@ -34,6 +37,11 @@ func (u update) decide() outcome {
 		u.keepStamps(p, "annotations", u.object.annotations, u.stored.annotations, stampedAnnotations)
 	}
 	forget(p, u.object.annotations, from.Sensitive)
+	if len(p.operations) > 0 {
+		if err := u.keepManagers(p); err != nil {
+			return outcome{causes: field.ErrorList{field.InternalError(nil, err)}}
+		}
+	}
 	return outcome{patch: p, warnings: u.forgottenWarnings(from)}
 }
 
@@ -216,13 +224,14 @@ func ownedBy(managedFields any, fieldManager string) func(pointer) bool {
 	}
 }
 
-// managerOf reads the field manager out of the options of a patch.
+// managerOf reads the field manager out of the options of an update. The API
+// server gives a patch, server-side apply among them, the options of an update
+// too.
 func managerOf(options []byte) string {
 	var o struct {
-		Kind         string `json:"kind"`
 		FieldManager string `json:"fieldManager"`
 	}
-	if json.Unmarshal(options, &o) != nil || o.Kind != "PatchOptions" {
+	if json.Unmarshal(options, &o) != nil {
 		return ""
 	}
 	return o.FieldManager

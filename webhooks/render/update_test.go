@@ -66,7 +66,7 @@ func decideUpdate(t *testing.T, object, stored, manager string) (any, outcome) {
 	if len(errs)+len(oldErrs) > 0 {
 		t.Fatal(errs, oldErrs)
 	}
-	o := update{object: vm, stored: old, fieldManager: manager}.decide()
+	o := update{raw: []byte(object), object: vm, stored: old, fieldManager: manager}.decide()
 	return patched(t, object, o.patch), o
 }
 

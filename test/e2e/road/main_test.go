@@ -5,7 +5,6 @@ package road_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -95,10 +94,11 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carl}]
 // kubectl runs kubectl as a person, in team-a unless the arguments say otherwise.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, args ...string) controlplane.Result {
 	t.Helper()
+	// Cleanups call kubectl too, after the context of the test has ended.
 	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") }) {
 		args = append([]string{"--namespace=team-a"}, args...)
 	}
-	out, err := stencil.Plane.Kubectl(t.Context(), as, stdin, args...)
+	out, err := stencil.Plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func get(t *testing.T, name string) *unstructured.Unstructured {
 func decode(t *testing.T, raw string) *unstructured.Unstructured {
 	t.Helper()
 	var u unstructured.Unstructured
-	if err := json.Unmarshal([]byte(raw), &u.Object); err != nil {
+	if err := u.UnmarshalJSON([]byte(raw)); err != nil {
 		t.Fatalf("%v in %s", err, raw)
 	}
 	return &u

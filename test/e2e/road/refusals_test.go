@@ -138,7 +138,7 @@ func TestBadRequestsAreRefusedWithEveryCause(t *testing.T) {
 func createBulkyTemplate(t *testing.T) {
 	t.Helper()
 	mustKubectl(t, nil, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"bulky","namespace":"golden"},
-		"spec":{"parameters":[{"name":"BULK"}],"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"metadata":{"annotations":{"a":"`+strings.Repeat("${BULK}", 20)+`"}},"spec":{"domain":{"devices":{}}}}}}}}`, "apply", "-f", "-")
+		"spec":{"parameters":[{"name":"BULK"}],"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"metadata":{"annotations":{"a":"`+strings.Repeat("${BULK}", 20)+`"}},"spec":{"domain":{"devices":{}}}}}}}}`, "apply", "-f", "-", "--namespace=golden")
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "bulky", "--namespace=golden") })
 }
 
@@ -147,7 +147,7 @@ func TestARefusalNeverShowsASensitiveValue(t *testing.T) {
 	template := `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"secretive","namespace":"golden"},
 		"spec":{"parameters":[{"name":"PIN","type":"int","sensitive":true},{"name":"TOKEN","pattern":"[0-9]+","sensitive":true}],
 		"virtualMachine":{"metadata":{"annotations":{"a":"${PIN}${TOKEN}"}},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`
-	mustKubectl(t, nil, template, "apply", "-f", "-")
+	mustKubectl(t, nil, template, "apply", "-f", "-", "--namespace=golden")
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "secretive", "--namespace=golden") })
 	out := kubectl(t, ada, machine("bad", "golden/secretive", map[string]string{"PIN": secret, "TOKEN": secret}, ""), "create", "-f", "-")
 	if out.Code == 0 {
@@ -165,7 +165,7 @@ func TestARefusalNeverShowsASensitiveValue(t *testing.T) {
 
 func TestATemplateThatIsDeletedIsGoneForTheNextRequest(t *testing.T) {
 	mustKubectl(t, nil, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"fleeting","namespace":"golden"},
-		"spec":{"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, "create", "-f", "-")
+		"spec":{"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, "create", "-f", "-", "--namespace=golden")
 	mustKubectl(t, ada, machine("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
 	mustKubectl(t, nil, "", "delete", "vmt", "fleeting", "--namespace=golden")
 	eventually(t, func() error {

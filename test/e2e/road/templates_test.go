@@ -30,8 +30,8 @@ func TestBadTemplatesAreRefused(t *testing.T) {
 		},
 		{
 			name: "all errors of one template at once",
-			spec: `{"virtualMachine":{"metadata":{"uid":"1"},"spec":{"runstrategy":"Halted",` + `"template":{"spec":{"domain":{"devices":{}}}}}},"parameters":[{"name":"A","value":"x","type":"int"},{"name":"A"}]}`,
-			want: []string{`spec.virtualMachine.metadata.uid`, `spec.virtualMachine.spec.runstrategy`, `spec.parameters[0].value`, `spec.parameters[1].name`},
+			spec: `{"virtualMachine":{"metadata":{"uid":"1"},"spec":{"runstrategy":"Halted",` + `"template":{"spec":{"domain":{"devices":{}}}}}},"parameters":[{"name":"A","value":"x","type":"int"},{"name":"B","from":"[b-a]{2}","generate":"expression"}]}`,
+			want: []string{`spec.virtualMachine.metadata.uid`, `spec.virtualMachine.spec.runstrategy`, `spec.parameters[0].value`, `spec.parameters[1].from`},
 		},
 		{
 			name: "a generator that cannot be read",
@@ -42,6 +42,11 @@ func TestBadTemplatesAreRefused(t *testing.T) {
 			name: "another generator than expression",
 			spec: `{"virtualMachine":{"spec":{` + good + `}},"parameters":[{"name":"A","generate":"magic","from":"[a-z]{3}"}]}`,
 			want: []string{`spec.parameters[0].generate`},
+		},
+		{
+			name: "a parameter that is declared twice",
+			spec: `{"virtualMachine":{"spec":{` + good + `}},"parameters":[{"name":"A"},{"name":"A"}]}`,
+			want: []string{`spec.parameters: Invalid value: parameter names must be unique`},
 		},
 		{
 			name: "no VM",
