@@ -54,7 +54,7 @@ func (l load) phase(ctx context.Context, requests int, send send) (sample, error
 	)
 	for client := range l.clients {
 		wait.Go(func() {
-			own := make([]time.Duration, 0, requests/l.clients+requests/4+1)
+			own := make([]time.Duration, 0, min(requests, 4096))
 			for taken.Add(1) <= int64(requests) && time.Since(begin) < l.limit {
 				sent := time.Now()
 				if err := send(ctx, client); err != nil {

@@ -47,7 +47,7 @@ func CPU(names ...string) (map[string]time.Duration, error) {
 		}
 		for _, name := range names {
 			// Binaries from the tool cache carry a key behind their name, and the kernel keeps 15 characters of it all.
-			if strings.HasPrefix(p.name, name[:min(len(name), 15)]) {
+			if name != "" && strings.HasPrefix(p.name, name[:min(len(name), 15)]) {
 				used[name] += p.cpu
 			}
 		}

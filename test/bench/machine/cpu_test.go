@@ -54,7 +54,11 @@ func TestCPUSeesThisProcessAndItsChildrenAndNobodyElses(t *testing.T) {
 	if err := child.Start(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := CPU("cat", "init")
+	before, err := CPU()
+	if err != nil {
+		t.Error(err)
+	}
+	got, err := CPU("cat", "init", "")
 	if err != nil {
 		t.Error(err)
 	}
@@ -63,6 +67,9 @@ func TestCPUSeesThisProcessAndItsChildrenAndNobodyElses(t *testing.T) {
 	}
 	if err := child.Wait(); err != nil {
 		t.Error(err)
+	}
+	if used := got[""] - before[""]; used < 0 || used > time.Second {
+		t.Errorf("reading twice took this process %s of processor time", used)
 	}
 	for name, want := range map[string]bool{"": true, "cat": true, "init": false} {
 		if _, found := got[name]; found != want {

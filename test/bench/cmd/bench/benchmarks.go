@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/test/bench/admission"
 	"github.com/vmstencil/stencil/test/bench/engine"
 	"github.com/vmstencil/stencil/test/bench/report"
 )
@@ -41,6 +42,7 @@ type benchmark struct {
 
 var benchmarks = []benchmark{
 	{"engine", runEngine},
+	{"admission", runAdmission},
 }
 
 func names() []string {
@@ -62,6 +64,19 @@ func runEngine(ctx context.Context, e environment) (report.Section, error) {
 		Rounds:     e.roundsOr(7),
 		Time:       time.Second,
 		Progress:   progress,
+	})
+	if err != nil {
+		return report.Section{}, err
+	}
+	return result.Section(e.machine), nil
+}
+
+func runAdmission(ctx context.Context, e environment) (report.Section, error) {
+	result, err := admission.Run(ctx, admission.Options{
+		Rounds:   e.roundsOr(9),
+		Profile:  e.profile,
+		Log:      os.Stderr,
+		Progress: progress,
 	})
 	if err != nil {
 		return report.Section{}, err

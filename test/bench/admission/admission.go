@@ -1,0 +1,84 @@
+package admission
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+// Options say how much is measured.
+type Options struct {
+	// Rounds of the main comparison; the result is their median. At least 1.
+	Rounds int
+	// Profile is a folder for Go profiles of the manager under load, empty for none.
+	Profile string
+	// Log is told what the cluster does, Progress what the benchmark does.
+	Log      io.Writer
+	Progress func(format string, arguments ...any)
+}
+
+// clientNumbers are how many clients create VMs at a time.
+var clientNumbers = []int{1, 8, 32}
+
+// Result is what Run has measured.
+type Result struct {
+	// base is all set-ups on a cluster without KubeVirt's webhooks, pairs the two that ought to be equal in many short rounds,
+	// kubevirt all set-ups with KubeVirt's webhooks beside Stencil's.
+	base, pairs, kubevirt grid
+}
+
+// Run starts the clusters and measures.
+func Run(ctx context.Context, options Options) (*Result, error) {
+	result := &Result{}
+	everything := plan{
+		setups: []setup{without, noRef, withRef}, clients: clientNumbers,
+		rounds: options.Rounds, requests: 2000, limit: 4 * time.Second,
+	}
+	// Short rounds, because the shorter the time between two measurements the less can happen between them.
+	pairs := plan{setups: []setup{without, noRef}, clients: []int{1}, rounds: 4 * options.Rounds, requests: 300, limit: 2 * time.Second}
+
+	err := on(ctx, options, false, func(b *bench) (err error) {
+		if result.base, err = b.rounds(ctx, everything, options.Progress); err != nil {
+			return err
+		}
+		if result.pairs, err = b.rounds(ctx, pairs, options.Progress); err != nil {
+			return err
+		}
+		return b.profile(ctx, options)
+	})
+	if err != nil {
+		return nil, err
+	}
+	everything.clients = []int{8}
+	err = on(ctx, options, true, func(b *bench) (err error) {
+		result.kubevirt, err = b.rounds(ctx, everything, options.Progress)
+		return err
+	})
+	return result, err
+}
+
+// on runs the work on a cluster of its own.
+func on(ctx context.Context, options Options, kubevirt bool, work func(*bench) error) (err error) {
+	arguments, address, err := profiling(options)
+	if err != nil {
+		return err
+	}
+	// The cluster's own context: Ctrl-C ends the measurement, and then the cluster is stopped in order.
+	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stencil, err := platform.Start(running, platform.Options{KubeVirt: kubevirt, Log: options.Log, ManagerArgs: arguments})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stencil.Stop()) }()
+	b, err := prepare(ctx, stencil, slices.Max(clientNumbers))
+	if err != nil {
+		return err
+	}
+	b.profiles = address
+	return work(b)
+}

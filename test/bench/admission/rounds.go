@@ -1,0 +1,102 @@
+package admission
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vmstencil/stencil/test/bench/machine"
+)
+
+// plan is what one table is made of.
+type plan struct {
+	setups  []setup
+	clients []int
+	rounds  int
+	// requests and limit bound the measurement of one set-up in one round.
+	requests int
+	limit    time.Duration
+}
+
+// cell is what one set-up came to with one number of clients, a value for each round.
+type cell struct {
+	// p50, p95 and p99 are nanoseconds.
+	p50, p95, p99 []float64
+	// throughput is in requests per second.
+	throughput []float64
+	// cpu is the processor time that each process spent on one request, in nanoseconds, by the keys of processes.
+	cpu map[string][]float64
+}
+
+// grid holds the cells by number of clients and name of the set-up.
+type grid map[int]map[string]*cell
+
+// processes are what processor time is attributed to; "" is this program, which plays the clients.
+var processes = []string{"kube-apiserver", "etcd", "stencil-manager", "virt-api", "virt-controller", ""}
+
+// rounds measures all set-ups in each round, for one number of clients after the other. Every other round goes through them
+// backwards, so that none of them always comes first.
+func (b *bench) rounds(ctx context.Context, p plan, progress func(format string, arguments ...any)) (grid, error) {
+	result := grid{}
+	for round := range p.rounds {
+		progress("admission: round %d of %d", round+1, p.rounds)
+		for _, clients := range p.clients {
+			setups := slices.Clone(p.setups)
+			if round%2 == 1 {
+				slices.Reverse(setups)
+			}
+			for _, s := range setups {
+				if err := b.measure(ctx, p, s, clients, result.cell(clients, s.name)); err != nil {
+					return nil, err
+				}
+			}
+		}
+	}
+	return result, b.registration.set(ctx, true)
+}
+
+func (b *bench) measure(ctx context.Context, p plan, s setup, clients int, into *cell) error {
+	if err := b.registration.set(ctx, s.installed); err != nil {
+		return err
+	}
+	load := load{clients: clients, warmup: max(50, p.requests/10), requests: p.requests, limit: p.limit}
+	if err := load.warm(ctx, b.send(s)); err != nil {
+		return err
+	}
+	before, err := machine.CPU(processes...)
+	if err != nil {
+		return err
+	}
+	got, err := load.measure(ctx, b.send(s))
+	if err != nil {
+		return err
+	}
+	after, err := machine.CPU(processes...)
+	if err != nil {
+		return err
+	}
+	count := len(got.latencies)
+	if count == 0 {
+		return fmt.Errorf("no request was answered within %s (%s, %d clients)", p.limit, s.name, clients)
+	}
+	into.p50 = append(into.p50, got.quantile(0.50))
+	into.p95 = append(into.p95, got.quantile(0.95))
+	into.p99 = append(into.p99, got.quantile(0.99))
+	into.throughput = append(into.throughput, got.throughput())
+	for _, name := range processes {
+		into.cpu[name] = append(into.cpu[name], float64(after[name]-before[name])/float64(count))
+	}
+	return nil
+}
+
+// cell returns the cell, a new one at first.
+func (g grid) cell(clients int, setup string) *cell {
+	if g[clients] == nil {
+		g[clients] = map[string]*cell{}
+	}
+	if g[clients][setup] == nil {
+		g[clients][setup] = &cell{cpu: map[string][]float64{}}
+	}
+	return g[clients][setup]
+}

@@ -1,0 +1,130 @@
+package admission
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vmstencil/stencil/test/bench/report"
+	"github.com/vmstencil/stencil/test/bench/statistics"
+)
+
+// What the project wants rendering to add at most, with targetClients clients.
+const (
+	wantedP50     = 2 * time.Millisecond
+	wantedP99     = 8 * time.Millisecond
+	targetClients = 8
+)
+
+// confidence of the intervals.
+const confidence = 0.95
+
+// Section reports the result.
+func (r *Result) Section(context string) report.Section {
+	base := r.base[targetClients]
+	p50 := statistics.Median(statistics.Differences(base[withRef.name].p50, base[without.name].p50))
+	p99 := statistics.Median(statistics.Differences(base[withRef.name].p99, base[without.name].p99))
+	unjudged := r.pairs[1]
+	ratios := statistics.Ratios(unjudged[noRef.name].p50, unjudged[without.name].p50)
+	interval := statistics.MedianInterval(ratios, confidence)
+	return report.Section{
+		Name:    "admission",
+		Context: fmt.Sprintf("%s; medians of %d rounds", context, len(base[without.name].p50)),
+		Tables: []report.Table{
+			latencies("Dry-run creates", r.base, clientNumbers),
+			r.unjudged(),
+			processorTime("Processor time per create, 8 clients", r.base[targetClients], []string{"kube-apiserver", "etcd", "stencil-manager", ""}),
+			latencies("The same with KubeVirt's own webhooks", r.kubevirt, []int{targetClients}),
+			processorTime("Processor time per create with KubeVirt's own webhooks, 8 clients", r.kubevirt[targetClients], processes),
+		},
+		Targets: []report.Target{
+			{
+				What: "rendering adds at p50, 8 clients", Wanted: "≤ 2 ms",
+				Measured: report.SignedMilliseconds(p50), Met: p50 <= float64(wantedP50),
+			},
+			{
+				What: "rendering adds at p99, 8 clients", Wanted: "≤ 8 ms",
+				Measured: report.SignedMilliseconds(p99), Met: p99 <= float64(wantedP99),
+			},
+			{
+				What: "p50 without template-ref over p50 without webhook, 1 client", Wanted: "1 within the interval",
+				Measured: ratio(ratios), Met: interval.Low <= 1,
+			},
+		},
+	}
+}
+
+// latencies is the table of all set-ups; differences are taken round by round.
+func latencies(title string, g grid, clientNumbers []int) report.Table {
+	table := report.Table{
+		Title:   title,
+		Columns: []string{"set-up", "clients", "p50", "p95", "p99", "creates/s", "adds at p50", "adds at p99", "throughput"},
+	}
+	for _, clients := range clientNumbers {
+		base := g[clients][without.name]
+		for _, s := range []setup{without, noRef, withRef} {
+			c := g[clients][s.name]
+			row := []string{
+				s.name, fmt.Sprint(clients), milliseconds(c.p50), milliseconds(c.p95), milliseconds(c.p99),
+				fmt.Sprintf("%.0f", statistics.Median(c.throughput)), "", "", "",
+			}
+			if s.installed {
+				row[6] = report.SignedMilliseconds(statistics.Median(statistics.Differences(c.p50, base.p50)))
+				row[7] = report.SignedMilliseconds(statistics.Median(statistics.Differences(c.p99, base.p99)))
+				row[8] = report.Times(statistics.Median(statistics.Ratios(c.throughput, base.throughput)))
+			}
+			table.Rows = append(table.Rows, row)
+		}
+	}
+	return table
+}
+
+// unjudged is the table of what VMs without a template-ref pay.
+func (r *Result) unjudged() report.Table {
+	table := report.Table{
+		Title:   "VMs without template-ref: webhook installed over no webhook, ratio of the medians per round",
+		Columns: []string{"rounds", "clients", "ratio of p50 (interval)", "ratio of throughput (interval)"},
+	}
+	add := func(kind string, clients int, cells map[string]*cell) {
+		table.Rows = append(table.Rows, []string{
+			fmt.Sprintf("%d %s", len(cells[noRef.name].p50), kind), fmt.Sprint(clients),
+			ratio(statistics.Ratios(cells[noRef.name].p50, cells[without.name].p50)),
+			ratio(statistics.Ratios(cells[noRef.name].throughput, cells[without.name].throughput)),
+		})
+	}
+	add("short ones", 1, r.pairs[1])
+	for _, clients := range clientNumbers {
+		add("of the table above", clients, r.base[clients])
+	}
+	return table
+}
+
+func processorTime(title string, cells map[string]*cell, names []string) report.Table {
+	table := report.Table{Title: title, Columns: []string{"set-up"}}
+	for _, name := range names {
+		if name == "" {
+			name = "clients"
+		}
+		table.Columns = append(table.Columns, name)
+	}
+	table.Columns = append(table.Columns, "all")
+	for _, s := range []setup{without, noRef, withRef} {
+		row, all := []string{s.name}, 0.0
+		for _, name := range names {
+			median := statistics.Median(cells[s.name].cpu[name])
+			row = append(row, fmt.Sprintf("%.0f µs", median/1e3))
+			all += median
+		}
+		table.Rows = append(table.Rows, append(row, fmt.Sprintf("%.0f µs", all/1e3)))
+	}
+	return table
+}
+
+func milliseconds(values []float64) string {
+	return report.Milliseconds(time.Duration(statistics.Median(values)))
+}
+
+// ratio prints the median of ratios with the interval in which it lies.
+func ratio(values []float64) string {
+	interval := statistics.MedianInterval(values, confidence)
+	return fmt.Sprintf("%.3f (%.3f–%.3f, %.0f %%)", statistics.Median(values), interval.Low, interval.High, 100*interval.Confidence)
+}
