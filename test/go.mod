@@ -9,6 +9,7 @@ require (
 	github.com/vmstencil/stencil v0.0.0
 	github.com/vmstencil/stencil/api v0.0.0
 	github.com/vmstencil/stencil/template v0.0.0-00010101000000-000000000000
+	go.yaml.in/yaml/v3 v3.0.4
 	k8s.io/api v0.37.0
 	k8s.io/apiextensions-apiserver v0.37.0
 	k8s.io/apimachinery v0.37.0
@@ -46,7 +47,6 @@ require (
 	github.com/spf13/pflag v1.0.10 // indirect
 	github.com/x448/float16 v0.8.4 // indirect
 	go.yaml.in/yaml/v2 v2.4.4 // indirect
-	go.yaml.in/yaml/v3 v3.0.4 // indirect
 	golang.org/x/net v0.58.0 // indirect
 	golang.org/x/oauth2 v0.36.0 // indirect
 	golang.org/x/sys v0.47.0 // indirect

@@ -22,7 +22,9 @@ kind: VirtualMachineTemplate
 metadata: {name: kept, namespace: default}
 spec:
   virtualMachine:
-    spec: {runStrategy: Halted}
+    spec:
+      runStrategy: Halted
+      template: {spec: {domain: {devices: {}}}}
 `
 
 // kinds are those of everything the chart installs.

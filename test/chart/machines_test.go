@@ -1,0 +1,91 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// secretValue is the value of a parameter, which no message may repeat.
+const secretValue = "p4ssw0rd"
+
+// machines returns two VirtualMachines in YAML, such as stood in the cluster before: one that was rendered from a template, and one
+// that has nothing to do with templates.
+const machines = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: rendered
+  labels:
+    vm.kubevirt.io/template: fedora
+    vm.kubevirt.io/template.namespace: golden
+    vm.kubevirt.io/template.revision: "1"
+  annotations:
+    template.kubevirt.io/template-ref: golden/fedora
+    template.kubevirt.io/rendered: '{"namespace":"golden","name":"fedora"}'
+    parameter.template.kubevirt.io/NAME: web-1
+    parameter.template.kubevirt.io/PASSWORD: ` + secretValue + `
+spec:
+  runStrategy: Halted
+  template: {spec: {domain: {devices: {}}}}
+---
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: plain
+spec:
+  runStrategy: Halted
+  template: {spec: {domain: {devices: {}}}}
+`
+
+// controller is one of the chart's default exemptUsers: webhooks are not called for its updates, so the policy is all that
+// judges them.
+const controller = "system:serviceaccount:kubevirt:kubevirt-controller"
+
+// withMachines installs the chart, whose webhooks nobody answers, into a plane where the machines are stored already, and returns
+// their namespace. Those users, the controller among them, may do anything to VirtualMachines there.
+func withMachines(t *testing.T, options install.Options, users ...string) (plane *controlplane.Plane, space string, known map[string]*controlplane.User) {
+	t.Helper()
+	plane = shared.Plane(t)
+	space = namespace(t, plane)
+	mustKubectl(t, plane, machines, "create", "--namespace", space, "-f", "-")
+	known = map[string]*controlplane.User{}
+	for _, name := range append(users, controller, "stranger") {
+		user, err := plane.User(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := plane.Grant(t.Context(), user, space, rbacv1.PolicyRule{
+			APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines", "virtualmachines/status"}, Verbs: []string{"*"},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		known[name] = user
+	}
+	options.ManagerURL = deadURL
+	installed(t, options)
+
+	// Webhooks and policies hold a moment after they are stored. Each is asked for something that it refuses.
+	eventually(t, func() string {
+		return missing("failed calling webhook", kubectl(t, plane, known["stranger"], "", "label", "vm", "rendered", "probe=1",
+			"--namespace", space, "--dry-run=server"))
+	})
+	eventually(t, func() string {
+		return missing("denied request", kubectl(t, plane, known[controller], "", "label", "vm", "rendered", "vm.kubevirt.io/template-",
+			"--namespace", space, "--dry-run=server"))
+	})
+	return plane, space, known
+}
+
+// missing complains about a result that is no refusal with these words.
+func missing(want string, result controlplane.Result) string {
+	if result.Code != 0 && strings.Contains(result.Stderr, want) {
+		return ""
+	}
+	return fmt.Sprintf("no %q: %s%s", want, result.Stdout, result.Stderr)
+}

@@ -1,0 +1,181 @@
+package chart
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// rightsOf lists what a user may do in a namespace beyond everybody's rights: "verb group/resource name", and "*" for any name. The
+// API server answers from everything that RBAC gives, cluster-wide rules included.
+func rightsOf(t *testing.T, user *controlplane.User, namespace string) []string {
+	t.Helper()
+	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
+	answer, err := clientFor(t, user.Config()).AuthorizationV1().SelfSubjectRulesReviews().Create(t.Context(), review, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if answer.Status.Incomplete {
+		t.Fatalf("the API server does not know all rights of %s: %s", user.Name, answer.Status.EvaluationError)
+	}
+	rights := map[string]bool{}
+	for _, rule := range answer.Status.ResourceRules {
+		names := rule.ResourceNames
+		if len(names) == 0 {
+			names = []string{"*"}
+		}
+		for _, group := range rule.APIGroups {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					for _, name := range names {
+						rights[verb+" "+strings.TrimPrefix(group+"/"+resource, "/")+" "+name] = true
+					}
+				}
+			}
+		}
+	}
+	return slices.Sorted(maps.Keys(rights))
+}
+
+func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
+	everywhere := []string{
+		"create authorization.k8s.io/subjectaccessreviews *",
+		"get template.kubevirt.io/virtualmachinetemplates *",
+		"list template.kubevirt.io/virtualmachinetemplates *",
+		"watch template.kubevirt.io/virtualmachinetemplates *",
+	}
+	itsWebhooks := []string{
+		"get admissionregistration.k8s.io/mutatingwebhookconfigurations a-stencil-render",
+		"get admissionregistration.k8s.io/validatingwebhookconfigurations stencil-validate",
+		"list admissionregistration.k8s.io/mutatingwebhookconfigurations a-stencil-render",
+		"list admissionregistration.k8s.io/validatingwebhookconfigurations stencil-validate",
+		"patch admissionregistration.k8s.io/mutatingwebhookconfigurations a-stencil-render",
+		"patch admissionregistration.k8s.io/validatingwebhookconfigurations stencil-validate",
+		"watch admissionregistration.k8s.io/mutatingwebhookconfigurations a-stencil-render",
+		"watch admissionregistration.k8s.io/validatingwebhookconfigurations stencil-validate",
+	}
+	electing := []string{
+		"create coordination.k8s.io/leases *",
+		"create events *",
+		"create events.k8s.io/events *",
+		"get coordination.k8s.io/leases stencil-manager",
+		"patch events *",
+		"patch events.k8s.io/events *",
+		"update coordination.k8s.io/leases stencil-manager",
+	}
+	itsAuthority := []string{
+		"create secrets *",
+		"get secrets stencil-webhook-ca",
+		"list secrets stencil-webhook-ca",
+		"update secrets stencil-webhook-ca",
+		"watch secrets stencil-webhook-ca",
+	}
+	cases := map[string]struct {
+		values            map[string]any
+		wantOwn, wantElse []string
+	}{
+		"with an authority of its own": {
+			wantOwn:  slices.Concat(everywhere, itsWebhooks, electing, itsAuthority),
+			wantElse: slices.Concat(everywhere, itsWebhooks),
+		},
+		"with a certificate that exists": {
+			values: map[string]any{"certificates": map[string]any{
+				"provider": "secret", "secret": map[string]any{"name": "stencil-tls", "caBundle": authority},
+			}},
+			wantOwn:  slices.Concat(everywhere, electing),
+			wantElse: everywhere,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			options := install.Options{Values: tc.values}
+			plane := installed(t, options)
+			manager, err := options.ManagerUser(plane)
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Another service account of the namespace has everybody's rights, and those that every service account has.
+			nobody, err := plane.User("system:serviceaccount:"+install.Namespace+":nobody", manager.Groups...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for namespace, want := range map[string][]string{install.Namespace: tc.wantOwn, "default": tc.wantElse} {
+				slices.Sort(want)
+				// The API server's authorizer learns of roles and bindings a little after they are stored.
+				eventually(t, func() string {
+					common := rightsOf(t, nobody, namespace)
+					got := slices.DeleteFunc(rightsOf(t, manager, namespace), func(right string) bool { return slices.Contains(common, right) })
+					if !slices.Equal(got, want) {
+						return "in namespace " + namespace + " the manager may\n" + strings.Join(got, "\n") + "\nwant\n" + strings.Join(want, "\n")
+					}
+					return ""
+				})
+			}
+		})
+	}
+}
+
+// What the rules mean for single requests, asked as the authorizer is asked by them.
+func TestTheManagerMayNot(t *testing.T) {
+	options := install.Options{}
+	plane := installed(t, options)
+	manager, err := options.ManagerUser(plane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cases := map[string]struct {
+		verb, group, resource, namespace, name string
+		want                                   bool
+	}{
+		"read its authority":                          {"get", "", "secrets", install.Namespace, "stencil-webhook-ca", true},
+		"read another Secret beside it":               {"get", "", "secrets", install.Namespace, "other", false},
+		"list all Secrets beside it":                  {"list", "", "secrets", install.Namespace, "", false},
+		"read a Secret of that name elsewhere":        {"get", "", "secrets", "default", "stencil-webhook-ca", false},
+		"create a Secret elsewhere":                   {"create", "", "secrets", "default", "", false},
+		"delete its authority":                        {"delete", "", "secrets", install.Namespace, "stencil-webhook-ca", false},
+		"patch its webhooks":                          {"patch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "a-stencil-render", true},
+		"patch somebody else's webhooks":              {"patch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "virt-api-mutator", false},
+		"list everybody's webhooks":                   {"list", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "", false},
+		"weaken the policy":                           {"patch", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "stencil-template-reference", false},
+		"read templates":                              {"list", "template.kubevirt.io", "virtualmachinetemplates", "", "", true},
+		"write templates":                             {"update", "template.kubevirt.io", "virtualmachinetemplates", "default", "a", false},
+		"use templates":                               {"use", "template.kubevirt.io", "virtualmachinetemplates", "default", "a", false},
+		"create VirtualMachines":                      {"create", "kubevirt.io", "virtualmachines", "default", "", false},
+		"read VirtualMachines":                        {"get", "kubevirt.io", "virtualmachines", "default", "a", false},
+		"take another's lease":                        {"update", "coordination.k8s.io", "leases", install.Namespace, "other", false},
+		"take the controller manager's lease":         {"update", "coordination.k8s.io", "leases", "kube-system", "kube-controller-manager", false},
+		"ask on behalf of itself like everybody does": {"create", "authorization.k8s.io", "selfsubjectaccessreviews", "", "", true},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			eventually(t, func() string {
+				if got := may(t.Context(), t, plane, manager, tc.verb, tc.group, tc.resource, tc.namespace, tc.name); got != tc.want {
+					return "answered otherwise"
+				}
+				return ""
+			})
+		})
+	}
+}
+
+// may asks the authorizer.
+func may(ctx context.Context, t *testing.T, plane *controlplane.Plane, user *controlplane.User, verb, group, resource, namespace, name string) bool {
+	t.Helper()
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User: user.Name, Groups: append([]string{"system:authenticated"}, user.Groups...),
+		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name},
+	}}
+	answer, err := clientFor(t, plane.AdminConfig()).AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.Status.Allowed
+}
