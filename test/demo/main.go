@@ -19,15 +19,15 @@ import (
 func main() {
 	once := flag.Bool("once", false, "end after printing instead of running until Ctrl-C")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Stdout, *once); err != nil {
+	if err := run(os.Stdout, *once); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, once bool) (err error) {
+func run(out io.Writer, once bool) (err error) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	start := time.Now()
 	// A context of its own: Ctrl-C has to end the demo in order, not kill what
 	// it runs on.

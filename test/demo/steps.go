@@ -9,7 +9,7 @@ metadata:
   annotations:
     template.kubevirt.io/template-ref: golden/ubuntu
     parameter.template.kubevirt.io/CORES: many
-    parameter.template.kubevirt.io/ENVIROMENT: production
+    parameter.template.kubevirt.io/ENVIRONMNT: production
 `
 
 // steps are the tour: what the admin prepares, what ada creates, and what is
