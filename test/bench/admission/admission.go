@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vmstencil/stencil/test/bench/profiles"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -41,20 +42,32 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	// Short rounds, because the shorter the time between two measurements the less can happen between them.
 	pairs := plan{setups: []setup{without, noRef}, clients: []int{1}, rounds: 4 * options.Rounds, requests: 300, limit: 2 * time.Second}
 
-	err := on(ctx, options, false, func(b *bench) (err error) {
+	var (
+		source    *profiles.Source
+		arguments []string
+	)
+	if options.Profile != "" {
+		var err error
+		if source, err = profiles.New(options.Profile); err != nil {
+			return nil, err
+		}
+		arguments = []string{source.Argument()}
+	}
+	err := on(ctx, platform.Options{Log: options.Log, ManagerArgs: arguments}, func(b *bench) (err error) {
 		if result.base, err = b.rounds(ctx, everything, options.Progress); err != nil {
 			return err
 		}
-		if result.pairs, err = b.rounds(ctx, pairs, options.Progress); err != nil {
+		if result.pairs, err = b.rounds(ctx, pairs, options.Progress); err != nil || source == nil {
 			return err
 		}
-		return b.profile(ctx, options)
+		options.Progress("admission: profiling")
+		return b.profile(ctx, source)
 	})
 	if err != nil {
 		return nil, err
 	}
-	everything.clients = []int{8}
-	err = on(ctx, options, true, func(b *bench) (err error) {
+	everything.clients = []int{targetClients}
+	err = on(ctx, platform.Options{KubeVirt: true, Log: options.Log}, func(b *bench) (err error) {
 		result.kubevirt, err = b.rounds(ctx, everything, options.Progress)
 		return err
 	})
@@ -62,15 +75,11 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 }
 
 // on runs the work on a cluster of its own.
-func on(ctx context.Context, options Options, kubevirt bool, work func(*bench) error) (err error) {
-	arguments, address, err := profiling(options)
-	if err != nil {
-		return err
-	}
+func on(ctx context.Context, options platform.Options, work func(*bench) error) (err error) {
 	// The cluster's own context: Ctrl-C ends the measurement, and then the cluster is stopped in order.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	stencil, err := platform.Start(running, platform.Options{KubeVirt: kubevirt, Log: options.Log, ManagerArgs: arguments})
+	stencil, err := platform.Start(running, options)
 	if err != nil {
 		return err
 	}
@@ -79,6 +88,5 @@ func on(ctx context.Context, options Options, kubevirt bool, work func(*bench) e
 	if err != nil {
 		return err
 	}
-	b.profiles = address
 	return work(b)
 }

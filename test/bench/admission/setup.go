@@ -36,8 +36,6 @@ type bench struct {
 	registration *registration
 	senders      []*sender
 	machines     []machines
-	// profiles is the address at which the manager serves profiles, or empty.
-	profiles string
 }
 
 // prepare applies the examples and makes that many clients, which are one person who owns machines and may use the template.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/test/bench/admission"
+	"github.com/vmstencil/stencil/test/bench/cache"
 	"github.com/vmstencil/stencil/test/bench/engine"
 	"github.com/vmstencil/stencil/test/bench/report"
 )
@@ -43,6 +44,7 @@ type benchmark struct {
 var benchmarks = []benchmark{
 	{"engine", runEngine},
 	{"admission", runAdmission},
+	{"cache", runCache},
 }
 
 func names() []string {
@@ -77,6 +79,26 @@ func runAdmission(ctx context.Context, e environment) (report.Section, error) {
 		Profile:  e.profile,
 		Log:      os.Stderr,
 		Progress: progress,
+	})
+	if err != nil {
+		return report.Section{}, err
+	}
+	return result.Section(e.machine), nil
+}
+
+func runCache(ctx context.Context, e environment) (report.Section, error) {
+	template, err := fedora(e)
+	if err != nil {
+		return report.Section{}, err
+	}
+	result, err := cache.Run(ctx, cache.Options{
+		Golden:      template,
+		Definitions: filepath.Join(e.root, "charts", "stencil", "files", "crds"),
+		Templates:   10_000,
+		Starts:      e.roundsOr(3),
+		Profile:     e.profile,
+		Log:         os.Stderr,
+		Progress:    progress,
 	})
 	if err != nil {
 		return report.Section{}, err

@@ -1,0 +1,137 @@
+package cache
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+	"github.com/vmstencil/stencil/test/manager"
+)
+
+// Options say what is measured.
+type Options struct {
+	// Golden is what the templates are variants of.
+	Golden *v1beta1.VirtualMachineTemplate
+	// Definitions is the folder with the CRDs of template.kubevirt.io.
+	Definitions string
+	// Templates is how many there are.
+	Templates int
+	// Starts is how often the manager is started; the result is the median. At least 1.
+	Starts int
+	// Profile is a folder for Go profiles of a manager that holds the templates, empty for none.
+	Profile string
+	// Log is told what the cluster does, Progress what the benchmark does.
+	Log      io.Writer
+	Progress func(format string, arguments ...any)
+}
+
+// Result is what Run has measured.
+type Result struct {
+	templates int
+	// size is that of a template as JSON, in bytes, on average.
+	size int64
+	// fetch is how long a bare client takes to receive the list and throw it away.
+	fetch time.Duration
+	// empty is a start without any template, full are those with all.
+	empty start
+	full  []start
+}
+
+// Run starts a cluster, fills it and measures.
+func Run(ctx context.Context, options Options) (result *Result, err error) {
+	binary, err := manager.Build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plane, err := controlplane.Start(ctx, controlplane.Options{Log: options.Log, AuditPolicy: auditPolicy})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, plane.Stop()) }()
+	process, err := prepare(ctx, plane, options)
+	if err != nil {
+		return nil, err
+	}
+	process.Binary = binary
+
+	result = &Result{templates: options.Templates}
+	options.Progress("cache: a start without templates")
+	if result.empty, err = measure(ctx, plane, process, 5*time.Second); err != nil {
+		return nil, err
+	}
+	options.Progress("cache: creating %d templates", options.Templates)
+	if result.size, err = create(ctx, plane.AdminConfig(), options.Golden, options.Templates); err != nil {
+		return nil, err
+	}
+	if result.fetch, err = fetch(ctx, plane); err != nil {
+		return nil, err
+	}
+	for number := range options.Starts {
+		options.Progress("cache: start %d of %d, and a minute of watching", number+1, options.Starts)
+		full, err := measure(ctx, plane, process, observation)
+		if err != nil {
+			return nil, err
+		}
+		result.full = append(result.full, full)
+	}
+	return result, profile(ctx, process, options)
+}
+
+// prepare installs the chart without its webhooks being in anybody's way: the templates are created while no manager runs, so they must
+// be there before the webhook that would judge them.
+func prepare(ctx context.Context, plane *controlplane.Plane, options Options) (manager.Options, error) {
+	definitions, err := controlplane.ReadCRDs(options.Definitions)
+	if err != nil {
+		return manager.Options{}, err
+	}
+	if err := plane.InstallCRDs(ctx, definitions...); err != nil {
+		return manager.Options{}, err
+	}
+	address, err := manager.FreeAddress()
+	if err != nil {
+		return manager.Options{}, err
+	}
+	release := install.Options{
+		ManagerURL: "https://" + address,
+		Values: map[string]any{
+			"crds": map[string]any{"enabled": false},
+			// No namespace has this label.
+			"webhooks": map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"judged": "true"}}},
+		},
+	}
+	if err := install.Chart(ctx, plane, release); err != nil {
+		return manager.Options{}, err
+	}
+	user, err := release.ManagerUser(plane)
+	if err != nil {
+		return manager.Options{}, err
+	}
+	return manager.Options{
+		Kubeconfig:     user.Kubeconfig,
+		Namespace:      install.Namespace,
+		WebhookAddress: address,
+		Args:           release.ManagerArgs(),
+	}, nil
+}
+
+// fetch receives the list once, warm.
+func fetch(ctx context.Context, plane *controlplane.Plane) (time.Duration, error) {
+	client, err := templateClient(plane.AdminConfig())
+	if err != nil {
+		return 0, err
+	}
+	var last time.Duration
+	for range 2 {
+		begin := time.Now()
+		if _, err := client.Get().Resource("virtualmachinetemplates").Param("resourceVersion", "0").Do(ctx).Raw(); err != nil {
+			return 0, fmt.Errorf("listing the templates: %w", err)
+		}
+		last = time.Since(begin)
+	}
+	return last, nil
+}

@@ -1,0 +1,73 @@
+package cache
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/vmstencil/stencil/test/bench/report"
+	"github.com/vmstencil/stencil/test/bench/statistics"
+)
+
+// What the project wants of a manager with 10 000 templates at most.
+const (
+	wantedMemory = 150 << 20
+	wantedReady  = 5 * time.Second
+)
+
+// Section reports the result.
+func (r *Result) Section(context string) report.Section {
+	full := medians(r.full)
+	count := fmt.Sprintf("%d templates", r.templates)
+	row := func(what string, of func(start) string) []string { return []string{what, of(r.empty), of(full)} }
+	return report.Section{
+		Name:    "cache",
+		Context: fmt.Sprintf("%s; medians of %d starts; %s of %d bytes of JSON on average", context, len(r.full), count, r.size),
+		Tables: []report.Table{{
+			Title:   "stencil-manager after a start",
+			Columns: []string{"what", "no template", count},
+			Rows: [][]string{
+				row("from the start of the process until ready", func(s start) string { return report.Seconds(s.process) }),
+				row("from the request for the list until ready", func(s start) string { return report.Seconds(s.list) }),
+				row("processor time until ready", func(s start) string { return report.Seconds(s.cpu) }),
+				row("resident when ready (VmRSS)", func(s start) string { return report.MiB(s.ready.Resident) }),
+				row("resident a while later (VmRSS)", func(s start) string { return report.MiB(s.later.Resident) }),
+				row("largest VmRSS in that while", func(s start) string { return report.MiB(s.largest) }),
+				row("largest ever (VmHWM)", func(s start) string { return report.MiB(s.later.Peak) }),
+				{"resident per template", "", fmt.Sprintf("%.1f KiB", float64(full.later.Resident-r.empty.later.Resident)/1024/float64(r.templates))},
+			},
+		}},
+		Targets: []report.Target{
+			{
+				What: count + ": largest VmRSS from ready on", Wanted: "≤ 150 MiB",
+				Measured: report.MiB(full.largest), Met: full.largest <= wantedMemory,
+			},
+			{
+				What: count + ": ready, counted from the request for the list", Wanted: "≤ 5 s",
+				Measured: report.Seconds(full.list), Met: full.list <= wantedReady,
+			},
+		},
+		Notes: []string{fmt.Sprintf(
+			"The list streams in and is compiled while it does, so there is no moment at which it has arrived and nothing is done; counted from the request the time includes the API server's. A bare client that asks for the list and throws it away has it after %s. The while is %s, 5 s where there is no template; nothing forces a garbage collection in it.",
+			report.Seconds(r.fetch), observation)},
+	}
+}
+
+// medians takes the median of each number.
+func medians(starts []start) start {
+	median := func(of func(start) float64) float64 {
+		values := make([]float64, len(starts))
+		for i, s := range starts {
+			values[i] = of(s)
+		}
+		return statistics.Median(values)
+	}
+	var m start
+	m.process = time.Duration(median(func(s start) float64 { return float64(s.process) }))
+	m.list = time.Duration(median(func(s start) float64 { return float64(s.list) }))
+	m.cpu = time.Duration(median(func(s start) float64 { return float64(s.cpu) }))
+	m.ready.Resident = int64(median(func(s start) float64 { return float64(s.ready.Resident) }))
+	m.later.Resident = int64(median(func(s start) float64 { return float64(s.later.Resident) }))
+	m.later.Peak = int64(median(func(s start) float64 { return float64(s.later.Peak) }))
+	m.largest = int64(median(func(s start) float64 { return float64(s.largest) }))
+	return m
+}
