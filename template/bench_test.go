@@ -1,37 +1,10 @@
 package template_test
 
 import (
-	"os"
-	"path/filepath"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
-	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/template"
 )
-
-func readTemplate(tb testing.TB, name string) *v1beta1.VirtualMachineTemplate {
-	tb.Helper()
-	content, err := os.ReadFile(filepath.Join("testdata", name))
-	if err != nil {
-		tb.Fatal(err)
-	}
-	object := &v1beta1.VirtualMachineTemplate{}
-	if err := yaml.UnmarshalStrict(content, object); err != nil {
-		tb.Fatal(err)
-	}
-	return object
-}
-
-func compileFile(tb testing.TB, name string, options ...template.Option) *template.Compiled {
-	tb.Helper()
-	compiled, err := template.Compile(readTemplate(tb, name), options...)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return compiled
-}
 
 func BenchmarkCompile(b *testing.B) {
 	fedora := readTemplate(b, "fedora.yaml")

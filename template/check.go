@@ -32,8 +32,8 @@ type checker struct {
 // value checks n, and drops members of structs and maps that are null, as the API
 // server does.
 func (c *checker) value(n *node, s *schema, at *location) {
-	if c.references != nil && n.kind == kindString {
-		c.references.value(n, at)
+	if c.references != nil && n.kind == kindString && !c.references.value(n, at) {
+		return
 	}
 	if n.open != nil {
 		c.opened(n, s, at)

@@ -3,9 +3,12 @@ module github.com/vmstencil/stencil/template
 go 1.26.0
 
 require (
+	github.com/google/go-cmp v0.7.0
 	github.com/vmstencil/stencil/api v0.0.0
 	k8s.io/apimachinery v0.37.0
 	kubevirt.io/api v1.9.0
+	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
+	sigs.k8s.io/randfill v1.0.0
 	sigs.k8s.io/yaml v1.6.0
 )
 
@@ -30,8 +33,6 @@ require (
 	k8s.io/utils v0.0.0-20260626114624-be93311217bd // indirect
 	kubevirt.io/containerized-data-importer-api v1.64.0 // indirect
 	kubevirt.io/controller-lifecycle-operator-sdk/api v0.2.4 // indirect
-	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730 // indirect
-	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
 

@@ -57,16 +57,16 @@ func reference(text string) (name string, ok bool) {
 	return text[2 : 2+n], true
 }
 
-// lookup returns the index of the parameter called name. When there is none, it
-// reports that, unless undefined references are kept.
-func (r *references) lookup(name string, at *location) (int, bool) {
+// lookup returns the index of the parameter called name, to which written refers.
+// When there is none, it reports that, unless undefined references are kept.
+func (r *references) lookup(name, written string, at *location) (int, bool) {
 	if i, found := r.index[name]; found {
 		r.used[i] = true
 		return i, true
 	}
 	if !r.keep {
 		if !r.problems.full() {
-			r.problems.add(undefined(name, at, nearest(name, r.names)))
+			r.problems.add(undefined(name, written, at, nearest(name, r.names)))
 		} else {
 			r.problems.more++
 		}
@@ -74,20 +74,20 @@ func (r *references) lookup(name string, at *location) (int, bool) {
 	}
 	if !r.warnings.full() {
 		if near := nearest(name, r.names); near != "" {
-			r.warnings.add("%s: ${%s} stays as it is, because no parameter is called %s; did you mean %s?", at, name, name, near)
+			r.warnings.add("%s: %s stays as it is, because no parameter is called %s; did you mean %s?", at, written, name, near)
 		}
 	}
 	return 0, false
 }
 
-func undefined(name string, at *location, near string) *field.Error {
+func undefined(name, written string, at *location, near string) *field.Error {
 	detail := fmt.Sprintf("no parameter is called %s", name)
 	if near != "" {
 		detail += fmt.Sprintf("; did you mean %s?", near)
 	} else {
 		detail += "; declare it, or write $${ for a literal ${"
 	}
-	return &field.Error{Type: field.ErrorTypeInvalid, Field: at.String(), BadValue: shown("${" + name + "}"), Detail: detail}
+	return &field.Error{Type: field.ErrorTypeInvalid, Field: at.String(), BadValue: shown(written), Detail: detail}
 }
 
 // parse reads the references ${NAME} in text. It returns the segments when there
@@ -118,7 +118,7 @@ func (r *references) parse(text string, at *location) (plain string, segments []
 						missing = map[string]bool{}
 					}
 					missing[name] = true
-					r.lookup(name, at)
+					r.lookup(name, text[:taken], at)
 				}
 				literal = append(literal, text[:taken]...)
 			}
@@ -161,7 +161,7 @@ func (r *references) warnAboutInnerWhole(text string, at *location) {
 // the whole of it means the same as ${NAME}.
 func (r *references) text(text string, at *location) []segment {
 	if name, found := whole(text); found {
-		if i, defined := r.lookup(name, at); defined {
+		if i, defined := r.lookup(name, text, at); defined {
 			return []segment{{parameter: i}}
 		}
 		return []segment{{text: text, parameter: noParameter}}
@@ -173,20 +173,23 @@ func (r *references) text(text string, at *location) []segment {
 	return segments
 }
 
-// value resolves a string value.
-func (r *references) value(n *node, at *location) {
+// value resolves a string value, and says whether all its references are defined
+// or kept. If not, it is not known what the value would be.
+func (r *references) value(n *node, at *location) (sound bool) {
+	before := r.problems.count()
 	if name, found := whole(n.text); found {
-		if i, defined := r.lookup(name, at); defined {
+		if i, defined := r.lookup(name, n.text, at); defined {
 			n.open = &open{parameter: i}
 		}
-		return
+		return r.problems.count() == before
 	}
 	plain, segments := r.parse(n.text, at)
 	if segments != nil {
 		n.open = &open{segments: segments, parameter: noParameter}
-		return
+	} else {
+		n.text = plain
 	}
-	n.text = plain
+	return r.problems.count() == before
 }
 
 // key resolves the key of a member.
@@ -195,7 +198,7 @@ func (r *references) key(m *member, at *location) {
 		return
 	}
 	if name, found := whole(m.key); found {
-		if _, defined := r.lookup(name, at); defined {
+		if _, defined := r.lookup(name, m.key, at); defined {
 			r.problems.invalid(at.String(), shown(m.key), "a key is always text: write ${%s}", name)
 		}
 		return
@@ -222,27 +225,31 @@ func nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance is the Levenshtein distance of a and b, or limit when it is not below
-// limit or the texts are too long to be names.
+// distance is the number of letters to insert, remove, replace or swap with their
+// neighbour to make b of a, or limit when it is not below limit or the texts are
+// too long to be names.
 func distance(a, b string, limit int) int {
 	const longest = 64
 	if len(a) > longest || len(b) > longest || len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}
-	var row [longest + 1]int
+	// Rows of the usual table: for two letters ago, one letter ago, and this one.
+	var before, last, row [longest + 1]int
 	for j := range len(b) + 1 {
 		row[j] = j
 	}
 	for i := range len(a) {
-		diagonal := row[0]
+		before, last = last, row
 		row[0] = i + 1
 		for j := range len(b) {
-			substituted := diagonal
+			replaced := last[j]
 			if a[i] != b[j] {
-				substituted++
+				replaced++
 			}
-			diagonal = row[j+1]
-			row[j+1] = min(substituted, row[j]+1, row[j+1]+1)
+			row[j+1] = min(replaced, last[j+1]+1, row[j]+1)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], before[j-1]+1)
+			}
 		}
 	}
 	return min(row[len(b)], limit)

@@ -12,8 +12,7 @@ func appendString(b []byte, text string) []byte {
 }
 
 // appendEscaped appends text as it stands between the quotes of a JSON string.
-// Only what must be escaped is; a byte that is not UTF-8 becomes U+FFFD, as
-// encoding/json has it.
+// Only what must be escaped is; a byte that is not UTF-8 becomes U+FFFD.
 func appendEscaped(b []byte, text string) []byte {
 	plain := 0
 	for i := 0; i < len(text); {
@@ -21,7 +20,7 @@ func appendEscaped(b []byte, text string) []byte {
 		if c >= utf8.RuneSelf {
 			r, size := utf8.DecodeRuneInString(text[i:])
 			if r == utf8.RuneError && size == 1 {
-				b = append(append(b, text[plain:i]...), `\ufffd`...)
+				b = append(append(b, text[plain:i]...), "\ufffd"...)
 				plain = i + 1
 			}
 			i += size
@@ -58,7 +57,7 @@ func escapedSize(text string) int {
 		if c >= utf8.RuneSelf {
 			r, width := utf8.DecodeRuneInString(text[i:])
 			if r == utf8.RuneError && width == 1 {
-				size += len(`\ufffd`) - 1
+				size += len("\ufffd") - 1
 			}
 			i += width
 			continue

@@ -1,0 +1,479 @@
+package template_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+	virtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/template"
+)
+
+func TestCompileRefuses(t *testing.T) {
+	// devices is a template with something among the devices.
+	devices := func(content string) string {
+		return `virtualMachine: {spec: {template: {spec: {domain: {devices: {` + content + `}}}}}}`
+	}
+	const in = "spec.virtualMachine.spec.template.spec.domain."
+
+	for name, tc := range map[string]struct {
+		spec string
+		want []string
+	}{
+		"a template without a VirtualMachine": {
+			spec: `message: hello`,
+			want: []string{`spec.virtualMachine: Required value`},
+		},
+		"a VirtualMachine that is no object": {
+			spec: `virtualMachine: [1]`,
+			want: []string{`spec.virtualMachine: Invalid value: must be an object, not a list`},
+		},
+		"another apiVersion or kind": {
+			spec: `virtualMachine: {apiVersion: kubevirt.io/v1alpha3, kind: VirtualMachineInstance}`,
+			want: []string{
+				`spec.virtualMachine.apiVersion: Unsupported value: "kubevirt.io/v1alpha3": must be one of "kubevirt.io/v1"`,
+				`spec.virtualMachine.kind: Unsupported value: "VirtualMachineInstance": must be one of "VirtualMachine"`,
+			},
+		},
+		"a field that does not exist": {
+			spec: `virtualMachine: {specs: {}, spec: {template: {spec: {volumess: []}}}}`,
+			want: []string{
+				`spec.virtualMachine.spec.template.spec.volumess: Invalid value: there is no such field; did you mean volumes?`,
+				`spec.virtualMachine.specs: Invalid value: there is no such field; did you mean spec?`,
+			},
+		},
+		"a field in the wrong case": {
+			spec: devices(`disks: [{Name: a, BOOTORDER: 1}]`),
+			want: []string{
+				in + `devices.disks[0].BOOTORDER: Invalid value: there is no such field; did you mean bootOrder?`,
+				in + `devices.disks[0].Name: Invalid value: there is no such field; did you mean name?`,
+			},
+		},
+		"a field that nothing resembles": {
+			spec: devices(`floppyTower: 5`),
+			want: []string{in + `devices.floppyTower: Invalid value: there is no such field`},
+		},
+		"values of the wrong type, all of them": {
+			spec: devices(`disks: {}, interfaces: [5], autoattachPodInterface: "true", networkInterfaceMultiqueue: 1, useVirtioTransitional: [], watchdog: x, rng: [], gpus: [{name: {}}]`),
+			want: []string{
+				in + `devices.autoattachPodInterface: Invalid value: "true": must be true or false, not a string`,
+				in + `devices.disks: Invalid value: must be a list, not an object`,
+				in + `devices.gpus[0].name: Invalid value: must be a string, not an object`,
+				in + `devices.interfaces[0]: Invalid value: 5: must be an object, not a number`,
+				in + `devices.networkInterfaceMultiqueue: Invalid value: 1: must be true or false, not a number`,
+				in + `devices.rng: Invalid value: must be an object, not a list`,
+				in + `devices.useVirtioTransitional: Invalid value: must be true or false, not a list`,
+				in + `devices.watchdog: Invalid value: "x": must be an object, not a string`,
+			},
+		},
+		"numbers that are out of range or broken": {
+			spec: `virtualMachine: {spec: {template: {spec: {terminationGracePeriodSeconds: 9223372036854775808, domain: {cpu: {cores: -1, sockets: 1.5, threads: 4294967296}}}}}}`,
+			want: []string{
+				in + `cpu.cores: Invalid value: -1: must be an integer from 0 to 4294967295, not this number`,
+				in + `cpu.sockets: Invalid value: 1.5: must be an integer from 0 to 4294967295, not this number`,
+				in + `cpu.threads: Invalid value: 4294967296: must be an integer from 0 to 4294967295, not this number`,
+				`spec.virtualMachine.spec.template.spec.terminationGracePeriodSeconds: Invalid value: 9223372036854775808: must be an integer from -9223372036854775808 to 9223372036854775807, not this number`,
+			},
+		},
+		"quantities, times and ports that are none": {
+			spec: `
+virtualMachine:
+  spec:
+    dataVolumeTemplates: [{metadata: {creationTimestamp: yesterday}}]
+    template: {spec: {domain: {memory: {guest: 4 Gigs}, resources: {requests: {cpu: many}}}, livenessProbe: {httpGet: {port: 8080.5}}}}
+`,
+			want: []string{
+				`spec.virtualMachine.spec.dataVolumeTemplates[0].metadata.creationTimestamp: Invalid value: "yesterday": must be a time such as 2006-01-02T15:04:05Z, not this text`,
+				in + `memory.guest: Invalid value: "4 Gigs": must be a quantity such as 500m or 2Gi, not this text`,
+				in + `resources.requests[cpu]: Invalid value: "many": must be a quantity such as 500m or 2Gi, not this text`,
+				`spec.virtualMachine.spec.template.spec.livenessProbe.httpGet.port: Invalid value: 8080.5: must be an integer or a string, not a number`,
+			},
+		},
+		"null in a list": {
+			spec: devices(`disks: [null]`),
+			want: []string{in + `devices.disks[0]: Invalid value: must be an object, not null`},
+		},
+		"text with a reference where no text can be": {
+			spec: `{parameters: [{name: A}], virtualMachine: {spec: {running: "${A}", template: {spec: {domain: {cpu: {cores: "${A}"}}, volumes: "a${A}"}}}}}`,
+			want: []string{
+				`spec.virtualMachine.spec.running: Invalid value: "${A}": must be true or false, not a string: a parameter gives that only as the whole value, written ${{NAME}}`,
+				in + `cpu.cores: Invalid value: "${A}": must be an integer from 0 to 4294967295, not a string: a parameter gives that only as the whole value, written ${{NAME}}`,
+				`spec.virtualMachine.spec.template.spec.volumes: Invalid value: "a${A}": must be a list, not a string: a parameter gives that only as the whole value, written ${{NAME}}`,
+			},
+		},
+		"typed parameters where they never fit": {
+			spec: `
+parameters: [{name: I, type: int}, {name: B, type: bool}, {name: X, type: base64}]
+virtualMachine: {metadata: {name: "${{I}}"}, spec: {running: "${{I}}", template: {spec: {domain: {cpu: {cores: "${{B}}"}}, hostname: "${{X}}"}}}}
+`,
+			want: []string{
+				`spec.virtualMachine.metadata.name: Invalid value: "${{I}}": must be a string, which I of type int never is: write ${I}`,
+				`spec.virtualMachine.spec.running: Invalid value: "${{I}}": must be true or false, which I of type int never is`,
+				in + `cpu.cores: Invalid value: "${{B}}": must be an integer from 0 to 4294967295, which B of type bool never is`,
+				`spec.virtualMachine.spec.template.spec.hostname: Invalid value: "${{X}}": must be a string, which X of type base64 never is: write ${X}`,
+			},
+		},
+		"undefined references, each with its place": {
+			spec: `
+message: ${E}
+parameters: [{name: NAME}]
+objectLabels: {"${F}": "${G}"}
+virtualMachine: {metadata: {name: "${A}-${NMAE}-${A}", labels: {"${B}": "${{C}}"}}, spec: {running: "${{D}}"}}
+`,
+			want: []string{
+				`spec.virtualMachine.metadata.labels[${B}]: Invalid value: "${B}": no parameter is called B; declare it, or write $${ for a literal ${`,
+				`spec.virtualMachine.metadata.labels[${B}]: Invalid value: "${{C}}": no parameter is called C; declare it, or write $${ for a literal ${`,
+				`spec.virtualMachine.metadata.name: Invalid value: "${A}": no parameter is called A; declare it, or write $${ for a literal ${`,
+				`spec.virtualMachine.metadata.name: Invalid value: "${NMAE}": no parameter is called NMAE; did you mean NAME?`,
+				`spec.virtualMachine.spec.running: Invalid value: "${{D}}": no parameter is called D; declare it, or write $${ for a literal ${`,
+				`spec.objectLabels[${F}]: Invalid value: "${F}": no parameter is called F; declare it, or write $${ for a literal ${`,
+				`spec.objectLabels[${F}]: Invalid value: "${G}": no parameter is called G; declare it, or write $${ for a literal ${`,
+				`spec.message: Invalid value: "${E}": no parameter is called E; declare it, or write $${ for a literal ${`,
+			},
+		},
+		"a misspelt reference, with what was meant": {
+			spec: `{parameters: [{name: CLOUD_USER}], virtualMachine: {metadata: {name: "${CLOUD_USR}"}}}`,
+			want: []string{`spec.virtualMachine.metadata.name: Invalid value: "${CLOUD_USR}": no parameter is called CLOUD_USR; did you mean CLOUD_USER?`},
+		},
+		"an unknown policy for undefined references": {
+			spec: `{undefinedReferences: Ignore, virtualMachine: {}}`,
+			want: []string{`spec.undefinedReferences: Unsupported value: "Ignore": must be one of "Reject", "Keep"`},
+		},
+		"what belongs to one object": {
+			spec: `virtualMachine: {metadata: {uid: a, resourceVersion: "1", ownerReferences: [{}], finalizers: [x]}, status: {ready: true}}`,
+			want: []string{
+				`spec.virtualMachine.metadata.finalizers: Forbidden: a template must not hold what belongs to one object`,
+				`spec.virtualMachine.metadata.ownerReferences: Forbidden: a template must not hold what belongs to one object`,
+				`spec.virtualMachine.metadata.resourceVersion: Forbidden: a template must not hold what belongs to one object`,
+				`spec.virtualMachine.metadata.uid: Forbidden: a template must not hold what belongs to one object`,
+				`spec.virtualMachine.status: Forbidden: a template has no status`,
+			},
+		},
+		"metadata that does not exist or is no object": {
+			spec: `virtualMachine: {metadata: {nmae: a}}`,
+			want: []string{`spec.virtualMachine.metadata.nmae: Invalid value: there is no such field; did you mean name?`},
+		},
+		"metadata from a parameter": {
+			spec: `{parameters: [{name: M}], virtualMachine: {metadata: "${{M}}"}}`,
+			want: []string{`spec.virtualMachine.metadata: Invalid value: "${{M}}": must be an object, not a string`},
+		},
+		"parameters as keys of the VirtualMachine itself and of its metadata": {
+			spec: `{parameters: [{name: K}], virtualMachine: {"${K}": {}, metadata: {"x${K}": a}}}`,
+			want: []string{
+				`spec.virtualMachine[${K}]: Invalid value: "${K}": this key cannot be a parameter`,
+				`spec.virtualMachine.metadata[x${K}]: Invalid value: "x${K}": this key cannot be a parameter`,
+			},
+		},
+		"a key that asks for JSON": {
+			spec: `{parameters: [{name: K}], virtualMachine: {metadata: {labels: {"${{K}}": a}}}}`,
+			want: []string{`spec.virtualMachine.metadata.labels[${{K}}]: Invalid value: "${{K}}": a key is always text: write ${K}`},
+		},
+		"keys that are the same once escapes are undone": {
+			spec: `{undefinedReferences: Keep, virtualMachine: {metadata: {labels: {"$${K}": a, "${K}": b}}}}`,
+			want: []string{`spec.virtualMachine.metadata.labels[${K}]: Duplicate value: "${K}": two keys are the same once $${ is replaced`},
+		},
+		"object labels that differ from the labels of the VirtualMachine": {
+			spec: `{objectLabels: {team: web}, virtualMachine: {metadata: {labels: {team: db}}, spec: {template: {metadata: {labels: {team: web}}}}}}`,
+			want: []string{`spec.objectLabels[team]: Duplicate value: "team": has another value in spec.virtualMachine.metadata.labels`},
+		},
+		"object labels that have no place": {
+			spec: `{parameters: [{name: T}], objectLabels: {team: web}, virtualMachine: {spec: {template: "${{T}}"}}}`,
+			want: []string{`spec.objectLabels: Forbidden: cannot be added to spec.virtualMachine.spec.template, which a parameter gives as a whole`},
+		},
+		"parameters without a name, with a bad one, and with one that is taken": {
+			spec: `{parameters: [{value: a}, {name: A-B}, {name: A}, {name: A}], virtualMachine: {}}`,
+			want: []string{
+				`spec.parameters[0].name: Required value`,
+				`spec.parameters[1].name: Invalid value: "A-B": must consist of letters, digits and underscores`,
+				`spec.parameters[3].name: Duplicate value: "A"`,
+			},
+		},
+		"a generator that does not exist, or has nothing to work from": {
+			spec: `{parameters: [{name: A, generate: uuid, from: "[a]{1}"}, {name: B, generate: expression}], virtualMachine: {}}`,
+			want: []string{
+				`spec.parameters[0].generate: Unsupported value: "uuid": must be one of "expression"`,
+				`spec.parameters[1].from: Required value: generate needs it`,
+			},
+		},
+		"expressions that are none": {
+			spec: `
+parameters:
+- {name: A, generate: expression, from: "plain"}
+- {name: B, generate: expression, from: "[a-z]{x}"}
+- {name: C, generate: expression, from: "[a-z]{0}"}
+- {name: D, generate: expression, from: "[a-z]{256}"}
+- {name: E, generate: expression, from: "[z-a]{2}"}
+- {name: F, generate: expression, from: "[-]{2}"}
+- {name: G, generate: expression, from: "[a]{1}[9-a]{2}"}
+virtualMachine: {}
+`,
+			want: []string{
+				`spec.parameters[0].from: Invalid value: "plain": must hold an expression such as [a-z0-9]{8}`,
+				`spec.parameters[1].from: Invalid value: "[a-z]{x}": the length {x} must be a number from 1 to 255`,
+				`spec.parameters[2].from: Invalid value: "[a-z]{0}": the length {0} must be a number from 1 to 255`,
+				`spec.parameters[3].from: Invalid value: "[a-z]{256}": the length {256} must be a number from 1 to 255`,
+				`spec.parameters[4].from: Invalid value: "[z-a]{2}": z-a is not a range: ranges run from a letter or digit to a later one in the order a-z, A-Z, 0-9`,
+				`spec.parameters[5].from: Invalid value: "[-]{2}": [-] stands for no character`,
+				`spec.parameters[6].from: Invalid value: "[a]{1}[9-a]{2}": 9-a is not a range: ranges run from a letter or digit to a later one in the order a-z, A-Z, 0-9`,
+			},
+		},
+		"generators that do not make integers for type int": {
+			spec: `
+parameters:
+- {name: A, type: int, generate: expression, from: "[0-9]{4}"}
+- {name: B, type: int, generate: expression, from: "[a-f]{4}"}
+- {name: C, type: int, generate: expression, from: "0[1-9]{4}"}
+- {name: D, type: int, generate: expression, from: "[1-9]{1}[0-9]{3}"}
+- {name: E, type: int, generate: expression, from: "-[1-9]{1}"}
+virtualMachine: {}
+`,
+			want: []string{
+				`spec.parameters[0].from: Invalid value: "[0-9]{4}": type int needs a generator that never makes a leading 0: begin with [1-9]{1}`,
+				`spec.parameters[1].from: Invalid value: "[a-f]{4}": type int needs a generator that makes nothing but digits`,
+				`spec.parameters[2].from: Invalid value: "0[1-9]{4}": type int needs a generator that never makes a leading 0: begin with [1-9]{1}`,
+			},
+		},
+		"declarations that contradict themselves": {
+			spec: `
+parameters:
+- {name: A, type: float}
+- {name: B, minimum: 1}
+- {name: C, type: int, minimum: 5, maximum: 4}
+- {name: D, type: bool, pattern: t.*}
+- {name: E, pattern: "("}
+- {name: F, enum: [a, "", a]}
+- {name: G, type: int, maximum: 3, enum: ["1", "4", x]}
+virtualMachine: {}
+`,
+			want: []string{
+				`spec.parameters[0].type: Unsupported value: "float": must be one of "string", "int", "bool", "base64"`,
+				`spec.parameters[1].type: Invalid value: "": minimum and maximum need type int`,
+				`spec.parameters[2].minimum: Invalid value: 5: must not be above maximum, which is 4`,
+				`spec.parameters[3].type: Invalid value: "bool": type bool takes no pattern, enum or generate`,
+				"spec.parameters[4].pattern: Invalid value: \"(\": must be a regular expression in RE2 syntax: error parsing regexp: missing closing ): `(`",
+				`spec.parameters[5].enum[1]: Required value`,
+				`spec.parameters[5].enum[2]: Duplicate value: "a"`,
+				`spec.parameters[6].enum[1]: Invalid value: "4": must be at most 3`,
+				`spec.parameters[6].enum[2]: Invalid value: "x": must be an integer`,
+			},
+		},
+		"defaults that break the rules of their parameter": {
+			spec: `
+parameters:
+- {name: A, type: int, value: "1.0"}
+- {name: B, type: int, minimum: 3, value: "2"}
+- {name: C, type: bool, value: "yes"}
+- {name: D, type: base64, value: "a"}
+- {name: E, pattern: "a|b", value: "ab"}
+- {name: F, enum: [a, b], value: "c"}
+virtualMachine: {}
+`,
+			want: []string{
+				`spec.parameters[0].value: Invalid value: "1.0": must be an integer`,
+				`spec.parameters[1].value: Invalid value: "2": must be at least 3`,
+				`spec.parameters[2].value: Invalid value: "yes": must be true or false`,
+				`spec.parameters[3].value: Invalid value: "a": must be base64 in the standard encoding, with padding and in one line`,
+				`spec.parameters[4].value: Invalid value: "ab": must match a|b as a whole`,
+				`spec.parameters[5].value: Unsupported value: "c": must be one of "a", "b"`,
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := template.Compile(parse(t, tc.spec))
+			if diff := cmp.Diff(tc.want, causes(t, err)); diff != "" {
+				t.Errorf("causes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCompileRefusesWhatIsNotJSON(t *testing.T) {
+	for name, tc := range map[string]struct {
+		raw  string
+		want string
+	}{
+		"text that breaks off": {
+			raw:  `{"spec": {`,
+			want: `spec.virtualMachine: Invalid value: not JSON: something is wrong at byte 10`,
+		},
+		"two values": {
+			raw:  `{} {}`,
+			want: `spec.virtualMachine: Invalid value: not JSON: the value ends before byte 4`,
+		},
+		"a key that occurs twice": {
+			raw:  `{"spec": {"template": {"spec": {"domain": {}, "domain": {}}}}}`,
+			want: `spec.virtualMachine.spec.template.spec.domain: Duplicate value: "domain"`,
+		},
+		"null": {
+			raw:  `null`,
+			want: `spec.virtualMachine: Invalid value: must be an object, not null`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			object := &v1beta1.VirtualMachineTemplate{}
+			object.Spec.VirtualMachine = &runtime.RawExtension{Raw: []byte(tc.raw)}
+			_, err := template.Compile(object)
+			if diff := cmp.Diff([]string{tc.want}, causes(t, err)); diff != "" {
+				t.Errorf("causes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestCompileTakesAnObject(t *testing.T) {
+	vm := &virtv1.VirtualMachine{}
+	vm.Name = "${NAME}"
+	object := &v1beta1.VirtualMachineTemplate{}
+	object.Spec.VirtualMachine = &runtime.RawExtension{Object: vm}
+	object.Spec.Parameters = []v1beta1.Parameter{{Name: "NAME", Value: "web"}}
+
+	rendered, err := render(object, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"web"},"spec":{}}`
+	if diff := cmp.Diff(want, string(rendered.JSON())); diff != "" {
+		t.Errorf("JSON (-want +got):\n%s", diff)
+	}
+}
+
+func TestCompiledDescribesItsTemplate(t *testing.T) {
+	compiled := compileFile(t, "fedora.yaml")
+
+	if got, want := compiled.NamePattern(), "${NAME}"; got != want {
+		t.Errorf("NamePattern: got %q, want %q", got, want)
+	}
+	for name, want := range map[string]bool{"CLOUD_USER_PASSWORD": true, "NAME": false, "OTHER": false} {
+		if got := compiled.Sensitive(name); got != want {
+			t.Errorf("Sensitive(%q): got %v, want %v", name, got, want)
+		}
+	}
+	parameters := compiled.Parameters()
+	if diff := cmp.Diff(readTemplate(t, "fedora.yaml").Spec.Parameters, parameters); diff != "" {
+		t.Errorf("Parameters (-want +got):\n%s", diff)
+	}
+	parameters[0].Name = "CHANGED"
+	if got := compiled.Parameters()[0].Name; got != "NAME" {
+		t.Errorf("Parameters: a caller's change reached the compiled template: %q", got)
+	}
+	if unused := compiled.Unused(); unused != nil {
+		t.Errorf("Unused: got %q, want none", unused)
+	}
+	if warnings := compiled.Warnings(); len(warnings) != 0 {
+		t.Errorf("Warnings: got %q, want none", warnings)
+	}
+}
+
+func TestUnusedNamesWhatNothingRefersTo(t *testing.T) {
+	compiled := compile(t, `
+message: ${MESSAGE}
+objectLabels: {a: "${LABEL}"}
+parameters: [{name: MESSAGE}, {name: LABEL}, {name: KEY}, {name: TEXT}, {name: WHOLE}, {name: ESCAPED}, {name: NONE}]
+virtualMachine: {metadata: {labels: {"${KEY}": "x${TEXT}"}}, spec: {running: "${{WHOLE}}", runStrategy: "$${ESCAPED}"}}
+`)
+	if diff := cmp.Diff([]string{"ESCAPED", "NONE"}, compiled.Unused()); diff != "" {
+		t.Errorf("Unused (-want +got):\n%s", diff)
+	}
+}
+
+func TestDigest(t *testing.T) {
+	digest := func(spec string) string { return compile(t, spec).Digest() }
+	const base = `{message: hi, parameters: [{name: A, value: x}], virtualMachine: {metadata: {name: "${A}", labels: {a: b}}}}`
+
+	canonical := `{"message":"hi","parameters":[{"name":"A","value":"x"}],"virtualMachine":{"metadata":{"labels":{"a":"b"},"name":"${A}"}}}`
+	if got, want := digest(base), fmt.Sprintf("sha256:%x", sha256.Sum256([]byte(canonical))); got != want {
+		t.Errorf("got %q, want the digest of the canonical JSON, %q", got, want)
+	}
+	for name, tc := range map[string]struct {
+		spec string
+		same bool
+	}{
+		"the order of keys does not matter": {
+			spec: `{virtualMachine: {metadata: {labels: {a: b}, name: "${A}"}}, parameters: [{value: x, name: A}], message: hi}`, same: true,
+		},
+		"a field that says what is so anyway does not matter": {
+			spec: `{message: hi, parameters: [{name: A, value: x, required: false}], virtualMachine: {metadata: {name: "${A}", labels: {a: b}}}}`, same: true,
+		},
+		"the message matters":      {spec: strings.Replace(base, "message: hi", "message: ho", 1)},
+		"a default matters":        {spec: strings.Replace(base, "value: x", "value: z", 1)},
+		"a label matters":          {spec: strings.Replace(base, "a: b", "a: c", 1)},
+		"a dropped field matters":  {spec: strings.Replace(base, "labels:", "namespace: x, labels:", 1)},
+		"a policy matters":         {spec: strings.Replace(base, "message: hi", "message: hi, undefinedReferences: Keep", 1)},
+		"an object label matters":  {spec: strings.Replace(base, "message: hi", "message: hi, objectLabels: {c: d}", 1)},
+		"a type matters":           {spec: strings.Replace(base, "value: x", "value: x, type: string", 1)},
+		"a description matters":    {spec: strings.Replace(base, "value: x", "value: x, description: d", 1)},
+		"sensitivity matters":      {spec: strings.Replace(base, "value: x", "value: x, sensitive: true", 1)},
+		"a null in the VM matters": {spec: strings.Replace(base, "labels:", "annotations: null, labels:", 1)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if same := digest(tc.spec) == digest(base); same != tc.same {
+				t.Errorf("same digest: got %v, want %v", same, tc.same)
+			}
+		})
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	for name, tc := range map[string]struct {
+		spec string
+		want []string
+	}{
+		"a hardcoded namespace": {
+			spec: `{virtualMachine: {metadata: {namespace: elsewhere}}}`,
+			want: []string{`spec.virtualMachine.metadata.namespace: is dropped: a VirtualMachine is created where it is asked for, unless its namespace is a parameter`},
+		},
+		"metadata that is not carried over": {
+			spec: `{virtualMachine: {metadata: {generation: 4}}}`,
+			want: []string{`spec.virtualMachine.metadata.generation: is dropped: of metadata a template holds only annotations, generateName, labels, name and namespace`},
+		},
+		"a whole value in the midst of a text": {
+			spec: `{parameters: [{name: A}], virtualMachine: {metadata: {name: "x${{A}}", labels: {b: "${A}${{B}}"}}}}`,
+			want: []string{`spec.virtualMachine.metadata.name: ${{A}} stays as it is, because it is not the whole value; ${A} inserts the value into a text`},
+		},
+		"a kept reference that may be a misspelling": {
+			spec: `{undefinedReferences: Keep, parameters: [{name: PASSWORD}], virtualMachine: {metadata: {name: "${PASSWORT}${HOME}"}}}`,
+			want: []string{`spec.virtualMachine.metadata.name: ${PASSWORT} stays as it is, because no parameter is called PASSWORT; did you mean PASSWORD?`},
+		},
+		"a default for a sensitive parameter": {
+			spec: `{parameters: [{name: A, value: hunter2, sensitive: true}], virtualMachine: {}}`,
+			want: []string{`spec.parameters[0].value: the default of the sensitive parameter A can be read by everyone who can read the template`},
+		},
+		"a sensitive parameter in metadata": {
+			spec: `{parameters: [{name: A, sensitive: true}], virtualMachine: {metadata: {annotations: {"${A}": "x${A}"}}}}`,
+			want: []string{
+				`spec.virtualMachine.metadata.annotations: a key shows a sensitive parameter to everyone who can see the VirtualMachine's metadata`,
+				`spec.virtualMachine.metadata.annotations[${A}]: shows the sensitive parameter A to everyone who can see the VirtualMachine's metadata`,
+			},
+		},
+		"a default that does not fit its place": {
+			spec: `{parameters: [{name: A, value: "4"}, {name: B, value: four}], virtualMachine: {spec: {template: {spec: {domain: {cpu: {cores: "${{A}}", sockets: "${{B}}"}}}}}}}`,
+			want: []string{`spec.virtualMachine.spec.template.spec.domain.cpu.sockets: the default of B does not fit here: it must be an integer from 0 to 4294967295`},
+		},
+		"a name that no annotation can have": {
+			spec: `{parameters: [{name: _A}], virtualMachine: {}}`,
+			want: []string{`spec.parameters[0].name: no annotation can give a value to _A: Kubernetes wants at most 63 characters that begin and end with a letter or digit`},
+		},
+		"a generator beside a default, and what a generator works from without one": {
+			spec: `{parameters: [{name: A, value: x, generate: expression, from: "[a]{1}"}, {name: B, from: "[a]{1}"}], virtualMachine: {}}`,
+			want: []string{
+				`spec.parameters[0].generate: has no effect beside value`,
+				`spec.parameters[1].from: has no effect without generate`,
+			},
+		},
+		"characters of an expression that stand for nothing": {
+			spec: `{parameters: [{name: A, generate: expression, from: "[a-z-]{4}"}], virtualMachine: {}}`,
+			want: []string{`spec.parameters[0].from: these characters between brackets stand for nothing: -`},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if diff := cmp.Diff(tc.want, compile(t, tc.spec).Warnings()); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

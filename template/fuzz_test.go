@@ -1,0 +1,129 @@
+package template_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/template"
+)
+
+// FuzzCompileRender holds, for any template and any value, that what is rendered
+// is a VirtualMachine that KubeVirt's types take strictly, that rendering it again
+// makes the same, and that no error holds the value of a sensitive parameter.
+func FuzzCompileRender(f *testing.F) {
+	for _, name := range []string{"fedora.yaml", "everything.yaml"} {
+		spec, err := json.Marshal(readTemplate(f, name).Spec)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(spec), "x", "4")
+	}
+	for _, spec := range []string{
+		`{virtualMachine: {}}`,
+		`{parameters: [{name: A}, {name: B}], virtualMachine: {metadata: {name: "${A}${B}", labels: {"${A}": "${{B}}", "${B}": "$${A}"}}}}`,
+		`{parameters: [{name: A, sensitive: true}], virtualMachine: {spec: {template: {spec: {domain: {"${A}": {cores: "${{A}}"}}}}}}}`,
+		`{parameters: [{name: A, type: int, minimum: -1, maximum: 9}], virtualMachine: {spec: {template: {spec: {domain: {cpu: {cores: "${{A}}"}, memory: {guest: "${A}Gi"}}}}}}}`,
+		`{parameters: [{name: A, pattern: "[a-z]+", enum: [a, b], value: a}], objectLabels: {"${A}": a}, virtualMachine: {spec: {template: {spec: {networks: ["${{A}}", {name: a}]}}}}}`,
+		`{undefinedReferences: Keep, message: "${A}", parameters: [{name: A, generate: expression, from: "x[a-z]{2}"}], virtualMachine: {metadata: {namespace: "${A}", annotations: {a: "${HOME} ${{A}}"}}}}`,
+		`{parameters: [{name: A}], virtualMachine: {spec: {dataVolumeTemplates: [{metadata: {managedFields: [{fieldsV1: "${{A}}", time: "${A}"}]}}], template: "${{A}}"}}}`,
+	} {
+		encoded, err := yaml.YAMLToJSON([]byte(spec))
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, value := range []string{"", "4", `{"name":"a"}`, `["a"]`, "cpu", "\xff\"\n", "2006-01-02T15:04:05Z"} {
+			f.Add(string(encoded), value, value)
+		}
+	}
+	f.Fuzz(func(t *testing.T, spec, a, b string) {
+		object := &v1beta1.VirtualMachineTemplate{}
+		if err := json.Unmarshal([]byte(spec), &object.Spec); err != nil {
+			return
+		}
+		secrets := secretsOf(object, a, b)
+		compiled, err := template.Compile(object, template.WithRandom(counting{}))
+		checkError(t, err, secrets)
+		if err != nil {
+			return
+		}
+		values := map[string]string{}
+		for i, p := range object.Spec.Parameters {
+			switch i % 3 {
+			case 0:
+				values[p.Name] = a
+			case 1:
+				values[p.Name] = b
+			}
+		}
+		if name, err := compiled.BindName(a, map[string]string{"B": b}); err == nil {
+			for parameter, value := range name {
+				if value == "" || !strings.Contains(a, value) {
+					t.Errorf("the name %q binds %s to %q", a, parameter, value)
+				}
+			}
+		}
+		for _, given := range []map[string]string{values, nil} {
+			binding, err := compiled.Bind(given)
+			checkError(t, err, secrets)
+			if err != nil {
+				continue
+			}
+			rendered, err := compiled.Render(binding)
+			checkError(t, err, secrets)
+			if err != nil {
+				continue
+			}
+			checkRendered(t, rendered)
+			rendered.Message()
+			rendered.Object()
+			again, err := compiled.Render(binding)
+			if err != nil || !bytes.Equal(again.JSON(), rendered.JSON()) {
+				t.Errorf("rendering again makes %v (%v), and made %s before", again, err, rendered.JSON())
+			}
+		}
+	})
+}
+
+// secretsOf returns the values that no error may hold: those of sensitive
+// parameters, unless they are too short to tell, or occur in the template.
+func secretsOf(object *v1beta1.VirtualMachineTemplate, given ...string) []string {
+	var secrets []string
+	open := *object.DeepCopy()
+	for i := range open.Spec.Parameters {
+		p := &open.Spec.Parameters[i]
+		if p.Sensitive {
+			secrets = append(secrets, p.Value, given[i%len(given)])
+			p.Value, p.From, p.Enum = "", "", nil
+		}
+	}
+	readable, err := json.Marshal(open)
+	if err != nil {
+		return nil
+	}
+	var kept []string
+	for _, secret := range secrets {
+		const tellable = 8
+		if len(secret) >= tellable && !bytes.Contains(readable, []byte(secret)) {
+			kept = append(kept, secret)
+		}
+	}
+	return kept
+}
+
+func checkError(t *testing.T, err error, secrets []string) {
+	t.Helper()
+	if err == nil {
+		return
+	}
+	causes(t, err)
+	for _, secret := range secrets {
+		if strings.Contains(err.Error(), secret) {
+			t.Errorf("the error holds the secret %q: %v", secret, err)
+		}
+	}
+}
