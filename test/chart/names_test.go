@@ -6,6 +6,8 @@ import (
 	"sort"
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/install"
 )
 
 func TestNames(t *testing.T) {
@@ -90,11 +92,31 @@ func TestRenderingSortsFirst(t *testing.T) {
 		if len(configurations) != 1 {
 			t.Fatalf("release %s has mutating configurations %v, want one", release, configurations)
 		}
-		all := append(configurations, "virt-api-mutator", "cdi-api-datavolume-mutate", "kubemacpool-mutator", "cert-manager-webhook")
+		all := []string{configurations[0], "virt-api-mutator", "cdi-api-datavolume-mutate", "kubemacpool-mutator", "cert-manager-webhook"}
 		sort.Strings(all)
 		if all[0] != configurations[0] {
 			t.Errorf("release %s: called in the order %v", release, all)
 		}
+	}
+}
+
+// Tests and the demo start the manager beside the cluster, with flags from the package install: they are those of the chart.
+func TestFlagsOfAManagerBesideTheCluster(t *testing.T) {
+	for _, release := range []string{"stencil", "templates"} {
+		t.Run(release, func(t *testing.T) {
+			options := install.Options{Release: release, ManagerURL: "https://localhost:9443"}
+			stdout, stderr, ok := helm(t, "", "install", release, chartFolder(t), "--namespace", install.Namespace, "--dry-run=client",
+				"--set", "manager.enabled=false", "--set", "webhooks.url="+options.ManagerURL)
+			if !ok {
+				t.Fatal(stderr)
+			}
+			_, notes, _ := strings.Cut(stdout, "NOTES:")
+			for _, flag := range options.ManagerArgs() {
+				if !strings.Contains(notes, flag+"\n") {
+					t.Errorf("the notes of the chart do not ask for %s:\n%s", flag, notes)
+				}
+			}
+		})
 	}
 }
 

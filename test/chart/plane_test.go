@@ -90,13 +90,13 @@ func mustKubectl(t *testing.T, plane *controlplane.Plane, stdin string, argument
 // eventually asks again and again until there is no complaint.
 func eventually(t *testing.T, complaint func() string) {
 	t.Helper()
-	last := "never asked"
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if last = complaint(); last == "" {
+		last := complaint()
+		if last == "" {
 			return
 		}
 		select {

@@ -1,0 +1,64 @@
+package policies_test
+
+import (
+	"io/fs"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/policies"
+)
+
+// What every policy promises (see the package's documentation). What each of them means is tested on an API server, in test/chart.
+func TestEveryPolicyKeepsThePromisesOfThePackage(t *testing.T) {
+	files, err := fs.Glob(policies.FS, "*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) == 0 {
+		t.Fatal("there are no policies")
+	}
+	for _, file := range files {
+		t.Run(file, func(t *testing.T) {
+			content, err := fs.ReadFile(policies.FS, file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var policy admissionregistrationv1.ValidatingAdmissionPolicy
+			if err := yaml.UnmarshalStrict(content, &policy); err != nil {
+				t.Fatalf("one policy a file, without unknown fields: %v", err)
+			}
+			if policy.APIVersion != "admissionregistration.k8s.io/v1" || policy.Kind != "ValidatingAdmissionPolicy" {
+				t.Errorf("it is a %s %s", policy.APIVersion, policy.Kind)
+			}
+			if policy.Name+".yaml" != file {
+				t.Errorf("it is called %s", policy.Name)
+			}
+			if len(policy.Labels) > 0 || len(policy.Annotations) > 0 {
+				t.Error("labels and annotations belong to whoever installs it")
+			}
+			if policy.Spec.FailurePolicy == nil || *policy.Spec.FailurePolicy != admissionregistrationv1.Fail {
+				t.Error("it does not fail closed")
+			}
+			if match := policy.Spec.MatchConstraints; match == nil || match.MatchPolicy == nil || *match.MatchPolicy != admissionregistrationv1.Equivalent {
+				t.Error("it can be passed by through another version of the API")
+			}
+			if len(policy.Spec.MatchConditions) == 0 {
+				t.Error("it judges objects that are none of its business")
+			}
+			for _, validation := range policy.Spec.Validations {
+				if validation.Message == "" {
+					t.Errorf("%s: without a static message, a message that cannot be built says nothing", validation.Expression)
+				}
+				if strings.Contains(validation.Message, "\n") {
+					t.Errorf("%s: the message has several lines", validation.Expression)
+				}
+				if validation.Reason == nil {
+					t.Errorf("%s: no reason", validation.Expression)
+				}
+			}
+		})
+	}
+}
