@@ -25,7 +25,7 @@ import (
 // filler fills Go values at random, so that their JSON is that of a
 // VirtualMachine somebody could write.
 func filler(seed int64) *randfill.Filler {
-	return randfill.NewWithSeed(seed).NilChance(0.4).NumElements(1, 2).MaxDepth(14).Funcs(
+	return randfill.NewWithSeed(seed).NilChance(0.2).NumElements(1, 2).MaxDepth(14).Funcs(
 		func(s *string, c randfill.Continue) { *s = fmt.Sprintf("s%d-é\"\\\n", c.Intn(1000)) },
 		func(q *resource.Quantity, c randfill.Continue) {
 			*q = resource.MustParse(fmt.Sprintf("%dMi", c.Intn(5000)))
@@ -36,15 +36,19 @@ func filler(seed int64) *randfill.Filler {
 	)
 }
 
+// randomMachine is a VirtualMachine whose spec is filled at random.
+func randomMachine(seed int64) *virtv1.VirtualMachine {
+	vm := &virtv1.VirtualMachine{}
+	filler(seed).Fill(&vm.Spec)
+	vm.Name, vm.Labels = fmt.Sprintf("vm-%d", seed), map[string]string{"a": "b"}
+	return vm
+}
+
 // TestEveryVirtualMachineIsATemplate takes VirtualMachines that KubeVirt's types
 // can hold, of all fields there are, and gets them back unchanged.
 func TestEveryVirtualMachineIsATemplate(t *testing.T) {
 	for seed := range int64(50) {
-		vm := &virtv1.VirtualMachine{}
-		fill := filler(seed)
-		fill.Fill(&vm.Spec)
-		vm.Name, vm.Labels = fmt.Sprintf("vm-%d", seed), map[string]string{"a": "b"}
-		encoded, err := json.Marshal(vm)
+		encoded, err := json.Marshal(randomMachine(seed))
 		if err != nil {
 			t.Fatal(err)
 		}
