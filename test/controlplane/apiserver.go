@@ -48,7 +48,7 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 	}
 	arguments = append(append(arguments, audit...), p.options.APIServerArgs...)
 
-	return withPorts(ctx, 1, func(ctx context.Context, ports []int) error {
+	return p.ports.try(ctx, 1, func(ctx context.Context, ports []int) error {
 		p.host = "https://127.0.0.1:" + strconv.Itoa(ports[0])
 		if p.admin, err = p.User("stencil-admin", "system:masters"); err != nil {
 			return err

@@ -10,11 +10,7 @@ import (
 // InstallCatalogue installs the instance types and preferences that every KubeVirt brings (u1.medium, fedora, ubuntu, windows.11 …).
 // The plane must have KubeVirt, or its CRDs at least.
 func (p *Plane) InstallCatalogue(ctx context.Context) error {
-	tools, err := Tools(ctx, "kubevirt-manifests")
-	if err != nil {
-		return err
-	}
-	manifests, err := readManifests(tools["kubevirt-manifests"])
+	manifests, err := p.manifests(ctx)
 	if err != nil {
 		return err
 	}

@@ -29,7 +29,7 @@ func (p *Plane) Helm(ctx context.Context, arguments ...string) (Result, error) {
 }
 
 func (p *Plane) run(ctx context.Context, tool string, as *User, stdin string, arguments []string) (Result, error) {
-	tools, err := Tools(ctx, tool)
+	path, err := p.tool(ctx, tool)
 	if err != nil {
 		return Result{}, err
 	}
@@ -37,7 +37,7 @@ func (p *Plane) run(ctx context.Context, tool string, as *User, stdin string, ar
 		as = p.admin
 	}
 	var stdout, stderr bytes.Buffer
-	command := exec.CommandContext(ctx, tools[tool], arguments...)
+	command := exec.CommandContext(ctx, path, arguments...)
 	command.Env = p.environment("KUBECONFIG=" + as.Kubeconfig)
 	command.Stdin = strings.NewReader(stdin)
 	command.Stdout, command.Stderr = &stdout, &stderr

@@ -97,15 +97,11 @@ func lists(resources *metav1.APIResourceList, plural string) bool {
 
 // InstallVirtualizationCRDs installs the CRDs of KubeVirt and CDI on a plane that runs neither.
 func (p *Plane) InstallVirtualizationCRDs(ctx context.Context) error {
-	tools, err := Tools(ctx, "kubevirt-manifests", "kubevirt-crds", "cdi-crds")
+	manifests, err := p.manifests(ctx)
 	if err != nil {
 		return err
 	}
-	manifests, err := readManifests(tools["kubevirt-manifests"])
-	if err != nil {
-		return err
-	}
-	return p.installVirtualizationCRDs(ctx, tools, manifests)
+	return p.installVirtualizationCRDs(ctx, manifests)
 }
 
 // ReadCRDs returns the CustomResourceDefinitions in the YAML files of a folder and the folders in it, in the order of their paths.

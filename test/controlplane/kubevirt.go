@@ -24,12 +24,12 @@ const virtAPIService = "virt-api"
 
 // startKubeVirt does what virt-operator does on a cluster: it installs KubeVirt's CRDs, RBAC and configuration, starts virt-api and
 // virt-controller, and registers virt-api's aggregated API and admission webhooks. It returns when all of them work.
-func (p *Plane) startKubeVirt(ctx context.Context, tools map[string]string) error {
-	manifests, err := readManifests(tools["kubevirt-manifests"])
+func (p *Plane) startKubeVirt(ctx context.Context) error {
+	manifests, err := p.manifests(ctx)
 	if err != nil {
 		return err
 	}
-	if err := p.installVirtualizationCRDs(ctx, tools, manifests); err != nil {
+	if err := p.installVirtualizationCRDs(ctx, manifests); err != nil {
 		return err
 	}
 	client, err := dynamic.NewForConfig(p.AdminConfig())
@@ -40,8 +40,8 @@ func (p *Plane) startKubeVirt(ctx context.Context, tools map[string]string) erro
 		return err
 	}
 	controller := make(chan error, 1)
-	go func() { controller <- p.startVirtController(ctx, tools["virt-controller"]) }()
-	port, err := p.startVirtAPI(ctx, tools["virt-api"])
+	go func() { controller <- p.startVirtController(ctx, p.tools["virt-controller"]) }()
+	port, err := p.startVirtAPI(ctx, p.tools["virt-api"])
 	if err := errors.Join(err, <-controller); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (p *Plane) startVirtAPI(ctx context.Context, path string) (int, error) {
 		return 0, err
 	}
 	var port int
-	err = withPorts(ctx, 2, func(ctx context.Context, ports []int) error {
+	err = p.ports.try(ctx, 2, func(ctx context.Context, ports []int) error {
 		port = ports[0]
 		started, err := p.startProcess("virt-api", path,
 			"--kubeconfig="+user.Kubeconfig,
@@ -149,7 +149,7 @@ func (p *Plane) startVirtController(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	return withPorts(ctx, 1, func(ctx context.Context, ports []int) error {
+	return p.ports.try(ctx, 1, func(ctx context.Context, ports []int) error {
 		started, err := p.startProcess("virt-controller", path,
 			"--kubeconfig="+user.Kubeconfig,
 			"--listen=127.0.0.1",

@@ -9,8 +9,8 @@ import (
 
 // installVirtualizationCRDs installs the CRDs of KubeVirt and CDI: the schemas are generated from their API modules, and
 // KubeVirt's names, columns, subresources and storage versions are those of its operator, because the types say nothing of them.
-func (p *Plane) installVirtualizationCRDs(ctx context.Context, tools map[string]string, manifests *manifests) error {
-	generated, err := ReadCRDs(tools["kubevirt-crds"])
+func (p *Plane) installVirtualizationCRDs(ctx context.Context, manifests *manifests) error {
+	generated, err := p.generatedCRDs(ctx, "kubevirt-crds")
 	if err != nil {
 		return err
 	}
@@ -18,11 +18,19 @@ func (p *Plane) installVirtualizationCRDs(ctx context.Context, tools map[string]
 	if err != nil {
 		return err
 	}
-	cdi, err := ReadCRDs(tools["cdi-crds"])
+	cdi, err := p.generatedCRDs(ctx, "cdi-crds")
 	if err != nil {
 		return err
 	}
 	return p.InstallCRDs(ctx, append(kubevirt, cdi...)...)
+}
+
+func (p *Plane) generatedCRDs(ctx context.Context, tool string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	folder, err := p.tool(ctx, tool)
+	if err != nil {
+		return nil, err
+	}
+	return ReadCRDs(folder)
 }
 
 // mergeCRDs gives each definition of the operator the schemas generated for it. generated has one definition for each version, and

@@ -1,6 +1,7 @@
 package controlplane
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -15,7 +16,11 @@ type manifests struct {
 	objects []*unstructured.Unstructured
 }
 
-func readManifests(path string) (*manifests, error) {
+func (p *Plane) manifests(ctx context.Context) (*manifests, error) {
+	path, err := p.tool(ctx, "kubevirt-manifests")
+	if err != nil {
+		return nil, err
+	}
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("reading KubeVirt's manifests: %w", err)

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 )
@@ -49,6 +52,37 @@ func TestTwoPlanesRunAtOnceAndAreApart(t *testing.T) {
 	}
 	if got := kubectl(t, planes[1], planes[0].Admin(), "", "get", "namespaces"); got.Code != 0 {
 		t.Error("a kubeconfig of the first plane must lead to the first plane, whichever plane runs kubectl:", got.Stderr)
+	}
+}
+
+func TestAPlaneStartsAlthoughEveryPortIsLostOnce(t *testing.T) {
+	// It accepts connections, as every listener does, and never answers.
+	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	var mutex sync.Mutex
+	attempts := map[int]int{}
+	plane, err := Start(t.Context(), Options{KubeVirt: true, ports: func(ctx context.Context, n int) ([]int, error) {
+		ports, err := freePorts(ctx, n)
+		mutex.Lock()
+		defer mutex.Unlock()
+		// Each component gets the port that is taken when it asks first.
+		if attempts[n]++; attempts[n]%2 == 1 && err == nil {
+			ports[0] = silent.Addr().(*net.TCPAddr).Port
+		}
+		return ports, err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Stop(); err != nil {
+		t.Error(err)
+	}
+	// kube-apiserver and virt-controller ask for one port, virt-api for two.
+	if want := map[int]int{1: 4, 2: 2}; !maps.Equal(attempts, want) {
+		t.Errorf("want two attempts of each component, by number of ports %v, got %v", want, attempts)
 	}
 }
 
@@ -102,7 +136,7 @@ func TestAFailedStartSaysWhyAndLeavesNothingBehind(t *testing.T) {
 	if err == nil {
 		t.Fatal("want an error")
 	}
-	for _, want := range []string{"kube-apiserver ended by itself", "unknown flag: --no-such-flag"} {
+	for _, want := range []string{"kube-apiserver ended before it was ready", "unknown flag: --no-such-flag"} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("want %q in: %v", want, err)
 		}

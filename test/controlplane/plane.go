@@ -33,6 +33,9 @@ type Options struct {
 
 	// APIServerArgs are appended to kube-apiserver's command line.
 	APIServerArgs []string
+
+	// ports replaces freePorts in tests of this package.
+	ports portChooser
 }
 
 // Plane is a running control plane.
@@ -40,6 +43,7 @@ type Plane struct {
 	options Options
 	folder  *folder
 	log     io.Writer
+	ports   portChooser
 
 	// clients signs client certificates, servers the serving certificates of everything the plane runs.
 	clients, servers *authority
@@ -49,6 +53,8 @@ type Plane struct {
 	mutex     sync.Mutex
 	processes []*process
 	stopped   bool
+	// tools are the paths of tools that were asked for already.
+	tools map[string]string
 }
 
 // startLimit bounds each wait of a start. It is generous: a loaded two-core machine is slow, not broken.
@@ -68,9 +74,12 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	plane := &Plane{options: options, folder: folder, log: options.Log}
+	plane := &Plane{options: options, folder: folder, log: options.Log, ports: options.ports, tools: tools}
+	if plane.ports == nil {
+		plane.ports = freePorts
+	}
 	began := time.Now()
-	if err := plane.start(ctx, tools); err != nil {
+	if err := plane.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("starting a control plane: %w", err), plane.Stop())
 	}
 	plane.progress("control plane at %s ready in %.1f s", plane.host, time.Since(began).Seconds())
@@ -89,24 +98,24 @@ func (o Options) tools() []string {
 	return names
 }
 
-func (p *Plane) start(ctx context.Context, tools map[string]string) error {
+func (p *Plane) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
-	if err := p.startEtcd(ctx, tools["etcd"]); err != nil {
+	if err := p.startEtcd(ctx, p.tools["etcd"]); err != nil {
 		return err
 	}
-	if err := p.startAPIServer(ctx, tools["kube-apiserver"]); err != nil {
+	if err := p.startAPIServer(ctx, p.tools["kube-apiserver"]); err != nil {
 		return err
 	}
 	controllers := func(context.Context) error { return nil }
 	if p.options.ControllerManager {
 		var err error
-		if controllers, err = p.startControllerManager(tools["kube-controller-manager"]); err != nil {
+		if controllers, err = p.startControllerManager(p.tools["kube-controller-manager"]); err != nil {
 			return err
 		}
 	}
 	if p.options.KubeVirt {
-		if err := p.startKubeVirt(ctx, tools); err != nil {
+		if err := p.startKubeVirt(ctx); err != nil {
 			return err
 		}
 	}
@@ -140,6 +149,21 @@ func (p *Plane) Kubeconfig() string { return p.admin.Kubeconfig }
 
 // Admin is the user behind AdminConfig and Kubeconfig.
 func (p *Plane) Admin() *User { return p.admin }
+
+// tool returns the path of one tool, asking hack/tool once only: that takes longer than many a kubectl.
+func (p *Plane) tool(ctx context.Context, name string) (string, error) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if path, known := p.tools[name]; known {
+		return path, nil
+	}
+	found, err := Tools(ctx, name)
+	if err != nil {
+		return "", err
+	}
+	p.tools[name] = found[name]
+	return found[name], nil
+}
 
 func (p *Plane) progress(format string, arguments ...any) {
 	fmt.Fprintf(p.log, format+"\n", arguments...)

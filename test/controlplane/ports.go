@@ -11,10 +11,10 @@ import (
 const portAttempts = 5
 
 // freePorts returns n different loopback ports that nobody listens on at this moment.
-func freePorts(n int) ([]int, error) {
+func freePorts(ctx context.Context, n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {
-		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", "127.0.0.1:0")
 		if err != nil {
 			return nil, fmt.Errorf("looking for a free port: %w", err)
 		}
@@ -25,17 +25,20 @@ func freePorts(n int) ([]int, error) {
 	return ports, nil
 }
 
-// withPorts calls start with n free ports. Between the choice and the component's own listen somebody else may take one; then
-// start fails with an endedError that says so, and is called again with others.
-func withPorts(ctx context.Context, n int, start func(ctx context.Context, ports []int) error) error {
+// portChooser returns n ports that a component may try.
+type portChooser func(ctx context.Context, n int) ([]int, error)
+
+// try calls start with n ports. Between the choice and the component's own listen somebody else may take one; then start fails with
+// an endedError that says so, and is called again with others.
+func (choose portChooser) try(ctx context.Context, n int, start func(ctx context.Context, ports []int) error) error {
 	for attempt := 1; ; attempt++ {
-		ports, err := freePorts(n)
+		ports, err := choose(ctx, n)
 		if err != nil {
 			return err
 		}
 		err = start(ctx, ports)
 		var ended *endedError
-		if attempt < portAttempts && errors.As(err, &ended) && ended.lostPort() {
+		if attempt < portAttempts && errors.As(err, &ended) && ended.lostPort {
 			continue
 		}
 		return err

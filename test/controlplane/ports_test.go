@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-func TestWithPorts(t *testing.T) {
-	lost := &endedError{process: "component", log: "listen tcp 127.0.0.1:1: bind: address already in use"}
-	other := &endedError{process: "component", log: "out of cheese"}
+func TestComponentsAreStartedAgainOnlyWhenTheyLostTheirPort(t *testing.T) {
+	lost := &endedError{process: "component", lostPort: true}
+	other := &endedError{process: "component", log: "out of memory"}
 	for name, tc := range map[string]struct {
 		answers      []error
 		wantAttempts int
@@ -21,7 +21,7 @@ func TestWithPorts(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			attempts := 0
-			err := withPorts(t.Context(), 2, func(_ context.Context, ports []int) error {
+			err := portChooser(freePorts).try(t.Context(), 2, func(_ context.Context, ports []int) error {
 				if len(ports) != 2 || ports[0] == ports[1] {
 					t.Errorf("want two different ports, got %v", ports)
 				}

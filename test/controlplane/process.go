@@ -34,7 +34,8 @@ func (p *Plane) startProcess(name, path string, arguments ...string) (*process, 
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", name, err)
 	}
-	started.command = exec.Command(path, arguments...)
+	// No context: it lives until it is killed, whatever becomes of the request that started it.
+	started.command = exec.CommandContext(context.Background(), path, arguments...)
 	started.command.Dir = p.folder.path
 	started.command.Env = p.environment()
 	started.command.Stdout, started.command.Stderr = log, log
@@ -84,23 +85,39 @@ func (s *process) kill() {
 	<-s.ended
 }
 
-// await asks ready again and again until it has no complaint. It fails early when the process ends.
+// askLimit bounds one question of await: a port may be somebody else's, who accepts connections and says nothing.
+const askLimit = 3 * time.Second
+
+// await asks ready again and again until it has no complaint. It fails early when the process ends, and ends it when it cannot
+// have its port: not every component does so itself.
 func (s *process) await(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := ready(ctx)
+		asking, cancel := context.WithTimeout(ctx, askLimit)
+		err := ready(asking)
+		cancel()
 		if err == nil {
 			return nil
 		}
+		if s.lostPort() {
+			s.kill()
+			return &endedError{process: s.name, log: s.tail(), lostPort: true}
+		}
 		select {
 		case <-s.ended:
-			return &endedError{process: s.name, log: s.tail()}
+			return &endedError{process: s.name, log: s.tail(), lostPort: s.lostPort()}
 		case <-ctx.Done():
 			return fmt.Errorf("waiting for %s: %w (last answer: %w); its log ends with:\n%s", s.name, context.Cause(ctx), err, s.tail())
 		case <-tick.C:
 		}
 	}
+}
+
+// lostPort tells whether the process complains that somebody else took the port that was free when it was chosen.
+func (s *process) lostPort() bool {
+	log, err := os.ReadFile(s.logPath)
+	return err == nil && bytes.Contains(log, []byte("address already in use"))
 }
 
 // tail returns the last lines of the log.
@@ -123,14 +140,13 @@ func (s *process) tail() string {
 	return string(bytes.TrimSpace(content))
 }
 
-// endedError says that a process ended by itself, and what it said last.
-type endedError struct{ process, log string }
-
-func (e *endedError) Error() string {
-	return fmt.Sprintf("%s ended by itself; its log ends with:\n%s", e.process, e.log)
+// endedError says that a process ended before it was ready, and what it said last.
+type endedError struct {
+	process, log string
+	// lostPort is set when another port would help.
+	lostPort bool
 }
 
-// lostPort tells whether the process ended because somebody else took the port that was free when it was chosen.
-func (e *endedError) lostPort() bool {
-	return strings.Contains(e.log, "address already in use")
+func (e *endedError) Error() string {
+	return fmt.Sprintf("%s ended before it was ready; its log ends with:\n%s", e.process, e.log)
 }
