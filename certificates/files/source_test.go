@@ -100,6 +100,8 @@ func TestSourceFollowsTheFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			// Not every change is notified; see pollInterval.
+			source.watcher.WithWatchInterval(100 * time.Millisecond)
 			ctx, cancel := context.WithCancel(t.Context())
 			stopped := make(chan error, 1)
 			go func() { stopped <- source.Start(ctx) }()
