@@ -1,6 +1,7 @@
 // Package v1beta1 holds the kinds of the aggregated API group
 // subresources.template.kubevirt.io: what is sent to the subresources process
-// and create of a VirtualMachineTemplate, and what comes back.
+// and create of a VirtualMachineTemplate, and what comes back. The deprecated
+// v1alpha1 has the same fields.
 //
 // +kubebuilder:object:generate=true
 // +groupName=subresources.template.kubevirt.io
