@@ -32,6 +32,7 @@ lint: preflight ## static checks, the import rule among them
 	done
 	@for script in hack/tool hack/*.sh .ci/run; do bash -n $$script || exit 1; done
 	@hack/check-links.sh
+	@hack/check-dependencies.sh
 
 .PHONY: generate
 generate: preflight ## deepcopy code, CRDs, reference docs and the chart's copies
