@@ -14,6 +14,9 @@ const (
 	sourceFiles     = "files"
 )
 
+// versionFlag is the one flag that is no setting.
+const versionFlag = "version"
+
 // options are the settings of the process.
 type options struct {
 	version bool
@@ -48,7 +51,7 @@ type options struct {
 
 // bind registers every flag, with its default.
 func (o *options) bind(flags *flag.FlagSet) {
-	flags.BoolVar(&o.version, "version", false,
+	flags.BoolVar(&o.version, versionFlag, false,
 		"Print the version and exit.")
 
 	flags.StringVar(&o.webhookBindAddress, "webhook-bind-address", ":9443",
@@ -100,4 +103,18 @@ func (o *options) bind(flags *flag.FlagSet) {
 
 	config.RegisterFlags(flags)
 	o.zap.BindFlags(flags)
+	for name, usage := range libraryUsage {
+		flags.Lookup(name).Usage = usage
+	}
+}
+
+// libraryUsage says in our words what the flags of controller-runtime do: its own texts leave out what is the default
+// here, or name another.
+var libraryUsage = map[string]string{
+	config.KubeconfigFlagName: "Kubeconfig file with which to reach the API server; needed outside a cluster only.",
+	"zap-devel":               "Log for people: console encoder, level debug, stack traces from warnings on.",
+	"zap-encoder":             "Encoding of log lines: json or console. Default json.",
+	"zap-log-level":           "Least severe level that is logged: debug, info, error, panic, or a number for more than debug. Default info.",
+	"zap-stacktrace-level":    "Least severe level that is logged with a stack trace: info, error or panic. Default error.",
+	"zap-time-encoding":       "Encoding of times in the log: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano. Default rfc3339.",
 }

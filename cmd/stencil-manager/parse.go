@@ -59,7 +59,7 @@ func applyEnvironment(flags *flag.FlagSet, environment lookup) error {
 	var problems []error
 	flags.VisitAll(func(f *flag.Flag) {
 		value, found := environment(variable(f.Name))
-		if !found || given[f.Name] {
+		if !found || given[f.Name] || f.Name == versionFlag {
 			return
 		}
 		if err := flags.Set(f.Name, value); err != nil {

@@ -98,7 +98,7 @@ func TestParse(t *testing.T) {
 			want:        but(func(s *seen) { s.Names = "stencil-webhook.stencil-system.svc" }),
 		},
 		"variables of other programs do not count": {
-			environment: with(map[string]string{"SHUTDOWN_DELAY": "4s", "STENCIL_SOMETHING_ELSE": "4s"}),
+			environment: with(map[string]string{"SHUTDOWN_DELAY": "4s", "STENCIL_SOMETHING_ELSE": "4s", "STENCIL_VERSION": "v1.2.3"}),
 			want:        defaults,
 		},
 	}
