@@ -98,6 +98,10 @@ func (c *Compiled) unknown(values map[string]string, problems *problems) {
 		names[i] = c.parameters[i].Name
 	}
 	for _, name := range unknown {
+		if problems.full() {
+			problems.more++
+			continue
+		}
 		detail := "the template has no such parameter"
 		if near := nearest(name, names); near != "" {
 			detail += fmt.Sprintf("; did you mean %s?", near)
