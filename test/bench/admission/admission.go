@@ -27,9 +27,9 @@ var clientNumbers = []int{1, 8, 32}
 
 // Result is what Run has measured.
 type Result struct {
-	// base is all set-ups on a cluster without KubeVirt's webhooks, pairs the two that ought to be equal in many short rounds,
+	// base is all set-ups on a cluster without KubeVirt's webhooks, unjudged those that ought to be equal in many short rounds,
 	// kubevirt all set-ups with KubeVirt's webhooks beside Stencil's.
-	base, pairs, kubevirt grid
+	base, unjudged, kubevirt grid
 }
 
 // Run starts the clusters and measures.
@@ -40,7 +40,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		rounds: options.Rounds, requests: 2000, limit: 4 * time.Second,
 	}
 	// Short rounds, because the shorter the time between two measurements the less can happen between them.
-	pairs := plan{setups: []setup{without, noRef}, clients: []int{1}, rounds: 4 * options.Rounds, requests: 300, limit: 2 * time.Second}
+	unjudged := plan{setups: []setup{without, noRef, control}, clients: []int{1}, rounds: 4 * options.Rounds, requests: 300, limit: 2 * time.Second}
 
 	var (
 		source    *profiles.Source
@@ -57,7 +57,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		if result.base, err = b.rounds(ctx, everything, options.Progress); err != nil {
 			return err
 		}
-		if result.pairs, err = b.rounds(ctx, pairs, options.Progress); err != nil || source == nil {
+		if result.unjudged, err = b.rounds(ctx, unjudged, options.Progress); err != nil || source == nil {
 			return err
 		}
 		options.Progress("admission: profiling")

@@ -23,18 +23,20 @@ func (r *Result) Section(context string) report.Section {
 	base := r.base[targetClients]
 	p50 := statistics.Median(statistics.Differences(base[withRef.name].p50, base[without.name].p50))
 	p99 := statistics.Median(statistics.Differences(base[withRef.name].p99, base[without.name].p99))
-	unjudged := r.pairs[1]
-	ratios := statistics.Ratios(unjudged[noRef.name].p50, unjudged[without.name].p50)
-	interval := statistics.MedianInterval(ratios, confidence)
+	cost := r.ratios(noRef)
+	apart := r.ratios(control)
 	return report.Section{
 		Name:    "admission",
 		Context: fmt.Sprintf("%s; medians of %d rounds", context, len(base[without.name].p50)),
 		Tables: []report.Table{
 			latencies("Dry-run creates", r.base, clientNumbers),
-			r.unjudged(),
+			r.unjudgedTable(),
 			processorTime("Processor time per create, 8 clients", r.base[targetClients], []string{"kube-apiserver", "etcd", "stencil-manager", ""}),
 			latencies("The same with KubeVirt's own webhooks", r.kubevirt, []int{targetClients}),
 			processorTime("Processor time per create with KubeVirt's own webhooks, 8 clients", r.kubevirt[targetClients], processes),
+		},
+		Notes: []string{
+			"All requests end with the same object: the complete VM of the first two set-ups is what the third is answered. Differences and ratios are taken within a round and then the median of them, so they need not agree with the difference of two medians in the table. An interval holds the true median with the confidence behind it, without assumptions about the distribution.",
 		},
 		Targets: []report.Target{
 			{
@@ -46,8 +48,10 @@ func (r *Result) Section(context string) report.Section {
 				Measured: report.SignedMilliseconds(p99), Met: p99 <= float64(wantedP99),
 			},
 			{
-				What: "p50 without template-ref over p50 without webhook, 1 client", Wanted: "1 within the interval",
-				Measured: ratio(ratios), Met: interval.Low <= 1,
+				What:     "p50 without template-ref over p50 without webhook, 1 client",
+				Wanted:   "as the control: " + ratio(apart),
+				Measured: ratio(cost),
+				Met:      statistics.MedianInterval(cost, confidence).Low <= statistics.MedianInterval(apart, confidence).High,
 			},
 		},
 	}
@@ -78,22 +82,28 @@ func latencies(title string, g grid, clientNumbers []int) report.Table {
 	return table
 }
 
-// unjudged is the table of what VMs without a template-ref pay.
-func (r *Result) unjudged() report.Table {
+// ratios returns, for each of the many short rounds, the p50 of a set-up over the one without webhook.
+func (r *Result) ratios(of setup) []float64 {
+	return statistics.Ratios(r.unjudged[1][of.name].p50, r.unjudged[1][without.name].p50)
+}
+
+// unjudgedTable is what VMs without a template-ref pay.
+func (r *Result) unjudgedTable() report.Table {
 	table := report.Table{
-		Title:   "VMs without template-ref: webhook installed over no webhook, ratio of the medians per round",
-		Columns: []string{"rounds", "clients", "ratio of p50 (interval)", "ratio of throughput (interval)"},
+		Title:   "VMs without template-ref: each round's median over that of no webhook",
+		Columns: []string{"set-up", "clients", "rounds", "p50 (interval)", "throughput (interval)"},
 	}
-	add := func(kind string, clients int, cells map[string]*cell) {
+	add := func(s setup, clients int, cells map[string]*cell) {
+		base, measured := cells[without.name], cells[s.name]
 		table.Rows = append(table.Rows, []string{
-			fmt.Sprintf("%d %s", len(cells[noRef.name].p50), kind), fmt.Sprint(clients),
-			ratio(statistics.Ratios(cells[noRef.name].p50, cells[without.name].p50)),
-			ratio(statistics.Ratios(cells[noRef.name].throughput, cells[without.name].throughput)),
+			s.name, fmt.Sprint(clients), fmt.Sprint(len(measured.p50)),
+			ratio(statistics.Ratios(measured.p50, base.p50)), ratio(statistics.Ratios(measured.throughput, base.throughput)),
 		})
 	}
-	add("short ones", 1, r.pairs[1])
+	add(control, 1, r.unjudged[1])
+	add(noRef, 1, r.unjudged[1])
 	for _, clients := range clientNumbers {
-		add("of the table above", clients, r.base[clients])
+		add(noRef, clients, r.base[clients])
 	}
 	return table
 }

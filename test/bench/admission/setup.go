@@ -28,6 +28,8 @@ type setup struct {
 var (
 	without = setup{name: "no webhook", body: func(m machines) []byte { return m.complete }}
 	noRef   = setup{name: "webhook, no template-ref", installed: true, body: func(m machines) []byte { return m.complete }}
+	// control is without once more: how far the two are apart is what the method takes for a difference where there is none.
+	control = setup{name: "no webhook, again", body: func(m machines) []byte { return m.complete }}
 	withRef = setup{name: "webhook, rendered from golden/fedora", installed: true, body: func(m machines) []byte { return m.reference }}
 )
 
