@@ -3,6 +3,7 @@ package admission
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"time"
@@ -68,6 +69,9 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	}
 	everything.clients = []int{targetClients}
 	err = on(ctx, platform.Options{KubeVirt: true, Log: options.Log}, func(b *bench) (err error) {
+		if err := unlimit(ctx, b.stencil); err != nil {
+			return err
+		}
 		result.kubevirt, err = b.rounds(ctx, everything, options.Progress)
 		return err
 	})
@@ -89,4 +93,18 @@ func on(ctx context.Context, options platform.Options, work func(*bench) error) 
 		return err
 	}
 	return work(b)
+}
+
+// unlimit lifts the limit that virt-api sets its webhooks: 200 requests to the API server in a second, three for each VM from an
+// instance type. With it, every set-up creates 67 VMs in a second and differs from the others in nothing.
+func unlimit(ctx context.Context, stencil *platform.Platform) error {
+	const patch = `{"spec":{"configuration":{"webhookConfiguration":{"restClient":{"rateLimiter":{"tokenBucketRateLimiter":{"qps":10000,"burst":10000}}}}}}}`
+	result, err := stencil.Plane.Kubectl(ctx, nil, "", "patch", "kubevirt", "kubevirt", "--namespace=kubevirt", "--type=merge", "--patch="+patch)
+	if err != nil {
+		return err
+	}
+	if result.Code != 0 {
+		return fmt.Errorf("lifting the limit of virt-api: %s", result.Stderr)
+	}
+	return nil
 }

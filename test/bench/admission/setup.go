@@ -35,6 +35,7 @@ var (
 
 // bench is a running cluster, prepared for measurements.
 type bench struct {
+	stencil      *platform.Platform
 	registration *registration
 	senders      []*sender
 	machines     []machines
@@ -55,7 +56,7 @@ func prepare(ctx context.Context, stencil *platform.Platform, clients int) (*ben
 	if err != nil {
 		return nil, err
 	}
-	b := &bench{}
+	b := &bench{stencil: stencil}
 	for client := range clients {
 		sender, err := newSender(owner.Config())
 		if err != nil {
