@@ -29,8 +29,8 @@ func ago(d time.Duration) time.Time {
 }
 
 // trusts says that a configuration has trusted an authority for some time.
-func trusts(authority *certificatestest.Authority, for_ time.Duration) publication.Authority {
-	return publication.Authority{Certificate: authority.Certificate, Since: ago(for_)}
+func trusts(authority *certificatestest.Authority, lifetime time.Duration) publication.Authority {
+	return publication.Authority{Certificate: authority.Certificate, Since: ago(lifetime)}
 }
 
 func publishes(configuration publication.Target, authorities ...publication.Authority) publication.Published {

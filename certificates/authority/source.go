@@ -165,7 +165,8 @@ func (s *Source) advance() <-chan struct{} {
 	configurations, changed := s.options.Publication.Published()
 	now := s.options.Clock.Now()
 	added := s.collect()
-	if len(s.leaves) == 0 || !(added || changed != s.considered || synced != s.synced || !now.Before(s.due)) {
+	news := added || changed != s.considered || synced != s.synced
+	if len(s.leaves) == 0 || !news && now.Before(s.due) {
 		return changed
 	}
 
