@@ -48,7 +48,7 @@ verify: generate ## fail when generated files are not current
 fuzz: preflight ## each fuzz target for FUZZTIME (20s)
 	@for target in $$(grep -ho 'func Fuzz[A-Za-z]*' template/*_test.go | cut -c6-); do \
 		echo "== $$target"; \
-		(cd template && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) .) || exit 1; \
+		(cd template && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s .) || exit 1; \
 	done
 
 .PHONY: bench
