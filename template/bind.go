@@ -77,9 +77,6 @@ func (p *parameter) judge(value string) *field.Error {
 	if value == "" && p.Required {
 		return p.required()
 	}
-	if p.Type == "" && p.pattern == nil && len(p.Enum) == 0 {
-		return nil
-	}
 	return p.check(value, p.at())
 }
 

@@ -84,10 +84,10 @@ virtualMachine:
 			values: map[string]string{"A": "\"\\/\b\f\n\r\t\x01é😀<&>\u2028"},
 			want:   head + `"metadata":{"name":"\"\\/\u0008\u000c\n\r\t\u0001é😀<&>` + "\u2028" + `"},"spec":{}}`,
 		},
-		"bytes that are no UTF-8 become U+FFFD": {
-			spec:   `{parameters: [{name: A}], virtualMachine: {metadata: {name: "${A}"}}}`,
-			values: map[string]string{"A": "a\xffb\xc3"},
-			want:   head + `"metadata":{"name":"a` + "\ufffd" + `b` + "\ufffd" + `"},"spec":{}}`,
+		"bytes that are no UTF-8 are refused, because two values could become one": {
+			spec:       `{parameters: [{name: A}], virtualMachine: {metadata: {annotations: {a: "${A}"}}}}`,
+			values:     map[string]string{"A": "a\xffb\xc3"},
+			wantCauses: []string{`parameters[A]: Invalid value: "a\xffb\xc3": must be text in UTF-8`},
 		},
 		"$${ is a literal ${": {
 			spec: userData("echo $${HOME} $$${HOME} $${{X}} $$HOME $${"),
