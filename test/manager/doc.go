@@ -19,5 +19,6 @@
 // to a second Start after the first process has stopped.
 //
 // A process that a test starts never outlives it: it is killed when the context ends, and on
-// Linux also when the test binary dies.
+// Linux also when the test binary dies. The context of a test ends before its cleanups; where a cleanup is to
+// stop the process with SIGTERM, start it with context.WithoutCancel(t.Context()).
 package manager

@@ -4,11 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -23,7 +22,8 @@ type Process struct {
 	command *exec.Cmd
 	log     *log
 	done    chan struct{}
-	err     error // what Wait returned; read after done is closed
+	err     error       // what Wait returned; read after done is closed
+	killed  atomic.Bool // by Kill
 }
 
 // Start starts a stencil-manager and waits until it is ready. The process is killed when ctx ends.
@@ -94,29 +94,6 @@ func (p *Process) Done() <-chan struct{} { return p.done }
 // Logs returns what the process has written so far, standard output and standard error interleaved.
 func (p *Process) Logs() string { return p.log.String() }
 
-// Ready asks /readyz once and returns what keeps the process from being ready, or nil.
-func (p *Process) Ready(ctx context.Context) error {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, p.HealthURL()+"/readyz?verbose", nil)
-	if err != nil {
-		return err
-	}
-	// A connection of its own: a probe must not be answered by a process that held this port before.
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: 10 * time.Second}
-	response, err := client.Do(request)
-	if err != nil {
-		return err
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		return err
-	}
-	if response.StatusCode != http.StatusOK {
-		return fmt.Errorf("%s: %s", response.Status, body)
-	}
-	return nil
-}
-
 // WaitReady waits until the process is ready, has ended, ctx has ended, or Options.ReadyTimeout is over.
 func (p *Process) WaitReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, p.options.ReadyTimeout)
@@ -145,7 +122,7 @@ func (p *Process) Terminate() error {
 
 // Stop sends SIGTERM and waits for the end. A process that does not end in time is killed and an
 // error returned; so is one that ends with a status other than zero. To stop a process
-// that has ended is no error unless it ended badly.
+// that has ended is no error unless it ended badly, and by itself.
 func (p *Process) Stop() error {
 	if err := p.Terminate(); err != nil {
 		return err
@@ -154,6 +131,9 @@ func (p *Process) Stop() error {
 	defer timer.Stop()
 	select {
 	case <-p.done:
+		if p.killed.Load() {
+			return nil
+		}
 		return p.err
 	case <-timer.C:
 		return errors.Join(fmt.Errorf("stencil-manager did not stop within %s\n%s", stopTimeout, p.Logs()), p.Kill())
@@ -162,6 +142,7 @@ func (p *Process) Stop() error {
 
 // Kill ends the process as a machine failure would, and waits until it is gone.
 func (p *Process) Kill() error {
+	p.killed.Store(true)
 	if err := p.signal(syscall.SIGKILL); err != nil {
 		return err
 	}

@@ -1,0 +1,138 @@
+// Package certificates_test watches stencil-manager keep its webhooks reachable while its certificates, its authority and its
+// processes are replaced: real processes with the rights that the chart gives them, called by a real API server
+// through something that treats them like a Kubernetes Service.
+package certificates_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+	"github.com/vmstencil/stencil/test/manager"
+)
+
+const (
+	renderConfiguration   = "mutatingwebhookconfiguration/a-stencil-render"
+	validateConfiguration = "validatingwebhookconfiguration/stencil-validate"
+	authoritySecret       = "stencil-webhook-ca"
+)
+
+var (
+	shared = controlplane.Shared{Prepare: prepare}
+	// service is what the API server calls; the release is installed with its URL.
+	service *manager.Service
+	release install.Options
+	// managerUser has the rights of the manager's ServiceAccount.
+	managerUser *controlplane.User
+)
+
+func TestMain(m *testing.M) {
+	code := shared.Run(m)
+	if service != nil {
+		service.Close()
+	}
+	os.Exit(code)
+}
+
+func prepare(ctx context.Context, plane *controlplane.Plane) error {
+	var err error
+	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
+		return err
+	}
+	if service, err = manager.NewService(ctx); err != nil {
+		return err
+	}
+	release = install.Options{ManagerURL: service.URL()}
+	if err := install.Chart(ctx, plane, release); err != nil {
+		return err
+	}
+	managerUser, err = release.ManagerUser(plane)
+	return err
+}
+
+// startReplica starts a manager behind the service and stops it when the test ends.
+func startReplica(t *testing.T, arguments ...string) *manager.Process {
+	t.Helper()
+	plane := shared.Plane(t)
+	process := launch(t, manager.Options{Args: arguments})
+	ensureTemplate(t, plane)
+	return process
+}
+
+// launch starts a manager behind the service, without asking the API server for anything.
+func launch(t *testing.T, options manager.Options) *manager.Process {
+	t.Helper()
+	shared.Plane(t)
+	options.Kubeconfig = managerUser.Kubeconfig
+	options.Namespace = install.Namespace
+	options.Args = slices.Concat(
+		release.ManagerArgs(),
+		[]string{"--shutdown-delay=2s", "--certificate-settle-time=1s"},
+		options.Args,
+	)
+	// The context of a test ends before its cleanups, and a process whose context ends is killed.
+	ctx := context.WithoutCancel(t.Context())
+	process, err := manager.Start(ctx, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	service.Add(ctx, process)
+	t.Cleanup(func() {
+		if err := process.Stop(); err != nil {
+			t.Errorf("stopping a replica: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("what the replica at %s wrote:\n%s", process.WebhookAddress(), process.Logs())
+		}
+	})
+	return process
+}
+
+// ensureTemplate makes the template that the stream of requests refers to, and waits until the API server
+// reaches the manager and the manager knows it.
+func ensureTemplate(t *testing.T, plane *controlplane.Plane) {
+	t.Helper()
+	eventually(t, func() error {
+		out, err := plane.Kubectl(t.Context(), nil, templateManifest, "apply", "-f", "-")
+		if err == nil && out.Code != 0 {
+			err = fmt.Errorf("%s", out.Stderr)
+		}
+		return err
+	})
+	requests := newRequests(t)
+	eventually(t, func() error { return requests.machine(t.Context(), "probe") })
+}
+
+// kubectl runs kubectl as the administrator; it has to succeed.
+func kubectl(t *testing.T, stdin string, arguments ...string) string {
+	t.Helper()
+	out, err := shared.Plane(t).Kubectl(t.Context(), nil, stdin, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out.Code != 0 {
+		t.Fatalf("kubectl %q: exit %d\n%s%s", arguments, out.Code, out.Stdout, out.Stderr)
+	}
+	return out.Stdout
+}
+
+// eventually polls until the condition holds, and fails the test with what was missing last when it does not
+// within a minute.
+func eventually(t *testing.T, condition func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = condition()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatal(last)
+	}
+}

@@ -1,0 +1,79 @@
+package certificates_test
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// family is what the documentation says of a metric.
+type family struct {
+	Name, Type string
+}
+
+var (
+	documentedFamily = regexp.MustCompile("(?m)^\\| `(stencil_[a-z_]+)` \\| ([a-z]+) \\|")
+	exposedFamily    = regexp.MustCompile(`(?m)^# TYPE (stencil_[a-z_]+) ([a-z]+)$`)
+)
+
+func TestDocumentationListsEveryMetric(t *testing.T) {
+	process := startReplica(t)
+	requests := newRequests(t)
+	for _, request := range []func() error{
+		func() error { return requests.machine(t.Context(), "measured") },
+		func() error { return requests.template(t.Context(), "measured") },
+	} {
+		if err := request(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The metric of caBundle updates begins with the first of them.
+	kubectl(t, "", "patch", renderConfiguration, "--type=json", "--patch", `[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)
+	var exposed []family
+	eventually(t, func() error {
+		text, err := process.Metrics(t.Context())
+		if err != nil {
+			return err
+		}
+		exposed = families(exposedFamily, text)
+		if !slices.ContainsFunc(exposed, func(f family) bool { return f.Name == "stencil_ca_bundle_updates_total" }) {
+			return errors.New("no caBundle update is counted")
+		}
+		return nil
+	})
+
+	chart, err := install.ChartFolder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(filepath.Join(chart, "..", "..", "docs", "operations.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(text), "<!-- metrics: begin -->")
+	table, _, found := strings.Cut(rest, "<!-- metrics: end -->")
+	if !found {
+		t.Fatal("docs/operations.md has no table of metrics")
+	}
+	if diff := gocmp.Diff(exposed, families(documentedFamily, table)); diff != "" {
+		t.Errorf("the documentation differs from what is exposed (-exposed +documented):\n%s", diff)
+	}
+}
+
+func families(pattern *regexp.Regexp, text string) []family {
+	var found []family
+	for _, match := range pattern.FindAllStringSubmatch(text, -1) {
+		found = append(found, family{match[1], match[2]})
+	}
+	slices.SortFunc(found, func(a, b family) int { return cmp.Compare(a.Name, b.Name) })
+	return found
+}
