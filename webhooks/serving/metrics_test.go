@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	dto "github.com/prometheus/client_model/go"
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
@@ -31,21 +30,17 @@ func (f *fixture) samples(t *testing.T, name string) map[string]float64 {
 			for _, label := range metric.GetLabel() {
 				key += label.GetName() + "=" + label.GetValue() + " "
 			}
-			samples[key] = value(metric)
+			switch {
+			case metric.GetHistogram() != nil:
+				samples[key] = float64(metric.GetHistogram().GetSampleCount())
+			case metric.GetCounter() != nil:
+				samples[key] = metric.GetCounter().GetValue()
+			default:
+				samples[key] = metric.GetGauge().GetValue()
+			}
 		}
 	}
 	return samples
-}
-
-func value(metric *dto.Metric) float64 {
-	switch {
-	case metric.GetHistogram() != nil:
-		return float64(metric.GetHistogram().GetSampleCount())
-	case metric.GetCounter() != nil:
-		return metric.GetCounter().GetValue()
-	default:
-		return metric.GetGauge().GetValue()
-	}
 }
 
 func TestMetricsTellWhatBecameOfRequests(t *testing.T) {

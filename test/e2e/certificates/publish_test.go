@@ -162,7 +162,7 @@ func TestManagerOwnsTheCABundleAndNothingElse(t *testing.T) {
 	owned := map[string]string{}
 	for _, entry := range configuration.Metadata.ManagedFields {
 		var compact bytes.Buffer
-		if err := json.Compact(&compact, entry.FieldsV1.Raw); err != nil {
+		if err := json.Compact(&compact, entry.FieldsV1.GetRawBytes()); err != nil {
 			t.Fatal(err)
 		}
 		owned[entry.Manager] += compact.String()
