@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Fails when a Markdown file links to a file of the repository that is not there. Code is no link, so it is taken out first.
+# Fails when a Markdown file links to a file of the repository that is not there, or names a test that does not exist.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -12,7 +12,14 @@ while IFS= read -r document; do
 			echo "$document: link to $target, which does not exist" >&2
 			broken=1
 		fi
+		# Code is no link, so it is taken out first.
 	done < <(awk '/^ *```/ {code = !code; next} !code {gsub(/`[^`]*`/, ""); print}' "$document" |
 		grep -oE '\]\([^) ]+\)' | sed -E 's/^\]\(|\)$//g')
+	while IFS= read -r name; do
+		if ! git grep -qE "^func $name\\(" -- '*_test.go'; then
+			echo "$document: there is no test called $name" >&2
+			broken=1
+		fi
+	done < <(grep -oE '`(Test|Fuzz|Benchmark)[A-Z][A-Za-z0-9]*`' "$document" | tr -d '`' | sort -u)
 done < <(git ls-files '*.md')
 exit $broken
