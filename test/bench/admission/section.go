@@ -37,7 +37,7 @@ func (r *Result) Section(context string) report.Section {
 		},
 		Notes: []string{
 			"All requests end with the same object: the complete VM of the first two set-ups is what the third is answered. Differences and ratios are taken within a round and then the median of them, so they need not agree with the difference of two medians in the table. An interval holds the true median with the confidence behind it, without assumptions about the distribution.",
-			"The first tables are of a cluster without KubeVirt, so that nothing else is in the way of the difference that they are about. In the tables with KubeVirt's own webhooks the limit that virt-api sets its webhooks' requests (200 in a second, which is 67 such VMs) is lifted; otherwise all set-ups wait for it and take the same time.",
+			"The first tables are of a cluster without KubeVirt, so that nothing else is in the way of the difference that they are about. In the tables with KubeVirt's own webhooks the limit that virt-api sets its own requests (200 in a second, enough for 67 such VMs) is lifted; otherwise all set-ups wait for it and take the same time.",
 		},
 		Targets: []report.Target{
 			{

@@ -24,9 +24,7 @@ func main() {
 	var s settings
 	s.register(flag.CommandLine)
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, s); err != nil {
+	if err := run(s); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
@@ -63,7 +61,9 @@ func (s *settings) chosen() ([]benchmark, error) {
 	return chosen, nil
 }
 
-func run(ctx context.Context, s settings) error {
+func run(s settings) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	chosen, err := s.chosen()
 	if err != nil {
 		return err
