@@ -27,7 +27,7 @@ test: tools ## every test: unit, and against the embedded control plane
 
 .PHONY: lint
 lint: preflight ## static checks, the import rule among them
-	@linter=$$(hack/tool golangci-lint) && for module in $(MODULES); do \
+	@linter=$$(hack/tool golangci-lint) && for module in $(MODULES) test/bench/helmengine; do \
 		echo "== golangci-lint in $$module"; \
 		(cd $$module && "$$linter" run --config "$(CURDIR)/.golangci.yml" ./...) || exit 1; \
 	done

@@ -7,7 +7,6 @@ need() { command -v "$1" >/dev/null || missing+=("$2"); }
 need go "Go 1.26 or later (https://go.dev/dl)"
 need git "git"
 need "${CC:-cc}" "a C compiler (Debian: apt-get install gcc libc6-dev)"
-need flock "flock (Debian: apt-get install util-linux)"
 
 if command -v go >/dev/null; then
 	have=$(go env GOVERSION) have=${have#go}

@@ -51,8 +51,8 @@ func run(out io.Writer, once bool) (err error) {
 	if once {
 		return nil
 	}
-	fmt.Fprintf(out, "\nIt keeps running until Ctrl-C. In another terminal:\n\n  export KUBECONFIG=%s\n  kubectl get vmt,vm --all-namespaces\n\n", stencil.Plane.Kubeconfig())
-	fmt.Fprintf(out, "As ada, who owns machines in team-a:\n\n  export KUBECONFIG=%s\n  kubectl create -f docs/examples/machines/runner.yaml\n\n", tour.ada.Kubeconfig)
+	fmt.Fprintf(out, "\nIt keeps running until Ctrl-C. In another terminal:\n\n  export KUBECONFIG=%s\n  alias kubectl=\"$(hack/tool kubectl)\"\n  kubectl get vmt,vm --all-namespaces\n\n", stencil.Plane.Kubeconfig())
+	fmt.Fprintf(out, "As ada, who owns machines in team-a:\n\n  export KUBECONFIG=%s\n  kubectl create --namespace=team-a -f docs/examples/machines/runner.yaml\n\n", tour.ada.Kubeconfig)
 	<-ctx.Done()
 	fmt.Fprintln(out, "\nStopping.")
 	return nil

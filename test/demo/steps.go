@@ -18,8 +18,7 @@ func steps(example func(string) string) []step {
 	file := func(path string) string { return filepath.Clean(example(path)) }
 	return []step{
 		{says: "The admin publishes golden templates and lets team A use them.",
-			args: []string{"apply", "-f", file("golden/namespace.yaml")}},
-		{args: []string{"apply", "-f", file("golden"), "-f", file("access")}},
+			args: []string{"apply", "-f", file("golden"), "-f", file("access")}},
 		{args: []string{"get", "vmt", "--namespace=golden"}},
 
 		{says: "Ada, of team A, writes a name, a template and a size …", as: "ada",
@@ -33,7 +32,7 @@ func steps(example func(string) string) []step {
 			args: []string{"create", "--namespace=team-a", "-f", file("machines/database.yaml"), "-o",
 				`jsonpath={.metadata.labels}{"\n"}{.spec.template.spec.domain.cpu}{" "}{.spec.template.spec.networks[*].name}{" "}{.spec.template.spec.nodeSelector}{"\n"}`}},
 		{says: "The same manifest a second time changes nothing: what GitOps needs.", as: "ada",
-			args: []string{"apply", "--server-side", "--force-conflicts", "--namespace=team-a", "-f", file("machines/web-1.yaml")}},
+			args: []string{"apply", "--server-side", "--namespace=team-a", "-f", file("machines/web-1.yaml")}},
 		{as: "ada", args: []string{"apply", "--server-side", "--namespace=team-a", "-f", file("machines/web-1.yaml")}},
 		{says: "KubeVirt's own controllers take the machines over.", as: "ada",
 			args: []string{"get", "vm", "--namespace=team-a", "-L", "vm.kubevirt.io/template,vm.kubevirt.io/template.revision"}},

@@ -15,21 +15,23 @@ const lastAppliedAnnotation = corev1.LastAppliedConfigAnnotation
 // forget takes the annotations of the given parameters out of the object, and
 // out of the manifest that `kubectl apply` keeps in an annotation of its own.
 // A kept manifest that cannot be read is dropped as a whole: it might hold them.
-func forget(p *patch, annotations map[string]any, parameters []string) {
+// It returns the places that it took out.
+func forget(p *patch, annotations map[string]any, parameters []string) (removed []pointer) {
 	at := pointer{"metadata", "annotations"}
 	for _, name := range parameters {
 		if _, found := annotations[contract.AnnotationParameterPrefix+name]; found {
 			p.remove(at.child(contract.AnnotationParameterPrefix + name))
+			removed = append(removed, at.child(contract.AnnotationParameterPrefix+name))
 		}
 	}
 	applied := machine.StringAt(annotations, lastAppliedAnnotation)
 	if applied == "" || len(parameters) == 0 {
-		return
+		return removed
 	}
 	manifest, err := machine.Decode([]byte(applied))
 	if err != nil {
 		p.remove(at.child(lastAppliedAnnotation))
-		return
+		return removed
 	}
 	kept, _ := machine.Read(manifest)
 	changed := false
@@ -41,14 +43,15 @@ func forget(p *patch, annotations map[string]any, parameters []string) {
 		}
 	}
 	if !changed {
-		return
+		return removed
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out) // ends with a line feed, as kubectl's does
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(manifest); err != nil {
 		p.remove(at.child(lastAppliedAnnotation))
-		return
+		return removed
 	}
 	p.set(at.child(lastAppliedAnnotation), out.String())
+	return removed
 }

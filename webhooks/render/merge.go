@@ -18,6 +18,8 @@ type overlay struct {
 	// lists notes the fingerprint of every list that was merged by name, as the
 	// person wrote it, by its JSON Pointer.
 	lists map[string]string
+	// merged are the places of these lists.
+	merged []pointer
 }
 
 // apply merges at one place. The map written stands in the person's object
@@ -54,6 +56,7 @@ func (o *overlay) list(at pointer, base, written any) {
 		o.lists = map[string]string{}
 	}
 	o.lists[at.String()] = machine.Fingerprint(written)
+	o.merged = append(o.merged, at)
 }
 
 // mergeValue is the merge of two values that are not in the person's object

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"encoding/json"
 	"maps"
 	"reflect"
 	"slices"
@@ -30,16 +29,17 @@ func (u update) decide() outcome {
 		return outcome{patch: p}
 	}
 	from := u.stored.Record()
+	var changed []pointer
 	if u.isOverlay(from) {
 		u.lay(p)
 	} else {
-		u.mergeLists(p, from)
+		changed = u.mergeLists(p, from)
 		u.keepStamps(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
 		u.keepStamps(p, "annotations", u.object.Annotations, u.stored.Annotations, stampedAnnotations)
 	}
-	forget(p, u.object.Annotations, from.Sensitive)
+	changed = append(changed, forget(p, u.object.Annotations, from.Sensitive)...)
 	if len(p.operations) > 0 {
-		if err := u.keepManagers(p); err != nil {
+		if err := u.settleClaims(p, changed); err != nil {
 			return outcome{causes: field.ErrorList{field.InternalError(nil, err)}}
 		}
 	}
@@ -58,15 +58,22 @@ func (u update) isOverlay(from machine.Record) bool {
 		from.Sent != "" && machine.Fingerprint(u.object.Spec) == from.Sent && !reflect.DeepEqual(u.object.Spec, u.stored.Spec)
 }
 
-// lay lays what was sent over what is stored. The reference and the parameters
-// are left as they were sent: leaving them out is a change that must be refused,
-// not repaired.
+// lay lays what was sent over what is stored, less what the sender's previous
+// manifest said and this one does not. The reference and the parameters are left
+// as they were sent: leaving them out is a change that must be refused, not
+// repaired.
 func (u update) lay(p *patch) {
-	merge := overlay{patch: p}
+	before, now, known := u.manifests()
+	kept := u.stored
+	if known {
+		kept.Spec = withoutDropped(kept.Spec, before.Spec, now.Spec)
+		kept.Labels = withoutDropped(kept.Labels, before.Labels, now.Labels)
+		kept.Annotations = withoutDropped(kept.Annotations, before.Annotations, now.Annotations)
+	}
 	if u.object.Spec == nil {
-		p.set(pointer{"spec"}, u.stored.Spec)
+		p.set(pointer{"spec"}, kept.Spec)
 	} else {
-		merge.apply(pointer{"spec"}, u.stored.Spec, u.object.Spec)
+		(&overlay{patch: p}).apply(pointer{"spec"}, kept.Spec, u.object.Spec)
 	}
 	metadata := pointer{"metadata"}
 	for _, key := range []string{"finalizers", "ownerReferences", "generateName"} {
@@ -74,19 +81,24 @@ func (u update) lay(p *patch) {
 			p.set(metadata.child(key), u.stored.Metadata[key])
 		}
 	}
-	u.layStrings(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
-	annotations := maps.Clone(u.stored.Annotations)
-	maps.DeleteFunc(annotations, func(key string, _ any) bool { return machine.IsContract(key) && key != contract.AnnotationRendered })
-	u.layStrings(p, "annotations", u.object.Annotations, annotations, stampedAnnotations)
+	p.layStrings("labels", u.object.Labels, kept.Labels, u.stored.Labels, stampedLabels)
+	annotations := maps.Clone(kept.Annotations)
+	maps.DeleteFunc(annotations, func(key string, _ any) bool { return machine.IsContract(key) })
+	p.layStrings("annotations", u.object.Annotations, annotations, u.stored.Annotations, stampedAnnotations)
 }
 
-// layStrings adds the stored labels or annotations that were not sent, and puts
-// the stamps back as they were.
-func (u update) layStrings(p *patch, key string, written, stored map[string]any, stamps []string) {
+// layStrings adds the kept labels or annotations that were not sent, and puts the
+// stamps back as they were stored.
+func (p *patch) layStrings(key string, written, kept, stored map[string]any, stamps []string) {
 	add := map[string]any{}
-	for k, v := range stored {
-		if written[k] == nil || slices.Contains(stamps, k) && written[k] != v {
+	for k, v := range kept {
+		if written[k] == nil {
 			add[k] = v
+		}
+	}
+	for _, stamp := range stamps {
+		if was := stored[stamp]; was != nil && written[stamp] != was {
+			add[stamp] = was
 		}
 	}
 	p.addStrings(key, written, add)
@@ -122,47 +134,31 @@ func (p *patch) addStrings(key string, written, add map[string]any) {
 // mergeLists merges by name, over the stored list, every list that a declarative
 // client sent in the short form of its manifest: such a client compares its
 // manifest with the stored object, finds the longer list of the stored VM to be
-// different, and sends its own again.
-func (u update) mergeLists(p *patch, from machine.Record) {
-	applied := lastAppliedSpec(u.object)
-	before := lastAppliedSpec(u.stored)
-	owned := ownedBy(u.object.Metadata["managedFields"], u.fieldManager)
+// different, and sends its own again. It returns the places.
+func (u update) mergeLists(p *patch, from machine.Record) (merged []pointer) {
+	before, now, known := u.manifests()
 	eachChangedList(pointer{"spec"}, u.stored.Spec, u.object.Spec, func(at pointer, stored, written any) {
 		storedList, writtenList, byName := namedLists(stored, written)
 		if !byName {
 			return
 		}
+		said := lookup(now.Spec, at[1:])
 		switch sent := machine.Fingerprint(written); {
 		case from.Lists[at.String()] == sent:
-		case sameList(lookup(applied, at[1:]), sent):
-			// What the manifest named before and names no more was taken out.
-			storedList = withoutDropped(storedList, lookup(before, at[1:]), writtenList)
-		case owned(at):
+		case !known:
+			return
+		case said == true: // claimed by the applier, who does not say what was in it
+		case said != nil && machine.Fingerprint(said) == sent:
+			storedList = withoutItems(storedList, lookup(before.Spec, at[1:]), said)
 		default:
 			return
 		}
-		merged := mergeNamed(storedList, writtenList)
-		if !reflect.DeepEqual(merged, writtenList) {
-			p.set(at, merged)
+		if list := mergeNamed(storedList, writtenList); !reflect.DeepEqual(list, writtenList) {
+			p.set(at, list)
+			merged = append(merged, at)
 		}
 	})
-}
-
-func sameList(manifest any, fingerprintOfSent string) bool {
-	_, isList := manifest.([]any)
-	return isList && machine.Fingerprint(manifest) == fingerprintOfSent
-}
-
-// withoutDropped returns the stored list without the items that the previous
-// manifest named and the new one does not.
-func withoutDropped(stored []any, before any, written []any) []any {
-	beforeList, _ := before.([]any)
-	named := func(list []any, name string) bool {
-		return slices.ContainsFunc(list, func(item any) bool { return nameOf(item) == name })
-	}
-	return slices.DeleteFunc(slices.Clone(stored), func(item any) bool {
-		return named(beforeList, nameOf(item)) && !named(written, nameOf(item))
-	})
+	return merged
 }
 
 // eachChangedList walks what both trees have and calls found for each pair of
@@ -182,16 +178,6 @@ func eachChangedList(at pointer, stored, written map[string]any, found func(at p
 	}
 }
 
-// lastAppliedSpec is the spec of the manifest that `kubectl apply` keeps.
-func lastAppliedSpec(o machine.Machine) map[string]any {
-	manifest, err := machine.Decode([]byte(machine.StringAt(o.Annotations, lastAppliedAnnotation)))
-	if err != nil {
-		return nil
-	}
-	kept, _ := machine.Read(manifest)
-	return kept.Spec
-}
-
 func lookup(in map[string]any, at pointer) any {
 	var value any = in
 	for _, key := range at {
@@ -202,40 +188,6 @@ func lookup(in map[string]any, at pointer) any {
 		value = m[key]
 	}
 	return value
-}
-
-// ownedBy says of a place whether the field manager owns it through server-side
-// apply, which is how a request that comes from `kubectl apply --server-side` is
-// known: admission is shown the merged object and not what was applied.
-func ownedBy(managedFields any, fieldManager string) func(pointer) bool {
-	entries, _ := managedFields.([]any)
-	var owned map[string]any
-	for _, entry := range entries {
-		e, _ := entry.(map[string]any)
-		if fieldManager != "" && machine.StringAt(e, "manager") == fieldManager && machine.StringAt(e, "operation") == "Apply" && machine.StringAt(e, "subresource") == "" {
-			owned, _ = e["fieldsV1"].(map[string]any)
-		}
-	}
-	return func(at pointer) bool {
-		fields := make(pointer, len(at))
-		for i, key := range at {
-			fields[i] = "f:" + key
-		}
-		return owned != nil && lookup(owned, fields) != nil
-	}
-}
-
-// managerOf reads the field manager out of the options of an update. The API
-// server gives a patch, server-side apply among them, the options of an update
-// too.
-func managerOf(options []byte) string {
-	var o struct {
-		FieldManager string `json:"fieldManager"`
-	}
-	if json.Unmarshal(options, &o) != nil {
-		return ""
-	}
-	return o.FieldManager
 }
 
 func (u update) forgottenWarnings(from machine.Record) []string {

@@ -43,7 +43,7 @@ type bench struct {
 
 // prepare applies the examples and makes that many clients, which are one person who owns machines and may use the template.
 func prepare(ctx context.Context, stencil *platform.Platform, clients int) (*bench, error) {
-	for _, example := range []string{"golden/namespace.yaml", "golden", "access"} {
+	for _, example := range []string{"golden/00-namespace.yaml", "golden", "access"} {
 		result, err := stencil.Plane.Kubectl(ctx, nil, "", "apply", "-f", stencil.Example(example))
 		if err != nil {
 			return nil, err

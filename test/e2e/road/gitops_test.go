@@ -38,7 +38,8 @@ func TestTheSameManifestASecondTimeChangesNothing(t *testing.T) {
 		{"server-side apply", []string{"apply", "--server-side"}, []string{"apply", "--server-side"}},
 		{"replace", []string{"create"}, []string{"replace"}},
 		{"replace after create --save-config", []string{"create", "--save-config"}, []string{"replace", "--save-config"}},
-		{"server-side apply after create", []string{"create"}, []string{"apply", "--server-side", "--force-conflicts"}},
+		{"server-side apply after create", []string{"create"}, []string{"apply", "--server-side"}},
+		{"server-side apply after client-side apply", []string{"apply"}, []string{"apply", "--server-side"}},
 	}
 	manifests := []struct{ name, manifest string }{
 		{"a reference alone", machine("again", "golden/fedora", nil, "")},
@@ -58,12 +59,16 @@ func TestTheSameManifestASecondTimeChangesNothing(t *testing.T) {
 					mustKubectl(t, ada, m.manifest, append(command.second, "-f", "-")...)
 				}
 				after := get(t, "again")
-				if command.name == "server-side apply after create" {
+				if strings.HasPrefix(command.name, "server-side apply after") {
 					// The new manager of the fields is news, and the only one.
-					before.SetManagedFields(nil)
-					after.SetManagedFields(nil)
-					before.SetResourceVersion("")
-					after.SetResourceVersion("")
+					for _, vm := range []*unstructured.Unstructured{before, after} {
+						vm.SetManagedFields(nil)
+						vm.SetResourceVersion("")
+						// kubectl drops its copy when it migrates to server-side apply.
+						annotations := vm.GetAnnotations()
+						delete(annotations, "kubectl.kubernetes.io/last-applied-configuration")
+						vm.SetAnnotations(annotations)
+					}
 				}
 				if diff := cmp.Diff(before.Object, after.Object); diff != "" {
 					t.Errorf("stored before (-) and after (+) differ:\n%s", diff)
@@ -122,6 +127,44 @@ func TestAManifestThatGrowsKeepsWhatTheTemplateBrought(t *testing.T) {
 			t.Errorf("interfaces (-want +got):\n%s", diff)
 		}
 	})
+}
+
+func TestAFieldThatLeavesTheManifestLeavesTheMachine(t *testing.T) {
+	for _, apply := range [][]string{{"apply"}, {"apply", "--server-side"}} {
+		for _, tc := range []struct {
+			name, first, second string
+			path                []string
+		}{
+			{
+				name:   "the last field that it said of the template",
+				first:  "spec:\n  runStrategy: Manual\n  template:\n    spec:\n      nodeSelector: {disktype: ssd}\n",
+				second: "spec:\n  runStrategy: Manual\n",
+				path:   []string{"spec", "template", "spec", "nodeSelector"},
+			},
+			{
+				name:   "all that it said of the spec",
+				first:  "spec:\n  template:\n    spec:\n      hostname: h\n",
+				second: "",
+				path:   []string{"spec", "template", "spec", "hostname"},
+			},
+		} {
+			t.Run(strings.Join(apply, " ")+": "+tc.name, func(t *testing.T) {
+				discard(t, "leaver")
+				mustKubectl(t, ada, machine("leaver", "golden/fedora", nil, tc.first), append(apply, "-f", "-")...)
+				if _, found, _ := unstructured.NestedFieldNoCopy(get(t, "leaver").Object, tc.path...); !found {
+					t.Fatal("the field never came")
+				}
+				mustKubectl(t, ada, machine("leaver", "golden/fedora", nil, tc.second), append(apply, "-f", "-")...)
+				after := get(t, "leaver")
+				if value, found, _ := unstructured.NestedFieldNoCopy(after.Object, tc.path...); found {
+					t.Errorf("%v stayed: %v", tc.path, value)
+				}
+				if got := at(t, after, "spec", "instancetype", "name"); got != "u1.medium" {
+					t.Errorf("what the template brought is gone: %v", got)
+				}
+			})
+		}
+	}
 }
 
 func interfaces(t *testing.T, name string) []string {

@@ -51,7 +51,7 @@ func run(m *testing.M) int {
 }
 
 func prepare(ctx context.Context) error {
-	for _, folder := range []string{"golden/namespace.yaml", "golden", "access"} {
+	for _, folder := range []string{"golden", "access"} {
 		if out, err := stencil.Plane.Kubectl(ctx, nil, "", "apply", "-f", stencil.Example(folder)); err != nil || out.Code != 0 {
 			return fmt.Errorf("applying %s: %w: %s", folder, err, out.Stderr)
 		}

@@ -9,13 +9,17 @@ import (
 	"github.com/vmstencil/stencil/machine"
 )
 
-// keepManagers puts the stored managedFields into the patch when the object, once
-// patched, says nothing that is not stored. Before admission the API server took
-// every field that a short manifest leaves out or writes otherwise for changed,
-// and its manager's claim with it; we have put the fields back, so the claims
-// come back too. With them the update is one that changes nothing, and the API
-// server does not even write it.
-func (u update) keepManagers(p *patch) error {
+// settleClaims sees to the managedFields of an object that we patch. Before
+// admission the API server took every field that a short manifest leaves out or
+// writes otherwise for changed, and its manager's claim with it. When the object,
+// once patched, says nothing that is not stored, the stored claims come back: then
+// the update changes nothing, and the API server does not even write it.
+// Otherwise the sender's claims on what we changed go, see disclaim.
+func (u update) settleClaims(p *patch, changed []pointer) error {
+	stored := u.stored.Metadata["managedFields"]
+	if stored == nil {
+		return nil
+	}
 	operations, err := p.marshal()
 	if err != nil {
 		return err
@@ -32,9 +36,11 @@ func (u update) keepManagers(p *patch) error {
 	if err != nil {
 		return err
 	}
-	patched, _ := machine.Read(after)
-	if u.stored.Metadata["managedFields"] != nil && sameWords(patched, u.stored) {
-		p.set(pointer{"metadata", "managedFields"}, u.stored.Metadata["managedFields"])
+	claims := pointer{"metadata", "managedFields"}
+	if patched, _ := machine.Read(after); sameWords(patched, u.stored) {
+		p.set(claims, stored)
+	} else if left, gone := disclaim(u.object.Metadata["managedFields"], changed); gone {
+		p.set(claims, left)
 	}
 	return nil
 }
