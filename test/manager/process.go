@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -24,6 +25,10 @@ type Process struct {
 	done    chan struct{}
 	err     error       // what Wait returned; read after done is closed
 	killed  atomic.Bool // by Kill
+
+	// A second SIGTERM would make the process end at once.
+	terminate    sync.Once
+	terminateErr error
 }
 
 // Start starts a stencil-manager and waits until it is ready. The process is killed when ctx ends.
@@ -115,9 +120,10 @@ func (p *Process) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Terminate sends SIGTERM and returns at once; Done tells when the process has ended.
+// Terminate sends SIGTERM, once, and returns; Done tells when the process has ended.
 func (p *Process) Terminate() error {
-	return p.signal(syscall.SIGTERM)
+	p.terminate.Do(func() { p.terminateErr = p.signal(syscall.SIGTERM) })
+	return p.terminateErr
 }
 
 // Stop sends SIGTERM and waits for the end. A process that does not end in time is killed and an

@@ -5,7 +5,6 @@ package certificates_test
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -31,6 +30,8 @@ var (
 	release install.Options
 	// managerUser has the rights of the manager's ServiceAccount.
 	managerUser *controlplane.User
+	// running are the replicas of the present test.
+	running []*manager.Process
 )
 
 func TestMain(m *testing.M) {
@@ -60,9 +61,8 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 // startReplica starts a manager behind the service and stops it when the test ends.
 func startReplica(t *testing.T, arguments ...string) *manager.Process {
 	t.Helper()
-	plane := shared.Plane(t)
 	process := launch(t, manager.Options{Args: arguments})
-	ensureTemplate(t, plane)
+	ensureTemplate(t)
 	return process
 }
 
@@ -74,7 +74,7 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 	options.Namespace = install.Namespace
 	options.Args = slices.Concat(
 		release.ManagerArgs(),
-		[]string{"--shutdown-delay=2s", "--certificate-settle-time=1s"},
+		[]string{"--shutdown-delay=1s", "--certificate-settle-time=1s"},
 		options.Args,
 	)
 	// The context of a test ends before its cleanups, and a process whose context ends is killed.
@@ -84,7 +84,13 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 		t.Fatal(err)
 	}
 	service.Add(ctx, process)
+	running = append(running, process)
 	t.Cleanup(func() {
+		// All replicas of a test go at once, each with its delay.
+		for _, each := range running {
+			_ = each.Terminate()
+		}
+		running = nil
 		if err := process.Stop(); err != nil {
 			t.Errorf("stopping a replica: %v", err)
 		}
@@ -97,16 +103,10 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 
 // ensureTemplate makes the template that the stream of requests refers to, and waits until the API server
 // reaches the manager and the manager knows it.
-func ensureTemplate(t *testing.T, plane *controlplane.Plane) {
+func ensureTemplate(t *testing.T) {
 	t.Helper()
-	eventually(t, func() error {
-		out, err := plane.Kubectl(t.Context(), nil, templateManifest, "apply", "-f", "-")
-		if err == nil && out.Code != 0 {
-			err = fmt.Errorf("%s", out.Stderr)
-		}
-		return err
-	})
 	requests := newRequests(t)
+	eventually(t, func() error { return requests.ensureTemplate(t.Context()) })
 	eventually(t, func() error { return requests.machine(t.Context(), "probe") })
 }
 

@@ -8,30 +8,12 @@ import (
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 )
-
-const templateManifest = `
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: plain, namespace: default}
-spec:
-  parameters:
-  - name: NAME
-    required: true
-  virtualMachine:
-    metadata:
-      name: ${NAME}
-    spec:
-      runStrategy: Halted
-      template:
-        spec:
-          domain:
-            devices: {}
-`
 
 var (
 	machines  = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
@@ -76,15 +58,36 @@ func (r requests) machine(ctx context.Context, name string) error {
 
 // template creates a template, which the other webhook judges.
 func (r requests) template(ctx context.Context, name string) error {
-	_, err := r.client.Resource(templates).Namespace("default").Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+	_, err := r.client.Resource(templates).Namespace("default").Create(ctx, plainTemplate(name), dryRun)
+	return err
+}
+
+// ensureTemplate makes the template that machine refers to.
+func (r requests) ensureTemplate(ctx context.Context) error {
+	_, err := r.client.Resource(templates).Namespace("default").Create(ctx, plainTemplate("plain"), metav1.CreateOptions{})
+	if apierrors.IsAlreadyExists(err) {
+		return nil
+	}
+	return err
+}
+
+func plainTemplate(name string) *unstructured.Unstructured {
+	domain := map[string]any{"devices": map[string]any{}}
+	return &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "template.kubevirt.io/v1beta1",
 		"kind":       "VirtualMachineTemplate",
 		"metadata":   map[string]any{"name": name},
-		"spec": map[string]any{"virtualMachine": map[string]any{
-			"spec": map[string]any{"runStrategy": "Halted", "template": map[string]any{"spec": map[string]any{"domain": map[string]any{"devices": map[string]any{}}}}},
-		}},
-	}}, dryRun)
-	return err
+		"spec": map[string]any{
+			"parameters": []any{map[string]any{"name": "NAME", "required": true}},
+			"virtualMachine": map[string]any{
+				"metadata": map[string]any{"name": "${NAME}"},
+				"spec": map[string]any{
+					"runStrategy": "Halted",
+					"template":    map[string]any{"spec": map[string]any{"domain": domain}},
+				},
+			},
+		},
+	}}
 }
 
 // stream is a steady stream of requests.
