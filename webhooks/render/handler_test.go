@@ -257,6 +257,7 @@ func TestRefusals(t *testing.T) {
 		object     string
 		rights     rights
 		unsynced   bool
+		template   string
 		wantCode   int32
 		wantReason metav1.StatusReason
 		wantText   string
@@ -290,6 +291,11 @@ func TestRefusals(t *testing.T) {
 			wantCode: 503, wantReason: metav1.StatusReasonServiceUnavailable, wantText: "the templates have not been read yet",
 		},
 		{
+			name: "a template that places its VMs in another namespace", object: "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box, parameter.template.kubevirt.io/WHERE: team-b}}",
+			rights: everything, template: strings.NewReplacer("- {name: UNUSED}", "- {name: WHERE}", "name: ${NAME}\n      labels", "name: ${NAME}\n      namespace: ${WHERE}\n      labels").Replace(box),
+			wantCode: 422, wantReason: metav1.StatusReasonInvalid, wantText: `metadata.namespace: Invalid value: "team-a": the template places this VM in namespace "team-b"`,
+		},
+		{
 			name: "annotations that are no object", object: "metadata: {annotations: [1]}",
 			rights:   everything,
 			wantCode: 422, wantReason: metav1.StatusReasonInvalid, wantText: "metadata.annotations: Invalid value",
@@ -298,6 +304,9 @@ func TestRefusals(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			h, s := handler(t, tc.rights)
 			s.unsynced = tc.unsynced
+			if tc.template != "" {
+				s.put(t, tc.template, 1)
+			}
 			response := h.Handle(t.Context(), create(t, tc.object))
 			if response.Allowed || response.Patch != nil {
 				t.Fatal("it was allowed")
