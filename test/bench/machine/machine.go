@@ -34,17 +34,6 @@ func cores() string {
 	return phrase
 }
 
-// Load returns the load average of the last minute, which tells whether something else ran, or false where there is none to read.
-func Load() (float64, bool) {
-	content, err := os.ReadFile("/proc/loadavg")
-	if err != nil {
-		return 0, false
-	}
-	first, _, _ := strings.Cut(string(content), " ")
-	load, err := strconv.ParseFloat(first, 64)
-	return load, err == nil
-}
-
 // Memory is what a process occupies, in bytes.
 type Memory struct {
 	// Resident is its resident set now, Peak the largest one so far.

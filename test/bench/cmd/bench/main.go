@@ -72,12 +72,9 @@ func run(s settings) error {
 	if err != nil {
 		return err
 	}
-	if load, known := machine.Load(); known && load > 0.5 {
-		progress("the load average is %.2f: something else runs on this machine, and the results will show it", load)
-	}
 	missed := false
 	for _, b := range chosen {
-		section, err := b.run(ctx, environment{root: root, rounds: s.runs, profile: s.profile, machine: machine.Class(time.Now())})
+		section, err := measured(ctx, b, environment{root: root, rounds: s.runs, profile: s.profile, machine: machine.Class(time.Now())})
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
@@ -93,6 +90,30 @@ func run(s settings) error {
 		return errors.New("a target was missed")
 	}
 	return nil
+}
+
+// disturbed is the share of the machine's processor time from which on others are a disturbance.
+const disturbed = 0.05
+
+// measured runs a benchmark and adds to its section how quiet the machine was.
+func measured(ctx context.Context, b benchmark, e environment) (report.Section, error) {
+	others, err := machine.WatchOthers()
+	if err != nil {
+		return report.Section{}, err
+	}
+	section, err := b.run(ctx, e)
+	if err != nil {
+		return report.Section{}, err
+	}
+	share, err := others.Share()
+	if err != nil {
+		return report.Section{}, err
+	}
+	section.Context += fmt.Sprintf("; other processes used %.0f %% of the machine", 100*share)
+	if share > disturbed {
+		progress("other processes used %.0f %% of the machine while this was measured, and the results show it", 100*share)
+	}
+	return section, nil
 }
 
 // checkout is the root of the repository.
