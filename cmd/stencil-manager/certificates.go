@@ -47,6 +47,9 @@ func addAuthority(ctx context.Context, mgr manager.Manager, o *options, logger l
 	if err != nil {
 		return nil, fmt.Errorf("--webhook-configurations: %w", err)
 	}
+	if len(targets) == 0 {
+		logger.Info("no webhook configurations are named, so nobody publishes the authority: API servers have to be told to trust it")
+	}
 	watch, err := publication.New(ctx, publication.Options{
 		Config:     mgr.GetConfig(),
 		HTTPClient: mgr.GetHTTPClient(),

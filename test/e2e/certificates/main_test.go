@@ -30,6 +30,8 @@ var (
 	release install.Options
 	// managerUser has the rights of the manager's ServiceAccount.
 	managerUser *controlplane.User
+	// binary is the manager, built once.
+	binary string
 	// running are the replicas of the present test.
 	running []*manager.Process
 )
@@ -54,7 +56,10 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 	if err := install.Chart(ctx, plane, release); err != nil {
 		return err
 	}
-	managerUser, err = release.ManagerUser(plane)
+	if managerUser, err = release.ManagerUser(plane); err != nil {
+		return err
+	}
+	binary, err = manager.Build(ctx)
 	return err
 }
 
@@ -72,6 +77,7 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 	shared.Plane(t)
 	options.Kubeconfig = managerUser.Kubeconfig
 	options.Namespace = install.Namespace
+	options.Binary = binary
 	options.Args = slices.Concat(
 		release.ManagerArgs(),
 		[]string{"--shutdown-delay=1s", "--certificate-settle-time=1s"},

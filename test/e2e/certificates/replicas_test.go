@@ -28,13 +28,13 @@ func TestRollingRestartLosesNoRequest(t *testing.T) {
 }
 
 func TestRollingRestartDuringARotationLosesNoRequest(t *testing.T) {
-	old := startReplica(t)
+	old := startReplica(t, unhurried)
 	before := authority(t)
 	s := startStream(t)
 	s.awaitMore(t, 50)
 	kubectl(t, "", "--namespace", install.Namespace, "delete", "secret", authoritySecret)
 	// The new replica has no certificate of the former authority.
-	fresh := startReplica(t)
+	fresh := startReplica(t, unhurried)
 	after := awaitRotation(t, before, fresh)
 	if err := old.Stop(); err != nil {
 		t.Fatal(err)

@@ -21,6 +21,10 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
+// unhurried is a settle time that leaves a busy API server room to notice a changed caBundle. It has to be less than a
+// third of the life of a serving certificate.
+const unhurried = "--certificate-settle-time=2s"
+
 // awaitRotation waits until the Secret holds another authority than before, and every replica serves a certificate of it.
 // It returns the new authority.
 func awaitRotation(t *testing.T, before []byte, replicas ...*manager.Process) []byte {
@@ -46,7 +50,7 @@ func awaitRotation(t *testing.T, before []byte, replicas ...*manager.Process) []
 }
 
 func TestAuthorityIsReplacedUnderLoad(t *testing.T) {
-	replicas := []*manager.Process{startReplica(t), startReplica(t)}
+	replicas := []*manager.Process{startReplica(t, unhurried), startReplica(t, unhurried)}
 	before := authority(t)
 	s := startStream(t)
 	s.awaitMore(t, 100)
@@ -66,7 +70,7 @@ func TestAuthorityIsReplacedUnderLoad(t *testing.T) {
 }
 
 func TestAuthorityIsReplacedSeveralTimesInARow(t *testing.T) {
-	replicas := []*manager.Process{startReplica(t), startReplica(t)}
+	replicas := []*manager.Process{startReplica(t, unhurried), startReplica(t, unhurried)}
 	s := startStream(t)
 	s.awaitMore(t, 50)
 	before := authority(t)
@@ -96,14 +100,14 @@ func TestAuthorityIsReplacedInTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	const life = 90 * time.Second
-	certificate, key := makeAuthority(t, time.Now().Add(-life*2/3+15*time.Second), life)
+	certificate, key := makeAuthority(t, time.Now().Add(-life*2/3+12*time.Second), life)
 	secret.Data = map[string][]byte{corev1.TLSCertKey: certificate, corev1.TLSPrivateKeyKey: key, "ca.crt": certificate}
 	if _, err := client.CoreV1().Secrets(install.Namespace).Update(t.Context(), secret, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	replicas := []*manager.Process{
-		startReplica(t, "--certificate-authority-duration=1h", "--certificate-duration=6s"),
-		startReplica(t, "--certificate-authority-duration=1h", "--certificate-duration=6s"),
+		startReplica(t, "--certificate-authority-duration=1h", "--certificate-duration=9s", unhurried),
+		startReplica(t, "--certificate-authority-duration=1h", "--certificate-duration=9s", unhurried),
 	}
 	s := startStream(t)
 	for _, replica := range replicas {
