@@ -11,15 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/templatecache"
 )
 
 // creation is everything that the rendering of one new VM depends on.
 type creation struct {
-	object    submitted
+	object    machine.Machine
 	namespace string
-	reference reference
+	reference machine.Reference
 	template  *templatecache.Template
 	// suffix makes the random end of a generated name.
 	suffix func() string
@@ -38,7 +39,7 @@ func (c creation) decide() outcome {
 	if err != nil {
 		return c.refuse(err)
 	}
-	explicit := parametersOf(c.object)
+	explicit := c.object.Parameters()
 	name := c.name()
 	values, bound, err := c.bindName(compiled, name, explicit)
 	if err != nil {
@@ -55,25 +56,14 @@ func (c creation) decide() outcome {
 	return c.compose(compiled, rendered, name, explicit)
 }
 
-// parametersOf reads the parameter annotations.
-func parametersOf(o submitted) map[string]string {
-	values := map[string]string{}
-	for key, value := range o.annotations {
-		if name, found := strings.CutPrefix(key, contract.AnnotationParameterPrefix); found {
-			values[name], _ = value.(string)
-		}
-	}
-	return values
-}
-
 // name is the name of the VM as far as the request settles it. A generated name
 // is made here and not left to the API server, because the server makes it after
 // admission and the template may want to know it.
 func (c creation) name() string {
-	if name := c.object.name(); name != "" {
+	if name := c.object.Name(); name != "" {
 		return name
 	}
-	if prefix := c.object.generateName(); prefix != "" {
+	if prefix := c.object.GenerateName(); prefix != "" {
 		return generatedName(prefix, c.suffix)
 	}
 	return ""
@@ -133,11 +123,11 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	}
 
 	p := &patch{}
-	if name != c.object.name() {
+	if name != c.object.Name() {
 		p.set(pointer{"metadata", "name"}, name)
 	}
 	merge := overlay{patch: p}
-	from := provenance{
+	from := machine.Record{
 		Namespace:  c.template.Namespace,
 		Name:       c.template.Name,
 		UID:        c.template.UID,
@@ -145,21 +135,21 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		Digest:     compiled.Digest(),
 		Sensitive:  sensitive(compiled, explicit),
 	}
-	if c.object.spec == nil {
+	if c.object.Spec == nil {
 		p.set(pointer{"spec"}, base.Spec)
 	} else {
-		spec, err := decode(base.Spec)
+		spec, err := machine.Decode(base.Spec)
 		if err != nil {
 			return c.refuse(fmt.Errorf("reading what was rendered: %w", err))
 		}
-		merge.apply(pointer{"spec"}, spec, c.object.spec)
-		from.Sent = fingerprint(c.object.spec)
+		merge.apply(pointer{"spec"}, spec, c.object.Spec)
+		from.Sent = machine.Fingerprint(c.object.Spec)
 		from.Lists = merge.lists
 	}
-	p.metadata("labels", c.object.labels, base.Metadata.Labels, from.labels())
-	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return isContract(key) })
-	p.metadata("annotations", c.object.annotations, base.Metadata.Annotations, map[string]string{contract.AnnotationRendered: from.String()})
-	forget(p, c.object.annotations, from.Sensitive)
+	p.metadata("labels", c.object.Labels, base.Metadata.Labels, from.Labels())
+	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return machine.IsContract(key) })
+	p.metadata("annotations", c.object.Annotations, base.Metadata.Annotations, map[string]string{contract.AnnotationRendered: from.String()})
+	forget(p, c.object.Annotations, from.Sensitive)
 	return outcome{patch: p, warnings: unusedWarnings(compiled, explicit)}
 }
 
@@ -231,7 +221,7 @@ func unusedWarnings(compiled *template.Compiled, explicit map[string]string) []s
 func (c creation) refuse(err error, boundByName ...string) outcome {
 	var invalid *template.InvalidError
 	if !errors.As(err, &invalid) {
-		return outcome{causes: field.ErrorList{field.InternalError(annotationsPath.Key(contract.AnnotationTemplateRef), err)}}
+		return outcome{causes: field.ErrorList{field.InternalError(machine.AnnotationsPath.Key(contract.AnnotationTemplateRef), err)}}
 	}
 	causes := make(field.ErrorList, 0, len(invalid.Causes))
 	for _, cause := range invalid.Causes {
@@ -248,7 +238,7 @@ func (c creation) fieldOf(engineField string, boundByName []string) string {
 		if slices.Contains(boundByName, parameter) {
 			return "metadata.name"
 		}
-		return annotationsPath.Key(contract.AnnotationParameterPrefix + parameter).String()
+		return machine.AnnotationsPath.Key(contract.AnnotationParameterPrefix + parameter).String()
 	}
 	if strings.HasPrefix(engineField, "metadata.") {
 		return engineField

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/permission"
 	"github.com/vmstencil/stencil/templatecache"
 )
@@ -70,28 +70,27 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 }
 
 func (h *Handler) create(ctx context.Context, request admission.Request) admission.Response {
-	decoded, err := decode(request.Object.Raw)
+	decoded, err := machine.Decode(request.Object.Raw)
 	if err != nil {
 		return refuseMalformed(err)
 	}
-	vm, errs := read(decoded)
+	vm, errs := machine.Read(decoded)
 	if len(errs) > 0 {
 		return refuseInvalid(request.Name, errs)
 	}
-	value, templated := vm.annotations[contract.AnnotationTemplateRef]
+	written, templated := vm.Reference()
 	if !templated {
 		return admission.Allowed("")
 	}
-	written, _ := value.(string)
-	ref, errs := parseReference(written, request.Namespace)
+	ref, errs := machine.ParseReference(written, request.Namespace)
 	if len(errs) > 0 {
-		return refuseInvalid(vm.name(), errs)
+		return refuseInvalid(vm.Name(), errs)
 	}
 	found, refusal := h.find(ctx, request.UserInfo, ref)
 	if refusal != nil {
 		return *refusal
 	}
-	return answer(vm.name(), creation{
+	return answer(vm.Name(), creation{
 		object:    vm,
 		namespace: request.Namespace,
 		reference: ref,
@@ -103,7 +102,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 // find takes a template from the cache for a person. Someone who may not see
 // which templates there are gets one and the same refusal whether this one is
 // missing or may not be used.
-func (h *Handler) find(ctx context.Context, person authenticationv1.UserInfo, ref reference) (*templatecache.Template, *admission.Response) {
+func (h *Handler) find(ctx context.Context, person authenticationv1.UserInfo, ref machine.Reference) (*templatecache.Template, *admission.Response) {
 	mayUse, err := h.permissions.Allowed(ctx, person, permission.Use, ref.Namespace, ref.Name)
 	if err != nil {
 		return nil, refuseUnavailable("the permission check failed", err)
@@ -133,16 +132,16 @@ func (h *Handler) find(ctx context.Context, person authenticationv1.UserInfo, re
 }
 
 func (h *Handler) update(request admission.Request) admission.Response {
-	decoded, err := decode(request.Object.Raw)
+	decoded, err := machine.Decode(request.Object.Raw)
 	if err != nil {
 		return refuseMalformed(err)
 	}
-	decodedOld, err := decode(request.OldObject.Raw)
+	decodedOld, err := machine.Decode(request.OldObject.Raw)
 	if err != nil {
 		return refuseMalformed(fmt.Errorf("stored object: %w", err))
 	}
-	vm, errs := read(decoded)
-	stored, storedErrs := read(decodedOld)
+	vm, errs := machine.Read(decoded)
+	stored, storedErrs := machine.Read(decodedOld)
 	if errs = append(errs, storedErrs...); len(errs) > 0 {
 		return refuseInvalid(request.Name, errs)
 	}

@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/machine"
 )
 
 const lastAppliedAnnotation = corev1.LastAppliedConfigAnnotation
@@ -21,21 +22,21 @@ func forget(p *patch, annotations map[string]any, parameters []string) {
 			p.remove(at.child(contract.AnnotationParameterPrefix + name))
 		}
 	}
-	applied := stringAt(annotations, lastAppliedAnnotation)
+	applied := machine.StringAt(annotations, lastAppliedAnnotation)
 	if applied == "" || len(parameters) == 0 {
 		return
 	}
-	manifest, err := decode([]byte(applied))
+	manifest, err := machine.Decode([]byte(applied))
 	if err != nil {
 		p.remove(at.child(lastAppliedAnnotation))
 		return
 	}
-	kept, _ := read(manifest)
+	kept, _ := machine.Read(manifest)
 	changed := false
 	for _, name := range parameters {
 		key := contract.AnnotationParameterPrefix + name
-		if _, found := kept.annotations[key]; found {
-			delete(kept.annotations, key)
+		if _, found := kept.Annotations[key]; found {
+			delete(kept.Annotations, key)
 			changed = true
 		}
 	}

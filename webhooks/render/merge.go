@@ -4,6 +4,8 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/vmstencil/stencil/machine"
 )
 
 // overlay lays what a person wrote over a base (what was rendered, or what is
@@ -51,7 +53,7 @@ func (o *overlay) list(at pointer, base, written any) {
 	if o.lists == nil {
 		o.lists = map[string]string{}
 	}
-	o.lists[at.String()] = fingerprint(written)
+	o.lists[at.String()] = machine.Fingerprint(written)
 }
 
 // mergeValue is the merge of two values that are not in the person's object
@@ -115,5 +117,5 @@ func uniquelyNamed(list []any) bool {
 
 func nameOf(item any) string {
 	m, _ := item.(map[string]any)
-	return stringAt(m, "name")
+	return machine.StringAt(m, "name")
 }

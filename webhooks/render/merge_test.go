@@ -7,6 +7,8 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/machine"
 )
 
 // patched applies a patch to the JSON that it was made for.
@@ -126,11 +128,11 @@ func TestOverlay(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			base, err := decode([]byte(tc.base))
+			base, err := machine.Decode([]byte(tc.base))
 			if err != nil {
 				t.Fatal(err)
 			}
-			written, err := decode([]byte(tc.written))
+			written, err := machine.Decode([]byte(tc.written))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -12,6 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+
+	"github.com/vmstencil/stencil/machine"
 )
 
 var (
@@ -42,20 +44,20 @@ func refuseUnavailable(what string, err error) *admission.Response {
 	return &response
 }
 
-func refuseUnseen(person string, ref reference) *admission.Response {
+func refuseUnseen(person string, ref machine.Reference) *admission.Response {
 	return refuseForbidden(ref, fmt.Sprintf("it does not exist or user %q may not use it; ask for verb \"use\" on virtualmachinetemplates %q in namespace %q", person, ref.Name, ref.Namespace))
 }
 
-func refuseUse(person string, ref reference) *admission.Response {
+func refuseUse(person string, ref machine.Reference) *admission.Response {
 	return refuseForbidden(ref, fmt.Sprintf("user %q may not use it; ask for verb \"use\" on virtualmachinetemplates %q in namespace %q", person, ref.Name, ref.Namespace))
 }
 
-func refuseForbidden(ref reference, why string) *admission.Response {
+func refuseForbidden(ref machine.Reference, why string) *admission.Response {
 	response := refuse(apierrors.NewForbidden(templateResource, ref.String(), errors.New(why)).Status())
 	return &response
 }
 
-func refuseMissing(ref reference) *admission.Response {
+func refuseMissing(ref machine.Reference) *admission.Response {
 	response := refuse(apierrors.NewNotFound(templateResource, ref.String()).Status())
 	return &response
 }

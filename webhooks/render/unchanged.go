@@ -5,6 +5,8 @@ import (
 	"reflect"
 
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/vmstencil/stencil/machine"
 )
 
 // keepManagers puts the stored managedFields into the patch when the object, once
@@ -26,23 +28,23 @@ func (u update) keepManagers(p *patch) error {
 	if err != nil {
 		return fmt.Errorf("applying our own patch: %w", err)
 	}
-	after, err := decode(raw)
+	after, err := machine.Decode(raw)
 	if err != nil {
 		return err
 	}
-	patched, _ := read(after)
-	if u.stored.metadata["managedFields"] != nil && patched.says(u.stored) {
-		p.set(pointer{"metadata", "managedFields"}, u.stored.metadata["managedFields"])
+	patched, _ := machine.Read(after)
+	if u.stored.Metadata["managedFields"] != nil && sameWords(patched, u.stored) {
+		p.set(pointer{"metadata", "managedFields"}, u.stored.Metadata["managedFields"])
 	}
 	return nil
 }
 
-// says compares what a person can say about a VM.
-func (s submitted) says(other submitted) bool {
+// sameWords compares what a person can say about a VM.
+func sameWords(one, other machine.Machine) bool {
 	for _, key := range []string{"labels", "annotations", "finalizers", "ownerReferences", "generateName"} {
-		if !reflect.DeepEqual(s.metadata[key], other.metadata[key]) {
+		if !reflect.DeepEqual(one.Metadata[key], other.Metadata[key]) {
 			return false
 		}
 	}
-	return reflect.DeepEqual(s.spec, other.spec)
+	return reflect.DeepEqual(one.Spec, other.Spec)
 }

@@ -10,33 +10,34 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/machine"
 )
 
 // update is everything that the answer to one update depends on.
 type update struct {
 	// raw is the object as it was sent.
 	raw            []byte
-	object, stored submitted
+	object, stored machine.Machine
 	// fieldManager is who updates, as the request's options say.
 	fieldManager string
 }
 
 func (u update) decide() outcome {
 	p := &patch{}
-	if _, templated := u.stored.annotations[contract.AnnotationTemplateRef]; !templated {
+	if _, templated := u.stored.Annotations[contract.AnnotationTemplateRef]; !templated {
 		// A reference that is added later renders nothing; the policy on the
 		// reference refuses it.
 		return outcome{patch: p}
 	}
-	from := provenanceOf(u.stored)
+	from := u.stored.Record()
 	if u.isOverlay(from) {
 		u.lay(p)
 	} else {
 		u.mergeLists(p, from)
-		u.keepStamps(p, "labels", u.object.labels, u.stored.labels, stampedLabels)
-		u.keepStamps(p, "annotations", u.object.annotations, u.stored.annotations, stampedAnnotations)
+		u.keepStamps(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
+		u.keepStamps(p, "annotations", u.object.Annotations, u.stored.Annotations, stampedAnnotations)
 	}
-	forget(p, u.object.annotations, from.Sensitive)
+	forget(p, u.object.Annotations, from.Sensitive)
 	if len(p.operations) > 0 {
 		if err := u.keepManagers(p); err != nil {
 			return outcome{causes: field.ErrorList{field.InternalError(nil, err)}}
@@ -52,9 +53,9 @@ var (
 
 // isOverlay says whether what was sent is the manifest of a VM owner, who writes
 // only what differs from the template, and not a whole VirtualMachine.
-func (u update) isOverlay(from provenance) bool {
-	return u.object.spec == nil || u.object.spec["template"] == nil ||
-		from.Sent != "" && fingerprint(u.object.spec) == from.Sent && !reflect.DeepEqual(u.object.spec, u.stored.spec)
+func (u update) isOverlay(from machine.Record) bool {
+	return u.object.Spec == nil || u.object.Spec["template"] == nil ||
+		from.Sent != "" && machine.Fingerprint(u.object.Spec) == from.Sent && !reflect.DeepEqual(u.object.Spec, u.stored.Spec)
 }
 
 // lay lays what was sent over what is stored. The reference and the parameters
@@ -62,21 +63,21 @@ func (u update) isOverlay(from provenance) bool {
 // not repaired.
 func (u update) lay(p *patch) {
 	merge := overlay{patch: p}
-	if u.object.spec == nil {
-		p.set(pointer{"spec"}, u.stored.spec)
+	if u.object.Spec == nil {
+		p.set(pointer{"spec"}, u.stored.Spec)
 	} else {
-		merge.apply(pointer{"spec"}, u.stored.spec, u.object.spec)
+		merge.apply(pointer{"spec"}, u.stored.Spec, u.object.Spec)
 	}
 	metadata := pointer{"metadata"}
 	for _, key := range []string{"finalizers", "ownerReferences", "generateName"} {
-		if u.object.metadata[key] == nil && u.stored.metadata[key] != nil && u.stored.metadata["deletionTimestamp"] == nil {
-			p.set(metadata.child(key), u.stored.metadata[key])
+		if u.object.Metadata[key] == nil && u.stored.Metadata[key] != nil && u.stored.Metadata["deletionTimestamp"] == nil {
+			p.set(metadata.child(key), u.stored.Metadata[key])
 		}
 	}
-	u.layStrings(p, "labels", u.object.labels, u.stored.labels, stampedLabels)
-	annotations := maps.Clone(u.stored.annotations)
-	maps.DeleteFunc(annotations, func(key string, _ any) bool { return isContract(key) && key != contract.AnnotationRendered })
-	u.layStrings(p, "annotations", u.object.annotations, annotations, stampedAnnotations)
+	u.layStrings(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
+	annotations := maps.Clone(u.stored.Annotations)
+	maps.DeleteFunc(annotations, func(key string, _ any) bool { return machine.IsContract(key) && key != contract.AnnotationRendered })
+	u.layStrings(p, "annotations", u.object.Annotations, annotations, stampedAnnotations)
 }
 
 // layStrings adds the stored labels or annotations that were not sent, and puts
@@ -122,16 +123,16 @@ func (p *patch) addStrings(key string, written, add map[string]any) {
 // client sent in the short form of its manifest: such a client compares its
 // manifest with the stored object, finds the longer list of the stored VM to be
 // different, and sends its own again.
-func (u update) mergeLists(p *patch, from provenance) {
+func (u update) mergeLists(p *patch, from machine.Record) {
 	applied := lastAppliedSpec(u.object)
 	before := lastAppliedSpec(u.stored)
-	owned := ownedBy(u.object.metadata["managedFields"], u.fieldManager)
-	eachChangedList(pointer{"spec"}, u.stored.spec, u.object.spec, func(at pointer, stored, written any) {
+	owned := ownedBy(u.object.Metadata["managedFields"], u.fieldManager)
+	eachChangedList(pointer{"spec"}, u.stored.Spec, u.object.Spec, func(at pointer, stored, written any) {
 		storedList, writtenList, byName := namedLists(stored, written)
 		if !byName {
 			return
 		}
-		switch sent := fingerprint(written); {
+		switch sent := machine.Fingerprint(written); {
 		case from.Lists[at.String()] == sent:
 		case sameList(lookup(applied, at[1:]), sent):
 			// What the manifest named before and names no more was taken out.
@@ -149,7 +150,7 @@ func (u update) mergeLists(p *patch, from provenance) {
 
 func sameList(manifest any, fingerprintOfSent string) bool {
 	_, isList := manifest.([]any)
-	return isList && fingerprint(manifest) == fingerprintOfSent
+	return isList && machine.Fingerprint(manifest) == fingerprintOfSent
 }
 
 // withoutDropped returns the stored list without the items that the previous
@@ -182,13 +183,13 @@ func eachChangedList(at pointer, stored, written map[string]any, found func(at p
 }
 
 // lastAppliedSpec is the spec of the manifest that `kubectl apply` keeps.
-func lastAppliedSpec(o submitted) map[string]any {
-	manifest, err := decode([]byte(stringAt(o.annotations, lastAppliedAnnotation)))
+func lastAppliedSpec(o machine.Machine) map[string]any {
+	manifest, err := machine.Decode([]byte(machine.StringAt(o.Annotations, lastAppliedAnnotation)))
 	if err != nil {
 		return nil
 	}
-	kept, _ := read(manifest)
-	return kept.spec
+	kept, _ := machine.Read(manifest)
+	return kept.Spec
 }
 
 func lookup(in map[string]any, at pointer) any {
@@ -211,7 +212,7 @@ func ownedBy(managedFields any, fieldManager string) func(pointer) bool {
 	var owned map[string]any
 	for _, entry := range entries {
 		e, _ := entry.(map[string]any)
-		if fieldManager != "" && stringAt(e, "manager") == fieldManager && stringAt(e, "operation") == "Apply" && stringAt(e, "subresource") == "" {
+		if fieldManager != "" && machine.StringAt(e, "manager") == fieldManager && machine.StringAt(e, "operation") == "Apply" && machine.StringAt(e, "subresource") == "" {
 			owned, _ = e["fieldsV1"].(map[string]any)
 		}
 	}
@@ -237,10 +238,10 @@ func managerOf(options []byte) string {
 	return o.FieldManager
 }
 
-func (u update) forgottenWarnings(from provenance) []string {
+func (u update) forgottenWarnings(from machine.Record) []string {
 	var again []string
 	for _, name := range from.Sensitive {
-		if _, sent := u.object.annotations[contract.AnnotationParameterPrefix+name]; sent {
+		if _, sent := u.object.Annotations[contract.AnnotationParameterPrefix+name]; sent {
 			again = append(again, name)
 		}
 	}

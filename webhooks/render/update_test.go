@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/machine"
 )
 
 const (
@@ -18,10 +20,10 @@ const (
 // stored returns a VM as it is stored after rendering.
 func storedVM(t *testing.T, sensitive []string, sentSpec string, annotations map[string]string) string {
 	t.Helper()
-	from := provenance{Namespace: "golden", Name: "fedora", UID: "u", Generation: 3, Digest: "sha256:d", Sensitive: sensitive}
+	from := machine.Record{Namespace: "golden", Name: "fedora", UID: "u", Generation: 3, Digest: "sha256:d", Sensitive: sensitive}
 	if sentSpec != "" {
-		from.Sent = fingerprint(parseNumbers(t, sentSpec))
-		from.Lists = map[string]string{volumesPointer: fingerprint(parseNumbers(t, sentVolumes))}
+		from.Sent = machine.Fingerprint(parseNumbers(t, sentSpec))
+		from.Lists = map[string]string{volumesPointer: machine.Fingerprint(parseNumbers(t, sentVolumes))}
 	}
 	all := map[string]string{
 		"template.kubevirt.io/template-ref":       "golden/fedora",
@@ -44,7 +46,7 @@ func storedVM(t *testing.T, sensitive []string, sentSpec string, annotations map
 
 func parseNumbers(t *testing.T, raw string) any {
 	t.Helper()
-	wrapped, err := decode([]byte(`{"v":` + raw + `}`))
+	wrapped, err := machine.Decode([]byte(`{"v":` + raw + `}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,16 +55,16 @@ func parseNumbers(t *testing.T, raw string) any {
 
 func decideUpdate(t *testing.T, object, stored, manager string) (any, outcome) {
 	t.Helper()
-	decoded, err := decode([]byte(object))
+	decoded, err := machine.Decode([]byte(object))
 	if err != nil {
 		t.Fatal(err)
 	}
-	decodedStored, err := decode([]byte(stored))
+	decodedStored, err := machine.Decode([]byte(stored))
 	if err != nil {
 		t.Fatal(err)
 	}
-	vm, errs := read(decoded)
-	old, oldErrs := read(decodedStored)
+	vm, errs := machine.Read(decoded)
+	old, oldErrs := machine.Read(decodedStored)
 	if len(errs)+len(oldErrs) > 0 {
 		t.Fatal(errs, oldErrs)
 	}

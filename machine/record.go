@@ -1,4 +1,4 @@
-package render
+package machine
 
 import (
 	"crypto/sha256"
@@ -7,15 +7,16 @@ import (
 	"strconv"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	contract "github.com/vmstencil/stencil/api/template"
 )
 
-// provenance is the value of the annotation `rendered`: what a VM was rendered
+// Record is the value of the annotation `rendered`: what a VM was rendered
 // from, and what a later update of it has to know about its creation.
-type provenance struct {
+type Record struct {
 	Namespace  string    `json:"namespace"`
 	Name       string    `json:"name"`
 	UID        types.UID `json:"uid"`
@@ -31,30 +32,31 @@ type provenance struct {
 	Lists map[string]string `json:"lists,omitempty"`
 }
 
-func (p provenance) String() string {
-	raw, err := json.Marshal(p)
+// String is the annotation's text.
+func (r Record) String() string {
+	raw, err := json.Marshal(r)
 	if err != nil {
 		panic("encoding strings and numbers as JSON: " + err.Error())
 	}
 	return string(raw)
 }
 
-// provenanceOf reads the annotation of a stored VM. It returns the zero value
-// when there is none or it is not ours.
-func provenanceOf(stored submitted) provenance {
-	var p provenance
-	if err := json.Unmarshal([]byte(stringAt(stored.annotations, contract.AnnotationRendered)), &p); err != nil {
-		return provenance{}
+// Record reads the annotation of a stored VM. It returns the zero value when
+// there is none or it is not ours.
+func (m Machine) Record() Record {
+	var r Record
+	if err := json.Unmarshal([]byte(StringAt(m.Annotations, contract.AnnotationRendered)), &r); err != nil {
+		return Record{}
 	}
-	return p
+	return r
 }
 
-// labels are what consoles and dashboards look VMs up by.
-func (p provenance) labels() map[string]string {
+// Labels are what consoles and dashboards look VMs up by.
+func (r Record) Labels() map[string]string {
 	return map[string]string{
-		contract.LabelTemplate:          labelValue(p.Name),
-		contract.LabelTemplateNamespace: p.Namespace,
-		contract.LabelTemplateRevision:  strconv.FormatInt(p.Generation, 10),
+		contract.LabelTemplate:          labelValue(r.Name),
+		contract.LabelTemplateNamespace: r.Namespace,
+		contract.LabelTemplateRevision:  strconv.FormatInt(r.Generation, 10),
 	}
 }
 
@@ -70,9 +72,9 @@ func labelValue(name string) string {
 	return strings.TrimRight(name[:validation.LabelValueMaxLength-len(suffix)], "-.") + suffix
 }
 
-// isContract says whether an annotation belongs to the contract between a VM and
+// IsContract says whether an annotation belongs to the contract between a VM and
 // its template, so that a template cannot bring it along.
-func isContract(annotation string) bool {
+func IsContract(annotation string) bool {
 	return annotation == contract.AnnotationTemplateRef || annotation == contract.AnnotationRendered ||
-		annotation == lastAppliedAnnotation || strings.HasPrefix(annotation, contract.AnnotationParameterPrefix)
+		annotation == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(annotation, contract.AnnotationParameterPrefix)
 }

@@ -1,4 +1,4 @@
-package render
+package machine
 
 import (
 	"strings"
@@ -26,7 +26,7 @@ func TestParseReference(t *testing.T) {
 		{name: "a percent-encoded slash", value: "golden%2Ffedora", wantErr: "the name part is not a template name"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got, errs := parseReference(tc.value, "team-a")
+			got, errs := ParseReference(tc.value, "team-a")
 			if tc.wantErr == "" {
 				if len(errs) > 0 || got.String() != tc.want {
 					t.Errorf("got %s, %v; want %s", got, errs, tc.want)

@@ -1,4 +1,4 @@
-package render
+package machine
 
 import (
 	"strings"
@@ -9,24 +9,26 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 )
 
-// reference names a VirtualMachineTemplate.
-type reference struct{ Namespace, Name string }
+// Reference names a VirtualMachineTemplate.
+type Reference struct{ Namespace, Name string }
 
-func (r reference) String() string { return r.Namespace + "/" + r.Name }
+// String is NAMESPACE/NAME.
+func (r Reference) String() string { return r.Namespace + "/" + r.Name }
 
-var annotationsPath = field.NewPath("metadata", "annotations")
+// AnnotationsPath is where the annotations of a VirtualMachine are.
+var AnnotationsPath = field.NewPath("metadata", "annotations")
 
-// parseReference reads NAME or NAMESPACE/NAME; a NAME alone is one in the
+// ParseReference reads NAME or NAMESPACE/NAME; a NAME alone is one in the
 // namespace of the request. Nothing is trimmed or folded: a reference that is
 // nearly right is wrong, so that two readers of it never disagree.
-func parseReference(value, requestNamespace string) (reference, field.ErrorList) {
-	path := annotationsPath.Key(contract.AnnotationTemplateRef)
+func ParseReference(value, requestNamespace string) (Reference, field.ErrorList) {
+	path := AnnotationsPath.Key(contract.AnnotationTemplateRef)
 	if value == "" {
-		return reference{}, field.ErrorList{field.Required(path, "name a VirtualMachineTemplate as NAME or NAMESPACE/NAME")}
+		return Reference{}, field.ErrorList{field.Required(path, "name a VirtualMachineTemplate as NAME or NAMESPACE/NAME")}
 	}
-	ref := reference{Namespace: requestNamespace, Name: value}
+	ref := Reference{Namespace: requestNamespace, Name: value}
 	if namespace, name, found := strings.Cut(value, "/"); found {
-		ref = reference{Namespace: namespace, Name: name}
+		ref = Reference{Namespace: namespace, Name: name}
 	}
 	var errs field.ErrorList
 	for _, problem := range validation.IsDNS1123Label(ref.Namespace) {
