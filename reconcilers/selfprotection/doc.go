@@ -32,7 +32,7 @@
 // policies. A missing object is therefore restored only when it has been missing for a moment and the ConfigMap
 // is still there, read from the API server then, not from a cache. Should the uninstallation be so slow that a
 // webhook configuration is restored in its middle, it must not stay behind: it would refuse every VirtualMachine on
-// behalf of a manager that is gone. So what is created here is owned by the ClusterRole of the manager, which the
+// behalf of a manager that is gone. So what is created here is owned by the ClusterRole that allows to create it, which the
 // uninstallation deletes later, and Kubernetes' garbage collector takes it away with that. Once the ClusterRole is gone the
 // manager has no right to create anything. The ConfigMap names it in an annotation.
 package selfprotection
