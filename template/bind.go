@@ -65,6 +65,16 @@ func (c *Compiled) Bind(values map[string]string) (*Binding, error) {
 	return b, nil
 }
 
+// Values are the values of all parameters, by name; those of parameters that have
+// none are empty.
+func (b *Binding) Values() map[string]string {
+	values := make(map[string]string, len(b.values))
+	for i, value := range b.values {
+		values[b.compiled.parameters[i].Name] = value
+	}
+	return values
+}
+
 // at is where a given value is reported.
 func (p *parameter) at() string { return "parameters[" + p.Name + "]" }
 
@@ -76,9 +86,6 @@ func (p *parameter) required() *field.Error {
 func (p *parameter) judge(value string) *field.Error {
 	if value == "" && p.Required {
 		return p.required()
-	}
-	if p.Type == "" && p.pattern == nil && len(p.Enum) == 0 {
-		return nil
 	}
 	return p.check(value, p.at())
 }
@@ -98,6 +105,10 @@ func (c *Compiled) unknown(values map[string]string, problems *problems) {
 		names[i] = c.parameters[i].Name
 	}
 	for _, name := range unknown {
+		if problems.full() {
+			problems.more++
+			continue
+		}
 		detail := "the template has no such parameter"
 		if near := nearest(name, names); near != "" {
 			detail += fmt.Sprintf("; did you mean %s?", near)

@@ -98,6 +98,9 @@ func (c *Cache) Get(namespace, name string) *Template {
 	return t
 }
 
+// List returns all templates, in no order.
+func (c *Cache) List() []*Template { return c.store.list() }
+
 // Wait is Get for a caller who is patient: when the cache knows of no such
 // template it waits until one arrives, ctx ends, or the time is over, and
 // returns nil in the last two cases. A template and a machine that refers to it

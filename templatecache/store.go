@@ -2,6 +2,8 @@ package templatecache
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -33,6 +35,12 @@ func (s *store) get(key types.NamespacedName) (*Template, <-chan struct{}) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.templates[key], s.changed
+}
+
+func (s *store) list() []*Template {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Values(s.templates))
 }
 
 func (s *store) size() (valid, invalid int) {
