@@ -19,6 +19,9 @@ type store struct {
 	synced    bool
 	// changed is closed, and replaced, whenever something was added.
 	changed chan struct{}
+	// altered is closed, and replaced, whenever something came or went or has
+	// another content or other labels.
+	altered chan struct{}
 }
 
 var (
@@ -27,7 +30,11 @@ var (
 )
 
 func newStore() *store {
-	return &store{templates: map[types.NamespacedName]*Template{}, changed: make(chan struct{})}
+	return &store{
+		templates: map[types.NamespacedName]*Template{},
+		changed:   make(chan struct{}),
+		altered:   make(chan struct{}),
+	}
 }
 
 // get returns the template and a channel that is closed at the next addition.
@@ -89,7 +96,11 @@ func (s *store) Add(object any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.templates[types.NamespacedName{Namespace: t.Namespace, Name: t.Name}] = t
+	key := types.NamespacedName{Namespace: t.Namespace, Name: t.Name}
+	if before := s.templates[key]; before == nil || before.differs(t) {
+		s.alter()
+	}
+	s.templates[key] = t
 	s.announce()
 	return nil
 }
@@ -111,6 +122,7 @@ func (s *store) Delete(object any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.templates, types.NamespacedName{Namespace: namespace, Name: name})
+	s.alter()
 	return nil
 }
 
@@ -130,6 +142,7 @@ func (s *store) Replace(objects []any, _ string) error {
 	s.templates = templates
 	s.synced = true
 	s.announce()
+	s.alter()
 	return nil
 }
 
@@ -140,4 +153,16 @@ func (s *store) Resync() error { return nil }
 func (s *store) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+func (s *store) alter() {
+	close(s.altered)
+	s.altered = make(chan struct{})
+}
+
+// alteration returns a channel that is closed at the next alteration.
+func (s *store) alteration() <-chan struct{} {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.altered
 }
