@@ -25,6 +25,9 @@ type InvalidError struct {
 
 // Error lists all causes.
 func (e *InvalidError) Error() string {
+	if len(e.Causes) == 0 {
+		return "invalid for no stated cause"
+	}
 	return e.Causes.ToAggregate().Error()
 }
 

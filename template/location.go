@@ -64,7 +64,7 @@ func (l *location) append(b []byte) []byte {
 		b = l.parent.append(b)
 	}
 	name := l.name
-	if len(name) > maxShown {
+	if l.parent != nil && len(name) > maxShown {
 		name = shown(name).(string)
 	}
 	switch l.step {

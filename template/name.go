@@ -2,6 +2,7 @@ package template
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -69,7 +70,9 @@ func (c *Compiled) nameConflict(name string, values map[string]string) error {
 		if !p.Sensitive {
 			what = fmt.Sprintf("%s=%v", p.Name, shown(value))
 		}
-		given = append(given, what)
+		if !slices.Contains(given, what) {
+			given = append(given, what)
+		}
 	}
 	return invalidName(name, fmt.Sprintf("the template names its VirtualMachines %s, which does not become this name with the given %s", c.pattern, strings.Join(given, ", ")))
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
@@ -40,6 +41,11 @@ func (p *parameter) shown(value string) any {
 func (p *parameter) check(value string, at string) *field.Error {
 	invalid := func(format string, arguments ...any) *field.Error {
 		return &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: p.shown(value), Detail: fmt.Sprintf(format, arguments...)}
+	}
+	if !utf8.ValidString(value) {
+		// JSON cannot hold it: what is written instead is the same for all that
+		// is not valid, and so two values would become one.
+		return invalid("must be text in UTF-8")
 	}
 	switch p.Type {
 	case v1beta1.ParameterTypeInt:

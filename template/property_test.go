@@ -32,7 +32,7 @@ func filler(seed int64) *randfill.Filler {
 		},
 		func(m *metav1.Time, c randfill.Continue) { m.Time = time.Unix(c.Int63n(4e9), 0).UTC() },
 		func(i *intstr.IntOrString, c randfill.Continue) { *i = intstr.FromInt32(c.Int31()) },
-		func(f *metav1.FieldsV1, _ randfill.Continue) { f.Raw = []byte(`{"f:a":{}}`) },
+		func(f *metav1.FieldsV1, _ randfill.Continue) { f.SetRawString(`{"f:a":{}}`) },
 	)
 }
 

@@ -24,7 +24,12 @@ type references struct {
 	used     []bool
 	problems *problems
 	warnings *warnings
+	kept     map[string]bool // undefined references that a warning was considered for
 }
+
+// maxConsidered is how many different undefined references are compared with the
+// names of the parameters, in search of misspellings.
+const maxConsidered = 256
 
 // whole returns NAME when text is ${{NAME}} and nothing else.
 func whole(text string) (name string, ok bool) {
@@ -72,7 +77,11 @@ func (r *references) lookup(name, written string, at *location) (int, bool) {
 		}
 		return 0, false
 	}
-	if !r.warnings.full() {
+	if !r.kept[name] && len(r.kept) < maxConsidered {
+		if r.kept == nil {
+			r.kept = map[string]bool{}
+		}
+		r.kept[name] = true
 		if near := nearest(name, r.names); near != "" {
 			r.warnings.add("%s: %s stays as it is, because no parameter is called %s; did you mean %s?", at, written, name, near)
 		}
@@ -241,6 +250,7 @@ func distance(a, b string, limit int) int {
 	for i := range len(a) {
 		before, last = last, row
 		row[0] = i + 1
+		least := row[0]
 		for j := range len(b) {
 			replaced := last[j]
 			if a[i] != b[j] {
@@ -250,6 +260,10 @@ func distance(a, b string, limit int) int {
 			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
 				row[j+1] = min(row[j+1], before[j-1]+1)
 			}
+			least = min(least, row[j+1])
+		}
+		if least >= limit {
+			return limit // it never becomes less again
 		}
 	}
 	return min(row[len(b)], limit)

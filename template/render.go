@@ -30,6 +30,9 @@ func (c *Compiled) Render(b *Binding) (*Rendered, error) {
 	} else {
 		r.buffer = make([]byte, 0, size)
 		r.run(0, uint32(len(c.program.ops)))
+		if size := len(r.buffer); size > MaxRenderedBytes {
+			r.problems.add(tooLarge(machineAt.String(), "the rendered VirtualMachine", size, MaxRenderedBytes, "bytes of JSON"))
+		}
 	}
 	if size := c.messageSize(b.values); size > MaxRenderedBytes {
 		r.problems.add(tooLarge(messageAt.String(), "the rendered message", size, MaxRenderedBytes, "bytes"))
@@ -134,7 +137,8 @@ type renderer struct {
 }
 
 // size is how large the VirtualMachine will be. Where ${{NAME}} inserts JSON that
-// is not compact, the VirtualMachine becomes smaller.
+// is not compact, the VirtualMachine becomes smaller; where it inserts text, by the
+// escapes in that text larger.
 func (r *renderer) size() int {
 	const usual = 16
 	var few [usual]int

@@ -84,10 +84,10 @@ virtualMachine:
 			values: map[string]string{"A": "\"\\/\b\f\n\r\t\x01é😀<&>\u2028"},
 			want:   head + `"metadata":{"name":"\"\\/\u0008\u000c\n\r\t\u0001é😀<&>` + "\u2028" + `"},"spec":{}}`,
 		},
-		"bytes that are no UTF-8 become U+FFFD": {
-			spec:   `{parameters: [{name: A}], virtualMachine: {metadata: {name: "${A}"}}}`,
-			values: map[string]string{"A": "a\xffb\xc3"},
-			want:   head + `"metadata":{"name":"a` + "\ufffd" + `b` + "\ufffd" + `"},"spec":{}}`,
+		"bytes that are no UTF-8 are refused, because two values could become one": {
+			spec:       `{parameters: [{name: A}], virtualMachine: {metadata: {annotations: {a: "${A}"}}}}`,
+			values:     map[string]string{"A": "a\xffb\xc3"},
+			wantCauses: []string{`parameters[A]: Invalid value: "a\xffb\xc3": must be text in UTF-8`},
 		},
 		"$${ is a literal ${": {
 			spec: userData("echo $${HOME} $$${HOME} $${{X}} $$HOME $${"),
@@ -164,10 +164,15 @@ virtualMachine:
 			values: map[string]string{"NAME": `"web\u002d1"`},
 			want:   head + `"metadata":{"name":"web-1"},"spec":{}}`,
 		},
-		"text that is no JSON is refused as a whole value": {
-			spec:       `{parameters: [{name: NAME, type: string}], virtualMachine: {metadata: {name: "${{NAME}}"}}}`,
-			values:     map[string]string{"NAME": "web-1"},
-			wantCauses: []string{`spec.virtualMachine.metadata.name: Invalid value: "web-1": value of NAME: must be JSON, which ${{NAME}} inserts; ${NAME} inserts text`},
+		"text that is no JSON is the string that it says": {
+			spec:   `{parameters: [{name: NAME}, {name: NOTE}], virtualMachine: {metadata: {name: "${{NAME}}", annotations: {note: "${{NOTE}}"}}}}`,
+			values: map[string]string{"NAME": "web-1", "NOTE": `{"a": 1} and more`},
+			want:   head + `"metadata":{"annotations":{"note":"{\"a\": 1} and more"},"name":"web-1"},"spec":{}}`,
+		},
+		"text that is no JSON is refused where no string fits": {
+			spec:       `{parameters: [{name: FLAG}], virtualMachine: {spec: {running: "${{FLAG}}"}}}`,
+			values:     map[string]string{"FLAG": "maybe"},
+			wantCauses: []string{`spec.virtualMachine.spec.running: Invalid value: "maybe": value of FLAG: must be true or false`},
 		},
 		"a number in a string field is refused": {
 			spec:       `{parameters: [{name: NAME}], virtualMachine: {metadata: {name: "${{NAME}}"}}}`,

@@ -2,6 +2,7 @@ package template_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -77,7 +78,8 @@ func TestNoCauseHoldsASensitiveValue(t *testing.T) {
 			if all == nil {
 				t.Fatal("got no error, so nothing was tested")
 			}
-			invalid := err.(*template.InvalidError)
+			var invalid *template.InvalidError
+			errors.As(err, &invalid)
 			status, _ := json.Marshal(apierrors.NewInvalid(schema.GroupKind{Kind: "VirtualMachine"}, "x", invalid.Causes).Status())
 			values, _ := json.Marshal(invalid.Causes)
 			for what, text := range map[string]string{"error": err.Error(), "status": string(status), "causes": string(values)} {

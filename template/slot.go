@@ -9,7 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// json appends the value of a parameter as JSON that fits a slot.
+// json appends the value of a parameter as JSON that fits a slot. A value that is
+// no JSON is a string.
 func (r *renderer) json(parameter int, s *slot) {
 	value := r.values[parameter]
 	switch s.schema.shape {
@@ -28,6 +29,12 @@ func (r *renderer) json(parameter int, s *slot) {
 	p := &r.compiled.parameters[parameter]
 	root := &location{name: s.path}
 	tree, err := decode(value, MaxDepth-s.depth, root)
+	if errors.Is(err, errNotJSON) && s.schema.takes(kindString, value) {
+		// Text without quotes is the string that it says, as in KubeVirt's own
+		// engine, wherever a string fits.
+		r.buffer = appendString(r.buffer, value)
+		return
+	}
 	if err != nil {
 		r.unreadable(p, s, value, err)
 		return
@@ -50,8 +57,6 @@ func (r *renderer) unreadable(p *parameter, s *slot, value string, err error) {
 	case errors.As(err, &cause) && !p.Sensitive:
 		cause.Detail = "value of " + p.Name + ": this key occurs twice"
 		r.problems.add(cause)
-	case s.schema.shape == shapeString || s.schema.shape == shapeAny:
-		r.problems.invalid(s.path, p.shown(value), "value of %s: must be JSON, which ${{%s}} inserts; ${%s} inserts text", p.Name, p.Name, p.Name)
 	default:
 		r.problems.invalid(s.path, p.shown(value), "value of %s: must be %s", p.Name, s.schema.expected())
 	}
