@@ -15,7 +15,7 @@ rm -f "$crds"/*.yaml
 
 cd api
 "$controller_gen" object paths=./...
-"$controller_gen" crd paths=./template/... output:crd:dir="$root/$crds"
+"$controller_gen" crd "paths=./template/...;./stencil/..." output:crd:dir="$root/$crds"
 
 cd "$root"
 "$crd_ref_docs" --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown \

@@ -65,6 +65,16 @@ func (c *Compiled) Bind(values map[string]string) (*Binding, error) {
 	return b, nil
 }
 
+// Values are the values of all parameters, by name; those of parameters that have
+// none are empty.
+func (b *Binding) Values() map[string]string {
+	values := make(map[string]string, len(b.values))
+	for i, value := range b.values {
+		values[b.compiled.parameters[i].Name] = value
+	}
+	return values
+}
+
 // at is where a given value is reported.
 func (p *parameter) at() string { return "parameters[" + p.Name + "]" }
 

@@ -98,6 +98,13 @@ func (c *Cache) Get(namespace, name string) *Template {
 	return t
 }
 
+// List returns all templates, in no order.
+func (c *Cache) List() []*Template { return c.store.list() }
+
+// Changed returns a channel that is closed as soon as a template comes or goes,
+// or has another content or other labels.
+func (c *Cache) Changed() <-chan struct{} { return c.store.alteration() }
+
 // Wait is Get for a caller who is patient: when the cache knows of no such
 // template it waits until one arrives, ctx ends, or the time is over, and
 // returns nil in the last two cases. A template and a machine that refers to it

@@ -150,6 +150,45 @@ func TestWait(t *testing.T) {
 	})
 }
 
+func TestChanged(t *testing.T) {
+	labelled := vmt("fedora", 1, valid)
+	labelled.Labels = map[string]string{"tier": "gold"}
+	touched := vmt("fedora", 1, valid)
+	touched.ResourceVersion = "7"
+	for _, tc := range []struct {
+		name   string
+		change func(s *store) error
+		want   bool
+	}{
+		{"a template that comes is a change", func(s *store) error { return s.Add(vmt("ubuntu", 1, valid)) }, true},
+		{"one that goes is", func(s *store) error { return s.Delete(vmt("fedora", 1, valid)) }, true},
+		{"another content is", func(s *store) error { return s.Update(vmt("fedora", 2, valid)) }, true},
+		{"other labels are", func(s *store) error { return s.Update(labelled) }, true},
+		{"a list after a lost watch may be", func(s *store) error { return s.Replace(nil, "1") }, true},
+		{"a write that changes neither is none", func(s *store) error { return s.Update(touched) }, false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := newStore()
+			if err := s.Add(vmt("fedora", 1, valid)); err != nil {
+				t.Fatal(err)
+			}
+			changed := (&Cache{store: s}).Changed()
+			if err := tc.change(s); err != nil {
+				t.Fatal(err)
+			}
+			got := false
+			select {
+			case <-changed:
+				got = true
+			default:
+			}
+			if got != tc.want {
+				t.Errorf("change announced: %t, want %t", got, tc.want)
+			}
+		})
+	}
+}
+
 func TestReadersAndWritersAtOnce(t *testing.T) {
 	c, source := start(t, vmt("fedora", 1, valid))
 	stop := make(chan struct{})

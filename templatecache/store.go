@@ -2,6 +2,8 @@ package templatecache
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +19,9 @@ type store struct {
 	synced    bool
 	// changed is closed, and replaced, whenever something was added.
 	changed chan struct{}
+	// altered is closed, and replaced, whenever something came or went or has
+	// another content or other labels.
+	altered chan struct{}
 }
 
 var (
@@ -25,7 +30,11 @@ var (
 )
 
 func newStore() *store {
-	return &store{templates: map[types.NamespacedName]*Template{}, changed: make(chan struct{})}
+	return &store{
+		templates: map[types.NamespacedName]*Template{},
+		changed:   make(chan struct{}),
+		altered:   make(chan struct{}),
+	}
 }
 
 // get returns the template and a channel that is closed at the next addition.
@@ -33,6 +42,12 @@ func (s *store) get(key types.NamespacedName) (*Template, <-chan struct{}) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.templates[key], s.changed
+}
+
+func (s *store) list() []*Template {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Collect(maps.Values(s.templates))
 }
 
 func (s *store) size() (valid, invalid int) {
@@ -81,7 +96,11 @@ func (s *store) Add(object any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.templates[types.NamespacedName{Namespace: t.Namespace, Name: t.Name}] = t
+	key := types.NamespacedName{Namespace: t.Namespace, Name: t.Name}
+	if before := s.templates[key]; before == nil || before.differs(t) {
+		s.alter()
+	}
+	s.templates[key] = t
 	s.announce()
 	return nil
 }
@@ -103,6 +122,7 @@ func (s *store) Delete(object any) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.templates, types.NamespacedName{Namespace: namespace, Name: name})
+	s.alter()
 	return nil
 }
 
@@ -122,6 +142,7 @@ func (s *store) Replace(objects []any, _ string) error {
 	s.templates = templates
 	s.synced = true
 	s.announce()
+	s.alter()
 	return nil
 }
 
@@ -132,4 +153,16 @@ func (s *store) Resync() error { return nil }
 func (s *store) announce() {
 	close(s.changed)
 	s.changed = make(chan struct{})
+}
+
+func (s *store) alter() {
+	close(s.altered)
+	s.altered = make(chan struct{})
+}
+
+// alteration returns a channel that is closed at the next alteration.
+func (s *store) alteration() <-chan struct{} {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.altered
 }

@@ -1,6 +1,8 @@
 package templatecache
 
 import (
+	"maps"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
@@ -35,6 +37,11 @@ func Compile(object *v1beta1.VirtualMachineTemplate) *Template {
 	}}
 	t.compiled, t.invalid = template.Compile(object)
 	return t
+}
+
+// differs says whether the content or the labels of two versions differ.
+func (t *Template) differs(other *Template) bool {
+	return t.UID != other.UID || t.Generation != other.Generation || !maps.Equal(t.Labels, other.Labels)
 }
 
 // withMetadataOf returns a Template with the metadata of object and the

@@ -21,14 +21,15 @@ type synced interface {
 
 // addChecks adds what /healthz and /readyz ask. Liveness asks for nothing but an answer: a restart mends none of what
 // may keep the manager from being ready.
-func addChecks(mgr manager.Manager, source certificates.Source, server *serving.Server, templates synced, logger logr.Logger) error {
+func addChecks(mgr manager.Manager, source certificates.Source, server *serving.Server, c caches, logger logr.Logger) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the liveness check: %w", err)
 	}
 	for name, check := range map[string]healthz.Checker{
 		"certificate": source.Ready,
 		"webhooks":    server.Ready,
-		"templates":   filled("the templates have not been read yet", templates),
+		"templates":   filled("the templates have not been read yet", c.templates),
+		"approvals":   filled("the approvals have not been read yet", c.approvals),
 	} {
 		if err := mgr.AddReadyzCheck(name, logged(name, check, logger)); err != nil {
 			return fmt.Errorf("adding the readiness check %s: %w", name, err)

@@ -43,6 +43,10 @@ type options struct {
 	certificateSettleTime time.Duration
 	webhookConfigurations list
 
+	exemptUsers list
+	// namespace is the manager's own.
+	namespace string
+
 	kubeAPIQPS   float64
 	kubeAPIBurst int
 
@@ -95,6 +99,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"How long an authority has to be published before a certificate of it takes the place of one that is trusted already (source authority).")
 	flags.Var(&o.webhookConfigurations, "webhook-configurations",
 		"Webhook configurations, separated by commas, whose caBundle is kept (source authority): mutating/NAME, validating/NAME, or NAME for both kinds.")
+
+	flags.Var(&o.exemptUsers, "exempt-users",
+		"Full names of users, separated by commas, whom no approval judges: the service accounts of KubeVirt's and CDI's own controllers.")
 
 	flags.Float64Var(&o.kubeAPIQPS, "kube-api-qps", -1,
 		"Requests per second to the API server; negative means no limit but the API server's own.")

@@ -84,6 +84,9 @@ func (o *options) completeNamespaces(environment lookup) error {
 			*namespace = own
 		}
 	}
+	if o.namespace = own; own == "" {
+		o.namespace = o.leaderElectionNamespace
+	}
 	return nil
 }
 

@@ -39,14 +39,17 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err != nil {
 		return err
 	}
-	templates, err := addWebhooks(mgr, server, logger)
+	caches, err := addCaches(mgr, o, logger)
 	if err != nil {
+		return err
+	}
+	if err := addWebhooks(mgr, server, caches, o); err != nil {
 		return err
 	}
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}
-	if err := addChecks(mgr, source, server, templates, logger.WithName("readiness")); err != nil {
+	if err := addChecks(mgr, source, server, caches, logger.WithName("readiness")); err != nil {
 		return err
 	}
 

@@ -8,49 +8,93 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/vmstencil/stencil/approvalcache"
 	"github.com/vmstencil/stencil/permission"
 	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/approvals"
 	"github.com/vmstencil/stencil/webhooks/render"
 	"github.com/vmstencil/stencil/webhooks/serving"
 	"github.com/vmstencil/stencil/webhooks/templates"
+	"github.com/vmstencil/stencil/webhooks/validate"
 )
 
-// addWebhooks registers the webhooks and adds the cache that they read. It returns that cache.
-func addWebhooks(mgr manager.Manager, server *serving.Server, logger logr.Logger) (*templatecache.Cache, error) {
-	cache, err := templatecache.New(templatecache.Options{
+// caches are what webhooks decide from. Every replica has its own.
+type caches struct {
+	templates *templatecache.Cache
+	approvals *approvalcache.Cache
+}
+
+// addCaches makes the caches and lets the manager run them.
+func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, error) {
+	var c caches
+	var err error
+	if c.templates, err = templatecache.New(templatecache.Options{
 		Config:     mgr.GetConfig(),
 		Logger:     logger.WithName("templatecache"),
 		Registerer: metrics.Registry,
-	})
-	if err != nil {
-		return nil, err
+	}); err != nil {
+		return c, err
 	}
-	if err := mgr.Add(cache); err != nil {
-		return nil, fmt.Errorf("adding the template cache: %w", err)
+	if c.approvals, err = approvalcache.New(approvalcache.Options{
+		Config:     mgr.GetConfig(),
+		Logger:     logger.WithName("approvalcache"),
+		Registerer: metrics.Registry,
+		Spared:     []string{o.namespace},
+	}); err != nil {
+		return c, err
 	}
+	for name, cache := range map[string]manager.Runnable{"template": c.templates, "approval": c.approvals} {
+		if err := mgr.Add(cache); err != nil {
+			return c, fmt.Errorf("adding the %s cache: %w", name, err)
+		}
+	}
+	return c, nil
+}
+
+// addWebhooks registers the webhooks.
+func addWebhooks(mgr manager.Manager, server *serving.Server, c caches, o *options) error {
 	reviews, err := authorizationv1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
-		return nil, fmt.Errorf("making the client of permission checks: %w", err)
+		return fmt.Errorf("making the client of permission checks: %w", err)
 	}
 	permissions, err := permission.New(permission.Options{Client: reviews, Registerer: metrics.Registry})
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, webhook := range []serving.Webhook{
 		{
-			Name:    "render",
-			Path:    "/mutate-virtualmachine-render",
-			Handler: render.New(render.Options{Templates: cache, Permissions: permissions}),
+			Name: "render",
+			Path: "/mutate-virtualmachine-render",
+			Handler: render.New(render.Options{
+				Templates:   c.templates,
+				Permissions: permissions,
+				Approvals:   c.approvals,
+				ExemptUsers: o.exemptUsers,
+			}),
+		},
+		{
+			Name: "machines",
+			Path: "/validate-virtualmachine",
+			Handler: validate.New(validate.Options{
+				Templates:   c.templates,
+				Approvals:   c.approvals,
+				ExemptUsers: o.exemptUsers,
+			}),
 		},
 		{
 			Name:    "templates",
 			Path:    "/validate-virtualmachinetemplate",
 			Handler: templates.New(),
 		},
+		{
+			Name:    "approvals",
+			Path:    "/validate-templateapproval",
+			Handler: approvals.New(approvals.Options{}),
+		},
 	} {
 		if err := server.Register(webhook); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return cache, nil
+	return nil
 }

@@ -10,10 +10,14 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	authenticationv1 "k8s.io/api/authentication/v1"
+
 	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/verdict"
 )
 
 // creation is everything that the rendering of one new VM depends on.
@@ -22,16 +26,21 @@ type creation struct {
 	namespace string
 	reference machine.Reference
 	template  *templatecache.Template
+	person    authenticationv1.UserInfo
+	// covering are the approvals of the namespace; none when it is not governed or
+	// the person is never judged.
+	covering []*approval.Approval
 	// suffix makes the random end of a generated name.
 	suffix func() string
 }
 
-// outcome is what a decision comes to: the patch and the warnings, or the causes
-// of a refusal.
+// outcome is what a decision comes to: the patch and the warnings, the causes of
+// a refusal, or the objections of the approvals.
 type outcome struct {
-	patch    *patch
-	warnings []string
-	causes   field.ErrorList
+	patch      *patch
+	warnings   []string
+	causes     field.ErrorList
+	objections []approval.Objection
 }
 
 func (c creation) decide() outcome {
@@ -53,7 +62,13 @@ func (c creation) decide() outcome {
 	if err != nil {
 		return c.refuse(err, bound...)
 	}
-	return c.compose(compiled, rendered, name, explicit)
+	judged := c.judge(compiled, binding, rendered)
+	if judged.Refused() {
+		return outcome{objections: judged.Objections}
+	}
+	composed := c.compose(compiled, rendered, name, explicit)
+	composed.warnings = append(composed.warnings, verdict.Warnings(judged)...)
+	return composed
 }
 
 // name is the name of the VM as far as the request settles it. A generated name

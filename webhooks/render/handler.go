@@ -10,9 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/permission"
 	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/verdict"
 )
 
 // Patience is how long a request waits for a template that the cache does not
@@ -23,6 +25,7 @@ const Patience = 300 * time.Millisecond
 type Templates interface {
 	Synced() bool
 	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
+	List() []*templatecache.Template
 }
 
 // Permissions answers who may do what with a template.
@@ -34,6 +37,10 @@ type Permissions interface {
 type Options struct {
 	Templates   Templates
 	Permissions Permissions
+	Approvals   Approvals
+	// ExemptUsers are the full names of users whom no approval judges: the service
+	// accounts of KubeVirt's and CDI's own controllers.
+	ExemptUsers []string
 	// Suffix makes the random end of a generated name, five characters long; nil
 	// means the one that Kubernetes itself uses.
 	Suffix func() string
@@ -43,12 +50,17 @@ type Options struct {
 type Handler struct {
 	templates   Templates
 	permissions Permissions
+	approvals   Approvals
+	exempt      map[string]bool
 	suffix      func() string
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{templates: o.Templates, permissions: o.Permissions, suffix: o.Suffix}
+	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: map[string]bool{}, suffix: o.Suffix}
+	for _, user := range o.ExemptUsers {
+		h.exempt[user] = true
+	}
 	if h.suffix == nil {
 		h.suffix = func() string { return rand.String(suffixLength) }
 	}
@@ -78,9 +90,16 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if len(errs) > 0 {
 		return refuseInvalid(request.Name, errs)
 	}
+	if !h.approvals.Synced() {
+		return *refuseUnavailable("the approvals have not been read yet", nil)
+	}
+	exempt := h.exempt[request.UserInfo.Username]
 	written, templated := vm.Reference()
-	if !templated {
+	switch {
+	case !templated && exempt:
 		return admission.Allowed("")
+	case !templated:
+		return h.untemplated(ctx, request)
 	}
 	ref, errs := machine.ParseReference(written, request.Namespace)
 	if len(errs) > 0 {
@@ -90,13 +109,23 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if refusal != nil {
 		return *refusal
 	}
-	return answer(vm.Name(), creation{
+	var covering []*approval.Approval
+	if !exempt {
+		covering = h.approvals.Covering(request.Namespace)
+	}
+	decided := creation{
 		object:    vm,
 		namespace: request.Namespace,
 		reference: ref,
 		template:  found,
+		person:    request.UserInfo,
+		covering:  covering,
 		suffix:    h.suffix,
-	}.decide())
+	}.decide()
+	if len(decided.objections) > 0 {
+		return verdict.Refuse(request, decided.objections)
+	}
+	return answer(vm.Name(), decided)
 }
 
 // find takes a template from the cache for a person. Someone who may not see

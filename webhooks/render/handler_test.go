@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -38,6 +40,12 @@ func (s *shelf) Wait(_ context.Context, namespace, name string, _ time.Duration)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.templates[namespace+"/"+name]
+}
+
+func (s *shelf) List() []*templatecache.Template {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.templates))
 }
 
 func (s *shelf) put(t testing.TB, raw string, generation int64) {
@@ -132,7 +140,7 @@ func handler(t testing.TB, r rights) (*render.Handler, *shelf) {
 	t.Helper()
 	s := &shelf{}
 	s.put(t, box, 7)
-	return render.New(render.Options{Templates: s, Permissions: r, Suffix: func() string { return "abcde" }}), s
+	return render.New(render.Options{Templates: s, Permissions: r, Approvals: governing(), Suffix: func() string { return "abcde" }}), s
 }
 
 const ref = "    template.kubevirt.io/template-ref: golden/box\n"
@@ -353,7 +361,7 @@ func TestLongTemplateNamesFitIntoALabel(t *testing.T) {
 	renamed := *found
 	renamed.Name = long
 	s.templates["golden/"+long] = &renamed
-	h := render.New(render.Options{Templates: s, Permissions: rights{granted: map[string]bool{"use " + long: true}}})
+	h := render.New(render.Options{Templates: s, Approvals: governing(), Permissions: rights{granted: map[string]bool{"use " + long: true}}})
 	request := create(t, "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/"+long+"}}")
 	label, _ := lookup(apply(t, request, h.Handle(t.Context(), request)), "/metadata/labels/vm.kubevirt.io~1template").(string)
 	if len(label) > 63 || !strings.HasPrefix(label, "fedora.fedora.") {

@@ -45,6 +45,10 @@ sideEffects: None
 failurePolicy: Fail
 matchPolicy: Equivalent
 timeoutSeconds: {{ .Values.webhooks.timeoutSeconds }}
+{{- end -}}
+
+{{/* The namespaces and objects that the values limit rendering, and the judgement of templates, to. */}}
+{{- define "stencil.webhook.selectors" -}}
 {{- with .Values.webhooks.namespaceSelector }}
 namespaceSelector:
   {{- toYaml . | nindent 2 }}
@@ -53,4 +57,82 @@ namespaceSelector:
 objectSelector:
   {{- toYaml . | nindent 2 }}
 {{- end }}
+{{- end -}}
+
+{{/*
+The namespaces that a TemplateApproval covers. The manager keeps the label; it decides who gets a helpful answer, and the
+policies decide what is refused.
+*/}}
+{{- define "stencil.webhook.governed" -}}
+namespaceSelector:
+  matchLabels:
+    stencil.kubevirt.io/governed: "true"
+{{- end -}}
+
+{{/* Rule for VirtualMachines; takes a list of operations. */}}
+{{- define "stencil.webhook.machines" -}}
+- apiGroups: [kubevirt.io]
+  apiVersions: [v1, v1alpha3]
+  operations: {{ toJson . }}
+  resources: [virtualmachines]
+  scope: Namespaced
+{{- end -}}
+
+{{/*
+matchConditions. All of those of a webhook must hold for it to be called. An expression that fails refuses the request, so
+each one has an answer for every object: annotations, labels and spec may be missing, and oldObject is null on CREATE.
+
+has-template-ref: also with an empty reference, which is refused then; and when an update leaves the reference out.
+*/}}
+{{- define "stencil.condition.hasReference" -}}
+- name: has-template-ref
+  expression: >-
+    object.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue() ||
+    (oldObject != null &&
+    oldObject.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue())
+{{- end -}}
+
+{{/* The opposite: every VirtualMachine passes exactly one of the two. */}}
+{{- define "stencil.condition.hasNoReference" -}}
+- name: has-no-template-ref
+  expression: >-
+    !object.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue() &&
+    (oldObject == null ||
+    !oldObject.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue())
+{{- end -}}
+
+{{/*
+Finalizers, owner references and managed fields are none of a webhook's business: a VirtualMachine can be deleted while no
+manager runs.
+*/}}
+{{- define "stencil.condition.relevantChange" -}}
+- name: create-or-relevant-change
+  expression: >-
+    request.operation == 'CREATE' ||
+    object.?spec != oldObject.?spec ||
+    object.metadata.?labels != oldObject.metadata.?labels ||
+    object.metadata.?annotations != oldObject.metadata.?annotations
+{{- end -}}
+
+{{/* Nothing but spec is judged. */}}
+{{- define "stencil.condition.specChange" -}}
+- name: create-or-spec-change
+  expression: request.operation == 'CREATE' || object.?spec != oldObject.?spec
+{{- end -}}
+
+{{/* Bookkeeping of KubeVirt's controllers goes on while no manager runs. */}}
+{{- define "stencil.condition.createOrNotExempt" -}}
+{{- with .Values.exemptUsers -}}
+- name: create-or-not-exempt
+  expression: >-
+    request.operation == 'CREATE' || !(request.userInfo.username in {{ toJson . }})
+{{- end -}}
+{{- end -}}
+
+{{- define "stencil.condition.notExempt" -}}
+{{- with .Values.exemptUsers -}}
+- name: not-exempt
+  expression: >-
+    !(request.userInfo.username in {{ toJson . }})
+{{- end -}}
 {{- end -}}

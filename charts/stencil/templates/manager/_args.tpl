@@ -22,6 +22,9 @@
 - --certificate-source=files
 - --certificate-directory=/etc/stencil/certificates
 {{- end }}
+{{- with .Values.exemptUsers }}
+- --exempt-users={{ join "," . }}
+{{- end }}
 - --leader-election-id={{ include "stencil.lease.name" . }}
 {{- if not $manager.enabled }}
 # In the cluster, POD_NAMESPACE says so.

@@ -1,0 +1,11 @@
+// Package v1alpha1 holds the kinds of the API group stencil.kubevirt.io, which is
+// Stencil's own. So far there is one: TemplateApproval, with which a cluster admin
+// says which templates are approved in which namespaces.
+//
+// Every list and every string in a spec is bounded, so that the rules in the
+// definitions can be checked by the API server and ValidatingAdmissionPolicies can
+// loop over what is stored.
+//
+// +kubebuilder:object:generate=true
+// +groupName=stencil.kubevirt.io
+package v1alpha1

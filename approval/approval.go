@@ -1,0 +1,147 @@
+package approval
+
+import (
+	"errors"
+	"fmt"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// Approval is a TemplateApproval, ready for use. It never changes and is safe for
+// concurrent use.
+type Approval struct {
+	name       string
+	uid        types.UID
+	generation int64
+
+	coverage    coverage
+	enforcement v1alpha1.Enforcement
+	everyone    bool // serves everyone
+	served      subjects
+	exempted    subjects
+
+	templates   []v1alpha1.ApprovedTemplate
+	constraints []constraint
+	overrides   []Override
+
+	invalid error
+}
+
+// Option is a setting of Compile and Closed.
+type Option func(*settings)
+
+type settings struct{ spared []string }
+
+// Sparing names namespaces that no approval covers, beside SystemNamespaces. It is
+// for Stencil's own.
+func Sparing(namespaces ...string) Option {
+	return func(s *settings) { s.spared = append(s.spared, namespaces...) }
+}
+
+// Compile makes an Approval of an object, which it does not keep. An error about
+// the object is an *InvalidError with all its causes.
+func Compile(object *v1alpha1.TemplateApproval, options ...Option) (*Approval, error) {
+	a := outline(object, options)
+	spec, path := &object.Spec, field.NewPath("spec")
+
+	causes := validateCoverage(spec, path)
+	causes = append(causes, validateTemplates(spec.Templates, path.Child("templates"))...)
+	constraints, more := compileConstraints(spec.Parameters, path.Child("parameters"))
+	causes = append(causes, more...)
+	a.constraints = constraints
+	for i, text := range spec.Overrides {
+		override, err := ParseOverride(text)
+		if err != nil {
+			causes = append(causes, field.Invalid(path.Child("overrides").Index(i), shown(text), err.Error()))
+		}
+		a.overrides = append(a.overrides, override)
+	}
+	causes = append(causes, validateSubjects(spec.Subjects, path.Child("subjects"))...)
+	causes = append(causes, validateSubjects(spec.ExemptSubjects, path.Child("exemptSubjects"))...)
+	switch spec.Enforcement {
+	case "", v1alpha1.EnforcementDeny, v1alpha1.EnforcementWarn, v1alpha1.EnforcementAudit:
+	default:
+		causes = append(causes, field.NotSupported(path.Child("enforcement"), spec.Enforcement, []v1alpha1.Enforcement{
+			v1alpha1.EnforcementDeny, v1alpha1.EnforcementWarn, v1alpha1.EnforcementAudit,
+		}))
+	}
+	if len(causes) > 0 {
+		return nil, &InvalidError{Causes: causes}
+	}
+	return a, nil
+}
+
+// Closed makes an Approval of an object that does not compile, for the reason
+// given. It covers its namespaces, exempts whom it exempts and is enforced as it
+// says, and it approves nothing.
+func Closed(object *v1alpha1.TemplateApproval, reason error, options ...Option) *Approval {
+	if reason == nil {
+		reason = errors.New("no reason is given")
+	}
+	a := outline(object, options)
+	a.invalid = fmt.Errorf("compiling TemplateApproval %q: %w", object.Name, reason)
+	return a
+}
+
+// outline is what of an approval can be understood in any case.
+func outline(object *v1alpha1.TemplateApproval, options []Option) *Approval {
+	var s settings
+	for _, option := range options {
+		option(&s)
+	}
+	spec := object.Spec.DeepCopy()
+	a := &Approval{
+		name:       object.Name,
+		uid:        object.UID,
+		generation: object.Generation,
+
+		coverage:    newCoverage(spec, s.spared),
+		enforcement: spec.Enforcement,
+		everyone:    len(spec.Subjects) == 0,
+		served:      newSubjects(spec.Subjects),
+		exempted:    newSubjects(spec.ExemptSubjects),
+		templates:   spec.Templates,
+	}
+	if a.enforcement != v1alpha1.EnforcementWarn && a.enforcement != v1alpha1.EnforcementAudit {
+		a.enforcement = v1alpha1.EnforcementDeny
+	}
+	return a
+}
+
+// Name is the name of the object.
+func (a *Approval) Name() string { return a.name }
+
+// UID is that of the object.
+func (a *Approval) UID() types.UID { return a.uid }
+
+// Generation is that of the object.
+func (a *Approval) Generation() int64 { return a.generation }
+
+// Err is the reason for which the approval is a closed one, or nil.
+func (a *Approval) Err() error { return a.invalid }
+
+// Enforcement says what happens to what satisfies no approval.
+func (a *Approval) Enforcement() v1alpha1.Enforcement { return a.enforcement }
+
+// Serves says whether the approval can be satisfied by a person.
+func (a *Approval) Serves(user authenticationv1.UserInfo) bool {
+	return a.everyone || a.served.include(user)
+}
+
+// Exempts says whether the approval does not judge a person.
+func (a *Approval) Exempts(user authenticationv1.UserInfo) bool { return a.exempted.include(user) }
+
+// Overridable says whether people may write to a place beside what the template
+// says.
+func (a *Approval) Overridable(path Path) bool {
+	for i := range a.overrides {
+		if a.overrides[i].Covers(path) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,65 @@
+package approval
+
+import (
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// SystemNamespaces are never covered by an approval: a cluster must be able to
+// repair itself. Stencil's own namespace belongs to them too; see Sparing.
+func SystemNamespaces() []string { return []string{"kube-system", "kube-public", "kube-node-lease"} }
+
+// coverage is where an approval is enforced.
+type coverage struct {
+	named    map[string]bool
+	selector *v1alpha1.LabelSelector
+	spared   map[string]bool
+}
+
+func newCoverage(spec *v1alpha1.TemplateApprovalSpec, spared []string) coverage {
+	c := coverage{named: map[string]bool{}, selector: spec.NamespaceSelector, spared: map[string]bool{}}
+	for _, namespace := range spec.Namespaces {
+		c.named[namespace] = true
+	}
+	for _, namespace := range append(SystemNamespaces(), spared...) {
+		c.spared[namespace] = true
+	}
+	return c
+}
+
+// Covers says whether the approval is enforced in the namespace of that name and
+// those labels.
+func (a *Approval) Covers(namespace string, labels map[string]string) bool {
+	c := &a.coverage
+	return !c.spared[namespace] && (c.named[namespace] || c.selector != nil && selects(c.selector, labels))
+}
+
+// CoversByLabels says whether labels of a namespace can decide that the approval
+// covers it.
+func (a *Approval) CoversByLabels() bool { return a.coverage.selector != nil }
+
+func validateCoverage(spec *v1alpha1.TemplateApprovalSpec, path *field.Path) field.ErrorList {
+	var causes field.ErrorList
+	if len(spec.Namespaces) == 0 && spec.NamespaceSelector == nil {
+		causes = append(causes, field.Required(path.Child("namespaces"), "namespaces or namespaceSelector must say where the approval is enforced"))
+	}
+	for i, namespace := range spec.Namespaces {
+		at := path.Child("namespaces").Index(i)
+		causes = append(causes, invalids(at, namespace, validation.IsDNS1123Label(namespace))...)
+		if slices.Contains(SystemNamespaces(), namespace) {
+			causes = append(causes, field.Invalid(at, namespace, fmt.Sprintf("%s is never covered by an approval", namespace)))
+		}
+		if slices.Contains(spec.Namespaces[:i], namespace) {
+			causes = append(causes, field.Duplicate(at, namespace))
+		}
+	}
+	if spec.NamespaceSelector != nil {
+		causes = append(causes, validateSelector(spec.NamespaceSelector, path.Child("namespaceSelector"))...)
+	}
+	return causes
+}

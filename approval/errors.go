@@ -1,0 +1,36 @@
+package approval
+
+import (
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// InvalidError is what Compile returns for an approval that cannot be understood.
+// The causes name their places in it, such as spec.overrides[2].
+type InvalidError struct {
+	Causes field.ErrorList
+}
+
+// Error lists all causes.
+func (e *InvalidError) Error() string {
+	return e.Causes.ToAggregate().Error()
+}
+
+// omitted stands in for an offending value that must not or need not be shown.
+var omitted = field.OmitValueType{}
+
+// maxShown is how many bytes of a value a cause shows.
+const maxShown = 128
+
+// shown is a text as a cause shows it.
+func shown(text string) string {
+	if len(text) <= maxShown {
+		return text
+	}
+	end := maxShown
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end] + "…"
+}

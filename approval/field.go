@@ -1,0 +1,32 @@
+package approval
+
+import (
+	"strconv"
+	"strings"
+)
+
+// OverridableField is Overridable for a path given as texts: each is a key of a map,
+// or [name=NAME] for an item of a list whose items all have a unique name, or
+// [POSITION] for an item of any other list.
+func (a *Approval) OverridableField(path ...string) bool {
+	steps := make(Path, len(path))
+	for i, text := range path {
+		steps[i] = stepOf(text)
+	}
+	return a.Overridable(steps)
+}
+
+func stepOf(text string) Step {
+	inner, bracketed := strings.CutPrefix(text, "[")
+	if !bracketed || !strings.HasSuffix(inner, "]") {
+		return Field(text)
+	}
+	inner = strings.TrimSuffix(inner, "]")
+	if name, found := strings.CutPrefix(inner, "name="); found {
+		return Item(name)
+	}
+	if position, err := strconv.Atoi(inner); err == nil && position >= 0 {
+		return Index(position)
+	}
+	return Field(text)
+}

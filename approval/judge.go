@@ -1,0 +1,130 @@
+package approval
+
+import (
+	"cmp"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// Question is what a person asks for.
+type Question struct {
+	// User is the person.
+	User authenticationv1.UserInfo
+	// Anyone is for audits of what is stored: nobody knows who wrote it, so it
+	// counts as written by a person whom every approval serves and none exempts.
+	Anyone bool
+	// Template is what the VirtualMachine is, or was, rendered from.
+	Template Template
+	// Values are those of the parameters, nil where they are not judged.
+	Values map[string]string
+	// Sensitive says which parameters are sensitive. When nil, all are.
+	Sensitive func(name string) bool
+	// Touched is what the person wrote or changes.
+	Touched []Path
+	// Match, when set, compares the VirtualMachine with its template as one approval
+	// sees it, whose overrides are not compared. It returns the values of the
+	// parameters, which are judged in place of Values, and the differences.
+	Match func(*Approval) (values map[string]string, differences []Objection)
+	// Update says that the VirtualMachine is stored already, so that a request that
+	// touches nothing is allowed whatever the approvals say.
+	Update bool
+}
+
+// Verdict is the answer.
+type Verdict struct {
+	// Governed says whether any approval covers the namespace.
+	Governed bool
+	// Allowed says whether the VirtualMachine satisfies an approval, or need not.
+	Allowed bool
+	// Exempt says that it need not because every approval exempts the person.
+	Exempt bool
+	// Enforcement is the strictest of the approvals, whatever the verdict; empty
+	// where the namespace is not governed.
+	Enforcement v1alpha1.Enforcement
+	// By is the name of the approval that is satisfied, the first in the order of
+	// names.
+	By string
+	// Objections tell what is wrong when nothing is satisfied. Once the template is
+	// approved by some approval for the person, they are those of such approvals
+	// only.
+	Objections []Objection
+}
+
+// Refused says whether the request must not pass.
+func (v Verdict) Refused() bool { return !v.Allowed && v.Enforcement == v1alpha1.EnforcementDeny }
+
+// Causes are the objections as causes of a refusal.
+func (v Verdict) Causes() field.ErrorList {
+	var causes field.ErrorList
+	for _, objection := range v.Objections {
+		causes = append(causes, objection.Cause())
+	}
+	return causes
+}
+
+// Judge answers a question by the approvals that cover the namespace of the
+// VirtualMachine.
+func Judge(covering []*Approval, q Question) Verdict {
+	if len(covering) == 0 {
+		return Verdict{Allowed: true}
+	}
+	v := Verdict{Governed: true, Enforcement: strictest(covering)}
+	if v.Exempt = !q.Anyone && exempt(covering, q.User); v.Exempt || q.Update && len(q.Touched) == 0 {
+		v.Allowed = true
+		return v
+	}
+	var near, far []Objection
+	for _, a := range byName(covering) {
+		objections, candidate := a.judge(q)
+		switch {
+		case len(objections) == 0:
+			v.Allowed, v.By = true, a.name
+			return v
+		case candidate:
+			near = append(near, objections...)
+		default:
+			far = append(far, objections...)
+		}
+	}
+	if v.Objections = near; near == nil {
+		v.Objections = far
+	}
+	return v
+}
+
+// Exempt says whether the approvals that cover a namespace do not judge a person:
+// there is one at least, and each of them exempts the person.
+func Exempt(covering []*Approval, user authenticationv1.UserInfo) bool {
+	return len(covering) > 0 && exempt(covering, user)
+}
+
+func exempt(covering []*Approval, user authenticationv1.UserInfo) bool {
+	return !slices.ContainsFunc(covering, func(a *Approval) bool { return !a.Exempts(user) })
+}
+
+func strictest(covering []*Approval) v1alpha1.Enforcement {
+	strict := v1alpha1.EnforcementAudit
+	for _, a := range covering {
+		switch a.enforcement {
+		case v1alpha1.EnforcementDeny:
+			return v1alpha1.EnforcementDeny
+		case v1alpha1.EnforcementWarn:
+			strict = v1alpha1.EnforcementWarn
+		}
+	}
+	return strict
+}
+
+func byName(covering []*Approval) []*Approval {
+	compare := func(a, b *Approval) int { return cmp.Compare(a.name, b.name) }
+	if slices.IsSortedFunc(covering, compare) {
+		return covering
+	}
+	sorted := slices.Clone(covering)
+	slices.SortFunc(sorted, compare)
+	return sorted
+}

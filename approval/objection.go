@@ -1,0 +1,117 @@
+package approval
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	contract "github.com/vmstencil/stencil/api/template"
+)
+
+// Objection is one reason for which an approval is not satisfied.
+type Objection struct {
+	// Approval is the name of the approval.
+	Approval string
+	// Field is the place: a path in the VirtualMachine, or parameters[NAME].
+	Field string
+	// Message tells what is wrong and what would be allowed. It never holds the
+	// value of a sensitive parameter.
+	Message string
+}
+
+// String is the objection in one line.
+func (o Objection) String() string {
+	return fmt.Sprintf("%s: %s (approval %q)", o.Field, o.Message, o.Approval)
+}
+
+// Cause is the objection as a cause of a refusal.
+func (o Objection) Cause() *field.Error {
+	return &field.Error{Type: field.ErrorTypeForbidden, Field: o.Field, BadValue: omitted, Detail: fmt.Sprintf("%s (approval %q)", o.Message, o.Approval)}
+}
+
+const (
+	// maxPathObjections is how many places one approval objects to one by one.
+	maxPathObjections = 32
+	// maxSuggested is how many overrides a message suggests.
+	maxSuggested = 5
+)
+
+var referenceField = field.NewPath("metadata", "annotations").Key(contract.AnnotationTemplateRef).String()
+
+// Objections returns why the approval is not satisfied; it is when there are none.
+// It does not ask whether it exempts the person, nor whether it covers the
+// namespace.
+func (a *Approval) Objections(q Question) []Objection {
+	objections, _ := a.judge(q)
+	return objections
+}
+
+// judge returns the objections, and whether the approval approves the template for
+// the person, so that what is wrong can be put right by changing the request.
+func (a *Approval) judge(q Question) (objections []Objection, candidate bool) {
+	if approved, why := a.Approves(q.Template); !approved {
+		objections = append(objections, a.object(referenceField, why))
+	}
+	if !q.Anyone && !a.Serves(q.User) {
+		objections = append(objections, a.object(referenceField, fmt.Sprintf("it does not serve user %q", shown(q.User.Username))))
+	}
+	if len(objections) > 0 {
+		return objections, false
+	}
+	values := q.Values
+	if q.Match != nil {
+		var differences []Objection
+		values, differences = q.Match(a)
+		for _, o := range differences {
+			o.Approval = a.name
+			objections = append(objections, o)
+		}
+	}
+	for _, cause := range a.Parameters(values, q.Sensitive) {
+		objections = append(objections, a.object(cause.Field, cause.ErrorBody()))
+	}
+	return append(objections, a.judgePaths(q.Touched)...), true
+}
+
+func (a *Approval) judgePaths(touched []Path) []Objection {
+	var objections []Objection
+	more := 0
+	for _, path := range touched {
+		switch {
+		case a.Overridable(path):
+		case len(objections) < maxPathObjections:
+			objections = append(objections, a.object(path.String(), a.describeOverrides(path)))
+		default:
+			more++
+		}
+	}
+	if more > 0 {
+		last := &objections[len(objections)-1]
+		last.Message += fmt.Sprintf("; so it is with %d more fields", more)
+	}
+	return objections
+}
+
+// describeOverrides tells what could be written instead, the nearest first.
+func (a *Approval) describeOverrides(path Path) string {
+	const refusal = "may not be written or changed beside the template"
+	if len(a.overrides) == 0 {
+		return refusal + "; no field may"
+	}
+	nearest := slices.Clone(a.overrides)
+	slices.SortStableFunc(nearest, func(x, y Override) int { return cmp.Compare(y.closeness(path), x.closeness(path)) })
+	var texts []string
+	for _, override := range nearest[:min(maxSuggested, len(nearest))] {
+		texts = append(texts, override.String())
+	}
+	if more := len(nearest) - maxSuggested; more > 0 {
+		texts[len(texts)-1] += fmt.Sprintf(" and %d more", more)
+	}
+	return fmt.Sprintf("%s; these may: %s", refusal, shorten(texts))
+}
+
+func (a *Approval) object(at, message string) Objection {
+	return Objection{Approval: a.name, Field: at, Message: message}
+}

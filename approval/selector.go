@@ -1,0 +1,117 @@
+package approval
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// selects says whether labels meet all requirements of a selector. It evaluates the
+// selector as it is written, as the admission policies do, so that both agree also
+// about one that should never have been stored: a requirement with an operator that
+// there is not narrows nothing.
+func selects(s *v1alpha1.LabelSelector, labels map[string]string) bool {
+	for key, want := range s.MatchLabels {
+		if value, found := labels[key]; !found || value != want {
+			return false
+		}
+	}
+	for i := range s.MatchExpressions {
+		if !requires(&s.MatchExpressions[i], labels) {
+			return false
+		}
+	}
+	return true
+}
+
+func requires(r *v1alpha1.LabelSelectorRequirement, labels map[string]string) bool {
+	value, found := labels[r.Key]
+	switch r.Operator {
+	case metav1.LabelSelectorOpIn:
+		return found && slices.Contains(r.Values, value)
+	case metav1.LabelSelectorOpNotIn:
+		return !found || !slices.Contains(r.Values, value)
+	case metav1.LabelSelectorOpExists:
+		return found
+	case metav1.LabelSelectorOpDoesNotExist:
+		return !found
+	default:
+		return true
+	}
+}
+
+func validateSelector(s *v1alpha1.LabelSelector, path *field.Path) field.ErrorList {
+	var causes field.ErrorList
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		at := path.Child("matchLabels").Key(key)
+		causes = append(causes, validateLabelKey(key, at)...)
+		causes = append(causes, validateLabelValue(s.MatchLabels[key], at)...)
+	}
+	for i, r := range s.MatchExpressions {
+		at := path.Child("matchExpressions").Index(i)
+		causes = append(causes, validateLabelKey(r.Key, at.Child("key"))...)
+		for j, value := range r.Values {
+			causes = append(causes, validateLabelValue(value, at.Child("values").Index(j))...)
+		}
+		switch r.Operator {
+		case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:
+			if len(r.Values) == 0 {
+				causes = append(causes, field.Required(at.Child("values"), fmt.Sprintf("operator %s needs values", r.Operator)))
+			}
+		case metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist:
+			if len(r.Values) > 0 {
+				causes = append(causes, field.Forbidden(at.Child("values"), fmt.Sprintf("operator %s takes no values", r.Operator)))
+			}
+		default:
+			causes = append(causes, field.NotSupported(at.Child("operator"), r.Operator, []metav1.LabelSelectorOperator{
+				metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist,
+			}))
+		}
+	}
+	return causes
+}
+
+func validateLabelKey(key string, at *field.Path) field.ErrorList {
+	return invalids(at, key, validation.IsQualifiedName(key))
+}
+
+func validateLabelValue(value string, at *field.Path) field.ErrorList {
+	return invalids(at, value, validation.IsValidLabelValue(value))
+}
+
+// invalids makes causes of what a function of Kubernetes' validation package said.
+func invalids(at *field.Path, value string, problems []string) field.ErrorList {
+	var causes field.ErrorList
+	for _, problem := range problems {
+		causes = append(causes, field.Invalid(at, shown(value), problem))
+	}
+	return causes
+}
+
+// describeSelector writes a selector as kubectl's flag --selector takes it.
+func describeSelector(s *v1alpha1.LabelSelector) string {
+	var parts []string
+	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
+		parts = append(parts, key+"="+s.MatchLabels[key])
+	}
+	for _, r := range s.MatchExpressions {
+		switch r.Operator {
+		case metav1.LabelSelectorOpIn:
+			parts = append(parts, fmt.Sprintf("%s in (%s)", r.Key, strings.Join(r.Values, ",")))
+		case metav1.LabelSelectorOpNotIn:
+			parts = append(parts, fmt.Sprintf("%s notin (%s)", r.Key, strings.Join(r.Values, ",")))
+		case metav1.LabelSelectorOpDoesNotExist:
+			parts = append(parts, "!"+r.Key)
+		default:
+			parts = append(parts, r.Key)
+		}
+	}
+	return strings.Join(parts, ",")
+}

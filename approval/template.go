@@ -1,0 +1,127 @@
+package approval
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// Template is what approvals look at in a VirtualMachineTemplate. The zero value
+// stands for that of a VirtualMachine that names none.
+type Template struct {
+	Namespace, Name string
+	// Labels are those of the object.
+	Labels map[string]string
+	// Digest is that of its content: on creation of what the VirtualMachine is
+	// rendered from, afterwards of what it was rendered from.
+	Digest string
+	// Gone says that the object does not exist any more, or is another one of the
+	// same name. Its labels are not known, so it is approved by its name only.
+	Gone bool
+}
+
+// Approves says whether the approval lists a template, and if not, why, in words
+// for the person who wants to use it.
+func (a *Approval) Approves(t Template) (approved bool, why string) {
+	if a.invalid != nil {
+		return false, "it is not in force as it is written and approves nothing until a cluster admin corrects it"
+	}
+	if t.Name == "" {
+		return false, "the VirtualMachine names no template; it approves " + a.describeTemplates()
+	}
+	pinned := ""
+	for i := range a.templates {
+		entry := &a.templates[i]
+		if !lists(entry, t) {
+			continue
+		}
+		if entry.Digest == "" || entry.Digest == t.Digest {
+			return true, ""
+		}
+		pinned = entry.Digest
+	}
+	if pinned != "" {
+		return false, fmt.Sprintf("template %s/%s has another content than the one that is approved: its digest is %s, approved is %s", t.Namespace, t.Name, t.Digest, pinned)
+	}
+	return false, fmt.Sprintf("it does not approve template %s/%s; it approves %s", t.Namespace, t.Name, a.describeTemplates())
+}
+
+// TemplateNamespaces are the namespaces in which the approval lists templates,
+// sorted.
+func (a *Approval) TemplateNamespaces() []string {
+	var namespaces []string
+	for _, entry := range a.templates {
+		namespaces = append(namespaces, entry.Namespace)
+	}
+	slices.Sort(namespaces)
+	return slices.Compact(namespaces)
+}
+
+// lists says whether an entry is about a template, whatever its content.
+func lists(entry *v1alpha1.ApprovedTemplate, t Template) bool {
+	switch {
+	case entry.Namespace != t.Namespace:
+		return false
+	case entry.Name != "":
+		return entry.Name == t.Name
+	default:
+		return !t.Gone && entry.Selector != nil && selects(entry.Selector, t.Labels)
+	}
+}
+
+// maxListed is how many entries of a list a message shows.
+const maxListed = 10
+
+func (a *Approval) describeTemplates() string {
+	var entries []string
+	for _, entry := range a.templates {
+		switch {
+		case entry.Name != "":
+			entries = append(entries, entry.Namespace+"/"+entry.Name)
+		case describeSelector(entry.Selector) == "":
+			entries = append(entries, "all in "+entry.Namespace)
+		default:
+			entries = append(entries, fmt.Sprintf("those in %s with labels %s", entry.Namespace, describeSelector(entry.Selector)))
+		}
+	}
+	return shorten(slices.Compact(entries))
+}
+
+// shorten joins entries, and counts those that are too many to be shown.
+func shorten(entries []string) string {
+	if more := len(entries) - maxListed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(entries[:maxListed], ", "), more)
+	}
+	return strings.Join(entries, ", ")
+}
+
+var digestPattern = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+
+func validateTemplates(listed []v1alpha1.ApprovedTemplate, path *field.Path) field.ErrorList {
+	var causes field.ErrorList
+	if len(listed) == 0 {
+		causes = append(causes, field.Required(path, "an approval lists at least one template"))
+	}
+	for i, entry := range listed {
+		at := path.Index(i)
+		causes = append(causes, invalids(at.Child("namespace"), entry.Namespace, validation.IsDNS1123Label(entry.Namespace))...)
+		switch {
+		case (entry.Name == "") == (entry.Selector == nil):
+			causes = append(causes, field.Invalid(at, omitted, "exactly one of name and selector must be given"))
+		case entry.Selector != nil:
+			causes = append(causes, validateSelector(entry.Selector, at.Child("selector"))...)
+		default:
+			causes = append(causes, invalids(at.Child("name"), entry.Name, validation.IsDNS1123Subdomain(entry.Name))...)
+		}
+		if entry.Digest != "" && !digestPattern.MatchString(entry.Digest) {
+			causes = append(causes, field.Invalid(at.Child("digest"), shown(entry.Digest), "must be sha256: and 64 hexadecimal digits in lower case"))
+		}
+	}
+	return causes
+}

@@ -1,0 +1,108 @@
+package approval
+
+import (
+	"encoding/json"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// vacant says whether a value counts as not there.
+func vacant(value any) bool {
+	switch v := value.(type) {
+	case nil:
+		return true
+	case []any:
+		return len(v) == 0
+	case map[string]any:
+		return v == nil
+	default:
+		return false
+	}
+}
+
+// hollow says whether a map holds nothing.
+func hollow(m map[string]any) bool {
+	for _, value := range m {
+		if value != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// names returns the position of each item by its name; nil when not all items have
+// a name that no other has. It is the rule by which what a person writes is merged
+// with what a template says.
+func names(list []any) map[string]int {
+	positions := make(map[string]int, len(list))
+	for i, item := range list {
+		m, _ := item.(map[string]any)
+		name, _ := m["name"].(string)
+		if _, again := positions[name]; name == "" || again {
+			return nil
+		}
+		positions[name] = i
+	}
+	return positions
+}
+
+func nameOf(item any) string {
+	m, _ := item.(map[string]any)
+	name, _ := m["name"].(string)
+	return name
+}
+
+// sameScalar says whether two values that are neither maps nor lists are the same
+// to whoever reads them from JSON.
+func sameScalar(a, b any) bool {
+	switch x := a.(type) {
+	case string:
+		y, ok := b.(string)
+		return ok && x == y
+	case bool:
+		y, ok := b.(bool)
+		return ok && x == y
+	default:
+		x2, isNumber := number(a)
+		y2, otherIsNumber := number(b)
+		if isNumber && otherIsNumber {
+			return x2 == y2
+		}
+		return reflect.DeepEqual(a, b)
+	}
+}
+
+// number is the text of a number in a form that is the same for equal numbers.
+func number(value any) (string, bool) {
+	switch n := value.(type) {
+	case json.Number:
+		return canonical(string(n)), true
+	case int64:
+		return strconv.FormatInt(n, 10), true
+	case float64:
+		return canonical(strconv.FormatFloat(n, 'g', -1, 64)), true
+	case int:
+		return strconv.Itoa(n), true
+	default:
+		return "", false
+	}
+}
+
+// canonical brings numbers such as 1.0 and 1e3 into the form of integers, as far as
+// they can be told apart exactly. Integers of any size stay as they are.
+func canonical(text string) string {
+	const exact = 1 << 53
+	if !strings.ContainsAny(text, ".eE") {
+		return text
+	}
+	f, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return text
+	}
+	if f == math.Trunc(f) && math.Abs(f) < exact {
+		return strconv.FormatInt(int64(f), 10)
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}

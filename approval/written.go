@@ -1,0 +1,84 @@
+package approval
+
+// Written returns every place that a person wrote to in the VirtualMachine that
+// they sent, in a fixed order; the same values as the template's are written too.
+// The object is as the person sent it, rendered is what the template makes of it
+// before anything is laid over: an item of a list merged by name is written as a
+// whole when rendered does not have it, and field by field when it does.
+//
+// Neither is modified. See Changes for how they are decoded, and for what is
+// returned when there are very many places.
+func Written(object, rendered map[string]any) []Path {
+	t := &touches{}
+	under := map[string]any{}
+	for _, s := range sections(rendered) {
+		under[s.path.String()] = s.value
+	}
+	for _, s := range sections(object) {
+		t.begin(s.path, s.skip)
+		t.written(s.value, under[s.path.String()])
+		t.end()
+	}
+	return t.result()
+}
+
+func (t *touches) written(value, under any) {
+	if vacant(value) && vacant(under) || value == nil {
+		return
+	}
+	switch v := value.(type) {
+	case map[string]any:
+		below, isMap := under.(map[string]any)
+		switch {
+		case vacant(under):
+			t.appeared(v)
+		case !isMap || t.tooDeep():
+			t.add()
+		default:
+			for key, item := range v {
+				if t.judges(key) {
+					t.into(Field(key), func() { t.written(item, below[key]) })
+				}
+			}
+		}
+	case []any:
+		t.writtenList(v, under)
+	default:
+		t.add()
+	}
+}
+
+// writtenList follows the merge: two lists whose items all have unique names are
+// merged, any other list takes the place of what was there.
+func (t *touches) writtenList(list []any, under any) {
+	if vacant(under) {
+		t.appeared(list)
+		return
+	}
+	below, isList := under.([]any)
+	if !isList {
+		t.add()
+		return
+	}
+	positions := names(below)
+	if len(list) == 0 || names(list) == nil || positions == nil {
+		t.addInside(anyItem)
+		return
+	}
+	for _, item := range list {
+		name := nameOf(item)
+		position, known := positions[name]
+		if !known {
+			t.addInside(Item(name))
+			continue
+		}
+		t.into(Item(name), func() {
+			base, _ := below[position].(map[string]any)
+			for key, value := range item.(map[string]any) {
+				if key != "name" {
+					t.into(Field(key), func() { t.written(value, base[key]) })
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,122 @@
+package policies_test
+
+import (
+	"testing"
+
+	celgo "github.com/google/cel-go/cel"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/util/version"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// oldest is the oldest API server that the chart accepts.
+var oldest = version.MajorMinor(1, 30)
+
+// The compiler is that of the API server, told to offer what the oldest one offered.
+func TestTheOldestAPIServerUnderstandsEveryExpression(t *testing.T) {
+	for name, policy := range all(t) {
+		t.Run(name, func(t *testing.T) {
+			declared := cel.OptionalVariableDeclarations{HasParams: policy.Spec.ParamKind != nil, HasAuthorizer: true}
+			compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(oldest))
+			if err != nil {
+				t.Fatal(err)
+			}
+			check := func(compiled cel.CompilationResult) {
+				t.Helper()
+				if compiled.Error != nil {
+					t.Errorf("%s: %v", compiled.ExpressionAccessor.GetExpression(), compiled.Error)
+				}
+			}
+			// Conditions are evaluated without the variables.
+			bare := cel.NewCompiler(environment.MustBaseEnvSet(oldest))
+			for _, condition := range policy.Spec.MatchConditions {
+				check(bare.CompileCELExpression(expression{text: condition.Expression, yields: celgo.BoolType}, declared, environment.NewExpressions))
+			}
+			for _, variable := range policy.Spec.Variables {
+				check(compiler.CompileAndStoreVariable(expression{name: variable.Name, text: variable.Expression, yields: celgo.AnyType}, declared, environment.NewExpressions))
+			}
+			for _, validation := range policy.Spec.Validations {
+				check(compiler.CompileCELExpression(expression{text: validation.Expression, yields: celgo.BoolType}, declared, environment.NewExpressions))
+				if validation.MessageExpression != "" {
+					// A message is no place to ask the authorizer, and cannot.
+					declared := cel.OptionalVariableDeclarations{HasParams: declared.HasParams}
+					check(compiler.CompileCELExpression(expression{text: validation.MessageExpression, yields: celgo.StringType}, declared, environment.NewExpressions))
+				}
+			}
+		})
+	}
+}
+
+// expression is what the API server's compiler takes.
+type expression struct {
+	name, text string
+	yields     *celgo.Type
+}
+
+func (e expression) GetName() string            { return e.name }
+func (e expression) GetExpression() string      { return e.text }
+func (e expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{e.yields} }
+
+// CEL has no functions to share. What several policies define under one name must be the same in all of them, or a mistake mended in
+// one stays in the others.
+func TestVariablesOfOneNameHaveOneMeaning(t *testing.T) {
+	type definition struct{ policy, expression string }
+	known := map[string]definition{}
+	for name, policy := range all(t) {
+		for _, variable := range policy.Spec.Variables {
+			before, ok := known[variable.Name]
+			if !ok {
+				known[variable.Name] = definition{policy: name, expression: variable.Expression}
+				continue
+			}
+			if before.expression != variable.Expression {
+				t.Errorf("%s of %s is\n%s\nand of %s\n%s", variable.Name, name, variable.Expression, before.policy, before.expression)
+			}
+		}
+	}
+}
+
+// What whoever installs the policies replaces must be there, and say what holds without being replaced: nobody is exempt and nothing open.
+func TestSettingsAreClosed(t *testing.T) {
+	want := map[string]string{
+		"stencilNamespace": "'stencil-system'",
+		"managerUser":      "'system:serviceaccount:stencil-system:stencil-manager'",
+		"exemptUsers":      "[]",
+		"openDoors":        "[]",
+	}
+	found := map[string]bool{}
+	for name, policy := range all(t) {
+		for _, variable := range policy.Spec.Variables {
+			expression, isSetting := want[variable.Name]
+			if !isSetting {
+				continue
+			}
+			found[variable.Name] = true
+			if variable.Expression != expression {
+				t.Errorf("%s of %s is %s, want %s", variable.Name, name, variable.Expression, expression)
+			}
+		}
+	}
+	for name := range want {
+		if !found[name] {
+			t.Errorf("no policy has the setting %s", name)
+		}
+	}
+}
+
+// A policy with parameters is evaluated for each of them, on every request that its rules match; so it has to let go of most early.
+func TestPoliciesWithParametersLookAtTheRequestFirst(t *testing.T) {
+	for name, policy := range all(t) {
+		if policy.Spec.ParamKind == nil {
+			continue
+		}
+		want := admissionregistrationv1.ParamKind{APIVersion: "stencil.kubevirt.io/v1alpha1", Kind: "TemplateApproval"}
+		if *policy.Spec.ParamKind != want {
+			t.Errorf("the parameters of %s are %v", name, *policy.Spec.ParamKind)
+		}
+		if len(policy.Spec.MatchConditions) < 2 {
+			t.Errorf("%s has %d conditions", name, len(policy.Spec.MatchConditions))
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package selfprotection
+
+import (
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// content is what is compared of an object: everything but its metadata, of which only the labels and annotations count that
+// the manifest mentions, and but its status and the caBundles that the manifest leaves to others.
+type content map[string]any
+
+// contentOf returns the content of a stored object that has this manifest. Nothing of it may be changed.
+func contentOf(stored *unstructured.Unstructured, m manifest) content {
+	c := content{}
+	for key, value := range stored.Object {
+		switch key {
+		case "apiVersion", "kind", "metadata", "status":
+		case "webhooks":
+			c[key] = withoutForeignBundles(value, mentionedBundles(m))
+		default:
+			c[key] = value
+		}
+	}
+	c["labels"] = mentioned(stored.GetLabels(), m.object.GetLabels())
+	c["annotations"] = mentioned(stored.GetAnnotations(), m.object.GetAnnotations())
+	return c
+}
+
+func (c content) equal(other content) bool {
+	return reflect.DeepEqual(map[string]any(c), map[string]any(other))
+}
+
+// mentioned returns the entries of stored whose keys are in wanted.
+func mentioned(stored, wanted map[string]string) map[string]any {
+	left := map[string]any{}
+	for key := range wanted {
+		if value, found := stored[key]; found {
+			left[key] = value
+		}
+	}
+	return left
+}
+
+// webhooksOf returns the webhooks of a configuration by their names.
+func webhooksOf(object *unstructured.Unstructured) map[string]map[string]any {
+	list, _ := object.Object["webhooks"].([]any)
+	webhooks := make(map[string]map[string]any, len(list))
+	for _, item := range list {
+		if webhook, ok := item.(map[string]any); ok {
+			name, _ := webhook["name"].(string)
+			webhooks[name] = webhook
+		}
+	}
+	return webhooks
+}
+
+// caBundleOf returns the caBundle of a webhook, and whether there is one.
+func caBundleOf(webhook map[string]any) (any, bool) {
+	clientConfig, _ := webhook["clientConfig"].(map[string]any)
+	caBundle, found := clientConfig["caBundle"]
+	return caBundle, found
+}
+
+// mentionedBundles names the webhooks whose caBundle stands in the manifest.
+func mentionedBundles(m manifest) map[string]bool {
+	names := map[string]bool{}
+	for name, webhook := range webhooksOf(m.object) {
+		if _, found := caBundleOf(webhook); found {
+			names[name] = true
+		}
+	}
+	return names
+}
+
+// withoutForeignBundles returns a list of webhooks without the caBundles of those that are not in keep.
+func withoutForeignBundles(webhooks any, keep map[string]bool) any {
+	list, ok := webhooks.([]any)
+	if !ok {
+		return webhooks
+	}
+	shorter := slices.Clone(list)
+	for i, item := range list {
+		webhook, _ := item.(map[string]any)
+		if _, found := caBundleOf(webhook); !found {
+			continue
+		}
+		if name, _ := webhook["name"].(string); keep[name] {
+			continue
+		}
+		webhook = maps.Clone(webhook)
+		clientConfig := maps.Clone(webhook["clientConfig"].(map[string]any))
+		delete(clientConfig, "caBundle")
+		webhook["clientConfig"] = clientConfig
+		shorter[i] = webhook
+	}
+	return shorter
+}
+
+// replacement returns what takes the place of a stored object: the manifest, with the metadata and the caBundles of the
+// stored object that the manifest does not mention. It is conditional on the stored object's resource version.
+func replacement(stored *unstructured.Unstructured, m manifest) *unstructured.Unstructured {
+	next := m.object.DeepCopy()
+	next.SetUID(stored.GetUID())
+	next.SetResourceVersion(stored.GetResourceVersion())
+	next.SetFinalizers(stored.GetFinalizers())
+	next.SetOwnerReferences(stored.GetOwnerReferences())
+	next.SetLabels(overlaid(stored.GetLabels(), m.object.GetLabels()))
+	next.SetAnnotations(overlaid(stored.GetAnnotations(), m.object.GetAnnotations()))
+
+	before := webhooksOf(stored)
+	for name, webhook := range webhooksOf(next) {
+		if _, found := caBundleOf(webhook); found {
+			continue
+		}
+		clientConfig, ok := webhook["clientConfig"].(map[string]any)
+		if caBundle, found := caBundleOf(before[name]); ok && found {
+			clientConfig["caBundle"] = caBundle
+		}
+	}
+	return next
+}
+
+func overlaid(lower, upper map[string]string) map[string]string {
+	if len(lower)+len(upper) == 0 {
+		return nil
+	}
+	both := make(map[string]string, len(lower)+len(upper))
+	maps.Copy(both, lower)
+	maps.Copy(both, upper)
+	return both
+}
+
+// differences returns the paths at which two contents differ, in order.
+func (c content) differences(other content) []string {
+	var paths []string
+	compare("", map[string]any(c), map[string]any(other), func(path string) { paths = append(paths, path) })
+	slices.Sort(paths)
+	return paths
+}
+
+func compare(path string, a, b any, report func(path string)) {
+	switch a := a.(type) {
+	case map[string]any:
+		b, ok := b.(map[string]any)
+		if !ok {
+			report(path)
+			return
+		}
+		for key := range a {
+			if _, found := b[key]; !found {
+				report(join(path, key))
+				continue
+			}
+			compare(join(path, key), a[key], b[key], report)
+		}
+		for key := range b {
+			if _, found := a[key]; !found {
+				report(join(path, key))
+			}
+		}
+	case []any:
+		b, ok := b.([]any)
+		if !ok || len(a) != len(b) {
+			report(path)
+			return
+		}
+		for i := range a {
+			compare(fmt.Sprintf("%s[%d]", path, i), a[i], b[i], report)
+		}
+	default:
+		if !reflect.DeepEqual(a, b) {
+			report(path)
+		}
+	}
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}

@@ -1,0 +1,116 @@
+package selfprotection
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
+
+func ago(d time.Duration) time.Time { return noon.Add(-d) }
+
+func TestDecide(t *testing.T) {
+	render := identity{"MutatingWebhookConfiguration", "a-stencil-render"}
+	policy := identity{"ValidatingAdmissionPolicy", "stencil-template-use"}
+	type want struct {
+		Create, Replace []string
+		Again           time.Duration
+	}
+	for _, tc := range []struct {
+		name  string
+		state state
+		want  want
+	}{
+		{
+			name:  "without a release nothing is restored and nothing is waited for",
+			state: state{objects: []observed{{identity: render, missingSince: ago(time.Hour)}}},
+		},
+		{
+			name: "what is as it should be is left alone until the next tick",
+			state: state{active: true, objects: []observed{
+				{identity: render, present: true, same: true, restored: ago(0)},
+				{identity: policy, present: true, same: true},
+			}},
+			want: want{Again: tick},
+		},
+		{
+			name: "what was changed is replaced at once",
+			state: state{active: true, objects: []observed{
+				{identity: render, present: true},
+				{identity: policy, present: true, same: true},
+			}},
+			want: want{Replace: []string{render.String()}, Again: tick},
+		},
+		{
+			name:  "what has just gone missing may belong to an uninstallation and is waited for",
+			state: state{active: true, objects: []observed{{identity: render, missingSince: ago(time.Second / 2)}}},
+			want:  want{Again: patience - time.Second/2},
+		},
+		{
+			name: "what stays missing is created again, whatever else has to wait",
+			state: state{active: true, objects: []observed{
+				{identity: render, missingSince: ago(patience)},
+				{identity: policy, missingSince: ago(patience / 2)},
+			}},
+			want: want{Create: []string{render.String()}, Again: patience / 2},
+		},
+		{
+			name: "an upgrade is given time to arrive",
+			state: state{active: true, quietUntil: noon.Add(3 * time.Second), objects: []observed{
+				{identity: render, present: true},
+				{identity: policy, missingSince: ago(time.Minute)},
+			}},
+			want: want{Again: 3 * time.Second},
+		},
+		{
+			name:  "after the time is over its leftovers are restored",
+			state: state{active: true, quietUntil: noon, objects: []observed{{identity: render, present: true}}},
+			want:  want{Replace: []string{render.String()}, Again: tick},
+		},
+		{
+			name: "whoever changes an object again and again is answered once a second",
+			state: state{active: true, objects: []observed{
+				{identity: render, present: true, restored: ago(spacing / 4)},
+				{identity: policy, missingSince: ago(patience), restored: ago(spacing / 2)},
+			}},
+			want: want{Again: spacing / 2},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tc.state.now = noon
+			planned := decide(tc.state)
+			got := want{Create: written(planned.create), Replace: written(planned.replace), Again: planned.again}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("plan (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func written(identities []identity) []string {
+	var texts []string
+	for _, who := range identities {
+		texts = append(texts, who.String())
+	}
+	return texts
+}
+
+func TestQuietAfter(t *testing.T) {
+	for _, tc := range []struct {
+		name    string
+		written time.Time
+		want    time.Time
+	}{
+		{"it counts from when the ConfigMap was written", ago(4 * time.Second), noon.Add(quiet - 4*time.Second)},
+		{"a ConfigMap that was written long ago asks for no quiet", ago(time.Hour), ago(time.Hour - quiet)},
+		{"a clock that is ahead of ours does not prolong it", noon.Add(time.Hour), noon.Add(quiet)},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := quietAfter(tc.written, noon); !got.Equal(tc.want) {
+				t.Errorf("want %s, got %s", tc.want, got)
+			}
+		})
+	}
+}

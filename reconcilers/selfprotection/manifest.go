@@ -1,0 +1,106 @@
+package selfprotection
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+// Kinds are the kinds that can be protected.
+var kinds = []string{
+	"MutatingWebhookConfiguration",
+	"ValidatingWebhookConfiguration",
+	"ValidatingAdmissionPolicy",
+	"ValidatingAdmissionPolicyBinding",
+}
+
+// releaseAnnotations is the prefix of the annotations by which Helm knows what belongs to a release. Helm adds them when it
+// installs, so they are in no manifest; they are taken from the ConfigMap.
+const releaseAnnotations = "meta.helm.sh/"
+
+// identity names an object.
+type identity struct{ kind, name string }
+
+// String is how kubectl writes it.
+func (i identity) String() string { return i.kind + "/" + i.name }
+
+// key is the object's key in the ConfigMap.
+func (i identity) key() string { return i.kind + "." + i.name + ".yaml" }
+
+// empty returns an empty object of that identity.
+func (i identity) empty() *unstructured.Unstructured {
+	object := &unstructured.Unstructured{}
+	object.SetGroupVersionKind(admissionregistrationv1.SchemeGroupVersion.WithKind(i.kind))
+	object.SetName(i.name)
+	return object
+}
+
+// manifest is one object as it should be.
+type manifest struct {
+	identity
+	// object must not be changed.
+	object *unstructured.Unstructured
+	// digest identifies the content.
+	digest string
+}
+
+// manifestsOf reads the ConfigMap, in the order of its keys. What cannot be read is left out and reported.
+func manifestsOf(configMap *corev1.ConfigMap) (manifests []manifest, problems []error) {
+	for _, key := range slices.Sorted(maps.Keys(configMap.Data)) {
+		one, err := readManifest(key, configMap.Data[key], configMap.Annotations)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("reading %s: %w", key, err))
+			continue
+		}
+		manifests = append(manifests, one)
+	}
+	return manifests, problems
+}
+
+func readManifest(key, text string, release map[string]string) (manifest, error) {
+	tree := map[string]any{}
+	if err := yaml.Unmarshal([]byte(text), &tree); err != nil {
+		return manifest{}, fmt.Errorf("decoding the manifest: %w", err)
+	}
+	object := &unstructured.Unstructured{Object: tree}
+	who := identity{object.GetKind(), object.GetName()}
+	if object.GetAPIVersion() != admissionregistrationv1.SchemeGroupVersion.String() || !slices.Contains(kinds, who.kind) {
+		return manifest{}, fmt.Errorf("%s %s is none of the kinds that are protected", object.GetAPIVersion(), who.kind)
+	}
+	if who.key() != key {
+		return manifest{}, fmt.Errorf("it holds %s, whose key would be %s", who, who.key())
+	}
+	for name, value := range release {
+		if strings.HasPrefix(name, releaseAnnotations) {
+			setAnnotation(object, name, value)
+		}
+	}
+	raw, err := object.MarshalJSON() // sorts keys
+	if err != nil {
+		return manifest{}, fmt.Errorf("encoding the manifest: %w", err)
+	}
+	// Numbers are read again as the API machinery reads them.
+	canonical := &unstructured.Unstructured{}
+	if err := canonical.UnmarshalJSON(raw); err != nil {
+		return manifest{}, fmt.Errorf("decoding the manifest: %w", err)
+	}
+	sum := sha256.Sum256(raw)
+	return manifest{identity: who, object: canonical, digest: hex.EncodeToString(sum[:])}, nil
+}
+
+func setAnnotation(object *unstructured.Unstructured, name, value string) {
+	annotations := object.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[name] = value
+	object.SetAnnotations(annotations)
+}

@@ -1,0 +1,22 @@
+package selfprotection
+
+import "github.com/prometheus/client_golang/prometheus"
+
+// metrics are what an administrator watches.
+type metrics struct {
+	restored  *prometheus.CounterVec
+	protected prometheus.Gauge
+}
+
+func newMetrics() metrics {
+	return metrics{
+		restored: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stencil_restored_objects_total",
+			Help: "Webhook configurations, admission policies and bindings of Stencil that were restored because somebody had changed or deleted them, by kind and name.",
+		}, []string{"kind", "name"}),
+		protected: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "stencil_protected_objects",
+			Help: "Number of objects that are restored when somebody changes or deletes them; 0 on replicas that do not lead.",
+		}),
+	}
+}

@@ -1,0 +1,248 @@
+package selfprotection
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+)
+
+const (
+	// OwnerAnnotation is the annotation of the ConfigMap that names the ClusterRole which owns what is created again.
+	OwnerAnnotation = "stencil.kubevirt.io/owner-cluster-role"
+	// fieldManager owns a replaced object's fields until they are handed over.
+	fieldManager = "stencil-self-protection"
+)
+
+// Options are what a Reconciler needs.
+type Options struct {
+	// ConfigMap names the ConfigMap with the manifests.
+	ConfigMap types.NamespacedName
+	// Reader reads from the API server itself, not from a cache.
+	Reader client.Reader
+	// Client writes the objects.
+	Client client.Client
+	// Recorder receives an event about the ConfigMap for everything that is restored: the objects have no namespace, and
+	// the manager may write events in its own only.
+	Recorder events.EventRecorder
+	// Registerer receives the metrics.
+	Registerer prometheus.Registerer
+	// Clock says how long something is missing. Default: the real one.
+	Clock clock.PassiveClock
+}
+
+// Reconciler restores objects. There is only ever one request to it, and Reconcile is never called concurrently.
+type Reconciler struct {
+	options Options
+	metrics metrics
+	// version is the ConfigMap's resource version that was found last, and seen is when.
+	version string
+	seen    time.Time
+	memory  map[identity]*memory
+}
+
+// memory is what is remembered of an object.
+type memory struct {
+	// settled is what the API server stores for the manifest with this digest.
+	digest  string
+	settled content
+	// missingSince is when the object was first found missing; zero while it exists.
+	missingSince time.Time
+	// restored is when it was last restored.
+	restored time.Time
+}
+
+// New returns a Reconciler.
+func New(options Options) (*Reconciler, error) {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	r := &Reconciler{options: options, metrics: newMetrics(), memory: map[identity]*memory{}}
+	for _, collector := range []prometheus.Collector{r.metrics.restored, r.metrics.protected} {
+		if err := options.Registerer.Register(collector); err != nil {
+			return nil, fmt.Errorf("registering the metrics of self-protection: %w", err)
+		}
+	}
+	return r, nil
+}
+
+// release is what one look at the ConfigMap says.
+type release struct {
+	configMap *corev1.ConfigMap
+	// manager is the field manager that installed it.
+	manager string
+	// owner owns what is created; nil when nothing is named.
+	owner     *metav1.OwnerReference
+	manifests map[identity]manifest
+	stored    map[identity]*unstructured.Unstructured
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	gathered, found, failed := r.gather(ctx)
+	planned := decide(gathered)
+	for _, who := range planned.create {
+		failed = errors.Join(failed, r.create(ctx, found, who))
+	}
+	for _, who := range planned.replace {
+		failed = errors.Join(failed, r.replace(ctx, found, who))
+	}
+	if failed != nil {
+		return reconcile.Result{}, failed
+	}
+	return reconcile.Result{RequeueAfter: planned.again}, nil
+}
+
+// gather reads the release and its objects. What cannot be read is left out of the state and is in the error.
+func (r *Reconciler) gather(ctx context.Context) (state, release, error) {
+	gathered := state{now: r.options.Clock.Now()}
+	found, err := r.readRelease(ctx)
+	if err != nil || found.configMap == nil {
+		if err == nil {
+			r.metrics.protected.Set(0)
+			clear(r.memory)
+		}
+		return gathered, found, err
+	}
+	gathered.active = true
+	_, written := writer(found.configMap.ManagedFields)
+	if r.version != found.configMap.ResourceVersion {
+		r.version, r.seen = found.configMap.ResourceVersion, gathered.now
+	}
+	gathered.quietUntil = quietAfter(written, r.seen)
+
+	manifests, problems := manifestsOf(found.configMap)
+	failed := errors.Join(problems...)
+	found.manifests, found.stored = map[identity]manifest{}, map[identity]*unstructured.Unstructured{}
+	for _, m := range manifests {
+		one, err := r.observe(ctx, found, m, gathered.now)
+		if err != nil {
+			failed = errors.Join(failed, err)
+			continue
+		}
+		found.manifests[m.identity] = m
+		gathered.objects = append(gathered.objects, one)
+	}
+	r.metrics.protected.Set(float64(len(found.manifests)))
+	return gathered, found, failed
+}
+
+// readRelease reads the ConfigMap and the owner that it names. There is no configMap in the result when the release is not
+// there, or goes.
+func (r *Reconciler) readRelease(ctx context.Context) (release, error) {
+	configMap := &corev1.ConfigMap{}
+	err := r.options.Reader.Get(ctx, r.options.ConfigMap, configMap)
+	if apierrors.IsNotFound(err) {
+		return release{}, nil
+	}
+	if err != nil {
+		return release{}, fmt.Errorf("reading the ConfigMap of the protected objects: %w", err)
+	}
+	if configMap.DeletionTimestamp != nil {
+		return release{}, nil
+	}
+	manager, _ := writer(configMap.ManagedFields)
+	found := release{configMap: configMap, manager: manager}
+	name := configMap.Annotations[OwnerAnnotation]
+	if name == "" {
+		return found, nil
+	}
+	owner := &metav1.PartialObjectMetadata{}
+	owner.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRole"))
+	err = r.options.Reader.Get(ctx, types.NamespacedName{Name: name}, owner)
+	if apierrors.IsNotFound(err) || err == nil && owner.DeletionTimestamp != nil {
+		return release{}, nil
+	}
+	if err != nil {
+		return release{}, fmt.Errorf("reading the ClusterRole %s: %w", name, err)
+	}
+	found.owner = &metav1.OwnerReference{
+		APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRole", Name: owner.Name, UID: owner.UID,
+	}
+	return found, nil
+}
+
+// observe compares one object with its manifest.
+func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now time.Time) (observed, error) {
+	known := r.memory[m.identity]
+	if known == nil {
+		known = &memory{}
+		r.memory[m.identity] = known
+	}
+	if known.digest != m.digest {
+		known.digest, known.settled = m.digest, nil
+	}
+	stored := m.empty()
+	err := r.options.Reader.Get(ctx, client.ObjectKeyFromObject(stored), stored)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return observed{}, fmt.Errorf("reading %s: %w", m.identity, err)
+	}
+	one := observed{identity: m.identity, present: err == nil, restored: known.restored}
+	if !one.present {
+		if known.missingSince.IsZero() {
+			known.missingSince = now
+		}
+		one.missingSince = known.missingSince
+		return one, nil
+	}
+	known.missingSince = time.Time{}
+	found.stored[m.identity] = stored
+	if known.settled == nil {
+		trial := replacement(stored, m)
+		if err := r.options.Client.Update(ctx, trial, client.DryRunAll, client.FieldOwner(fieldManager)); err != nil {
+			return observed{}, fmt.Errorf("trying what %s would be: %w", m.identity, err)
+		}
+		known.settled = contentOf(trial, m)
+	}
+	one.same = known.settled.equal(contentOf(stored, m))
+	return one, nil
+}
+
+// create applies the manifest of a missing object in the name of whoever installed the release.
+func (r *Reconciler) create(ctx context.Context, found release, who identity) error {
+	m := found.manifests[who]
+	object := m.object.DeepCopy()
+	if found.owner != nil {
+		object.SetOwnerReferences([]metav1.OwnerReference{*found.owner})
+	}
+	err := r.options.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
+		client.FieldOwner(found.manager), client.ForceOwnership)
+	if err != nil {
+		return fmt.Errorf("creating %s again: %w", who, err)
+	}
+	known := r.memory[who]
+	known.settled, known.missingSince = contentOf(object, m), time.Time{}
+	r.report(ctx, found, object, who, "it had been deleted")
+	return nil
+}
+
+// replace puts the manifest in the place of a changed object, and hands the fields over to whoever installed the release.
+func (r *Reconciler) replace(ctx context.Context, found release, who identity) error {
+	m, before := found.manifests[who], found.stored[who]
+	object := replacement(before, m)
+	err := r.options.Client.Update(ctx, object, client.FieldOwner(fieldManager))
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		// Somebody was faster; the watch tells.
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("replacing %s: %w", who, err)
+	}
+	known := r.memory[who]
+	paths := contentOf(before, m).differences(known.settled)
+	known.settled = contentOf(object, m)
+	r.report(ctx, found, object, who, changed(paths, lastChange(before.GetManagedFields())))
+	return r.handOver(ctx, found, object)
+}

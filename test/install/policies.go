@@ -1,0 +1,53 @@
+package install
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+// policyLimit is generous: the API server may take half a minute to learn of a new kind, which the policies read.
+const policyLimit = 2 * time.Minute
+
+// AwaitPolicies returns when the API server acts by the policies of a release. It reads policies and bindings once in a second, and
+// until it knows the kind TemplateApproval, which may take half a minute after the definition was created, it refuses whatever the
+// policies that read approvals could concern. No manager needs to run.
+func AwaitPolicies(ctx context.Context, plane *controlplane.Plane) error {
+	probe, err := plane.User("policy-probe")
+	if err != nil {
+		return err
+	}
+	if err := plane.Grant(ctx, probe, metav1.NamespaceDefault, rbacv1.PolicyRule{
+		APIGroups: []string{"template.kubevirt.io"}, Resources: []string{"virtualmachinetemplaterequests"}, Verbs: []string{"create"},
+	}); err != nil {
+		return err
+	}
+	var last string
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, policyLimit, true, func(ctx context.Context) (bool, error) {
+		// One of the last policies in the alphabet, so that the others are there when it is.
+		const request = `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateRequest",
+			"metadata": {"name": "probe", "namespace": "default"}, "spec": {"virtualMachineRef": {"namespace": "default", "name": "probe"}}}`
+		refused, err := plane.Kubectl(ctx, probe, request, "create", "--dry-run=server", "-f", "-")
+		if err != nil {
+			return false, err
+		}
+		if last = refused.Stdout + refused.Stderr; !strings.Contains(last, "denied request: not allowed to") {
+			return false, nil
+		}
+		// A policy that reads approvals, and that has nothing against this.
+		passed, err := plane.Kubectl(ctx, nil, "", "label", "namespace", metav1.NamespaceDefault, "policy-probe=1", "--dry-run=server")
+		last = passed.Stderr
+		return passed.Code == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the API server acts by the policies: %w: %s", err, last)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package render
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/permission"
+	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/verdict"
+)
+
+// Approvals knows which approvals cover a namespace.
+type Approvals interface {
+	Synced() bool
+	Covering(namespace string) []*approval.Approval
+}
+
+// judge holds what the person wrote, and the values that were bound, to the
+// approvals of the namespace. This webhook alone can: those after it see a VM to
+// which others have added.
+func (c creation) judge(compiled *template.Compiled, binding *template.Binding, rendered *template.Rendered) approval.Verdict {
+	if len(c.covering) == 0 {
+		return approval.Verdict{Allowed: true}
+	}
+	return approval.Judge(c.covering, approval.Question{
+		User: c.person,
+		Template: approval.Template{
+			Namespace: c.template.Namespace,
+			Name:      c.template.Name,
+			Labels:    c.template.Labels,
+			Digest:    compiled.Digest(),
+		},
+		Values:    binding.Values(),
+		Sensitive: compiled.Sensitive,
+		Touched:   approval.Written(c.object.Object, rendered.Object()),
+	})
+}
+
+const (
+	// maxNamed is how many templates a refusal names.
+	maxNamed = 10
+	// maxAsked is how many permissions are asked for to find them.
+	maxAsked = 40
+)
+
+// untemplated answers for a VM without a template in a namespace that may be
+// governed. The refusal names templates, because this is the moment at which
+// somebody learns that they need one; the policy that holds without us comes too
+// late in the request to be heard first and cannot name them.
+func (h *Handler) untemplated(ctx context.Context, request admission.Request) admission.Response {
+	covering := h.approvals.Covering(request.Namespace)
+	v := approval.Judge(covering, approval.Question{User: request.UserInfo})
+	if !v.Refused() {
+		return verdict.Response(request, v)
+	}
+	hint := fmt.Sprintf("name an approved template in annotation %s", contract.AnnotationTemplateRef)
+	if usable := h.usable(ctx, request, covering); len(usable) > 0 {
+		hint += "; you may use: " + strings.Join(usable, ", ")
+	}
+	return verdict.Refuse(request, v.Objections, hint)
+}
+
+// usable returns templates that are approved for the person, and that the person
+// may use, by name.
+func (h *Handler) usable(ctx context.Context, request admission.Request, covering []*approval.Approval) []string {
+	var approved []*templatecache.Template
+	for _, t := range h.templates.List() {
+		if slices.ContainsFunc(covering, func(a *approval.Approval) bool { return a.Serves(request.UserInfo) && approves(a, t) }) {
+			approved = append(approved, t)
+		}
+	}
+	slices.SortFunc(approved, func(a, b *templatecache.Template) int {
+		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
+	})
+	var names []string
+	for _, t := range approved[:min(len(approved), maxAsked)] {
+		if len(names) == maxNamed {
+			break
+		}
+		if may, err := h.permissions.Allowed(ctx, request.UserInfo, permission.Use, t.Namespace, t.Name); err == nil && may {
+			names = append(names, t.Namespace+"/"+t.Name)
+		}
+	}
+	return names
+}
+
+func approves(a *approval.Approval, t *templatecache.Template) bool {
+	compiled, err := t.Compiled()
+	if err != nil {
+		return false
+	}
+	yes, _ := a.Approves(approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels, Digest: compiled.Digest()})
+	return yes
+}

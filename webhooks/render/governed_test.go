@@ -1,0 +1,152 @@
+package render_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/webhooks/render"
+)
+
+// govern holds the approvals that cover every namespace.
+type govern struct {
+	covering []*approval.Approval
+	unsynced bool
+}
+
+func governing(covering ...*approval.Approval) govern { return govern{covering: covering} }
+
+func (g govern) Synced() bool                         { return !g.unsynced }
+func (g govern) Covering(string) []*approval.Approval { return g.covering }
+
+func approve(t *testing.T, spec string) *approval.Approval {
+	t.Helper()
+	object := v1alpha1.TemplateApproval{}
+	object.Name = "team"
+	if err := yaml.UnmarshalStrict([]byte(spec), &object.Spec); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := approval.Compile(&object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return compiled
+}
+
+func TestCreateInAGovernedNamespace(t *testing.T) {
+	const reference = "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box%s}}"
+	vm := func(annotations, rest string) string {
+		return strings.Replace(reference, "%s", annotations, 1) + rest
+	}
+	const approved = "{namespaces: [team-a], templates: [{namespace: golden, name: box}]%s}"
+	spec := func(rest string) string { return strings.Replace(approved, "%s", rest, 1) }
+	for _, tc := range []struct {
+		name         string
+		approval     string
+		object       string
+		exempt       []string
+		want         []string // texts of the refusal; none when it is allowed
+		wantNot      string
+		wantWarnings []string
+	}{
+		{name: "the reference alone is approved", approval: spec(""), object: vm("", "")},
+		{
+			name: "a field beside the reference is refused by its path", approval: spec(""),
+			object: vm("", "\nspec: {template: {spec: {nodeSelector: {a: b}, hostname: h}}}"),
+			want:   []string{`it is not approved in namespace "team-a"`, "spec.template.spec.nodeSelector", "spec.template.spec.hostname", `approval "team"`},
+		},
+		{
+			name: "an override may be written", approval: spec(", overrides: [spec.runStrategy, 'metadata.labels.*']"),
+			object: vm("", "\nspec: {runStrategy: Always}"),
+		},
+		{
+			name: "a label that no override lists is refused", approval: spec(""),
+			object: strings.Replace(vm("", ""), "metadata: {", "metadata: {labels: {team: a}, ", 1),
+			want:   []string{"metadata.labels.team"},
+		},
+		{
+			name: "a value outside the approval is refused at its parameter", approval: spec(", parameters: [{name: SIZE, allowed: [small, medium]}]"),
+			object: vm(", parameter.template.kubevirt.io/SIZE: huge", ""),
+			want:   []string{"SIZE", "small"},
+		},
+		{
+			name: "a sensitive value outside the approval is refused and not shown", approval: spec(", parameters: [{name: PASSWORD, pattern: '[0-9]+'}]"),
+			object: vm(", parameter.template.kubevirt.io/PASSWORD: open-sesame", ""),
+			want:   []string{"PASSWORD"}, wantNot: "open-sesame",
+		},
+		{
+			name: "another template than the approved one is refused", approval: "{namespaces: [team-a], templates: [{namespace: golden, name: crate}]}",
+			object: vm("", ""),
+			want:   []string{"metadata.annotations[template.kubevirt.io/template-ref]", "golden/crate"},
+		},
+		{
+			name: "a template whose content is not the pinned one is refused", approval: "{namespaces: [team-a], templates: [{namespace: golden, name: box, digest: 'sha256:" + strings.Repeat("0", 64) + "'}]}",
+			object: vm("", ""),
+			want:   []string{"sha256:"},
+		},
+		{
+			name: "a person whom the approval does not serve is refused", approval: spec(", subjects: [{kind: User, name: bob}]"),
+			object: vm("", ""),
+			want:   []string{`does not serve user "ada"`},
+		},
+		{
+			name: "a VM without a template is refused with the templates that may be used", approval: spec(""),
+			object: "metadata: {name: web-1}\nspec: {runStrategy: Halted}",
+			want:   []string{"name an approved template in annotation template.kubevirt.io/template-ref", "you may use: golden/box"},
+		},
+		{
+			name: "an exempt subject of the approval is not judged", approval: spec(", exemptSubjects: [{kind: User, name: ada}]"),
+			object: vm("", "\nspec: {template: {spec: {hostname: h}}}"),
+		},
+		{
+			name: "nor is an exempt user of the installation", approval: spec(""), exempt: []string{"ada"},
+			object: "metadata: {name: web-1}\nspec: {runStrategy: Halted}",
+		},
+		{
+			name: "Warn lets it pass and says so", approval: spec(", enforcement: Warn"),
+			object:       vm("", "\nspec: {template: {spec: {hostname: h}}}"),
+			wantWarnings: []string{`not approved: spec.template.spec.hostname: may not be written or changed beside the template; no field may (approval "team")`},
+		},
+		{
+			name: "Audit lets it pass in silence", approval: spec(", enforcement: Audit"),
+			object: vm("", "\nspec: {template: {spec: {hostname: h}}}"),
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &shelf{}
+			s.put(t, box, 7)
+			h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(approve(t, tc.approval)), ExemptUsers: tc.exempt})
+			response := h.Handle(t.Context(), create(t, tc.object))
+			if response.Allowed != (tc.want == nil) {
+				t.Fatalf("allowed %v: %v", response.Allowed, response.Result)
+			}
+			if diff := cmp.Diff(tc.wantWarnings, response.Warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(response.Result.Message, want) {
+					t.Errorf("the refusal lacks %q: %s", want, response.Result.Message)
+				}
+			}
+			if tc.want != nil && (response.Result.Reason != "Forbidden" || response.Patch != nil) {
+				t.Errorf("reason %s, patch %s", response.Result.Reason, response.Patch)
+			}
+			if tc.wantNot != "" && strings.Contains(response.Result.Message, tc.wantNot) {
+				t.Errorf("the refusal shows %q: %s", tc.wantNot, response.Result.Message)
+			}
+		})
+	}
+	t.Run("before the approvals are read nothing is decided", func(t *testing.T) {
+		h := render.New(render.Options{Templates: &shelf{}, Permissions: everything, Approvals: govern{unsynced: true}})
+		request := create(t, vm("", ""))
+		request.Operation = admissionv1.Create
+		if response := h.Handle(t.Context(), request); response.Allowed || response.Result.Code != 503 {
+			t.Errorf("allowed %v, %v", response.Allowed, response.Result)
+		}
+	})
+}
