@@ -186,6 +186,16 @@ func TestAClosedApprovalInJudgement(t *testing.T) {
 	}
 }
 
+func TestWhatIsUndecidedIsRefused(t *testing.T) {
+	got := approval.Judge([]*approval.Approval{approval.Undecided("nobody knows; try again")}, approval.Question{User: ada, Template: fedora})
+	if !got.Refused() {
+		t.Errorf("got %+v", got)
+	}
+	if got, want := got.Causes().ToAggregate().Error(), reference+": Forbidden: nobody knows; try again"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
 func TestOnlyDenyRefuses(t *testing.T) {
 	for enforcement, want := range map[v1alpha1.Enforcement]bool{"Deny": true, "": true, "Warn": false, "Audit": false} {
 		a := compile(t, "a", fmt.Sprintf("enforcement: %q", enforcement))

@@ -30,7 +30,7 @@ type Template struct {
 // for the person who wants to use it.
 func (a *Approval) Approves(t Template) (approved bool, why string) {
 	if a.invalid != nil {
-		return false, "it is not in force as it is written and approves nothing until a cluster admin corrects it"
+		return false, a.refusal
 	}
 	if t.Name == "" {
 		return false, "the VirtualMachine names no template; it approves " + a.describeTemplates()
