@@ -133,3 +133,7 @@ func (c *Cache) Covering(namespace string) []*approval.Approval {
 
 // Approvals returns all approvals, sorted by name. The slice must not be modified.
 func (c *Cache) Approvals() []*approval.Approval { return c.index.all() }
+
+// CoveredBy returns the names of the namespaces that exist now and that an approval
+// covers, which need not be one of the cache's, sorted.
+func (c *Cache) CoveredBy(a *approval.Approval) []string { return c.index.coveredBy(a) }

@@ -137,6 +137,16 @@ func TestCovering(t *testing.T) {
 			}
 		})
 	}
+	other, err := approval.Compile(tapp("other", inNamespaces("team-a", "team-z")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"team-a"}, f.CoveredBy(other)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"team-a", "team-c", "team-d"}, f.CoveredBy(f.Covering("team-d")[0])); diff != "" {
+		t.Error(diff)
+	}
 	if got := names(f.Approvals()); got != "by-label by-name everywhere" {
 		t.Errorf("all approvals: %q", got)
 	}

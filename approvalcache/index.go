@@ -99,6 +99,19 @@ func (x *index) approval(name string) *approval.Approval {
 	return x.approvals[name]
 }
 
+func (x *index) coveredBy(a *approval.Approval) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var names []string
+	for name, of := range x.namespaces {
+		if a.Covers(name, of.labels) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
 // size counts what there is now.
 func (x *index) size() (valid, invalid, governed int) {
 	x.mu.Lock()
