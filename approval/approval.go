@@ -28,7 +28,9 @@ type Approval struct {
 	constraints []constraint
 	overrides   []Override
 
+	// invalid is why the approval is a closed one, refusal what people are told.
 	invalid error
+	refusal string
 }
 
 // Option is a setting of Compile and Closed.
@@ -84,7 +86,14 @@ func Closed(object *v1alpha1.TemplateApproval, reason error, options ...Option) 
 	}
 	a := outline(object, options)
 	a.invalid = fmt.Errorf("compiling TemplateApproval %q: %w", object.Name, reason)
+	a.refusal = "it is not in force as it is written and approves nothing until a cluster admin corrects it"
 	return a
+}
+
+// Undecided makes an Approval without a name that denies everything to everyone,
+// for want of what it takes to decide. The text tells people why, and what to do.
+func Undecided(why string) *Approval {
+	return &Approval{enforcement: v1alpha1.EnforcementDeny, everyone: true, invalid: errors.New(why), refusal: why}
 }
 
 // outline is what of an approval can be understood in any case.

@@ -7,13 +7,15 @@ import (
 
 // OverridableField is Overridable for a path given as texts: each is a key of a map,
 // or [name=NAME] for an item of a list whose items all have a unique name, or
-// [POSITION] for an item of any other list.
+// [POSITION] for an item of any other list, as template.Ignoring gives them. A path
+// may be that of a map or a list as a whole, which is also overridable when all that
+// is in it is.
 func (a *Approval) OverridableField(path ...string) bool {
-	steps := make(Path, len(path))
+	steps := make(Path, len(path), len(path)+1)
 	for i, text := range path {
 		steps[i] = stepOf(text)
 	}
-	return a.Overridable(steps)
+	return a.Overridable(steps) || a.Overridable(append(steps, anyField)) || a.Overridable(append(steps, anyItem))
 }
 
 func stepOf(text string) Step {

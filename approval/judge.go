@@ -29,8 +29,10 @@ type Question struct {
 	// sees it, whose overrides are not compared. It returns the values of the
 	// parameters, which are judged in place of Values, and the differences.
 	Match func(*Approval) (values map[string]string, differences []Objection)
-	// Update says that the VirtualMachine is stored already, so that a request that
-	// touches nothing is allowed whatever the approvals say.
+	// Update says that the VirtualMachine is stored already. Then a request that
+	// touches nothing is allowed whatever the approvals say, and so is one that
+	// touches only labels and annotations of a VirtualMachine without a template,
+	// which was there before its namespace was governed.
 	Update bool
 }
 
@@ -73,7 +75,7 @@ func Judge(covering []*Approval, q Question) Verdict {
 		return Verdict{Allowed: true}
 	}
 	v := Verdict{Governed: true, Enforcement: strictest(covering)}
-	if v.Exempt = !q.Anyone && exempt(covering, q.User); v.Exempt || q.Update && len(q.Touched) == 0 {
+	if v.Exempt = !q.Anyone && exempt(covering, q.User); v.Exempt || q.Update && q.idle() {
 		v.Allowed = true
 		return v
 	}
@@ -94,6 +96,11 @@ func Judge(covering []*Approval, q Question) Verdict {
 		v.Objections = far
 	}
 	return v
+}
+
+// idle says whether an update does nothing that approvals have a say in.
+func (q Question) idle() bool {
+	return !slices.ContainsFunc(q.Touched, func(path Path) bool { return q.Template.Name != "" || path[0] != Field("metadata") })
 }
 
 // Exempt says whether the approvals that cover a namespace do not judge a person:

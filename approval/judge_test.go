@@ -135,6 +135,28 @@ func TestJudge(t *testing.T) {
 			want:      approval.Verdict{Governed: true, Allowed: true, Enforcement: "Deny"},
 		},
 		{
+			name:      "an update of the labels of what never had a template",
+			approvals: approvals{"a": "{}"},
+			question:  approval.Question{User: ada, Update: true, Touched: touched("metadata.labels.x", "metadata.annotations.y")},
+			want:      approval.Verdict{Governed: true, Allowed: true, Enforcement: "Deny"},
+		},
+		{
+			name:      "an update of the spec of what never had a template",
+			approvals: approvals{"a": "overrides: [spec.x]"},
+			question:  approval.Question{User: ada, Update: true, Touched: touched("metadata.labels.x", "spec.x")},
+			want: approval.Verdict{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
+				{Approval: "a", Field: reference, Message: "the VirtualMachine names no template; it approves golden/fedora"},
+			}},
+		},
+		{
+			name:      "an update of the labels of what has a template",
+			approvals: approvals{"a": "{}"},
+			question:  approval.Question{User: ada, Update: true, Template: fedora, Touched: touched("metadata.labels.x")},
+			want: approval.Verdict{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
+				{Approval: "a", Field: "metadata.labels.x", Message: "may not be written or changed beside the template; no field may"},
+			}},
+		},
+		{
 			name:      "an update within the overrides",
 			approvals: approvals{"a": "overrides: [spec.x]"},
 			question:  approval.Question{User: ada, Template: fedora, Update: true, Touched: touched("spec.x")},
@@ -183,6 +205,16 @@ func TestAClosedApprovalInJudgement(t *testing.T) {
 	got = approval.Judge([]*approval.Approval{closed, warning}, approval.Question{User: ada, Template: approval.Template{Namespace: "golden", Name: "x"}})
 	if !got.Refused() {
 		t.Errorf("its enforcement does not count: %+v", got)
+	}
+}
+
+func TestWhatIsUndecidedIsRefused(t *testing.T) {
+	got := approval.Judge([]*approval.Approval{approval.Undecided("nobody knows; try again")}, approval.Question{User: ada, Template: fedora})
+	if !got.Refused() {
+		t.Errorf("got %+v", got)
+	}
+	if got, want := got.Causes().ToAggregate().Error(), reference+": Forbidden: nobody knows; try again"; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 

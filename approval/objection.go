@@ -12,7 +12,7 @@ import (
 
 // Objection is one reason for which an approval is not satisfied.
 type Objection struct {
-	// Approval is the name of the approval.
+	// Approval is the name of the approval, empty when none is to blame.
 	Approval string
 	// Field is the place: a path in the VirtualMachine, or parameters[NAME].
 	Field string
@@ -23,12 +23,19 @@ type Objection struct {
 
 // String is the objection in one line.
 func (o Objection) String() string {
-	return fmt.Sprintf("%s: %s (approval %q)", o.Field, o.Message, o.Approval)
+	return o.Field + ": " + o.detail()
 }
 
 // Cause is the objection as a cause of a refusal.
 func (o Objection) Cause() *field.Error {
-	return &field.Error{Type: field.ErrorTypeForbidden, Field: o.Field, BadValue: omitted, Detail: fmt.Sprintf("%s (approval %q)", o.Message, o.Approval)}
+	return &field.Error{Type: field.ErrorTypeForbidden, Field: o.Field, BadValue: omitted, Detail: o.detail()}
+}
+
+func (o Objection) detail() string {
+	if o.Approval == "" {
+		return o.Message
+	}
+	return fmt.Sprintf("%s (approval %q)", o.Message, o.Approval)
 }
 
 const (

@@ -136,7 +136,7 @@ func TestOverridable(t *testing.T) {
 }
 
 func TestOverridableField(t *testing.T) {
-	a := compile(t, "a", `overrides: ['spec.disks[name=a].boot', 'spec.lists[*]', 'metadata.labels["a.b/c"]']`)
+	a := compile(t, "a", `overrides: ['spec.disks[name=a].boot', 'spec.lists[*]', 'spec.efi.*', 'spec.tpm.persistent', 'metadata.labels["a.b/c"]']`)
 	for _, tc := range []struct {
 		path []string
 		want bool
@@ -146,6 +146,11 @@ func TestOverridableField(t *testing.T) {
 		{[]string{"spec", "disks", "[0]", "boot"}, false},
 		{[]string{"spec", "lists", "[0]", "x"}, true},
 		{[]string{"spec", "lists", "[name=x]"}, true},
+		{[]string{"spec", "lists"}, true},
+		{[]string{"spec", "efi"}, true},
+		{[]string{"spec", "efi", "secureBoot"}, true},
+		{[]string{"spec", "tpm"}, false},
+		{[]string{"spec", "disks"}, false},
 		{[]string{"spec", "lists", "[x]"}, false},
 		{[]string{"spec", "lists", "[-1]"}, false},
 		{[]string{"metadata", "labels", "a.b/c"}, true},

@@ -17,7 +17,7 @@ import (
 func TestOverridesAllowWhatTheyCoverAndNothingElse(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	allowed, refused := 0, 0
-	for range 30_000 {
+	for range 10_000 {
 		var overrides []string
 		var paths [][]string
 		for range 1 + random.IntN(3) {
@@ -44,7 +44,7 @@ func TestOverridesAllowWhatTheyCoverAndNothingElse(t *testing.T) {
 		edit(random, within, paths[random.IntN(len(paths))])
 		holdAllowed(t, a, old, within)
 	}
-	if allowed < 1000 || refused < 1000 {
+	if allowed < 500 || refused < 500 {
 		t.Errorf("%d changes allowed and %d refused say little", allowed, refused)
 	}
 }

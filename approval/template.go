@@ -30,7 +30,7 @@ type Template struct {
 // for the person who wants to use it.
 func (a *Approval) Approves(t Template) (approved bool, why string) {
 	if a.invalid != nil {
-		return false, "it is not in force as it is written and approves nothing until a cluster admin corrects it"
+		return false, a.refusal
 	}
 	if t.Name == "" {
 		return false, "the VirtualMachine names no template; it approves " + a.describeTemplates()
@@ -38,7 +38,7 @@ func (a *Approval) Approves(t Template) (approved bool, why string) {
 	pinned := ""
 	for i := range a.templates {
 		entry := &a.templates[i]
-		if !lists(entry, t) {
+		if !Lists(entry, t) {
 			continue
 		}
 		if entry.Digest == "" || entry.Digest == t.Digest {
@@ -63,8 +63,9 @@ func (a *Approval) TemplateNamespaces() []string {
 	return slices.Compact(namespaces)
 }
 
-// lists says whether an entry is about a template, whatever its content.
-func lists(entry *v1alpha1.ApprovedTemplate, t Template) bool {
+// Lists says whether an entry of an approval is about a template, whatever its
+// content.
+func Lists(entry *v1alpha1.ApprovedTemplate, t Template) bool {
 	switch {
 	case entry.Namespace != t.Namespace:
 		return false

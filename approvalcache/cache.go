@@ -1,0 +1,139 @@
+package approvalcache
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/approval"
+)
+
+// DefaultPatience is how long Covering waits for a namespace that is not known.
+const DefaultPatience = time.Second
+
+// Options are what a Cache needs.
+type Options struct {
+	// Config reaches the API server.
+	Config *rest.Config
+	Logger logr.Logger
+	// Registerer takes the metrics; nil means that none are kept.
+	Registerer prometheus.Registerer
+	// Spared are namespaces that no approval covers, beside those of Kubernetes'
+	// own: Stencil's.
+	Spared []string
+	// Patience is how long Covering waits for a namespace that is not known;
+	// DefaultPatience when 0. It must be shorter than the deadline of a webhook.
+	Patience time.Duration
+}
+
+// Cache is a watch cache of compiled approvals and of the labels of namespaces. It
+// runs until the context of Start ends, on every replica. All methods are safe for
+// concurrent use.
+type Cache struct {
+	index      *index
+	reflectors []*cache.Reflector
+	log        logr.Logger
+	patience   time.Duration
+}
+
+// New returns a Cache that has not started. It fails when no client can be made of
+// the configuration or the metrics are registered already.
+func New(o Options) (*Cache, error) {
+	approvals, err := watchApprovals(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("making the approval cache's client of approvals: %w", err)
+	}
+	namespaces, err := watchNamespaces(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("making the approval cache's client of namespaces: %w", err)
+	}
+	c := newCache(o, approvals, namespaces)
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(&collector{index: c.index}); err != nil {
+			return nil, fmt.Errorf("registering approval cache metrics: %w", err)
+		}
+	}
+	return c, nil
+}
+
+func newCache(o Options, approvals, namespaces cache.ListerWatcher) *Cache {
+	c := &Cache{index: newIndex(), log: o.Logger, patience: o.Patience}
+	if c.patience == 0 {
+		c.patience = DefaultPatience
+	}
+	reflect := func(name string, source cache.ListerWatcher, kind runtime.Object, into cache.ReflectorStore) {
+		c.reflectors = append(c.reflectors, cache.NewReflectorWithOptions(source, kind, into, cache.ReflectorOptions{
+			Name:   "approvalcache/" + name,
+			Logger: &c.log,
+			// The CRD may be installed after us: come back quickly, the default
+			// would wait up to half a minute.
+			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 10, Cap: 5 * time.Second},
+		}))
+	}
+	reflect("approvals", approvals, &v1alpha1.TemplateApproval{}, newApprovalStore(c.index, c.log, o.Spared))
+	reflect("namespaces", namespaces, &metav1.PartialObjectMetadata{}, newNamespaceStore(c.index))
+	return c
+}
+
+// Start fills the cache and keeps it current until ctx ends.
+func (c *Cache) Start(ctx context.Context) error {
+	ctx = logr.NewContext(ctx, c.log)
+	var running errgroup.Group
+	for _, reflector := range c.reflectors {
+		running.Go(func() error {
+			reflector.RunWithContext(ctx)
+			return nil
+		})
+	}
+	return running.Wait()
+}
+
+// NeedLeaderElection says that every replica has a cache of its own.
+func (c *Cache) NeedLeaderElection() bool { return false }
+
+// Synced says whether the first lists of approvals and of namespaces have arrived.
+// Before, Covering knows too little to be asked.
+func (c *Cache) Synced() bool { return c.index.hasSynced() }
+
+// Covering returns the approvals that cover a namespace, sorted by name; it is
+// governed when there is any. The slice must not be modified.
+//
+// A namespace is often created a moment before the first machine in it, and the
+// watch may be a little behind: for one that is not known it waits, and when that
+// is in vain returns a single approval that approves nothing.
+func (c *Cache) Covering(namespace string) []*approval.Approval {
+	covering, known, changed := c.index.covering(namespace)
+	if known {
+		return covering
+	}
+	timer := time.NewTimer(c.patience)
+	defer timer.Stop()
+	for {
+		select {
+		case <-changed:
+			if covering, known, changed = c.index.covering(namespace); known {
+				return covering
+			}
+		case <-timer.C:
+			return []*approval.Approval{approval.Undecided(fmt.Sprintf(
+				"namespace %s is not known here yet, so nobody can tell which approvals cover it; try again in a moment", namespace))}
+		}
+	}
+}
+
+// Approvals returns all approvals, sorted by name. The slice must not be modified.
+func (c *Cache) Approvals() []*approval.Approval { return c.index.all() }
+
+// CoveredBy returns the names of the namespaces that exist now and that an approval
+// covers, which need not be one of the cache's, sorted.
+func (c *Cache) CoveredBy(a *approval.Approval) []string { return c.index.coveredBy(a) }

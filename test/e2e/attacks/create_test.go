@@ -1,0 +1,133 @@
+package attacks_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+const handwritten = `spec:
+  runStrategy: Always
+  template:
+    spec:
+      domain:
+        memory: {guest: 64Gi}
+        devices:
+          disks: [{name: own, disk: {bus: virtio}}]
+      volumes: [{name: own, containerDisk: {image: evil.example.com/rootkit:latest}}]
+`
+
+// TestUnapprovedMachinesAreNotCreated holds every way to create one.
+func TestUnapprovedMachinesAreNotCreated(t *testing.T) {
+	plain := strings.Replace(machine("attack", "x", nil, handwritten), "  annotations:\n    template.kubevirt.io/template-ref: \"x\"\n", "", 1)
+	field := func(path string) string { return "spec.template.spec." + path }
+	for _, tc := range []struct {
+		name, manifest string
+		args           []string
+		want           []string
+	}{
+		{
+			name: "without a template, and told which templates may be used", manifest: plain,
+			want: []string{"not approved in namespace \"vault\"", "you may use: golden/fedora"},
+		},
+		{name: "a template that is not approved", manifest: machine("attack", "golden/windows", map[string]string{"ANSWERS": "a"}, ""), want: []string{"golden/fedora"}},
+		{name: "a hand-written VM behind an approved reference", manifest: machine("attack", "golden/fedora", nil, handwritten), want: []string{field("volumes[name=own]"), field("domain.memory.guest")}},
+		{name: "a value that is not approved", manifest: machine("attack", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.2xlarge"}, ""), want: []string{"INSTANCETYPE"}},
+		{name: "an extra volume", manifest: machine("attack", "golden/fedora", nil, "spec: {template: {spec: {volumes: [{name: data, emptyDisk: {capacity: 1Gi}}]}}}\n"), want: []string{field("volumes[name=data]")}},
+		{name: "a host device", manifest: machine("attack", "golden/fedora", nil, "spec: {template: {spec: {domain: {devices: {hostDevices: [{name: gpu, deviceName: vendor/gpu}]}}}}}\n"), want: []string{field("domain.devices.hostDevices")}},
+		{name: "a node selector", manifest: machine("attack", "golden/fedora", nil, "spec: {template: {spec: {nodeSelector: {node: master}}}}\n"), want: []string{field("nodeSelector")}},
+		{name: "a network", manifest: machine("attack", "golden/fedora", nil, "spec: {template: {spec: {networks: [{name: lan, multus: {networkName: lan}}], domain: {devices: {interfaces: [{name: lan, bridge: {}}]}}}}}\n"), want: []string{field("networks[name=lan]"), field("domain.devices.interfaces[name=lan]")}},
+		{name: "another image inside an item of the template", manifest: machine("attack", "golden/fedora", nil, "spec: {template: {spec: {volumes: [{name: disk-1, containerDisk: {image: evil.example.com/rootkit}}]}}}\n"), want: []string{field("volumes[name=disk-1]")}},
+		{name: "another cloud-init script", manifest: machine("attack", "golden/fedora", nil, "spec: {template: {spec: {volumes: [{name: cloudinitdisk, cloudInitNoCloud: {userData: '#!/bin/sh'}}]}}}\n"), want: []string{field("volumes[name=cloudinitdisk]")}},
+		{name: "a hook sidecar by annotation", manifest: machine("attack", "golden/fedora", nil, "spec: {template: {metadata: {annotations: {hooks.kubevirt.io/hookSidecars: '[]'}}}}\n"), want: []string{"spec.template.metadata.annotations"}},
+		{name: "a generated name changes nothing", manifest: strings.Replace(machine("attack-", "golden/fedora", nil, handwritten), "name: attack-", "generateName: attack-", 1), want: []string{field("volumes[name=own]")}},
+		{name: "a generated name without a template", manifest: strings.Replace(plain, "name: attack", "generateName: attack-", 1), want: []string{"not approved"}},
+		{name: "server-side apply", manifest: machine("attack", "golden/fedora", nil, handwritten), args: []string{"apply", "--server-side", "-f", "-"}, want: []string{field("volumes[name=own]")}},
+		{name: "client-side apply", manifest: machine("attack", "golden/fedora", nil, handwritten), args: []string{"apply", "-f", "-"}, want: []string{field("volumes[name=own]")}},
+		{name: "the deprecated version", manifest: strings.Replace(plain, "kubevirt.io/v1\n", "kubevirt.io/v1alpha3\n", 1), want: []string{"not approved"}},
+		{name: "a service account of the namespace", manifest: plain, args: []string{"create", "--as=system:serviceaccount:vault:builder", "-f", "-"}, want: []string{"not approved"}},
+		{name: "a forged record", manifest: strings.Replace(plain, "metadata:\n", "metadata:\n  annotations: {template.kubevirt.io/rendered: '{\"namespace\":\"golden\",\"name\":\"fedora\"}'}\n  labels: {vm.kubevirt.io/template: fedora, vm.kubevirt.io/template.namespace: golden}\n", 1), want: []string{"not approved"}},
+		{name: "a reference in another case", manifest: machine("attack", "golden/Fedora", nil, ""), want: []string{"not a template name"}},
+		{name: "a reference that climbs", manifest: machine("attack", "../golden/fedora", nil, ""), want: []string{"template-ref"}},
+		{name: "a reference with white space", manifest: machine("attack", "golden/fedora ", nil, ""), want: []string{"not a template name"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			args := tc.args
+			if args == nil {
+				args = []string{"create", "-f", "-"}
+			}
+			refused(t, kubectl(t, mallory, tc.manifest, args...), tc.want...)
+			if left := mustKubectl(t, nil, "", "get", "virtualmachines", "-o", "name").Stdout; strings.Contains(left, "attack") {
+				t.Errorf("something was created: %s", left)
+				mustKubectl(t, nil, "", "delete", "virtualmachines", "--all")
+			}
+		})
+	}
+}
+
+func TestWhatIsApprovedIsCreated(t *testing.T) {
+	discard(t, "good")
+	mustKubectl(t, mallory, machine("good", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, "    note: mine\n  labels: {team: v}\nspec: {runStrategy: Manual}\n"), "create", "-f", "-")
+	vm := get(t, "good")
+	if vm.GetLabels()["team"] != "v" || vm.GetAnnotations()["note"] != "mine" {
+		t.Errorf("the overrides did not arrive: %v %v", vm.GetLabels(), vm.GetAnnotations())
+	}
+}
+
+func TestADryRunTellsNothingAboutATemplateThatOneMayNotUse(t *testing.T) {
+	outsider, err := stencil.Plane.User("outsider")
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustKubectl(t, nil, "", "create", "rolebinding", "outsider", "--role=owner", "--user=outsider")
+	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "rolebinding", "outsider") })
+	for _, ref := range []string{"golden/fedora", "golden/nowhere"} {
+		out := kubectl(t, outsider, machine("attack", ref, nil, ""), "create", "--dry-run=server", "-o", "yaml", "-f", "-")
+		refused(t, out, `it does not exist or user "outsider" may not use it`)
+		if strings.Contains(out.Stdout+out.Stderr, "cloudinit") {
+			t.Errorf("content of the template is shown: %s%s", out.Stdout, out.Stderr)
+		}
+	}
+}
+
+func TestAPinnedTemplateThatIsEditedIsNotApprovedAnyMore(t *testing.T) {
+	fedora, err := os.ReadFile(stencil.Example("golden/fedora.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pinned := strings.Replace(string(fedora), "name: fedora\n", "name: pinned\n", 1)
+	mustKubectl(t, nil, pinned, "apply", "--namespace=golden", "-f", "-")
+	t.Cleanup(func() {
+		mustKubectl(t, nil, "", "delete", "vmt", "pinned", "--namespace=golden")
+		mustKubectl(t, nil, "", "delete", "tapp", "pinned")
+	})
+	discard(t, "pinned-1")
+	approval := func(digest string) string {
+		return "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: pinned}\nspec:\n  namespaces: [vault]\n  templates: [{namespace: golden, name: pinned, digest: \"" + digest + "\"}]\n"
+	}
+	mustKubectl(t, nil, approval("sha256:"+strings.Repeat("0", 64)), "apply", "-f", "-")
+	eventually(t, func() string {
+		out := kubectl(t, mallory, machine("pinned-1", "golden/pinned", nil, ""), "create", "--dry-run=server", "-f", "-")
+		if !strings.Contains(out.Stderr, "sha256:") {
+			return "the pin does not hold yet: " + out.Stdout + out.Stderr
+		}
+		return ""
+	})
+	admin := mustKubectl(t, nil, strings.Replace(machine("free", "golden/pinned", nil, ""), "namespace: vault", "namespace: team-a", 1), "create", "--namespace=team-a", "--dry-run=server", "-f", "-", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/rendered}`)
+	digest := admin.Stdout[strings.Index(admin.Stdout, "sha256:"):][:len("sha256:")+64]
+	mustKubectl(t, nil, approval(digest), "apply", "-f", "-")
+	eventually(t, func() string {
+		if out := kubectl(t, mallory, machine("pinned-1", "golden/pinned", nil, ""), "create", "--dry-run=server", "-f", "-"); out.Code != 0 {
+			return "the right digest is not approved: " + out.Stderr
+		}
+		return ""
+	})
+	mustKubectl(t, nil, strings.Replace(pinned, "user: fedora", "user: mallory", 1), "apply", "--namespace=golden", "-f", "-")
+	eventually(t, func() string {
+		out := kubectl(t, mallory, machine("pinned-1", "golden/pinned", nil, ""), "create", "--dry-run=server", "-f", "-")
+		if !strings.Contains(out.Stderr, "sha256:") {
+			return "the edited template is still approved: " + out.Stdout + out.Stderr
+		}
+		return ""
+	})
+}

@@ -1,0 +1,138 @@
+package attacks_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+func eventually(t *testing.T, missing func() string) {
+	t.Helper()
+	var last string
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		last = missing()
+		return last == "", nil
+	})
+	if err != nil {
+		t.Fatal(last)
+	}
+}
+
+// TestAnApprovedMachineStaysWhatItIs changes a stored VM in every way there is.
+func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
+	discard(t, "frozen")
+	mustKubectl(t, mallory, machine("frozen", "golden/fedora", nil, ""), "create", "-f", "-")
+	spec := func(patch string) []string { return []string{"patch", "vm", "frozen", "--type=merge", "-p", patch} }
+	for _, tc := range []struct {
+		name  string
+		stdin string
+		args  []string
+		want  []string
+	}{
+		{name: "CPU", args: spec(`{"spec":{"template":{"spec":{"domain":{"cpu":{"cores":64}}}}}}`), want: []string{"spec.template.spec.domain.cpu.cores"}},
+		{name: "memory", args: spec(`{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"64Gi"}}}}}}`), want: []string{"spec.template.spec.domain.memory.guest"}},
+		{name: "the instance type", args: spec(`{"spec":{"instancetype":{"name":"u1.2xlarge"}}}`), want: []string{"spec.instancetype.name"}},
+		{name: "the image", args: []string{"patch", "vm", "frozen", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"name":"disk-1","containerDisk":{"image":"evil.example.com/rootkit"}}}]`}, want: []string{"spec.template.spec.volumes[name=disk-1]"}},
+		{name: "cloud-init", args: []string{"patch", "vm", "frozen", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/volumes/1/cloudInitNoCloud/userData","value":"#!/bin/sh"}]`}, want: []string{"spec.template.spec.volumes[name=cloudinitdisk].cloudInitNoCloud.userData"}},
+		{name: "a node selector", args: spec(`{"spec":{"template":{"spec":{"nodeSelector":{"node":"master"}}}}}`), want: []string{"spec.template.spec.nodeSelector"}},
+		{name: "server-side apply", stdin: "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: frozen}\nspec: {template: {spec: {hostname: h}}}\n", args: []string{"apply", "--server-side", "--field-manager=attacker", "-f", "-"}, want: []string{"spec.template.spec.hostname"}},
+		{name: "a label of the pods", args: spec(`{"spec":{"template":{"metadata":{"labels":{"app":"trusted"}}}}}`), want: []string{"spec.template.metadata.labels.app"}},
+		{name: "a label that no override lists", args: []string{"label", "vm", "frozen", "owner=mallory"}, want: []string{"metadata.labels.owner"}},
+		{name: "another reference", args: []string{"annotate", "vm", "frozen", "--overwrite", "template.kubevirt.io/template-ref=golden/windows"}, want: []string{"template-ref"}},
+		{name: "no reference", args: []string{"annotate", "vm", "frozen", "template.kubevirt.io/template-ref-"}, want: []string{"template-ref"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			before := get(t, "frozen")
+			refused(t, kubectl(t, mallory, tc.stdin, tc.args...), tc.want...)
+			if diff := cmp.Diff(before.Object["spec"], get(t, "frozen").Object["spec"]); diff != "" {
+				t.Errorf("the VM changed:\n%s", diff)
+			}
+		})
+	}
+	t.Run("replace with another machine", func(t *testing.T) {
+		vm := get(t, "frozen")
+		vm.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["hostname"] = "h"
+		raw, err := json.Marshal(vm.Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		refused(t, kubectl(t, mallory, string(raw), "replace", "-f", "-"), "spec.template.spec.hostname")
+	})
+	t.Run("in two small steps", func(t *testing.T) {
+		mustKubectl(t, mallory, "", spec(`{"spec":{"runStrategy":"Manual"}}`)...)
+		refused(t, kubectl(t, mallory, "", spec(`{"spec":{"runStrategy":"Manual","template":{"spec":{"hostname":"h"}}}}`)...), "spec.template.spec.hostname")
+	})
+	t.Run("what the overrides list may change", func(t *testing.T) {
+		mustKubectl(t, mallory, "", spec(`{"spec":{"runStrategy":"Halted"}}`)...)
+		mustKubectl(t, mallory, "", "label", "vm", "frozen", "team=blue")
+	})
+}
+
+// TestAMachineFromBeforeTheApprovalIsFrozen is one without a template that was
+// there when its namespace became governed.
+func TestAMachineFromBeforeTheApprovalIsFrozen(t *testing.T) {
+	discard(t, "elder")
+	mustKubectl(t, nil, "", "label", "namespace", "vault", "tier-")
+	t.Cleanup(func() { mustKubectl(t, nil, "", "label", "namespace", "vault", "--overwrite", "tier=vault") })
+	plain := "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: elder}\nspec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}}}}\n"
+	eventually(t, func() string {
+		if out := kubectl(t, mallory, plain, "create", "-f", "-"); out.Code != 0 {
+			return out.Stderr
+		}
+		return ""
+	})
+	mustKubectl(t, nil, "", "label", "namespace", "vault", "--overwrite", "tier=vault")
+	eventually(t, func() string {
+		out := kubectl(t, mallory, "", "patch", "vm", "elder", "--type=merge", "-p", `{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"2Gi"}}}}}}`, "--dry-run=server")
+		if out.Code == 0 {
+			return "its spec can still be changed"
+		}
+		return ""
+	})
+	mustKubectl(t, nil, "", "delete", "vm", "elder")
+}
+
+func TestANamespaceIsNotRelabelledToEscape(t *testing.T) {
+	for _, args := range [][]string{
+		{"label", "namespace", "vault", "tier-"},
+		{"label", "namespace", "vault", "--overwrite", "tier=free"},
+		{"patch", "namespace", "vault", "--type=json", "-p", `[{"op":"remove","path":"/metadata/labels/tier"}]`},
+	} {
+		refused(t, kubectl(t, mallory, "", args...), "templateapprovals")
+	}
+}
+
+// TestWithoutAManagerNothingUnapprovedGetsIn stops the only manager, and so must
+// not run beside another test.
+func TestWithoutAManagerNothingUnapprovedGetsIn(t *testing.T) {
+	discard(t, "stored", "in-need")
+	mustKubectl(t, mallory, machine("stored", "golden/fedora", nil, ""), "create", "-f", "-")
+	if err := stencil.StopManager(); err != nil {
+		t.Fatal(err)
+	}
+	started := false
+	start := func() {
+		if !started {
+			started = true
+			if err := stencil.StartManager(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	defer start()
+	plain := "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: attack}\n" + handwritten
+	refused(t, kubectl(t, mallory, plain, "create", "-f", "-"))
+	refused(t, kubectl(t, mallory, machine("attack", "golden/fedora", nil, ""), "create", "-f", "-"), "failed calling webhook")
+	refused(t, kubectl(t, mallory, "", "patch", "vm", "stored", "--type=merge", "-p", `{"spec":{"template":{"spec":{"hostname":"h"}}}}`))
+	refused(t, kubectl(t, mallory, "", "annotate", "vm", "stored", "template.kubevirt.io/template-ref-"))
+	if left := mustKubectl(t, nil, "", "get", "virtualmachines", "-o", "name").Stdout; strings.Contains(left, "attack") {
+		t.Errorf("something was created: %s", left)
+	}
+	start()
+	mustKubectl(t, mallory, machine("in-need", "golden/fedora", nil, ""), "create", "-f", "-")
+}

@@ -1,0 +1,96 @@
+package approvals
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+var approvalKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "TemplateApproval"}
+
+// Templates knows the templates that exist.
+type Templates interface {
+	Synced() bool
+	List() []*templatecache.Template
+}
+
+// Namespaces knows the namespaces that exist.
+type Namespaces interface {
+	Synced() bool
+	CoveredBy(*approval.Approval) []string
+}
+
+// Options are what a Handler needs.
+type Options struct {
+	Templates  Templates
+	Namespaces Namespaces
+	// Spared are namespaces that no approval covers: Stencil's own.
+	Spared []string
+}
+
+// Handler answers the admission requests of the approval webhook.
+type Handler struct{ Options }
+
+// New returns a Handler.
+func New(o Options) *Handler { return &Handler{Options: o} }
+
+// Handle implements admission.Handler.
+func (h *Handler) Handle(_ context.Context, request admission.Request) admission.Response {
+	if request.SubResource != "" || request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
+		return admission.Allowed("")
+	}
+	var object v1alpha1.TemplateApproval
+	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
+		return refuse(apierrors.NewBadRequest(fmt.Sprintf("decoding the approval: %v", err)).Status())
+	}
+	if request.Operation == admissionv1.Update && sameSpec(&object, request.OldObject.Raw) {
+		// Labels and finalizers of an approval must stay editable even when a newer
+		// Stencil would not take it any more.
+		return admission.Allowed("")
+	}
+	compiled, err := approval.Compile(&object, approval.Sparing(h.Spared...))
+	var invalid *approval.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return refuse(apierrors.NewInvalid(approvalKind, object.Name, invalid.Causes).Status())
+	case err != nil:
+		return refuse(apierrors.NewInternalError(fmt.Errorf("compiling the approval: %w", err)).Status())
+	}
+	return admission.Allowed("").WithWarnings(shorten(h.gather(&object, compiled).warnings())...)
+}
+
+// gather takes together what the warnings depend on.
+func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.Approval) situation {
+	s := situation{spec: &object.Spec, spared: h.Spared}
+	if h.Namespaces.Synced() {
+		s.namespacesKnown, s.covered = true, h.Namespaces.CoveredBy(compiled)
+	}
+	if h.Templates.Synced() {
+		s.templatesKnown = true
+		for _, t := range h.Templates.List() {
+			s.templates = append(s.templates, seen(t))
+		}
+	}
+	return s
+}
+
+func sameSpec(object *v1alpha1.TemplateApproval, oldRaw []byte) bool {
+	var old v1alpha1.TemplateApproval
+	return json.Unmarshal(oldRaw, &old) == nil && equality.Semantic.DeepEqual(object.Spec, old.Spec)
+}
+
+func refuse(status metav1.Status) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+}

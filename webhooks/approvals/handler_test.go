@@ -1,0 +1,198 @@
+package approvals_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/approvals"
+)
+
+// cluster is what exists.
+type cluster struct {
+	templates  []*templatecache.Template
+	namespaces []string
+	unsynced   bool
+}
+
+func (c cluster) Synced() bool                    { return !c.unsynced }
+func (c cluster) List() []*templatecache.Template { return c.templates }
+
+func (c cluster) CoveredBy(a *approval.Approval) []string {
+	var covered []string
+	for _, namespace := range c.namespaces {
+		if a.Covers(namespace, map[string]string{"kubernetes.io/metadata.name": namespace}) {
+			covered = append(covered, namespace)
+		}
+	}
+	return covered
+}
+
+func vmt(t *testing.T, name, labels, parameters string) *templatecache.Template {
+	t.Helper()
+	var object v1beta1.VirtualMachineTemplate
+	text := fmt.Sprintf("{metadata: {namespace: golden, name: %s, labels: {%s}}, spec: {parameters: [%s], virtualMachine: {spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}}}}", name, labels, parameters)
+	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	return templatecache.Compile(&object)
+}
+
+func review(t *testing.T, operation admissionv1.Operation, object, old string) admission.Request {
+	t.Helper()
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation, Name: "team-a"}}
+	for _, each := range []struct {
+		text string
+		into *runtime.RawExtension
+	}{{object, &request.Object}, {old, &request.OldObject}} {
+		if each.text == "" {
+			continue
+		}
+		raw, err := yaml.YAMLToJSON([]byte(each.text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		each.into.Raw = raw
+	}
+	return request
+}
+
+func manifest(labels, spec string) string {
+	return "{apiVersion: stencil.kubevirt.io/v1alpha1, kind: TemplateApproval, metadata: {name: team-a, labels: {" + labels + "}}, spec: {" + spec + "}}"
+}
+
+const (
+	good   = "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: [spec.runStrategy], parameters: [{name: CPU, maximum: 8}]"
+	broken = "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: ['spec.'], parameters: [{name: CPU, expression: 'value >'}]"
+)
+
+func handler(t *testing.T) *approvals.Handler {
+	t.Helper()
+	there := cluster{
+		templates: []*templatecache.Template{
+			vmt(t, "fedora", "tier: gold", "{name: CPU}, {name: PASSWORD, sensitive: true}"),
+			vmt(t, "windows", "tier: gold", "{name: KEY}"),
+			vmt(t, "ruin", "tier: wood", "{name: 'B A D'}"),
+		},
+		namespaces: []string{"team-a", "team-b", "kube-system", "stencil-system"},
+	}
+	return approvals.New(approvals.Options{Templates: there, Namespaces: there, Spared: []string{"stencil-system"}})
+}
+
+func TestWhatIsRefused(t *testing.T) {
+	brokenFields := []string{"spec.parameters[0].expression", "spec.overrides[0]"}
+	for _, tc := range []struct {
+		name        string
+		operation   admissionv1.Operation
+		object, old string
+		subresource string
+		wantFields  []string // nothing is refused when empty
+	}{
+		{name: "a good approval is stored", operation: admissionv1.Create, object: manifest("", good)},
+		{name: "a broken one is refused with every cause", operation: admissionv1.Create, object: manifest("", broken), wantFields: brokenFields},
+		{name: "a good one that becomes broken is refused", operation: admissionv1.Update, object: manifest("", broken), old: manifest("", good), wantFields: brokenFields},
+		{name: "a broken one can be put right", operation: admissionv1.Update, object: manifest("", good), old: manifest("", broken)},
+		{name: "a broken one can be labelled", operation: admissionv1.Update, object: manifest("a: b", broken), old: manifest("", broken)},
+		{name: "a broken one can be deleted", operation: admissionv1.Delete, old: manifest("", broken)},
+		{name: "the status of a broken one can be written", operation: admissionv1.Update, object: manifest("", broken), old: manifest("", good), subresource: "status"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			request := review(t, tc.operation, tc.object, tc.old)
+			request.SubResource = tc.subresource
+			response := handler(t).Handle(t.Context(), request)
+			if response.Allowed != (tc.wantFields == nil) {
+				t.Fatalf("got %+v", response.AdmissionResponse)
+			}
+			if tc.wantFields == nil {
+				return
+			}
+			if response.Result.Code != 422 || response.Result.Reason != metav1.StatusReasonInvalid {
+				t.Errorf("got %d %s", response.Result.Code, response.Result.Reason)
+			}
+			var fields []string
+			for _, cause := range response.Result.Details.Causes {
+				fields = append(fields, cause.Field)
+			}
+			if diff := cmp.Diff(tc.wantFields, fields); diff != "" {
+				t.Errorf("fields (-want +got)\n%s", diff)
+			}
+		})
+	}
+	t.Run("what is no approval at all", func(t *testing.T) {
+		request := review(t, admissionv1.Create, "{spec: [no]}", "")
+		if response := handler(t).Handle(t.Context(), request); response.Allowed || response.Result.Code != 400 {
+			t.Errorf("got %+v", response.AdmissionResponse)
+		}
+	})
+}
+
+func TestWhatIsWarnedAbout(t *testing.T) {
+	const otherDigest = "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
+	compiled, err := vmt(t, "fedora", "tier: gold", "{name: CPU}, {name: PASSWORD, sensitive: true}").Compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := compiled.Digest()
+	for _, tc := range []struct {
+		name, spec string
+		want       []string
+	}{
+		{name: "nothing, when everything is there", spec: good},
+		{name: "nothing, when the pinned content is there", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora, digest: '" + digest + "'}]"},
+		{name: "a namespace that is not there", spec: "namespaces: [team-a, team-z], templates: [{namespace: golden, name: fedora}]", want: []string{"spec.namespaces[1]: there is no namespace team-z now"}},
+		{
+			name: "Stencil's own namespace", spec: "namespaces: [stencil-system], templates: [{namespace: golden, name: fedora}]",
+			want: []string{"spec.namespaces[0]: stencil-system is Stencil's own namespace, which is never covered", "spec: this approval covers no namespace that exists now"},
+		},
+		{name: "labels that no namespace has", spec: "namespaceSelector: {matchLabels: {tier: gold}}, templates: [{namespace: golden, name: fedora}]", want: []string{"spec: this approval covers no namespace that exists now"}},
+		{name: "a template that is not there", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}, {namespace: golden, name: debian}]", want: []string{"spec.templates[1]: there is no template golden/debian now"}},
+		{name: "labels that no template has", spec: "namespaces: [team-a], templates: [{namespace: golden, selector: {matchLabels: {tier: lead}}}]", want: []string{"spec.templates[0]: there is no template with these labels in namespace golden now"}},
+		{name: "a template that does not compile", spec: "namespaces: [team-a], templates: [{namespace: golden, name: ruin}]", want: []string{"spec.templates[0]: template golden/ruin cannot be used: it does not compile"}},
+		{name: "a template of another content", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora, digest: '" + otherDigest + "'}]", want: []string{"spec.templates[0]: the content of golden/fedora is another one than the digest pins: its digest is " + digest}},
+		{name: "a parameter that no approved template has", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], parameters: [{name: KEY, maximum: 1}]", want: []string{"spec.parameters[0]: no approved template has a parameter KEY now"}},
+		{name: "a parameter that one approved template has", spec: "namespaces: [team-a], templates: [{namespace: golden, selector: {matchLabels: {tier: gold}}}], parameters: [{name: KEY, maximum: 1}]"},
+		{name: "values of a sensitive parameter", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], parameters: [{name: PASSWORD, allowed: [a]}]", want: []string{"spec.parameters[0].allowed: parameter PASSWORD is sensitive, and everyone who can read this approval can read its allowed values"}},
+		{name: "overrides of everything", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: ['spec.*']", want: []string{"spec.overrides[0]: whoever may override spec.* may make another machine of it than the template says"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			response := handler(t).Handle(t.Context(), review(t, admissionv1.Create, manifest("", tc.spec), ""))
+			if !response.Allowed {
+				t.Fatalf("refused: %s", response.Result.Message)
+			}
+			if diff := cmp.Diff(tc.want, response.Warnings); diff != "" {
+				t.Errorf("warnings (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWarningsAreCountedWhenThereAreMany(t *testing.T) {
+	var entries []string
+	for i := range 20 {
+		entries = append(entries, fmt.Sprintf("{namespace: golden, name: t%d}", i))
+	}
+	spec := "namespaces: [team-a], templates: [" + strings.Join(entries, ", ") + "]"
+	response := handler(t).Handle(t.Context(), review(t, admissionv1.Create, manifest("", spec), ""))
+	if len(response.Warnings) != 12 || response.Warnings[11] != "and 9 more warnings" {
+		t.Errorf("got %q", response.Warnings)
+	}
+}
+
+func TestBeforeTheCachesAreFilledNothingIsWarnedAbout(t *testing.T) {
+	empty := cluster{unsynced: true}
+	h := approvals.New(approvals.Options{Templates: empty, Namespaces: empty})
+	response := h.Handle(t.Context(), review(t, admissionv1.Create, manifest("", good), ""))
+	if !response.Allowed || len(response.Warnings) > 0 {
+		t.Errorf("got %+v", response.AdmissionResponse)
+	}
+}

@@ -1,0 +1,158 @@
+package approvals
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// situation is what an approval meets in the cluster at this moment.
+type situation struct {
+	spec   *v1alpha1.TemplateApprovalSpec
+	spared []string
+
+	namespacesKnown bool
+	covered         []string // names of the namespaces that it covers
+
+	templatesKnown bool
+	templates      []candidate
+}
+
+// candidate is a template that an approval may list.
+type candidate struct {
+	approval.Template
+	parameters []v1beta1.Parameter
+	broken     bool
+}
+
+func seen(t *templatecache.Template) candidate {
+	c := candidate{Template: approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels}}
+	compiled, err := t.Compiled()
+	if err != nil {
+		c.broken = true
+		return c
+	}
+	c.Digest, c.parameters = compiled.Digest(), compiled.Parameters()
+	return c
+}
+
+// warnings tells what does not do what it seems to.
+func (s situation) warnings() []string {
+	var all []string
+	if s.namespacesKnown {
+		all = append(all, s.aboutNamespaces()...)
+	}
+	if s.templatesKnown {
+		var approved []candidate
+		for i := range s.spec.Templates {
+			listed, warning := s.aboutTemplate(i)
+			approved = append(approved, listed...)
+			if warning != "" {
+				all = append(all, fmt.Sprintf("spec.templates[%d]: %s", i, warning))
+			}
+		}
+		all = append(all, s.aboutParameters(approved)...)
+	}
+	return append(all, s.aboutOverrides()...)
+}
+
+func (s situation) aboutNamespaces() []string {
+	var all []string
+	for i, namespace := range s.spec.Namespaces {
+		switch {
+		case slices.Contains(s.spared, namespace):
+			all = append(all, fmt.Sprintf("spec.namespaces[%d]: %s is Stencil's own namespace, which is never covered", i, namespace))
+		case !slices.Contains(s.covered, namespace):
+			all = append(all, fmt.Sprintf("spec.namespaces[%d]: there is no namespace %s now", i, namespace))
+		}
+	}
+	if len(s.covered) == 0 {
+		all = append(all, "spec: this approval covers no namespace that exists now")
+	}
+	return all
+}
+
+// aboutTemplate returns the templates that an entry lists now, and what is odd about
+// it.
+func (s situation) aboutTemplate(i int) (listed []candidate, warning string) {
+	entry := s.spec.Templates[i]
+	broken, otherwise := "", ""
+	for _, t := range s.templates {
+		switch {
+		case !approval.Lists(&entry, t.Template):
+		case t.broken:
+			broken = t.Name
+		case entry.Digest != "" && entry.Digest != t.Digest:
+			otherwise = fmt.Sprintf("the content of %s/%s is another one than the digest pins: its digest is %s", t.Namespace, t.Name, t.Digest)
+		default:
+			listed = append(listed, t)
+		}
+	}
+	switch {
+	case len(listed) > 0:
+		return listed, ""
+	case otherwise != "":
+		return nil, otherwise
+	case broken != "":
+		return nil, fmt.Sprintf("template %s/%s cannot be used: it does not compile", entry.Namespace, broken)
+	case entry.Name != "":
+		return nil, fmt.Sprintf("there is no template %s/%s now", entry.Namespace, entry.Name)
+	default:
+		return nil, fmt.Sprintf("there is no template with these labels in namespace %s now", entry.Namespace)
+	}
+}
+
+func (s situation) aboutParameters(approved []candidate) []string {
+	if len(approved) == 0 {
+		return nil // that was warned about already
+	}
+	var all []string
+	for i, constraint := range s.spec.Parameters {
+		declared, sensitive := false, false
+		for _, t := range approved {
+			for _, p := range t.parameters {
+				declared = declared || p.Name == constraint.Name
+				sensitive = sensitive || p.Name == constraint.Name && p.Sensitive
+			}
+		}
+		at := fmt.Sprintf("spec.parameters[%d]", i)
+		if !declared {
+			all = append(all, fmt.Sprintf("%s: no approved template has a parameter %s now", at, constraint.Name))
+		}
+		if sensitive && len(constraint.Allowed) > 0 {
+			all = append(all, fmt.Sprintf("%s.allowed: parameter %s is sensitive, and everyone who can read this approval can read its allowed values", at, constraint.Name))
+		}
+	}
+	return all
+}
+
+// aboutOverrides warns about those that leave little of a template.
+func (s situation) aboutOverrides() []string {
+	var all []string
+	for i, text := range s.spec.Overrides {
+		override, err := approval.ParseOverride(text)
+		if err != nil {
+			continue // the approval would not have compiled
+		}
+		for _, much := range []string{"spec", "spec.template", "spec.template.spec", "spec.template.spec.domain"} {
+			if strings.TrimSuffix(override.String(), ".*") == much {
+				all = append(all, fmt.Sprintf("spec.overrides[%d]: whoever may override %s may make another machine of it than the template says", i, text))
+			}
+		}
+	}
+	return all
+}
+
+// shorten counts the warnings that are too many to be read.
+func shorten(warnings []string) []string {
+	const longest = 12
+	if len(warnings) <= longest {
+		return warnings
+	}
+	return append(slices.Clip(warnings[:longest-1]), fmt.Sprintf("and %d more warnings", len(warnings)-longest+1))
+}

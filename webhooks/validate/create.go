@@ -1,0 +1,86 @@
+package validate
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/verdict"
+)
+
+// judgeUntemplated is for a VM without a template in a namespace that may be
+// governed.
+func judgeUntemplated(request admission.Request, covering []*approval.Approval) admission.Response {
+	return verdict.Response(request, approval.Judge(covering, approval.Question{User: request.UserInfo}))
+}
+
+// judgeCreate holds a new VM to the template that it refers to, and both to the
+// approvals.
+func judgeCreate(request admission.Request, vm machine.Machine, found *templatecache.Template, covering []*approval.Approval) admission.Response {
+	compiled, err := found.Compiled()
+	if err != nil {
+		return refuseUnavailable(fmt.Sprintf("template %s/%s does not compile", found.Namespace, found.Name))
+	}
+	if cause := recordMismatch(vm, found, compiled); cause != "" {
+		return verdict.Refuse(request, []approval.Objection{{Field: machine.AnnotationsPath.Key(contract.AnnotationRendered).String(), Message: cause}})
+	}
+	if len(covering) == 0 {
+		return admission.Allowed("")
+	}
+	question := approval.Question{
+		User: request.UserInfo,
+		Template: approval.Template{
+			Namespace: found.Namespace,
+			Name:      found.Name,
+			Labels:    found.Labels,
+			Digest:    compiled.Digest(),
+		},
+		Sensitive: compiled.Sensitive,
+		Match: func(a *approval.Approval) (map[string]string, []approval.Objection) {
+			return match(compiled, vm, a)
+		},
+	}
+	return verdict.Response(request, approval.Judge(covering, question))
+}
+
+// recordMismatch says what is wrong with the record of the rendering, if
+// anything. The render webhook wrote it a moment ago; that it differs means that
+// somebody after it changed it, or that the template moved on in between.
+func recordMismatch(vm machine.Machine, found *templatecache.Template, compiled *template.Compiled) string {
+	record := vm.Record()
+	if record.Namespace != found.Namespace || record.Name != found.Name {
+		return fmt.Sprintf("the record names template %q, the reference %s/%s: the VM was not rendered from what it refers to", record.Namespace+"/"+record.Name, found.Namespace, found.Name)
+	}
+	if record.UID != found.UID || record.Digest != compiled.Digest() {
+		return fmt.Sprintf("template %s/%s changed while this VM was rendered from it; create the VM again", found.Namespace, found.Name)
+	}
+	for label, want := range record.Labels() {
+		if vm.Labels[label] != want {
+			return fmt.Sprintf("label %s does not name the template that the VM was rendered from", label)
+		}
+	}
+	return ""
+}
+
+// match compares the VM with its template, but for the fields that the approval
+// lists as overrides.
+func match(compiled *template.Compiled, vm machine.Machine, a *approval.Approval) (map[string]string, []approval.Objection) {
+	matched, err := compiled.Match(vm.Object, template.Ignoring(a.OverridableField))
+	if err != nil {
+		return nil, []approval.Objection{{Approval: a.Name(), Message: fmt.Sprintf("the VM cannot be compared with its template: %v", err)}}
+	}
+	var objections []approval.Objection
+	for _, difference := range matched.Differences() {
+		objections = append(objections, approval.Objection{
+			Approval: a.Name(),
+			Field:    difference.Path,
+			Message:  fmt.Sprintf("the template has %s here, the VM %s, and the approval lists no override for it", difference.Want, difference.Got),
+		})
+	}
+	return matched.Values(), objections
+}

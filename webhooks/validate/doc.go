@@ -1,0 +1,17 @@
+// Package validate is the validating webhook of VirtualMachine: it holds a VM
+// that refers to a template to what the cluster admins approved.
+//
+// On creation it does not believe what it is told. The record of the rendering
+// must name the template that the reference names, in the version that the cache
+// holds, and the VM must match that template: template.Match finds the one
+// binding of the parameters that makes them equal, and the approvals judge that
+// binding. Fields that an approval lists as overrides are not compared. What the
+// VM has beyond its template was judged by the render webhook, which saw what
+// the person wrote before anyone else added to it.
+//
+// On update a stored VM is judged by what changes and by nothing else: its
+// template may have moved on or be gone, and what the approval froze stays
+// frozen all the same.
+//
+// The answer comes from watch caches alone; no call leaves the process.
+package validate

@@ -1,0 +1,326 @@
+package validate_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/validate"
+)
+
+type shelf map[string]*templatecache.Template
+
+func (s shelf) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
+	return s[namespace+"/"+name]
+}
+
+type govern struct {
+	covering []*approval.Approval
+	unsynced bool
+}
+
+func (g govern) Synced() bool                         { return !g.unsynced }
+func (g govern) Covering(string) []*approval.Approval { return g.covering }
+
+const box = `
+spec:
+  parameters:
+  - {name: NAME}
+  - {name: SIZE, value: small}
+  - {name: PASSWORD, generate: expression, from: "[a-z]{8}", sensitive: true}
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      instancetype: {name: "${SIZE}"}
+      template:
+        spec:
+          domain: {devices: {}}
+          volumes:
+          - {name: init, cloudInitNoCloud: {userData: "password: ${PASSWORD}"}}
+`
+
+func templates(t *testing.T) (shelf, *templatecache.Template) {
+	t.Helper()
+	var object v1beta1.VirtualMachineTemplate
+	if err := yaml.UnmarshalStrict([]byte(box), &object); err != nil {
+		t.Fatal(err)
+	}
+	object.Namespace, object.Name, object.UID, object.Generation = "golden", "box", "uid", 7
+	compiled := templatecache.Compile(&object)
+	return shelf{"golden/box": compiled}, compiled
+}
+
+func approve(t *testing.T, spec string) []*approval.Approval {
+	t.Helper()
+	if spec == "" {
+		return nil
+	}
+	object := v1alpha1.TemplateApproval{}
+	object.Name = "team"
+	if err := yaml.UnmarshalStrict([]byte(spec), &object.Spec); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := approval.Compile(&object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []*approval.Approval{compiled}
+}
+
+// stored is a VM as it is after rendering and KubeVirt's defaults; edits change it.
+func stored(t *testing.T, found *templatecache.Template, edits ...func(metadata, spec map[string]any)) []byte {
+	t.Helper()
+	compiled, err := found.Compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	vm := fmt.Sprintf(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"web-1","namespace":"team-a",
+		"labels":{"vm.kubevirt.io/template":"box","vm.kubevirt.io/template.namespace":"golden","vm.kubevirt.io/template.revision":"7"},
+		"annotations":{"template.kubevirt.io/template-ref":"golden/box",
+			"template.kubevirt.io/rendered":"{\"namespace\":\"golden\",\"name\":\"box\",\"uid\":\"uid\",\"generation\":7,\"digest\":\"%s\"}"}},
+		"spec":{"runStrategy":"Halted","instancetype":{"name":"small"},"template":{"metadata":{"annotations":{"kubevirt.io/pci-topology-version":"v3"}},
+			"spec":{"architecture":"amd64","domain":{"devices":{},"machine":{"type":"q35"},"firmware":{"uuid":"u"}},
+			"volumes":[{"name":"init","cloudInitNoCloud":{"userData":"password: abcdefgh"}}]}}}}`, compiled.Digest())
+	var object map[string]any
+	if err := json.Unmarshal([]byte(vm), &object); err != nil {
+		t.Fatal(err)
+	}
+	for _, edit := range edits {
+		edit(object["metadata"].(map[string]any), object["spec"].(map[string]any))
+	}
+	raw, err := json.Marshal(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+func request(operation admissionv1.Operation, object, old []byte) admission.Request {
+	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: operation,
+		Name:      "web-1",
+		Namespace: "team-a",
+		Resource:  metav1.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"},
+		UserInfo:  authenticationv1.UserInfo{Username: "mallory"},
+		Object:    runtime.RawExtension{Raw: object},
+		OldObject: runtime.RawExtension{Raw: old},
+	}}
+}
+
+const approved = "{namespaces: [team-a], templates: [{namespace: golden, name: box}], overrides: [spec.runStrategy]%s}"
+
+func podSpec(spec map[string]any) map[string]any {
+	return spec["template"].(map[string]any)["spec"].(map[string]any)
+}
+
+func TestCreate(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		approval string
+		edit     func(metadata, spec map[string]any)
+		want     []string // texts of the refusal; none when it is allowed
+		wantNot  string
+	}{
+		{name: "what was rendered and defaulted is approved", approval: strings.Replace(approved, "%s", "", 1)},
+		{name: "nothing governs the namespace", approval: ""},
+		{
+			name: "an override is not compared", approval: strings.Replace(approved, "%s", "", 1),
+			edit: func(_, spec map[string]any) { spec["runStrategy"] = "Always" },
+		},
+		{
+			name: "another value than the template's is refused where it stands", approval: strings.Replace(approved, "%s", "", 1),
+			edit: func(_, spec map[string]any) {
+				podSpec(spec)["volumes"] = []any{map[string]any{"name": "init", "containerDisk": map[string]any{"image": "evil"}}}
+			},
+			want: []string{"spec.template.spec.volumes[name=init]", `approval "team"`},
+		},
+		{
+			name: "a bound value outside the approval is refused", approval: strings.Replace(approved, "%s", ", parameters: [{name: SIZE, allowed: [small]}]", 1),
+			edit: func(_, spec map[string]any) { spec["instancetype"] = map[string]any{"name": "huge"} },
+			want: []string{"SIZE", "small"},
+		},
+		{
+			name: "a sensitive value that the generator could not have made is refused and not shown", approval: strings.Replace(approved, "%s", "", 1),
+			edit: func(_, spec map[string]any) {
+				podSpec(spec)["volumes"] = []any{map[string]any{"name": "init", "cloudInitNoCloud": map[string]any{"userData": "password: OPEN-SESAME\nrun: me"}}}
+			},
+			want: []string{"spec.template.spec.volumes[name=init].cloudInitNoCloud.userData"}, wantNot: "OPEN-SESAME",
+		},
+		{
+			name: "a record of another template is refused, governed or not", approval: "",
+			edit: func(metadata, _ map[string]any) {
+				metadata["annotations"].(map[string]any)["template.kubevirt.io/rendered"] = `{"namespace":"golden","name":"other"}`
+			},
+			want: []string{"metadata.annotations[template.kubevirt.io/rendered]", "golden/other"},
+		},
+		{
+			name: "a record of another version is refused", approval: "",
+			edit: func(metadata, _ map[string]any) {
+				metadata["annotations"].(map[string]any)["template.kubevirt.io/rendered"] = `{"namespace":"golden","name":"box","uid":"uid","generation":7,"digest":"sha256:other"}`
+			},
+			want: []string{"create the VM again"},
+		},
+		{
+			name: "a label that names another template is refused", approval: "",
+			edit: func(metadata, _ map[string]any) {
+				metadata["labels"].(map[string]any)["vm.kubevirt.io/template"] = "other"
+			},
+			want: []string{"label vm.kubevirt.io/template does not name the template"},
+		},
+		{
+			name: "no reference where one is asked for", approval: strings.Replace(approved, "%s", "", 1),
+			edit: func(metadata, _ map[string]any) { delete(metadata, "annotations") },
+			want: []string{"metadata.annotations[template.kubevirt.io/template-ref]"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			shelf, found := templates(t)
+			edit := tc.edit
+			if edit == nil {
+				edit = func(_, _ map[string]any) {}
+			}
+			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}})
+			check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found, edit), nil)), tc.want, tc.wantNot)
+		})
+	}
+}
+
+func check(t *testing.T, response admission.Response, want []string, wantNot string) {
+	t.Helper()
+	if response.Allowed != (want == nil) {
+		t.Fatalf("allowed %v: %v", response.Allowed, response.Result)
+	}
+	for _, text := range want {
+		if !strings.Contains(response.Result.Message, text) {
+			t.Errorf("the refusal lacks %q: %s", text, response.Result.Message)
+		}
+	}
+	if wantNot != "" && strings.Contains(response.Result.Message, wantNot) {
+		t.Errorf("the refusal shows %q: %s", wantNot, response.Result.Message)
+	}
+}
+
+func TestUpdate(t *testing.T) {
+	governed := strings.Replace(approved, "%s", "", 1)
+	for _, tc := range []struct {
+		name     string
+		approval string
+		before   func(metadata, spec map[string]any)
+		edit     func(metadata, spec map[string]any)
+		want     []string
+	}{
+		{name: "nothing changes", approval: governed},
+		{name: "nothing governs the namespace", edit: func(_, spec map[string]any) { podSpec(spec)["hostname"] = "h" }},
+		{name: "an override changes", approval: governed, edit: func(_, spec map[string]any) { spec["runStrategy"] = "Always" }},
+		{
+			name: "another field changes", approval: governed,
+			edit: func(_, spec map[string]any) { podSpec(spec)["hostname"] = "h" },
+			want: []string{"spec.template.spec.hostname", "these may: spec.runStrategy"},
+		},
+		{
+			name: "a label that no override lists changes", approval: governed,
+			edit: func(metadata, _ map[string]any) { metadata["labels"].(map[string]any)["owner"] = "mallory" },
+			want: []string{"metadata.labels.owner"},
+		},
+		{
+			name: "finalizers and owners are no change", approval: governed,
+			edit: func(metadata, _ map[string]any) {
+				metadata["finalizers"] = []any{"kubevirt.io/x"}
+				metadata["resourceVersion"] = "7"
+			},
+		},
+		{
+			name: "a VM that does not match its template any more keeps its overrides", approval: governed,
+			before: func(_, spec map[string]any) { podSpec(spec)["volumes"] = []any{} },
+			edit: func(_, spec map[string]any) {
+				podSpec(spec)["volumes"] = []any{}
+				spec["runStrategy"] = "Always"
+			},
+		},
+		{
+			name: "the spec of a VM without a template is frozen", approval: governed,
+			before: func(metadata, _ map[string]any) { delete(metadata, "annotations") },
+			edit: func(metadata, spec map[string]any) {
+				delete(metadata, "annotations")
+				spec["runStrategy"] = "Always"
+			},
+			want: []string{"metadata.annotations[template.kubevirt.io/template-ref]"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			shelf, found := templates(t)
+			nothing := func(_, _ map[string]any) {}
+			before, edit := tc.before, tc.edit
+			if before == nil {
+				before = nothing
+			}
+			if edit == nil {
+				edit = nothing
+			}
+			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}})
+			check(t, h.Handle(t.Context(), request(admissionv1.Update, stored(t, found, edit), stored(t, found, before))), tc.want, "")
+		})
+	}
+}
+
+func TestWhoIsNotJudged(t *testing.T) {
+	shelf, found := templates(t)
+	change := func(_, spec map[string]any) { podSpec(spec)["hostname"] = "h" }
+	governed := strings.Replace(approved, "%s", "", 1)
+	for _, tc := range []struct {
+		name    string
+		options validate.Options
+		edit    func(*admission.Request)
+		code    int32
+	}{
+		{
+			name:    "an exempt user of the installation",
+			options: validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, governed)}, ExemptUsers: []string{"mallory"}},
+		},
+		{
+			name:    "an exempt subject of the approval",
+			options: validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, strings.Replace(approved, "%s", ", exemptSubjects: [{kind: User, name: mallory}]", 1))}},
+		},
+		{
+			name:    "a status update",
+			options: validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, governed)}},
+			edit:    func(r *admission.Request) { r.SubResource = "status" },
+		},
+		{
+			name:    "everybody is, before the approvals are read",
+			options: validate.Options{Templates: shelf, Approvals: govern{unsynced: true}},
+			code:    503,
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := request(admissionv1.Update, stored(t, found, change), stored(t, found))
+			if tc.edit != nil {
+				tc.edit(&r)
+			}
+			response := validate.New(tc.options).Handle(t.Context(), r)
+			var code int32
+			if response.Result != nil && !response.Allowed {
+				code = response.Result.Code
+			}
+			if diff := cmp.Diff(tc.code, code); diff != "" {
+				t.Errorf("code (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,31 @@
+package validate
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/webhooks/verdict"
+)
+
+// judgeUpdate holds the change of a stored VM to the overrides of the approvals
+// that approve its template. Neither the template nor the approvals' constraints
+// on parameters are asked again: a VM that was created under other rules is the
+// audit's business and must stay operable.
+func judgeUpdate(request admission.Request, vm, stored machine.Machine, covering []*approval.Approval, labels map[string]string) admission.Response {
+	record := stored.Record()
+	if _, templated := stored.Reference(); !templated {
+		record = machine.Record{}
+	}
+	return verdict.Response(request, approval.Judge(covering, approval.Question{
+		User: request.UserInfo,
+		Template: approval.Template{
+			Namespace: record.Namespace,
+			Name:      record.Name,
+			Labels:    labels,
+			Digest:    record.Digest,
+		},
+		Touched: approval.Changes(stored.Object, vm.Object),
+		Update:  true,
+	}))
+}
