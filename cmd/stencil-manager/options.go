@@ -44,6 +44,8 @@ type options struct {
 	webhookConfigurations list
 
 	exemptUsers list
+	// protectedObjects is the name of the ConfigMap that holds what is restored.
+	protectedObjects string
 	// namespace is the manager's own.
 	namespace string
 
@@ -102,6 +104,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 
 	flags.Var(&o.exemptUsers, "exempt-users",
 		"Full names of users, separated by commas, whom no approval judges: the service accounts of KubeVirt's and CDI's own controllers.")
+
+	flags.StringVar(&o.protectedObjects, "protected-objects", "",
+		"ConfigMap in the manager's own namespace that holds the manifests of webhook configurations and policies to restore when they are changed or deleted; empty restores none.")
 
 	flags.Float64Var(&o.kubeAPIQPS, "kube-api-qps", -1,
 		"Requests per second to the API server; negative means no limit but the API server's own.")

@@ -46,6 +46,9 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err := addWebhooks(mgr, server, caches, o); err != nil {
 		return err
 	}
+	if err := addReconcilers(mgr, o); err != nil {
+		return err
+	}
 	if err := mgr.Add(server); err != nil {
 		return fmt.Errorf("adding the webhook server: %w", err)
 	}

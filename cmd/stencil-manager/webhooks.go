@@ -89,7 +89,7 @@ func addWebhooks(mgr manager.Manager, server *serving.Server, c caches, o *optio
 		{
 			Name:    "approvals",
 			Path:    "/validate-templateapproval",
-			Handler: approvals.New(approvals.Options{}),
+			Handler: approvals.New(approvals.Options{Templates: c.templates, Namespaces: c.approvals, Spared: []string{o.namespace}}),
 		},
 	} {
 		if err := server.Register(webhook); err != nil {

@@ -39,6 +39,18 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+// exemptUsers are those of the chart's values.
+var exemptUsers = []string{
+	"system:serviceaccount:kubevirt:kubevirt-apiserver",
+	"system:serviceaccount:kubevirt:kubevirt-controller",
+	"system:serviceaccount:kubevirt:kubevirt-handler",
+	"system:serviceaccount:kubevirt:kubevirt-operator",
+	"system:serviceaccount:kubevirt:kubevirt-synchronization-controller",
+	"system:serviceaccount:cdi:cdi-sa",
+	"system:serviceaccount:kube-system:generic-garbage-collector",
+	"system:serviceaccount:kube-system:namespace-controller",
+}
+
 // ManagerArgs returns the flags that make a stencil-manager serve this release with a certificate authority of its own: those
 // that the chart gives the manager in the cluster and that name objects of the release.
 func (o Options) ManagerArgs() []string {
@@ -50,6 +62,8 @@ func (o Options) ManagerArgs() []string {
 		"--certificate-authority-namespace=" + o.Namespace,
 		"--certificate-authority-secret=" + prefix + "-webhook-ca",
 		"--leader-election-id=" + prefix + "-manager",
+		"--protected-objects=" + prefix + "-protected-objects",
+		"--exempt-users=" + strings.Join(exemptUsers, ","),
 		"--webhook-configurations=mutating/a-" + prefix + "-render,validating/" + prefix + "-validate",
 	}
 	if address, err := url.Parse(o.ManagerURL); err == nil && address.Hostname() != "" {

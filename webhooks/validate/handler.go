@@ -78,7 +78,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if refusal != nil {
 		return *refusal
 	}
-	return judgeUpdate(request, vm, stored, covering, h.labelsOf(ctx, stored))
+	return judgeUpdate(request, vm, stored, covering, h.templateOf(ctx, stored))
 }
 
 func take(name string, raw []byte) (machine.Machine, *admission.Response) {
@@ -111,14 +111,17 @@ func (h *Handler) create(ctx context.Context, request admission.Request, vm mach
 	return judgeCreate(request, vm, found, covering)
 }
 
-// labelsOf returns the labels of the template that a stored VM was rendered
-// from, if it still is the same object; a selector of an approval can select it
-// by them.
-func (h *Handler) labelsOf(ctx context.Context, stored machine.Machine) map[string]string {
-	record := stored.Record()
-	found := h.templates.Wait(ctx, record.Namespace, record.Name, 0)
-	if found == nil || found.UID != record.UID {
-		return nil
+// templateOf is what approvals are asked about a stored VM: the template that it
+// was rendered from, in the version of then. Its labels are those of now, if it
+// still is the same object.
+func (h *Handler) templateOf(ctx context.Context, stored machine.Machine) approval.Template {
+	if _, templated := stored.Reference(); !templated {
+		return approval.Template{}
 	}
-	return found.Labels
+	record := stored.Record()
+	asked := approval.Template{Namespace: record.Namespace, Name: record.Name, Digest: record.Digest, Gone: true}
+	if found := h.templates.Wait(ctx, record.Namespace, record.Name, 0); found != nil && found.UID == record.UID {
+		asked.Labels, asked.Gone = found.Labels, false
+	}
+	return asked
 }

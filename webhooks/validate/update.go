@@ -12,20 +12,11 @@ import (
 // that approve its template. Neither the template nor the approvals' constraints
 // on parameters are asked again: a VM that was created under other rules is the
 // audit's business and must stay operable.
-func judgeUpdate(request admission.Request, vm, stored machine.Machine, covering []*approval.Approval, labels map[string]string) admission.Response {
-	record := stored.Record()
-	if _, templated := stored.Reference(); !templated {
-		record = machine.Record{}
-	}
+func judgeUpdate(request admission.Request, vm, stored machine.Machine, covering []*approval.Approval, rendered approval.Template) admission.Response {
 	return verdict.Response(request, approval.Judge(covering, approval.Question{
-		User: request.UserInfo,
-		Template: approval.Template{
-			Namespace: record.Namespace,
-			Name:      record.Name,
-			Labels:    labels,
-			Digest:    record.Digest,
-		},
-		Touched: approval.Changes(stored.Object, vm.Object),
-		Update:  true,
+		User:     request.UserInfo,
+		Template: rendered,
+		Touched:  approval.Changes(stored.Object, vm.Object),
+		Update:   true,
 	}))
 }

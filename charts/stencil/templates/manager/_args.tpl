@@ -22,6 +22,7 @@
 - --certificate-source=files
 - --certificate-directory=/etc/stencil/certificates
 {{- end }}
+- --protected-objects={{ include "stencil.protection.name" . }}
 {{- with .Values.exemptUsers }}
 - --exempt-users={{ join "," . }}
 {{- end }}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/governed"
+	"github.com/vmstencil/stencil/reconcilers/selfprotection"
+)
+
+// addReconcilers adds what the leader runs, but for the caBundles, which belong to
+// the certificates.
+func addReconcilers(mgr manager.Manager, o *options) error {
+	covered, err := coverage.New(coverage.Options{
+		Config:       mgr.GetConfig(),
+		HTTPClient:   mgr.GetHTTPClient(),
+		Mapper:       mgr.GetRESTMapper(),
+		OwnNamespace: o.namespace,
+	})
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(covered); err != nil {
+		return fmt.Errorf("adding the watches of approvals and namespaces: %w", err)
+	}
+	labels := governed.New(governed.Options{
+		Coverage: covered,
+		Client:   mgr.GetClient(),
+		Recorder: mgr.GetEventRecorder("stencil-governed"),
+	})
+	if err := labels.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	if o.protectedObjects == "" {
+		return nil
+	}
+	protection, err := selfprotection.New(selfprotection.Options{
+		ConfigMap:  types.NamespacedName{Namespace: o.namespace, Name: o.protectedObjects},
+		Reader:     mgr.GetAPIReader(),
+		Client:     mgr.GetClient(),
+		Recorder:   mgr.GetEventRecorder("stencil-self-protection"),
+		Registerer: metrics.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	return protection.SetupWithManager(mgr)
+}
