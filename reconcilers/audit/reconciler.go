@@ -102,12 +102,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	start := r.options.Clock.Now()
 	found, machines, err := r.audit(ctx, snapshot, start)
 	if err != nil {
-		if ctx.Err() != nil {
-			// The leader's time is over.
-			return reconcile.Result{}, nil
+		// When the leader's time is over there is nobody to tell.
+		if ctx.Err() == nil {
+			r.metrics.failures.Inc()
+			r.outcomes.failed(err)
 		}
-		r.metrics.failures.Inc()
-		r.outcomes.failed(err)
 		return reconcile.Result{}, fmt.Errorf("auditing: %w", err)
 	}
 	end := r.options.Clock.Now()
