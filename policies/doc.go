@@ -1,10 +1,29 @@
-// Package policies holds the ValidatingAdmissionPolicies that Stencil installs: rules on VirtualMachines that the API
-// server itself checks, in CEL, so that they hold while no Stencil process runs.
+// Package policies holds the ValidatingAdmissionPolicies that Stencil installs: rules that the API server itself checks, in
+// CEL, so that they hold while no Stencil process runs.
+//
+//   - template-reference: what a VirtualMachine says about its template stays what it is.
+//   - template-use: creating a VirtualMachine from a template takes verb use on it.
+//   - governed-machines: where a TemplateApproval denies, VirtualMachines come from templates.
+//   - doors, hotplug: there, other ways to a virtual machine and to its disks are closed.
+//   - namespace-coverage, governed-label: relabelling a namespace is no way out of an approval.
+//   - template-request: making a template of a VirtualMachine takes what copying it by hand would.
 //
 // One YAML file is one policy, and its metadata.name is the file's name. The files carry no binding and no labels:
 // whoever installs a policy decides on its final name and where it is enforced. The Helm chart, which puts the release
 // name in front and binds every policy to the whole cluster with action Deny, holds a generated copy of the files
 // (hack/generate-policies.sh), because a chart cannot read files outside its own directory.
+//
+// A policy with a paramKind reads the TemplateApprovals: its binding must select all of them and allow there to be none. The API
+// server then evaluates it once for each approval. For as long as the definition of TemplateApproval is missing, or is not yet
+// known to the API server, it refuses every request that such a policy matches.
+//
+// Variables with these names are settings. Their expressions stand for a default installation where nobody is exempt
+// and nothing is open; whoever installs a policy replaces them, in every policy that has them, by literals of the same type:
+//
+//	stencilNamespace  string           the namespace of the release, which is never governed
+//	managerUser       string           the name by which the API server knows the manager
+//	exemptUsers       list of strings  users whom no approval judges
+//	openDoors         list of strings  names of the chart's values below doors
 //
 // A policy must hold without Stencil's webhooks, fail closed (failurePolicy Fail), keep objects that are none of its
 // business out through matchConditions, and answer with messages that name keys and paths, never values. Only CEL that

@@ -249,13 +249,22 @@ func (s *schema) integer(text string) bool {
 }
 
 func isQuantity(text string) bool {
-	// A quantity is short; resource.ParseQuantity takes its time for long ones.
-	const longest = 64
+	_, ok := quantity(text)
+	return ok
+}
+
+func quantity(text string) (resource.Quantity, bool) {
+	// A quantity is short; resource.ParseQuantity takes its time for long ones,
+	// and a minute for 1e-100000000.
+	const longest, longestExponent = 64, 3
 	if len(text) > longest || strings.TrimSpace(text) != text {
-		return false
+		return resource.Quantity{}, false
 	}
-	_, err := resource.ParseQuantity(text)
-	return err == nil
+	if e := strings.IndexAny(text, "eE"); e >= 0 && len(text)-e-1 > longestExponent {
+		return resource.Quantity{}, false
+	}
+	q, err := resource.ParseQuantity(text)
+	return q, err == nil
 }
 
 func isTime(text string) bool {

@@ -29,6 +29,7 @@ type Compiled struct {
 	drawn      int // random characters that Bind draws at most
 	made       int // bytes that the generators make at most
 	random     io.Reader
+	outline    outline
 }
 
 // Option changes how Compile does its work.

@@ -20,6 +20,7 @@ type parameter struct {
 	v1beta1.Parameter
 
 	pattern   *regexp.Regexp
+	size      int       // of pattern, in instructions
 	generator generator // nil unless values are generated
 	used      bool
 }
@@ -210,7 +211,8 @@ func (d *declarations) matched(p *parameter, at *location) {
 		d.problems.invalid(place, shown(p.Pattern), "must be a regular expression in RE2 syntax: %s", shown(err.Error()))
 		return
 	}
-	d.patterns += unrolled(parsed)
+	p.size = unrolled(parsed)
+	d.patterns += p.size
 	if d.patterns > MaxPatternSize {
 		d.problems.add(tooLarge(place, "the patterns of the template so far, repetitions unrolled,", d.patterns, MaxPatternSize, "instructions"))
 		return

@@ -23,6 +23,10 @@ type schema struct {
 	elem   *schema            // of lists and maps
 	fields map[string]*schema // of structs
 	names  []string           // of fields, sorted
+
+	// pointers are the fields of structs whose presence says something even when
+	// what they hold is empty.
+	pointers map[string]bool
 }
 
 type shape uint8
@@ -102,8 +106,8 @@ func (made schemas) of(t reflect.Type) *schema {
 	case reflect.Map:
 		s.shape, s.elem = shapeMap, made.of(t.Elem())
 	case reflect.Struct:
-		s.shape, s.fields = shapeStruct, map[string]*schema{}
-		made.fields(t, s.fields)
+		s.shape, s.fields, s.pointers = shapeStruct, map[string]*schema{}, map[string]bool{}
+		made.fields(t, s)
 		s.names = slices.Sorted(maps.Keys(s.fields))
 	}
 	return s
@@ -111,7 +115,7 @@ func (made schemas) of(t reflect.Type) *schema {
 
 // fields adds the fields of struct type t. Fields of the struct itself win over
 // those of structs that it embeds inline, as in encoding/json.
-func (made schemas) fields(t reflect.Type, into map[string]*schema) {
+func (made schemas) fields(t reflect.Type, into *schema) {
 	for i := range t.NumField() {
 		if f := t.Field(i); inline(f) {
 			embedded := f.Type
@@ -130,7 +134,8 @@ func (made schemas) fields(t reflect.Type, into map[string]*schema) {
 		if name == "" {
 			name = f.Name
 		}
-		into[name] = made.of(f.Type)
+		into.fields[name] = made.of(f.Type)
+		into.pointers[name] = f.Type.Kind() == reflect.Pointer
 	}
 }
 

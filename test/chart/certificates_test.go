@@ -31,11 +31,11 @@ func TestCertificates(t *testing.T) {
 	runRenderCases(t, map[string]renderCase{
 		"self-managed leaves caBundle to the manager, and gives it the rights to write it": {
 			want: map[string]any{
-				renderWebhook + " {.webhooks[0].clientConfig.caBundle}":    nil,
-				templatesWebhook + " {.webhooks[0].clientConfig.caBundle}": nil,
-				renderWebhook + " {.metadata.annotations}":                 nil,
-				deployment + " {" + pod + ".volumes}":                      nil,
-				deployment + " {" + container + ".volumeMounts}":           nil,
+				renderWebhook + " {.webhooks[0].clientConfig.caBundle}":   nil,
+				validateWebhook + " {.webhooks[0].clientConfig.caBundle}": nil,
+				renderWebhook + " {.metadata.annotations}":                nil,
+				deployment + " {" + pod + ".volumes}":                     nil,
+				deployment + " {" + container + ".volumeMounts}":          nil,
 				"ClusterRole/stencil-manager {.rules[?(@.apiGroups[0]==\"admissionregistration.k8s.io\")]}": []any{
 					map[string]any{
 						"apiGroups": []string{"admissionregistration.k8s.io"}, "resources": []string{"mutatingwebhookconfigurations"},
@@ -59,7 +59,7 @@ func TestCertificates(t *testing.T) {
 			values: `{certificates: {provider: cert-manager}}`,
 			want: merged(noSecrets, map[string]any{
 				renderWebhook + " {.metadata.annotations}":                                map[string]any{"cert-manager.io/inject-ca-from": "stencil-system/stencil-webhook"},
-				templatesWebhook + " {.metadata.annotations}":                             map[string]any{"cert-manager.io/inject-ca-from": "stencil-system/stencil-webhook"},
+				validateWebhook + " {.metadata.annotations}":                              map[string]any{"cert-manager.io/inject-ca-from": "stencil-system/stencil-webhook"},
 				renderWebhook + " {.webhooks[0].clientConfig.caBundle}":                   nil,
 				deployment + " {" + container + ".args}":                                  fromFiles,
 				deployment + " {" + container + ".volumeMounts}":                          mounted,
@@ -105,12 +105,12 @@ certificates:
 		"a Secret that exists is mounted, and its authority given to the API server": {
 			values: secretValues,
 			want: merged(noSecrets, map[string]any{
-				renderWebhook + " {.webhooks[0].clientConfig.caBundle}":    base64.StdEncoding.EncodeToString([]byte(authority)),
-				templatesWebhook + " {.webhooks[0].clientConfig.caBundle}": base64.StdEncoding.EncodeToString([]byte(authority)),
-				renderWebhook + " {.metadata.annotations}":                 nil,
-				deployment + " {" + container + ".args}":                   fromFiles,
-				deployment + " {" + container + ".volumeMounts}":           mounted,
-				deployment + " {" + pod + ".volumes}":                      volume("stencil-tls"),
+				renderWebhook + " {.webhooks[0].clientConfig.caBundle}":   base64.StdEncoding.EncodeToString([]byte(authority)),
+				validateWebhook + " {.webhooks[0].clientConfig.caBundle}": base64.StdEncoding.EncodeToString([]byte(authority)),
+				renderWebhook + " {.metadata.annotations}":                nil,
+				deployment + " {" + container + ".args}":                  fromFiles,
+				deployment + " {" + container + ".volumeMounts}":          mounted,
+				deployment + " {" + pod + ".volumes}":                     volume("stencil-tls"),
 			}),
 			absent: []string{"Certificate/stencil-webhook"},
 		},

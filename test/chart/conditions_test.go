@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -12,94 +13,207 @@ import (
 func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 	plane, space, users := withMachines(t, install.Options{}, "owner")
 	user, exempt := users["owner"], users[controller]
+	for _, user := range users {
+		if err := plane.Bind(t.Context(), user, space, "stencil-template-user"); err != nil {
+			t.Fatal(err)
+		}
+	}
 
-	const asked = `failed calling webhook "render.template.kubevirt.io"`
 	const body = `"spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {"devices": {}}}}}`
+	create := func(version, metadata string) string {
+		return `{"apiVersion": "kubevirt.io/` + version + `", "kind": "VirtualMachine", "metadata": {` + metadata + `}, ` + body + `}`
+	}
+	const reference = `"annotations": {"template.kubevirt.io/template-ref": "x"}`
 	cases := map[string]struct {
 		as *controlplane.User // the owner when nil
 		// create is a VirtualMachine in JSON; otherwise change is a kubectl command about an existing one.
 		create string
 		change []string
-		want   string // asked, or nothing
+		asked  bool
+		// policy is what refuses the request before a validating webhook is called.
+		policy string
 	}{
-		"a machine without annotations is created": {
-			create: `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "a"}, ` + body + `}`,
-		},
-		"a machine with null for annotations and labels is created": {
-			create: `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "a", "annotations": null, "labels": null}, ` + body + `}`,
-		},
-		"a machine with other annotations is created": {
-			create: `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "a", "annotations": {"x": "y"}}, ` + body + `}`,
-		},
-		"a machine with a key that only looks like the reference is created": {
-			create: `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "a", "annotations": {"template.kubevirt.io/Template-Ref": "x"}}, ` + body + `}`,
-		},
-		"a machine of the old version of the API is created": {
-			create: `{"apiVersion": "kubevirt.io/v1alpha3", "kind": "VirtualMachine", "metadata": {"name": "a"}, ` + body + `}`,
-		},
-		"a machine with a reference is created": {
-			create: `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "a", "annotations": {"template.kubevirt.io/template-ref": "x"}}, ` + body + `}`,
-			want:   asked,
-		},
-		"a machine with a reference and nothing else is created": {
-			create: `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"generateName": "a", "annotations": {"template.kubevirt.io/template-ref": "x"}}}`,
-			want:   asked,
-		},
-		"a machine with an empty reference is created": {
-			create: `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "a", "annotations": {"template.kubevirt.io/template-ref": ""}}, ` + body + `}`,
-			want:   asked,
-		},
-		"a machine of the old version of the API with a reference is created": {
-			create: `{"apiVersion": "kubevirt.io/v1alpha3", "kind": "VirtualMachine", "metadata": {"name": "a", "annotations": {"template.kubevirt.io/template-ref": "x"}}, ` + body + `}`,
-			want:   asked,
-		},
-		"KubeVirt creates a machine with a reference": {
-			as:     exempt,
-			create: `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "a", "annotations": {"template.kubevirt.io/template-ref": "x"}}, ` + body + `}`,
-			want:   asked,
-		},
-
-		"a machine of no template is labelled":   {change: []string{"label", "vm", "plain", "a=b"}},
-		"a machine of no template is annotated":  {change: []string{"annotate", "vm", "plain", "a=b"}},
-		"a machine of no template gets a spec":   {change: []string{"patch", "vm", "plain", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}},
-		"a machine of no template gets a status": {change: []string{"patch", "vm", "plain", "--subresource=status", "--type=merge", "--patch", `{"status": {"created": true}}`}},
-		"a machine of no template gets a reference": {
-			change: []string{"annotate", "vm", "plain", "template.kubevirt.io/template-ref=x"}, want: asked,
-		},
-
-		"a rendered machine is labelled":       {change: []string{"label", "vm", "rendered", "a=b"}, want: asked},
-		"a rendered machine is annotated":      {change: []string{"annotate", "vm", "rendered", "a=b"}, want: asked},
-		"a rendered machine loses its labels":  {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"metadata": {"labels": null}}`}, want: asked},
-		"a rendered machine loses everything":  {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"metadata": {"annotations": null}}`}, want: asked},
-		"a rendered machine gets another spec": {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}, want: asked},
-		"a rendered machine loses its spec":    {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": null}`}, want: asked},
-		"a rendered machine gets another spec in the old version of the API": {
-			change: []string{"patch", "virtualmachines.v1alpha3.kubevirt.io", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}, want: asked,
-		},
-		"a rendered machine gets what it has":    {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Halted"}}`}},
-		"a rendered machine gets a finalizer":    {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"metadata": {"finalizers": ["example.com/a"]}}`}},
-		"a rendered machine gets a status":       {change: []string{"patch", "vm", "rendered", "--subresource=status", "--type=merge", "--patch", `{"status": {"created": true}}`}},
-		"a rendered machine is deleted":          {change: []string{"delete", "vm", "rendered"}},
-		"KubeVirt labels a rendered machine":     {as: exempt, change: []string{"label", "vm", "rendered", "a=b"}},
-		"KubeVirt changes a rendered machine":    {as: exempt, change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}},
-		"KubeVirt puts a finalizer on a machine": {as: exempt, change: []string{"patch", "vm", "plain", "--type=merge", "--patch", `{"metadata": {"finalizers": ["example.com/a"]}}`}},
+		"a machine without annotations is created":                                {create: create("v1", `"name": "a"`)},
+		"a machine with null for annotations and labels is created":               {create: create("v1", `"name": "a", "annotations": null, "labels": null`)},
+		"a machine with other annotations is created":                             {create: create("v1", `"name": "a", "annotations": {"x": "y"}`)},
+		"a machine with a key that only looks like the reference is created":      {create: create("v1", `"name": "a", "annotations": {"template.kubevirt.io/Template-Ref": "x"}`)},
+		"a machine of the old version of the API is created":                      {create: create("v1alpha3", `"name": "a"`)},
+		"a machine with a reference is created":                                   {create: create("v1", `"name": "a", `+reference), asked: true},
+		"a machine with a reference and a name that is yet to be made is created": {create: create("v1", `"generateName": "a", `+reference), asked: true},
+		"a machine with an empty reference is created":                            {create: create("v1", `"name": "a", "annotations": {"template.kubevirt.io/template-ref": ""}`), asked: true, policy: "template-use"},
+		"a machine of the old version of the API with a reference is created":     {create: create("v1alpha3", `"name": "a", `+reference), asked: true},
+		"KubeVirt creates a machine with a reference":                             {as: exempt, create: create("v1", `"name": "a", `+reference), asked: true},
+		"a machine of no template is labelled":                                    {change: []string{"label", "vm", "plain", "a=b"}},
+		"a machine of no template is annotated":                                   {change: []string{"annotate", "vm", "plain", "a=b"}},
+		"a machine of no template gets a spec":                                    {change: []string{"patch", "vm", "plain", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}},
+		"a machine of no template gets a status":                                  {change: []string{"patch", "vm", "plain", "--subresource=status", "--type=merge", "--patch", `{"status": {"created": true}}`}},
+		"a machine of no template gets a reference":                               {change: []string{"annotate", "vm", "plain", "template.kubevirt.io/template-ref=x"}, asked: true, policy: "template-reference"},
+		"a rendered machine is labelled":                                          {change: []string{"label", "vm", "rendered", "a=b"}, asked: true},
+		"a rendered machine is annotated":                                         {change: []string{"annotate", "vm", "rendered", "a=b"}, asked: true},
+		"a rendered machine loses its labels":                                     {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"metadata": {"labels": null}}`}, asked: true, policy: "template-reference"},
+		"a rendered machine loses everything":                                     {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"metadata": {"annotations": null}}`}, asked: true, policy: "template-reference"},
+		"a rendered machine gets another spec":                                    {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}, asked: true},
+		"a rendered machine gets another spec in the old version of the API":      {change: []string{"patch", "virtualmachines.v1alpha3.kubevirt.io", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}, asked: true},
+		"a rendered machine gets what it has":                                     {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Halted"}}`}},
+		"a rendered machine gets a finalizer":                                     {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"metadata": {"finalizers": ["example.com/a"]}}`}},
+		"a rendered machine gets a status":                                        {change: []string{"patch", "vm", "rendered", "--subresource=status", "--type=merge", "--patch", `{"status": {"created": true}}`}},
+		"a rendered machine is deleted":                                           {change: []string{"delete", "vm", "rendered"}},
+		"KubeVirt labels a rendered machine":                                      {as: exempt, change: []string{"label", "vm", "rendered", "a=b"}},
+		"KubeVirt changes a rendered machine":                                     {as: exempt, change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}},
+		"KubeVirt puts a finalizer on a machine":                                  {as: exempt, change: []string{"patch", "vm", "plain", "--type=merge", "--patch", `{"metadata": {"finalizers": ["example.com/a"]}}`}},
 	}
+	ask := func(t *testing.T, webhook string, policies bool) {
+		for name, tc := range cases {
+			t.Run(name, func(t *testing.T) {
+				as := tc.as
+				if as == nil {
+					as = user
+				}
+				arguments := tc.change
+				if tc.create != "" {
+					arguments = []string{"create", "--validate=false", "-f", "-"}
+				}
+				result := kubectl(t, plane, as, tc.create, append(arguments, "--namespace", space, "--dry-run=server")...)
+				want := `failed calling webhook "` + webhook + `"`
+				if policies && tc.policy != "" {
+					want = "ValidatingAdmissionPolicy 'stencil-" + tc.policy + "'"
+				}
+				switch {
+				case !tc.asked && result.Code != 0:
+					t.Errorf("refused: %s", result.Stderr)
+				case tc.asked && missing(want, result) != "":
+					t.Error(missing(want, result))
+				}
+			})
+		}
+	}
+	t.Run("to render", func(t *testing.T) {
+		ask(t, "render.template.kubevirt.io", false)
+		t.Run("a rendered machine loses its spec", func(t *testing.T) {
+			result := kubectl(t, plane, user, "", "patch", "vm", "rendered", "--namespace", space, "--dry-run=server", "--type=merge", "--patch", `{"spec": null}`)
+			if complaint := missing(`failed calling webhook "render.template.kubevirt.io"`, result); complaint != "" {
+				t.Error(complaint)
+			}
+		})
+	})
+	// With the first configuration gone, the other one speaks.
+	mustKubectl(t, plane, "", "delete", "mutatingwebhookconfiguration", "a-stencil-render")
+	eventually(t, func() string {
+		return missing(`failed calling webhook "virtualmachine.validate.template.kubevirt.io"`,
+			kubectl(t, plane, user, "", "label", "vm", "rendered", "a=b", "--namespace", space, "--dry-run=server"))
+	})
+	t.Run("to judge", func(t *testing.T) { ask(t, "virtualmachine.validate.template.kubevirt.io", true) })
+}
+
+// Machines without a template are of interest only in namespaces with Stencil's label.
+func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
+	plane, space, users := withMachines(t, install.Options{}, "owner")
+	mustKubectl(t, plane, "", "label", "namespace", space, "stencil.kubevirt.io/governed=true")
+	const (
+		render = `failed calling webhook "governed.template.kubevirt.io"`
+		judge  = `failed calling webhook "governedvirtualmachine.validate.template.kubevirt.io"`
+		body   = `"spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {"devices": {}}}}}`
+	)
+	machine := func(version, metadata string) string {
+		return `{"apiVersion": "kubevirt.io/` + version + `", "kind": "VirtualMachine", "metadata": {` + metadata + `}, ` + body + `}`
+	}
+	change := func(name, change string, more ...string) []string {
+		return append([]string{"patch", "vm", name, "--type=merge", "--patch", change}, more...)
+	}
+	cases := map[string]struct {
+		as     *controlplane.User // the owner when nil
+		create string
+		change []string
+		want   string
+	}{
+		"a machine is created":                          {create: machine("v1", `"name": "a"`), want: render},
+		"a machine is created whose name is to be made": {create: machine("v1", `"generateName": "a"`), want: render},
+		"a machine is created in the old version":       {create: machine("v1alpha3", `"name": "a"`), want: render},
+		"a machine with a reference is created": {
+			create: machine("v1", `"name": "a", "annotations": {"template.kubevirt.io/template-ref": "x"}`), want: `failed calling webhook "render.template.kubevirt.io"`,
+		},
+		"KubeVirt creates a machine":        {as: users[controller], create: machine("v1", `"name": "a"`)},
+		"a stored machine gets a spec":      {change: change("plain", `{"spec": {"runStrategy": "Always"}}`), want: judge},
+		"a stored machine gets what it has": {change: change("plain", `{"spec": {"runStrategy": "Halted"}}`)},
+		"a stored machine is labelled":      {change: []string{"label", "vm", "plain", "a=b"}},
+		"a stored machine is annotated":     {change: []string{"annotate", "vm", "plain", "a=b"}},
+		"a stored machine gets a status":    {change: change("plain", `{"status": {"created": true}}`, "--subresource=status")},
+		"a stored machine is deleted":       {change: []string{"delete", "vm", "plain"}},
+		"KubeVirt changes a machine":        {as: users[controller], change: change("plain", `{"spec": {"runStrategy": "Always"}}`)},
+		"a rendered machine gets a spec":    {change: change("rendered", `{"spec": {"runStrategy": "Always"}}`), want: `failed calling webhook "render.template.kubevirt.io"`},
+	}
+	// The API server learns of the label a moment later.
+	eventually(t, func() string {
+		return missing(render, kubectl(t, plane, users["owner"], machine("v1", `"name": "a"`), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
+	})
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			as := tc.as
 			if as == nil {
-				as = user
+				as = users["owner"]
 			}
 			arguments := tc.change
 			if tc.create != "" {
-				arguments = []string{"create", "--validate=false", "-f", "-"}
+				arguments = []string{"create", "-f", "-"}
 			}
 			result := kubectl(t, plane, as, tc.create, append(arguments, "--namespace", space, "--dry-run=server")...)
 			switch {
 			case tc.want == "" && result.Code != 0:
 				t.Errorf("refused: %s", result.Stderr)
-			case tc.want != "" && (result.Code == 0 || !strings.Contains(result.Stderr, tc.want)):
-				t.Errorf("not refused with %q: %s", tc.want, result.Stderr)
+			case tc.want != "" && missing(tc.want, result) != "":
+				t.Error(missing(tc.want, result))
+			}
+		})
+	}
+	t.Run("a machine is created after the first configuration is gone", func(t *testing.T) {
+		mustKubectl(t, plane, "", "delete", "mutatingwebhookconfiguration", "a-stencil-render")
+		eventually(t, func() string {
+			return missing(judge, kubectl(t, plane, users["owner"], machine("v1", `"name": "a"`), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
+		})
+	})
+}
+
+// Approvals: only a new spec is judged.
+func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
+	plane := shared.Plane(t)
+	// Stored while there is a definition, and no webhook yet.
+	definitions := install.Options{}
+	if err := install.Chart(t.Context(), plane, definitions); err != nil {
+		t.Fatal(err)
+	}
+	if err := install.Uninstall(t.Context(), plane, definitions); err != nil {
+		t.Fatal(err)
+	}
+	const manifest = `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "kept"},
+		"spec": {"namespaces": ["none"], "templates": [{"namespace": "golden", "name": "fedora"}]}}`
+	eventually(t, func() string { return kubectl(t, plane, nil, manifest, "apply", "-f", "-").Stderr })
+	t.Cleanup(func() {
+		if _, err := plane.Kubectl(context.WithoutCancel(t.Context()), nil, "", "delete", "templateapproval", "kept"); err != nil {
+			t.Error(err)
+		}
+	})
+	installed(t, install.Options{ManagerURL: deadURL})
+
+	const asked = `failed calling webhook "templateapproval.validate.stencil.kubevirt.io"`
+	change := func(content string, more ...string) controlplane.Result {
+		return kubectl(t, plane, nil, "", append([]string{"patch", "templateapproval", "kept", "--dry-run=server", "--type=merge", "--patch", content}, more...)...)
+	}
+	eventually(t, func() string { return missing(asked, change(`{"spec": {"enforcement": "Warn"}}`)) })
+	if complaint := missing(asked, kubectl(t, plane, nil, strings.ReplaceAll(manifest, "kept", "new"), "create", "--dry-run=server", "-f", "-")); complaint != "" {
+		t.Error(complaint)
+	}
+	for name, result := range map[string]func() controlplane.Result{
+		"is labelled":          func() controlplane.Result { return change(`{"metadata": {"labels": {"a": "b"}}}`) },
+		"gets a finalizer":     func() controlplane.Result { return change(`{"metadata": {"finalizers": ["example.com/a"]}}`) },
+		"gets the spec it has": func() controlplane.Result { return change(`{"spec": {"enforcement": "Deny"}}`) },
+		"gets a status":        func() controlplane.Result { return change(`{"status": {"templates": 1}}`, "--subresource=status") },
+		"is deleted": func() controlplane.Result {
+			return kubectl(t, plane, nil, "", "delete", "templateapproval", "kept", "--dry-run=server")
+		},
+	} {
+		t.Run("a stored approval "+name, func(t *testing.T) {
+			if result := result(); result.Code != 0 {
+				t.Errorf("refused: %s", result.Stderr)
 			}
 		})
 	}

@@ -69,6 +69,9 @@ func withMachines(t *testing.T, options install.Options, users ...string) (plane
 	}
 	options.ManagerURL = deadURL
 	installed(t, options)
+	if err := install.AwaitPolicies(t.Context(), plane); err != nil {
+		t.Fatal(err)
+	}
 
 	// Webhooks and policies hold a moment after they are stored. Each is asked for something that it refuses.
 	eventually(t, func() string {
@@ -76,7 +79,7 @@ func withMachines(t *testing.T, options install.Options, users ...string) (plane
 			"--namespace", space, "--dry-run=server"))
 	})
 	eventually(t, func() string {
-		return missing("denied request", kubectl(t, plane, known[controller], "", "label", "vm", "rendered", "vm.kubevirt.io/template-",
+		return missing("denied request: "+labelsChanged("vm.kubevirt.io/template"), kubectl(t, plane, known[controller], "", "label", "vm", "rendered", "vm.kubevirt.io/template-",
 			"--namespace", space, "--dry-run=server"))
 	})
 	return plane, space, known

@@ -10,6 +10,7 @@ import (
 	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vmstencil/stencil/policies"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -48,27 +49,70 @@ func rightsOf(t *testing.T, user *controlplane.User, namespace string) []string 
 func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	everywhere := []string{
 		"create authorization.k8s.io/subjectaccessreviews *",
+		"create events *",
+		"create events.k8s.io/events *",
+		"create openreports.io/reports *",
+		"delete openreports.io/reports *",
+		"get kubevirt.io/virtualmachines *",
+		"get namespaces *",
+		"get openreports.io/reports *",
+		"get rbac.authorization.k8s.io/clusterroles stencil-protected-objects",
+		"get stencil.kubevirt.io/templateapprovals *",
+		"get stencil.kubevirt.io/templateapprovals/status *",
 		"get template.kubevirt.io/virtualmachinetemplates *",
+		"list kubevirt.io/virtualmachines *",
+		"list namespaces *",
+		"list openreports.io/reports *",
+		"list stencil.kubevirt.io/templateapprovals *",
 		"list template.kubevirt.io/virtualmachinetemplates *",
+		"patch events *",
+		"patch events.k8s.io/events *",
+		"patch namespaces *",
+		"patch stencil.kubevirt.io/templateapprovals/status *",
+		"update openreports.io/reports *",
+		"update stencil.kubevirt.io/templateapprovals/status *",
+		"watch namespaces *",
+		"watch stencil.kubevirt.io/templateapprovals *",
 		"watch template.kubevirt.io/virtualmachinetemplates *",
 	}
+	// Its own admission registrations, which it restores.
+	registrations := map[string][]string{
+		"mutatingwebhookconfigurations":   {"a-stencil-render"},
+		"validatingwebhookconfigurations": {"stencil-validate"},
+	}
+	sources, err := policies.FS.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, source := range sources {
+		name := "stencil-" + strings.TrimSuffix(source.Name(), ".yaml")
+		for _, resource := range []string{"validatingadmissionpolicies", "validatingadmissionpolicybindings"} {
+			registrations[resource] = append(registrations[resource], name)
+		}
+	}
+	for resource, names := range registrations {
+		for _, verb := range []string{"list", "watch"} {
+			everywhere = append(everywhere, verb+" admissionregistration.k8s.io/"+resource+" *")
+		}
+		for _, name := range names {
+			for _, verb := range []string{"get", "create", "update", "patch"} {
+				everywhere = append(everywhere, verb+" admissionregistration.k8s.io/"+resource+" "+name)
+			}
+		}
+	}
+	// With an authority of its own, its watches of these two select them by name.
 	itsWebhooks := []string{
-		"get admissionregistration.k8s.io/mutatingwebhookconfigurations a-stencil-render",
-		"get admissionregistration.k8s.io/validatingwebhookconfigurations stencil-validate",
 		"list admissionregistration.k8s.io/mutatingwebhookconfigurations a-stencil-render",
 		"list admissionregistration.k8s.io/validatingwebhookconfigurations stencil-validate",
-		"patch admissionregistration.k8s.io/mutatingwebhookconfigurations a-stencil-render",
-		"patch admissionregistration.k8s.io/validatingwebhookconfigurations stencil-validate",
 		"watch admissionregistration.k8s.io/mutatingwebhookconfigurations a-stencil-render",
 		"watch admissionregistration.k8s.io/validatingwebhookconfigurations stencil-validate",
 	}
 	electing := []string{
 		"create coordination.k8s.io/leases *",
-		"create events *",
-		"create events.k8s.io/events *",
+		"get configmaps stencil-protected-objects",
 		"get coordination.k8s.io/leases stencil-manager",
-		"patch events *",
-		"patch events.k8s.io/events *",
+		"list configmaps stencil-protected-objects",
+		"watch configmaps stencil-protected-objects",
 		"update coordination.k8s.io/leases stencil-manager",
 	}
 	itsAuthority := []string{
@@ -143,13 +187,23 @@ func TestTheManagerMayNot(t *testing.T) {
 		"delete its authority":                        {"delete", "", "secrets", install.Namespace, "stencil-webhook-ca", false},
 		"patch its webhooks":                          {"patch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "a-stencil-render", true},
 		"patch somebody else's webhooks":              {"patch", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "virt-api-mutator", false},
-		"list everybody's webhooks":                   {"list", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "", false},
-		"weaken the policy":                           {"patch", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "stencil-template-reference", false},
+		"restore its webhooks by name":                {"create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "a-stencil-render", true},
+		"create webhooks of any name":                 {"create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "", false},
+		"delete its webhooks":                         {"delete", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "a-stencil-render", false},
+		"restore its policies":                        {"patch", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "stencil-governed-machines", true},
+		"change somebody else's policies":             {"patch", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "other", false},
+		"delete its bindings":                         {"delete", "admissionregistration.k8s.io", "validatingadmissionpolicybindings", "", "stencil-governed-machines", false},
+		"change approvals":                            {"update", "stencil.kubevirt.io", "templateapprovals", "", "a", false},
+		"tell the state of approvals":                 {"update", "stencil.kubevirt.io", "templateapprovals/status", "", "a", true},
+		"label namespaces":                            {"patch", "", "namespaces", "", "default", true},
+		"delete namespaces":                           {"delete", "", "namespaces", "", "default", false},
 		"read templates":                              {"list", "template.kubevirt.io", "virtualmachinetemplates", "", "", true},
 		"write templates":                             {"update", "template.kubevirt.io", "virtualmachinetemplates", "default", "a", false},
 		"use templates":                               {"use", "template.kubevirt.io", "virtualmachinetemplates", "default", "a", false},
 		"create VirtualMachines":                      {"create", "kubevirt.io", "virtualmachines", "default", "", false},
-		"read VirtualMachines":                        {"get", "kubevirt.io", "virtualmachines", "default", "a", false},
+		"read VirtualMachines":                        {"list", "kubevirt.io", "virtualmachines", "default", "", true},
+		"keep all VirtualMachines in memory":          {"watch", "kubevirt.io", "virtualmachines", "", "", false},
+		"change VirtualMachines":                      {"patch", "kubevirt.io", "virtualmachines", "default", "a", false},
 		"take another's lease":                        {"update", "coordination.k8s.io", "leases", install.Namespace, "other", false},
 		"take the controller manager's lease":         {"update", "coordination.k8s.io", "leases", "kube-system", "kube-controller-manager", false},
 		"ask on behalf of itself like everybody does": {"create", "authorization.k8s.io", "selfsubjectaccessreviews", "", "", true},
@@ -169,9 +223,12 @@ func TestTheManagerMayNot(t *testing.T) {
 // may asks the authorizer.
 func may(ctx context.Context, t *testing.T, plane *controlplane.Plane, user *controlplane.User, verb, group, resource, namespace, name string) bool {
 	t.Helper()
+	resource, subresource, _ := strings.Cut(resource, "/")
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Name, Groups: append([]string{"system:authenticated"}, user.Groups...),
-		ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: verb, Group: group, Resource: resource, Namespace: namespace, Name: name},
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Verb: verb, Group: group, Resource: resource, Subresource: subresource, Namespace: namespace, Name: name,
+		},
 	}}
 	answer, err := clientFor(t, plane.AdminConfig()).AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 	if err != nil {

@@ -17,7 +17,8 @@ func TestNames(t *testing.T) {
 			present: []string{
 				"Deployment/templates-stencil-manager", "Service/templates-stencil-webhook", "ClusterRole/templates-stencil-template-user",
 				"MutatingWebhookConfiguration/a-templates-stencil-render", "ValidatingWebhookConfiguration/templates-stencil-validate",
-				"ValidatingAdmissionPolicy/templates-stencil-template-reference",
+				"ValidatingAdmissionPolicy/templates-stencil-template-reference", "ValidatingAdmissionPolicy/templates-stencil-governed-machines",
+				"ClusterRole/templates-stencil-template-approver", "ClusterRole/templates-stencil-template-source",
 			},
 			want: map[string]any{
 				"Deployment/templates-stencil-manager {" + container + ".args}":                                                           items{"--certificate-authority-secret=templates-stencil-webhook-ca", "--webhook-configurations=mutating/a-templates-stencil-render,validating/templates-stencil-validate", "--leader-election-id=templates-stencil-manager"},
@@ -51,12 +52,14 @@ func TestNames(t *testing.T) {
 			absent: []string{
 				"CustomResourceDefinition/virtualmachinetemplates.template.kubevirt.io",
 				"CustomResourceDefinition/virtualmachinetemplaterequests.template.kubevirt.io",
+				"CustomResourceDefinition/templateapprovals.stencil.kubevirt.io",
 			},
 		},
 		"definitions stay when the release goes": {
 			want: map[string]any{
 				"CustomResourceDefinition/virtualmachinetemplates.template.kubevirt.io {.metadata.annotations.helm\\.sh/resource-policy}":        "keep",
 				"CustomResourceDefinition/virtualmachinetemplaterequests.template.kubevirt.io {.metadata.annotations.helm\\.sh/resource-policy}": "keep",
+				"CustomResourceDefinition/templateapprovals.stencil.kubevirt.io {.metadata.annotations.helm\\.sh/resource-policy}":               "keep",
 			},
 		},
 		"labels of one's own do not replace the chart's": {

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"strconv"
 	"testing"
 
 	"github.com/vmstencil/stencil/test/install"
@@ -11,7 +12,7 @@ func TestRightsOfPeople(t *testing.T) {
 	plane := installed(t, install.Options{})
 	own, other := namespace(t, plane), namespace(t, plane)
 
-	const templates, requests = "virtualmachinetemplates", "virtualmachinetemplaterequests"
+	const templates, requests, source = "virtualmachinetemplates", "virtualmachinetemplaterequests", "virtualmachinetemplaterequests/source"
 	cases := map[string]struct {
 		role string
 		may  map[string][]string
@@ -22,6 +23,7 @@ func TestRightsOfPeople(t *testing.T) {
 			may: map[string][]string{
 				templates: {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use"},
 				requests:  {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+				source:    {"create"},
 			},
 			not: map[string][]string{requests: {"use"}},
 		},
@@ -30,6 +32,7 @@ func TestRightsOfPeople(t *testing.T) {
 			may: map[string][]string{
 				templates: {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use"},
 				requests:  {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+				source:    {"create"},
 			},
 			not: map[string][]string{requests: {"use"}},
 		},
@@ -39,6 +42,7 @@ func TestRightsOfPeople(t *testing.T) {
 			not: map[string][]string{
 				templates: {"create", "update", "patch", "delete", "deletecollection", "use"},
 				requests:  {"create", "update", "patch", "delete", "deletecollection", "use"},
+				source:    {"create"},
 			},
 		},
 		"a template user uses and does not read": {
@@ -46,6 +50,15 @@ func TestRightsOfPeople(t *testing.T) {
 			may:  map[string][]string{templates: {"use"}},
 			not: map[string][]string{
 				templates: {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+				requests:  {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
+				source:    {"create"},
+			},
+		},
+		"somebody who may make templates elsewhere of the machines of a namespace": {
+			role: "stencil-template-source",
+			may:  map[string][]string{source: {"create"}},
+			not: map[string][]string{
+				templates: {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection", "use"},
 				requests:  {"get", "list", "watch", "create", "update", "patch", "delete", "deletecollection"},
 			},
 		},
@@ -80,6 +93,52 @@ func TestRightsOfPeople(t *testing.T) {
 					if allowed(verb, resource, own) {
 						t.Errorf("may %s %s", verb, resource)
 					}
+				}
+			}
+		})
+	}
+}
+
+// Approvals belong to no namespace: a role counts for them only where it is bound for the whole cluster.
+func TestRightsOnApprovals(t *testing.T) {
+	plane := installed(t, install.Options{})
+	space := namespace(t, plane)
+	read, write := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete", "deletecollection"}
+	cases := map[string]struct {
+		role, namespace string
+		may, not        []string
+	}{
+		"an approver":                                 {role: "stencil-template-approver", may: append(write, read...)},
+		"an approver of one namespace is none":        {role: "stencil-template-approver", namespace: space, not: append(write, read...)},
+		"who views the cluster":                       {role: "view", may: read, not: write},
+		"who views a namespace":                       {role: "view", namespace: space, not: append(write, read...)},
+		"who edits the cluster":                       {role: "edit", may: read, not: write},
+		"who administrates the cluster's namespaces":  {role: "admin", may: read, not: write},
+		"who administrates one namespace":             {role: "admin", namespace: space, not: append(write, read...)},
+		"who uses the templates of the whole cluster": {role: "stencil-template-user", not: append(write, read...)},
+	}
+	number := 0
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			number++
+			user, err := plane.User("decider-" + strconv.Itoa(number))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := plane.Bind(t.Context(), user, tc.namespace, tc.role); err != nil {
+				t.Fatal(err)
+			}
+			for _, verb := range tc.may {
+				eventually(t, func() string {
+					if !may(t.Context(), t, plane, user, verb, "stencil.kubevirt.io", "templateapprovals", "", "a") {
+						return "may not " + verb
+					}
+					return ""
+				})
+			}
+			for _, verb := range tc.not {
+				if may(t.Context(), t, plane, user, verb, "stencil.kubevirt.io", "templateapprovals", "", "a") {
+					t.Errorf("may %s", verb)
 				}
 			}
 		})

@@ -201,23 +201,34 @@ func TestPolicyTemplateReference(t *testing.T) {
 	})
 }
 
-// The controller manager checks the types in every expression against the schema of VirtualMachine.
+// The controller manager checks the types in every expression against the schemas of what a policy judges, and of its parameters.
 func TestPolicyExpressionsAreWellTyped(t *testing.T) {
 	plane := installed(t, install.Options{})
-	client := clientFor(t, plane.AdminConfig())
-	eventually(t, func() string {
-		policy, err := client.AdmissionregistrationV1().ValidatingAdmissionPolicies().Get(t.Context(), "stencil-template-reference", metav1.GetOptions{})
-		if err != nil {
-			return err.Error()
-		}
-		if policy.Status.ObservedGeneration != policy.Generation || policy.Status.TypeChecking == nil {
-			return "not checked yet"
-		}
-		for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
-			t.Errorf("%s: %s", warning.FieldRef, warning.Warning)
-		}
-		return ""
-	})
+	client := clientFor(t, plane.AdminConfig()).AdmissionregistrationV1().ValidatingAdmissionPolicies()
+	stored, err := client.List(t.Context(), metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=stencil"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(stored.Items) == 0 {
+		t.Fatal("there are no policies")
+	}
+	for _, policy := range stored.Items {
+		t.Run(policy.Name, func(t *testing.T) {
+			eventually(t, func() string {
+				policy, err := client.Get(t.Context(), policy.Name, metav1.GetOptions{})
+				if err != nil {
+					return err.Error()
+				}
+				if policy.Status.ObservedGeneration != policy.Generation || policy.Status.TypeChecking == nil {
+					return "not checked yet"
+				}
+				for _, warning := range policy.Status.TypeChecking.ExpressionWarnings {
+					t.Errorf("%s: %s", warning.FieldRef, warning.Warning)
+				}
+				return ""
+			})
+		})
+	}
 }
 
 // patch returns a JSON merge patch of metadata and spec.

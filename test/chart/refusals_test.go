@@ -23,6 +23,14 @@ func TestValuesThatAreRefused(t *testing.T) {
 			values: `{certificates: {provider: vault}}`,
 			want:   "at '/certificates/provider': value must be one of 'self-managed', 'cert-manager', 'secret'",
 		},
+		"a door that is neither open nor closed": {
+			values: `{doors: {clone: Ajar}}`,
+			want:   "at '/doors/clone': value must be one of 'Closed', 'Open'",
+		},
+		"a door that there is not": {
+			values: `{doors: {window: Open}}`,
+			want:   "at '/doors': additional properties 'window' not allowed",
+		},
 		"no replicas": {
 			values: `{manager: {replicas: 0}}`,
 			want:   "at '/manager/replicas': minimum: got 0, want 1",

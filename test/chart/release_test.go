@@ -28,7 +28,7 @@ spec:
 `
 
 // kinds are those of everything the chart installs.
-const kinds = "deployments,replicasets,poddisruptionbudgets,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings," +
+const kinds = "deployments,configmaps,replicasets,poddisruptionbudgets,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings," +
 	"mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings," +
 	"customresourcedefinitions"
 
@@ -95,6 +95,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	mustKubectl(t, plane, template, "apply", "-f", "-")
 	eventually(t, func() string {
 		want := []string{
+			"customresourcedefinition.apiextensions.k8s.io/templateapprovals.stencil.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinetemplaterequests.template.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinetemplates.template.kubevirt.io",
 		}
@@ -201,7 +202,7 @@ func run(t *testing.T, plane *controlplane.Plane, arguments ...string) string {
 
 // served tells what keeps the definitions from being usable.
 func served(t *testing.T, plane *controlplane.Plane) string {
-	result := kubectl(t, plane, nil, "", "get", "virtualmachinetemplates,virtualmachinetemplaterequests", "--all-namespaces")
+	result := kubectl(t, plane, nil, "", "get", "virtualmachinetemplates,virtualmachinetemplaterequests,templateapprovals", "--all-namespaces")
 	return strings.TrimPrefix(strings.TrimSpace(result.Stderr), "No resources found")
 }
 

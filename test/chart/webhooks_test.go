@@ -3,8 +3,8 @@ package chart
 import "testing"
 
 const (
-	renderWebhook    = "MutatingWebhookConfiguration/a-stencil-render"
-	templatesWebhook = "ValidatingWebhookConfiguration/stencil-validate"
+	renderWebhook   = "MutatingWebhookConfiguration/a-stencil-render"
+	validateWebhook = "ValidatingWebhookConfiguration/stencil-validate"
 )
 
 func TestWebhooks(t *testing.T) {
@@ -13,10 +13,17 @@ func TestWebhooks(t *testing.T) {
 			"name": "stencil-webhook", "namespace": "stencil-system", "path": path, "port": 443,
 		}}
 	}
+	governed := map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}}
+	machines := func(operations ...string) []any {
+		return []any{map[string]any{
+			"apiGroups": []string{"kubevirt.io"}, "apiVersions": []string{"v1", "v1alpha3"},
+			"operations": operations, "resources": []string{"virtualmachines"}, "scope": "Namespaced",
+		}}
+	}
 	runRenderCases(t, map[string]renderCase{
 		"rendering fails closed, is called once, and for VirtualMachines of every version": {
 			want: map[string]any{
-				renderWebhook + " {.webhooks[*].name}":                    "render.template.kubevirt.io",
+				renderWebhook + " {.webhooks[*].name}":                    []string{"render.template.kubevirt.io", "governed.template.kubevirt.io"},
 				renderWebhook + " {.webhooks[0].clientConfig}":            service("/mutate-virtualmachine-render"),
 				renderWebhook + " {.webhooks[0].failurePolicy}":           "Fail",
 				renderWebhook + " {.webhooks[0].matchPolicy}":             "Equivalent",
@@ -26,10 +33,7 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[0].admissionReviewVersions}": []string{"v1"},
 				renderWebhook + " {.webhooks[0].namespaceSelector}":       nil,
 				renderWebhook + " {.webhooks[0].objectSelector}":          nil,
-				renderWebhook + " {.webhooks[0].rules}": []any{map[string]any{
-					"apiGroups": []string{"kubevirt.io"}, "apiVersions": []string{"v1", "v1alpha3"},
-					"operations": []string{"CREATE", "UPDATE"}, "resources": []string{"virtualmachines"}, "scope": "Namespaced",
-				}},
+				renderWebhook + " {.webhooks[0].rules}":                   machines("CREATE", "UPDATE"),
 				renderWebhook + " {.webhooks[0].matchConditions[*].name}": []string{
 					"has-template-ref", "create-or-relevant-change", "create-or-not-exempt",
 				},
@@ -37,25 +41,78 @@ func TestWebhooks(t *testing.T) {
 		},
 		"templates are judged in both versions, not their status": {
 			want: map[string]any{
-				templatesWebhook + " {.webhooks[*].name}":                    "virtualmachinetemplate.validate.template.kubevirt.io",
-				templatesWebhook + " {.webhooks[0].clientConfig}":            service("/validate-virtualmachinetemplate"),
-				templatesWebhook + " {.webhooks[0].failurePolicy}":           "Fail",
-				templatesWebhook + " {.webhooks[0].matchPolicy}":             "Equivalent",
-				templatesWebhook + " {.webhooks[0].sideEffects}":             "None",
-				templatesWebhook + " {.webhooks[0].timeoutSeconds}":          10,
-				templatesWebhook + " {.webhooks[0].admissionReviewVersions}": []string{"v1"},
-				templatesWebhook + " {.webhooks[0].rules}": []any{map[string]any{
+				validateWebhook + " {.webhooks[*].name}": []string{
+					"virtualmachinetemplate.validate.template.kubevirt.io", "virtualmachine.validate.template.kubevirt.io",
+					"governedvirtualmachine.validate.template.kubevirt.io", "templateapproval.validate.stencil.kubevirt.io",
+				},
+				validateWebhook + " {.webhooks[0].clientConfig}":            service("/validate-virtualmachinetemplate"),
+				validateWebhook + " {.webhooks[0].failurePolicy}":           "Fail",
+				validateWebhook + " {.webhooks[0].matchPolicy}":             "Equivalent",
+				validateWebhook + " {.webhooks[0].sideEffects}":             "None",
+				validateWebhook + " {.webhooks[0].timeoutSeconds}":          10,
+				validateWebhook + " {.webhooks[0].admissionReviewVersions}": []string{"v1"},
+				validateWebhook + " {.webhooks[0].rules}": []any{map[string]any{
 					"apiGroups": []string{"template.kubevirt.io"}, "apiVersions": []string{"v1alpha1", "v1beta1"},
 					"operations": []string{"CREATE", "UPDATE"}, "resources": []string{"virtualmachinetemplates"}, "scope": "Namespaced",
 				}},
 			},
 		},
+		"every webhook fails closed": {
+			want: map[string]any{
+				renderWebhook + " {.webhooks[*].failurePolicy}":    []string{"Fail", "Fail"},
+				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent"},
+				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None"},
+				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10},
+				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Fail", "Fail"},
+				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent"},
+				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None"},
+				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10},
+			},
+		},
+		"machines without a template are sent to rendering where an approval asks for one": {
+			want: map[string]any{
+				renderWebhook + " {.webhooks[1].clientConfig}":            service("/mutate-virtualmachine-render"),
+				renderWebhook + " {.webhooks[1].reinvocationPolicy}":      "Never",
+				renderWebhook + " {.webhooks[1].namespaceSelector}":       governed,
+				renderWebhook + " {.webhooks[1].objectSelector}":          nil,
+				renderWebhook + " {.webhooks[1].rules}":                   machines("CREATE"),
+				renderWebhook + " {.webhooks[1].matchConditions[*].name}": []string{"has-no-template-ref", "not-exempt"},
+			},
+		},
+		"what claims a template is judged in every namespace": {
+			want: map[string]any{
+				validateWebhook + " {.webhooks[1].clientConfig}":            service("/validate-virtualmachine"),
+				validateWebhook + " {.webhooks[1].namespaceSelector}":       nil,
+				validateWebhook + " {.webhooks[1].objectSelector}":          nil,
+				validateWebhook + " {.webhooks[1].rules}":                   machines("CREATE", "UPDATE"),
+				validateWebhook + " {.webhooks[1].matchConditions[*].name}": []string{"has-template-ref", "create-or-relevant-change", "create-or-not-exempt"},
+			},
+		},
+		"what claims none is judged where an approval asks for one": {
+			want: map[string]any{
+				validateWebhook + " {.webhooks[2].clientConfig}":            service("/validate-virtualmachine"),
+				validateWebhook + " {.webhooks[2].namespaceSelector}":       governed,
+				validateWebhook + " {.webhooks[2].objectSelector}":          nil,
+				validateWebhook + " {.webhooks[2].rules}":                   machines("CREATE", "UPDATE"),
+				validateWebhook + " {.webhooks[2].matchConditions[*].name}": []string{"has-no-template-ref", "create-or-spec-change", "not-exempt"},
+			},
+		},
+		"approvals are judged": {
+			want: map[string]any{
+				validateWebhook + " {.webhooks[3].clientConfig}": service("/validate-templateapproval"),
+				validateWebhook + " {.webhooks[3].rules}": []any{map[string]any{
+					"apiGroups": []string{"stencil.kubevirt.io"}, "apiVersions": []string{"v1alpha1"},
+					"operations": []string{"CREATE", "UPDATE"}, "resources": []string{"templateapprovals"}, "scope": "Cluster",
+				}},
+				validateWebhook + " {.webhooks[3].matchConditions[*].name}": "create-or-spec-change",
+			},
+		},
 		"a URL takes the place of the Service, and stands in the certificate": {
 			values: `{webhooks: {url: "https://stencil.example.com:9443"}}`,
 			want: map[string]any{
-				renderWebhook + " {.webhooks[0].clientConfig}":    map[string]any{"url": "https://stencil.example.com:9443/mutate-virtualmachine-render"},
-				templatesWebhook + " {.webhooks[0].clientConfig}": map[string]any{"url": "https://stencil.example.com:9443/validate-virtualmachinetemplate"},
-				deployment + " {" + container + ".args}":          items{"--certificate-dns-names=stencil-webhook.stencil-system.svc,stencil-webhook.stencil-system.svc.cluster.local,stencil.example.com"},
+				renderWebhook + " {.webhooks[0].clientConfig}":   map[string]any{"url": "https://stencil.example.com:9443/mutate-virtualmachine-render"},
+				validateWebhook + " {.webhooks[0].clientConfig}": map[string]any{"url": "https://stencil.example.com:9443/validate-virtualmachinetemplate"},
+				deployment + " {" + container + ".args}":         items{"--certificate-dns-names=stencil-webhook.stencil-system.svc,stencil-webhook.stencil-system.svc.cluster.local,stencil.example.com"},
 			},
 		},
 		"a URL with a path of its own": {
@@ -67,21 +124,27 @@ func TestWebhooks(t *testing.T) {
 		"another timeout": {
 			values: `{webhooks: {timeoutSeconds: 5}}`,
 			want: map[string]any{
-				renderWebhook + " {.webhooks[0].timeoutSeconds}":    5,
-				templatesWebhook + " {.webhooks[0].timeoutSeconds}": 5,
+				renderWebhook + " {.webhooks[0].timeoutSeconds}":   5,
+				validateWebhook + " {.webhooks[0].timeoutSeconds}": 5,
 			},
 		},
-		"some namespaces and objects only": {
+		"some namespaces and objects only, which is for rendering and not for judging": {
 			values: `
 webhooks:
   namespaceSelector: {matchExpressions: [{key: virt, operator: Exists}]}
   objectSelector: {matchLabels: {stencil: "true"}}
 `,
 			want: map[string]any{
-				renderWebhook + " {.webhooks[0].namespaceSelector.matchExpressions[0].key}":    "virt",
-				renderWebhook + " {.webhooks[0].objectSelector.matchLabels.stencil}":           "true",
-				templatesWebhook + " {.webhooks[0].namespaceSelector.matchExpressions[0].key}": "virt",
-				templatesWebhook + " {.webhooks[0].objectSelector.matchLabels.stencil}":        "true",
+				renderWebhook + " {.webhooks[0].namespaceSelector.matchExpressions[0].key}":   "virt",
+				renderWebhook + " {.webhooks[0].objectSelector.matchLabels.stencil}":          "true",
+				validateWebhook + " {.webhooks[0].namespaceSelector.matchExpressions[0].key}": "virt",
+				validateWebhook + " {.webhooks[0].objectSelector.matchLabels.stencil}":        "true",
+				renderWebhook + " {.webhooks[1].namespaceSelector}":                           governed,
+				renderWebhook + " {.webhooks[1].objectSelector}":                              nil,
+				validateWebhook + " {.webhooks[1].namespaceSelector}":                         nil,
+				validateWebhook + " {.webhooks[1].objectSelector}":                            nil,
+				validateWebhook + " {.webhooks[2].namespaceSelector}":                         governed,
+				validateWebhook + " {.webhooks[3].objectSelector}":                            nil,
 			},
 		},
 		"other users are exempt, whatever characters their names have": {
@@ -89,12 +152,61 @@ webhooks:
 			want: map[string]any{
 				renderWebhook + " {.webhooks[0].matchConditions[2].expression}": `request.operation == 'CREATE' || !(request.userInfo.username in ` +
 					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"])`,
+				renderWebhook + " {.webhooks[1].matchConditions[1].expression}": `!(request.userInfo.username in ` +
+					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"])`,
+				exemptIn("governed-machines"): `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
+				exemptIn("doors"):             `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
 			},
 		},
 		"nobody is exempt": {
 			values: `{exemptUsers: []}`,
 			want: map[string]any{
-				renderWebhook + " {.webhooks[0].matchConditions[*].name}": []string{"has-template-ref", "create-or-relevant-change"},
+				renderWebhook + " {.webhooks[0].matchConditions[*].name}":   []string{"has-template-ref", "create-or-relevant-change"},
+				renderWebhook + " {.webhooks[1].matchConditions[*].name}":   "has-no-template-ref",
+				validateWebhook + " {.webhooks[2].matchConditions[*].name}": []string{"has-no-template-ref", "create-or-spec-change"},
+				exemptIn("governed-machines"):                               "[]",
+			},
+		},
+	})
+}
+
+// exemptIn is the place of the exempt users in a policy.
+func exemptIn(policy string) string { return setting(policy, "exemptUsers") }
+
+// setting is the place of a setting in a policy.
+func setting(policy, name string) string {
+	return "ValidatingAdmissionPolicy/stencil-" + policy + ` {.spec.variables[?(@.name=="` + name + `")].expression}`
+}
+
+// What the policies are told of the release.
+func TestSettingsOfThePolicies(t *testing.T) {
+	closed := map[string]any{
+		setting("governed-machines", "stencilNamespace"):  `"stencil-system"`,
+		setting("doors", "stencilNamespace"):              `"stencil-system"`,
+		setting("hotplug", "stencilNamespace"):            `"stencil-system"`,
+		setting("namespace-coverage", "stencilNamespace"): `"stencil-system"`,
+		setting("governed-label", "managerUser"):          `"system:serviceaccount:stencil-system:stencil-manager"`,
+		setting("doors", "openDoors"):                     "[]",
+		setting("hotplug", "openDoors"):                   "[]",
+	}
+	runRenderCases(t, map[string]renderCase{
+		"everything is closed": {want: closed},
+		"a ServiceAccount of another name": {
+			values: `{serviceAccount: {create: false, name: robot}}`,
+			want:   map[string]any{setting("governed-label", "managerUser"): `"system:serviceaccount:stencil-system:robot"`},
+		},
+		"some doors are open": {
+			values: `{doors: {clone: Open, hotplug: Open, restore: Closed}}`,
+			want:   map[string]any{setting("doors", "openDoors"): `["clone","hotplug"]`, setting("hotplug", "openDoors"): `["clone","hotplug"]`},
+		},
+		"policies that read approvals are bound to all of them, and to nothing when there are none": {
+			want: map[string]any{
+				"ValidatingAdmissionPolicyBinding/stencil-governed-machines {.spec.paramRef}":  map[string]any{"selector": map[string]any{}, "parameterNotFoundAction": "Allow"},
+				"ValidatingAdmissionPolicyBinding/stencil-doors {.spec.paramRef}":              map[string]any{"selector": map[string]any{}, "parameterNotFoundAction": "Allow"},
+				"ValidatingAdmissionPolicyBinding/stencil-hotplug {.spec.paramRef}":            map[string]any{"selector": map[string]any{}, "parameterNotFoundAction": "Allow"},
+				"ValidatingAdmissionPolicyBinding/stencil-namespace-coverage {.spec.paramRef}": map[string]any{"selector": map[string]any{}, "parameterNotFoundAction": "Allow"},
+				"ValidatingAdmissionPolicyBinding/stencil-template-use {.spec.paramRef}":       nil,
+				"ValidatingAdmissionPolicyBinding/stencil-template-use {.spec.policyName}":     "stencil-template-use",
 			},
 		},
 	})

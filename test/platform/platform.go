@@ -85,7 +85,10 @@ func (p *Platform) start() error {
 	if err := p.StartManager(); err != nil {
 		return err
 	}
-	return p.awaitWebhooks()
+	if err := p.awaitWebhooks(); err != nil {
+		return err
+	}
+	return install.AwaitPolicies(p.ctx, p.Plane)
 }
 
 // StartManager starts the manager, at the address that the chart was given.

@@ -32,13 +32,6 @@ label's value.
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.serviceAccount.name" . }}
 {{- end -}}
 
-{{/* Names of the admission policies, and of their bindings, as a YAML list. */}}
-{{- define "stencil.policies" -}}
-{{- range $path, $_ := .Files.Glob "files/policies/*.yaml" }}
-- {{ include "stencil.fullname" $ }}-{{ base $path | trimSuffix ".yaml" }}
-{{- end }}
-{{- end -}}
-
 {{/*
 Mutating configurations are called in the order of their names. Rendering has to come before KubeVirt's own
 virt-api-mutator, which refuses a VirtualMachine without spec, and before everybody who reads or changes what was

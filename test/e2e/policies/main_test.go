@@ -43,25 +43,17 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 	if err := install.Chart(ctx, plane, install.Options{}); err != nil {
 		return err
 	}
-	for _, configuration := range []string{"mutatingwebhookconfiguration/a-stencil-render", "validatingwebhookconfiguration/stencil-validate"} {
-		if result, err := plane.Kubectl(ctx, nil, "", "delete", configuration); err != nil || result.Code != 0 {
-			return fmt.Errorf("deleting the %s: %w: %s", configuration, err, result.Stderr)
-		}
-	}
-	// The webhooks do not go in the moment in which their configuration does.
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		result, err := plane.Kubectl(ctx, nil, approval("probe", object{"namespaces": []any{"probe"}}), "create", "--dry-run=server", "-f", "-")
-		return result.Code == 0, err
-	})
-	if err != nil {
-		return fmt.Errorf("waiting until the webhooks are gone: %w", err)
+	if err := withoutWebhooks(ctx, plane); err != nil {
+		return err
 	}
 	for person, name := range map[**controlplane.User]string{
 		&owner: "owner", &stranger: "stranger", &controller: controllerName, &virtAPI: "system:serviceaccount:kubevirt:kubevirt-apiserver",
 	} {
-		if *person, err = plane.User(name); err != nil {
+		user, err := plane.User(name)
+		if err != nil {
 			return err
 		}
+		*person = user
 		if err := plane.Grant(ctx, *person, "", ownership...); err != nil {
 			return err
 		}
@@ -73,6 +65,23 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 		return err
 	}
 	return install.AwaitPolicies(ctx, plane)
+}
+
+// withoutWebhooks deletes Stencil's webhook configurations, and returns when the API server calls none of them.
+func withoutWebhooks(ctx context.Context, plane *controlplane.Plane) error {
+	for _, configuration := range []string{"mutatingwebhookconfiguration/a-stencil-render", "validatingwebhookconfiguration/stencil-validate"} {
+		if result, err := plane.Kubectl(ctx, nil, "", "delete", configuration); err != nil || result.Code != 0 {
+			return fmt.Errorf("deleting the %s: %w: %s", configuration, err, result.Stderr)
+		}
+	}
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		result, err := plane.Kubectl(ctx, nil, approval("probe", object{"namespaces": []any{"probe"}}), "create", "--dry-run=server", "-f", "-")
+		return result.Code == 0, err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the webhooks are gone: %w", err)
+	}
+	return nil
 }
 
 // ownership is what an administrator of KubeVirt's objects has.

@@ -1,0 +1,55 @@
+package audit
+
+import (
+	"context"
+	"time"
+
+	"sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/vmstencil/stencil/reconcilers/coverage"
+)
+
+// audit reads and judges every governed machine, writes the Reports, and returns what was found about each approval of the
+// snapshot, by name.
+func (r *Reconciler) audit(ctx context.Context, snapshot coverage.Snapshot, start time.Time) (found counts, machines int, err error) {
+	ledger, err := r.reports.open(ctx, start)
+	if err != nil {
+		// Reports are for other tools. Approvals are judged without them.
+		log.FromContext(ctx).Error(err, "no Reports are written by this audit")
+		r.metrics.unwritten.Inc()
+	}
+	s := scan{
+		machines:   r.machines,
+		templates:  r.options.Templates,
+		governed:   snapshot.Governed(),
+		namespaces: len(snapshot.Namespaces),
+		retries:    pageRetries(),
+		finished: func(ctx context.Context, n namespaceTally) {
+			if ledger != nil {
+				ledger.write(ctx, n)
+			}
+		},
+	}
+	found, machines, err = s.run(ctx)
+	if err != nil {
+		return nil, 0, err
+	}
+	r.closeLedger(ctx, ledger)
+	return found, machines, nil
+}
+
+func (r *Reconciler) closeLedger(ctx context.Context, ledger *ledger) {
+	r.reportless.Store(ledger == nil)
+	if ledger == nil {
+		r.metrics.served.Set(0)
+		r.metrics.reports.Set(0)
+		return
+	}
+	kept, failures, err := ledger.close(ctx)
+	r.metrics.served.Set(1)
+	r.metrics.reports.Set(float64(kept))
+	r.metrics.unwritten.Add(float64(failures))
+	if err != nil {
+		log.FromContext(ctx).Error(err, "some Reports could not be kept", "reports", failures)
+	}
+}

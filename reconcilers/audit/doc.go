@@ -1,0 +1,35 @@
+// Package audit counts how many of the stored VirtualMachines satisfy the approvals that cover them, and names those that
+// do not: machines that are older than an approval, that were created where it warns or only counts, whose template has
+// changed or gone, or that were changed by somebody exempt.
+//
+// It runs on the leader, one audit at a time: when an approval, a template, or the labels of a namespace have changed,
+// and every few minutes all the same.
+//
+// # Gather
+//
+// The approvals and namespaces come from package coverage, the templates from package templatecache. The VirtualMachines
+// are read from the API server page by page, straight from the response, and each is forgotten as soon as it is judged:
+// nobody keeps all machines of a cluster in memory. Where few namespaces are governed, each is listed by itself; where
+// most are, all machines are listed, and those that nobody governs are passed over.
+//
+// # Decide
+//
+// A stored machine is judged like a new one that its author wrote: its reference names a template, an
+// approval lists that template, template.Match finds one binding of the parameters that makes the machine equal to it,
+// but for the approval's overrides, and the approval allows the values. Nobody knows any more who wrote it, so
+// every approval serves the author and none exempts them. An approval that pins a digest approves the template only while it
+// has that content.
+//
+// # Apply
+//
+//   - The status of every approval: counts, the first violations, and the condition Ready, which a
+//     second controller here also keeps between audits. It is written when it differs in more than the time.
+//   - Metrics.
+//   - An OpenReports Report for each governed namespace that holds a machine, called stencil. It stays when every
+//     machine conforms, so that a namespace without one is a namespace that was not judged. It names the first machines
+//     that do not conform, with the paths at which they differ and without the template's values, because people who may
+//     read the Report need not be allowed to read the template. Where the definition of Reports is not installed
+//     there are none, until it is.
+//
+// A failed audit leaves everything as the one before it has left it, and says so in the condition.
+package audit

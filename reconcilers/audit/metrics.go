@@ -1,0 +1,56 @@
+package audit
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// metrics are what an administrator watches. Replicas that do not lead have none of the values.
+type metrics struct {
+	machines    *prometheus.GaugeVec
+	duration    prometheus.Gauge
+	lastSuccess prometheus.Gauge
+	failures    prometheus.Counter
+	reports     prometheus.Gauge
+	served      prometheus.Gauge
+	unwritten   prometheus.Counter
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	gauge := func(name, help string) prometheus.Gauge {
+		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
+	}
+	m := &metrics{
+		machines: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "stencil_audit_machines",
+			Help: "VirtualMachines in the namespaces that an approval covers, at the last audit: those that satisfy this approval (conforming), and those that satisfy none of the approvals that cover them (violating).",
+		}, []string{"approval", "result"}),
+		duration:    gauge("stencil_audit_duration_seconds", "How long the last audit took."),
+		lastSuccess: gauge("stencil_audit_last_success_timestamp_seconds", "When the last audit that did not fail ended, in seconds since 1970."),
+		failures: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "stencil_audit_failures_total", Help: "Audits that failed.",
+		}),
+		reports: gauge("stencil_audit_reports", "OpenReports Reports that the last audit has written or found current."),
+		served:  gauge("stencil_audit_reports_served", "1 when the definition of OpenReports Reports is installed, so that the audit writes some."),
+		unwritten: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "stencil_audit_report_failures_total", Help: "OpenReports Reports that could not be written or deleted.",
+		}),
+	}
+	for _, collector := range []prometheus.Collector{m.machines, m.duration, m.lastSuccess, m.failures, m.reports, m.served, m.unwritten} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, fmt.Errorf("registering the metrics of the audit: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// publish publishes what was found about approvals of these names.
+func (m *metrics) publish(names []string, found counts) {
+	m.machines.Reset()
+	for _, name := range names {
+		one := found.of(name)
+		m.machines.WithLabelValues(name, "conforming").Set(float64(one.conforming))
+		m.machines.WithLabelValues(name, "violating").Set(float64(one.violating))
+	}
+}

@@ -1,0 +1,106 @@
+package audit
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// readPage reads a list of VirtualMachines as it arrives, and visits one after the other. It returns the list's
+// continue token. What nobody judges, such as status and managed fields, is passed over.
+func readPage(body io.Reader, visit func(object map[string]any)) (next string, err error) {
+	decoder := json.NewDecoder(body)
+	decoder.UseNumber()
+	if err := expect(decoder, json.Delim('{')); err != nil {
+		return "", err
+	}
+	for decoder.More() {
+		key, err := decoder.Token()
+		if err != nil {
+			return "", err
+		}
+		switch key {
+		case "items":
+			err = readItems(decoder, visit)
+		case "metadata":
+			var metadata struct {
+				Continue string `json:"continue"`
+			}
+			err = decoder.Decode(&metadata)
+			next = metadata.Continue
+		default:
+			var passed json.RawMessage
+			err = decoder.Decode(&passed)
+		}
+		if err != nil {
+			return "", err
+		}
+	}
+	return next, expect(decoder, json.Delim('}'))
+}
+
+func readItems(decoder *json.Decoder, visit func(object map[string]any)) error {
+	opening, err := decoder.Token()
+	if err != nil {
+		return err
+	}
+	if opening == nil {
+		return nil
+	}
+	if opening != json.Delim('[') {
+		return errors.New("items are no list")
+	}
+	for decoder.More() {
+		var one item
+		if err := decoder.Decode(&one); err != nil {
+			return err
+		}
+		visit(one.object())
+	}
+	return expect(decoder, json.Delim(']'))
+}
+
+func expect(decoder *json.Decoder, want json.Delim) error {
+	token, err := decoder.Token()
+	if err != nil {
+		return err
+	}
+	if token != want {
+		return fmt.Errorf("expected %s, found %v", want, token)
+	}
+	return nil
+}
+
+// item is what is judged of a VirtualMachine. Of metadata, a template holds nothing else.
+type item struct {
+	APIVersion string `json:"apiVersion"`
+	Kind       string `json:"kind"`
+	Metadata   struct {
+		Name         string         `json:"name"`
+		GenerateName string         `json:"generateName"`
+		Namespace    string         `json:"namespace"`
+		UID          string         `json:"uid"`
+		Labels       map[string]any `json:"labels"`
+		Annotations  map[string]any `json:"annotations"`
+	} `json:"metadata"`
+	Spec map[string]any `json:"spec"`
+}
+
+func (i item) object() map[string]any {
+	metadata := map[string]any{"name": i.Metadata.Name, "namespace": i.Metadata.Namespace, "uid": i.Metadata.UID}
+	if i.Metadata.GenerateName != "" {
+		metadata["generateName"] = i.Metadata.GenerateName
+	}
+	if i.Metadata.Labels != nil {
+		metadata["labels"] = i.Metadata.Labels
+	}
+	if i.Metadata.Annotations != nil {
+		metadata["annotations"] = i.Metadata.Annotations
+	}
+	object := map[string]any{"apiVersion": i.APIVersion, "kind": i.Kind, "metadata": metadata}
+	if i.Spec != nil {
+		object["spec"] = i.Spec
+	}
+	return object
+}

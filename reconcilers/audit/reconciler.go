@@ -1,0 +1,123 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// DefaultInterval is the time between two audits when nothing changes.
+const DefaultInterval = 10 * time.Minute
+
+// TemplateCache is where templates come from; a templatecache.Cache is one.
+type TemplateCache interface {
+	Templates
+	List() []*templatecache.Template
+	Synced() bool
+	// Changed returns a channel that is closed when a template comes or goes, or changes its content or labels.
+	Changed() <-chan struct{}
+}
+
+// Options are what a Reconciler needs.
+type Options struct {
+	// Config reaches the API server. VirtualMachines and Reports are read with clients of the audit's own.
+	Config    *rest.Config
+	Coverage  *coverage.Watch
+	Templates TemplateCache
+	// Client writes the statuses of approvals. Its scheme must know stencil.kubevirt.io/v1alpha1.
+	Client client.Client
+	// Recorder receives events about approvals. Its scheme must know them too.
+	Recorder events.EventRecorder
+	// Registerer receives the metrics.
+	Registerer prometheus.Registerer
+	// Interval is the time between two audits when nothing changes. Default: DefaultInterval.
+	Interval time.Duration
+	// ReportsInterval is how often it is asked whether the definition of Reports has been installed, while it is not.
+	// Default: 30 s.
+	ReportsInterval time.Duration
+	// Clock says when an audit is. Default: the real one.
+	Clock clock.PassiveClock
+}
+
+// Reconciler audits. There is only ever one request to it, and Reconcile is never called concurrently.
+type Reconciler struct {
+	options  Options
+	machines pager
+	reports  *reports
+	metrics  *metrics
+	outcomes *outcomes
+	// reportless tells that the last audit could not write Reports.
+	reportless atomic.Bool
+}
+
+// New returns a Reconciler.
+func New(options Options) (*Reconciler, error) {
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
+	if options.Interval == 0 {
+		options.Interval = DefaultInterval
+	}
+	if options.ReportsInterval == 0 {
+		options.ReportsInterval = 30 * time.Second
+	}
+	r := &Reconciler{options: options, outcomes: newOutcomes()}
+	var err error
+	if r.machines, err = newAPIServer(options.Config); err != nil {
+		return nil, err
+	}
+	if r.reports, err = newReports(options.Config); err != nil {
+		return nil, err
+	}
+	if r.metrics, err = newMetrics(options.Registerer); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// syncDelay is how long to wait for the templates at the start.
+const syncDelay = 200 * time.Millisecond
+
+// Reconcile implements reconcile.Reconciler: it is one audit.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if !r.options.Templates.Synced() {
+		return reconcile.Result{RequeueAfter: syncDelay}, nil
+	}
+	snapshot, err := r.options.Coverage.Snapshot(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	start := r.options.Clock.Now()
+	found, machines, err := r.audit(ctx, snapshot, start)
+	if err != nil {
+		// When the leader's time is over there is nobody to tell.
+		if ctx.Err() == nil {
+			r.metrics.failures.Inc()
+			r.outcomes.failed(err)
+		}
+		return reconcile.Result{}, fmt.Errorf("auditing: %w", err)
+	}
+	end := r.options.Clock.Now()
+	r.metrics.duration.Set(end.Sub(start).Seconds())
+	r.metrics.lastSuccess.Set(float64(end.UnixMilli()) / 1000)
+	var names []string
+	for _, a := range snapshot.Approvals {
+		names = append(names, a.Name())
+	}
+	r.metrics.publish(names, found)
+	r.outcomes.succeeded(snapshot, found, end)
+	logf.FromContext(ctx).V(1).Info("audited", "machines", machines, "approvals", len(names), "duration", end.Sub(start).String())
+	return reconcile.Result{RequeueAfter: r.options.Interval}, nil
+}

@@ -1,0 +1,96 @@
+package audit
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	openreports "github.com/openreports/reports-api/apis/openreports.io/v1alpha1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+const (
+	// reportName is the name of Stencil's Report in every namespace.
+	reportName = "stencil"
+	// reportSource is how a Report tells who wrote it.
+	reportSource = "stencil"
+	// reportCategory is that of all results.
+	reportCategory = "Template approval"
+	// managedBy marks what the audit may change and delete.
+	managedBy, managedByStencil = "app.kubernetes.io/managed-by", "stencil-manager"
+	// digestAnnotation identifies what a Report says, but for the time.
+	digestAnnotation = "stencil.kubevirt.io/digest"
+
+	resultFail = "fail"
+)
+
+// reportOf returns the Report of a namespace, and what identifies its content. It names machines, paths and approvals;
+// never what a template holds.
+func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
+	report := &openreports.Report{
+		TypeMeta: metav1.TypeMeta{APIVersion: openreports.SchemeGroupVersion.String(), Kind: "Report"},
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: n.namespace,
+			Name:      reportName,
+			Labels:    map[string]string{managedBy: managedByStencil},
+		},
+		Source:  reportSource,
+		Scope:   &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: n.namespace},
+		Summary: openreports.ReportSummary{Pass: n.conforming, Fail: n.violating},
+		Configuration: &openreports.ReportConfiguration{Limits: openreports.Limits{
+			MaxResults: maximumResults, StatusFilter: []openreports.StatusFilter{resultFail},
+		}},
+	}
+	for _, f := range n.findings {
+		report.Results = append(report.Results, openreports.ReportResult{
+			Source:      reportSource,
+			Policy:      f.cause.approval,
+			Rule:        f.cause.rule,
+			Category:    reportCategory,
+			Severity:    severityOf(f.enforcement),
+			Result:      resultFail,
+			Scored:      true,
+			Description: f.cause.message,
+			Properties: map[string]string{
+				"approvals":   strings.Join(f.approvals, ","),
+				"enforcement": string(f.enforcement),
+			},
+			Subjects: []corev1.ObjectReference{{
+				APIVersion: machineVersion.String(), Kind: "VirtualMachine", Namespace: n.namespace, Name: f.name, UID: f.uid,
+			}},
+		})
+	}
+	digest := digestOf(report)
+	report.Annotations = map[string]string{digestAnnotation: digest}
+	for i := range report.Results {
+		report.Results[i].Timestamp = metav1.Timestamp{Seconds: now.Unix()}
+	}
+	return report, digest
+}
+
+// severityOf tells how much an administrator cares.
+func severityOf(enforcement v1alpha1.Enforcement) openreports.ResultSeverity {
+	switch enforcement {
+	case v1alpha1.EnforcementWarn:
+		return "medium"
+	case v1alpha1.EnforcementAudit:
+		return "low"
+	default:
+		return "high"
+	}
+}
+
+func digestOf(report *openreports.Report) string {
+	raw, err := json.Marshal(report)
+	if err != nil {
+		panic(fmt.Sprintf("encoding strings and numbers as JSON: %v", err))
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:16])
+}

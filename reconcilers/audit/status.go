@@ -1,0 +1,85 @@
+package audit
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/ptr"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// maximumMessage is how many bytes of a condition's message are stored.
+const maximumMessage = 4096
+
+// outcome is what the last audit found about one approval.
+type outcome struct {
+	// uid and generation are those of the approval that was audited.
+	uid        types.UID
+	generation int64
+	count      count
+	at         time.Time
+}
+
+// observation is what is known about one approval.
+type observation struct {
+	generation int64
+	// invalid is why it does not compile.
+	invalid error
+	// templates and namespaces are how many it approves and covers.
+	templates, namespaces int32
+	// audited is what the last audit found about this generation, nil when there was none since this process leads.
+	audited *outcome
+	// auditFailure is why the last audit failed, nil when it did not.
+	auditFailure error
+}
+
+// statusOf returns the status that tells what is known, given the one that is stored. Both are equal when only the time of
+// the audit is another.
+func statusOf(stored v1alpha1.TemplateApprovalStatus, o observation) v1alpha1.TemplateApprovalStatus {
+	next := *stored.DeepCopy()
+	next.ObservedGeneration = o.generation
+	next.Templates, next.Namespaces = ptr.To(o.templates), ptr.To(o.namespaces)
+	switch {
+	case o.audited != nil:
+		next.Conforming, next.Violating = ptr.To(o.audited.count.conforming), ptr.To(o.audited.count.violating)
+		next.Violations = o.audited.count.violations
+	case stored.ObservedGeneration != o.generation:
+		// What was counted was counted by another spec.
+		next.Conforming, next.Violating, next.Violations, next.LastAuditTime = nil, nil, nil, nil
+	}
+	condition := ready(o)
+	condition.ObservedGeneration = o.generation
+	meta.SetStatusCondition(&next.Conditions, condition)
+	if o.audited != nil && (next.LastAuditTime == nil || !equality.Semantic.DeepEqual(stored, next)) {
+		next.LastAuditTime = ptr.To(metav1.NewTime(o.audited.at))
+	}
+	return next
+}
+
+// ready returns the condition Ready.
+func ready(o observation) metav1.Condition {
+	is := func(status metav1.ConditionStatus, reason, format string, arguments ...any) metav1.Condition {
+		return metav1.Condition{
+			Type: v1alpha1.ConditionReady, Status: status, Reason: reason,
+			Message: shorten(fmt.Sprintf(format, arguments...), maximumMessage),
+		}
+	}
+	switch {
+	case o.invalid != nil:
+		return is(metav1.ConditionFalse, v1alpha1.ReasonInvalidConfiguration, "it approves nothing until this is corrected: %v", o.invalid)
+	case o.namespaces == 0:
+		return is(metav1.ConditionFalse, v1alpha1.ReasonNoNamespaces, "it covers no namespace that exists")
+	case o.templates == 0:
+		return is(metav1.ConditionFalse, v1alpha1.ReasonNoTemplates, "it approves no template that exists and is valid, so that nothing satisfies it")
+	case o.auditFailure != nil:
+		// It is enforced all the same.
+		return is(metav1.ConditionTrue, v1alpha1.ReasonAuditFailed, "it is enforced; what is stored could not be audited: %v", o.auditFailure)
+	default:
+		return is(metav1.ConditionTrue, v1alpha1.ReasonEnforced, "it is enforced")
+	}
+}

@@ -1,0 +1,149 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// conflictDelay gives the watch time to bring what somebody else wrote.
+const conflictDelay = time.Second
+
+// statuses is the controller that keeps the statuses of the approvals, in and between audits. There is only ever one request
+// to it.
+type statuses struct {
+	options  Options
+	outcomes *outcomes
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (s *statuses) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if !s.options.Templates.Synced() {
+		return reconcile.Result{RequeueAfter: syncDelay}, nil
+	}
+	snapshot, err := s.options.Coverage.Snapshot(ctx)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	approved := countTemplates(snapshot.Approvals, s.options.Templates.List())
+	covered := map[string]int32{}
+	for _, covering := range snapshot.Governed() {
+		for _, a := range covering {
+			covered[a.Name()]++
+		}
+	}
+	conflict := false
+	var failures []error
+	for _, a := range snapshot.Approvals {
+		o := observation{
+			generation: a.Generation(),
+			invalid:    a.Err(),
+			templates:  approved[a.Name()],
+			namespaces: covered[a.Name()],
+		}
+		o.audited, o.auditFailure = s.outcomes.of(a)
+		err := s.keep(ctx, a.Object, statusOf(a.Object.Status, o))
+		if apierrors.IsConflict(err) {
+			conflict = true
+			continue
+		}
+		failures = append(failures, err)
+	}
+	if err := errors.Join(failures...); err != nil || !conflict {
+		return reconcile.Result{}, err
+	}
+	return reconcile.Result{RequeueAfter: conflictDelay}, nil
+}
+
+// keep writes a status that is another than the stored one, and tells people what has become of the approval.
+func (s *statuses) keep(ctx context.Context, stored *v1alpha1.TemplateApproval, status v1alpha1.TemplateApprovalStatus) error {
+	if equality.Semantic.DeepEqual(stored.Status, status) {
+		return nil
+	}
+	changed := stored.DeepCopy()
+	changed.Status = status
+	err := s.options.Client.Status().Update(ctx, changed)
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("writing the status of TemplateApproval %s: %w", stored.Name, err)
+	}
+	for _, n := range notes(stored.Status, status) {
+		logf.FromContext(ctx).Info("the state of an approval has changed", "approval", stored.Name, "reason", n.reason, "message", n.message)
+		s.options.Recorder.Eventf(changed, nil, n.kind, n.reason, "Audit", "%s", n.message)
+	}
+	return nil
+}
+
+// countTemplates returns how many of the templates each approval approves. A template that does not compile counts for
+// none.
+func countTemplates(approvals []coverage.Approval, templates []*templatecache.Template) map[string]int32 {
+	byNamespace := map[string][]approval.Template{}
+	for _, t := range templates {
+		compiled, err := t.Compiled()
+		if err != nil {
+			continue
+		}
+		byNamespace[t.Namespace] = append(byNamespace[t.Namespace], approval.Template{
+			Namespace: t.Namespace, Name: t.Name, Labels: t.Labels, Digest: compiled.Digest(),
+		})
+	}
+	counts := map[string]int32{}
+	for _, a := range approvals {
+		for _, namespace := range a.TemplateNamespaces() {
+			for _, t := range byNamespace[namespace] {
+				if approved, _ := a.Approves(t); approved {
+					counts[a.Name()]++
+				}
+			}
+		}
+	}
+	return counts
+}
+
+// note is an event about an approval.
+type note struct{ kind, reason, message string }
+
+// Reasons of events beside those of the condition Ready.
+const (
+	reasonViolations = "ViolationsFound"
+	reasonConforming = "NoViolationsLeft"
+)
+
+// notes says what is worth an event when one status follows another.
+func notes(before, after v1alpha1.TemplateApprovalStatus) []note {
+	var list []note
+	was, is := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)
+	if was == nil || was.Status != is.Status || was.Reason != is.Reason {
+		kind := corev1.EventTypeWarning
+		if is.Status == metav1.ConditionTrue && is.Reason == v1alpha1.ReasonEnforced {
+			kind = corev1.EventTypeNormal
+		}
+		list = append(list, note{kind, is.Reason, is.Message})
+	}
+	switch had, has := ptr.Deref(before.Violating, 0), ptr.Deref(after.Violating, 0); {
+	case had == 0 && has > 0:
+		first := after.Violations[0]
+		list = append(list, note{corev1.EventTypeWarning, reasonViolations,
+			shorten(fmt.Sprintf("%d VirtualMachines are not approved, %s/%s first: %s", has, first.Namespace, first.Name, first.Cause), maximumCause)})
+	case had > 0 && has == 0 && after.Violating != nil:
+		list = append(list, note{corev1.EventTypeNormal, reasonConforming, "every VirtualMachine is approved"})
+	}
+	return list
+}

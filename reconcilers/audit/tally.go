@@ -1,0 +1,140 @@
+package audit
+
+import (
+	"cmp"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/approval"
+)
+
+// count is what an audit finds about one approval.
+type count struct {
+	conforming, violating int32
+	// violations are the first, in the order of namespace and name.
+	violations []v1alpha1.Violation
+}
+
+func compareViolations(a, b v1alpha1.Violation) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+}
+
+// violate counts a violation. It need not be called in order.
+func (c *count) violate(violation v1alpha1.Violation) {
+	c.violating++
+	at, _ := slices.BinarySearchFunc(c.violations, violation, compareViolations)
+	if at == v1alpha1.MaxViolations {
+		return
+	}
+	c.violations = slices.Insert(c.violations, at, violation)
+	c.violations = c.violations[:min(len(c.violations), v1alpha1.MaxViolations)]
+}
+
+// add adds what was found elsewhere.
+func (c *count) add(other *count) {
+	c.conforming += other.conforming
+	c.violating += other.violating
+	c.violations = append(c.violations, other.violations...)
+	slices.SortFunc(c.violations, compareViolations)
+	c.violations = c.violations[:min(len(c.violations), v1alpha1.MaxViolations)]
+}
+
+// counts are by the names of approvals.
+type counts map[string]*count
+
+func (c counts) of(name string) *count {
+	one := c[name]
+	if one == nil {
+		one = &count{}
+		c[name] = one
+	}
+	return one
+}
+
+// maximumResults is how many machines a Report names. A thousand of them would come near to what the API server stores in
+// one object.
+const maximumResults = 200
+
+// finding is one machine that satisfies no approval.
+type finding struct {
+	name  string
+	uid   types.UID
+	cause cause
+	// enforcement is the strictest of the approvals that cover it.
+	enforcement v1alpha1.Enforcement
+	// approvals are the names of those that cover it.
+	approvals []string
+}
+
+// namespaceTally is what an audit finds in one namespace.
+type namespaceTally struct {
+	namespace             string
+	conforming, violating int
+	// findings are the first of the violating.
+	findings []finding
+}
+
+// subject is the machine that was judged.
+type subject struct {
+	namespace, name string
+	uid             types.UID
+}
+
+// tally counts machines in the order in which the API server lists them: those of one namespace follow each other.
+type tally struct {
+	counts  counts
+	current namespaceTally
+	// finished is called with each namespace when its last machine has been counted.
+	finished func(namespaceTally)
+}
+
+func newTally(finished func(namespaceTally)) *tally {
+	return &tally{counts: counts{}, finished: finished}
+}
+
+// record counts one machine.
+func (t *tally) record(vm subject, covering []*approval.Approval, judged judgement) {
+	if t.current.namespace != vm.namespace {
+		t.finish()
+		t.current.namespace = vm.namespace
+	}
+	if len(judged.satisfied) > 0 {
+		t.current.conforming++
+		for _, a := range judged.satisfied {
+			t.counts.of(a.Name()).conforming++
+		}
+		return
+	}
+	t.current.violating++
+	violation := v1alpha1.Violation{Namespace: vm.namespace, Name: vm.name, Cause: judged.cause.message}
+	for _, a := range covering {
+		t.counts.of(a.Name()).violate(violation)
+	}
+	if len(t.current.findings) < maximumResults {
+		one := finding{name: vm.name, uid: vm.uid, cause: *judged.cause, enforcement: strictest(covering)}
+		for _, a := range covering {
+			one.approvals = append(one.approvals, a.Name())
+		}
+		t.current.findings = append(t.current.findings, one)
+	}
+}
+
+// finish ends the present namespace.
+func (t *tally) finish() {
+	if t.current.namespace != "" {
+		t.finished(t.current)
+	}
+	t.current = namespaceTally{}
+}
+
+// strictest is the enforcement that holds where these approvals do.
+func strictest(covering []*approval.Approval) v1alpha1.Enforcement {
+	order := []v1alpha1.Enforcement{v1alpha1.EnforcementAudit, v1alpha1.EnforcementWarn, v1alpha1.EnforcementDeny}
+	highest := 0
+	for _, a := range covering {
+		highest = max(highest, slices.Index(order, a.Enforcement()))
+	}
+	return order[highest]
+}

@@ -1,0 +1,67 @@
+package template
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	contract "github.com/vmstencil/stencil/api/template"
+)
+
+// lastApplied is the annotation in which kubectl apply keeps what was applied.
+const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
+
+// readContract takes from the annotations of a VirtualMachine which values its
+// parameters were given. A value that the name gives counts as given too: whoever
+// creates a VirtualMachine names it.
+func (m *matcher) readContract(vm map[string]any) {
+	metadata, _ := vm["metadata"].(map[string]any)
+	m.annotations, _ = metadata["annotations"].(map[string]any)
+	for _, s := range m.compiled.name {
+		if s.parameter != noParameter {
+			m.given[s.parameter] = true
+		}
+	}
+	if len(m.annotations) == 0 {
+		return
+	}
+	key := make([]byte, 0, 128)
+	for i := range m.compiled.parameters {
+		p := &m.compiled.parameters[i]
+		key = append(append(key[:0], contract.AnnotationParameterPrefix...), p.Name...)
+		value, given := m.annotations[string(key)].(string)
+		if given && (value != "" || p.generator == nil) {
+			m.values[i], m.bound[i], m.given[i] = value, true, true
+		}
+	}
+}
+
+// withheld says whether a value was given that the VirtualMachine does not show,
+// because its parameter is sensitive.
+func (m *matcher) withheld(p *parameter) bool {
+	if !p.Sensitive {
+		return false
+	}
+	text, _ := m.annotations[contract.AnnotationRendered].(string)
+	m.steps += len(text)
+	var rendered struct {
+		Sensitive []string `json:"sensitive"`
+	}
+	if err := json.Unmarshal([]byte(text), &rendered); err != nil {
+		return false
+	}
+	return slices.Contains(rendered.Sensitive, p.Name)
+}
+
+// ownedAnnotation says whether an annotation of a VirtualMachine is not the
+// template's to set.
+func ownedAnnotation(key string) bool {
+	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered ||
+		key == lastApplied || strings.HasPrefix(key, contract.AnnotationParameterPrefix)
+}
+
+// ownedLabel says whether a label of a VirtualMachine is not the template's to
+// set.
+func ownedLabel(key string) bool {
+	return key == contract.LabelTemplate || key == contract.LabelTemplateNamespace || key == contract.LabelTemplateRevision
+}

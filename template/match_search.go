@@ -1,0 +1,277 @@
+package template
+
+import "slices"
+
+// Attempts take as many steps as the rest of a comparison, times this, plus this.
+const (
+	attemptFactor = 64
+	attemptSteps  = 1 << 17
+)
+
+// resolve decides all constraints, those that are ambiguous by searching.
+func (m *matcher) resolve() {
+	m.settle()
+	allowance := attemptSteps + attemptFactor*m.steps
+	// To settle on a key or an item may bring up more that is ambiguous.
+	for components := m.components(); components != nil && !m.over(); components = m.components() {
+		for _, component := range components {
+			before := m.steps
+			if !m.attemptWithin(allowance, func() bool { return m.search(component) }) {
+				m.explain(component)
+			}
+			allowance -= m.steps - before
+		}
+	}
+}
+
+// attemptWithin makes an attempt, and keeps what it does when it succeeds.
+func (m *matcher) attemptWithin(allowance int, attempt func() bool) bool {
+	start := m.mark()
+	m.attempt, m.floor, m.limit = true, len(m.constraints), m.steps+max(allowance, 0)
+	succeeded := attempt()
+	if !succeeded {
+		m.undo(start)
+	}
+	m.attempt, m.failed, m.trail, m.limit = false, false, m.trail[:0], noLimit
+	return succeeded
+}
+
+// components returns the constraints that are not decided, put together where they
+// have a parameter in common that is not known, or choose from the same.
+func (m *matcher) components() [][]int32 {
+	var groups []int // for each parameter, one of its group, or itself
+	root := func(p int) int {
+		for groups[p] != p {
+			groups[p] = groups[groups[p]]
+			p = groups[p]
+		}
+		return p
+	}
+	var pending []int32
+	var first []int // a parameter of each that is pending
+	shared := map[*choices]int{}
+	for i := range m.constraints {
+		c := &m.constraints[i]
+		m.steps++
+		if c.done {
+			continue
+		}
+		if groups == nil {
+			groups = make([]int, len(m.values))
+			for p := range groups {
+				groups[p] = p
+			}
+		}
+		one := noParameter
+		m.eachUnknown(c, func(p int) {
+			if one == noParameter {
+				one = p
+			}
+			groups[root(p)] = root(one)
+		})
+		if other, found := shared[c.choices]; found {
+			groups[root(other)] = root(one)
+		} else if c.choices != nil {
+			shared[c.choices] = one
+		}
+		pending, first = append(pending, int32(i)), append(first, one)
+	}
+	if pending == nil {
+		return nil
+	}
+	var components [][]int32
+	number := map[int]int{}
+	for i, index := range pending {
+		r := root(first[i])
+		n, found := number[r]
+		if !found {
+			n = len(components)
+			number[r] = n
+			components = append(components, nil)
+		}
+		components[n] = append(components[n], index)
+	}
+	for _, component := range components {
+		// Those with the fewest unknown parameters have the fewest options.
+		slices.SortStableFunc(component, func(a, b int32) int {
+			return int(m.constraints[a].missing - m.constraints[b].missing)
+		})
+	}
+	return components
+}
+
+// eachUnknown calls yield for the parameters that a constraint may settle.
+func (m *matcher) eachUnknown(c *constraint, yield func(int)) {
+	each := func(p int) {
+		if p != noParameter && !m.bound[p] {
+			yield(p)
+		}
+	}
+	for i := range c.segments {
+		each(c.segments[i].parameter)
+	}
+	m.steps += len(c.segments)
+	switch {
+	case c.list != nil:
+		for i := range c.list.template {
+			m.eachParameter(&c.list.template[i], each)
+		}
+	case c.node != nil:
+		m.eachParameter(c.node, each)
+	}
+}
+
+func (m *matcher) eachParameter(n *node, yield func(int)) {
+	m.steps++
+	if n.open != nil {
+		yield(n.open.parameter)
+		for i := range n.open.segments {
+			yield(n.open.segments[i].parameter)
+		}
+	}
+	for i := range n.items {
+		m.eachParameter(&n.items[i], yield)
+	}
+	for i := range n.members {
+		for _, s := range n.members[i].segments {
+			yield(s.parameter)
+		}
+		m.eachParameter(&n.members[i].value, yield)
+	}
+}
+
+// search decides the constraints in todo, and those that come up on the way. It
+// takes one after the other, tries its options, and goes on to what is then not
+// decided yet.
+func (m *matcher) search(todo []int32) bool {
+	m.settle()
+	if m.over() {
+		return false
+	}
+	for len(todo) > 0 && m.constraints[todo[0]].done {
+		todo = todo[1:]
+		m.steps++
+	}
+	index := int32(-1)
+	if len(todo) > 0 {
+		index = todo[0]
+	}
+	for i := m.floor; i < len(m.constraints) && index < 0; i++ {
+		m.steps++
+		if !m.constraints[i].done {
+			index = int32(i)
+		}
+	}
+	if index < 0 {
+		return true
+	}
+	switch m.constraints[index].kind {
+	case constrainText:
+		return m.searchText(index, todo)
+	case constrainKey:
+		return m.searchKey(index, todo)
+	case constrainItem:
+		return m.searchItem(index, todo)
+	case constrainList:
+		return m.searchList(index, todo)
+	default:
+		// A whole value is never ambiguous.
+		return false
+	}
+}
+
+// option takes one of the options of a constraint, and goes on with the search.
+func (m *matcher) option(take func(), todo []int32) bool {
+	start := m.mark()
+	m.steps++
+	if take(); !m.over() && m.search(todo) {
+		return true
+	}
+	m.undo(start)
+	return false
+}
+
+func (m *matcher) searchText(index int32, todo []int32) bool {
+	c := &m.constraints[index]
+	next, from := c.next, c.from
+	parameter, options, fits := m.advance(c)
+	for fits && m.steps <= m.limit {
+		value, looked, found := options.following()
+		m.steps += looked
+		if !found {
+			break
+		}
+		if m.option(func() { m.bind(parameter, value) }, todo) {
+			return true
+		}
+	}
+	c = &m.constraints[index]
+	c.next, c.from = next, from
+	return false
+}
+
+// explain reports where constraints that cannot all be met are not met. It settles
+// on what each of them says for itself, one after the other.
+func (m *matcher) explain(component []int32) {
+	for _, index := range component {
+		c := m.constraints[index]
+		if c.done || m.over() {
+			continue
+		}
+		m.alone, m.only = true, index
+		todo := []int32{index}
+		succeeded := m.attemptWithin(attemptFactor*(len(c.text)+len(c.segments)+16), func() bool { return m.search(todo) })
+		m.alone = false
+		if !succeeded {
+			m.finish(index)
+			m.differAmbiguous(&c)
+			continue
+		}
+		for _, other := range component {
+			m.offer(other)
+		}
+		m.steps += len(component)
+		m.settle()
+	}
+}
+
+// lateLeaf is a place that is compared after all others, because it may be other
+// than the template says.
+type lateLeaf struct {
+	node    *node
+	value   any
+	at      int32
+	binding bool // what is there must be right
+}
+
+func (m *matcher) lateLeaves() {
+	text := machine().fields["metadata"].fields["name"]
+	for _, leaf := range m.late {
+		switch {
+		case m.over() || leaf.node.open == nil:
+		case leaf.binding && m.isEmptyText(leaf.node):
+			// A VirtualMachine is created where it is asked for.
+		case leaf.binding:
+			m.value(leaf.node, text, leaf.value, leaf.at, false)
+			m.resolve()
+		case leaf.value != nil:
+			m.attemptWithin(attemptFactor*(len(leaf.node.open.segments)+256), func() bool {
+				m.value(leaf.node, text, leaf.value, leaf.at, false)
+				return m.search(nil)
+			})
+		}
+	}
+}
+
+// isEmptyText says whether a text is known to be empty.
+func (m *matcher) isEmptyText(n *node) bool {
+	if n.isWhole() {
+		return m.bound[n.open.parameter] && m.values[n.open.parameter] == ""
+	}
+	for _, s := range n.open.segments {
+		if text, known := m.textOf(s); !known || text != "" {
+			return false
+		}
+	}
+	return true
+}

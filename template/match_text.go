@@ -1,0 +1,248 @@
+package template
+
+import (
+	"encoding/json"
+	"strings"
+	"unicode/utf8"
+)
+
+// openText compares a text in which parameters have a part.
+func (m *matcher) openText(segments []segment, s *schema, v any, at int32, kept bool) {
+	if m.ignores(at) {
+		return
+	}
+	text, is := v.(string)
+	switch v.(type) {
+	case nil:
+		is = !kept
+	case int64, float64, json.Number:
+		if s.shape == shapeIntOrString || s.shape == shapeQuantity {
+			text, is = numberText(v), true
+		}
+	}
+	if !is {
+		m.differ(at, m.spellText(segments), m.describeFor(segments, v))
+		return
+	}
+	level := uint8(levelExact)
+	if s.shape == shapeQuantity || s.shape == shapeTime {
+		level = levelSpelt
+	}
+	m.steps += len(text)
+	m.add(constraint{kind: constrainText, level: level, segments: segments, schema: s, value: v, text: text, at: at}, segments, noParameter)
+}
+
+// decideText decides a text in which one parameter is unknown at most.
+func (m *matcher) decideText(c *constraint) {
+	unknown := m.unknown(c.segments[c.next:])
+	if unknown == noParameter {
+		if m.reads(c.segments[c.next:], c.text[c.from:]) {
+			return
+		}
+		if c.level == levelSpelt && c.schema.equivalent(m.spelled(c.segments), c.text) {
+			return
+		}
+		m.differText(c)
+		return
+	}
+	value, fits := m.solve(c.segments[c.next:], c.text[c.from:], unknown)
+	if c.level == levelSpelt && (!fits || !m.admits(unknown, value)) {
+		if spelt, found := m.respell(c, unknown); found {
+			value, fits = spelt, true
+		}
+	}
+	if !fits {
+		m.differText(c)
+		return
+	}
+	m.bind(unknown, value)
+}
+
+// unknown returns the first parameter in segments that is not known.
+func (m *matcher) unknown(segments []segment) int {
+	m.steps += len(segments)
+	for i := range segments {
+		if p := segments[i].parameter; p != noParameter && !m.bound[p] {
+			return p
+		}
+	}
+	return noParameter
+}
+
+// textOf returns the text of a segment, if it is known.
+func (m *matcher) textOf(s segment) (string, bool) {
+	if s.parameter == noParameter {
+		return s.text, true
+	}
+	return m.values[s.parameter], m.bound[s.parameter]
+}
+
+// reads says whether segments, all of which are known, make text.
+func (m *matcher) reads(segments []segment, text string) bool {
+	m.steps += len(segments) + len(text)
+	for i := range segments {
+		known, _ := m.textOf(segments[i])
+		rest, found := strings.CutPrefix(text, known)
+		if !found {
+			return false
+		}
+		text = rest
+	}
+	return text == ""
+}
+
+// solve returns the value with which segments make text, for the only parameter in
+// them that is not known. How long it is follows from the length of text, so there
+// is one such value at most.
+func (m *matcher) solve(segments []segment, text string, unknown int) (string, bool) {
+	m.steps += len(segments) + len(text)
+	before, known, times := 0, 0, 0
+	for i := range segments {
+		part, is := m.textOf(segments[i])
+		if !is && times == 0 {
+			before = known
+		}
+		if !is {
+			times++
+		}
+		known += len(part)
+	}
+	size := len(text) - known
+	if size < 0 || size%times != 0 {
+		return "", false
+	}
+	size /= times
+	value := text[before : before+size]
+	rest := text
+	for i := range segments {
+		part := value
+		if segments[i].parameter != unknown {
+			part, _ = m.textOf(segments[i])
+		}
+		var found bool
+		if rest, found = strings.CutPrefix(rest, part); !found {
+			return "", false
+		}
+	}
+	return value, true
+}
+
+// respell looks for a value that is taken, and with which segments spell in
+// another way what c wants.
+func (m *matcher) respell(c *constraint, unknown int) (string, bool) {
+	if c.schema.shape != shapeQuantity {
+		return "", false
+	}
+	if p := &m.compiled.parameters[unknown]; len(c.segments) == 1 && len(p.Enum) > 0 {
+		for _, value := range p.Enum {
+			m.steps += len(value)
+			if c.schema.equivalent(value, c.text) && m.admits(unknown, value) {
+				return value, true
+			}
+		}
+		return "", false
+	}
+	first, fits := "", false
+	for _, spelling := range spellings(c.text) {
+		value, found := m.solve(c.segments, spelling, unknown)
+		if !found {
+			continue
+		}
+		if m.admits(unknown, value) {
+			return value, true
+		}
+		if !fits {
+			first, fits = value, true
+		}
+	}
+	return first, fits
+}
+
+// spelled is the text that segments make, with parameters that are not known as
+// they are written in a template. A text that is longer than can be shown or
+// compared is cut.
+func (m *matcher) spelled(segments []segment) string {
+	const most = 2 * maxShown
+	var b strings.Builder
+	for i := range segments {
+		if b.Len() > most {
+			break
+		}
+		text, is := m.textOf(segments[i])
+		if !is {
+			text = "${" + m.compiled.parameters[segments[i].parameter].Name + "}"
+		}
+		b.WriteString(text[:min(len(text), most)])
+	}
+	return b.String()
+}
+
+// options are the values that the next unknown parameter of a text may have, the
+// shortest first, but those that are empty last. They end where what follows the
+// parameter begins.
+type options struct {
+	rest  string // of the text, from where the parameter begins
+	known string // what follows the parameter
+	open  bool   // another unknown parameter follows
+	last  bool   // nothing follows
+	end   int    // where the last option ended
+	empty bool   // the empty one has been returned
+}
+
+// advance takes the known segments that are next, and returns the unknown
+// parameter that follows, with its options.
+func (m *matcher) advance(c *constraint) (parameter int, o options, fits bool) {
+	for ; c.next < len(c.segments); c.next++ {
+		m.steps++
+		known, is := m.textOf(c.segments[c.next])
+		if !is {
+			break
+		}
+		if !strings.HasPrefix(c.text[c.from:], known) {
+			return 0, options{}, false
+		}
+		m.steps += len(known)
+		c.from += len(known)
+	}
+	if c.next == len(c.segments) {
+		return noParameter, options{}, c.from == len(c.text)
+	}
+	o.rest = c.text[c.from:]
+	o.last = c.next+1 == len(c.segments)
+	if !o.last {
+		var is bool
+		o.known, is = m.textOf(c.segments[c.next+1])
+		o.open = !is || o.known == ""
+	}
+	return c.segments[c.next].parameter, o, true
+}
+
+// following returns the next option, and how many bytes it looked at.
+func (o *options) following() (value string, looked int, found bool) {
+	if next, ok := o.nextEnd(); ok {
+		looked, o.end = next-o.end, next
+		return o.rest[:next], looked, true
+	}
+	looked, o.end = len(o.rest)-o.end, len(o.rest)
+	if o.empty {
+		return "", looked, false
+	}
+	o.empty = true
+	return "", looked, o.last && o.rest == "" || o.open || !o.last && strings.HasPrefix(o.rest, o.known)
+}
+
+func (o *options) nextEnd() (int, bool) {
+	if o.end == len(o.rest) {
+		return 0, false
+	}
+	if o.last {
+		return len(o.rest), true
+	}
+	_, size := utf8.DecodeRuneInString(o.rest[o.end:])
+	next := o.end + size
+	if o.open {
+		return next, true
+	}
+	found := strings.Index(o.rest[next:], o.known)
+	return next + found, found >= 0
+}

@@ -1,0 +1,75 @@
+package audit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+func TestTheLabelFollowsTheApprovals(t *testing.T) {
+	plane, _ := start(t)
+	named, selected, other := namespace(t, plane), namespace(t, plane), namespace(t, plane)
+	labelled := func(want ...string) {
+		t.Helper()
+		for _, namespace := range []string{named, selected, other, "kube-system"} {
+			wanted := ""
+			for _, one := range want {
+				if one == namespace {
+					wanted = "true"
+				}
+			}
+			eventually(t, patience, func() error {
+				got, err := lookup(t, plane, "get", "namespace", namespace, "-o", `jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}`)
+				if got != wanted || err != nil {
+					return fmt.Errorf("namespace %s has label %q, want %q (%v)", namespace, got, wanted, err)
+				}
+				return nil
+			})
+		}
+	}
+	labelled()
+	apply(t, plane, approve("named-"+named, "golden", "  namespaces: ["+named+"]"))
+	labelled(named)
+	apply(t, plane, approve("selected-"+named, "golden", "  namespaceSelector: {matchLabels: {tenant: "+named+"}}"))
+	kubectl(t, plane, "", "label", "namespace", selected, "kube-system", "tenant="+named)
+	t.Cleanup(func() { kubectl(t, plane, "", "label", "namespace", "kube-system", "tenant-") })
+	labelled(named, selected)
+
+	t.Run("somebody who takes the label away finds it back", func(t *testing.T) {
+		kubectl(t, plane, "", "label", "namespace", named, "stencil.kubevirt.io/governed-")
+		labelled(named, selected)
+		kubectl(t, plane, "", "label", "namespace", named, "stencil.kubevirt.io/governed=false", "--overwrite")
+		labelled(named, selected)
+	})
+	t.Run("somebody who forges it finds it gone", func(t *testing.T) {
+		kubectl(t, plane, "", "label", "namespace", other, "stencil.kubevirt.io/governed=true")
+		labelled(named, selected)
+	})
+	t.Run("an approval that cannot be understood governs all the same", func(t *testing.T) {
+		kubectl(t, plane, "", "patch", "templateapproval", "named-"+named, "--type=merge", `-p={"spec":{"overrides":["spec.template.spec..oops"]}}`)
+		labelled(named, selected)
+	})
+	t.Run("a namespace that leaves a selection loses it", func(t *testing.T) {
+		kubectl(t, plane, "", "label", "namespace", selected, "tenant-")
+		labelled(named)
+	})
+	t.Run("the label goes with the last approval", func(t *testing.T) {
+		kubectl(t, plane, "", "delete", "templateapproval", "named-"+named)
+		labelled()
+	})
+	t.Run("events tell the namespace's people", func(t *testing.T) {
+		eventually(t, patience, func() error {
+			got, err := lookup(t, plane, "get", "events", "--namespace=default", "-o",
+				`jsonpath={range .items[?(@.involvedObject.name=="`+named+`")]}{.reason}: {.message}{"\n"}{end}`)
+			for _, want := range []string{
+				"Governed: covered by TemplateApproval named-" + named + ": VirtualMachines here must come from an approved template",
+				"NotGovernedAnyMore: no TemplateApproval covers this namespace any more",
+			} {
+				if !strings.Contains(got, want) {
+					return fmt.Errorf("no event %q (%v) in\n%s", want, err, got)
+				}
+			}
+			return nil
+		})
+	})
+}

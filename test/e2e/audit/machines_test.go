@@ -1,0 +1,122 @@
+package audit_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+var machineResource = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
+
+// small is the manifest of a template with two parameters.
+func small(namespace, name string, cores int) string {
+	return fmt.Sprintf(`
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {namespace: %s, name: %s, labels: {tier: gold}}
+spec:
+  parameters:
+  - {name: MEMORY, value: 1Gi}
+  - {name: PASSWORD, sensitive: true, generate: expression, from: "[a-z]{8}"}
+  virtualMachine:
+    spec:
+      runStrategy: Halted
+      template:
+        spec:
+          domain:
+            cpu: {cores: %d}
+            memory: {guest: "${MEMORY}"}
+            devices: {}
+          volumes:
+          - name: seed
+            cloudInitNoCloud: {userData: "password: ${PASSWORD}"}
+`, namespace, name, cores)
+}
+
+// rendered returns a machine as the render webhook would have stored it.
+func rendered(t *testing.T, plane *controlplane.Plane, namespace, name, from string, values map[string]string) *unstructured.Unstructured {
+	t.Helper()
+	at, called, _ := strings.Cut(from, "/")
+	object := &v1beta1.VirtualMachineTemplate{}
+	if err := yaml.Unmarshal([]byte(kubectl(t, plane, "", "get", "virtualmachinetemplate", called, "--namespace", at, "-o", "yaml")), object); err != nil {
+		t.Fatal(err)
+	}
+	compiled, err := template.Compile(object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	binding, err := compiled.Bind(values)
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := compiled.Render(binding)
+	if err != nil {
+		t.Fatal(err)
+	}
+	vm := &unstructured.Unstructured{}
+	if err := json.Unmarshal(result.JSON(), &vm.Object); err != nil {
+		t.Fatal(err)
+	}
+	vm.SetNamespace(namespace)
+	vm.SetName(name)
+	record := machine.Record{Namespace: at, Name: called, UID: object.UID, Generation: object.Generation, Digest: compiled.Digest()}
+	vm.SetLabels(record.Labels())
+	annotations := map[string]string{contract.AnnotationTemplateRef: from, contract.AnnotationRendered: record.String()}
+	for key, value := range values {
+		annotations[contract.AnnotationParameterPrefix+key] = value
+	}
+	vm.SetAnnotations(annotations)
+	return vm
+}
+
+// set changes a field of a machine.
+func set(t *testing.T, vm *unstructured.Unstructured, value any, path ...string) *unstructured.Unstructured {
+	t.Helper()
+	if err := unstructured.SetNestedField(vm.Object, value, path...); err != nil {
+		t.Fatal(err)
+	}
+	return vm
+}
+
+// store stores machines. Nobody judges them: no webhook is registered, and their namespaces are not governed yet.
+func store(t *testing.T, plane *controlplane.Plane, machines ...*unstructured.Unstructured) {
+	t.Helper()
+	config := rest.CopyConfig(plane.AdminConfig())
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	work := make(chan *unstructured.Unstructured)
+	var group sync.WaitGroup
+	for range 4 {
+		group.Go(func() {
+			for vm := range work {
+				if _, err := client.Resource(machineResource).Namespace(vm.GetNamespace()).Create(t.Context(), vm, metav1.CreateOptions{}); err != nil {
+					t.Errorf("storing %s: %v", vm.GetName(), err)
+				}
+			}
+		})
+	}
+	for _, vm := range machines {
+		work <- vm
+	}
+	close(work)
+	group.Wait()
+}

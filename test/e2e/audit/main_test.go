@@ -1,0 +1,110 @@
+// Package audit_test runs the reconcilers of approved templates against a real API server, in this process but with the rights
+// that the chart gives the manager: the label of governed namespaces, the audit, and self-protection.
+package audit_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/wait"
+	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// shared is a plane with the chart installed, and no manager. Stencil's webhook configurations are deleted, so that a test can
+// store machines that no webhook would let pass.
+var shared = controlplane.Shared{Prepare: prepare}
+
+func TestMain(m *testing.M) {
+	// Each manager logs to its test.
+	ctrl.SetLogger(logr.Discard())
+	os.Exit(shared.Run(m))
+}
+
+func prepare(ctx context.Context, plane *controlplane.Plane) error {
+	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
+		return err
+	}
+	if err := install.Chart(ctx, plane, install.Options{}); err != nil {
+		return err
+	}
+	for _, object := range []string{"mutatingwebhookconfiguration/a-stencil-render", "validatingwebhookconfiguration/stencil-validate"} {
+		if result, err := plane.Kubectl(ctx, nil, "", "delete", object); err != nil || result.Code != 0 {
+			return fmt.Errorf("deleting the %s: %w: %s", object, err, result.Stderr)
+		}
+	}
+	return nil
+}
+
+// kubectl runs kubectl as the administrator, who must succeed, and returns what it printed.
+func kubectl(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
+	t.Helper()
+	// Cleanups call kubectl too, after the context of the test has ended.
+	result, err := plane.Kubectl(context.WithoutCancel(t.Context()), nil, stdin, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Code != 0 {
+		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
+	}
+	return result.Stdout
+}
+
+// lookup is kubectl whose answer may be that something is not there.
+func lookup(t *testing.T, plane *controlplane.Plane, arguments ...string) (string, error) {
+	t.Helper()
+	result, err := plane.Kubectl(t.Context(), nil, "", arguments...)
+	if err == nil && result.Code != 0 {
+		err = fmt.Errorf("%s", strings.TrimSpace(result.Stderr))
+	}
+	return strings.TrimSpace(result.Stdout), err
+}
+
+// apply stores objects, and deletes them when the test ends.
+func apply(t *testing.T, plane *controlplane.Plane, manifest string) {
+	t.Helper()
+	kubectl(t, plane, manifest, "apply", "-f", "-")
+	t.Cleanup(func() { kubectl(t, plane, manifest, "delete", "--ignore-not-found", "--wait=false", "-f", "-") })
+}
+
+// namespace creates a namespace that nobody else uses.
+func namespace(t *testing.T, plane *controlplane.Plane) string {
+	t.Helper()
+	name, err := plane.Namespace(t.Context(), "audit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// eventually polls until nothing is missing, and fails the test with what was missing last.
+func eventually(t *testing.T, limit time.Duration, condition func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		last = condition()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatal(last)
+	}
+}
+
+// always polls for the time given, and fails the test as soon as the condition does not hold.
+func always(t *testing.T, period time.Duration, condition func() error) {
+	t.Helper()
+	deadline := time.Now().Add(period)
+	for time.Now().Before(deadline) {
+		if err := condition(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(100 * time.Millisecond)
+	}
+}

@@ -1,0 +1,107 @@
+package audit_test
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+// reportDefinitions is the folder of OpenReports' own CustomResourceDefinitions, in the module that brings the types.
+func reportDefinitions(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/openreports/reports-api").Output()
+	if err != nil {
+		t.Fatalf("locating the module of OpenReports: %v", err)
+	}
+	return filepath.Join(strings.TrimSpace(string(out)), "config", "crd")
+}
+
+func TestReports(t *testing.T) {
+	plane, leader := start(t)
+	golden, team, idle := namespace(t, plane), namespace(t, plane), namespace(t, plane)
+	apply(t, plane, small(golden, "small", 2))
+	store(t, plane,
+		rendered(t, plane, team, "good", golden+"/small", nil),
+		set(t, rendered(t, plane, team, "resized", golden+"/small", nil), int64(64), "spec", "template", "spec", "domain", "cpu", "cores"),
+	)
+	name := "reports-" + team
+	apply(t, plane, approve(name, golden, "  namespaces: ["+team+", "+idle+"]"))
+	cause := "differs from template " + golden + "/small at spec.template.spec.domain.cpu.cores"
+	awaitFinding(t, plane, name, finding{Conforming: 1, Violating: 1, Causes: []string{"resized: " + cause}})
+	if got := leader.metric(t, "stencil_audit_reports_served", nil); got != 0 {
+		t.Fatalf("Reports are served: %v", got)
+	}
+
+	// The definitions are installed while the manager runs.
+	definitions, err := controlplane.ReadCRDs(reportDefinitions(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.InstallCRDs(t.Context(), definitions...); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		kubectl(t, plane, "", "delete", "customresourcedefinition", "reports.openreports.io", "clusterreports.openreports.io")
+	})
+	report := func(namespace string) string {
+		got, err := lookup(t, plane, "get", "reports.openreports.io", "stencil", "--namespace", namespace, "--ignore-not-found", "-o",
+			`jsonpath={.summary.pass} passed, {.summary.fail} failed{range .results[*]}; {.resources[0].kind} {.resources[0].name}: {.policy}, {.rule}, {.result}, {.severity}, {.message}{end}`)
+		if err != nil {
+			return err.Error()
+		}
+		return got
+	}
+	await := func(namespace, want string) {
+		t.Helper()
+		eventually(t, patience, func() error {
+			if diff := cmp.Diff(want, report(namespace)); diff != "" {
+				return fmt.Errorf("report of %s (-want +got):\n%s", namespace, diff)
+			}
+			return nil
+		})
+	}
+	await(team, "1 passed, 1 failed; VirtualMachine resized: "+name+", DifferentFromTemplate, fail, high, "+cause)
+	await(idle, "")
+	if got := leader.metric(t, "stencil_audit_reports_served", nil); got != 1 {
+		t.Errorf("Reports are not served: %v", got)
+	}
+
+	// A Report of somebody else's.
+	apply(t, plane, "apiVersion: openreports.io/v1alpha1\nkind: Report\nmetadata: {name: theirs, namespace: "+idle+"}\nsource: other\n")
+
+	kubectl(t, plane, "", "delete", "virtualmachine", "resized", "--namespace", team)
+	kubectl(t, plane, "", "annotate", "namespace", team, "x=y")
+	kubectl(t, plane, "", "label", "namespace", idle, "touched=yes")
+	await(team, "1 passed, 0 failed")
+
+	version := func() string {
+		got, err := lookup(t, plane, "get", "reports.openreports.io", "stencil", "--namespace", team, "-o", "jsonpath={.metadata.resourceVersion}")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	before, audits := version(), leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil)
+	kubectl(t, plane, "", "label", "namespace", idle, "touched-")
+	eventually(t, patience, func() error {
+		if leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil) == audits {
+			return fmt.Errorf("there was no audit")
+		}
+		return nil
+	})
+	if after := version(); after != before {
+		t.Error("a Report that says the same was written again")
+	}
+
+	kubectl(t, plane, "", "delete", "templateapproval", name)
+	await(team, "")
+	if _, err := lookup(t, plane, "get", "reports.openreports.io", "theirs", "--namespace", idle); err != nil {
+		t.Errorf("somebody else's Report: %v", err)
+	}
+}

@@ -1,0 +1,292 @@
+package audit_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// seconds is how long a restoration may take: an object has to be missing for two seconds first, and the machine is slow.
+const seconds = 20 * time.Second
+
+// guarded starts a plane of its own, because the tests of self-protection change what every other test relies on.
+func guarded(t *testing.T) *controlplane.Plane {
+	t.Helper()
+	// The controller manager brings the garbage collector.
+	plane, err := controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := plane.InstallVirtualizationCRDs(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := install.Chart(t.Context(), plane, install.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	return plane
+}
+
+// essence is what self-protection keeps of an object: what it does, and its labels.
+func essence(t *testing.T, plane *controlplane.Plane, object string) (string, error) {
+	t.Helper()
+	raw, err := lookup(t, plane, "get", object, "-o", "json")
+	if err != nil {
+		return "", err
+	}
+	var decoded struct {
+		Metadata struct{ Labels, Annotations map[string]string }
+		Spec     map[string]any
+		Webhooks []map[string]any
+	}
+	if err := json.Unmarshal([]byte(raw), &decoded); err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.MarshalIndent(decoded, "", "  ")
+	return string(text), err
+}
+
+// owners returns which field manager owns which part of an object.
+func owners(t *testing.T, plane *controlplane.Plane, object string) string {
+	t.Helper()
+	out, err := lookup(t, plane, "get", object, "--show-managed-fields", "-o",
+		`jsonpath={range .metadata.managedFields[*]}{.manager}/{.operation} {end}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+const (
+	render  = "mutatingwebhookconfiguration/a-stencil-render"
+	decide  = "validatingwebhookconfiguration/stencil-validate"
+	policy  = "validatingadmissionpolicy/stencil-template-reference"
+	binding = "validatingadmissionpolicybinding/stencil-template-reference"
+)
+
+func TestSelfProtection(t *testing.T) {
+	plane := guarded(t)
+	leader := newLeader(t, plane)
+	leader.addProtection(t)
+	leader.run(t)
+	original := map[string]string{}
+	for _, object := range []string{render, decide, policy, binding} {
+		text, err := essence(t, plane, object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		original[object] = text
+	}
+	restored := func(t *testing.T, object string) {
+		t.Helper()
+		eventually(t, seconds, func() error {
+			text, err := essence(t, plane, object)
+			if err != nil {
+				return err
+			}
+			if diff := cmp.Diff(original[object], text); diff != "" {
+				return fmt.Errorf("%s is not restored (-want +got):\n%s", object, diff)
+			}
+			return nil
+		})
+	}
+	count := func(kind, name string) float64 {
+		return max(0, leader.metric(t, "stencil_restored_objects_total", map[string]string{"kind": kind, "name": name}))
+	}
+	if got := count("MutatingWebhookConfiguration", "a-stencil-render"); got != 0 {
+		t.Errorf("%v restorations although nobody has changed anything", got)
+	}
+	t.Run("every registration of the release is protected", func(t *testing.T) {
+		installed, err := lookup(t, plane, "get", "mutatingwebhookconfiguration,validatingwebhookconfiguration,validatingadmissionpolicy,validatingadmissionpolicybinding",
+			"--selector", "app.kubernetes.io/part-of=stencil", "-o", `jsonpath={range .items[*]}{.kind}.{.metadata.name}.yaml{"\n"}{end}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		protected, err := lookup(t, plane, "get", "configmap", "stencil-protected-objects", "--namespace", install.Namespace,
+			"-o", `go-template={{range $key, $_ := .data}}{{$key}}{{"\n"}}{{end}}`)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sorted := func(text string) []string { return slices.Sorted(strings.Lines(text + "\n")) }
+		if diff := cmp.Diff(sorted(installed), sorted(protected)); diff != "" {
+			t.Errorf("installed and protected (-want +got):\n%s", diff)
+		}
+		eventually(t, seconds, func() error {
+			if got, want := leader.metric(t, "stencil_protected_objects", nil), len(sorted(protected)); int(got) != want {
+				return fmt.Errorf("the metric counts %v protected objects of %d", got, want)
+			}
+			return nil
+		})
+	})
+	for _, tc := range []struct {
+		name, object, kind string
+		attack             []string
+	}{
+		{"a webhook that is told to fail open", render, "MutatingWebhookConfiguration",
+			[]string{"patch", render, "--type=json", `-p=[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]`}},
+		{"a webhook that is made to look away", decide, "ValidatingWebhookConfiguration",
+			[]string{"patch", decide, "--type=json", `-p=[{"op":"add","path":"/webhooks/0/objectSelector","value":{"matchLabels":{"never":"true"}}}]`}},
+		{"a webhook that is pointed elsewhere, which cannot be merged back", decide, "ValidatingWebhookConfiguration",
+			[]string{"patch", decide, "--type=json", `-p=[{"op":"replace","path":"/webhooks/0/clientConfig","value":{"url":"https://localhost:1/x"}}]`}},
+		{"a condition that is never met", render, "MutatingWebhookConfiguration",
+			[]string{"patch", render, "--type=json", `-p=[{"op":"add","path":"/webhooks/0/matchConditions/-","value":{"name":"never","expression":"false"}}]`}},
+		{"webhooks that are taken away", render, "MutatingWebhookConfiguration",
+			[]string{"patch", render, "--type=json", `-p=[{"op":"remove","path":"/webhooks"}]`}},
+		{"a policy that is told to fail open", policy, "ValidatingAdmissionPolicy",
+			[]string{"patch", policy, "--type=merge", `-p={"spec":{"failurePolicy":"Ignore"}}`}},
+		{"a policy that excludes what it is for", policy, "ValidatingAdmissionPolicy",
+			[]string{"patch", policy, "--type=merge", `-p={"spec":{"matchConstraints":{"excludeResourceRules":[{"apiGroups":["*"],"apiVersions":["*"],"operations":["*"],"resources":["*"]}]}}}`}},
+		{"a binding that only warns", binding, "ValidatingAdmissionPolicyBinding",
+			[]string{"patch", binding, "--type=merge", `-p={"spec":{"validationActions":["Warn"]}}`}},
+		{"a binding that is limited to some namespaces", binding, "ValidatingAdmissionPolicyBinding",
+			[]string{"patch", binding, "--type=merge", `-p={"spec":{"matchResources":{"namespaceSelector":{"matchLabels":{"never":"true"}}}}}`}},
+		{"the label by which it is watched", binding, "ValidatingAdmissionPolicyBinding",
+			[]string{"label", binding, "app.kubernetes.io/part-of-", "app.kubernetes.io/managed-by=me", "--overwrite"}},
+		{"a deleted mutating configuration", render, "MutatingWebhookConfiguration", []string{"delete", render}},
+		{"a deleted validating configuration", decide, "ValidatingWebhookConfiguration", []string{"delete", decide}},
+		{"a deleted policy", policy, "ValidatingAdmissionPolicy", []string{"delete", policy}},
+		{"a deleted binding", binding, "ValidatingAdmissionPolicyBinding", []string{"delete", binding}},
+	} {
+		t.Run(tc.name+" is restored", func(t *testing.T) {
+			_, name, _ := strings.Cut(tc.object, "/")
+			before := count(tc.kind, name)
+			kubectl(t, plane, "", tc.attack...)
+			restored(t, tc.object)
+			eventually(t, seconds, func() error {
+				if got := count(tc.kind, name); got != before+1 {
+					return fmt.Errorf("the metric counts %v restorations, %v before", got, before)
+				}
+				// Helm would refuse to upgrade what somebody else owns.
+				if by := owners(t, plane, tc.object); strings.Contains(by, "stencil-self-protection") || !strings.Contains(by, "helm/Apply") {
+					return fmt.Errorf("fields of %s are owned by %s", tc.object, by)
+				}
+				return nil
+			})
+		})
+	}
+
+	t.Run("everything that was deleted at once is restored", func(t *testing.T) {
+		kubectl(t, plane, "", "delete", render, decide, policy, binding)
+		for object := range original {
+			restored(t, object)
+		}
+	})
+	t.Run("what others may write is left alone", func(t *testing.T) {
+		kubectl(t, plane, "", "patch", render, "--type=json", `-p=[{"op":"add","path":"/webhooks/0/clientConfig/caBundle","value":"QUJD"}]`)
+		kubectl(t, plane, "", "label", policy, "audited=yes")
+		kubectl(t, plane, "", "annotate", policy, "ticket=1")
+		always(t, 2*time.Second, func() error {
+			bundle, err := lookup(t, plane, "get", render, "-o", "jsonpath={.webhooks[0].clientConfig.caBundle}")
+			marks, failed := lookup(t, plane, "get", policy, "-o", "jsonpath={.metadata.labels.audited}{.metadata.annotations.ticket}")
+			if bundle != "QUJD" || marks != "yes1" {
+				return fmt.Errorf("caBundle %q, marks %q (%w)", bundle, marks, errors.Join(err, failed))
+			}
+			return nil
+		})
+	})
+	t.Run("a caBundle survives that something else is restored", func(t *testing.T) {
+		kubectl(t, plane, "", "patch", render, "--type=json", `-p=[{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":1}]`)
+		eventually(t, seconds, func() error {
+			got, err := lookup(t, plane, "get", render, "-o", "jsonpath={.webhooks[0].clientConfig.caBundle} {.webhooks[0].timeoutSeconds}")
+			if got != "QUJD 10" {
+				return fmt.Errorf("got %q, %w", got, err)
+			}
+			return nil
+		})
+	})
+	t.Run("whoever did it is named in an event", func(t *testing.T) {
+		kubectl(t, plane, "", "patch", policy, "--field-manager=mallory", "--type=merge", `-p={"spec":{"failurePolicy":"Ignore"}}`)
+		eventually(t, seconds, func() error {
+			const want = `ValidatingAdmissionPolicy/stencil-template-reference was restored: spec.failurePolicy had been changed, last by field manager "mallory"`
+			got, err := lookup(t, plane, "get", "events", "--namespace", install.Namespace, "-o", `jsonpath={range .items[?(@.reason=="Restored")]}{.type} {.involvedObject.name}: {.message}{"\n"}{end}`)
+			if !strings.Contains(got, "Warning stencil-protected-objects: "+want) {
+				return fmt.Errorf("the events are %w:\n%s", err, got)
+			}
+			return nil
+		})
+	})
+	t.Run("an upgrade changes what it wants to, also what was restored before, and is not fought", func(t *testing.T) {
+		restorations := func() float64 { return count("MutatingWebhookConfiguration", "a-stencil-render") }
+		before := restorations()
+		upgraded := install.Options{Values: map[string]any{"webhooks": map[string]any{"timeoutSeconds": 7}}}
+		if err := install.Chart(t.Context(), plane, upgraded); err != nil {
+			t.Fatal(err)
+		}
+		always(t, 12*time.Second, func() error {
+			got, err := lookup(t, plane, "get", render, "-o", "jsonpath={.webhooks[0].timeoutSeconds}")
+			if got != "7" {
+				return fmt.Errorf("timeout %q, %w", got, err)
+			}
+			return nil
+		})
+		if got := restorations(); got != before {
+			t.Errorf("%v restorations during the upgrade", got-before)
+		}
+		kubectl(t, plane, "", "patch", render, "--type=json", `-p=[{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":1}]`)
+		eventually(t, seconds, func() error {
+			got, err := lookup(t, plane, "get", render, "-o", "jsonpath={.webhooks[0].timeoutSeconds}")
+			if got != "7" {
+				return fmt.Errorf("timeout %q, %w", got, err)
+			}
+			return nil
+		})
+	})
+	t.Run("when the release is uninstalled everything goes and stays away", func(t *testing.T) {
+		// As if a restoration had come at the worst moment.
+		kubectl(t, plane, "", "delete", render, policy)
+		eventually(t, seconds, func() error {
+			_, err := lookup(t, plane, "get", render, policy)
+			return err
+		})
+		if err := install.Uninstall(context.WithoutCancel(t.Context()), plane, install.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		always(t, 8*time.Second, func() error {
+			left, err := lookup(t, plane, "get", "mutatingwebhookconfiguration,validatingwebhookconfiguration,validatingadmissionpolicy,validatingadmissionpolicybinding",
+				"--selector", "app.kubernetes.io/part-of=stencil", "-o", "name")
+			if left != "" {
+				return fmt.Errorf("left behind: %s", left)
+			}
+			return err
+		})
+	})
+}
+
+// An uninstallation that is so slow that a webhook configuration is restored after helm has deleted it must not leave it behind.
+func TestWhatWasRestoredGoesWithTheRelease(t *testing.T) {
+	plane := guarded(t)
+	leader := newLeader(t, plane)
+	leader.addProtection(t)
+	leader.run(t)
+	kubectl(t, plane, "", "delete", render, decide)
+	eventually(t, seconds, func() error {
+		_, err := lookup(t, plane, "get", render, decide)
+		return err
+	})
+	// What helm deletes after the webhook configurations.
+	kubectl(t, plane, "", "delete", "clusterrolebinding/stencil-protected-objects")
+	kubectl(t, plane, "", "delete", "clusterrole/stencil-protected-objects")
+	kubectl(t, plane, "", "delete", "--namespace", install.Namespace, "configmap/stencil-protected-objects")
+	for _, object := range []string{render, decide} {
+		eventually(t, time.Minute, func() error {
+			if _, err := lookup(t, plane, "get", object); err == nil {
+				return fmt.Errorf("%s is still there", object)
+			}
+			return nil
+		})
+	}
+}

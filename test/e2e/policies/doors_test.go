@@ -1,0 +1,208 @@
+package policies_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// door is a kind that leads to a virtual machine.
+type door struct {
+	// value is the name of the chart's value below doors, said what a refusal calls the kind.
+	value, said string
+	kind        string
+	resource    string
+	// versions are those with their group.
+	versions []string
+	spec     object
+	// grows is a change of spec, nil where the spec never changes.
+	grows object
+	// scales tells that there is a subresource scale.
+	scales bool
+}
+
+func doors() []door {
+	instance := object{"domain": object{"devices": object{}}}
+	selector := object{"matchLabels": object{"a": "b"}}
+	labelled := object{"labels": object{"a": "b"}}
+	return []door{
+		{
+			value: "virtualMachineInstance", said: "VirtualMachineInstances", kind: "VirtualMachineInstance", resource: "virtualmachineinstances",
+			versions: []string{"kubevirt.io/v1", "kubevirt.io/v1alpha3"}, spec: instance,
+		},
+		{
+			value: "virtualMachinePool", said: "VirtualMachinePools", kind: "VirtualMachinePool", resource: "virtualmachinepools",
+			versions: []string{"pool.kubevirt.io/v1alpha1", "pool.kubevirt.io/v1beta1"},
+			spec: object{"replicas": 2, "selector": selector, "virtualMachineTemplate": object{
+				"metadata": labelled, "spec": object{"runStrategy": "Halted", "template": object{"metadata": labelled, "spec": instance}},
+			}},
+			grows: object{"virtualMachineTemplate": object{"spec": object{"runStrategy": "Always"}}}, scales: true,
+		},
+		{
+			value: "replicaSet", said: "VirtualMachineInstanceReplicaSets", kind: "VirtualMachineInstanceReplicaSet", resource: "virtualmachineinstancereplicasets",
+			versions: []string{"kubevirt.io/v1", "kubevirt.io/v1alpha3"},
+			spec:     object{"replicas": 2, "selector": selector, "template": object{"metadata": labelled, "spec": instance}},
+			grows:    object{"template": object{"spec": object{"nodeSelector": object{"a": "b"}}}}, scales: true,
+		},
+		{
+			value: "clone", said: "VirtualMachineClones", kind: "VirtualMachineClone", resource: "virtualmachineclones",
+			versions: []string{"clone.kubevirt.io/v1alpha1", "clone.kubevirt.io/v1beta1"},
+			spec:     object{"source": object{"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "a"}},
+		},
+		{
+			value: "restore", said: "VirtualMachineRestores", kind: "VirtualMachineRestore", resource: "virtualmachinerestores",
+			versions: []string{"snapshot.kubevirt.io/v1alpha1", "snapshot.kubevirt.io/v1beta1"},
+			spec:     object{"target": object{"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "a"}, "virtualMachineSnapshotName": "a"},
+		},
+		{
+			value: "preset", said: "VirtualMachineInstancePresets", kind: "VirtualMachineInstancePreset", resource: "virtualmachineinstancepresets",
+			versions: []string{"kubevirt.io/v1", "kubevirt.io/v1alpha3"},
+			spec:     object{"selector": selector, "domain": object{"devices": object{}}},
+			grows:    object{"domain": object{"cpu": object{"cores": 8}}},
+		},
+	}
+}
+
+func (d door) manifest(version string, metadata object) string {
+	return encode(object{"apiVersion": version, "kind": d.kind, "metadata": metadata, "spec": d.spec})
+}
+
+// in is the resource in a version, as kubectl takes it.
+func (d door) in(version string) string {
+	group, version, _ := strings.Cut(version, "/")
+	return d.resource + "." + version + "." + group
+}
+
+func (d door) closed(approval string) refusal {
+	return refusal{"doors", d.said + " lead to virtual machines that nobody judges, so creating, changing and scaling them up is refused " +
+		"in a namespace that TemplateApproval " + approval + " governs: create VirtualMachines from an approved template; " +
+		"a cluster admin can allow this kind with the chart value doors." + d.value}
+}
+
+func TestDoorsAreClosed(t *testing.T) {
+	space, free := namespace(t), namespace(t)
+	exempt := person(t, "handyman")
+	for _, d := range doors() {
+		mustKubectl(t, d.manifest(d.versions[0], object{"name": "stored"}), "create", "--namespace", space, "-f", "-")
+	}
+	approve(t, "closes", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": exempt.Name}}})
+	for _, d := range doors() {
+		t.Run(d.value, func(t *testing.T) {
+			dry := func(as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+				return kubectl(t, as, stdin, append(arguments, "--dry-run=server")...)
+			}
+			create := func(as *controlplane.User, version, namespace string, metadata object) controlplane.Result {
+				return dry(as, d.manifest(version, metadata), "create", "--namespace", namespace, "-f", "-")
+			}
+			patch := func(as *controlplane.User, version string, change object, more ...string) controlplane.Result {
+				return dry(as, "", append([]string{"patch", d.in(version), "stored", "--namespace", space, "--type=merge", "--patch", encode(change)}, more...)...)
+			}
+			for _, version := range d.versions {
+				d.closed("closes").check(t, create(owner, version, space, object{"name": "a"}))
+				d.closed("closes").check(t, create(owner, version, space, object{"generateName": "a-"}))
+				refusal{}.check(t, create(owner, version, free, object{"name": "a"}))
+				refusal{}.check(t, create(controller, version, space, object{"name": "a"}))
+				refusal{}.check(t, create(exempt, version, space, object{"name": "a"}))
+			}
+			d.closed("closes").check(t, create(nil, d.versions[0], space, object{"name": "a"}))
+			d.closed("closes").check(t, dry(owner, d.manifest(d.versions[1], object{"name": "a"}), "apply", "--server-side", "--namespace", space, "-f", "-"))
+			d.closed("closes").check(t, create(owner, d.versions[1], space, object{"name": "a", "annotations": object{templateRef: "golden/fedora"}}))
+			d.closed("closes").check(t, kubectl(t, owner, d.manifest(d.versions[1], object{"name": "a"}), "create", "--namespace", space, "-f", "-"))
+
+			// What is stored lives on.
+			for _, version := range d.versions {
+				refusal{}.check(t, patch(owner, version, object{"metadata": object{"labels": object{"a": "b"}, "finalizers": []any{"example.com/a"}}}))
+				refusal{}.check(t, patch(owner, version, object{"spec": d.spec}))
+				if d.grows == nil {
+					continue
+				}
+				d.closed("closes").check(t, patch(owner, version, object{"spec": d.grows}))
+				refusal{}.check(t, patch(controller, version, object{"spec": d.grows}))
+				refusal{}.check(t, patch(exempt, version, object{"spec": d.grows}))
+			}
+			refusal{}.check(t, dry(owner, "", "delete", d.resource, "stored", "--namespace", space))
+			if d.scales {
+				for _, version := range d.versions {
+					d.closed("closes").check(t, patch(owner, version, object{"spec": object{"replicas": 3}}, "--subresource=scale"))
+					refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 2}}, "--subresource=scale"))
+					refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 1}}, "--subresource=scale"))
+					refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 0}}, "--subresource=scale"))
+					refusal{}.check(t, patch(controller, version, object{"spec": object{"replicas": 3}}, "--subresource=scale"))
+					refusal{}.check(t, patch(owner, version, object{"status": object{"replicas": 1}}, "--subresource=status"))
+				}
+				// kubectl scale knows no dry run on the server.
+				d.closed("closes").check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=3"))
+				refusal{}.check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=0"))
+				d.closed("closes").check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=1"))
+			}
+		})
+	}
+	t.Run("an approval that warns closes nothing", func(t *testing.T) {
+		mustKubectl(t, "", "patch", "templateapproval", "closes", "--type=merge", "--patch", `{"spec": {"enforcement": "Warn"}}`)
+		d := doors()[0]
+		eventually(t, func() string {
+			return refusal{}.complaint(kubectl(t, owner, d.manifest(d.versions[0], object{"name": "a"}), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
+		})
+		mustKubectl(t, "", "patch", "templateapproval", "closes", "--type=merge", "--patch", `{"spec": {"enforcement": "Deny"}}`)
+	})
+}
+
+// Each value opens one door and leaves the others closed.
+func TestDoorsCanBeOpened(t *testing.T) {
+	space := namespace(t)
+	mustKubectl(t, plain("stored"), "create", "--namespace", space, "-f", "-")
+	approve(t, "closes", object{"namespaces": []any{space}})
+	// Without any value at all, helm would keep those that the release has.
+	t.Cleanup(func() { upgrade(t, object{"doors": object{"hotplug": "Closed"}}) })
+	closed := map[string]func() string{"hotplug": func() string { return unplugged("closes").complaint(plug(t, space)) }}
+	opened := map[string]func() string{"hotplug": func() string { return refusal{}.complaint(plug(t, space)) }}
+	for _, d := range doors() {
+		create := func() controlplane.Result {
+			return kubectl(t, owner, d.manifest(d.versions[0], object{"name": "a"}), "create", "--namespace", space, "--dry-run=server", "-f", "-")
+		}
+		closed[d.value] = func() string { return d.closed("closes").complaint(create()) }
+		opened[d.value] = func() string { return refusal{}.complaint(create()) }
+	}
+	for value := range opened {
+		t.Run(value, func(t *testing.T) {
+			upgrade(t, object{"doors": object{value: "Open"}})
+			eventually(t, opened[value])
+			for other, complaint := range closed {
+				if other != value {
+					eventually(t, complaint)
+				}
+			}
+		})
+	}
+}
+
+// person is somebody who owns everything.
+func person(t *testing.T, name string, rules ...rbacv1.PolicyRule) *controlplane.User {
+	t.Helper()
+	user, err := shared.Plane(t).User(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := shared.Plane(t).Grant(t.Context(), user, "", append(rules, ownership...)...); err != nil {
+		t.Fatal(err)
+	}
+	return user
+}
+
+// upgrade gives the release other values. The webhook configurations that come back with it are deleted.
+func upgrade(t *testing.T, values object) {
+	t.Helper()
+	// Also when the test has ended.
+	ctx := context.WithoutCancel(t.Context())
+	if err := install.Chart(ctx, shared.Plane(t), install.Options{Values: values}); err != nil {
+		t.Fatal(err)
+	}
+	if err := withoutWebhooks(ctx, shared.Plane(t)); err != nil {
+		t.Fatal(err)
+	}
+}

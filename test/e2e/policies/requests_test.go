@@ -1,0 +1,110 @@
+package policies_test
+
+import (
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+// request is a VirtualMachineTemplateRequest of machine web in a namespace.
+func request(version, source string) string {
+	return encode(object{
+		"apiVersion": "template.kubevirt.io/" + version, "kind": "VirtualMachineTemplateRequest", "metadata": object{"generateName": "web-"},
+		"spec": object{"virtualMachineRef": object{"namespace": source, "name": "web"}},
+	})
+}
+
+func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
+	target, source := namespace(t), namespace(t)
+	rule := func(verb, group, resource string, names ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
+	}
+	var (
+		asking       = rule("create", "template.kubevirt.io", "virtualmachinetemplaterequests")
+		volumes      = rule("create", "cdi.kubevirt.io", "datavolumes")
+		templates    = rule("create", "template.kubevirt.io", "virtualmachinetemplates")
+		reading      = rule("get", "kubevirt.io", "virtualmachines", "web")
+		readingOther = rule("get", "kubevirt.io", "virtualmachines", "db")
+		snapshots    = rule("create", "snapshot.kubevirt.io", "virtualmachinesnapshots")
+		lending      = rule("create", "template.kubevirt.io", "virtualmachinetemplaterequests/source", "web")
+		lendingOther = rule("create", "template.kubevirt.io", "virtualmachinetemplaterequests/source", "db")
+		lendingAll   = rule("create", "template.kubevirt.io", "virtualmachinetemplaterequests/source")
+	)
+	const ask = ": ask an administrator of "
+	var (
+		noSource = refusal{"template-request", "not allowed to use VirtualMachine " + source + "/web as the source of a VirtualMachineTemplateRequest" + ask +
+			"its namespace for verb create on virtualmachinetemplaterequests/source"}
+		noVolumes = refusal{"template-request", "not allowed to create DataVolumes in namespace " + target + ", which hold the disks of the template" + ask +
+			"the namespace for verb create on datavolumes.cdi.kubevirt.io"}
+		noTemplates = refusal{"template-request", "not allowed to create VirtualMachineTemplates in namespace " + target + ask +
+			"the namespace for verb create on virtualmachinetemplates.template.kubevirt.io"}
+		noReading = refusal{"template-request", "not allowed to read VirtualMachine " + target + "/web, which the template would show" + ask +
+			"the namespace for verb get on virtualmachines.kubevirt.io"}
+		noSnapshots = refusal{"template-request", "not allowed to create VirtualMachineSnapshots in namespace " + target + ", from which the template is made" + ask +
+			"the namespace for verb create on virtualmachinesnapshots.snapshot.kubevirt.io"}
+	)
+	type rules = []rbacv1.PolicyRule
+	cases := map[string]struct {
+		// target and source are what the person may do in these namespaces.
+		target, source rules
+		from           string
+		want           refusal
+	}{
+		"of another namespace, with all it takes":                             {from: source, target: rules{volumes, templates}, source: rules{lending}},
+		"of another namespace, all of whose machines are lent":                {from: source, target: rules{volumes, templates}, source: rules{lendingAll}},
+		"of another namespace that lends nothing":                             {from: source, target: rules{volumes, templates}, want: noSource},
+		"of another namespace that lends another machine":                     {from: source, target: rules{volumes, templates}, source: rules{lendingOther}, want: noSource},
+		"of another namespace, by who may read and snapshot there":            {from: source, target: rules{volumes, templates}, source: rules{reading, snapshots}, want: noSource},
+		"of another namespace, by whom the target lends its own machines":     {from: source, target: rules{volumes, templates, lendingAll}, want: noSource},
+		"of another namespace, without disks":                                 {from: source, target: rules{templates}, source: rules{lending, volumes}, want: noVolumes},
+		"of another namespace, without templates":                             {from: source, target: rules{volumes}, source: rules{lending, templates}, want: noTemplates},
+		"of the same namespace, with all it takes":                            {from: target, target: rules{volumes, templates, reading, snapshots}},
+		"of the same namespace, without reading the machine":                  {from: target, target: rules{volumes, templates, snapshots}, want: noReading},
+		"of the same namespace, by who may read another machine":              {from: target, target: rules{volumes, templates, readingOther, snapshots}, want: noReading},
+		"of the same namespace, by who may read a machine of that name there": {from: target, target: rules{volumes, templates, snapshots}, source: rules{reading}, want: noReading},
+		"of the same namespace, which lends it and lets nobody read it":       {from: target, target: rules{volumes, templates, lending, snapshots}, want: noReading},
+		"of the same namespace, without snapshots":                            {from: target, target: rules{volumes, templates, reading}, want: noSnapshots},
+		"of the same namespace, without disks":                                {from: target, target: rules{templates, reading, snapshots}, want: noVolumes},
+		"of the same namespace, without templates":                            {from: target, target: rules{volumes, reading, snapshots}, want: noTemplates},
+	}
+	number := 0
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			number++
+			user, err := shared.Plane(t).User("requester-" + string(rune('a'+number)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			for namespace, rules := range map[string]rules{target: append(tc.target, asking), source: tc.source} {
+				if err := shared.Plane(t).Grant(t.Context(), user, namespace, rules...); err != nil {
+					t.Fatal(err)
+				}
+			}
+			for _, version := range []string{"v1alpha1", "v1beta1"} {
+				create := func(manifest string, arguments ...string) controlplane.Result {
+					return kubectl(t, user, manifest, append([]string{"--namespace", target, "--dry-run=server", "-f", "-"}, arguments...)...)
+				}
+				tc.want.check(t, create(request(version, tc.from), "create"))
+			}
+		})
+	}
+	t.Run("the administrator", func(t *testing.T) {
+		refusal{}.check(t, kubectl(t, nil, request("v1beta1", source), "create", "--namespace", target, "-f", "-"))
+	})
+	t.Run("the chart's role for lending", func(t *testing.T) {
+		user, err := shared.Plane(t).User("borrower")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := shared.Plane(t).Grant(t.Context(), user, target, volumes, templates, asking); err != nil {
+			t.Fatal(err)
+		}
+		noSource.check(t, kubectl(t, user, request("v1beta1", source), "create", "--namespace", target, "-f", "-"))
+		if err := shared.Plane(t).Bind(t.Context(), user, source, "stencil-template-source"); err != nil {
+			t.Fatal(err)
+		}
+		refusal{}.check(t, kubectl(t, user, request("v1beta1", source), "create", "--namespace", target, "-f", "-"))
+	})
+}
