@@ -15,6 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
 // The times of leader election, twice those of controller-runtime. A leader that cannot renew its lease has to exit,
@@ -31,7 +33,7 @@ const exitMargin = 5 * time.Second
 // newManager returns a controller-runtime manager that may read nothing but what the reconcilers need.
 func newManager(o *options, config *rest.Config) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionregistrationv1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionregistrationv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			return nil, fmt.Errorf("filling the scheme: %w", err)
 		}

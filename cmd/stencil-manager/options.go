@@ -43,7 +43,8 @@ type options struct {
 	certificateSettleTime time.Duration
 	webhookConfigurations list
 
-	exemptUsers list
+	exemptUsers   list
+	auditInterval time.Duration
 	// protectedObjects is the name of the ConfigMap that holds what is restored.
 	protectedObjects string
 	// namespace is the manager's own.
@@ -105,6 +106,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.Var(&o.exemptUsers, "exempt-users",
 		"Full names of users, separated by commas, whom no approval judges: the service accounts of KubeVirt's and CDI's own controllers.")
 
+	flags.DurationVar(&o.auditInterval, "audit-interval", 10*time.Minute,
+		"How often every governed VirtualMachine is checked against its approvals when nothing changes.")
 	flags.StringVar(&o.protectedObjects, "protected-objects", "",
 		"ConfigMap in the manager's own namespace that holds the manifests of webhook configurations and policies to restore when they are changed or deleted; empty restores none.")
 

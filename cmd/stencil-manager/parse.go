@@ -99,6 +99,7 @@ func (o *options) validate() error {
 		}
 	}
 	complain(o.shutdownDelay < 0, "--shutdown-delay: must not be negative")
+	complain(o.auditInterval <= 0, "--audit-interval: must be positive")
 	complain(o.shutdownTimeout <= 0, "--shutdown-timeout: must be positive")
 	complain(o.leaderElect && o.leaderElectionNamespace == "",
 		"--leader-election-namespace: must be given outside a pod, or as %s", namespaceVariable)

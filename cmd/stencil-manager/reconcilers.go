@@ -7,6 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/vmstencil/stencil/reconcilers/audit"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/reconcilers/governed"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
@@ -14,7 +15,7 @@ import (
 
 // addReconcilers adds what the leader runs, but for the caBundles, which belong to
 // the certificates.
-func addReconcilers(mgr manager.Manager, o *options) error {
+func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 	covered, err := coverage.New(coverage.Options{
 		Config:       mgr.GetConfig(),
 		HTTPClient:   mgr.GetHTTPClient(),
@@ -33,6 +34,21 @@ func addReconcilers(mgr manager.Manager, o *options) error {
 		Recorder: mgr.GetEventRecorder("stencil-governed"),
 	})
 	if err := labels.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	audits, err := audit.New(audit.Options{
+		Config:     mgr.GetConfig(),
+		Coverage:   covered,
+		Templates:  c.templates,
+		Client:     mgr.GetClient(),
+		Recorder:   mgr.GetEventRecorder("stencil-audit"),
+		Registerer: metrics.Registry,
+		Interval:   o.auditInterval,
+	})
+	if err != nil {
+		return err
+	}
+	if err := audits.SetupWithManager(mgr); err != nil {
 		return err
 	}
 	if o.protectedObjects == "" {

@@ -46,7 +46,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err := addWebhooks(mgr, server, caches, o); err != nil {
 		return err
 	}
-	if err := addReconcilers(mgr, o); err != nil {
+	if err := addReconcilers(mgr, caches, o); err != nil {
 		return err
 	}
 	if err := mgr.Add(server); err != nil {
