@@ -12,6 +12,59 @@ metadata:
     parameter.template.kubevirt.io/ENVIRONMNT: production
 `
 
+const approved = `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: web-2
+  annotations:
+    template.kubevirt.io/template-ref: golden/fedora
+    parameter.template.kubevirt.io/INSTANCETYPE: u1.small
+  labels:
+    app.kubernetes.io/name: web
+spec:
+  runStrategy: Always
+`
+
+const unapprovedFields = `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: web-3
+  annotations:
+    template.kubevirt.io/template-ref: golden/fedora
+spec:
+  template:
+    spec:
+      nodeSelector:
+        disktype: ssd
+      volumes:
+      - name: tools
+        containerDisk:
+          image: registry.example.com/tools
+`
+
+const unapprovedValue = `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: web-3
+  annotations:
+    template.kubevirt.io/template-ref: golden/fedora
+    parameter.template.kubevirt.io/INSTANCETYPE: u1.8xlarge
+`
+
+const untemplated = `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: by-hand
+spec:
+  runStrategy: Always
+  template:
+    spec:
+      domain:
+        memory:
+          guest: 2Gi
+        devices: {}
+`
+
 // steps are the tour: what the admin prepares, what ada creates, and what is
 // refused to whom, with the message that person sees.
 func steps(example func(string) string) []step {
@@ -52,5 +105,18 @@ func steps(example func(string) string) []step {
 		{says: "Refused: a template that could never be rendered, to its author.",
 			stdin: "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplate\nmetadata:\n  name: typo\n  namespace: golden\nspec:\n  parameters:\n  - name: NAME\n  virtualMachine:\n    metadata:\n      name: ${NAMME}\n    spec:\n      runStrategy: Halted\n      template:\n        spec:\n          domain:\n            cpu:\n              coress: 2\n",
 			args:  []string{"create", "-f", "-"}, refused: "coress"},
+
+		{says: "Team A's namespace becomes a governed one: the admin approves two templates, some values, and little beside them.",
+			args: []string{"apply", "-f", file("approvals/team-a.yaml")}},
+		{quiet: true, args: []string{"wait", "namespace/team-a", "--timeout=60s",
+			`--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=true`}},
+		{says: "An approved machine is created as before; app.kubernetes.io/name and runStrategy are overrides of the approval.", as: "ada", stdin: approved,
+			args: []string{"create", "--namespace=team-a", "-f", "-"}},
+		{says: "Refused: fields that nobody approved, each by its path, on a machine from an approved template.", as: "ada", stdin: unapprovedFields,
+			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "spec.template.spec.nodeSelector"},
+		{says: "Refused: a size that nobody approved.", as: "ada", stdin: unapprovedValue,
+			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "INSTANCETYPE"},
+		{says: "Refused: a machine without a template; Ada is told which ones she may use.", as: "ada", stdin: untemplated,
+			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "you may use: golden/fedora, golden/ubuntu"},
 	}
 }

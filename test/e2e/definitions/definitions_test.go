@@ -1,30 +1,10 @@
-// Package definitions_test holds the CustomResourceDefinitions of the chart
-// against a real API server, with no webhook beside them: what is refused here is
-// refused by the schema and its CEL rules alone.
 package definitions_test
 
 import (
-	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"github.com/vmstencil/stencil/test/controlplane"
 )
-
-var shared = controlplane.Shared{
-	Prepare: func(ctx context.Context, plane *controlplane.Plane) error {
-		definitions, err := controlplane.ReadCRDs(filepath.Join("..", "..", "..", "charts", "stencil", "files", "crds"))
-		if err != nil {
-			return err
-		}
-		return plane.InstallCRDs(ctx, definitions...)
-	},
-}
-
-func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 // parameters is a list of n parameters with long names and a list of values each.
 func parameters(n int) string {
