@@ -1,10 +1,6 @@
 package template_test
 
 import (
-"time"
-"runtime"
-"os"
-"fmt"
 	"bytes"
 	"encoding/json"
 	"strings"
@@ -73,18 +69,6 @@ func FuzzMatch(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, spec, vm, a, b string) {
-		done := make(chan bool)
-		defer close(done)
-		go func() {
-			select {
-			case <-done:
-			case <-time.After(5 * time.Second):
-				buf := make([]byte, 1<<16)
-				buf = buf[:runtime.Stack(buf, true)]
-				os.WriteFile("/tmp/hang.txt", []byte(fmt.Sprintf("%q\n%q\n%q\n%q\n%s", spec, vm, a, b, buf)), 0o644)
-				panic("hang")
-			}
-		}()
 		object := &v1beta1.VirtualMachineTemplate{}
 		if err := json.Unmarshal([]byte(spec), &object.Spec); err != nil {
 			return
