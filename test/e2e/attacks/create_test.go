@@ -2,6 +2,7 @@ package attacks_test
 
 import (
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -114,7 +115,7 @@ func TestAPinnedTemplateThatIsEditedIsNotApprovedAnyMore(t *testing.T) {
 		return ""
 	})
 	admin := mustKubectl(t, nil, strings.Replace(machine("free", "golden/pinned", nil, ""), "namespace: vault", "namespace: team-a", 1), "create", "--namespace=team-a", "--dry-run=server", "-f", "-", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/rendered}`)
-	digest := admin.Stdout[strings.Index(admin.Stdout, "sha256:"):][:len("sha256:")+64]
+	digest := regexp.MustCompile("sha256:[0-9a-f]{64}").FindString(admin.Stdout)
 	mustKubectl(t, nil, approval(digest), "apply", "-f", "-")
 	eventually(t, func() string {
 		if out := kubectl(t, mallory, machine("pinned-1", "golden/pinned", nil, ""), "create", "--dry-run=server", "-f", "-"); out.Code != 0 {
