@@ -1,0 +1,143 @@
+package attacks_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+// TestATeamHasExactlyOneCatalogueNamespace runs what docs/approvals.md tells an
+// admin to do, then what it says the team sees, and tries the ways around it.
+func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
+	ben, err := stencil.Plane.User("ben", "team-b")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		mustKubectl(t, nil, "", "delete", "templateapproval", "team-b", "--ignore-not-found")
+		mustKubectl(t, nil, "", "delete", "rolebinding", "team-b-uses-templates", "team-b-sees-templates", "--namespace=golden", "--ignore-not-found")
+		mustKubectl(t, nil, "", "delete", "namespace", "team-b", "--ignore-not-found", "--wait=false")
+	})
+	section := documented(t, "## Give a team exactly one catalogue namespace")
+	for _, c := range commands(t, fenced(t, section, "sh")) {
+		run := kubectl(t, nil, "", c.args...)
+		if run.Code != 0 {
+			t.Fatalf("%s: %s%s", c.line, run.Stdout, run.Stderr)
+		}
+	}
+	for _, c := range commands(t, fenced(t, section, "console")) {
+		if c.as != "ben" {
+			t.Fatalf("%s: only ben shows what he sees here", c.line)
+		}
+		// Rights that were given a moment ago are not known everywhere at once.
+		eventually(t, func() string {
+			run := kubectl(t, ben, "", c.args...)
+			if got := strings.TrimSpace(run.Stdout + run.Stderr); got != c.output {
+				return c.line + " printed:\n" + got + "\nand the page says:\n" + c.output
+			}
+			return ""
+		})
+	}
+
+	fedora, err := os.ReadFile(stencil.Example("golden/fedora.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	own := strings.Replace(string(fedora), "namespace: golden", "namespace: team-b", 1)
+	mustKubectl(t, nil, own, "create", "--namespace=team-b", "-f", "-")
+	mustKubectl(t, nil, "", "create", "rolebinding", "own-templates", "--namespace=team-b", "--clusterrole=stencil-template-user", "--group=team-b")
+	mustKubectl(t, nil, "", "create", "rolebinding", "guest", "--namespace=team-b", "--role=machine-owner", "--user=mallory")
+	inTeamB := func(ref string) string {
+		return strings.Replace(machine("attack", ref, nil, ""), "namespace: vault", "namespace: team-b", 1)
+	}
+	for _, tc := range []struct {
+		name     string
+		as       *controlplane.User
+		manifest string
+		want     string
+	}{
+		{"a template of the team's own, though it may use it", ben, inTeamB("team-b/fedora"), "does not approve template team-b/fedora"},
+		{"a template of a namespace that is not its catalogue", ben, inTeamB("vault/fedora"), "may not use it"},
+		{"somebody of another team, who may use the catalogue", mallory, inTeamB("golden/fedora"), `approval "team-b"`},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			eventually(t, func() string {
+				out := kubectl(t, tc.as, tc.manifest, "create", "--namespace=team-b", "-f", "-")
+				if out.Code == 0 || !strings.Contains(out.Stderr, tc.want) {
+					return "standard error lacks " + tc.want + ":\n" + out.Stdout + out.Stderr
+				}
+				return ""
+			})
+		})
+	}
+	if left := mustKubectl(t, nil, "", "get", "virtualmachines", "--namespace=team-b", "-o", "name").Stdout; strings.Contains(left, "attack") {
+		t.Errorf("something was created: %s", left)
+	}
+}
+
+// documented is the section of docs/approvals.md under the heading.
+func documented(t *testing.T, heading string) string {
+	t.Helper()
+	page, err := os.ReadFile(filepath.Join(stencil.Example(".."), "approvals.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, found := strings.Cut(string(page), "\n"+heading+"\n")
+	if !found {
+		t.Fatalf("docs/approvals.md has no section %q", heading)
+	}
+	section, _, _ = strings.Cut(section, "\n## ")
+	return section
+}
+
+// fenced is the first block of code in that language.
+func fenced(t *testing.T, section, language string) string {
+	t.Helper()
+	_, block, found := strings.Cut(section, "\n```"+language+"\n")
+	if !found {
+		t.Fatalf("the section has no block of %s", language)
+	}
+	block, _, _ = strings.Cut(block, "\n```")
+	return block
+}
+
+// command is a line of a block of code that calls kubectl.
+type command struct {
+	line string
+	// as is who has the prompt, nobody in a block without prompts.
+	as   string
+	args []string
+	// output is what the page says the command prints.
+	output string
+}
+
+func commands(t *testing.T, block string) []command {
+	t.Helper()
+	var all []command
+	for line := range strings.Lines(strings.ReplaceAll(block, "\\\n", "")) {
+		line = strings.TrimRight(line, "\n")
+		as, call, prompted := strings.Cut(line, "$ ")
+		if !prompted {
+			as, call = "", line
+		}
+		call, isCall := strings.CutPrefix(call, "kubectl ")
+		switch {
+		case isCall:
+			call = strings.ReplaceAll(strings.ReplaceAll(call, "'", ""), "docs/examples", stencil.Example(""))
+			args := strings.Fields(call)
+			all = append(all, command{line: line, as: as, args: args})
+		case len(all) > 0:
+			last := &all[len(all)-1]
+			last.output = strings.TrimSpace(last.output + "\n" + line)
+		case strings.TrimSpace(line) != "":
+			t.Fatalf("%q is no call of kubectl", line)
+		}
+	}
+	if len(all) == 0 {
+		t.Fatal("the block calls nothing")
+	}
+	return all
+}
