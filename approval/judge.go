@@ -44,8 +44,8 @@ type Verdict struct {
 	Allowed bool
 	// Exempt says that it need not because every approval exempts the person.
 	Exempt bool
-	// Enforcement is the strictest of the approvals, whatever the verdict; empty
-	// where the namespace is not governed.
+	// Enforcement is the strictest of the approvals that do not exempt the person,
+	// whatever the verdict; empty where the namespace is not governed.
 	Enforcement v1alpha1.Enforcement
 	// By is the name of the approval that is satisfied, the first in the order of
 	// names.
@@ -74,7 +74,7 @@ func Judge(covering []*Approval, q Question) Verdict {
 	if len(covering) == 0 {
 		return Verdict{Allowed: true}
 	}
-	v := Verdict{Governed: true, Enforcement: strictest(covering)}
+	v := Verdict{Governed: true, Enforcement: strictest(judging(covering, q))}
 	if v.Exempt = !q.Anyone && exempt(covering, q.User); v.Exempt || q.Update && q.idle() {
 		v.Allowed = true
 		return v
@@ -111,6 +111,15 @@ func Exempt(covering []*Approval, user authenticationv1.UserInfo) bool {
 
 func exempt(covering []*Approval, user authenticationv1.UserInfo) bool {
 	return !slices.ContainsFunc(covering, func(a *Approval) bool { return !a.Exempts(user) })
+}
+
+// judging returns the approvals that do not exempt the person; all of them when
+// each does, so that the enforcement of the namespace can be told.
+func judging(covering []*Approval, q Question) []*Approval {
+	if q.Anyone || exempt(covering, q.User) || !slices.ContainsFunc(covering, func(a *Approval) bool { return a.Exempts(q.User) }) {
+		return covering
+	}
+	return slices.DeleteFunc(slices.Clone(covering), func(a *Approval) bool { return a.Exempts(q.User) })
 }
 
 func strictest(covering []*Approval) v1alpha1.Enforcement {
