@@ -46,9 +46,11 @@ verify: generate ## fail when generated files are not current
 
 .PHONY: fuzz
 fuzz: preflight ## each fuzz target for FUZZTIME (20s)
-	@for target in $$(grep -ho 'func Fuzz[A-Za-z]*' template/*_test.go | cut -c6-); do \
-		echo "== $$target"; \
-		(cd template && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s .) || exit 1; \
+	@for folder in template approval; do \
+		for target in $$(grep -ho 'func Fuzz[A-Za-z]*' $$folder/*_test.go | cut -c6-); do \
+			echo "== $$target"; \
+			(cd $$folder && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s .) || exit 1; \
+		done; \
 	done
 
 .PHONY: bench
