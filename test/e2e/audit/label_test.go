@@ -21,7 +21,7 @@ func TestTheLabelFollowsTheApprovals(t *testing.T) {
 			eventually(t, patience, func() error {
 				got, err := lookup(t, plane, "get", "namespace", namespace, "-o", `jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}`)
 				if got != wanted || err != nil {
-					return fmt.Errorf("namespace %s has label %q, want %q (%v)", namespace, got, wanted, err)
+					return fmt.Errorf("namespace %s has label %q, want %q (%w)", namespace, got, wanted, err)
 				}
 				return nil
 			})
@@ -66,7 +66,7 @@ func TestTheLabelFollowsTheApprovals(t *testing.T) {
 				"NotGovernedAnyMore: no TemplateApproval covers this namespace any more",
 			} {
 				if !strings.Contains(got, want) {
-					return fmt.Errorf("no event %q (%v) in\n%s", want, err, got)
+					return fmt.Errorf("no event %q (%w) in\n%s", want, err, got)
 				}
 			}
 			return nil
