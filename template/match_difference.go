@@ -104,7 +104,7 @@ func (m *matcher) judgeValues() {
 		for _, s := range c.segments {
 			m.shows(s.parameter, c.at)
 		}
-		if c.kind == constrainWhole || c.kind == constrainItem && c.node.open != nil {
+		if c.node != nil && c.node.open != nil {
 			m.shows(c.node.open.parameter, c.at)
 		}
 	}
@@ -134,7 +134,7 @@ func (m *matcher) shows(parameter int, at int32) {
 // objection is what is wrong with a value of a parameter, or "".
 func (m *matcher) objection(parameter int, value string) string {
 	p := &m.compiled.parameters[parameter]
-	m.steps += 1 + len(value)
+	m.steps++
 	if value == "" {
 		if p.optional() && p.Value == "" {
 			return ""
@@ -152,9 +152,7 @@ func (m *matcher) objection(parameter int, value string) string {
 	if p.Type == "" && p.pattern == nil && len(p.Enum) == 0 {
 		return ""
 	}
-	if p.pattern != nil {
-		m.steps += p.size * len(value)
-	}
+	m.steps += (1 + p.size) * min(len(value), MaxMatchedBytes)
 	if cause := p.check(value, ""); cause != nil {
 		return strings.TrimPrefix(cause.Detail, "a value with a pattern ")
 	}

@@ -87,9 +87,7 @@ func (m *matcher) compareLists(n *node, s *schema, v any, at int32) {
 	}
 	m.steps += len(items)
 	for _, item := range items {
-		if err := known(item); err != nil && m.err == nil {
-			m.err = err
-		}
+		m.accept(item)
 	}
 	found, named := namesOf(items)
 	if named && n.hasNames() {

@@ -142,13 +142,14 @@ func (n *node) zero() bool {
 	}
 }
 
-// known says whether v is of a Go type that JSON is decoded to.
-func known(v any) error {
+// accept ends the comparison when v is not of a Go type that JSON is decoded to.
+func (m *matcher) accept(v any) {
 	switch v.(type) {
 	case nil, string, bool, int64, float64, json.Number, []any, map[string]any:
-		return nil
 	default:
-		return fmt.Errorf("a value of Go type %T is not decoded JSON", v)
+		if m.err == nil {
+			m.err = fmt.Errorf("a value of Go type %T is not decoded JSON", v)
+		}
 	}
 }
 

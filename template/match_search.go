@@ -4,7 +4,7 @@ import "slices"
 
 // Attempts take as many steps as the rest of a comparison, times this, plus this.
 const (
-	attemptFactor = 64
+	attemptFactor = 16
 	attemptSteps  = 1 << 17
 )
 
@@ -15,6 +15,7 @@ func (m *matcher) resolve() {
 	// To settle on a key or an item may bring up more that is ambiguous.
 	for components := m.components(); components != nil && !m.over(); components = m.components() {
 		for _, component := range components {
+			component = m.rejectTexts(component)
 			before := m.steps
 			if !m.attemptWithin(allowance, func() bool { return m.search(component) }) {
 				m.explain(component)
@@ -22,6 +23,20 @@ func (m *matcher) resolve() {
 			allowance -= m.steps - before
 		}
 	}
+}
+
+// rejectTexts reports the texts for which no search is needed to see that they are
+// other than the template's, and returns the other constraints.
+func (m *matcher) rejectTexts(component []int32) []int32 {
+	return slices.DeleteFunc(component, func(index int32) bool {
+		c := &m.constraints[index]
+		if c.kind != constrainText || m.mayRead(c.segments, c.text) {
+			return false
+		}
+		m.finish(index)
+		m.differText(c)
+		return true
+	})
 }
 
 // attemptWithin makes an attempt, and keeps what it does when it succeeds.

@@ -79,23 +79,32 @@ func (m *matcher) textOf(s segment) (string, bool) {
 
 // reads says whether segments, all of which are known, make text.
 func (m *matcher) reads(segments []segment, text string) bool {
-	m.steps += len(segments) + len(text)
+	rest, found := m.cut(text, segments, noParameter, "")
+	return found && rest == ""
+}
+
+// cut removes from the beginning of text what segments make, of which the unknown
+// parameter has this value.
+func (m *matcher) cut(text string, segments []segment, unknown int, value string) (rest string, found bool) {
+	m.steps += len(segments)
 	for i := range segments {
-		known, _ := m.textOf(segments[i])
-		rest, found := strings.CutPrefix(text, known)
-		if !found {
-			return false
+		part := value
+		if unknown == noParameter || segments[i].parameter != unknown {
+			part, _ = m.textOf(segments[i])
 		}
-		text = rest
+		if text, found = strings.CutPrefix(text, part); !found {
+			return "", false
+		}
+		m.steps += len(part)
 	}
-	return text == ""
+	return text, true
 }
 
 // solve returns the value with which segments make text, for the only parameter in
 // them that is not known. How long it is follows from the length of text, so there
 // is one such value at most.
 func (m *matcher) solve(segments []segment, text string, unknown int) (string, bool) {
-	m.steps += len(segments) + len(text)
+	m.steps += len(segments)
 	before, known, times := 0, 0, 0
 	for i := range segments {
 		part, is := m.textOf(segments[i])
@@ -113,18 +122,8 @@ func (m *matcher) solve(segments []segment, text string, unknown int) (string, b
 	}
 	size /= times
 	value := text[before : before+size]
-	rest := text
-	for i := range segments {
-		part := value
-		if segments[i].parameter != unknown {
-			part, _ = m.textOf(segments[i])
-		}
-		var found bool
-		if rest, found = strings.CutPrefix(rest, part); !found {
-			return "", false
-		}
-	}
-	return value, true
+	rest, found := m.cut(text, segments, unknown, value)
+	return value, found && rest == ""
 }
 
 // respell looks for a value that is taken, and with which segments spell in
@@ -177,6 +176,47 @@ func (m *matcher) spelled(segments []segment) string {
 	return b.String()
 }
 
+// mayRead says whether segments could make text, if each unknown parameter in them
+// took whatever value it liked.
+func (m *matcher) mayRead(segments []segment, text string) bool {
+	m.steps += len(segments) + len(text)
+	for first := true; ; first = false {
+		run, rest, fits := m.run(segments, len(text))
+		last := len(rest) == 0
+		at := 0
+		switch {
+		case !fits || first && last && run != text:
+			return false
+		case first:
+		case last:
+			at = max(len(text)-len(run), 0)
+		default:
+			at = max(strings.Index(text, run), 0)
+		}
+		if text, fits = strings.CutPrefix(text[at:], run); !fits || last {
+			return fits
+		}
+		segments = rest[1:]
+	}
+}
+
+// run is the text that the first segments make, up to one that is not known, with
+// which the rest begins. It does not fit when it is longer than most.
+func (m *matcher) run(segments []segment, most int) (run string, rest []segment, fits bool) {
+	var parts []string
+	for i := range segments {
+		known, is := m.textOf(segments[i])
+		if !is {
+			return strings.Join(parts, ""), segments[i:], true
+		}
+		if most -= len(known); most < 0 {
+			return "", nil, false
+		}
+		parts = append(parts, known)
+	}
+	return strings.Join(parts, ""), nil, true
+}
+
 // options are the values that the next unknown parameter of a text may have, the
 // shortest first, but those that are empty last. They end where what follows the
 // parameter begins.
@@ -220,10 +260,10 @@ func (m *matcher) advance(c *constraint) (parameter int, o options, fits bool) {
 // following returns the next option, and how many bytes it looked at.
 func (o *options) following() (value string, looked int, found bool) {
 	if next, ok := o.nextEnd(); ok {
-		looked, o.end = next-o.end, next
+		looked, o.end = next-o.end+len(o.known), next
 		return o.rest[:next], looked, true
 	}
-	looked, o.end = len(o.rest)-o.end, len(o.rest)
+	looked, o.end = len(o.rest)-o.end+len(o.known), len(o.rest)
 	if o.empty {
 		return "", looked, false
 	}

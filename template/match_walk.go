@@ -38,6 +38,7 @@ func (m *matcher) identity(n *node, v any, at int32) {
 }
 
 func (m *matcher) metadata(n *node, v any, at int32) {
+	m.accept(v)
 	object, is := v.(map[string]any)
 	if !is && v != nil {
 		m.differ(at, kindObject.String(), describe(v))
@@ -92,9 +93,7 @@ func (m *matcher) name(n *node, v any, at int32) {
 // none: the Go types of KubeVirt have a pointer there, or it is in a map or a list.
 func (m *matcher) value(n *node, s *schema, v any, at int32, kept bool) {
 	m.steps++
-	if err := known(v); err != nil && m.err == nil {
-		m.err = err
-	}
+	m.accept(v)
 	switch {
 	case m.over():
 	case n.open != nil && n.open.parameter != noParameter:
@@ -122,11 +121,12 @@ func (m *matcher) scalar(n *node, s *schema, v any, at int32, kept bool) {
 
 // owned compares an object some of whose keys are not the template's to set.
 func (m *matcher) owned(n *node, s *schema, v any, at int32, owned func(string) bool) {
-	if n.kind == kindObject {
-		m.object(n, s, v, at, false, owned)
+	if n.kind != kindObject {
+		m.value(n, s, v, at, false)
 		return
 	}
-	m.value(n, s, v, at, false)
+	m.accept(v)
+	m.object(n, s, v, at, false, owned)
 }
 
 func (m *matcher) object(n *node, s *schema, v any, at int32, kept bool, owned func(string) bool) {

@@ -133,9 +133,7 @@ func (m *matcher) encode(v any) (encoded string, ok bool) {
 
 func (m *matcher) appendJSON(b []byte, v any, depth int) (encoded []byte, ok bool) {
 	m.steps++
-	if err := known(v); err != nil && m.err == nil {
-		m.err = err
-	}
+	m.accept(v)
 	if depth == 0 {
 		return b, false
 	}
