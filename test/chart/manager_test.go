@@ -1,6 +1,9 @@
 package chart
 
-import "testing"
+import (
+	"strings"
+	"testing"
+)
 
 const (
 	deployment = "Deployment/stencil-manager"
@@ -31,6 +34,17 @@ func TestManager(t *testing.T) {
 					"--certificate-duration=24h",
 					"--certificate-dns-names=stencil-webhook.stencil-system.svc,stencil-webhook.stencil-system.svc.cluster.local",
 					"--webhook-configurations=mutating/a-stencil-render,validating/stencil-validate",
+					"--protected-objects=stencil-protected-objects",
+					"--exempt-users=" + strings.Join([]string{
+						"system:serviceaccount:kubevirt:kubevirt-apiserver",
+						"system:serviceaccount:kubevirt:kubevirt-controller",
+						"system:serviceaccount:kubevirt:kubevirt-handler",
+						"system:serviceaccount:kubevirt:kubevirt-operator",
+						"system:serviceaccount:kubevirt:kubevirt-synchronization-controller",
+						"system:serviceaccount:cdi:cdi-sa",
+						"system:serviceaccount:kube-system:generic-garbage-collector",
+						"system:serviceaccount:kube-system:namespace-controller",
+					}, ","),
 					"--leader-election-id=stencil-manager",
 				},
 				deployment + " {" + container + ".env[*].name}":                                       []string{"POD_NAMESPACE", "POD_NAME"},

@@ -24,7 +24,7 @@
 {{- end }}
 - --protected-objects={{ include "stencil.protection.name" . }}
 {{- with .Values.exemptUsers }}
-- --exempt-users={{ join "," . }}
+- {{ printf "--exempt-users=%s" (join "," .) | toJson }}
 {{- end }}
 - --leader-election-id={{ include "stencil.lease.name" . }}
 {{- if not $manager.enabled }}
