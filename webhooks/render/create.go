@@ -149,7 +149,7 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	p.metadata("labels", c.object.Labels, base.Metadata.Labels, from.Labels())
 	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return machine.IsContract(key) })
 	p.metadata("annotations", c.object.Annotations, base.Metadata.Annotations, map[string]string{contract.AnnotationRendered: from.String()})
-	changed := append(merge.merged, forget(p, c.object.Annotations, from.Sensitive)...)
+	changed := slices.Concat(merge.merged, forget(p, c.object.Annotations, from.Sensitive))
 	if left, gone := disclaim(c.object.Metadata["managedFields"], changed); gone {
 		p.set(pointer{"metadata", "managedFields"}, left)
 	}
