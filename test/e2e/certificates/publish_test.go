@@ -167,7 +167,8 @@ func TestManagerOwnsTheCABundleAndNothingElse(t *testing.T) {
 		}
 		owned[entry.Manager] += compact.String()
 	}
-	want := `{"f:webhooks":{"k:{\"name\":\"render.template.kubevirt.io\"}":{"f:clientConfig":{"f:caBundle":{}}}}}`
+	const bundle = `{"f:clientConfig":{"f:caBundle":{}}}`
+	want := `{"f:webhooks":{"k:{\"name\":\"governed.template.kubevirt.io\"}":` + bundle + `,"k:{\"name\":\"render.template.kubevirt.io\"}":` + bundle + `}}`
 	if got := owned["stencil-ca-bundle"]; got != want {
 		t.Errorf("the manager owns %s", got)
 	}
