@@ -7,6 +7,8 @@ PLANE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virt-api
 ARGS ?=
 GENERATED := ':(glob)api/**/zz_generated.*' charts/stencil/files docs/reference
 FUZZTIME ?= 20s
+# Which fuzz targets, as a regular expression.
+FUZZ ?= .
 
 .PHONY: help
 help: ## list the commands
@@ -47,7 +49,7 @@ verify: generate ## fail when generated files are not current
 .PHONY: fuzz
 fuzz: preflight ## each fuzz target for FUZZTIME (20s)
 	@for folder in template approval; do \
-		for target in $$(grep -ho 'func Fuzz[A-Za-z]*' $$folder/*_test.go | cut -c6-); do \
+		for target in $$(grep -ho 'func Fuzz[A-Za-z]*' $$folder/*_test.go | cut -c6- | grep -E '$(FUZZ)'); do \
 			echo "== $$target"; \
 			(cd $$folder && go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 5s .) || exit 1; \
 		done; \
