@@ -32,12 +32,15 @@ func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
 		name  string
 		stdin string
 		args  []string
-		want  []string
+		// want is what our refusal says. It is left out where KubeVirt refuses too:
+		// validating webhooks are called at the same time, and the first answer is
+		// the one that is shown.
+		want []string
 	}{
-		{name: "CPU", args: spec(`{"spec":{"template":{"spec":{"domain":{"cpu":{"cores":64}}}}}}`), want: []string{"spec.template.spec.domain.cpu.cores"}},
-		{name: "memory", args: spec(`{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"64Gi"}}}}}}`), want: []string{"spec.template.spec.domain.memory.guest"}},
+		{name: "CPU", args: spec(`{"spec":{"template":{"spec":{"domain":{"cpu":{"cores":64}}}}}}`)},
+		{name: "memory", args: spec(`{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"64Gi"}}}}}}`)},
 		{name: "the instance type", args: spec(`{"spec":{"instancetype":{"name":"u1.2xlarge"}}}`), want: []string{"spec.instancetype.name"}},
-		{name: "the image", args: []string{"patch", "vm", "frozen", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"name":"disk-1","containerDisk":{"image":"evil.example.com/rootkit"}}}]`}, want: []string{"spec.template.spec.volumes[name=disk-1]"}},
+		{name: "the image", args: []string{"patch", "vm", "frozen", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"name":"disk-1","containerDisk":{"image":"evil.example.com/rootkit"}}}]`}},
 		{name: "cloud-init", args: []string{"patch", "vm", "frozen", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/volumes/1/cloudInitNoCloud/userData","value":"#!/bin/sh"}]`}, want: []string{"spec.template.spec.volumes[name=cloudinitdisk].cloudInitNoCloud.userData"}},
 		{name: "a node selector", args: spec(`{"spec":{"template":{"spec":{"nodeSelector":{"node":"master"}}}}}`), want: []string{"spec.template.spec.nodeSelector"}},
 		{name: "server-side apply", stdin: "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: frozen}\nspec: {template: {spec: {hostname: h}}}\n", args: []string{"apply", "--server-side", "--field-manager=attacker", "-f", "-"}, want: []string{"spec.template.spec.hostname"}},
