@@ -87,10 +87,10 @@ func describe(v any) string {
 
 // describe is a value of a template as a difference shows it.
 func (n *node) describe() string {
-	switch {
-	case n.kind == kindObject, n.kind == kindList:
+	switch n.kind {
+	case kindObject, kindList:
 		return n.kind.String()
-	case n.kind == kindString:
+	case kindString:
 		return quoted(shown(n.text).(string))
 	default:
 		return shown(n.text).(string)

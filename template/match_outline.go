@@ -72,12 +72,12 @@ func (r *reader) value() node {
 		r.at++
 		return node{kind: kindString, open: &open{parameter: int(o.parameter)}}
 	}
-	switch c := r.text[0]; {
-	case c == '{':
+	switch r.text[0] {
+	case '{':
 		return r.object()
-	case c == '[':
+	case '[':
 		return r.list()
-	case c == '"':
+	case '"':
 		text, segments := r.string()
 		if segments != nil {
 			return node{kind: kindString, open: &open{parameter: noParameter, segments: segments}}
