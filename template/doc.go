@@ -11,7 +11,8 @@
 //   - Render runs the program over those values into one buffer.
 //
 // BindName goes the other way: it reads parameters out of the name of a
-// VirtualMachine.
+// VirtualMachine. Match does so with a whole VirtualMachine, and says whether one is
+// what the template makes.
 //
 // Whatever does not depend on a parameter is checked by Compile, against the Go
 // types of kubevirt.io/api. The slots that can go wrong keep what is needed to

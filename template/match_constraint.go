@@ -6,6 +6,7 @@ type constraint struct {
 	level   uint8
 	done    bool
 	kept    bool  // see matcher.value
+	null    bool  // the value is an item of a list that is there, and is null
 	missing int32 // how many parameters it waits for are unknown
 	at      int32 // the place: of the value; for an item or a key, of the list or object
 

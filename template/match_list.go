@@ -252,10 +252,16 @@ func (m *matcher) align(a alignment, at int32) {
 // VirtualMachine.
 func (a *alignment) compare(m *matcher, at int32) {
 	var v any
-	if a.position < len(a.items) {
+	there := a.position < len(a.items)
+	if there {
 		v = a.items[a.position]
 	}
-	m.value(&a.template[a.next], a.schema, v, a.place(m, at), true)
+	item, place := &a.template[a.next], a.place(m, at)
+	if there && v == nil && item.isWhole() {
+		m.null(item, a.schema, place)
+	} else {
+		m.value(item, a.schema, v, place, true)
+	}
 	a.position++
 }
 

@@ -254,6 +254,90 @@ func TestWhatIsRenderedMatches(t *testing.T) {
 	}
 }
 
+// TestSpoiltVirtualMachinesAreJudgedRightly spoils VirtualMachines that were rendered
+// at random, and holds of every one that still matches that the template makes it.
+func TestSpoiltVirtualMachinesAreJudgedRightly(t *testing.T) {
+	const seeds = 4000
+	matched, differed := 0, 0
+	for seed := range uint64(seeds) {
+		r, object := newRandomTemplate(seed)
+		compiled, err := template.Compile(object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		binding, err := compiled.Bind(r.values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rendered, err := compiled.Render(binding)
+		if err != nil {
+			continue
+		}
+		spoilt, is := mutator{r.Rand}.spoil(rendered.Object(), 0.01).(map[string]any)
+		if !is {
+			continue
+		}
+		found := checkMatch(t, compiled, spoilt, 1<<12, nil)
+		if !found.Matches() {
+			differed++
+			continue
+		}
+		matched++
+		if again, err := compiled.Bind(found.Values()); err == nil {
+			if made, err := compiled.Render(again); err == nil {
+				want := made.Object()
+				delete(want, "apiVersion") // which a VirtualMachine of a list does not have
+				delete(want, "kind")
+				delete(want["metadata"].(map[string]any), "name") // which is for whoever creates it to say
+				if lack := lacking(want, spoilt); lack != "" {
+					t.Errorf("seed %d: it matches, but lacks %s", seed, lack)
+				}
+			}
+		}
+	}
+	t.Logf("%d still match, and %d differ", matched, differed)
+	if matched < seeds/20 || differed < seeds/20 {
+		t.Error("so few that the test says little")
+	}
+}
+
+// lacking is the plainest description of what a VirtualMachine must have: every leaf
+// that says something, in lists at its position or beside its name. It returns the
+// first that is not there.
+func lacking(want, got any) string {
+	switch want := want.(type) {
+	case map[string]any:
+		object, _ := got.(map[string]any)
+		for key, value := range want {
+			if lack := lacking(value, object[key]); lack != "" && key != "guest" {
+				return key + "." + lack
+			}
+		}
+	case []any:
+		list, _ := got.([]any)
+		for i, item := range want {
+			var found any
+			if i < len(list) {
+				found = list[i]
+			}
+			object, _ := item.(map[string]any)
+			for _, candidate := range list {
+				if other, is := candidate.(map[string]any); is && object["name"] != nil && other["name"] == object["name"] {
+					found = candidate
+				}
+			}
+			if lack := lacking(item, found); lack != "" {
+				return fmt.Sprintf("%d.%s", i, lack)
+			}
+		}
+	default:
+		if want != nil && want != "" && want != false && want != int64(0) && fmt.Sprint(want) != fmt.Sprint(got) {
+			return fmt.Sprint(want)
+		}
+	}
+	return ""
+}
+
 // forgetUnfitName removes the names of two VirtualMachines when that of the first
 // does not fit the template's, which happens when a parameter in it is empty: Match
 // takes it for a name that somebody chose.

@@ -242,10 +242,11 @@ func (m *matcher) explain(component []int32) {
 			m.differAmbiguous(&c)
 			continue
 		}
-		for _, other := range component {
-			m.offer(other)
+		// That made at least one parameter known, so it does not happen often.
+		for i := range m.constraints {
+			m.offer(int32(i))
 		}
-		m.steps += len(component)
+		m.steps += len(m.constraints)
 		m.settle()
 	}
 }

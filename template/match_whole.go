@@ -32,6 +32,13 @@ func (m *matcher) whole(n *node, s *schema, v any, at int32, kept bool) {
 	m.add(constraint{kind: constrainWhole, level: level, node: n, schema: s, value: v, at: at, kept: kept}, nil, n.open.parameter)
 }
 
+// null compares an item that ${{NAME}} gives with one that is null.
+func (m *matcher) null(n *node, s *schema, at int32) {
+	if !m.ignores(at) {
+		m.add(constraint{kind: constrainWhole, level: levelNothing, node: n, schema: s, at: at, kept: true, null: true}, nil, n.open.parameter)
+	}
+}
+
 func (m *matcher) decideWhole(c *constraint) {
 	parameter := c.node.open.parameter
 	if m.bound[parameter] {
@@ -47,6 +54,10 @@ func (m *matcher) decideWhole(c *constraint) {
 			return
 		}
 	}
+	if c.level == levelSubtree {
+		m.bindSubtree(parameter, c)
+		return
+	}
 	candidates := m.candidates(parameter, c)
 	for _, value := range candidates {
 		if m.admits(parameter, value) {
@@ -61,11 +72,29 @@ func (m *matcher) decideWhole(c *constraint) {
 	m.bind(parameter, candidates[0])
 }
 
+// bindSubtree makes the value known that stands for an object or a list. It may
+// have been taken from another place than that of c.
+func (m *matcher) bindSubtree(parameter int, c *constraint) {
+	smallest, found := m.subtree(parameter, c)
+	if !found {
+		m.differWhole(c)
+		return
+	}
+	if m.bind(parameter, smallest); m.bound[parameter] {
+		m.insert(parameter, c)
+	}
+}
+
 // candidates are the ways to write a value of the VirtualMachine as the value of a
 // parameter.
 func (m *matcher) candidates(parameter int, c *constraint) []string {
 	switch v := c.value.(type) {
 	case nil:
+		if c.null && c.schema.shape == shapeAny {
+			return []string{"null"}
+		} else if c.null {
+			return nil
+		}
 		var written []string
 		if m.compiled.parameters[parameter].optional() {
 			written = append(written, "")
@@ -81,16 +110,17 @@ func (m *matcher) candidates(parameter int, c *constraint) []string {
 		return []string{"false"}
 	case string:
 		m.steps += len(v)
+		if !c.schema.takes(kindString, v) {
+			return nil
+		}
 		written := []string{quoted(v)}
-		if _, err := decode(v, MaxDepth, machineAt); errors.Is(err, errNotJSON) || c.schema.shape == shapeQuantity && err == nil {
+		if _, err := decode(v, MaxDepth, machineAt); v != "" && (errors.Is(err, errNotJSON) || c.schema.shape == shapeQuantity && err == nil) {
 			written = []string{v, written[0]}
 		}
 		if c.schema.shape == shapeQuantity {
 			written = append(written, spellings(v)...)
 		}
 		return written
-	case map[string]any, []any:
-		return m.subtree(parameter, c)
 	default:
 		written := []string{numberText(v)}
 		if c.schema.shape == shapeQuantity {
@@ -108,8 +138,8 @@ var zeros = map[shape]string{
 // subtree returns the JSON of the smallest of the objects or lists that parameter
 // stands for: what a cluster has added beside the template makes the others
 // larger.
-func (m *matcher) subtree(parameter int, c *constraint) []string {
-	smallest, found := m.encode(c.value)
+func (m *matcher) subtree(parameter int, c *constraint) (smallest string, found bool) {
+	smallest, found = m.encode(c.value)
 	for l := m.linked[parameter]; l >= 0; l = m.links[l].before {
 		other := &m.constraints[m.links[l].constraint]
 		if other.kind != constrainWhole || other.done || isEmpty(other.value) {
@@ -119,10 +149,7 @@ func (m *matcher) subtree(parameter int, c *constraint) []string {
 			smallest, found = encoded, true
 		}
 	}
-	if !found {
-		return nil
-	}
-	return []string{smallest}
+	return smallest, found
 }
 
 // encode is v as JSON in canonical form, without members that are null.
@@ -183,7 +210,7 @@ func (m *matcher) appendJSON(b []byte, v any, depth int) (encoded []byte, ok boo
 // insert compares what the known value of a parameter inserts with what is there.
 func (m *matcher) insert(parameter int, c *constraint) {
 	value := m.values[parameter]
-	if value == "" {
+	if value == "" && !c.null {
 		// What it would insert is left out, and beside the template there may be
 		// anything.
 		return
@@ -235,6 +262,9 @@ func (m *matcher) read(value string) *insertion {
 
 // fits says whether value, which was read as inserted, inserts what c wants.
 func (m *matcher) fits(inserted *insertion, value string, c *constraint) bool {
+	if c.null && c.schema.shape != shapeAny {
+		return false
+	}
 	if number, is := c.value.(int64); is && isInteger(value) {
 		return sameNumber(value, number) && c.schema.takes(kindNumber, value)
 	}

@@ -1,0 +1,102 @@
+package template_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	virtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/template"
+)
+
+// throughTypes is a VirtualMachine after the Go types of KubeVirt had it.
+func throughTypes(tb testing.TB, encoded []byte) map[string]any {
+	tb.Helper()
+	var typed virtv1.VirtualMachine
+	decodeStrictly(tb, encoded, &typed)
+	again, err := json.Marshal(typed)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return vmOf(tb, string(again))
+}
+
+// TestEveryVirtualMachineMatchesItself takes VirtualMachines of all fields there
+// are, as they are written and after the types of KubeVirt had them.
+func TestEveryVirtualMachineMatchesItself(t *testing.T) {
+	for seed := range int64(50) {
+		encoded, err := json.Marshal(randomMachine(seed))
+		if err != nil {
+			t.Fatal(err)
+		}
+		compiled, err := template.Compile(raw(string(encoded)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, vm := range map[string]map[string]any{"as it is": vmOf(t, string(encoded)), "through the types": throughTypes(t, encoded)} {
+			found, err := compiled.Match(vm)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string(nil), differences(found)); diff != "" {
+				t.Errorf("seed %d, %s (-want +got):\n%s", seed, name, diff)
+			}
+		}
+	}
+}
+
+// TestSpoiltTemplatesMatch takes VirtualMachines of all fields there are, puts
+// placeholders into them, and compares what they render with themselves.
+func TestSpoiltTemplatesMatch(t *testing.T) {
+	const (
+		machines = 12
+		each     = 60
+	)
+	compared := 0
+	for seed := range int64(machines) {
+		vm := filledMachine(t, seed)
+		for round := range uint64(each) {
+			m := mutator{rand.New(rand.NewPCG(uint64(seed), round))}
+			spoilt, err := json.Marshal(m.spoil(vm, []float64{0.0005, 0.002, 0.005}[round%3]))
+			if err != nil {
+				t.Fatal(err)
+			}
+			object := raw(string(spoilt))
+			object.Spec.Parameters = []v1beta1.Parameter{{Name: "A"}, {Name: "B", Value: "y"}, {Name: "S", Sensitive: true}, {Name: "I", Type: v1beta1.ParameterTypeInt}}
+			object.Spec.ObjectLabels = map[string]string{"l": "${B}"}
+			compiled, err := template.Compile(object)
+			if err != nil {
+				continue
+			}
+			for range 4 {
+				values := map[string]string{"A": m.pick(givenValues), "B": m.pick(givenValues), "S": m.pick([]string{fmt.Sprint(m.Uint64()), "s", `{"s":1}`})}
+				binding, err := compiled.Bind(values)
+				if err != nil {
+					t.Fatal(err)
+				}
+				rendered, err := compiled.Render(binding)
+				if err != nil {
+					continue
+				}
+				for name, vm := range map[string]map[string]any{"as rendered": rendered.Object(), "through the types": throughTypes(t, rendered.JSON())} {
+					compared++
+					found, err := compiled.Match(vm)
+					if err != nil {
+						t.Fatal(err)
+					}
+					if diff := cmp.Diff([]string(nil), differences(found)); diff != "" {
+						t.Errorf("seed %d, round %d, %s, with %q (-want +got):\n%s", seed, round, name, values, diff)
+					}
+				}
+			}
+		}
+	}
+	t.Logf("compared %d", compared)
+	if compared < machines*each/2 {
+		t.Error("so few that the test says little")
+	}
+}
