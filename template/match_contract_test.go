@@ -104,6 +104,11 @@ func TestMatchKnowsTheContract(t *testing.T) {
 			vm:              `{metadata: {annotations: {template.kubevirt.io/rendered: x}}}`,
 			wantDifferences: []string{`metadata.annotations["template.kubevirt.io/${A}"]: want "x", got nothing`},
 		},
+		"nor are they part of labels that a parameter gives as a whole": {
+			spec:       `{parameters: [{name: A}], virtualMachine: {metadata: {labels: "${{A}}"}}}`,
+			vm:         `{metadata: {labels: {a: b, vm.kubevirt.io/template: x}}}`,
+			wantValues: map[string]string{"A": `{"a":"b"}`},
+		},
 		"an annotation says what its parameter shows": {
 			spec: ambiguous, vm: `{metadata: {annotations: {parameter.template.kubevirt.io/B: c}}, spec: {template: {spec: {hostname: a-b-c}}}}`,
 			wantValues: map[string]string{"A": "a-b", "B": "c"},

@@ -266,7 +266,8 @@ func (a *alignment) compare(m *matcher, at int32) {
 }
 
 func (a *alignment) place(m *matcher, at int32) int32 {
-	if a.named && a.position < len(a.items) {
+	secret := a.next < len(a.template) && a.template[a.next].isWhole() && m.hides(&a.template[a.next])
+	if a.named && a.position < len(a.items) && !secret {
 		return m.place(place{kind: placeName, parent: at, name: nameOfItem(a.items[a.position])})
 	}
 	return m.place(place{kind: placeIndex, parent: at, index: int32(a.position)})

@@ -105,6 +105,11 @@ func TestMatchShowsNoSecrets(t *testing.T) {
 			vm:   `{metadata: {labels: {hunter2-hunter2: z}, annotations: {a: hunter2-hunter2}}}`,
 			want: []string{`metadata.labels["${A}"]: want "x", got "z"`},
 		},
+		"an item among others without names": {
+			spec: `{parameters: [{name: A, sensitive: true, required: true}], virtualMachine: {metadata: {annotations: {a: "${A}"}}, spec: {template: {spec: {tolerations: [{key: a}, "${{A}}"]}}}}}`,
+			vm:   `{metadata: {annotations: {a: '{"name":"hunter2-hunter2","key":"a"}'}}, spec: {template: {spec: {tolerations: [{name: a, key: a}, {name: hunter2-hunter2, key: b}]}}}}`,
+			want: []string{`spec.template.spec.tolerations[1]: want (sensitive), got (sensitive)`},
+		},
 		"the name of an item": {
 			spec: `{parameters: [{name: A, sensitive: true}], virtualMachine: {metadata: {annotations: {a: "${A}"}}, spec: {template: {spec: {volumes: [{name: "${A}", containerDisk: {image: x}}]}}}}}`,
 			vm:   `{metadata: {annotations: {a: hunter2-hunter2}}, spec: {template: {spec: {volumes: [{name: hunter2-hunter2, containerDisk: {image: z}}]}}}}`,

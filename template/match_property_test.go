@@ -191,7 +191,7 @@ func contains(tb testing.TB, vm map[string]any, rendered *template.Rendered) boo
 // TestWhatIsRenderedMatches holds, for templates and values made at random, that
 // Match finds values with which the template makes the same VirtualMachine.
 func TestWhatIsRenderedMatches(t *testing.T) {
-	const seeds = 3000
+	const seeds = 2000
 	rendered, same, less := 0, 0, 0
 	for seed := range uint64(seeds) {
 		r, object := newRandomTemplate(seed)
@@ -257,7 +257,7 @@ func TestWhatIsRenderedMatches(t *testing.T) {
 // TestSpoiltVirtualMachinesAreJudgedRightly spoils VirtualMachines that were rendered
 // at random, and holds of every one that still matches that the template makes it.
 func TestSpoiltVirtualMachinesAreJudgedRightly(t *testing.T) {
-	const seeds = 4000
+	const seeds = 2000
 	matched, differed := 0, 0
 	for seed := range uint64(seeds) {
 		r, object := newRandomTemplate(seed)

@@ -1,6 +1,7 @@
 package template
 
 import (
+	"maps"
 	"slices"
 	"strings"
 
@@ -121,12 +122,17 @@ func (m *matcher) scalar(n *node, s *schema, v any, at int32, kept bool) {
 
 // owned compares an object some of whose keys are not the template's to set.
 func (m *matcher) owned(n *node, s *schema, v any, at int32, owned func(string) bool) {
-	if n.kind != kindObject {
-		m.value(n, s, v, at, false)
+	m.accept(v)
+	if n.kind == kindObject {
+		m.object(n, s, v, at, false, owned)
 		return
 	}
-	m.accept(v)
-	m.object(n, s, v, at, false, owned)
+	if object, is := v.(map[string]any); is {
+		object = maps.Clone(object)
+		maps.DeleteFunc(object, func(key string, _ any) bool { return owned(key) })
+		v = object
+	}
+	m.value(n, s, v, at, false)
 }
 
 func (m *matcher) object(n *node, s *schema, v any, at int32, kept bool, owned func(string) bool) {
