@@ -38,6 +38,14 @@ func TestCompileRefuses(t *testing.T) {
 				"spec.namespaceSelector.matchExpressions[3].key: name part", "spec.namespaceSelector.matchExpressions[3].values[0]: a valid label",
 			},
 		},
+		{
+			name: "a selector that follows from itself",
+			spec: "namespaceSelector: {matchLabels: {stencil.kubevirt.io/governed: 'true'}, matchExpressions: [{key: a, operator: Exists}, {key: stencil.kubevirt.io/governed, operator: DoesNotExist}]}",
+			want: []string{
+				"spec.namespaceSelector.matchLabels[stencil.kubevirt.io/governed]: cannot decide what an approval covers",
+				"spec.namespaceSelector.matchExpressions[1].key: cannot decide what an approval covers",
+			},
+		},
 		{name: "a template selector that cannot be read", spec: "templates: [{namespace: golden, selector: {matchExpressions: [{key: a, operator: is}]}}]", want: []string{"spec.templates[0].selector.matchExpressions[0].operator: supported"}},
 		{
 			name: "parameters of which nothing or too much is said",

@@ -59,7 +59,28 @@ func validateCoverage(spec *v1alpha1.TemplateApprovalSpec, path *field.Path) fie
 		}
 	}
 	if spec.NamespaceSelector != nil {
-		causes = append(causes, validateSelector(spec.NamespaceSelector, path.Child("namespaceSelector"))...)
+		at := path.Child("namespaceSelector")
+		causes = append(causes, validateSelector(spec.NamespaceSelector, at)...)
+		causes = append(causes, validateNotCircular(spec.NamespaceSelector, at)...)
+	}
+	return causes
+}
+
+// validateNotCircular refuses to select by the label that follows from what is
+// selected: such an approval would cover what is covered because it is covered, or
+// come and go for ever.
+func validateNotCircular(s *v1alpha1.LabelSelector, path *field.Path) field.ErrorList {
+	var causes field.ErrorList
+	refuse := func(at *field.Path) {
+		causes = append(causes, field.Invalid(at, v1alpha1.LabelGoverned, "Stencil sets this label where an approval covers a namespace, so it cannot decide what an approval covers"))
+	}
+	if _, found := s.MatchLabels[v1alpha1.LabelGoverned]; found {
+		refuse(path.Child("matchLabels").Key(v1alpha1.LabelGoverned))
+	}
+	for i := range s.MatchExpressions {
+		if s.MatchExpressions[i].Key == v1alpha1.LabelGoverned {
+			refuse(path.Child("matchExpressions").Index(i).Child("key"))
+		}
 	}
 	return causes
 }

@@ -42,6 +42,8 @@ func isContractLabel(key string) bool {
 
 func isContractAnnotation(key string) bool {
 	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered ||
+		key == contract.AnnotationCreatedBy || key == contract.AnnotationBoundValues ||
+		key == contract.AnnotationDefaultsApplied || key == contract.AnnotationDefaultsFailed ||
 		key == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(key, contract.AnnotationParameterPrefix)
 }
 

@@ -63,6 +63,24 @@ func (a *Approval) TemplateNamespaces() []string {
 	return slices.Compact(namespaces)
 }
 
+// Listed are the templates that the approval lists, as NAMESPACE/NAME or, where it
+// chooses them by labels, NAMESPACE/*, sorted. A closed approval lists none.
+func (a *Approval) Listed() []string {
+	if a.invalid != nil {
+		return nil
+	}
+	var listed []string
+	for _, entry := range a.templates {
+		name := entry.Name
+		if name == "" {
+			name = "*"
+		}
+		listed = append(listed, entry.Namespace+"/"+name)
+	}
+	slices.Sort(listed)
+	return slices.Compact(listed)
+}
+
 // Lists says whether an entry of an approval is about a template, whatever its
 // content.
 func Lists(entry *v1alpha1.ApprovedTemplate, t Template) bool {

@@ -7,15 +7,14 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/watching"
 )
 
 // DefaultPatience is how long Covering waits for a namespace that is not known.
@@ -49,7 +48,7 @@ type Cache struct {
 // New returns a Cache that has not started. It fails when no client can be made of
 // the configuration or the metrics are registered already.
 func New(o Options) (*Cache, error) {
-	approvals, err := watchApprovals(o.Config)
+	approvals, err := watching.Resource(o.Config, v1alpha1.GroupVersion, v1alpha1.AddToScheme, "templateapprovals")
 	if err != nil {
 		return nil, fmt.Errorf("making the approval cache's client of approvals: %w", err)
 	}
@@ -72,13 +71,7 @@ func newCache(o Options, approvals, namespaces cache.ListerWatcher) *Cache {
 		c.patience = DefaultPatience
 	}
 	reflect := func(name string, source cache.ListerWatcher, kind runtime.Object, into cache.ReflectorStore) {
-		c.reflectors = append(c.reflectors, cache.NewReflectorWithOptions(source, kind, into, cache.ReflectorOptions{
-			Name:   "approvalcache/" + name,
-			Logger: &c.log,
-			// The CRD may be installed after us: come back quickly, the default
-			// would wait up to half a minute.
-			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 10, Cap: 5 * time.Second},
-		}))
+		c.reflectors = append(c.reflectors, watching.Reflector("approvalcache/"+name, source, kind, into, c.log))
 	}
 	reflect("approvals", approvals, &v1alpha1.TemplateApproval{}, newApprovalStore(c.index, c.log, o.Spared))
 	reflect("namespaces", namespaces, &metav1.PartialObjectMetadata{}, newNamespaceStore(c.index))
@@ -87,15 +80,8 @@ func newCache(o Options, approvals, namespaces cache.ListerWatcher) *Cache {
 
 // Start fills the cache and keeps it current until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
-	ctx = logr.NewContext(ctx, c.log)
-	var running errgroup.Group
-	for _, reflector := range c.reflectors {
-		running.Go(func() error {
-			reflector.RunWithContext(ctx)
-			return nil
-		})
-	}
-	return running.Wait()
+	watching.Run(ctx, c.log, c.reflectors...)
+	return nil
 }
 
 // NeedLeaderElection says that every replica has a cache of its own.
@@ -127,6 +113,30 @@ func (c *Cache) Covering(namespace string) []*approval.Approval {
 		case <-timer.C:
 			return []*approval.Approval{approval.Undecided(fmt.Sprintf(
 				"namespace %s is not known here yet, so nobody can tell which approvals cover it; try again in a moment", namespace))}
+		}
+	}
+}
+
+// Namespace returns the labels and annotations of a namespace, which must not be
+// modified. For one that is not known it waits as Covering does, and while ctx
+// lasts; known is false when that was in vain.
+func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool) {
+	of, known, changed := c.index.namespace(name)
+	if known {
+		return of.labels, of.annotations, true
+	}
+	timer := time.NewTimer(c.patience)
+	defer timer.Stop()
+	for {
+		select {
+		case <-changed:
+			if of, known, changed = c.index.namespace(name); known {
+				return of.labels, of.annotations, true
+			}
+		case <-timer.C:
+			return nil, nil, false
+		case <-ctx.Done():
+			return nil, nil, false
 		}
 	}
 }

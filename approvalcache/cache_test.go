@@ -378,3 +378,37 @@ func BenchmarkCovering(b *testing.B) {
 		}
 	})
 }
+
+func TestNamespace(t *testing.T) {
+	f := newFixture(time.Minute)
+	annotated := namespace("team-a", "tier", "gold")
+	annotated.Annotations = map[string]string{"owner": "ada", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+	f.namespaces.Add(annotated)
+	f.start(t)
+	labels, annotations, known := f.Namespace(t.Context(), "team-a")
+	if diff := cmp.Diff([]any{map[string]string{"tier": "gold"}, map[string]string{"owner": "ada"}, true}, []any{labels, annotations, known}); diff != "" {
+		t.Error(diff)
+	}
+	annotated = annotated.DeepCopy()
+	annotated.Annotations["owner"] = "bob"
+	f.namespaces.Modify(annotated)
+	eventually(t, func() bool {
+		_, annotations, _ := f.Namespace(t.Context(), "team-a")
+		return annotations["owner"] == "bob"
+	})
+
+	late := make(chan bool)
+	go func() {
+		_, _, known := f.Namespace(context.WithoutCancel(t.Context()), "late")
+		late <- known
+	}()
+	f.namespaces.Add(namespace("late"))
+	if !<-late {
+		t.Error("a namespace that came while somebody waited for it was not noticed")
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, known := f.Namespace(gone, "never"); known {
+		t.Error("a namespace that does not exist is known")
+	}
+}

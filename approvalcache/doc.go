@@ -3,7 +3,7 @@
 //
 // Two reflectors of client-go keep it current: one of the TemplateApprovals, which
 // are compiled as they arrive, and one of the Namespaces, of which only the labels
-// are fetched. Nobody else's word is taken for what a namespace is: the label that
+// and annotations are kept; policies read both. Nobody else's word is taken for what a namespace is: the label that
 // Stencil puts on governed namespaces plays no part here.
 //
 // It fails closed. An approval that does not compile covers its namespaces and

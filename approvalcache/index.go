@@ -25,10 +25,10 @@ type index struct {
 	changed chan struct{}
 }
 
-// labels are those of one namespace.
+// labels are those of one namespace, with its annotations.
 type labels struct {
-	name   string
-	labels map[string]string
+	name                string
+	labels, annotations map[string]string
 }
 
 func newIndex() *index {
@@ -59,6 +59,15 @@ func (x *index) covering(namespace string) (covering []*approval.Approval, known
 	defer x.mu.Unlock()
 	covering, known = x.find(namespace)
 	return covering, known, x.changed
+}
+
+// namespace returns what is known of a namespace, and a channel that is closed when
+// another one becomes known.
+func (x *index) namespace(name string) (of labels, known bool, changed <-chan struct{}) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	of, known = x.namespaces[name]
+	return of, known, x.changed
 }
 
 // find is to be called with the lock held for writing.

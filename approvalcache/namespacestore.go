@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/cache"
 )
@@ -18,7 +19,8 @@ var (
 
 func newNamespaceStore(x *index) *namespaceStore { return &namespaceStore{index: x} }
 
-// Transformer drops everything but the labels while the first list streams in.
+// Transformer drops everything but labels and annotations while the first list
+// streams in.
 func (s *namespaceStore) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return labelsOf(object) }
 }
@@ -28,10 +30,20 @@ func labelsOf(object any) (labels, error) {
 	case labels:
 		return o, nil
 	case *metav1.PartialObjectMetadata:
-		return labels{name: o.Name, labels: o.Labels}, nil
+		return labels{name: o.Name, labels: o.Labels, annotations: annotationsOf(o)}, nil
 	default:
 		return labels{}, fmt.Errorf("approval cache was given a %T for a namespace", object)
 	}
+}
+
+// annotationsOf leaves out kubectl's copy of the manifest.
+func annotationsOf(o *metav1.PartialObjectMetadata) map[string]string {
+	if _, found := o.Annotations[corev1.LastAppliedConfigAnnotation]; !found {
+		return o.Annotations
+	}
+	kept := maps.Clone(o.Annotations)
+	delete(kept, corev1.LastAppliedConfigAnnotation)
+	return kept
 }
 
 // Add implements cache.ReflectorStore.
@@ -43,7 +55,7 @@ func (s *namespaceStore) Add(object any) error {
 	s.index.mu.RLock()
 	known, found := s.index.namespaces[of.name]
 	s.index.mu.RUnlock()
-	if !found || !maps.Equal(known.labels, of.labels) {
+	if !found || !maps.Equal(known.labels, of.labels) || !maps.Equal(known.annotations, of.annotations) {
 		s.index.changeNamespace(of.name, func() { s.index.namespaces[of.name] = of })
 	}
 	return nil

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # hack/generate.sh writes everything in the tree that is generated from Go types: deep-copy methods, the CRDs in the
-# chart, and the API reference. `make generate` runs it; CI runs it too, and fails when it leaves a difference behind.
+# chart, the API reference, and the schemas of what policies read. `make generate` runs it; CI runs it too, and fails when it leaves a difference behind.
 set -euo pipefail
 
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
@@ -20,3 +20,14 @@ cd api
 cd "$root"
 "$crd_ref_docs" --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown \
 	--output-path=docs/reference/api.md --log-level=ERROR
+
+# The types of what policies read, for the type checker of Rego.
+kubevirt=$(hack/tool kubevirt-crds)/kubevirt.io/api
+schemas=rego/schema/files
+rm -f "$schemas"/*.json
+go run ./rego/schema/internal/generate "$schemas" \
+	"$kubevirt/core/v1/kubevirt.io_virtualmachines.yaml" \
+	"$kubevirt/instancetype/v1beta1/instancetype.kubevirt.io_virtualmachineinstancetypes.yaml" \
+	"$kubevirt/instancetype/v1beta1/instancetype.kubevirt.io_virtualmachinepreferences.yaml" \
+	"$crds/template.kubevirt.io_virtualmachinetemplates.yaml" \
+	"$crds/template.kubevirt.io_virtualmachinetemplaterequests.yaml"

@@ -76,5 +76,7 @@ func labelValue(name string) string {
 // its template, so that a template cannot bring it along.
 func IsContract(annotation string) bool {
 	return annotation == contract.AnnotationTemplateRef || annotation == contract.AnnotationRendered ||
+		annotation == contract.AnnotationCreatedBy || annotation == contract.AnnotationBoundValues ||
+		annotation == contract.AnnotationDefaultsApplied || annotation == contract.AnnotationDefaultsFailed ||
 		annotation == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(annotation, contract.AnnotationParameterPrefix)
 }

@@ -3,7 +3,9 @@
 //
 //   - template-reference: what a VirtualMachine says about its template stays what it is.
 //   - template-use: creating a VirtualMachine from a template takes verb use on it.
+//   - delegated-machines: for whom a VirtualMachine was created is said by the API server of templates alone, which creates nothing else.
 //   - governed-machines: where a TemplateApproval denies, VirtualMachines come from templates.
+//   - approved-templates: there, from templates that some approval lists.
 //   - doors, hotplug: there, other ways to a virtual machine and to its disks are closed.
 //   - namespace-coverage, governed-label: relabelling a namespace is no way out of an approval.
 //   - template-request: making a template of a VirtualMachine takes what copying it by hand would.
@@ -23,6 +25,7 @@
 //	stencilNamespace  string           the namespace of the release, which is never governed
 //	managerUser       string           the name by which the API server knows the manager
 //	exemptUsers       list of strings  users whom no approval judges
+//	apiserverUser     string           the name by which the API server knows stencil-apiserver; empty when there is none
 //	openDoors         list of strings  names of the chart's values below doors
 //
 // A policy must hold without Stencil's webhooks, fail closed (failurePolicy Fail), keep objects that are none of its

@@ -11,6 +11,7 @@ import (
 // Match is what a comparison of a VirtualMachine with a template found. It does
 // not change, and is safe for concurrent use.
 type Match struct {
+	compiled    *Compiled
 	values      map[string]string
 	differences []Difference
 	steps       int
@@ -79,23 +80,26 @@ func (m *Match) Differences() []Difference { return slices.Clone(m.differences) 
 // are compared. Whoever creates a VirtualMachine names it, so metadata.name binds
 // parameters where it fits the template's, and is no difference where it does not.
 //
+// An alias of a machine type and a version of what it stands for are the same: the
+// version is what defaulting writes in its stead.
+//
 // It takes time in proportion to the sizes of the template and of vm. Where a
 // parameter shows only beside others in the same text, the values that fit are
-// searched for within that bound; what it cannot settle is a difference.
+// searched for within that bound; what it cannot settle is a difference. Where a
+// value can be written in several ways, as x or as "x", and the first does not fit
+// everywhere, up to four others are tried.
 func (c *Compiled) Match(vm map[string]any, options ...MatchOption) (*Match, error) {
-	m := newMatcher(c)
-	for _, option := range options {
-		option(m)
+	m, steps := c.match(vm, options)
+	if unpinned := unpinned(vm); unpinned != nil && m.err == nil {
+		again, more := c.match(unpinned, options)
+		if steps += more; again.err == nil && again.closer(m) {
+			m = again
+		}
 	}
-	m.readContract(vm)
-	m.machine(vm)
-	m.resolve()
-	m.lateLeaves()
-	m.judgeValues()
 	if m.err != nil {
 		return nil, fmt.Errorf("comparing a VirtualMachine with a template: %w", m.err)
 	}
-	found := &Match{differences: m.differences, steps: m.steps, values: make(map[string]string, len(m.values))}
+	found := &Match{compiled: c, differences: m.differences, steps: steps, values: make(map[string]string, len(m.values))}
 	for i := range m.values {
 		if m.origin[i] >= 0 && m.bound[i] {
 			found.values[c.parameters[i].Name] = m.values[i]
@@ -103,6 +107,46 @@ func (c *Compiled) Match(vm map[string]any, options ...MatchOption) (*Match, err
 	}
 	slices.SortStableFunc(found.differences, func(a, b Difference) int { return strings.Compare(a.Path, b.Path) })
 	return found, nil
+}
+
+// match compares a VirtualMachine, and tries other ways to write what it shows. It
+// returns the steps of all attempts.
+func (c *Compiled) match(vm map[string]any, options []MatchOption) (*matcher, int) {
+	m := newMatcher(c, options)
+	m.compare(vm)
+	steps := m.steps
+	for _, other := range m.passed {
+		if len(m.differences) == 0 || m.err != nil {
+			break
+		}
+		again := newMatcher(c, options)
+		again.bind(other.parameter, other.value)
+		again.compare(vm)
+		if steps += again.steps; len(again.differences) == 0 {
+			m = again
+		}
+	}
+	return m, steps
+}
+
+// maxPassed is how many of the values that were passed over are tried when there
+// are differences.
+const maxPassed = 4
+
+// passed is a way to write a value that was passed over for another one: "x" with
+// its quotes where x will do, or nothing where there are only zero values.
+type passed struct {
+	parameter int
+	value     string
+}
+
+// compare looks for the differences of vm.
+func (m *matcher) compare(vm map[string]any) {
+	m.readContract(vm)
+	m.machine(vm)
+	m.resolve()
+	m.lateLeaves()
+	m.judgeValues()
 }
 
 // matcher is one comparison.
@@ -142,6 +186,7 @@ type matcher struct {
 	alone   bool  // no constraints are decided but these and
 	only    int32 // this one
 
+	passed      []passed
 	annotations map[string]any // of the VirtualMachine
 	differences []Difference
 	inserted    int // bytes of JSON that were compared with what they stand for
@@ -150,7 +195,7 @@ type matcher struct {
 	spelt       []string // for ignores
 }
 
-func newMatcher(c *Compiled) *matcher {
+func newMatcher(c *Compiled, options []MatchOption) *matcher {
 	n := len(c.parameters)
 	indices := make([]int32, 2*n)
 	flags := make([]bool, 2*n)
@@ -168,6 +213,9 @@ func newMatcher(c *Compiled) *matcher {
 	}
 	for i := range n {
 		m.origin[i], m.linked[i] = -1, -1
+	}
+	for _, option := range options {
+		option(m)
 	}
 	return m
 }

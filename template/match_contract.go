@@ -57,6 +57,8 @@ func (m *matcher) withheld(p *parameter) bool {
 // template's to set.
 func ownedAnnotation(key string) bool {
 	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered ||
+		key == contract.AnnotationCreatedBy || key == contract.AnnotationBoundValues ||
+		key == contract.AnnotationDefaultsApplied || key == contract.AnnotationDefaultsFailed ||
 		key == lastApplied || strings.HasPrefix(key, contract.AnnotationParameterPrefix)
 }
 

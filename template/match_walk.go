@@ -154,11 +154,23 @@ func (m *matcher) object(n *node, s *schema, v any, at int32, kept bool, owned f
 			m.add(constraint{kind: constrainKey, node: &child.value, segments: child.segments, schema: s, at: at, choices: open}, child.segments, noParameter)
 		case child.value.kind == kindNull:
 			// It is no more than nothing, beside which there may be anything.
+		case s.replaced(child.key, object):
 		case owned == nil || !owned(child.key):
 			schema, kept := s.child(child.key)
 			m.value(&child.value, schema, object[child.key], m.key(at, child.key), kept)
 		}
 	}
+}
+
+// replaced says whether KubeVirt takes a member of an object away and puts the name
+// of what it found in its place: an instance type or a preference that is inferred
+// from a volume.
+func (s *schema) replaced(key string, object map[string]any) bool {
+	if key != "inferFromVolume" && key != "inferFromVolumeFailurePolicy" || object[key] != nil || object["name"] == nil {
+		return false
+	}
+	spec := machine().fields["spec"]
+	return s == spec.fields["instancetype"] || s == spec.fields["preference"]
 }
 
 // child is the schema of a member, and whether an empty value there is not the

@@ -59,8 +59,9 @@ func (m *matcher) decideWhole(c *constraint) {
 		return
 	}
 	candidates := m.candidates(parameter, c)
-	for _, value := range candidates {
+	for i, value := range candidates {
 		if m.admits(parameter, value) {
+			m.passOver(parameter, candidates[i+1:]...)
 			m.bind(parameter, value)
 			return
 		}
@@ -72,6 +73,16 @@ func (m *matcher) decideWhole(c *constraint) {
 	m.bind(parameter, candidates[0])
 }
 
+// passOver keeps values that a parameter may have as well, for when the one that
+// was chosen does not fit everywhere.
+func (m *matcher) passOver(parameter int, values ...string) {
+	for _, value := range values {
+		if len(m.passed) < maxPassed && m.linked[parameter] >= 0 && m.links[m.linked[parameter]].before >= 0 {
+			m.passed = append(m.passed, passed{parameter, value})
+		}
+	}
+}
+
 // bindSubtree makes the value known that stands for an object or a list. It may
 // have been taken from another place than that of c.
 func (m *matcher) bindSubtree(parameter int, c *constraint) {
@@ -79,6 +90,9 @@ func (m *matcher) bindSubtree(parameter int, c *constraint) {
 	if !found {
 		m.differWhole(c)
 		return
+	}
+	if m.compiled.parameters[parameter].optional() {
+		m.passOver(parameter, "")
 	}
 	if m.bind(parameter, smallest); m.bound[parameter] {
 		m.insert(parameter, c)

@@ -81,6 +81,21 @@ func TestMatchReadsWholeValues(t *testing.T) {
 			vm:         `{spec: {template: {spec: {hostname: x0, domain: {cpu: {}}}}}}`,
 			wantValues: map[string]string{"A": "0"},
 		},
+		"a text has quotes when a key has them": {
+			spec:       `{parameters: [{name: A}], virtualMachine: {metadata: {labels: {"${A}": front}}, spec: {template: {spec: {hostname: "${{A}}"}}}}}`,
+			vm:         `{metadata: {labels: {'"x"': front, x: back}}, spec: {template: {spec: {hostname: x}}}}`,
+			wantValues: map[string]string{"A": `"x"`},
+		},
+		"an object of zero values was left out when another place lacks it": {
+			spec:       `{parameters: [{name: A}], virtualMachine: {spec: {template: {spec: {livenessProbe: {periodSeconds: "${{A}}"}, affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: "${{A}}"}]}}}}}}}`,
+			vm:         `{spec: {template: {spec: {livenessProbe: {}, affinity: {podAffinity: {preferredDuringSchedulingIgnoredDuringExecution: [{weight: 1, podAffinityTerm: {topologyKey: ""}}]}}}}}}`,
+			wantValues: map[string]string{"A": ""},
+		},
+		"no way to write a text fits two that differ": {
+			spec:            `{parameters: [{name: A}], virtualMachine: {metadata: {labels: {"${A}": front}}, spec: {template: {spec: {hostname: "${{A}}"}}}}}`,
+			vm:              `{metadata: {labels: {y: front}}, spec: {template: {spec: {hostname: x}}}}`,
+			wantDifferences: []string{`metadata.labels.x: want "front", got nothing`},
+		},
 		"the values that an enum lists are tried as they are written": {
 			spec:       `{parameters: [{name: A, enum: ['{"networkName": "a"}', '{"networkName":  "b"}']}], virtualMachine: {spec: {template: {spec: {networks: [{name: m, multus: "${{A}}"}]}}}}}`,
 			vm:         `{spec: {template: {spec: {networks: [{name: m, multus: {networkName: b, default: true}}]}}}}`,

@@ -3,7 +3,9 @@ package template_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
@@ -48,11 +50,13 @@ func (m mutator) spoil(tree any, rate float64) any {
 	switch tree := tree.(type) {
 	case map[string]any:
 		spoilt := map[string]any{}
-		for key, value := range tree {
+		// In order, so that a seed always spoils alike.
+		for _, name := range slices.Sorted(maps.Keys(tree)) {
+			key := name
 			if m.Float64() < rate/4 {
 				key = m.pick(mutatedKeys)
 			}
-			spoilt[key] = m.spoil(value, rate)
+			spoilt[key] = m.spoil(tree[name], rate)
 		}
 		return spoilt
 	case []any:

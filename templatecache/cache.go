@@ -7,15 +7,12 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/watching"
 )
 
 // Options are what a Cache needs.
@@ -38,11 +35,10 @@ type Cache struct {
 // New returns a Cache that has not started. It fails when no client can be made
 // of the configuration or the metrics are registered already.
 func New(o Options) (*Cache, error) {
-	client, err := restClient(o.Config)
+	watch, err := watching.Resource(o.Config, v1beta1.GroupVersion, v1beta1.AddToScheme, "virtualmachinetemplates")
 	if err != nil {
 		return nil, fmt.Errorf("making the client of the template cache: %w", err)
 	}
-	watch := cache.NewListWatchFromClient(client, "virtualmachinetemplates", "", fields.Everything())
 	c := newCache(watch, o.Logger)
 	if o.Registerer != nil {
 		if err := o.Registerer.Register(&collector{store: c.store}); err != nil {
@@ -55,33 +51,15 @@ func New(o Options) (*Cache, error) {
 func newCache(watch cache.ListerWatcher, log logr.Logger) *Cache {
 	s := newStore()
 	return &Cache{
-		store: s,
-		log:   log,
-		reflector: cache.NewReflectorWithOptions(watch, &v1beta1.VirtualMachineTemplate{}, s, cache.ReflectorOptions{
-			Name:   "templatecache",
-			Logger: &log,
-			// The CRD may be installed after us: come back quickly, the
-			// default would wait up to half a minute.
-			Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 10, Cap: 5 * time.Second},
-		}),
+		store:     s,
+		log:       log,
+		reflector: watching.Reflector("templatecache", watch, &v1beta1.VirtualMachineTemplate{}, s, log),
 	}
-}
-
-func restClient(config *rest.Config) (rest.Interface, error) {
-	scheme := runtime.NewScheme()
-	if err := v1beta1.AddToScheme(scheme); err != nil {
-		return nil, err
-	}
-	config = rest.CopyConfig(config)
-	config.GroupVersion = &v1beta1.GroupVersion
-	config.APIPath = "/apis"
-	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
-	return rest.RESTClientFor(config)
 }
 
 // Start fills the cache and keeps it current until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
-	c.reflector.RunWithContext(logr.NewContext(ctx, c.log))
+	watching.Run(ctx, c.log, c.reflector)
 	return nil
 }
 
@@ -102,7 +80,7 @@ func (c *Cache) Get(namespace, name string) *Template {
 func (c *Cache) List() []*Template { return c.store.list() }
 
 // Changed returns a channel that is closed as soon as a template comes or goes,
-// or has another content or other labels.
+// or has another content, other labels or annotations.
 func (c *Cache) Changed() <-chan struct{} { return c.store.alteration() }
 
 // Wait is Get for a caller who is patient: when the cache knows of no such

@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr/testr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -153,8 +154,11 @@ func TestWait(t *testing.T) {
 func TestChanged(t *testing.T) {
 	labelled := vmt("fedora", 1, valid)
 	labelled.Labels = map[string]string{"tier": "gold"}
+	annotated := vmt("fedora", 1, valid)
+	annotated.Annotations = map[string]string{"deprecated": "use ubuntu"}
 	touched := vmt("fedora", 1, valid)
 	touched.ResourceVersion = "7"
+	touched.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}
 	for _, tc := range []struct {
 		name   string
 		change func(s *store) error
@@ -164,8 +168,9 @@ func TestChanged(t *testing.T) {
 		{"one that goes is", func(s *store) error { return s.Delete(vmt("fedora", 1, valid)) }, true},
 		{"another content is", func(s *store) error { return s.Update(vmt("fedora", 2, valid)) }, true},
 		{"other labels are", func(s *store) error { return s.Update(labelled) }, true},
+		{"other annotations are", func(s *store) error { return s.Update(annotated) }, true},
 		{"a list after a lost watch may be", func(s *store) error { return s.Replace(nil, "1") }, true},
-		{"a write that changes neither is none", func(s *store) error { return s.Update(touched) }, false},
+		{"a write that changes none of them is none, kubectl's bookkeeping among it", func(s *store) error { return s.Update(touched) }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			s := newStore()

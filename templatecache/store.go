@@ -20,7 +20,7 @@ type store struct {
 	// changed is closed, and replaced, whenever something was added.
 	changed chan struct{}
 	// altered is closed, and replaced, whenever something came or went or has
-	// another content or other labels.
+	// another content, other labels or annotations.
 	altered chan struct{}
 }
 

@@ -3,6 +3,7 @@ package templatecache
 import (
 	"maps"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
@@ -11,9 +12,13 @@ import (
 
 // Template is one version of one VirtualMachineTemplate. It is immutable.
 type Template struct {
-	// ObjectMeta holds the namespace, name, UID, generation, resource version
-	// and labels of the object, and nothing else of its metadata.
+	// ObjectMeta holds the namespace, name, UID, generation, resource version,
+	// labels and annotations of the object, but for the manifest that kubectl
+	// leaves in an annotation, and nothing else of its metadata.
 	metav1.ObjectMeta
+	// Conditions are those of the object's status. They are no part of what makes two
+	// versions differ.
+	Conditions []metav1.Condition
 
 	compiled *template.Compiled
 	invalid  error
@@ -34,14 +39,28 @@ func Compile(object *v1beta1.VirtualMachineTemplate) *Template {
 		Generation:      object.Generation,
 		ResourceVersion: object.ResourceVersion,
 		Labels:          object.Labels,
-	}}
+		Annotations:     annotationsOf(object),
+	}, Conditions: object.Status.Conditions}
 	t.compiled, t.invalid = template.Compile(object)
 	return t
 }
 
-// differs says whether the content or the labels of two versions differ.
+// annotationsOf leaves out kubectl's copy of the manifest, which is as large as the
+// template.
+func annotationsOf(object *v1beta1.VirtualMachineTemplate) map[string]string {
+	if _, found := object.Annotations[corev1.LastAppliedConfigAnnotation]; !found {
+		return object.Annotations
+	}
+	kept := maps.Clone(object.Annotations)
+	delete(kept, corev1.LastAppliedConfigAnnotation)
+	return kept
+}
+
+// differs says whether the content, the labels or the annotations of two versions
+// differ.
 func (t *Template) differs(other *Template) bool {
-	return t.UID != other.UID || t.Generation != other.Generation || !maps.Equal(t.Labels, other.Labels)
+	return t.UID != other.UID || t.Generation != other.Generation ||
+		!maps.Equal(t.Labels, other.Labels) || !maps.Equal(t.Annotations, other.Annotations)
 }
 
 // withMetadataOf returns a Template with the metadata of object and the
@@ -50,5 +69,7 @@ func (t *Template) withMetadataOf(object *v1beta1.VirtualMachineTemplate) *Templ
 	fresh := *t
 	fresh.ResourceVersion = object.ResourceVersion
 	fresh.Labels = object.Labels
+	fresh.Annotations = annotationsOf(object)
+	fresh.Conditions = object.Status.Conditions
 	return &fresh
 }

@@ -19,6 +19,11 @@ const (
 	// template's namespace, name, UID and generation, and the digest of its spec.
 	AnnotationRendered = "template.kubevirt.io/rendered"
 
+	// AnnotationCreatedBy holds the name of the user for whom stencil-apiserver
+	// created the VirtualMachine. A VirtualMachine that somebody created by
+	// themselves has none.
+	AnnotationCreatedBy = "template.kubevirt.io/created-by"
+
 	// LabelTemplate holds the name of the template.
 	LabelTemplate = "vm.kubevirt.io/template"
 
@@ -27,4 +32,26 @@ const (
 
 	// LabelTemplateRevision holds the generation of the template.
 	LabelTemplateRevision = "vm.kubevirt.io/template.revision"
+)
+
+// AnnotationBoundValues is how stencil-apiserver tells the render webhook which
+// values it has settled, generated ones among them, so that the VirtualMachine and
+// the message which it answers with hold the same. It is never stored, and
+// believed of nobody else.
+const AnnotationBoundValues = "delegation.template.kubevirt.io/bound-values"
+
+// Defaults that the guest sees.
+const (
+	// AnnotationDefaultsSkip with the value "true" keeps a VirtualMachine's defaults
+	// from being filled in. The label of the same name does that for a namespace.
+	AnnotationDefaultsSkip = "defaults.template.kubevirt.io/skip"
+
+	// AnnotationDefaultsApplied holds a JSON object that says with which libvirt and
+	// QEMU the defaults were filled in, and the machine type. The defaults webhook
+	// writes it; whatever a person sends under this key is discarded.
+	AnnotationDefaultsApplied = "defaults.template.kubevirt.io/applied"
+
+	// AnnotationDefaultsFailed says why they were not filled in. The defaults webhook
+	// writes it, and removes it once they are.
+	AnnotationDefaultsFailed = "defaults.template.kubevirt.io/failed"
 )

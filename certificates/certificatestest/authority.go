@@ -59,6 +59,21 @@ func (a *Authority) Serving(t testing.TB, notBefore time.Time, validity time.Dur
 	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
 }
 
+// Client makes a client certificate of that common name that is valid for the given time.
+func (a *Authority) Client(t testing.TB, name string, notBefore time.Time, validity time.Duration) *tls.Certificate {
+	t.Helper()
+	key := newKey(t)
+	leaf := sign(t, &x509.Certificate{
+		SerialNumber: newSerial(t),
+		Subject:      pkix.Name{CommonName: name},
+		NotBefore:    notBefore,
+		NotAfter:     notBefore.Add(validity),
+		KeyUsage:     x509.KeyUsageDigitalSignature,
+		ExtKeyUsage:  []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}, a.Certificate, key, a.key)
+	return &tls.Certificate{Certificate: [][]byte{leaf.Raw}, PrivateKey: key, Leaf: leaf}
+}
+
 // Files returns tls.crt and tls.key of a serving certificate.
 func Files(t testing.TB, certificate *tls.Certificate) (certificatePEM, keyPEM []byte) {
 	t.Helper()

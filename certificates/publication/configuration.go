@@ -2,6 +2,7 @@ package publication
 
 import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -11,7 +12,7 @@ type Webhook struct {
 	CABundle []byte
 }
 
-// Configuration is a webhook configuration of either kind.
+// Configuration is a webhook configuration of either kind, or an APIService.
 type Configuration struct {
 	Target   Target
 	Webhooks []Webhook
@@ -19,7 +20,7 @@ type Configuration struct {
 	Object client.Object
 }
 
-// ConfigurationOf reads a Mutating- or ValidatingWebhookConfiguration.
+// ConfigurationOf reads a Mutating- or ValidatingWebhookConfiguration or an APIService.
 func ConfigurationOf(object client.Object) Configuration {
 	configuration := Configuration{Object: object}
 	switch typed := object.(type) {
@@ -35,6 +36,9 @@ func ConfigurationOf(object client.Object) Configuration {
 			webhook := &typed.Webhooks[i]
 			configuration.Webhooks = append(configuration.Webhooks, Webhook{webhook.Name, webhook.ClientConfig.CABundle})
 		}
+	case *apiregistrationv1.APIService:
+		configuration.Target = Target{APIService, typed.Name}
+		configuration.Webhooks = []Webhook{{typed.Name, typed.Spec.CABundle}}
 	}
 	return configuration
 }
@@ -53,6 +57,10 @@ func (c Configuration) WithCABundle(caBundle []byte) client.Object {
 		for i := range changed.Webhooks {
 			changed.Webhooks[i].ClientConfig.CABundle = caBundle
 		}
+		return changed
+	case *apiregistrationv1.APIService:
+		changed := typed.DeepCopy()
+		changed.Spec.CABundle = caBundle
 		return changed
 	default:
 		return c.Object

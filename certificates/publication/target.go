@@ -6,19 +6,22 @@ import (
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Kind is a kind of webhook configuration.
+// Kind is a kind of object with a caBundle: a webhook configuration of either kind, or
+// an APIService, which is treated as a configuration with one webhook.
 type Kind string
 
 // The kinds, as Target's text form names them.
 const (
 	Mutating   Kind = "mutating"
 	Validating Kind = "validating"
+	APIService Kind = "apiservice"
 )
 
-// Target names one webhook configuration to watch.
+// Target names one webhook configuration, or one APIService, to watch.
 type Target struct {
 	Kind Kind
 	Name string
@@ -26,14 +29,19 @@ type Target struct {
 
 // String returns the kind and name as kubectl writes them.
 func (t Target) String() string {
-	if t.Kind == Mutating {
+	switch t.Kind {
+	case Mutating:
 		return "MutatingWebhookConfiguration/" + t.Name
+	case APIService:
+		return "APIService/" + t.Name
+	default:
+		return "ValidatingWebhookConfiguration/" + t.Name
 	}
-	return "ValidatingWebhookConfiguration/" + t.Name
 }
 
 // ParseTargets reads names of webhook configurations, each mutating/NAME, validating/NAME, or NAME alone, which
-// stands for the configurations of both kinds that have the name, whether or not there are two.
+// stands for the configurations of both kinds that have the name, whether or not there are two; and of APIServices,
+// each apiservice/NAME.
 func ParseTargets(names []string) ([]Target, error) {
 	var targets []Target
 	seen := map[Target]bool{}
@@ -55,10 +63,10 @@ func ParseTargets(names []string) ([]Target, error) {
 		case !qualified:
 			add(Target{Mutating, name})
 			add(Target{Validating, name})
-		case Kind(prefix) == Mutating, Kind(prefix) == Validating:
+		case Kind(prefix) == Mutating, Kind(prefix) == Validating, Kind(prefix) == APIService:
 			add(Target{Kind(prefix), name})
 		default:
-			return nil, fmt.Errorf("webhook configuration %q: before the slash may stand %s or %s", text, Mutating, Validating)
+			return nil, fmt.Errorf("webhook configuration %q: before the slash may stand %s, %s or %s", text, Mutating, Validating, APIService)
 		}
 	}
 	return targets, nil
@@ -66,8 +74,12 @@ func ParseTargets(names []string) ([]Target, error) {
 
 // object returns an empty object of the target's kind.
 func (t Target) object() client.Object {
-	if t.Kind == Mutating {
+	switch t.Kind {
+	case Mutating:
 		return &admissionregistrationv1.MutatingWebhookConfiguration{}
+	case APIService:
+		return &apiregistrationv1.APIService{}
+	default:
+		return &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	}
-	return &admissionregistrationv1.ValidatingWebhookConfiguration{}
 }

@@ -17,6 +17,10 @@ func TestParseTargets(t *testing.T) {
 			names: []string{"mutating/a-stencil-render", "validating/stencil-validate"},
 			want:  []Target{{Mutating, "a-stencil-render"}, {Validating, "stencil-validate"}},
 		},
+		"an APIService is a target too": {
+			names: []string{"apiservice/v1beta1.subresources.template.kubevirt.io"},
+			want:  []Target{{APIService, "v1beta1.subresources.template.kubevirt.io"}},
+		},
 		"a name alone stands for both kinds": {
 			names: []string{"stencil"},
 			want:  []Target{{Mutating, "stencil"}, {Validating, "stencil"}},
@@ -27,7 +31,7 @@ func TestParseTargets(t *testing.T) {
 		},
 		"an unknown kind is refused": {
 			names:     []string{"converting/stencil"},
-			wantError: `webhook configuration "converting/stencil": before the slash may stand mutating or validating`,
+			wantError: `webhook configuration "converting/stencil": before the slash may stand mutating, validating or apiservice`,
 		},
 		"what cannot be a name is refused": {
 			names: []string{"mutating/Stencil"},

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/types"
@@ -43,9 +44,9 @@ func addCertificates(ctx context.Context, mgr manager.Manager, o *options, logge
 // addAuthority adds the watch of the webhook configurations and the reconciler that publishes the authority in them.
 func addAuthority(ctx context.Context, mgr manager.Manager, o *options, logger logr.Logger) (certificates.Source, error) {
 	secret := types.NamespacedName{Namespace: o.authorityNamespace, Name: o.authoritySecret}
-	targets, err := publication.ParseTargets(o.webhookConfigurations)
+	targets, err := publication.ParseTargets(slices.Concat(o.webhookConfigurations, o.apiServices))
 	if err != nil {
-		return nil, fmt.Errorf("--webhook-configurations: %w", err)
+		return nil, fmt.Errorf("--webhook-configurations, --api-services: %w", err)
 	}
 	if len(targets) == 0 {
 		logger.Info("no webhook configurations are named, so nobody publishes the authority: API servers have to be told to trust it")

@@ -25,12 +25,18 @@ func addChecks(mgr manager.Manager, source certificates.Source, server *serving.
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the liveness check: %w", err)
 	}
-	for name, check := range map[string]healthz.Checker{
-		"certificate": source.Ready,
-		"webhooks":    server.Ready,
-		"templates":   filled("the templates have not been read yet", c.templates),
-		"approvals":   filled("the approvals have not been read yet", c.approvals),
-	} {
+	checks := map[string]healthz.Checker{
+		"certificate":   source.Ready,
+		"webhooks":      server.Ready,
+		"templates":     filled("the templates have not been read yet", c.templates),
+		"approvals":     filled("the approvals have not been read yet", c.approvals),
+		"instancetypes": filled("the instance types and preferences have not been read yet", c.instancetypes),
+		"policies":      filled("the policies have not been compiled yet", c.policies),
+	}
+	if c.kubevirt != nil {
+		checks["kubevirt"] = filled("the configuration of KubeVirt has not been read yet", c.kubevirt)
+	}
+	for name, check := range checks {
 		if err := mgr.AddReadyzCheck(name, logged(name, check, logger)); err != nil {
 			return fmt.Errorf("adding the readiness check %s: %w", name, err)
 		}

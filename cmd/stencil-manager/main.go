@@ -13,6 +13,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/vmstencil/stencil/buildinfo"
 )
 
 // Exit codes.
@@ -20,6 +22,11 @@ const (
 	exitFailure = 1
 	exitUsage   = 2
 )
+
+// version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
+var version string
+
+func currentBuild() buildinfo.Build { return buildinfo.Current("stencil-manager", version) }
 
 // gcPercent is how much the heap may grow, in percent, before garbage is collected.
 const gcPercent = 50
@@ -57,7 +64,7 @@ func run(ctx context.Context, arguments []string, environment lookup, stdout, st
 		logger.Error(err, "finding the API server failed")
 		return exitFailure
 	}
-	restConfig.UserAgent = "stencil-manager/" + currentBuild().version
+	restConfig.UserAgent = "stencil-manager/" + currentBuild().Version
 	if options.kubeAPIQPS >= 0 {
 		restConfig.QPS, restConfig.Burst = float32(options.kubeAPIQPS), options.kubeAPIBurst
 	}

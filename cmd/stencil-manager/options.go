@@ -6,6 +6,8 @@ import (
 
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/vmstencil/stencil/defaulting"
 )
 
 // The values of --certificate-source.
@@ -26,6 +28,8 @@ type options struct {
 	healthProbeBindAddress string
 	pprofBindAddress       string
 	webhookHTTP2           bool
+	webhookClientCAFile    string
+	webhookClientNames     list
 	shutdownDelay          time.Duration
 	shutdownTimeout        time.Duration
 
@@ -42,13 +46,39 @@ type options struct {
 	certificateNames      list
 	certificateSettleTime time.Duration
 	webhookConfigurations list
+	apiServices           list
 
-	exemptUsers   list
+	exemptUsers list
+	// apiserverUser is the user as whom stencil-apiserver creates VirtualMachines for others.
+	apiserverUser string
 	auditInterval time.Duration
+	// decisionLogSample is the part of the decisions of policies that is logged.
+	decisionLogSample float64
+	clusterAdditions  list
+	// policyWebhooks is the name of the webhook configuration of the policies, policyWebhooksTrust that from which its
+	// caBundle is taken.
+	policyWebhooks           string
+	policyWebhooksTrust      string
+	policyWebhooksAddress    string
+	policyWebhooksTimeout    time.Duration
+	policyStatisticsInterval time.Duration
+	// replica is the name of the pod.
+	replica string
 	// protectedObjects is the name of the ConfigMap that holds what is restored.
 	protectedObjects string
+	// policyLibrary is the name of the ConfigMap that holds the policies that are applied.
+	policyLibrary string
 	// namespace is the manager's own.
 	namespace string
+
+	// defaultingSocket is where the defaulter listens; empty for none.
+	defaultingSocket        string
+	defaultingFailurePolicy string
+	defaultingMachineType   string
+	defaultingPCIAddress    bool
+	defaultingFirmwareUUID  bool
+	defaultingCPU           bool
+	defaultingMemory        bool
 
 	kubeAPIQPS   float64
 	kubeAPIBurst int
@@ -71,6 +101,10 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Address on which Go profiles are served at /debug/pprof/; empty serves none.")
 	flags.BoolVar(&o.webhookHTTP2, "webhook-http2", false,
 		"Offer HTTP/2 to the callers of webhooks.")
+	flags.StringVar(&o.webhookClientCAFile, "webhook-client-ca-file", "",
+		"PEM file of the authorities that must have signed the client certificate of whoever calls a webhook. It is read again for every connection. Empty lets everybody call.")
+	flags.Var(&o.webhookClientNames, "webhook-client-names",
+		"Common names, separated by commas, one of which that certificate must have; empty takes any.")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second,
 		"How long to go on serving, not ready, after SIGTERM.")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 30*time.Second,
@@ -102,14 +136,50 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"How long an authority has to be published before a certificate of it takes the place of one that is trusted already (source authority).")
 	flags.Var(&o.webhookConfigurations, "webhook-configurations",
 		"Webhook configurations, separated by commas, whose caBundle is kept (source authority): mutating/NAME, validating/NAME, or NAME for both kinds.")
+	flags.Var(&o.apiServices, "api-services",
+		"APIServices of stencil-apiserver, separated by commas, whose caBundle is kept likewise: apiservice/NAME.")
 
 	flags.Var(&o.exemptUsers, "exempt-users",
 		"Full names of users, separated by commas, whom no approval judges: the service accounts of KubeVirt's and CDI's own controllers.")
 
+	flags.StringVar(&o.apiserverUser, "apiserver-user", "",
+		"Full name of the user as whom stencil-apiserver creates VirtualMachines for others: its requests are judged as those of the people whom they name. Empty believes nobody.")
+
 	flags.DurationVar(&o.auditInterval, "audit-interval", 10*time.Minute,
 		"How often every governed VirtualMachine is checked against its approvals when nothing changes.")
+	flags.Var(&o.clusterAdditions, "cluster-additions",
+		"Paths, separated by commas and written like overrides, at which other admission webhooks and controllers of this cluster add to the spec of VirtualMachines. The audit knows those of KubeVirt.")
+	flags.Float64Var(&o.decisionLogSample, "decision-log-sample", 0,
+		"Which part of the decisions of policies is logged, with its masked input, from 0 (none) to 1 (all).")
+	flags.StringVar(&o.policyWebhooks, "policy-webhooks", "",
+		"ValidatingWebhookConfiguration that is filled with the webhooks that policies need; empty keeps none.")
+	flags.StringVar(&o.policyWebhooksTrust, "policy-webhooks-trust", "",
+		"ValidatingWebhookConfiguration from which these webhooks get their caBundle.")
+	flags.StringVar(&o.policyWebhooksAddress, "policy-webhooks-address", "",
+		"Where API servers reach these webhooks: an https URL without their path, or a Service as NAMESPACE/NAME.")
+	flags.DurationVar(&o.policyWebhooksTimeout, "policy-webhooks-timeout", 10*time.Second,
+		"How long API servers wait for an answer of these webhooks, in whole seconds up to 30s.")
+	flags.DurationVar(&o.policyStatisticsInterval, "policy-statistics-interval", time.Minute,
+		"Least time between two writes of what a replica has counted of a policy into its status.")
 	flags.StringVar(&o.protectedObjects, "protected-objects", "",
 		"ConfigMap in the manager's own namespace that holds the manifests of webhook configurations and policies to restore when they are changed or deleted; empty restores none.")
+	flags.StringVar(&o.policyLibrary, "policy-library", "",
+		"ConfigMap in the manager's own namespace that holds the policies of the library that are applied, and deleted when they are not in it any more; empty applies none.")
+
+	flags.StringVar(&o.defaultingSocket, "defaulting-socket", "",
+		"Unix socket on which stencil-defaulter fills in defaults that guests see; empty fills in none.")
+	flags.StringVar(&o.defaultingFailurePolicy, "defaulting-failure-policy", failurePolicyIgnore,
+		"What becomes of a VirtualMachine while the defaulter cannot answer: Ignore lets it through with a warning, Fail refuses it.")
+	flags.StringVar(&o.defaultingMachineType, "defaulting-machine-type", string(defaulting.MachineTypePin),
+		"What becomes of the alias of a machine type: pin replaces it by the version that it stands for, keep leaves it.")
+	flags.BoolVar(&o.defaultingPCIAddress, "defaulting-pci-address", true,
+		"Write the PCI addresses of virtio disks and of interfaces.")
+	flags.BoolVar(&o.defaultingFirmwareUUID, "defaulting-firmware-uuid", true,
+		"Write a random UUID of the firmware on creation where KubeVirt has made none.")
+	flags.BoolVar(&o.defaultingCPU, "defaulting-cpu", true,
+		"Write the CPU topology of machines without an instance type.")
+	flags.BoolVar(&o.defaultingMemory, "defaulting-memory", true,
+		"Write the guest's memory of machines without an instance type.")
 
 	flags.Float64Var(&o.kubeAPIQPS, "kube-api-qps", -1,
 		"Requests per second to the API server; negative means no limit but the API server's own.")

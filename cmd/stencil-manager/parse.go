@@ -8,7 +8,9 @@ import (
 	"os"
 	"strings"
 
+	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/certificates/publication"
+	"github.com/vmstencil/stencil/defaulting"
 )
 
 const (
@@ -16,6 +18,8 @@ const (
 	environmentPrefix = "STENCIL_"
 	// namespaceVariable is how the chart tells the manager its own namespace.
 	namespaceVariable = "POD_NAMESPACE"
+	// nameVariable is how the chart tells the manager the name of its pod.
+	nameVariable = "POD_NAME"
 	// namespaceFile is where Kubernetes tells every pod its own namespace.
 	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
@@ -42,6 +46,9 @@ func parse(arguments []string, environment lookup, stderr io.Writer) (*options, 
 		return o, nil
 	}
 	if err := o.completeNamespaces(environment); err != nil {
+		return nil, err
+	}
+	if err := o.completeReplica(environment); err != nil {
 		return nil, err
 	}
 	return o, o.validate()
@@ -90,6 +97,17 @@ func (o *options) completeNamespaces(environment lookup) error {
 	return nil
 }
 
+// completeReplica finds out the name of this replica.
+func (o *options) completeReplica(environment lookup) (err error) {
+	if o.replica, _ = environment(nameVariable); o.replica != "" {
+		return nil
+	}
+	if o.replica, err = os.Hostname(); err != nil {
+		return fmt.Errorf("finding out the name of this replica: %w", err)
+	}
+	return nil
+}
+
 // validate returns everything that is wrong with the options.
 func (o *options) validate() error {
 	var problems []error
@@ -100,6 +118,19 @@ func (o *options) validate() error {
 	}
 	complain(o.shutdownDelay < 0, "--shutdown-delay: must not be negative")
 	complain(o.auditInterval <= 0, "--audit-interval: must be positive")
+	if _, err := approval.ClusterAdditions(o.clusterAdditions...); err != nil {
+		problems = append(problems, fmt.Errorf("--cluster-additions: %w", err))
+	}
+	complain(o.webhookClientCAFile == "" && len(o.webhookClientNames) > 0, "--webhook-client-names: needs --webhook-client-ca-file")
+	complain(o.decisionLogSample < 0 || o.decisionLogSample > 1, "--decision-log-sample: must be between 0 and 1")
+	complain(o.policyStatisticsInterval <= 0, "--policy-statistics-interval: must be positive")
+	if _, err := o.policyWebhookSettings(); err != nil {
+		problems = append(problems, err)
+	}
+	complain(o.defaultingFailurePolicy != failurePolicyIgnore && o.defaultingFailurePolicy != failurePolicyFail,
+		"--defaulting-failure-policy: must be %s or %s, not %q", failurePolicyIgnore, failurePolicyFail, o.defaultingFailurePolicy)
+	complain(o.defaultingMachineType != string(defaulting.MachineTypePin) && o.defaultingMachineType != string(defaulting.MachineTypeKeep),
+		"--defaulting-machine-type: must be %s or %s, not %q", defaulting.MachineTypePin, defaulting.MachineTypeKeep, o.defaultingMachineType)
 	complain(o.shutdownTimeout <= 0, "--shutdown-timeout: must be positive")
 	complain(o.leaderElect && o.leaderElectionNamespace == "",
 		"--leader-election-namespace: must be given outside a pod, or as %s", namespaceVariable)
@@ -120,6 +151,9 @@ func (o *options) validate() error {
 		complain(len(o.certificateNames) == 0, "--certificate-dns-names: must not be empty")
 		if _, err := publication.ParseTargets(o.webhookConfigurations); err != nil {
 			problems = append(problems, fmt.Errorf("--webhook-configurations: %w", err))
+		}
+		if _, err := publication.ParseTargets(o.apiServices); err != nil {
+			problems = append(problems, fmt.Errorf("--api-services: %w", err))
 		}
 	case sourceFiles:
 		complain(o.certificateDirectory == "", "--certificate-directory: must not be empty")

@@ -154,7 +154,7 @@ func TestParseRefuses(t *testing.T) {
 				"--certificate-settle-time: must be less than a third of --certificate-duration\n" +
 				"--certificate-duration: must be less than --certificate-authority-duration\n" +
 				"--certificate-dns-names: must not be empty\n" +
-				`--webhook-configurations: webhook configuration "converting/x": before the slash may stand mutating or validating`,
+				`--webhook-configurations: webhook configuration "converting/x": before the slash may stand mutating, validating or apiservice`,
 		},
 		"times that make no sense": {
 			[]string{"--shutdown-delay=-1s", "--shutdown-timeout=0s", "--certificate-duration=0s", "--certificate-settle-time=-1s"}, pod,
@@ -165,6 +165,20 @@ func TestParseRefuses(t *testing.T) {
 		},
 		"a rate without a burst": {
 			[]string{"--kube-api-qps=5", "--kube-api-burst=0"}, pod, "--kube-api-burst: must be positive when --kube-api-qps limits the rate",
+		},
+		"an addition of the cluster that is no path": {
+			[]string{"--cluster-additions=spec.template.spec.tolerations,spec..x"}, pod,
+			`--cluster-additions: reading "spec..x": column 6: expected a field or * after the dot, found '.'`,
+		},
+		"names of callers without an authority": {
+			[]string{"--webhook-client-names=kube-apiserver"}, pod, "--webhook-client-names: needs --webhook-client-ca-file",
+		},
+		"everything that is wrong with the webhooks of the policies, at once": {
+			[]string{"--policy-webhooks=x", "--policy-webhooks-timeout=1500ms", "--policy-webhooks-address=http://localhost", "--policy-statistics-interval=0s"}, pod,
+			"--policy-statistics-interval: must be positive\n" +
+				"--policy-webhooks-timeout: must be whole seconds from 1s to 30s\n" +
+				"--policy-webhooks-trust: must be given with --policy-webhooks\n" +
+				`--policy-webhooks-address: must be an https URL or NAMESPACE/NAME, not "http://localhost"`,
 		},
 		"a lease without a name": {
 			[]string{"--leader-election-id="}, pod, "--leader-election-id: must not be empty",

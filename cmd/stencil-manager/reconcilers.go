@@ -7,9 +7,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/reconcilers/audit"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/reconcilers/governed"
+	"github.com/vmstencil/stencil/reconcilers/policylibrary"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
 )
 
@@ -36,6 +38,13 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 	if err := labels.SetupWithManager(mgr); err != nil {
 		return err
 	}
+	additions, err := approval.ClusterAdditions(o.clusterAdditions...)
+	if err != nil {
+		return fmt.Errorf("--cluster-additions: %w", err)
+	}
+	if o.defaultingSocket != "" {
+		additions = additions.WithDefaults()
+	}
 	audits, err := audit.New(audit.Options{
 		Config:     mgr.GetConfig(),
 		Coverage:   covered,
@@ -44,12 +53,34 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 		Recorder:   mgr.GetEventRecorder("stencil-audit"),
 		Registerer: metrics.Registry,
 		Interval:   o.auditInterval,
+		Additions:  additions,
+
+		Policies:      c.policies,
+		Instancetypes: c.instancetypes,
+		Namespaces:    c.approvals,
 	})
 	if err != nil {
 		return err
 	}
 	if err := audits.SetupWithManager(mgr); err != nil {
 		return err
+	}
+	if err := addCompliance(mgr, c, o); err != nil {
+		return err
+	}
+	if err := addPolicies(mgr, c, o); err != nil {
+		return err
+	}
+	if o.policyLibrary != "" {
+		library := policylibrary.New(policylibrary.Options{
+			ConfigMap: types.NamespacedName{Namespace: o.namespace, Name: o.policyLibrary},
+			Reader:    mgr.GetAPIReader(),
+			Client:    mgr.GetClient(),
+			Recorder:  mgr.GetEventRecorder("stencil-policy-library"),
+		})
+		if err := library.SetupWithManager(mgr); err != nil {
+			return err
+		}
 	}
 	if o.protectedObjects == "" {
 		return nil

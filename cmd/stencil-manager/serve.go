@@ -16,8 +16,8 @@ import (
 // the shutdown takes.
 func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) error {
 	build := currentBuild()
-	logger.Info("starting stencil-manager", "version", build.version, "revision", build.revision)
-	if err := build.register(metrics.Registry); err != nil {
+	logger.Info("starting stencil-manager", "version", build.Version, "build", build.String())
+	if err := build.Register(metrics.Registry); err != nil {
 		return err
 	}
 	mgr, err := newManager(o, config)
@@ -32,6 +32,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 		BindAddress:     o.webhookBindAddress,
 		Certificates:    source,
 		HTTP2:           o.webhookHTTP2,
+		Callers:         serving.Callers{AuthorityFile: o.webhookClientCAFile, Names: o.webhookClientNames},
 		ShutdownTimeout: o.shutdownTimeout,
 		Registerer:      metrics.Registry,
 		Logger:          logger.WithName("webhooks"),

@@ -9,9 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/vmstencil/stencil/approvalcache"
+	"github.com/vmstencil/stencil/delegation"
+	"github.com/vmstencil/stencil/instancetypecache"
+	"github.com/vmstencil/stencil/kubevirtconfig"
 	"github.com/vmstencil/stencil/permission"
+	"github.com/vmstencil/stencil/policycache"
+	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/templatecache"
 	"github.com/vmstencil/stencil/webhooks/approvals"
+	"github.com/vmstencil/stencil/webhooks/behalf"
+	"github.com/vmstencil/stencil/webhooks/policies"
+	"github.com/vmstencil/stencil/webhooks/policing"
 	"github.com/vmstencil/stencil/webhooks/render"
 	"github.com/vmstencil/stencil/webhooks/serving"
 	"github.com/vmstencil/stencil/webhooks/templates"
@@ -20,8 +28,14 @@ import (
 
 // caches are what webhooks decide from. Every replica has its own.
 type caches struct {
-	templates *templatecache.Cache
-	approvals *approvalcache.Cache
+	templates     *templatecache.Cache
+	approvals     *approvalcache.Cache
+	instancetypes *instancetypecache.Cache
+	policies      *policycache.Cache
+	// compiler compiles policies, those of the cache and those that are to be stored.
+	compiler *rego.Compiler
+	// kubevirt is nil without defaulting.
+	kubevirt *kubevirtconfig.Cache
 }
 
 // addCaches makes the caches and lets the manager run them.
@@ -43,7 +57,37 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 	}); err != nil {
 		return c, err
 	}
-	for name, cache := range map[string]manager.Runnable{"template": c.templates, "approval": c.approvals} {
+	if c.instancetypes, err = instancetypecache.New(instancetypecache.Options{
+		Config:     mgr.GetConfig(),
+		Logger:     logger.WithName("instancetypecache"),
+		Registerer: metrics.Registry,
+	}); err != nil {
+		return c, err
+	}
+	if c.compiler, err = rego.NewCompiler(); err != nil {
+		return c, fmt.Errorf("making the compiler of policies: %w", err)
+	}
+	if c.policies, err = policycache.New(policycache.Options{
+		Config:     mgr.GetConfig(),
+		Logger:     logger.WithName("policycache"),
+		Registerer: metrics.Registry,
+		Compiler:   c.compiler,
+	}); err != nil {
+		return c, err
+	}
+	runnables := map[string]manager.Runnable{
+		"template": c.templates, "approval": c.approvals, "instance type": c.instancetypes, "policy": c.policies,
+	}
+	if o.defaultingSocket != "" {
+		if c.kubevirt, err = kubevirtconfig.New(kubevirtconfig.Options{
+			Config: mgr.GetConfig(),
+			Logger: logger.WithName("kubevirtconfig"),
+		}); err != nil {
+			return c, err
+		}
+		runnables["KubeVirt configuration"] = c.kubevirt
+	}
+	for name, cache := range runnables {
 		if err := mgr.Add(cache); err != nil {
 			return c, fmt.Errorf("adding the %s cache: %w", name, err)
 		}
@@ -52,7 +96,7 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 }
 
 // addWebhooks registers the webhooks.
-func addWebhooks(mgr manager.Manager, server *serving.Server, c caches, o *options) error {
+func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *options) error {
 	reviews, err := authorizationv1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 	if err != nil {
 		return fmt.Errorf("making the client of permission checks: %w", err)
@@ -61,6 +105,19 @@ func addWebhooks(mgr manager.Manager, server *serving.Server, c caches, o *optio
 	if err != nil {
 		return err
 	}
+	decisions, err := policing.NewMetrics(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	judge := policing.New(policing.Options{
+		Policies:      c.policies,
+		Namespaces:    c.approvals,
+		Templates:     c.templates,
+		Instancetypes: c.instancetypes,
+		Log:           policing.NewLog(mgr.GetLogger().WithName("decisions"), o.decisionLogSample, nil),
+		Metrics:       decisions,
+	})
+	server := delegation.Server(o.apiserverUser)
 	for _, webhook := range []serving.Webhook{
 		{
 			Name: "render",
@@ -70,16 +127,23 @@ func addWebhooks(mgr manager.Manager, server *serving.Server, c caches, o *optio
 				Permissions: permissions,
 				Approvals:   c.approvals,
 				ExemptUsers: o.exemptUsers,
+				Server:      server,
 			}),
 		},
 		{
 			Name: "machines",
 			Path: "/validate-virtualmachine",
-			Handler: validate.New(validate.Options{
+			Handler: behalf.New(server, validate.New(validate.Options{
 				Templates:   c.templates,
 				Approvals:   c.approvals,
+				Policies:    judge,
 				ExemptUsers: o.exemptUsers,
-			}),
+			})),
+		},
+		{
+			Name:    "policed",
+			Path:    "/validate-policies",
+			Handler: behalf.New(server, policing.NewHandler(judge)),
 		},
 		{
 			Name:    "templates",
@@ -91,10 +155,15 @@ func addWebhooks(mgr manager.Manager, server *serving.Server, c caches, o *optio
 			Path:    "/validate-templateapproval",
 			Handler: approvals.New(approvals.Options{Templates: c.templates, Namespaces: c.approvals, Spared: []string{o.namespace}}),
 		},
+		{
+			Name:    "policies",
+			Path:    "/validate-virtualmachinepolicy",
+			Handler: policies.New(policies.Options{Policies: c.policies}),
+		},
 	} {
-		if err := server.Register(webhook); err != nil {
+		if err := listener.Register(webhook); err != nil {
 			return err
 		}
 	}
-	return nil
+	return addDefaults(mgr, listener, c, o)
 }

@@ -9,19 +9,23 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 )
 
-// audit reads and judges every governed machine, writes the Reports, and returns what was found about each approval of the
-// snapshot, by name.
-func (r *Reconciler) audit(ctx context.Context, snapshot coverage.Snapshot, start time.Time) (found counts, machines int, err error) {
+// audit reads and judges every machine that approvals govern or policies apply to, writes the Reports, and returns what was
+// found.
+func (r *Reconciler) audit(ctx context.Context, snapshot coverage.Snapshot, start time.Time) (results, error) {
 	ledger, err := r.reports.open(ctx, start)
 	if err != nil {
-		// Reports are for other tools. Approvals are judged without them.
+		// Reports are for other tools. Machines are judged without them.
 		log.FromContext(ctx).Error(err, "no Reports are written by this audit")
 		r.metrics.unwritten.Inc()
 	}
+	policing := r.policingOf(start)
 	s := scan{
 		machines:   r.machines,
 		templates:  r.options.Templates,
+		cluster:    r.options.Additions,
 		governed:   snapshot.Governed(),
+		policing:   policing,
+		policed:    policing.policed(snapshot.Namespaces),
 		namespaces: len(snapshot.Namespaces),
 		retries:    pageRetries(),
 		finished: func(ctx context.Context, n namespaceTally) {
@@ -30,12 +34,12 @@ func (r *Reconciler) audit(ctx context.Context, snapshot coverage.Snapshot, star
 			}
 		},
 	}
-	found, machines, err = s.run(ctx)
+	found, err := s.run(ctx)
 	if err != nil {
-		return nil, 0, err
+		return results{}, err
 	}
 	r.closeLedger(ctx, ledger)
-	return found, machines, nil
+	return found, nil
 }
 
 func (r *Reconciler) closeLedger(ctx context.Context, ledger *ledger) {

@@ -3,9 +3,8 @@ package audit
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
 
-	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/excerpt"
 )
 
 // Rules are what a machine can violate. A Report names them.
@@ -17,6 +16,7 @@ const (
 	ruleTemplateChanged     = "TemplateChanged"
 	ruleParameterNotAllowed = "ParameterNotAllowed"
 	ruleDifferent           = "DifferentFromTemplate"
+	ruleMoreThanTemplate    = "MoreThanTemplate"
 )
 
 const (
@@ -37,20 +37,7 @@ type cause struct {
 }
 
 func newCause(rule, approval, format string, arguments ...any) *cause {
-	return &cause{rule: rule, approval: approval, message: shorten(fmt.Sprintf(format, arguments...), maximumCause)}
-}
-
-// shorten cuts a text that has more bytes than it may have.
-func shorten(text string, limit int) string {
-	const mark = "…"
-	if len(text) <= limit {
-		return text
-	}
-	end := limit - len(mark)
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + mark
+	return &cause{rule: rule, approval: approval, message: excerpt.Of(fmt.Sprintf(format, arguments...), maximumCause)}
 }
 
 // parameterPrefix is what an objection's field begins with when it is about a parameter's value.
@@ -62,16 +49,4 @@ func enumerate(entries []string, noun string) string {
 		return fmt.Sprintf("%s and %d more %s", strings.Join(entries[:maximumPaths], ", "), more, noun)
 	}
 	return strings.Join(entries, ", ")
-}
-
-// objected sorts objections into paths at which the machine differs and values that are not allowed.
-func objected(objections []approval.Objection) (paths, values []string) {
-	for _, o := range objections {
-		if strings.HasPrefix(o.Field, parameterPrefix) {
-			values = append(values, o.Field+": "+o.Message)
-		} else {
-			paths = append(paths, o.Field)
-		}
-	}
-	return paths, values
 }

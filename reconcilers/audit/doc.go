@@ -2,8 +2,10 @@
 // do not: machines that are older than an approval, that were created where it warns or only counts, whose template has
 // changed or gone, or that were changed by somebody exempt.
 //
-// It runs on the leader, one audit at a time: when an approval, a template, or the labels of a namespace have changed,
-// and every few minutes all the same.
+// In the same walk it counts how many satisfy the VirtualMachinePolicies that apply to them.
+//
+// It runs on the leader, one audit at a time: when an approval, a policy, a template, an instance type, or the labels of a
+// namespace have changed, and every few minutes all the same.
 //
 // # Gather
 //
@@ -20,8 +22,14 @@
 // every approval serves the author and none exempts them. An approval that pins a digest approves the template only while it
 // has that content.
 //
+// Policies are asked as if the machine were created now, by nobody in particular: whom a policy is about does not matter, and
+// one that has nothing to say about creation is not asked. What counts is the rule deny, whatever the enforcement. A policy
+// that cannot be evaluated counts as violated, unless its failure mode lets machines pass; then the machine does not
+// count.
+//
 // # Apply
 //
+//   - status.audit of every policy, by server-side apply.
 //   - The status of every approval: counts, the first violations, and the condition Ready, which a
 //     second controller here also keeps between audits. It is written when it differs in more than the time.
 //   - Metrics.

@@ -24,8 +24,8 @@ type judgement struct {
 }
 
 // judge says which of the approvals that cover its namespace a stored machine satisfies. covering is in the order of names and
-// not empty.
-func judge(object map[string]any, namespace string, covering []*approval.Approval, templates Templates) judgement {
+// not empty. cluster says where the cluster itself adds to machines.
+func judge(object map[string]any, namespace string, covering []*approval.Approval, templates Templates, cluster *approval.Additions) judgement {
 	first := covering[0].Name()
 	vm, problems := machine.Read(object)
 	if len(problems) > 0 {
@@ -47,7 +47,7 @@ func judge(object map[string]any, namespace string, covering []*approval.Approva
 	if err != nil {
 		return judgement{cause: newCause(ruleTemplateInvalid, first, "its template %s is not valid any more", reference)}
 	}
-	return comparison{vm: vm, reference: reference, stored: stored, compiled: compiled}.judge(covering)
+	return comparison{vm: vm, reference: reference, stored: stored, compiled: compiled, cluster: cluster}.judge(covering)
 }
 
 // comparison is a machine and the template that it refers to.
@@ -56,6 +56,7 @@ type comparison struct {
 	reference machine.Reference
 	stored    *templatecache.Template
 	compiled  *template.Compiled
+	cluster   *approval.Additions
 }
 
 func (c comparison) judge(covering []*approval.Approval) judgement {
@@ -97,37 +98,87 @@ func (c comparison) judge(covering []*approval.Approval) judgement {
 	return result
 }
 
-// match compares the machine with the template, but for what the approval lets people write.
+// Messages of the objections that match makes; cause words them.
+const (
+	differs = "differs"
+	added   = "added"
+)
+
+// match compares the machine with the template, but for what the approval lets people write: first what the template says, then
+// what the machine has beyond it.
 func (c comparison) match(a *approval.Approval) (map[string]string, []approval.Objection) {
 	matched, err := c.compiled.Match(c.vm.Object, template.Ignoring(a.OverridableField))
 	if err != nil {
-		return nil, []approval.Objection{{Field: "spec"}}
+		return nil, []approval.Objection{{Field: "spec", Message: differs}}
 	}
-	var differences []approval.Objection
+	var objections []approval.Objection
 	for _, difference := range matched.Differences() {
-		differences = append(differences, approval.Objection{Field: difference.Path})
+		objections = append(objections, approval.Objection{Field: difference.Path, Message: differs})
 	}
-	return matched.Values(), differences
+	for _, path := range c.beyond(matched) {
+		if !a.Overridable(path) {
+			objections = append(objections, approval.Objection{Field: path.String(), Message: added})
+		}
+	}
+	return matched.Values(), objections
+}
+
+// beyond returns what the machine has beyond its template and what the cluster adds.
+func (c comparison) beyond(matched *template.Match) []approval.Path {
+	made, err := c.compiled.Reconstruct(matched)
+	if err != nil {
+		// The values that were found make no machine: that is for Match to tell, where it compares what they are in, and
+		// for the approval to bear where it lets people write over it.
+		return nil
+	}
+	object, err := machine.Decode(made.JSON())
+	if err != nil {
+		return nil
+	}
+	return c.cluster.Beyond(object, c.vm.Object)
 }
 
 // cause puts the objections of an approval that approves the template into words.
 func (c comparison) cause(a *approval.Approval, objections []approval.Objection) *cause {
-	paths, values := objected(objections)
-	notAllowed := ""
-	if len(values) > 0 {
-		notAllowed = enumerate(values, "values")
-	}
-	record := c.vm.Record()
-	switch {
-	case len(paths) == 0:
-		return newCause(ruleParameterNotAllowed, a.Name(), "%s", notAllowed)
-	case record.Name == c.reference.Name && record.Namespace == c.reference.Namespace && record.Digest != c.compiled.Digest():
-		return newCause(ruleTemplateChanged, a.Name(), "template %s has changed since the machine was rendered from it (generation %d, now %d) and is different at %s",
-			c.reference, record.Generation, c.stored.Generation, enumerate(paths, "fields"))
-	default:
-		if notAllowed != "" {
-			notAllowed = "; " + notAllowed
+	var different, more, values []string
+	for _, o := range objections {
+		switch {
+		case strings.HasPrefix(o.Field, parameterPrefix):
+			values = append(values, o.Field+": "+o.Message)
+		case o.Message == added:
+			more = append(more, o.Field)
+		default:
+			different = append(different, o.Field)
 		}
-		return newCause(ruleDifferent, a.Name(), "differs from template %s at %s%s", c.reference, enumerate(paths, "fields"), notAllowed)
 	}
+	var clauses []string
+	rule, subject := ruleParameterNotAllowed, fmt.Sprintf("template %s", c.reference)
+	switch {
+	case len(different)+len(more) > 0 && c.changed():
+		rule = ruleTemplateChanged
+		clause := fmt.Sprintf("%s has changed since the machine was rendered from it (generation %d, now %d)", subject, c.vm.Record().Generation, c.stored.Generation)
+		if subject = "it"; len(different) > 0 {
+			clause += " and is different at " + enumerate(different, "fields")
+		}
+		clauses = append(clauses, clause)
+	case len(different) > 0:
+		rule = ruleDifferent
+		clauses = append(clauses, fmt.Sprintf("differs from %s at %s", subject, enumerate(different, "fields")))
+		subject = "it"
+	case len(more) > 0:
+		rule = ruleMoreThanTemplate
+	}
+	if len(more) > 0 {
+		clauses = append(clauses, fmt.Sprintf("adds to %s: %s", subject, enumerate(more, "fields")))
+	}
+	if len(values) > 0 {
+		clauses = append(clauses, enumerate(values, "values"))
+	}
+	return newCause(rule, a.Name(), "%s", strings.Join(clauses, "; "))
+}
+
+// changed says whether the template has another content than when the machine was rendered from it.
+func (c comparison) changed() bool {
+	record := c.vm.Record()
+	return record.Name == c.reference.Name && record.Namespace == c.reference.Namespace && record.Digest != c.compiled.Digest()
 }

@@ -93,6 +93,16 @@ func put(path string, value any) func(map[string]any) {
 	}
 }
 
+// kubevirtAdds is where KubeVirt itself adds to machines.
+func kubevirtAdds(t testing.TB) *approval.Additions {
+	t.Helper()
+	additions, err := approval.ClusterAdditions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return additions
+}
+
 const fedora = `
 apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
@@ -174,6 +184,38 @@ func TestJudge(t *testing.T) {
 				put("status", map[string]any{"ready": true})(vm)
 			}), covering: []*approval.Approval{plain},
 			want: want{Satisfied: []string{"plain"}},
+		},
+		{
+			name: "a disk, a host device and a node selector that the template has not",
+			vm: renderFrom(t, template, "web", nil, func(vm map[string]any) {
+				volumes := vm["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
+				volumes["volumes"] = append(volumes["volumes"].([]any), map[string]any{"name": "data", "emptyDisk": map[string]any{"capacity": "1Gi"}})
+				put("spec.template.spec.nodeSelector", map[string]any{"node": "master"})(vm)
+				put("spec.template.spec.domain.devices.hostDevices", []any{map[string]any{"name": "gpu", "deviceName": "vendor/gpu"}})(vm)
+			}), covering: []*approval.Approval{plain},
+			want: want{Rule: ruleMoreThanTemplate, Approval: "plain", Message: "adds to template golden/fedora: spec.template.spec.domain.devices.hostDevices[name=gpu], " +
+				"spec.template.spec.nodeSelector.node, spec.template.spec.volumes[name=data]"},
+		},
+		{
+			name: "what is added and what is different",
+			vm: renderFrom(t, template, "web", nil, func(vm map[string]any) {
+				put("spec.runStrategy", "Always")(vm)
+				put("spec.template.spec.nodeSelector", map[string]any{"node": "master"})(vm)
+			}), covering: []*approval.Approval{plain},
+			want: want{Rule: ruleDifferent, Approval: "plain", Message: "differs from template golden/fedora at spec.runStrategy; adds to it: spec.template.spec.nodeSelector.node"},
+		},
+		{
+			name: "an addition satisfies the approval that has an override for it",
+			vm:   renderFrom(t, template, "web", nil, put("spec.template.spec.nodeSelector", map[string]any{"node": "a"})), covering: []*approval.Approval{
+				approve("nodes", overriding("spec.template.spec.nodeSelector.*")), plain},
+			want: want{Satisfied: []string{"nodes"}},
+		},
+		{
+			name: "a template that has lost what the machine still has",
+			vm:   renderFrom(t, grown, "web", nil, nil), covering: []*approval.Approval{plain},
+			templates: shelved{"golden/fedora": shelve(t, strings.Replace(fedora, "cores: 2, ", "", 1))},
+			want: want{Rule: ruleTemplateChanged, Approval: "plain",
+				Message: "template golden/fedora has changed since the machine was rendered from it (generation 5, now 5); adds to it: spec.template.spec.domain.cpu.cores"},
 		},
 		{
 			name: "an override is no difference for the approval that has it",
@@ -276,7 +318,7 @@ func TestJudge(t *testing.T) {
 			if tc.templates == nil {
 				tc.templates = templates
 			}
-			judged := judge(tc.vm, "team-a", tc.covering, tc.templates)
+			judged := judge(tc.vm, "team-a", tc.covering, tc.templates, kubevirtAdds(t))
 			got := want{}
 			for _, a := range judged.satisfied {
 				got.Satisfied = append(got.Satisfied, a.Name())
@@ -324,9 +366,10 @@ func BenchmarkJudge(b *testing.B) {
 		a.Spec.Parameters = []v1alpha1.ParameterConstraint{{Name: "INSTANCETYPE", Allowed: []string{"u1.small", "u1.medium"}}}
 	})}
 	vm := renderFrom(b, template, "fedora-1", map[string]string{"NAME": "fedora-1"}, nil)
+	cluster := kubevirtAdds(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if judged := judge(vm, "team-a", covering, templates); judged.cause != nil {
+		if judged := judge(vm, "team-a", covering, templates, cluster); judged.cause != nil {
 			b.Fatal(judged.cause.message)
 		}
 	}

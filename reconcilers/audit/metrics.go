@@ -4,11 +4,14 @@ import (
 	"fmt"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vmstencil/stencil/policycache"
 )
 
 // metrics are what an administrator watches. Replicas that do not lead have none of the values.
 type metrics struct {
 	machines    *prometheus.GaugeVec
+	policed     *prometheus.GaugeVec
 	duration    prometheus.Gauge
 	lastSuccess prometheus.Gauge
 	failures    prometheus.Counter
@@ -26,6 +29,10 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Name: "stencil_audit_machines",
 			Help: "VirtualMachines in the namespaces that an approval covers, at the last audit: those that satisfy this approval (conforming), and those that satisfy none of the approvals that cover them (violating).",
 		}, []string{"approval", "result"}),
+		policed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "stencil_audit_policy_machines",
+			Help: "VirtualMachines that this policy applies to, at the last audit: those that it does not object to (conforming), and those that it does (violating).",
+		}, []string{"policy", "result"}),
 		duration:    gauge("stencil_audit_duration_seconds", "How long the last audit took."),
 		lastSuccess: gauge("stencil_audit_last_success_timestamp_seconds", "When the last audit that did not fail ended, in seconds since 1970."),
 		failures: prometheus.NewCounter(prometheus.CounterOpts{
@@ -37,7 +44,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			Name: "stencil_audit_report_failures_total", Help: "OpenReports Reports that could not be written or deleted.",
 		}),
 	}
-	for _, collector := range []prometheus.Collector{m.machines, m.duration, m.lastSuccess, m.failures, m.reports, m.served, m.unwritten} {
+	for _, collector := range []prometheus.Collector{m.machines, m.policed, m.duration, m.lastSuccess, m.failures, m.reports, m.served, m.unwritten} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("registering the metrics of the audit: %w", err)
 		}
@@ -52,5 +59,16 @@ func (m *metrics) publish(names []string, found counts) {
 		one := found.of(name)
 		m.machines.WithLabelValues(name, "conforming").Set(float64(one.conforming))
 		m.machines.WithLabelValues(name, "violating").Set(float64(one.violating))
+	}
+}
+
+// publishPolicies publishes what was found about these policies.
+func (m *metrics) publishPolicies(states []policycache.State, found counts) {
+	m.policed.Reset()
+	for i := range states {
+		name := states[i].Object.Name
+		one := found.of(name)
+		m.policed.WithLabelValues(name, "conforming").Set(float64(one.conforming))
+		m.policed.WithLabelValues(name, "violating").Set(float64(one.violating))
 	}
 }

@@ -8,7 +8,7 @@ import (
 )
 
 // readPage reads a list of VirtualMachines as it arrives, and visits one after the other. It returns the list's
-// continue token. What nobody judges, such as status and managed fields, is passed over.
+// continue token. What nobody judges, such as managed fields, is passed over.
 func readPage(body io.Reader, visit func(object map[string]any)) (next string, err error) {
 	decoder := json.NewDecoder(body)
 	decoder.UseNumber()
@@ -72,25 +72,45 @@ func expect(decoder *json.Decoder, want json.Delim) error {
 	return nil
 }
 
-// item is what is judged of a VirtualMachine. Of metadata, a template holds nothing else.
+// item is what is judged of a VirtualMachine: all that policies see of it.
 type item struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
 	Metadata   struct {
-		Name         string         `json:"name"`
-		GenerateName string         `json:"generateName"`
-		Namespace    string         `json:"namespace"`
-		UID          string         `json:"uid"`
-		Labels       map[string]any `json:"labels"`
-		Annotations  map[string]any `json:"annotations"`
+		Name              string         `json:"name"`
+		GenerateName      string         `json:"generateName"`
+		Namespace         string         `json:"namespace"`
+		UID               string         `json:"uid"`
+		Generation        json.Number    `json:"generation"`
+		CreationTimestamp string         `json:"creationTimestamp"`
+		DeletionTimestamp string         `json:"deletionTimestamp"`
+		Labels            map[string]any `json:"labels"`
+		Annotations       map[string]any `json:"annotations"`
+		Finalizers        []any          `json:"finalizers"`
+		OwnerReferences   []any          `json:"ownerReferences"`
 	} `json:"metadata"`
-	Spec map[string]any `json:"spec"`
+	Spec   map[string]any `json:"spec"`
+	Status map[string]any `json:"status"`
 }
 
 func (i item) object() map[string]any {
 	metadata := map[string]any{"name": i.Metadata.Name, "namespace": i.Metadata.Namespace, "uid": i.Metadata.UID}
-	if i.Metadata.GenerateName != "" {
-		metadata["generateName"] = i.Metadata.GenerateName
+	for key, text := range map[string]string{
+		"generateName":      i.Metadata.GenerateName,
+		"creationTimestamp": i.Metadata.CreationTimestamp,
+		"deletionTimestamp": i.Metadata.DeletionTimestamp,
+	} {
+		if text != "" {
+			metadata[key] = text
+		}
+	}
+	if i.Metadata.Generation != "" {
+		metadata["generation"] = i.Metadata.Generation
+	}
+	for key, list := range map[string][]any{"finalizers": i.Metadata.Finalizers, "ownerReferences": i.Metadata.OwnerReferences} {
+		if list != nil {
+			metadata[key] = list
+		}
 	}
 	if i.Metadata.Labels != nil {
 		metadata["labels"] = i.Metadata.Labels
@@ -101,6 +121,9 @@ func (i item) object() map[string]any {
 	object := map[string]any{"apiVersion": i.APIVersion, "kind": i.Kind, "metadata": metadata}
 	if i.Spec != nil {
 		object["spec"] = i.Spec
+	}
+	if i.Status != nil {
+		object["status"] = i.Status
 	}
 	return object
 }

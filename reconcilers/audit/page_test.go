@@ -11,12 +11,18 @@ import (
 
 func TestReadPage(t *testing.T) {
 	const one = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine",
-		"metadata":{"name":"web-1","namespace":"team-a","uid":"u1","generation":3,"labels":{"a":"b"},"annotations":{"c":"d"},"managedFields":[{"manager":"m"}]},
+		"metadata":{"name":"web-1","namespace":"team-a","uid":"u1","generation":3,"labels":{"a":"b"},"annotations":{"c":"d"},"managedFields":[{"manager":"m"}],
+			"creationTimestamp":"2026-11-21T12:00:00Z","deletionTimestamp":"2026-11-21T13:00:00Z","finalizers":["f"],"ownerReferences":[{"name":"pool"}]},
 		"spec":{"runStrategy":"Always","n":12345678901234567890},"status":{"ready":true}}`
 	want := map[string]any{
 		"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
-		"metadata": map[string]any{"name": "web-1", "namespace": "team-a", "uid": "u1", "labels": map[string]any{"a": "b"}, "annotations": map[string]any{"c": "d"}},
-		"spec":     map[string]any{"runStrategy": "Always", "n": json.Number("12345678901234567890")},
+		"metadata": map[string]any{
+			"name": "web-1", "namespace": "team-a", "uid": "u1", "generation": json.Number("3"), "labels": map[string]any{"a": "b"}, "annotations": map[string]any{"c": "d"},
+			"creationTimestamp": "2026-11-21T12:00:00Z", "deletionTimestamp": "2026-11-21T13:00:00Z",
+			"finalizers": []any{"f"}, "ownerReferences": []any{map[string]any{"name": "pool"}},
+		},
+		"spec":   map[string]any{"runStrategy": "Always", "n": json.Number("12345678901234567890")},
+		"status": map[string]any{"ready": true},
 	}
 	for _, tc := range []struct {
 		name, body string

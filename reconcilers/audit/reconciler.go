@@ -14,7 +14,10 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/policycache"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/rego/policyset"
 	"github.com/vmstencil/stencil/templatecache"
 )
 
@@ -40,6 +43,10 @@ type Options struct {
 	Client client.Client
 	// Recorder receives events about approvals. Its scheme must know them too.
 	Recorder events.EventRecorder
+	// Policies, with Instancetypes and Namespaces, are what machines are judged by beside the approvals. Default: nothing.
+	Policies      Policies
+	Instancetypes Instancetypes
+	Namespaces    Namespaces
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
 	// Interval is the time between two audits when nothing changes. Default: DefaultInterval.
@@ -47,6 +54,8 @@ type Options struct {
 	// ReportsInterval is how often it is asked whether the definition of Reports has been installed, while it is not.
 	// Default: 30 s.
 	ReportsInterval time.Duration
+	// Additions are the places at which the cluster itself adds to machines. Default: those that are known of KubeVirt.
+	Additions *approval.Additions
 	// Clock says when an audit is. Default: the real one.
 	Clock clock.PassiveClock
 }
@@ -58,6 +67,9 @@ type Reconciler struct {
 	reports  *reports
 	metrics  *metrics
 	outcomes *outcomes
+	// evaluator and policies are for the policies, and what is written about them.
+	evaluator *policyset.Evaluator
+	policies  policyStatuses
 	// reportless tells that the last audit could not write Reports.
 	reportless atomic.Bool
 }
@@ -73,14 +85,20 @@ func New(options Options) (*Reconciler, error) {
 	if options.ReportsInterval == 0 {
 		options.ReportsInterval = 30 * time.Second
 	}
-	r := &Reconciler{options: options, outcomes: newOutcomes()}
 	var err error
+	if options.Additions == nil {
+		if options.Additions, err = approval.ClusterAdditions(); err != nil {
+			return nil, err
+		}
+	}
+	r := &Reconciler{options: options, outcomes: newOutcomes(), evaluator: newAuditEvaluator()}
 	if r.machines, err = newAPIServer(options.Config); err != nil {
 		return nil, err
 	}
 	if r.reports, err = newReports(options.Config); err != nil {
 		return nil, err
 	}
+	r.policies = policyStatuses{r.reports.objects}
 	if r.metrics, err = newMetrics(options.Registerer); err != nil {
 		return nil, err
 	}
@@ -92,7 +110,7 @@ const syncDelay = 200 * time.Millisecond
 
 // Reconcile implements reconcile.Reconciler: it is one audit.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if !r.options.Templates.Synced() {
+	if !r.synced() {
 		return reconcile.Result{RequeueAfter: syncDelay}, nil
 	}
 	snapshot, err := r.options.Coverage.Snapshot(ctx)
@@ -100,7 +118,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	start := r.options.Clock.Now()
-	found, machines, err := r.audit(ctx, snapshot, start)
+	states := r.states()
+	found, err := r.audit(ctx, snapshot, start)
 	if err != nil {
 		// When the leader's time is over there is nobody to tell.
 		if ctx.Err() == nil {
@@ -116,8 +135,26 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	for _, a := range snapshot.Approvals {
 		names = append(names, a.Name())
 	}
-	r.metrics.publish(names, found)
-	r.outcomes.succeeded(snapshot, found, end)
-	logf.FromContext(ctx).V(1).Info("audited", "machines", machines, "approvals", len(names), "duration", end.Sub(start).String())
+	r.metrics.publish(names, found.approvals)
+	r.metrics.publishPolicies(states, found.policies)
+	r.outcomes.succeeded(snapshot, found.approvals, end)
+	if err := r.policies.write(ctx, states, found.policies, end); err != nil {
+		return reconcile.Result{}, fmt.Errorf("telling policies what an audit found: %w", err)
+	}
+	logf.FromContext(ctx).V(1).Info("audited", "machines", found.machines, "approvals", len(names), "duration", end.Sub(start).String())
 	return reconcile.Result{RequeueAfter: r.options.Interval}, nil
+}
+
+// synced tells whether everything is known that machines are judged by.
+func (r *Reconciler) synced() bool {
+	return r.options.Templates.Synced() &&
+		(r.options.Policies == nil || r.options.Policies.Synced() && r.options.Instancetypes.Synced())
+}
+
+// states are those of the policies before an audit: one that comes later has not been asked.
+func (r *Reconciler) states() []policycache.State {
+	if r.options.Policies == nil {
+		return nil
+	}
+	return r.options.Policies.States()
 }

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/rego/policyset"
 )
 
 const (
@@ -20,8 +21,9 @@ const (
 	reportName = "stencil"
 	// reportSource is how a Report tells who wrote it.
 	reportSource = "stencil"
-	// reportCategory is that of all results.
+	// reportCategory and policyCategory are those of results about approvals and about policies.
 	reportCategory = "Template approval"
+	policyCategory = "Virtual machine policy"
 	// managedBy marks what the audit may change and delete.
 	managedBy, managedByStencil = "app.kubernetes.io/managed-by", "stencil-manager"
 	// digestAnnotation identifies what a Report says, but for the time.
@@ -30,8 +32,9 @@ const (
 	resultFail = "fail"
 )
 
-// reportOf returns the Report of a namespace, and what identifies its content. It names machines, paths and approvals;
-// never what a template holds.
+// reportOf returns the Report of a namespace, and what identifies its content. About approvals it names machines, paths and
+// approvals, and never what a template holds; about policies it says what they say. A machine counts once for all approvals,
+// and once for each policy that applies to it.
 func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 	report := &openreports.Report{
 		TypeMeta: metav1.TypeMeta{APIVersion: openreports.SchemeGroupVersion.String(), Kind: "Report"},
@@ -42,7 +45,7 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 		},
 		Source:  reportSource,
 		Scope:   &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: n.namespace},
-		Summary: openreports.ReportSummary{Pass: n.conforming, Fail: n.violating},
+		Summary: openreports.ReportSummary{Pass: n.conforming + n.passed, Fail: n.violating + n.failed},
 		Configuration: &openreports.ReportConfiguration{Limits: openreports.Limits{
 			MaxResults: maximumResults, StatusFilter: []openreports.StatusFilter{resultFail},
 		}},
@@ -63,6 +66,25 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 			},
 			Subjects: []corev1.ObjectReference{{
 				APIVersion: machineVersion.String(), Kind: "VirtualMachine", Namespace: n.namespace, Name: f.name, UID: f.uid,
+			}},
+		})
+	}
+	for _, o := range n.objections {
+		report.Results = append(report.Results, openreports.ReportResult{
+			Source:      reportSource,
+			Policy:      o.ruling.policy,
+			Rule:        string(policyset.RuleDeny),
+			Category:    policyCategory,
+			Severity:    openreports.ResultSeverity(o.ruling.severity),
+			Result:      resultFail,
+			Scored:      true,
+			Description: o.ruling.objection,
+			Properties: map[string]string{
+				"enforcement": string(o.ruling.enforcement),
+				"digest":      o.ruling.digest,
+			},
+			Subjects: []corev1.ObjectReference{{
+				APIVersion: machineVersion.String(), Kind: "VirtualMachine", Namespace: n.namespace, Name: o.name, UID: o.uid,
 			}},
 		})
 	}

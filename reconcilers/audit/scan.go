@@ -35,11 +35,16 @@ func scopes(governed []string, namespaces int) []string {
 	return governed
 }
 
-// scan reads and judges every machine in governed namespaces.
+// scan reads and judges every machine in governed namespaces, and in those in which policies apply.
 type scan struct {
 	machines  pager
 	templates Templates
-	governed  map[string][]*approval.Approval
+	// cluster says where the cluster itself adds to machines.
+	cluster  *approval.Additions
+	governed map[string][]*approval.Approval
+	// policing judges machines in the policed namespaces; nil when there are no policies.
+	policing *policing
+	policed  map[string]bool
 	// namespaces is how many there are, governed or not.
 	namespaces int
 	// retries is how a page that could not be read is read again.
@@ -48,31 +53,57 @@ type scan struct {
 	finished func(context.Context, namespaceTally)
 }
 
-// run returns what was found, and how many machines there are.
-func (s scan) run(ctx context.Context) (counts, int, error) {
-	total, judged := counts{}, 0
+// results are what was found about each approval and each policy, by name, and how many machines there are.
+type results struct {
+	approvals, policies counts
+	machines            int
+}
+
+// add adds what was found elsewhere.
+func (r *results) add(other results) {
+	r.machines += other.machines
+	for name, one := range other.approvals {
+		r.approvals.of(name).add(one)
+	}
+	for name, one := range other.policies {
+		r.policies.of(name).add(one)
+	}
+}
+
+// listed are the namespaces whose machines are judged.
+func (s scan) listed() []string {
+	names := maps.Clone(s.policed)
+	if names == nil {
+		names = map[string]bool{}
+	}
+	for name := range s.governed {
+		names[name] = true
+	}
+	return slices.Sorted(maps.Keys(names))
+}
+
+// run returns what was found.
+func (s scan) run(ctx context.Context) (results, error) {
+	total := results{approvals: counts{}, policies: counts{}}
 	var mutex sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
-	for _, scope := range scopes(slices.Sorted(maps.Keys(s.governed)), s.namespaces) {
+	for _, scope := range scopes(s.listed(), s.namespaces) {
 		group.Go(func() error {
-			found, machines, err := s.list(ctx, scope)
+			found, err := s.list(ctx, scope)
 			if err != nil {
 				return err
 			}
 			mutex.Lock()
 			defer mutex.Unlock()
-			judged += machines
-			for name, one := range found {
-				total.of(name).add(one)
-			}
+			total.add(found)
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return nil, 0, err
+		return results{}, err
 	}
-	return total, judged, nil
+	return total, nil
 }
 
 // found is a machine that was judged, and what by.
@@ -80,24 +111,25 @@ type found struct {
 	subject   subject
 	covering  []*approval.Approval
 	judgement judgement
+	rulings   []ruling
 }
 
 // list reads and judges the machines of one scope.
-func (s scan) list(ctx context.Context, scope string) (counts, int, error) {
+func (s scan) list(ctx context.Context, scope string) (results, error) {
 	t := newTally(func(n namespaceTally) { s.finished(ctx, n) })
 	machines := 0
 	for token := ""; ; {
 		page, next, err := s.page(ctx, scope, token)
 		if err != nil {
-			return nil, 0, err
+			return results{}, err
 		}
 		for _, one := range page {
-			t.record(one.subject, one.covering, one.judgement)
+			t.record(one.subject, one.covering, one.judgement, one.rulings)
 		}
 		machines += len(page)
 		if next == "" {
 			t.finish()
-			return t.counts, machines, nil
+			return results{t.counts, t.policies, machines}, nil
 		}
 		token = next
 	}
@@ -114,7 +146,7 @@ func (s scan) page(ctx context.Context, scope, token string) (page []found, next
 	err = wait.ExponentialBackoffWithContext(ctx, s.retries, func(ctx context.Context) (bool, error) {
 		page = page[:0]
 		next, last = s.machines.page(ctx, scope, token, func(object map[string]any) {
-			if one, governed := s.judge(object); governed {
+			if one, judged := s.judge(ctx, object); judged {
 				page = append(page, one)
 			}
 		})
@@ -143,17 +175,21 @@ func describe(scope string) string {
 	return "namespace " + scope
 }
 
-// judge judges one machine, unless nothing governs it.
-func (s scan) judge(object map[string]any) (found, bool) {
+// judge judges one machine, unless nothing governs it and no policy applies to it.
+func (s scan) judge(ctx context.Context, object map[string]any) (found, bool) {
 	metadata, _ := object["metadata"].(map[string]any)
 	one := found{subject: subject{
 		namespace: machine.StringAt(metadata, "namespace"),
 		name:      machine.StringAt(metadata, "name"),
 		uid:       types.UID(machine.StringAt(metadata, "uid")),
 	}}
-	if one.covering = s.governed[one.subject.namespace]; len(one.covering) == 0 {
-		return one, false
+	policed := s.policed[one.subject.namespace]
+	if policed {
+		one.rulings = s.policing.judge(ctx, object, one.subject.namespace)
 	}
-	one.judgement = judge(object, one.subject.namespace, one.covering, s.templates)
-	return one, true
+	one.covering = s.governed[one.subject.namespace]
+	if len(one.covering) > 0 {
+		one.judgement = judge(object, one.subject.namespace, one.covering, s.templates, s.cluster)
+	}
+	return one, len(one.covering)+len(one.rulings) > 0
 }

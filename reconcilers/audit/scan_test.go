@@ -168,7 +168,7 @@ func TestScan(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			source := &shelf{machines: machines, failures: tc.failures}
 			s, finished := scanOf(source, tc.namespaces, tc.governed...)
-			found, judged, err := s.run(t.Context())
+			found, err := s.run(t.Context())
 			if len(source.reads) != tc.wantReads {
 				t.Errorf("reads: %v", source.reads)
 			}
@@ -193,8 +193,8 @@ func TestScan(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("violating machines by namespace (-want +got):\n%s", diff)
 			}
-			if judged != sum || sum > 0 && int(found["a"].violating) != sum {
-				t.Errorf("%d judged, %d counted, %v found", judged, sum, found["a"])
+			if found.machines != sum || sum > 0 && int(found.approvals["a"].violating) != sum {
+				t.Errorf("%d judged, %d counted, %v found", found.machines, sum, found.approvals["a"])
 			}
 		})
 	}
@@ -207,7 +207,7 @@ func TestAScanReadsTwoListsAtATime(t *testing.T) {
 		governed = append(governed, fmt.Sprintf("n%02d", i))
 	}
 	s, _ := scanOf(source, 100, governed...)
-	if _, _, err := s.run(t.Context()); err != nil {
+	if _, err := s.run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if source.together != concurrency || len(source.reads) != fewNamespaces {
@@ -220,7 +220,7 @@ func TestAScanEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {
-		_, _, err := s.run(ctx)
+		_, err := s.run(ctx)
 		ended <- err
 	}()
 	cancel()

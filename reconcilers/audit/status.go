@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/excerpt"
 )
 
 // maximumMessage is how many bytes of a condition's message are stored.
@@ -66,7 +67,7 @@ func ready(o observation) metav1.Condition {
 	is := func(status metav1.ConditionStatus, reason, format string, arguments ...any) metav1.Condition {
 		return metav1.Condition{
 			Type: v1alpha1.ConditionReady, Status: status, Reason: reason,
-			Message: shorten(fmt.Sprintf(format, arguments...), maximumMessage),
+			Message: excerpt.Of(fmt.Sprintf(format, arguments...), maximumMessage),
 		}
 	}
 	switch {

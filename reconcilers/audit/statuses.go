@@ -17,6 +17,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/excerpt"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/templatecache"
 )
@@ -141,7 +142,7 @@ func notes(before, after v1alpha1.TemplateApprovalStatus) []note {
 	case had == 0 && has > 0:
 		first := after.Violations[0]
 		list = append(list, note{corev1.EventTypeWarning, reasonViolations,
-			shorten(fmt.Sprintf("%d VirtualMachines are not approved, %s/%s first: %s", has, first.Namespace, first.Name, first.Cause), maximumCause)})
+			excerpt.Of(fmt.Sprintf("%d VirtualMachines are not approved, %s/%s first: %s", has, first.Namespace, first.Name, first.Cause), maximumCause)})
 	case had > 0 && has == 0 && after.Violating != nil:
 		list = append(list, note{corev1.EventTypeNormal, reasonConforming, "every VirtualMachine is approved"})
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-// count is what an audit finds about one approval.
+// count is what an audit finds about one approval or one policy.
 type count struct {
 	conforming, violating int32
 	// violations are the first, in the order of namespace and name.
@@ -41,7 +41,7 @@ func (c *count) add(other *count) {
 	c.violations = c.violations[:min(len(c.violations), v1alpha1.MaxViolations)]
 }
 
-// counts are by the names of approvals.
+// counts are by the names of approvals, or of policies.
 type counts map[string]*count
 
 func (c counts) of(name string) *count {
@@ -74,7 +74,21 @@ type namespaceTally struct {
 	conforming, violating int
 	// findings are the first of the violating.
 	findings []finding
+	// passed and failed are how many times a policy had nothing or something against a machine.
+	passed, failed int
+	// objections are the first of the latter.
+	objections []objection
 }
+
+// objection is what one policy has against one machine.
+type objection struct {
+	name   string
+	uid    types.UID
+	ruling ruling
+}
+
+// full tells whether a Report has room for no more.
+func (n *namespaceTally) full() bool { return len(n.findings)+len(n.objections) >= maximumResults }
 
 // subject is the machine that was judged.
 type subject struct {
@@ -84,22 +98,31 @@ type subject struct {
 
 // tally counts machines in the order in which the API server lists them: those of one namespace follow each other.
 type tally struct {
-	counts  counts
-	current namespaceTally
+	counts   counts
+	policies counts
+	current  namespaceTally
 	// finished is called with each namespace when its last machine has been counted.
 	finished func(namespaceTally)
 }
 
 func newTally(finished func(namespaceTally)) *tally {
-	return &tally{counts: counts{}, finished: finished}
+	return &tally{counts: counts{}, policies: counts{}, finished: finished}
 }
 
 // record counts one machine.
-func (t *tally) record(vm subject, covering []*approval.Approval, judged judgement) {
+func (t *tally) record(vm subject, covering []*approval.Approval, judged judgement, rulings []ruling) {
 	if t.current.namespace != vm.namespace {
 		t.finish()
 		t.current.namespace = vm.namespace
 	}
+	if len(covering) > 0 {
+		t.approved(vm, covering, judged)
+	}
+	t.ruled(vm, rulings)
+}
+
+// approved counts what approvals say of a machine that they cover.
+func (t *tally) approved(vm subject, covering []*approval.Approval, judged judgement) {
 	if len(judged.satisfied) > 0 {
 		t.current.conforming++
 		for _, a := range judged.satisfied {
@@ -112,12 +135,28 @@ func (t *tally) record(vm subject, covering []*approval.Approval, judged judgeme
 	for _, a := range covering {
 		t.counts.of(a.Name()).violate(violation)
 	}
-	if len(t.current.findings) < maximumResults {
+	if !t.current.full() {
 		one := finding{name: vm.name, uid: vm.uid, cause: *judged.cause, enforcement: strictest(covering)}
 		for _, a := range covering {
 			one.approvals = append(one.approvals, a.Name())
 		}
 		t.current.findings = append(t.current.findings, one)
+	}
+}
+
+// ruled counts what policies say of a machine.
+func (t *tally) ruled(vm subject, rulings []ruling) {
+	for _, one := range rulings {
+		if one.objection == "" {
+			t.current.passed++
+			t.policies.of(one.policy).conforming++
+			continue
+		}
+		t.current.failed++
+		t.policies.of(one.policy).violate(v1alpha1.Violation{Namespace: vm.namespace, Name: vm.name, Cause: one.objection})
+		if !t.current.full() {
+			t.current.objections = append(t.current.objections, objection{vm.name, vm.uid, one})
+		}
 	}
 }
 

@@ -47,10 +47,10 @@ func TestTally(t *testing.T) {
 
 	var finished []namespaceTally
 	counted := newTally(func(n namespaceTally) { finished = append(finished, n) })
-	counted.record(vm("team-a", "one"), both, good(a))
-	counted.record(vm("team-a", "two"), both, bad)
-	counted.record(vm("team-a", "three"), both, good(a, b))
-	counted.record(vm("team-b", "one"), both[1:], bad)
+	counted.record(vm("team-a", "one"), both, good(a), nil)
+	counted.record(vm("team-a", "two"), both, bad, nil)
+	counted.record(vm("team-a", "three"), both, good(a, b), nil)
+	counted.record(vm("team-b", "one"), both[1:], bad, nil)
 	counted.finish()
 
 	violation := func(namespace, name string) v1alpha1.Violation {
@@ -71,7 +71,7 @@ func TestTally(t *testing.T) {
 			{name: "one", uid: "one", cause: why, enforcement: v1alpha1.EnforcementAudit, approvals: []string{"b"}},
 		}},
 	}
-	if diff := cmp.Diff(wantNamespaces, finished, cmp.AllowUnexported(namespaceTally{}, finding{}, cause{})); diff != "" {
+	if diff := cmp.Diff(wantNamespaces, finished, cmp.AllowUnexported(namespaceTally{}, finding{}, objection{}, cause{})); diff != "" {
 		t.Errorf("namespaces (-want +got):\n%s", diff)
 	}
 }
@@ -82,7 +82,7 @@ func TestATallyIsBounded(t *testing.T) {
 	findings := 0
 	counted := newTally(func(n namespaceTally) { findings += len(n.findings) })
 	for i := range 3 * maximumResults {
-		counted.record(subject{namespace: "team-a", name: fmt.Sprint(i)}, a, bad)
+		counted.record(subject{namespace: "team-a", name: fmt.Sprint(i)}, a, bad, nil)
 	}
 	counted.finish()
 	if got := counted.counts["a"]; got.violating != 3*maximumResults || len(got.violations) != v1alpha1.MaxViolations || findings != maximumResults {
@@ -118,5 +118,37 @@ func TestViolationsAreDeterministic(t *testing.T) {
 		if diff := cmp.Diff(want, total.violations); diff != "" {
 			t.Fatalf("round %d (-want +got):\n%s", round, diff)
 		}
+	}
+}
+
+func TestATallyOfPolicies(t *testing.T) {
+	a := []*approval.Approval{approve("a")}
+	vm := func(namespace, name string) subject { return subject{namespace, name, types.UID(name)} }
+	good, bad := ruling{policy: "sizes"}, ruling{policy: "owners", objection: "no owner"}
+	var finished []namespaceTally
+	counted := newTally(func(n namespaceTally) { finished = append(finished, n) })
+	counted.record(vm("team-a", "one"), nil, judgement{}, []ruling{bad, good})
+	counted.record(vm("team-a", "two"), a, judgement{satisfied: a}, []ruling{good})
+	counted.record(vm("team-b", "one"), nil, judgement{}, []ruling{bad})
+	counted.finish()
+	violation := func(namespace, name string) v1alpha1.Violation {
+		return v1alpha1.Violation{Namespace: namespace, Name: name, Cause: "no owner"}
+	}
+	if diff := cmp.Diff(counts{"a": {conforming: 1}}, counted.counts, cmp.AllowUnexported(count{})); diff != "" {
+		t.Errorf("approvals (-want +got):\n%s", diff)
+	}
+	want := counts{
+		"sizes":  {conforming: 2},
+		"owners": {violating: 2, violations: []v1alpha1.Violation{violation("team-a", "one"), violation("team-b", "one")}},
+	}
+	if diff := cmp.Diff(want, counted.policies, cmp.AllowUnexported(count{})); diff != "" {
+		t.Errorf("policies (-want +got):\n%s", diff)
+	}
+	wantNamespaces := []namespaceTally{
+		{namespace: "team-a", conforming: 1, passed: 2, failed: 1, objections: []objection{{"one", "one", bad}}},
+		{namespace: "team-b", failed: 1, objections: []objection{{"one", "one", bad}}},
+	}
+	if diff := cmp.Diff(wantNamespaces, finished, cmp.AllowUnexported(namespaceTally{}, objection{}, ruling{})); diff != "" {
+		t.Errorf("namespaces (-want +got):\n%s", diff)
 	}
 }

@@ -1,7 +1,6 @@
 package cabundle
 
 import (
-	"context"
 	"fmt"
 
 	corev1 "k8s.io/api/core/v1"
@@ -12,6 +11,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/vmstencil/stencil/reconcilers/single"
 )
 
 // controllerName names the controller in logs and in controller-runtime's metrics.
@@ -26,9 +27,7 @@ type Sources interface {
 // the authority and need not hold anything else.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, secrets cache.Cache, configurations Sources) error {
 	// Whatever happens, the question is the same: what should all caBundles hold?
-	toTheOne := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: r.options.Secret}}
-	})
+	toTheOne := single.OnEvent(reconcile.Request{NamespacedName: r.options.Secret})
 	controller := builder.ControllerManagedBy(mgr).
 		Named(controllerName).
 		WatchesRawSource(source.Kind[client.Object](secrets, &corev1.Secret{}, toTheOne))

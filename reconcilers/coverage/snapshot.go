@@ -9,6 +9,8 @@ import (
 type Namespace struct {
 	Name   string
 	Labels map[string]string
+	// ApprovedTemplates is the annotation of that name; see v1alpha1.AnnotationApprovedTemplates.
+	ApprovedTemplates string
 	// Terminating says that it is being deleted.
 	Terminating bool
 }

@@ -20,12 +20,12 @@ import (
 var Cluster = reconcile.Request{NamespacedName: types.NamespacedName{Name: "cluster"}}
 
 // Sources returns event sources for a reconciler that looks at the whole cluster whatever has changed: when an approval comes
-// or goes or its spec changes, and when a namespace comes or goes or its labels change. The request comes the given
+// or goes or its spec changes, and when a namespace comes or goes or what Stencil reads or keeps of it changes. The request comes the given
 // delay after the first of several changes.
 func (w *Watch) Sources(delay time.Duration) []source.Source {
 	return []source.Source{
 		source.Kind[client.Object](w.cache, &v1alpha1.TemplateApproval{}, delayed(delay), predicate.Funcs{UpdateFunc: specChanged}),
-		source.Kind[client.Object](w.cache, namespaceMetadata(), delayed(delay), predicate.LabelChangedPredicate{}),
+		source.Kind[client.Object](w.cache, namespaceMetadata(), delayed(delay), predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: listChanged})),
 	}
 }
 
@@ -43,4 +43,10 @@ func delayed(delay time.Duration) handler.EventHandler {
 // specChanged tells whether the spec is another, or the object is: a deletion that a watch has missed looks like an update.
 func specChanged(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
+}
+
+// listChanged tells whether the list of approved templates is another.
+func listChanged(e event.UpdateEvent) bool {
+	const key = v1alpha1.AnnotationApprovedTemplates
+	return e.ObjectOld.GetAnnotations()[key] != e.ObjectNew.GetAnnotations()[key]
 }

@@ -96,7 +96,12 @@ func (w *Watch) Snapshot(ctx context.Context) (Snapshot, error) {
 	}
 	for i := range namespaces.Items {
 		item := &namespaces.Items[i]
-		snapshot.Namespaces = append(snapshot.Namespaces, Namespace{item.Name, item.Labels, item.DeletionTimestamp != nil})
+		snapshot.Namespaces = append(snapshot.Namespaces, Namespace{
+			Name:              item.Name,
+			Labels:            item.Labels,
+			ApprovedTemplates: item.Annotations[v1alpha1.AnnotationApprovedTemplates],
+			Terminating:       item.DeletionTimestamp != nil,
+		})
 	}
 	snapshot.Approvals = w.compile(approvals.Items)
 	slices.SortFunc(snapshot.Namespaces, func(a, b Namespace) int { return cmp.Compare(a.Name, b.Name) })

@@ -1,6 +1,7 @@
 package governed
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -104,6 +105,63 @@ func TestDecide(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatSeveralApprovalsList(t *testing.T) {
+	approve := func(name string, change func(*v1alpha1.TemplateApprovalSpec)) coverage.Approval {
+		object := &v1alpha1.TemplateApproval{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+		object.Spec.Namespaces = []string{"team-a"}
+		change(&object.Spec)
+		return coverage.Approval{Approval: coverage.Compile(object), Object: object}
+	}
+	listing := func(name string, entries ...v1alpha1.ApprovedTemplate) coverage.Approval {
+		return approve(name, func(s *v1alpha1.TemplateApprovalSpec) { s.Templates = entries })
+	}
+	many := func(name string, namespaces int) coverage.Approval {
+		return approve(name, func(s *v1alpha1.TemplateApprovalSpec) {
+			for i := range 1000 {
+				s.Templates = append(s.Templates, v1alpha1.ApprovedTemplate{
+					Namespace: fmt.Sprintf("golden-%04d-%s", i%namespaces, strings.Repeat("n", 40)), Name: fmt.Sprintf("t%d", i),
+				})
+			}
+		})
+	}
+	named := listing("named", v1alpha1.ApprovedTemplate{Namespace: "golden", Name: "ubuntu"}, v1alpha1.ApprovedTemplate{Namespace: "golden", Name: "fedora"})
+	selected := listing("selected", v1alpha1.ApprovedTemplate{Namespace: "silver", Selector: &v1alpha1.LabelSelector{}}, v1alpha1.ApprovedTemplate{Namespace: "golden", Name: "fedora"})
+	closed := approve("closed", func(s *v1alpha1.TemplateApprovalSpec) {
+		s.Templates, s.Overrides = []v1alpha1.ApprovedTemplate{{Namespace: "golden", Name: "windows"}}, []string{"status"}
+	})
+	governed := map[string]string{v1alpha1.LabelGoverned: "true"}
+
+	for _, tc := range []struct {
+		name      string
+		approvals []coverage.Approval
+		stored    string
+		want      []string
+	}{
+		{name: "one alone needs no list", approvals: []coverage.Approval{named}},
+		{name: "a list that is not needed any more goes", approvals: []coverage.Approval{named}, stored: "golden/fedora", want: []string{""}},
+		{name: "two have one in common", approvals: []coverage.Approval{named, selected}, want: []string{"golden/fedora,golden/ubuntu,silver/*"}},
+		{name: "the same list is left alone", approvals: []coverage.Approval{named, selected}, stored: "golden/fedora,golden/ubuntu,silver/*"},
+		{name: "another is put right", approvals: []coverage.Approval{named, selected}, stored: "*", want: []string{"golden/fedora,golden/ubuntu,silver/*"}},
+		{name: "a closed one lists nothing", approvals: []coverage.Approval{closed, named}, want: []string{"golden/fedora,golden/ubuntu"}},
+		{name: "a list that is too long names namespaces", approvals: []coverage.Approval{many("many", 1), named}, want: []string{"golden-0000-" + strings.Repeat("n", 40) + "/*,golden/*"}},
+		{name: "or everything", approvals: []coverage.Approval{many("many", 1000), named}, want: []string{"*"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			snapshot := coverage.Snapshot{Approvals: tc.approvals, Namespaces: []coverage.Namespace{{Name: "team-a", Labels: governed, ApprovedTemplates: tc.stored}}}
+			var got []string
+			for _, c := range decide(snapshot.Namespaces, snapshot.Governed()) {
+				got = append(got, c.approved)
+				if c.relabelled || !c.governed {
+					t.Errorf("the label is concerned as well: %+v", c)
+				}
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("lists (-want +got):\n%s", diff)
 			}
 		})
 	}

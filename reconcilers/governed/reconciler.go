@@ -12,15 +12,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/single"
 )
 
 const (
@@ -36,9 +35,6 @@ const (
 	// Delays between attempts after a failure. What one namespace refuses must not hold up the others for long.
 	shortestRetry = 100 * time.Millisecond
 	longestRetry  = 10 * time.Second
-	// patience is how long the watches may take to start. They wait for the definition of TemplateApproval, and nothing
-	// is won by ending a process that serves webhooks.
-	patience = 365 * 24 * time.Hour
 )
 
 // Options are what a Reconciler needs.
@@ -56,7 +52,7 @@ type Patcher interface {
 	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
 }
 
-// Reconciler keeps the labels. There is only ever one request to it.
+// Reconciler keeps the labels and annotations. There is only ever one request to it.
 type Reconciler struct{ options Options }
 
 // New returns a Reconciler.
@@ -75,13 +71,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{}, errors.Join(failures...)
 }
 
-// apply sets or removes the label, whatever else has changed in the namespace meanwhile.
+// apply sets or removes the label and the annotation, whatever else has changed in the namespace meanwhile.
 func (r *Reconciler) apply(ctx context.Context, c change) error {
-	var value any
+	var label, annotation any
 	if c.governed {
-		value = v1alpha1.LabelGovernedValue
+		label = v1alpha1.LabelGovernedValue
 	}
-	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"labels": map[string]any{v1alpha1.LabelGoverned: value}}})
+	if c.approved != "" {
+		annotation = c.approved
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
+		"labels":      map[string]any{v1alpha1.LabelGoverned: label},
+		"annotations": map[string]any{v1alpha1.AnnotationApprovedTemplates: annotation},
+	}})
 	if err != nil {
 		return fmt.Errorf("encoding the label of namespace %s: %w", c.namespace, err)
 	}
@@ -95,6 +97,9 @@ func (r *Reconciler) apply(ctx context.Context, c change) error {
 	if err != nil {
 		return fmt.Errorf("labelling namespace %s: %w", c.namespace, err)
 	}
+	if !c.relabelled {
+		return nil
+	}
 	reason := reasonUngoverned
 	if c.governed {
 		reason = reasonGoverned
@@ -106,18 +111,7 @@ func (r *Reconciler) apply(ctx context.Context, c change) error {
 
 // SetupWithManager adds the reconciler to the manager, which runs it on the leader.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	one, err := controller.New(controllerName, mgr, controller.Options{
-		Reconciler:       r,
-		RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](shortestRetry, longestRetry),
-		CacheSyncTimeout: patience,
-	})
-	if err != nil {
-		return fmt.Errorf("making the controller of governed namespaces: %w", err)
-	}
-	for _, source := range r.options.Coverage.Sources(delay) {
-		if err := one.Watch(source); err != nil {
-			return fmt.Errorf("watching approvals and namespaces: %w", err)
-		}
-	}
-	return nil
+	return single.Add(mgr, single.Controller{
+		Name: controllerName, Reconciler: r, ShortestRetry: shortestRetry, LongestRetry: longestRetry,
+	}, r.options.Coverage.Sources(delay)...)
 }

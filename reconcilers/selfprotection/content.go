@@ -10,7 +10,7 @@ import (
 )
 
 // content is what is compared of an object: everything but its metadata, of which only the labels and annotations count that
-// the manifest mentions, and but its status and the caBundles that the manifest leaves to others.
+// the manifest mentions, and but its status and the webhooks and caBundles that the manifest leaves to others.
 type content map[string]any
 
 // contentOf returns the content of a stored object that has this manifest. Nothing of it may be changed.
@@ -20,7 +20,9 @@ func contentOf(stored *unstructured.Unstructured, m manifest) content {
 		switch key {
 		case "apiVersion", "kind", "metadata", "status":
 		case "webhooks":
-			c[key] = withoutForeignBundles(value, mentionedBundles(m))
+			if _, mentioned := m.object.Object[key]; mentioned {
+				c[key] = withoutForeignBundles(value, mentionedBundles(m))
+			}
 		default:
 			c[key] = value
 		}
@@ -100,8 +102,8 @@ func withoutForeignBundles(webhooks any, keep map[string]bool) any {
 	return shorter
 }
 
-// replacement returns what takes the place of a stored object: the manifest, with the metadata and the caBundles of the
-// stored object that the manifest does not mention. It is conditional on the stored object's resource version.
+// replacement returns what takes the place of a stored object: the manifest, with the metadata, the webhooks and the caBundles
+// of the stored object that the manifest does not mention. It is conditional on the stored object's resource version.
 func replacement(stored *unstructured.Unstructured, m manifest) *unstructured.Unstructured {
 	next := m.object.DeepCopy()
 	next.SetUID(stored.GetUID())
@@ -111,6 +113,12 @@ func replacement(stored *unstructured.Unstructured, m manifest) *unstructured.Un
 	next.SetLabels(overlaid(stored.GetLabels(), m.object.GetLabels()))
 	next.SetAnnotations(overlaid(stored.GetAnnotations(), m.object.GetAnnotations()))
 
+	if _, mentioned := next.Object["webhooks"]; !mentioned {
+		if webhooks, found := stored.DeepCopy().Object["webhooks"]; found {
+			next.Object["webhooks"] = webhooks
+		}
+		return next
+	}
 	before := webhooksOf(stored)
 	for name, webhook := range webhooksOf(next) {
 		if _, found := caBundleOf(webhook); found {

@@ -105,6 +105,29 @@ webhooks:
 	}
 }
 
+func TestWebhooksThatAManifestLeavesToOthers(t *testing.T) {
+	m := manifest{object: object(t, header+`metadata: {name: v, labels: {ours: "1"}}`)}
+	settled := contentOf(object(t, header+`metadata: {name: v, labels: {ours: "1"}}`), m)
+	stored := object(t, header+`
+metadata: {name: v, labels: {ours: "2"}}
+webhooks:
+- {name: a, clientConfig: {url: "https://x", caBundle: Qg==}}
+`)
+	if diff := cmp.Diff([]string{"labels.ours"}, contentOf(stored, m).differences(settled)); diff != "" {
+		t.Errorf("differences (-want +got):\n%s", diff)
+	}
+	want := object(t, header+`
+metadata: {name: v, labels: {ours: "1"}}
+webhooks:
+- {name: a, clientConfig: {url: "https://x", caBundle: Qg==}}
+`)
+	// Neither the replacement nor the object that was read has them from the other.
+	got := replacement(stored, m)
+	if diff := cmp.Diff(want.Object["webhooks"], got.Object["webhooks"]); diff != "" || got.GetLabels()["ours"] != "1" {
+		t.Errorf("replacement with labels %v (-want +got):\n%s", got.GetLabels(), diff)
+	}
+}
+
 func TestReplacement(t *testing.T) {
 	m := manifest{object: object(t, header+`
 metadata: {name: v, labels: {ours: "1"}}

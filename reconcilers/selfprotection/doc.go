@@ -15,7 +15,8 @@
 // The API server fills fields that a manifest leaves out, and newer versions of it fill more. So a manifest is not
 // compared field by field with what is stored. A dry run of the replacement tells once what would be stored, and that is
 // compared. Labels and annotations that the manifest does not mention are left alone, and so is a caBundle that it does not
-// mention: that one belongs to the package cabundle or to cert-manager.
+// mention: that one belongs to the package cabundle or to cert-manager. Of a configuration whose manifest mentions no webhooks at
+// all, these are left alone too: package policywebhook keeps them.
 //
 // # Upgrades
 //

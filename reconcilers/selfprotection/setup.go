@@ -1,35 +1,23 @@
 package selfprotection
 
 import (
-	"context"
 	"fmt"
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/util/workqueue"
-	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/controller-runtime/pkg/controller"
-	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/vmstencil/stencil/reconcilers/single"
 )
 
-// controllerName names the controller in logs and in controller-runtime's metrics.
-const controllerName = "selfprotection"
-
-// Delays between attempts after a failure.
-const (
-	shortestRetry = 100 * time.Millisecond
-	longestRetry  = 5 * time.Second
-)
+// longestRetry is short: one object that cannot be restored must not hold up the others for long.
+const longestRetry = 5 * time.Second
 
 // protectedLabels are on every object of the chart. Somebody who takes the label away makes the object leave the watch, which
 // wakes the reconciler like a deletion.
@@ -38,49 +26,23 @@ var protectedLabels = labels.Set{"app.kubernetes.io/part-of": "stencil"}
 // SetupWithManager adds the reconciler and its watches to the manager, which runs them on the leader. The watches hold
 // metadata only.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	configMap := metadataOf(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 	watched := map[client.Object]cache.ByObject{
-		configMap: {Namespaces: map[string]cache.Config{
-			r.options.ConfigMap.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", r.options.ConfigMap.Name)},
-		}},
+		single.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap")): single.Named(r.options.ConfigMap),
 	}
 	for _, kind := range kinds {
-		object := metadataOf(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))
-		watched[object] = cache.ByObject{Label: protectedLabels.AsSelector()}
+		watched[single.Metadata(admissionregistrationv1.SchemeGroupVersion.WithKind(kind))] = cache.ByObject{Label: protectedLabels.AsSelector()}
 	}
-	watches, err := cache.New(mgr.GetConfig(), cache.Options{
-		HTTPClient:                  mgr.GetHTTPClient(),
-		Mapper:                      mgr.GetRESTMapper(),
-		Scheme:                      mgr.GetScheme(),
-		ByObject:                    watched,
-		DefaultTransform:            cache.TransformStripManagedFields(),
-		ReaderFailOnMissingInformer: true,
-	})
+	watches, err := single.Watches(mgr, mgr.GetScheme(), watched)
 	if err != nil {
-		return fmt.Errorf("making the watches of self-protection: %w", err)
-	}
-	if err := mgr.Add(manager.RunnableFunc(watches.Start)); err != nil {
-		return fmt.Errorf("adding the watches of self-protection: %w", err)
+		return fmt.Errorf("self-protection: %w", err)
 	}
 	// Whatever happens, the question is the same: is everything as it should be?
-	toTheOne := handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
-		return []reconcile.Request{{NamespacedName: r.options.ConfigMap}}
-	})
-	protection := builder.ControllerManagedBy(mgr).Named(controllerName).WithOptions(controller.Options{
-		// One object that cannot be restored must not hold up the others for long.
-		RateLimiter: workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](shortestRetry, longestRetry),
-	})
+	toTheOne := single.OnEvent(reconcile.Request{NamespacedName: r.options.ConfigMap})
+	var sources []source.Source
 	for object := range watched {
-		protection = protection.WatchesRawSource(source.Kind(watches, object, toTheOne))
+		sources = append(sources, source.Kind(watches, object, toTheOne))
 	}
-	if err := protection.Complete(r); err != nil {
-		return fmt.Errorf("setting up the controller of self-protection: %w", err)
-	}
-	return nil
-}
-
-func metadataOf(kind schema.GroupVersionKind) client.Object {
-	object := &metav1.PartialObjectMetadata{}
-	object.SetGroupVersionKind(kind)
-	return object
+	return single.Add(mgr, single.Controller{
+		Name: "selfprotection", Reconciler: r, ShortestRetry: 100 * time.Millisecond, LongestRetry: longestRetry,
+	}, sources...)
 }

@@ -55,8 +55,14 @@ func (c renderCase) run(t *testing.T) {
 	}
 }
 
+// runRenderCases renders every case, several at a time: each is a process of helm, which needs no cluster.
 func runRenderCases(t *testing.T, cases map[string]renderCase) {
-	for name, tc := range cases {
-		t.Run(name, tc.run)
-	}
+	t.Run("rendered", func(t *testing.T) {
+		for name, tc := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				tc.run(t)
+			})
+		}
+	})
 }

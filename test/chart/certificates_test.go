@@ -43,7 +43,7 @@ func TestCertificates(t *testing.T) {
 					},
 					map[string]any{
 						"apiGroups": []string{"admissionregistration.k8s.io"}, "resources": []string{"validatingwebhookconfigurations"},
-						"resourceNames": []string{"stencil-validate"}, "verbs": []string{"get", "list", "watch", "patch"},
+						"resourceNames": []string{"stencil-validate", "stencil-policies"}, "verbs": []string{"get", "list", "watch", "patch"},
 					},
 				},
 			},

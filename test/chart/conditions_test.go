@@ -142,7 +142,20 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 		"KubeVirt changes a machine":        {as: users[controller], change: change("plain", `{"spec": {"runStrategy": "Always"}}`)},
 		"a rendered machine gets a spec":    {change: change("rendered", `{"spec": {"runStrategy": "Always"}}`), want: `failed calling webhook "render.template.kubevirt.io"`},
 	}
-	// The API server learns of the label a moment later.
+	t.Run("while nobody answers, machines without a template are created and changed", func(t *testing.T) {
+		for _, arguments := range [][]string{{"create", "-f", "-"}, change("plain", `{"spec": {"runStrategy": "Always"}}`)} {
+			result := kubectl(t, plane, users["owner"], machine("v1", `"name": "a"`), append(arguments, "--namespace", space, "--dry-run=server")...)
+			if result.Code != 0 {
+				t.Errorf("refused: %s", result.Stderr)
+			}
+		}
+	})
+	// A call that fails shows only where it is not ignored.
+	mustKubectl(t, plane, "", "patch", "mutatingwebhookconfiguration", "a-stencil-render", "--type=json", "--patch",
+		`[{"op": "test", "path": "/webhooks/1/name", "value": "governed.template.kubevirt.io"}, {"op": "replace", "path": "/webhooks/1/failurePolicy", "value": "Fail"}]`)
+	mustKubectl(t, plane, "", "patch", "validatingwebhookconfiguration", "stencil-validate", "--type=json", "--patch",
+		`[{"op": "test", "path": "/webhooks/2/name", "value": "governedvirtualmachine.validate.template.kubevirt.io"}, {"op": "replace", "path": "/webhooks/2/failurePolicy", "value": "Fail"}]`)
+	// The API server learns of the label and of the webhooks a moment later.
 	eventually(t, func() string {
 		return missing(render, kubectl(t, plane, users["owner"], machine("v1", `"name": "a"`), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
 	})

@@ -45,8 +45,14 @@ manager:
   shutdown: {delaySeconds: 0, timeoutSeconds: 1}
   metrics: {port: 9090}
   pprof: {enabled: true}
+audit: {clusterAdditions: ["spec.template.spec.tolerations"]}
+networkPolicy:
+  enabled: true
+  webhooks: [{ipBlock: {cidr: 192.0.2.0/28}}]
+  metrics: [{namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: monitoring}}}]
 webhooks:
   timeoutSeconds: 30
+  clientCA: {configMap: callers, names: [kube-apiserver]}
   namespaceSelector: {matchExpressions: [{key: virt, operator: Exists}]}
   objectSelector: {matchLabels: {a: b}}
 `,

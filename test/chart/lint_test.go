@@ -18,6 +18,7 @@ func TestLint(t *testing.T) {
 		"certificates from cert-manager": `{certificates: {provider: cert-manager}}`,
 		"a certificate that exists":      secretValues,
 		"everything optional":            `{manager: {metrics: {serviceMonitor: {enabled: true}}, pprof: {enabled: true}}}`,
+		"defaults that guests see":       `{defaulting: {enabled: true}}`,
 	}
 	for name, values := range cases {
 		t.Run(name, func(t *testing.T) {

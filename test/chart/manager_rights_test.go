@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/policies"
+	"github.com/vmstencil/stencil/rego/library"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -59,26 +60,41 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"get rbac.authorization.k8s.io/clusterroles stencil-protected-objects",
 		"get stencil.kubevirt.io/templateapprovals *",
 		"get stencil.kubevirt.io/templateapprovals/status *",
+		"get stencil.kubevirt.io/virtualmachinepolicies *",
 		"get template.kubevirt.io/virtualmachinetemplates *",
+		"list apps/controllerrevisions *",
+		"list instancetype.kubevirt.io/virtualmachineclusterinstancetypes *",
+		"list instancetype.kubevirt.io/virtualmachineclusterpreferences *",
+		"list instancetype.kubevirt.io/virtualmachineinstancetypes *",
+		"list instancetype.kubevirt.io/virtualmachinepreferences *",
 		"list kubevirt.io/virtualmachines *",
 		"list namespaces *",
 		"list openreports.io/reports *",
 		"list stencil.kubevirt.io/templateapprovals *",
+		"list stencil.kubevirt.io/virtualmachinepolicies *",
 		"list template.kubevirt.io/virtualmachinetemplates *",
 		"patch events *",
 		"patch events.k8s.io/events *",
 		"patch namespaces *",
 		"patch stencil.kubevirt.io/templateapprovals/status *",
+		"patch stencil.kubevirt.io/virtualmachinepolicies/status *",
+		"patch template.kubevirt.io/virtualmachinetemplates/status *",
 		"update openreports.io/reports *",
 		"update stencil.kubevirt.io/templateapprovals/status *",
+		"watch apps/controllerrevisions *",
+		"watch instancetype.kubevirt.io/virtualmachineclusterinstancetypes *",
+		"watch instancetype.kubevirt.io/virtualmachineclusterpreferences *",
+		"watch instancetype.kubevirt.io/virtualmachineinstancetypes *",
+		"watch instancetype.kubevirt.io/virtualmachinepreferences *",
 		"watch namespaces *",
 		"watch stencil.kubevirt.io/templateapprovals *",
+		"watch stencil.kubevirt.io/virtualmachinepolicies *",
 		"watch template.kubevirt.io/virtualmachinetemplates *",
 	}
 	// Its own admission registrations, which it restores.
 	registrations := map[string][]string{
 		"mutatingwebhookconfigurations":   {"a-stencil-render"},
-		"validatingwebhookconfigurations": {"stencil-validate"},
+		"validatingwebhookconfigurations": {"stencil-validate", "stencil-policies"},
 	}
 	sources, err := policies.FS.ReadDir(".")
 	if err != nil {
@@ -100,18 +116,34 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 			}
 		}
 	}
+	// The policies of the library, which it applies when the values switch them on.
+	everywhere = append(everywhere, "get rbac.authorization.k8s.io/clusterroles stencil-policy-library")
+	ready, err := library.Files.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, each := range ready {
+		for _, verb := range []string{"create", "patch", "delete"} {
+			everywhere = append(everywhere, verb+" stencil.kubevirt.io/virtualmachinepolicies "+strings.TrimSuffix(each.Name(), ".yaml"))
+		}
+	}
 	// With an authority of its own, its watches of these two select them by name.
 	itsWebhooks := []string{
 		"list admissionregistration.k8s.io/mutatingwebhookconfigurations a-stencil-render",
+		"list admissionregistration.k8s.io/validatingwebhookconfigurations stencil-policies",
 		"list admissionregistration.k8s.io/validatingwebhookconfigurations stencil-validate",
 		"watch admissionregistration.k8s.io/mutatingwebhookconfigurations a-stencil-render",
+		"watch admissionregistration.k8s.io/validatingwebhookconfigurations stencil-policies",
 		"watch admissionregistration.k8s.io/validatingwebhookconfigurations stencil-validate",
 	}
 	electing := []string{
 		"create coordination.k8s.io/leases *",
+		"get configmaps stencil-policy-library",
 		"get configmaps stencil-protected-objects",
 		"get coordination.k8s.io/leases stencil-manager",
+		"list configmaps stencil-policy-library",
 		"list configmaps stencil-protected-objects",
+		"watch configmaps stencil-policy-library",
 		"watch configmaps stencil-protected-objects",
 		"update coordination.k8s.io/leases stencil-manager",
 	}
@@ -121,6 +153,13 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"list secrets stencil-webhook-ca",
 		"update secrets stencil-webhook-ca",
 		"watch secrets stencil-webhook-ca",
+	}
+	defaulting := []string{
+		"list kubevirt.io/kubevirts *",
+		"watch kubevirt.io/kubevirts *",
+	}
+	for _, verb := range []string{"get", "list", "watch", "create", "update", "patch"} {
+		defaulting = append(defaulting, verb+" admissionregistration.k8s.io/mutatingwebhookconfigurations zz-stencil-defaults")
 	}
 	cases := map[string]struct {
 		values            map[string]any
@@ -136,6 +175,11 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 			}},
 			wantOwn:  slices.Concat(everywhere, electing),
 			wantElse: everywhere,
+		},
+		"with defaulting": {
+			values:   map[string]any{"defaulting": map[string]any{"enabled": true}},
+			wantOwn:  slices.Concat(everywhere, itsWebhooks, defaulting, electing, itsAuthority),
+			wantElse: slices.Concat(everywhere, itsWebhooks, defaulting),
 		},
 	}
 	for name, tc := range cases {
@@ -193,6 +237,9 @@ func TestTheManagerMayNot(t *testing.T) {
 		"restore its policies":                        {"patch", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "stencil-governed-machines", true},
 		"change somebody else's policies":             {"patch", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "other", false},
 		"delete its bindings":                         {"delete", "admissionregistration.k8s.io", "validatingadmissionpolicybindings", "", "stencil-governed-machines", false},
+		"change the webhooks of the policies":         {"patch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "stencil-policies", true},
+		"change policies":                             {"update", "stencil.kubevirt.io", "virtualmachinepolicies", "", "a", false},
+		"tell the state of policies":                  {"patch", "stencil.kubevirt.io", "virtualmachinepolicies/status", "", "a", true},
 		"change approvals":                            {"update", "stencil.kubevirt.io", "templateapprovals", "", "a", false},
 		"tell the state of approvals":                 {"update", "stencil.kubevirt.io", "templateapprovals/status", "", "a", true},
 		"label namespaces":                            {"patch", "", "namespaces", "", "default", true},

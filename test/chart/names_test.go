@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"sort"
@@ -17,11 +18,13 @@ func TestNames(t *testing.T) {
 			present: []string{
 				"Deployment/templates-stencil-manager", "Service/templates-stencil-webhook", "ClusterRole/templates-stencil-template-user",
 				"MutatingWebhookConfiguration/a-templates-stencil-render", "ValidatingWebhookConfiguration/templates-stencil-validate",
+				"ValidatingWebhookConfiguration/templates-stencil-policies", "ClusterRole/templates-stencil-policy-admin", "ClusterRole/templates-stencil-policy-view",
 				"ValidatingAdmissionPolicy/templates-stencil-template-reference", "ValidatingAdmissionPolicy/templates-stencil-governed-machines",
+				"ValidatingAdmissionPolicy/templates-stencil-approved-templates",
 				"ClusterRole/templates-stencil-template-approver", "ClusterRole/templates-stencil-template-source",
 			},
 			want: map[string]any{
-				"Deployment/templates-stencil-manager {" + container + ".args}":                                                           items{"--certificate-authority-secret=templates-stencil-webhook-ca", "--webhook-configurations=mutating/a-templates-stencil-render,validating/templates-stencil-validate", "--leader-election-id=templates-stencil-manager"},
+				"Deployment/templates-stencil-manager {" + container + ".args}":                                                           items{"--certificate-authority-secret=templates-stencil-webhook-ca", "--webhook-configurations=mutating/a-templates-stencil-render,validating/templates-stencil-validate,validating/templates-stencil-policies", "--policy-webhooks=templates-stencil-policies", "--policy-webhooks-address=stencil-system/templates-stencil-webhook", "--leader-election-id=templates-stencil-manager"},
 				"Role/templates-stencil-manager {.rules[?(@.resources[0]==\"secrets\")].resourceNames[0]}":                                "templates-stencil-webhook-ca",
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].resourceNames[0]}":   "a-templates-stencil-render",
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"validatingwebhookconfigurations\")].resourceNames[0]}": "templates-stencil-validate",
@@ -95,7 +98,7 @@ func TestRenderingSortsFirst(t *testing.T) {
 		if len(configurations) != 1 {
 			t.Fatalf("release %s has mutating configurations %v, want one", release, configurations)
 		}
-		all := []string{configurations[0], "virt-api-mutator", "cdi-api-datavolume-mutate", "kubemacpool-mutator", "cert-manager-webhook"}
+		all := append(neighbours(), configurations[0])
 		sort.Strings(all)
 		if all[0] != configurations[0] {
 			t.Errorf("release %s: called in the order %v", release, all)
@@ -103,13 +106,37 @@ func TestRenderingSortsFirst(t *testing.T) {
 	}
 }
 
+// neighbours are mutating configurations of others.
+func neighbours() []string {
+	return []string{"virt-api-mutator", "cdi-api-datavolume-mutate", "kubemacpool-mutator", "cert-manager-webhook", "z-quota"}
+}
+
+func TestDefaultingSortsLast(t *testing.T) {
+	for _, release := range []string{"stencil", "a", "zzz"} {
+		all := neighbours()
+		for _, object := range render(t, release, "{defaulting: {enabled: true}}") {
+			if object.GetKind() == "MutatingWebhookConfiguration" {
+				all = append(all, object.GetName())
+			}
+		}
+		sort.Strings(all)
+		if last := all[len(all)-1]; !strings.HasSuffix(last, "-defaults") || !strings.HasSuffix(all[0], "-render") {
+			t.Errorf("release %s: called in the order %v", release, all)
+		}
+	}
+}
+
 // Tests and the demo start the manager beside the cluster, with flags from the package install: they are those of the chart.
 func TestFlagsOfAManagerBesideTheCluster(t *testing.T) {
-	for _, release := range []string{"stencil", "templates"} {
-		t.Run(release, func(t *testing.T) {
-			options := install.Options{Release: release, ManagerURL: "https://localhost:9443"}
+	for _, tc := range []struct {
+		release    string
+		defaulting bool
+	}{{"stencil", false}, {"templates", false}, {"templates", true}} {
+		release := tc.release
+		t.Run(fmt.Sprintf("%s, defaulting %v", release, tc.defaulting), func(t *testing.T) {
+			options := install.Options{Release: release, ManagerURL: "https://localhost:9443", Values: map[string]any{"defaulting": map[string]any{"enabled": tc.defaulting}}}
 			stdout, stderr, ok := helm(t, "", "install", release, chartFolder(t), "--namespace", install.Namespace, "--dry-run=client",
-				"--set", "manager.enabled=false", "--set", "webhooks.url="+options.ManagerURL)
+				"--set", "manager.enabled=false", "--set", "webhooks.url="+options.ManagerURL, "--set", fmt.Sprintf("defaulting.enabled=%v", tc.defaulting))
 			if !ok {
 				t.Fatal(stderr)
 			}
@@ -130,7 +157,7 @@ certificates: {provider: cert-manager}
 `
 	rendered := render(t, "stencil", everything)
 	clusterScoped := map[string]bool{
-		"ClusterRole": true, "ClusterRoleBinding": true, "CustomResourceDefinition": true, "MutatingWebhookConfiguration": true,
+		"APIService": true, "ClusterRole": true, "ClusterRoleBinding": true, "CustomResourceDefinition": true, "MutatingWebhookConfiguration": true,
 		"ValidatingWebhookConfiguration": true, "ValidatingAdmissionPolicy": true, "ValidatingAdmissionPolicyBinding": true,
 	}
 	for _, key := range slices.Sorted(maps.Keys(rendered)) {
@@ -150,6 +177,10 @@ certificates: {provider: cert-manager}
 		want := "stencil-system"
 		if clusterScoped[object.GetKind()] {
 			want = ""
+		}
+		if key == "RoleBinding/stencil-apiserver-authentication-reader" {
+			// The Role that it gives is Kubernetes' own.
+			want = "kube-system"
 		}
 		if got := object.GetNamespace(); got != want {
 			t.Errorf("%s: namespace is %q, want %q", key, got, want)

@@ -4,6 +4,7 @@ import (
 	"strconv"
 	"testing"
 
+	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -99,15 +100,53 @@ func TestRightsOfPeople(t *testing.T) {
 	}
 }
 
+// What the aggregated API takes is of another group than the templates.
+func TestRightsOnSubresources(t *testing.T) {
+	plane := installed(t, install.Options{APIServerAddress: "localhost:1"})
+	space := namespace(t, plane)
+	const process, create, sent = "virtualmachinetemplates/process", "virtualmachinetemplates/create", "processedtemplates"
+	for role, tc := range map[string]struct{ may, not []string }{
+		"admin":                    {may: []string{process, create, sent}},
+		"edit":                     {may: []string{process, create, sent}},
+		"view":                     {not: []string{process, create, sent}},
+		"stencil-template-process": {may: []string{process, sent}, not: []string{create}},
+		"stencil-template-create":  {may: []string{create}, not: []string{process, sent}},
+		"stencil-template-user":    {not: []string{process, create, sent}},
+	} {
+		t.Run(role, func(t *testing.T) {
+			user, err := plane.User("caller-" + role)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := plane.Bind(t.Context(), user, space, role); err != nil {
+				t.Fatal(err)
+			}
+			allowed := func(resource string) bool {
+				return may(t.Context(), t, plane, user, "create", "subresources.template.kubevirt.io", resource, space, "fedora")
+			}
+			for _, resource := range tc.may {
+				eventually(t, func() string {
+					if !allowed(resource) {
+						return "may not create " + resource
+					}
+					return ""
+				})
+			}
+			for _, resource := range tc.not {
+				if allowed(resource) {
+					t.Errorf("may create %s", resource)
+				}
+			}
+		})
+	}
+}
+
 // Approvals belong to no namespace: a role counts for them only where it is bound for the whole cluster.
 func TestRightsOnApprovals(t *testing.T) {
 	plane := installed(t, install.Options{})
 	space := namespace(t, plane)
 	read, write := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete", "deletecollection"}
-	cases := map[string]struct {
-		role, namespace string
-		may, not        []string
-	}{
+	cases := map[string]decider{
 		"an approver":                                 {role: "stencil-template-approver", may: append(write, read...)},
 		"an approver of one namespace is none":        {role: "stencil-template-approver", namespace: space, not: append(write, read...)},
 		"who views the cluster":                       {role: "view", may: read, not: write},
@@ -116,12 +155,40 @@ func TestRightsOnApprovals(t *testing.T) {
 		"who administrates the cluster's namespaces":  {role: "admin", may: read, not: write},
 		"who administrates one namespace":             {role: "admin", namespace: space, not: append(write, read...)},
 		"who uses the templates of the whole cluster": {role: "stencil-template-user", not: append(write, read...)},
+		"who manages policies":                        {role: "stencil-policy-admin", not: append(write, read...)},
 	}
+	runDeciders(t, plane, "templateapprovals", cases)
+}
+
+// So do policies.
+func TestRightsOnPolicies(t *testing.T) {
+	plane := installed(t, install.Options{})
+	space := namespace(t, plane)
+	read, write := []string{"get", "list", "watch"}, []string{"create", "update", "patch", "delete", "deletecollection"}
+	runDeciders(t, plane, "virtualmachinepolicies", map[string]decider{
+		"who manages policies":                        {role: "stencil-policy-admin", may: append(write, read...)},
+		"who manages them in one namespace does not":  {role: "stencil-policy-admin", namespace: space, not: append(write, read...)},
+		"who approves templates":                      {role: "stencil-template-approver", not: append(write, read...)},
+		"who views the cluster":                       {role: "view", may: read, not: write},
+		"who edits the cluster":                       {role: "edit", may: read, not: write},
+		"who administrates the cluster's namespaces":  {role: "admin", may: read, not: write},
+		"who uses the templates of the whole cluster": {role: "stencil-template-user", not: append(write, read...)},
+	})
+}
+
+// decider is somebody and what they may do with objects of no namespace.
+type decider struct {
+	role, namespace string
+	may, not        []string
+}
+
+func runDeciders(t *testing.T, plane *controlplane.Plane, resource string, cases map[string]decider) {
+	t.Helper()
 	number := 0
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			number++
-			user, err := plane.User("decider-" + strconv.Itoa(number))
+			user, err := plane.User("decider-of-" + resource + "-" + strconv.Itoa(number))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -130,14 +197,14 @@ func TestRightsOnApprovals(t *testing.T) {
 			}
 			for _, verb := range tc.may {
 				eventually(t, func() string {
-					if !may(t.Context(), t, plane, user, verb, "stencil.kubevirt.io", "templateapprovals", "", "a") {
+					if !may(t.Context(), t, plane, user, verb, "stencil.kubevirt.io", resource, "", "a") {
 						return "may not " + verb
 					}
 					return ""
 				})
 			}
 			for _, verb := range tc.not {
-				if may(t.Context(), t, plane, user, verb, "stencil.kubevirt.io", "templateapprovals", "", "a") {
+				if may(t.Context(), t, plane, user, verb, "stencil.kubevirt.io", resource, "", "a") {
 					t.Errorf("may %s", verb)
 				}
 			}

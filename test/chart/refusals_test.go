@@ -31,6 +31,26 @@ func TestValuesThatAreRefused(t *testing.T) {
 			values: `{doors: {window: Open}}`,
 			want:   "at '/doors': additional properties 'window' not allowed",
 		},
+		"a policy that the library does not have": {
+			values: `{policies: {library: {allowed-registrys: {enabled: true}}}}`,
+			want:   "at '/policies/library': additional properties 'allowed-registrys' not allowed",
+		},
+		"a parameter that the policy does not have": {
+			values: `{policies: {library: {allowed-registries: {parameters: {registry: [quay.io]}}}}}`,
+			want:   "additional properties 'registry' not allowed",
+		},
+		"a parameter of another type than the policy's": {
+			values: `{policies: {library: {size-limits: {parameters: {maxCPUs: "4"}}}}}`,
+			want:   "at '/policies/library/size-limits/parameters/maxCPUs': got string, want integer",
+		},
+		"a policy of defaults that there is not": {
+			values: `{defaulting: {machineType: alias}}`,
+			want:   "at '/defaulting/machineType': value must be one of 'pin', 'keep'",
+		},
+		"MAC addresses, which nobody generates": {
+			values: `{defaulting: {mac: generate}}`,
+			want:   "at '/defaulting': additional properties 'mac' not allowed",
+		},
 		"no replicas": {
 			values: `{manager: {replicas: 0}}`,
 			want:   "at '/manager/replicas': minimum: got 0, want 1",
@@ -82,6 +102,22 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"a privileged port, which the manager cannot open": {
 			values: `{manager: {metrics: {port: 80}}}`,
 			want:   "at '/manager/metrics/port': minimum: got 80, want 1,024",
+		},
+		"a network policy that keeps the API servers away": {
+			values: `{networkPolicy: {enabled: true}}`,
+			want:   "networkPolicy.enabled without networkPolicy.webhooks would keep the API servers away",
+		},
+		"names of callers without an authority": {
+			values: `{webhooks: {clientCA: {names: [kube-apiserver]}}}`,
+			want:   "webhooks.clientCA.names without webhooks.clientCA.configMap says nothing",
+		},
+		"an addition of the cluster that is not in spec": {
+			values: `{audit: {clusterAdditions: [metadata.labels.a]}}`,
+			want:   "at '/audit/clusterAdditions/0'",
+		},
+		"more decisions in the log than there are": {
+			values: `{policies: {decisionLog: {sample: 100}}}`,
+			want:   "at '/policies/decisionLog/sample'",
 		},
 		"no manager in the cluster and none outside": {
 			values: `{manager: {enabled: false}}`,

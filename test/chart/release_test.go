@@ -41,6 +41,10 @@ func live(t *testing.T, plane *controlplane.Plane) []string {
 	return names
 }
 
+// withoutAPIServer keeps APIServices away that nobody answers on a plane without nodes: they stand in the way of kubectl's discovery
+// and of the deletion of namespaces.
+const withoutAPIServer = "--set=apiserver.enabled=false"
+
 func TestInstallUpgradeUninstall(t *testing.T) {
 	plane := shared.Plane(t)
 	client := clientFor(t, plane.AdminConfig())
@@ -52,7 +56,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	// The definitions may have been left by a release in another namespace, and helm takes over nothing that it does not own.
 	mustKubectl(t, plane, "", "delete", "customresourcedefinitions", "--selector", "app.kubernetes.io/instance=stencil")
 
-	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace)
+	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer)
 
 	eventually(t, func() string {
 		pods, err := client.CoreV1().Pods(options.Namespace).List(t.Context(), metav1.ListOptions{})
@@ -69,7 +73,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	setBundle(t, plane, "stencil-manager", "Zmlyc3Q=")
 
-	run(t, plane, "upgrade", "stencil", chartFolder(t), "--namespace", options.Namespace,
+	run(t, plane, "upgrade", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer,
 		"--set", "manager.replicas=3", "--set", "webhooks.timeoutSeconds=7", "--set", "exemptUsers={robot}")
 
 	deployment, err := client.AppsV1().Deployments(options.Namespace).Get(t.Context(), "stencil-manager", metav1.GetOptions{})
@@ -96,6 +100,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	eventually(t, func() string {
 		want := []string{
 			"customresourcedefinition.apiextensions.k8s.io/templateapprovals.stencil.kubevirt.io",
+			"customresourcedefinition.apiextensions.k8s.io/virtualmachinepolicies.stencil.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinetemplaterequests.template.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinetemplates.template.kubevirt.io",
 		}
@@ -107,7 +112,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	})
 
 	// The definitions that were kept are taken over by the next install, and templates live on.
-	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace)
+	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer)
 	mustKubectl(t, plane, "", "get", "virtualmachinetemplate", "kept", "--namespace", "default")
 	run(t, plane, "uninstall", "stencil", "--namespace", options.Namespace)
 	mustKubectl(t, plane, "", "delete", "customresourcedefinitions", "--selector", "app.kubernetes.io/instance=stencil")
@@ -117,10 +122,10 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 func TestUpgradeWithClientSideApplyKeepsTheBundle(t *testing.T) {
 	plane := shared.Plane(t)
 	arguments := []string{"--namespace", install.Namespace, "--server-side=false"}
-	run(t, plane, append([]string{"install", "stencil", chartFolder(t), "--create-namespace"}, arguments...)...)
+	run(t, plane, append([]string{"install", "stencil", chartFolder(t), withoutAPIServer, "--create-namespace"}, arguments...)...)
 	cleanUp(t, plane, install.Options{})
 	setBundle(t, plane, "stencil-manager", "c2Vjb25k")
-	run(t, plane, append([]string{"upgrade", "stencil", chartFolder(t), "--set", "webhooks.timeoutSeconds=7"}, arguments...)...)
+	run(t, plane, append([]string{"upgrade", "stencil", chartFolder(t), withoutAPIServer, "--set", "webhooks.timeoutSeconds=7"}, arguments...)...)
 	wantBundle(t, plane, "c2Vjb25k")
 }
 
@@ -163,7 +168,8 @@ func TestNotesSayWhatToDoNext(t *testing.T) {
 				"--leader-election-namespace=stencil-system",
 				"--certificate-authority-namespace=stencil-system",
 				"--certificate-dns-names=localhost",
-				"--webhook-configurations=mutating/a-stencil-render,validating/stencil-validate",
+				"--webhook-configurations=mutating/a-stencil-render,validating/stencil-validate,validating/stencil-policies",
+				"--policy-webhooks-address=https://localhost:9443",
 			},
 		},
 		"cert-manager": {

@@ -5,6 +5,7 @@ import "testing"
 const (
 	renderWebhook   = "MutatingWebhookConfiguration/a-stencil-render"
 	validateWebhook = "ValidatingWebhookConfiguration/stencil-validate"
+	policiesWebhook = "ValidatingWebhookConfiguration/stencil-policies"
 )
 
 func TestWebhooks(t *testing.T) {
@@ -44,6 +45,7 @@ func TestWebhooks(t *testing.T) {
 				validateWebhook + " {.webhooks[*].name}": []string{
 					"virtualmachinetemplate.validate.template.kubevirt.io", "virtualmachine.validate.template.kubevirt.io",
 					"governedvirtualmachine.validate.template.kubevirt.io", "templateapproval.validate.stencil.kubevirt.io",
+					"virtualmachinepolicy.validate.stencil.kubevirt.io",
 				},
 				validateWebhook + " {.webhooks[0].clientConfig}":            service("/validate-virtualmachinetemplate"),
 				validateWebhook + " {.webhooks[0].failurePolicy}":           "Fail",
@@ -57,16 +59,16 @@ func TestWebhooks(t *testing.T) {
 				}},
 			},
 		},
-		"every webhook fails closed": {
+		"every webhook fails closed but those that say in better words what a policy refuses": {
 			want: map[string]any{
-				renderWebhook + " {.webhooks[*].failurePolicy}":    []string{"Fail", "Fail"},
+				renderWebhook + " {.webhooks[*].failurePolicy}":    []string{"Fail", "Ignore"},
 				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent"},
 				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None"},
 				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10},
-				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Fail", "Fail"},
-				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent"},
-				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None"},
-				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10},
+				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Ignore", "Fail", "Fail"},
+				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
+				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None"},
+				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10, 10},
 			},
 		},
 		"machines without a template are sent to rendering where an approval asks for one": {
@@ -107,12 +109,39 @@ func TestWebhooks(t *testing.T) {
 				validateWebhook + " {.webhooks[3].matchConditions[*].name}": "create-or-spec-change",
 			},
 		},
+		"policies are judged before they are stored": {
+			want: map[string]any{
+				validateWebhook + " {.webhooks[4].clientConfig}":      service("/validate-virtualmachinepolicy"),
+				validateWebhook + " {.webhooks[4].namespaceSelector}": nil,
+				validateWebhook + " {.webhooks[4].rules}": []any{map[string]any{
+					"apiGroups": []string{"stencil.kubevirt.io"}, "apiVersions": []string{"v1alpha1"},
+					"operations": []string{"CREATE", "UPDATE"}, "resources": []string{"virtualmachinepolicies"}, "scope": "Cluster",
+				}},
+				validateWebhook + " {.webhooks[4].matchConditions[*].name}": "create-or-spec-change",
+			},
+		},
+		"the webhooks that policies need are left to the manager": {
+			want: map[string]any{
+				policiesWebhook + " {.webhooks}":             nil,
+				policiesWebhook + " {.metadata.annotations}": nil,
+			},
+		},
+		"cert-manager is told to fill them in": {
+			values: `{certificates: {provider: cert-manager}}`,
+			want: map[string]any{
+				policiesWebhook + " {.webhooks}":             nil,
+				policiesWebhook + " {.metadata.annotations}": map[string]any{"cert-manager.io/inject-ca-from": "stencil-system/stencil-webhook"},
+				deployment + " {" + container + ".args}": items{
+					"--policy-webhooks=stencil-policies", "--policy-webhooks-trust=stencil-validate", "--policy-webhooks-address=stencil-system/stencil-webhook",
+				},
+			},
+		},
 		"a URL takes the place of the Service, and stands in the certificate": {
 			values: `{webhooks: {url: "https://stencil.example.com:9443"}}`,
 			want: map[string]any{
 				renderWebhook + " {.webhooks[0].clientConfig}":   map[string]any{"url": "https://stencil.example.com:9443/mutate-virtualmachine-render"},
 				validateWebhook + " {.webhooks[0].clientConfig}": map[string]any{"url": "https://stencil.example.com:9443/validate-virtualmachinetemplate"},
-				deployment + " {" + container + ".args}":         items{"--certificate-dns-names=stencil-webhook.stencil-system.svc,stencil-webhook.stencil-system.svc.cluster.local,stencil.example.com"},
+				deployment + " {" + container + ".args}":         items{"--certificate-dns-names=stencil-webhook.stencil-system.svc,stencil-webhook.stencil-system.svc.cluster.local,stencil.example.com", "--policy-webhooks-address=https://stencil.example.com:9443"},
 			},
 		},
 		"a URL with a path of its own": {
@@ -124,6 +153,7 @@ func TestWebhooks(t *testing.T) {
 		"another timeout": {
 			values: `{webhooks: {timeoutSeconds: 5}}`,
 			want: map[string]any{
+				deployment + " {" + container + ".args}":           items{"--policy-webhooks-timeout=5s"},
 				renderWebhook + " {.webhooks[0].timeoutSeconds}":   5,
 				validateWebhook + " {.webhooks[0].timeoutSeconds}": 5,
 			},

@@ -5,14 +5,17 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"os/signal"
 	"syscall"
 	"time"
 
+	"github.com/vmstencil/stencil/test/defaulter"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -33,7 +36,17 @@ func run(out io.Writer, once bool) (err error) {
 	// it runs on.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	stencil, err := platform.Start(running, platform.Options{KubeVirt: true, Log: os.Stderr})
+	options := platform.Options{KubeVirt: true, APIServer: true, Log: os.Stderr}
+	sidecar, err := startDefaulter(running, out)
+	if err != nil {
+		return err
+	}
+	if sidecar != nil {
+		defer func() { err = errors.Join(err, sidecar.Close()) }()
+		options.ManagerArgs = []string{"--defaulting-socket=" + sidecar.Socket()}
+		options.Values = map[string]any{"defaulting": map[string]any{"enabled": true}}
+	}
+	stencil, err := platform.Start(running, options)
 	if err != nil {
 		return err
 	}
@@ -42,9 +55,9 @@ func run(out io.Writer, once bool) (err error) {
 			err = stopErr
 		}
 	}()
-	fmt.Fprintf(out, "\nThe control plane, KubeVirt's API server and controller, and stencil-manager run (%.0f s).\n", time.Since(start).Seconds())
+	fmt.Fprintf(out, "\nThe control plane, KubeVirt's API server and controller, stencil-manager and stencil-apiserver run (%.0f s).\n", time.Since(start).Seconds())
 
-	tour := &tour{stencil: stencil, out: out}
+	tour := &tour{stencil: stencil, out: out, defaulted: sidecar != nil}
 	if err := tour.run(ctx); err != nil {
 		return err
 	}
@@ -56,4 +69,21 @@ func run(out io.Writer, once bool) (err error) {
 	<-ctx.Done()
 	fmt.Fprintln(out, "\nStopping.")
 	return nil
+}
+
+// startDefaulter starts the defaulter where there is a QEMU, and says what to install where there is none: everything else
+// needs nothing that is not built from Go modules.
+func startDefaulter(ctx context.Context, out io.Writer) (*defaulter.Defaulter, error) {
+	if qemu, _ := exec.LookPath("qemu-system-x86_64"); qemu == "" {
+		fmt.Fprintf(out, "Without the part about what a guest sees: %s\n", defaulter.Install)
+		return nil, nil
+	}
+	sidecar, err := defaulter.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := sidecar.Start(ctx); err != nil {
+		return nil, errors.Join(err, sidecar.Close())
+	}
+	return sidecar, nil
 }

@@ -1,6 +1,9 @@
 package main
 
-import "path/filepath"
+import (
+	"path/filepath"
+	"slices"
+)
 
 const manyMistakes = `apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -65,11 +68,23 @@ spec:
         devices: {}
 `
 
+const laidOutMachine = `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: web-4
+  annotations:
+    template.kubevirt.io/template-ref: golden/ubuntu
+    parameter.template.kubevirt.io/SSH_KEY: ssh-ed25519 AAAA ada
+`
+
+// subresources is where the aggregated API has the golden templates.
+const subresources = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/"
+
 // steps are the tour: what the admin prepares, what ada creates, and what is
 // refused to whom, with the message that person sees.
-func steps(example func(string) string) []step {
+func steps(example func(string) string, defaulted bool) []step {
 	file := func(path string) string { return filepath.Clean(example(path)) }
-	return []step{
+	all := []step{
 		{says: "The admin publishes golden templates and lets team A use them.",
 			args: []string{"apply", "-f", file("golden"), "-f", file("access")}},
 		{args: []string{"get", "vmt", "--namespace=golden"}},
@@ -106,6 +121,28 @@ func steps(example func(string) string) []step {
 			stdin: "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplate\nmetadata:\n  name: typo\n  namespace: golden\nspec:\n  parameters:\n  - name: NAME\n  virtualMachine:\n    metadata:\n      name: ${NAMME}\n    spec:\n      runStrategy: Halted\n      template:\n        spec:\n          domain:\n            cpu:\n              coress: 2\n",
 			args:  []string{"create", "-f", "-"}, refused: "coress"},
 
+		{says: "Bob has no right on machines and none on templates; the admin lets him process templates, and create machines from fedora in team-a.",
+			args: []string{"apply", "-f", file("process")}},
+		{says: "Processed: what the template makes, with nothing stored. virtctl template process asks the same way.", as: "bob", stdin: "parameters: {NAME: probe, INSTANCETYPE: u1.large}",
+			laidOut: true, args: []string{"create", "--raw", subresources + "fedora/process", "-f", "-"}},
+		{says: "Created for Bob, who may not create machines himself …", as: "bob", stdin: "parameters: {NAME: bobs, INSTANCETYPE: u1.small}\ntargetNamespace: team-a",
+			quiet: true, args: []string{"create", "--raw", subresources + "fedora/create", "-f", "-"}},
+		{says: "… which the machine tells.",
+			args: []string{"get", "vm", "bobs", "--namespace=team-a", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}{" has "}{.spec.instancetype.name}{"\n"}`}},
+		{says: "Refused: another template than the one that Bob was given.", as: "bob", stdin: "parameters: {NAME: other}",
+			args: []string{"create", "--raw", subresources + "ubuntu/create", "-f", "-"}, refused: "forbidden"},
+
+		{says: "A policy in Rego: machines of team A have owners, and large ones are pointed out. It was compiled, type-checked and tested before it is in force.",
+			args: []string{"apply", "-f", file("policies/owners.yaml")}},
+		{quiet: true, args: []string{"wait", "vmpol/owners", "--for=condition=Active", "--timeout=60s"}},
+		{says: "Refused: a machine without an owner, whatever it comes from.", as: "ada",
+			args: []string{"create", "--namespace=team-a", "-f", file("machines/runner.yaml")}, refused: "policy owners (medium): the machine has no owner"},
+		{says: "Warned: a machine that is large by its instance type.", as: "ada",
+			args: []string{"create", "--namespace=team-a", "-f", file("policies/large.yaml")}},
+		{says: "Refused: a policy with a misspelt field, which would never find anything.",
+			args: []string{"apply", "-f", file("policies/mistaken.yaml")}, refused: "did you mean cores"},
+		{quiet: true, args: []string{"delete", "vmpol", "owners"}},
+
 		{says: "Team A's namespace becomes a governed one: the admin approves two templates, some values, and little beside them.",
 			args: []string{"apply", "-f", file("approvals/team-a.yaml")}},
 		{quiet: true, args: []string{"wait", "namespace/team-a", "--timeout=60s",
@@ -118,5 +155,25 @@ func steps(example func(string) string) []step {
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "INSTANCETYPE"},
 		{says: "Refused: a machine without a template; Ada is told which ones she may use.", as: "ada", stdin: untemplated,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "you may use: golden/fedora, golden/ubuntu"},
+	}
+	if defaulted {
+		// The others show machines without, to be the same everywhere.
+		all = slices.Insert(all, 1, step{quiet: true, args: []string{"label", "namespace", "team-a", skipDefaults + "=true"}})
+		all = append(all, guestSteps()...)
+	}
+	return all
+}
+
+const skipDefaults = "defaults.template.kubevirt.io/skip"
+
+// guestSteps show what a defaulter adds.
+func guestSteps() []step {
+	dryRun := []string{"create", "--namespace=team-a", "--dry-run=server", "-f", "-", "-o", "jsonpath={.spec.template.spec.domain}"}
+	return []step{
+		{says: "So far team A was left alone by what fills in what guests see: machine type, PCI addresses and the like are decided on some node.", as: "ada", stdin: laidOutMachine,
+			laidOut: true, args: dryRun},
+		{says: "Now a real libvirt lays the same machine out before it is stored.",
+			args: []string{"label", "namespace", "team-a", skipDefaults + "-"}},
+		{as: "ada", stdin: laidOutMachine, holds: "pciAddress", laidOut: true, args: dryRun},
 	}
 }

@@ -1,10 +1,15 @@
 package main
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/platform"
@@ -12,9 +17,11 @@ import (
 
 // tour runs commands of the steps and prints them with their output.
 type tour struct {
-	stencil  *platform.Platform
-	out      io.Writer
-	ada, eve *controlplane.User
+	stencil       *platform.Platform
+	out           io.Writer
+	ada, bob, eve *controlplane.User
+	// defaulted says that a defaulter runs.
+	defaulted bool
 }
 
 // step is one command of the tour. A step that ends otherwise than it should
@@ -29,6 +36,11 @@ type step struct {
 	// refused is a text that the refusal must hold; empty when the command has
 	// to succeed.
 	refused string
+	// holds is a text that the output must hold. The API server may take a moment to know what a step before has changed, so the
+	// command is run until it does.
+	holds string
+	// laidOut lays JSON out over several lines.
+	laidOut bool
 	// quiet leaves the output out when the command succeeds.
 	quiet bool
 }
@@ -37,10 +49,13 @@ func (t *tour) run(ctx context.Context) (err error) {
 	if t.ada, err = t.stencil.Plane.User("ada", "team-a"); err != nil {
 		return err
 	}
+	if t.bob, err = t.stencil.Plane.User("bob"); err != nil {
+		return err
+	}
 	if t.eve, err = t.stencil.Plane.User("eve"); err != nil {
 		return err
 	}
-	for _, s := range steps(t.stencil.Example) {
+	for _, s := range steps(t.stencil.Example, t.defaulted) {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -59,6 +74,8 @@ func (t *tour) take(ctx context.Context, s step) error {
 	switch s.as {
 	case "ada":
 		user, prompt = t.ada, "ada$ "
+	case "bob":
+		user, prompt = t.bob, "bob$ "
 	case "eve":
 		user, prompt = t.eve, "eve$ "
 	}
@@ -66,11 +83,22 @@ func (t *tour) take(ctx context.Context, s step) error {
 		fmt.Fprintf(t.out, "\n%s\n", indent(strings.TrimSpace(s.stdin)))
 	}
 	fmt.Fprintf(t.out, "\n%skubectl %s\n", prompt, t.shown(s.args))
-	result, err := t.stencil.Plane.Kubectl(ctx, user, s.stdin, s.args...)
+	var result controlplane.Result
+	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (done bool, err error) {
+		result, err = t.stencil.Plane.Kubectl(ctx, user, s.stdin, s.args...)
+		return strings.Contains(result.Stdout, s.holds), err
+	})
 	if err != nil {
-		return err
+		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(s.args, " "), err, result.Stdout+result.Stderr)
 	}
 	output := result.Stdout + result.Stderr
+	if s.laidOut {
+		var lines bytes.Buffer
+		if err := json.Indent(&lines, []byte(result.Stdout), "", "  "); err != nil {
+			return fmt.Errorf("the output is no JSON: %w: %s", err, output)
+		}
+		output = lines.String() + "\n" + result.Stderr
+	}
 	if !s.quiet || result.Code != 0 {
 		fmt.Fprintln(t.out, strings.TrimRight(output, "\n"))
 	}

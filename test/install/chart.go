@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
@@ -54,7 +56,18 @@ func helm(ctx context.Context, plane *controlplane.Plane, arguments ...string) e
 
 // writeValues writes Values, laid over what ManagerURL implies, to a file that remove takes away.
 func (o Options) writeValues() (path string, remove func(), err error) {
-	values := map[string]any{}
+	values := map[string]any{"apiserver": map[string]any{"enabled": false}}
+	if o.APIServerAddress != "" {
+		host, text, err := net.SplitHostPort(o.APIServerAddress)
+		if err != nil {
+			return "", nil, fmt.Errorf("reading the address of stencil-apiserver: %w", err)
+		}
+		port, err := strconv.Atoi(text)
+		if err != nil {
+			return "", nil, fmt.Errorf("reading the address of stencil-apiserver: %w", err)
+		}
+		values["apiserver"] = map[string]any{"enabled": true, "external": map[string]any{"host": host, "port": port}}
+	}
 	if o.ManagerURL != "" {
 		values["manager"] = map[string]any{"enabled": false}
 		values["webhooks"] = map[string]any{"url": o.ManagerURL}

@@ -1,6 +1,7 @@
 package install
 
 import (
+	"cmp"
 	"net/url"
 	"strings"
 
@@ -19,6 +20,9 @@ type Options struct {
 	// ManagerURL is the https URL, without a path, at which the API server reaches a stencil-manager outside the cluster.
 	// When it is empty, Values decide; with the chart's defaults, webhooks go to a Service that nobody answers.
 	ManagerURL string
+	// APIServerAddress is the host:port at which the API server reaches a stencil-apiserver outside the cluster. When it is
+	// empty there is none, unless Values say so: an APIService that nobody answers stands in everybody's way.
+	APIServerAddress string
 	// Release is the name of the release, Release when empty.
 	Release string
 	// Namespace is that of the release, Namespace when empty. It is created when it does not exist.
@@ -63,8 +67,23 @@ func (o Options) ManagerArgs() []string {
 		"--certificate-authority-secret=" + prefix + "-webhook-ca",
 		"--leader-election-id=" + prefix + "-manager",
 		"--protected-objects=" + prefix + "-protected-objects",
+		"--policy-library=" + prefix + "-policy-library",
 		"--exempt-users=" + strings.Join(exemptUsers, ","),
-		"--webhook-configurations=mutating/a-" + prefix + "-render,validating/" + prefix + "-validate",
+		"--webhook-configurations=mutating/a-" + prefix + "-render,validating/" + prefix + "-validate,validating/" + prefix + "-policies",
+		"--policy-webhooks=" + prefix + "-policies",
+		"--policy-webhooks-trust=" + prefix + "-validate",
+		"--policy-webhooks-address=" + cmp.Or(o.ManagerURL, o.Namespace+"/"+prefix+"-webhook"),
+	}
+	if o.APIServerAddress != "" {
+		arguments = append(arguments, "--api-services="+apiServices, "--apiserver-user="+o.apiServerName())
+	}
+	if defaulting, _ := o.Values["defaulting"].(map[string]any); defaulting["enabled"] == true {
+		const flag = "--webhook-configurations="
+		for i := range arguments {
+			if strings.HasPrefix(arguments[i], flag) {
+				arguments[i] += ",mutating/zz-" + prefix + "-defaults"
+			}
+		}
 	}
 	if address, err := url.Parse(o.ManagerURL); err == nil && address.Hostname() != "" {
 		arguments = append(arguments, "--certificate-dns-names="+address.Hostname())
@@ -78,6 +97,35 @@ func (o Options) ManagerUser(plane *controlplane.Plane) (*controlplane.User, err
 	o = o.withDefaults()
 	name := "system:serviceaccount:" + o.Namespace + ":" + o.prefix() + "-manager"
 	return plane.User(name, "system:serviceaccounts", "system:serviceaccounts:"+o.Namespace)
+}
+
+// apiServices are the APIServices of the chart, as flags name them.
+const apiServices = "apiservice/v1beta1.subresources.template.kubevirt.io,apiservice/v1alpha1.subresources.template.kubevirt.io"
+
+// APIServerArgs returns the flags that make a stencil-apiserver serve this release, those that the chart gives it in the cluster.
+func (o Options) APIServerArgs() []string {
+	o = o.withDefaults()
+	prefix := o.prefix()
+	service := prefix + "-apiserver." + o.Namespace + ".svc"
+	return []string{
+		"--user=" + o.apiServerName(),
+		"--certificate-source=authority",
+		"--certificate-authority-namespace=" + o.Namespace,
+		"--certificate-authority-secret=" + prefix + "-webhook-ca",
+		"--certificate-dns-names=" + service + "," + service + ".cluster.local",
+		"--api-services=" + apiServices,
+	}
+}
+
+// APIServerUser returns a user with the rights of stencil-apiserver's ServiceAccount, by a client certificate as ManagerUser.
+func (o Options) APIServerUser(plane *controlplane.Plane) (*controlplane.User, error) {
+	o = o.withDefaults()
+	return plane.User(o.apiServerName(), "system:serviceaccounts", "system:serviceaccounts:"+o.Namespace)
+}
+
+func (o Options) apiServerName() string {
+	o = o.withDefaults()
+	return "system:serviceaccount:" + o.Namespace + ":" + o.prefix() + "-apiserver"
 }
 
 // prefix is what the names of the release's objects begin with (stencil.fullname in the chart).

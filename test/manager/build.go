@@ -13,15 +13,15 @@ import (
 	"syscall"
 )
 
-const (
-	modulePath = "github.com/vmstencil/stencil"
-	command    = "./cmd/stencil-manager"
-)
+const modulePath = "github.com/vmstencil/stencil"
 
-// Build builds stencil-manager from the checkout that the caller's working directory belongs to and
+// Build builds stencil-manager; see BuildProgram.
+func Build(ctx context.Context) (string, error) { return BuildProgram(ctx, StencilManager) }
+
+// BuildProgram builds a program from the checkout that the caller's working directory belongs to and
 // returns the path of the binary, which lies in Stencil's cache outside the tree. Nothing is done
 // when the binary is current; callers in several processes wait for each other.
-func Build(ctx context.Context) (string, error) {
+func BuildProgram(ctx context.Context, program Program) (string, error) {
 	root, err := moduleRoot(ctx)
 	if err != nil {
 		return "", err
@@ -36,7 +36,7 @@ func Build(ctx context.Context) (string, error) {
 	}
 	defer unlock()
 
-	binary := filepath.Join(directory, "stencil-manager")
+	binary, command := filepath.Join(directory, string(program)), "./cmd/"+string(program)
 	build := exec.CommandContext(ctx, "go", "build", "-o", binary, command)
 	build.Dir = root
 	var output bytes.Buffer

@@ -6,8 +6,21 @@ import (
 	"time"
 )
 
-// Options say how a stencil-manager is started. The zero value of every field but Kubeconfig is useful.
+// Program is what is started.
+type Program string
+
+const (
+	// StencilManager is the default.
+	StencilManager Program = "stencil-manager"
+	// StencilAPIServer is the aggregated API server. All that it serves, health included, is at
+	// WebhookAddress, over HTTPS.
+	StencilAPIServer Program = "stencil-apiserver"
+)
+
+// Options say how a stencil-manager, or another program of Stencil, is started. The zero value of every field but Kubeconfig is useful.
 type Options struct {
+	// Program is what is started. Default: stencil-manager.
+	Program Program
 	// Kubeconfig is the path of the file by which the manager reaches the API server. Required.
 	Kubeconfig string
 	// Namespace is what the manager takes for its own: the lease of the leader election and the
@@ -19,7 +32,7 @@ type Options struct {
 	Args []string
 	// Env holds further NAME=value pairs beside the environment of the test.
 	Env []string
-	// Binary is the path of a stencil-manager. Default: what [Build] builds.
+	// Binary is the path of the program. Default: what [BuildProgram] builds.
 	Binary string
 	// WebhookAddress, MetricsAddress and HealthAddress are host:port. Default: a free port on
 	// loopback each.
@@ -42,8 +55,11 @@ const (
 
 // withDefaults returns a copy of o in which every field has a value.
 func (o Options) withDefaults() (Options, error) {
+	if o.Program == "" {
+		o.Program = StencilManager
+	}
 	if o.Kubeconfig == "" {
-		return o, fmt.Errorf("starting stencil-manager: no kubeconfig given")
+		return o, fmt.Errorf("starting %s: no kubeconfig given", o.Program)
 	}
 	if o.Namespace == "" {
 		o.Namespace = defaultNamespace
@@ -60,7 +76,7 @@ func (o Options) withDefaults() (Options, error) {
 		}
 		free, err := FreeAddress()
 		if err != nil {
-			return o, fmt.Errorf("starting stencil-manager: %w", err)
+			return o, fmt.Errorf("starting %s: %w", o.Program, err)
 		}
 		*address = free
 	}
@@ -70,6 +86,9 @@ func (o Options) withDefaults() (Options, error) {
 // arguments returns the flags of the process: first those that keep it apart from other processes of the
 // same machine and make it stop at once, then the caller's.
 func (o Options) arguments() []string {
+	if o.Program == StencilAPIServer {
+		return append([]string{"--kubeconfig=" + o.Kubeconfig, "--bind-address=" + o.WebhookAddress, "--shutdown-delay=0s"}, o.Args...)
+	}
 	return append([]string{
 		"--kubeconfig=" + o.Kubeconfig,
 		"--webhook-bind-address=" + o.WebhookAddress,

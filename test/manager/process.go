@@ -38,7 +38,7 @@ func Start(ctx context.Context, given Options) (*Process, error) {
 		return nil, err
 	}
 	if options.Binary == "" {
-		if options.Binary, err = Build(ctx); err != nil {
+		if options.Binary, err = BuildProgram(ctx, options.Program); err != nil {
 			return nil, err
 		}
 	}
@@ -88,7 +88,12 @@ func (p *Process) WebhookURL() string { return "https://" + p.options.WebhookAdd
 func (p *Process) MetricsURL() string { return "http://" + p.options.MetricsAddress + "/metrics" }
 
 // HealthURL is the URL, without a path, of /healthz and /readyz.
-func (p *Process) HealthURL() string { return "http://" + p.options.HealthAddress }
+func (p *Process) HealthURL() string {
+	if p.options.Program == StencilAPIServer {
+		return p.WebhookURL()
+	}
+	return "http://" + p.options.HealthAddress
+}
 
 // PID is the process id.
 func (p *Process) PID() int { return p.command.Process.Pid }
@@ -112,9 +117,9 @@ func (p *Process) WaitReady(ctx context.Context) error {
 		}
 		select {
 		case <-p.done:
-			return fmt.Errorf("stencil-manager ended before it was ready: %w\n%s", p.exit(), p.Logs())
+			return fmt.Errorf("%s ended before it was ready: %w\n%s", p.options.Program, p.exit(), p.Logs())
 		case <-ctx.Done():
-			return fmt.Errorf("stencil-manager is not ready: %w: %w\n%s", ctx.Err(), notReady, p.Logs())
+			return fmt.Errorf("%s is not ready: %w: %w\n%s", p.options.Program, ctx.Err(), notReady, p.Logs())
 		case <-ticker.C:
 		}
 	}
@@ -142,7 +147,7 @@ func (p *Process) Stop() error {
 		}
 		return p.err
 	case <-timer.C:
-		return errors.Join(fmt.Errorf("stencil-manager did not stop within %s\n%s", stopTimeout, p.Logs()), p.Kill())
+		return errors.Join(fmt.Errorf("%s did not stop within %s\n%s", p.options.Program, stopTimeout, p.Logs()), p.Kill())
 	}
 }
 
@@ -158,7 +163,7 @@ func (p *Process) Kill() error {
 
 func (p *Process) signal(signal os.Signal) error {
 	if err := p.command.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("sending %s to stencil-manager: %w", signal, err)
+		return fmt.Errorf("sending %s to %s: %w", signal, p.options.Program, err)
 	}
 	return nil
 }

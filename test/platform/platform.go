@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"path/filepath"
 
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -21,8 +22,14 @@ type Options struct {
 	// KubeVirt adds KubeVirt's own API server and controller, and the instance
 	// types and preferences that the examples name.
 	KubeVirt bool
+	// ControllerManager adds kube-controller-manager, and garbage collection with it.
+	ControllerManager bool
 	// Log receives progress. Optional.
 	Log io.Writer
+	// APIServer adds stencil-apiserver.
+	APIServer bool
+	// APIServerArgs are further flags of it.
+	APIServerArgs []string
 	// ManagerArgs are further flags of the manager.
 	ManagerArgs []string
 	// Values are laid over the chart's.
@@ -33,6 +40,8 @@ type Options struct {
 type Platform struct {
 	Plane   *controlplane.Plane
 	Manager *manager.Process
+	// APIServer is stencil-apiserver; nil when there is none.
+	APIServer *manager.Process
 
 	ctx     context.Context
 	options Options
@@ -42,7 +51,7 @@ type Platform struct {
 
 // Start starts everything; what it started is stopped again when it fails.
 func Start(ctx context.Context, options Options) (*Platform, error) {
-	plane, err := controlplane.Start(ctx, controlplane.Options{KubeVirt: options.KubeVirt, Log: options.Log})
+	plane, err := controlplane.Start(ctx, controlplane.Options{KubeVirt: options.KubeVirt, ControllerManager: options.ControllerManager, Log: options.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -68,6 +77,18 @@ func (p *Platform) start() error {
 	}
 	p.say("installing the chart with helm")
 	p.install = install.Options{ManagerURL: "https://" + address, Values: p.options.Values}
+	if p.options.APIServer {
+		free, err := manager.FreeAddress()
+		if err != nil {
+			return err
+		}
+		_, port, err := net.SplitHostPort(free)
+		if err != nil {
+			return err
+		}
+		// The name of a Service may be followed to a name only.
+		p.install.APIServerAddress = net.JoinHostPort("localhost", port)
+	}
 	if err := install.Chart(p.ctx, p.Plane, p.install); err != nil {
 		return err
 	}
@@ -88,12 +109,53 @@ func (p *Platform) start() error {
 	if err := p.awaitWebhooks(); err != nil {
 		return err
 	}
-	return install.AwaitPolicies(p.ctx, p.Plane)
+	if err := install.AwaitPolicies(p.ctx, p.Plane); err != nil {
+		return err
+	}
+	if p.options.APIServer {
+		return p.StartAPIServer()
+	}
+	return nil
+}
+
+// StartAPIServer starts stencil-apiserver, at the address that the chart was given, and waits until the API server reaches it.
+func (p *Platform) StartAPIServer() error {
+	p.say("building and starting stencil-apiserver")
+	user, err := p.install.APIServerUser(p.Plane)
+	if err != nil {
+		return err
+	}
+	_, port, err := net.SplitHostPort(p.install.APIServerAddress)
+	if err != nil {
+		return err
+	}
+	if p.APIServer, err = manager.Start(p.ctx, manager.Options{
+		Program:        manager.StencilAPIServer,
+		Kubeconfig:     user.Kubeconfig,
+		Namespace:      install.Namespace,
+		WebhookAddress: net.JoinHostPort("127.0.0.1", port),
+		Args:           append(p.install.APIServerArgs(), p.options.APIServerArgs...),
+	}); err != nil {
+		return err
+	}
+	return p.awaitAPIServices()
 }
 
 // StartManager starts the manager, at the address that the chart was given.
 func (p *Platform) StartManager() (err error) {
 	p.Manager, err = manager.Start(p.ctx, p.process)
+	return err
+}
+
+// RestartManager stops the manager, and starts it with these flags beside its own.
+func (p *Platform) RestartManager(more ...string) error {
+	if err := p.StopManager(); err != nil {
+		return err
+	}
+	given := p.process
+	given.Args = append(append([]string(nil), given.Args...), more...)
+	var err error
+	p.Manager, err = manager.Start(p.ctx, given)
 	return err
 }
 
@@ -103,11 +165,17 @@ func (p *Platform) StopManager() error { return p.Manager.Stop() }
 // Stop stops everything and leaves nothing behind.
 func (p *Platform) Stop() error {
 	var err error
+	if p.APIServer != nil {
+		err = p.APIServer.Stop()
+	}
 	if p.Manager != nil {
-		err = p.Manager.Stop()
+		err = errors.Join(err, p.Manager.Stop())
 	}
 	return errors.Join(err, p.Plane.Stop())
 }
+
+// Options are those with which the chart was installed.
+func (p *Platform) Options() install.Options { return p.install }
 
 // Example is the path of a file under docs/examples.
 func (p *Platform) Example(path string) string {

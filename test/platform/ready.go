@@ -28,3 +28,25 @@ func (p *Platform) awaitWebhooks() error {
 	}
 	return nil
 }
+
+// awaitAPIServices waits until the API server reaches stencil-apiserver in both versions.
+func (p *Platform) awaitAPIServices() error {
+	var last string
+	err := wait.PollUntilContextTimeout(p.ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		for _, version := range []string{"v1beta1", "v1alpha1"} {
+			out, err := p.Plane.Kubectl(ctx, nil, "", "get", "apiservice", version+".subresources.template.kubevirt.io",
+				"-o", `jsonpath={.status.conditions[?(@.type=="Available")]}`)
+			if err != nil {
+				return false, err
+			}
+			if last = out.Stdout + out.Stderr; !strings.Contains(last, `"status":"True"`) {
+				return false, nil
+			}
+		}
+		return true, nil
+	})
+	if err != nil {
+		return fmt.Errorf("the API server does not reach stencil-apiserver: %w: %s\n%s", err, last, p.APIServer.Logs())
+	}
+	return nil
+}

@@ -14,6 +14,7 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/delegation"
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/templatecache"
@@ -26,7 +27,10 @@ type creation struct {
 	namespace string
 	reference machine.Reference
 	template  *templatecache.Template
+	// person is for whom the VM is created; delegated says that stencil-apiserver
+	// creates it for them.
 	person    authenticationv1.UserInfo
+	delegated bool
 	// covering are the approvals of the namespace; none when it is not governed or
 	// the person is never judged.
 	covering []*approval.Approval
@@ -41,6 +45,8 @@ type outcome struct {
 	warnings   []string
 	causes     field.ErrorList
 	objections []approval.Objection
+	// moved says that the values are for another version of the template.
+	moved bool
 }
 
 func (c creation) decide() outcome {
@@ -48,9 +54,12 @@ func (c creation) decide() outcome {
 	if err != nil {
 		return c.refuse(err)
 	}
+	if c.moved(compiled) {
+		return outcome{moved: true}
+	}
 	explicit := c.object.Parameters()
 	name := c.name()
-	values, bound, err := c.bindName(compiled, name, explicit)
+	values, bound, err := c.values(compiled, name, explicit)
 	if err != nil {
 		return c.refuse(err)
 	}
@@ -79,21 +88,39 @@ func (c creation) name() string {
 		return name
 	}
 	if prefix := c.object.GenerateName(); prefix != "" {
-		return generatedName(prefix, c.suffix)
+		return machine.GeneratedName(prefix, c.suffix)
 	}
 	return ""
 }
 
-const (
-	maxGeneratedName = 63
-	suffixLength     = 5
-)
-
-func generatedName(prefix string, suffix func() string) string {
-	if longest := maxGeneratedName - suffixLength; len(prefix) > longest {
-		prefix = prefix[:longest]
+// values are those that the request gives to parameters: all of them when a server
+// has settled them already, and otherwise the explicit ones and those that the name
+// binds.
+func (c creation) values(compiled *template.Compiled, name string, explicit map[string]string) (values map[string]string, bound []string, err error) {
+	if settled, found := c.settled(); found {
+		given, err := delegation.ParseBoundValues(settled)
+		return given.Values, nil, err
 	}
-	return prefix + suffix()
+	return c.bindName(compiled, name, explicit)
+}
+
+// settled is the annotation in which the server for which the VM is created says which
+// values it has settled.
+func (c creation) settled() (string, bool) {
+	value, found := c.object.Annotations[contract.AnnotationBoundValues]
+	text, _ := value.(string)
+	return text, found && c.delegated
+}
+
+// moved says that the server has settled the values for another version of the
+// template than this one.
+func (c creation) moved(compiled *template.Compiled) bool {
+	settled, found := c.settled()
+	if !found {
+		return false
+	}
+	given, err := delegation.ParseBoundValues(settled)
+	return err == nil && given.Digest != compiled.Digest()
 }
 
 // bindName adds to the explicit parameters those that the name of the VM binds.
@@ -163,12 +190,19 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	}
 	p.metadata("labels", c.object.Labels, base.Metadata.Labels, from.Labels())
 	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return machine.IsContract(key) })
-	p.metadata("annotations", c.object.Annotations, base.Metadata.Annotations, map[string]string{contract.AnnotationRendered: from.String()})
-	changed := slices.Concat(merge.merged, forget(p, c.object.Annotations, from.Sensitive))
+	stamps := map[string]string{contract.AnnotationRendered: from.String()}
+	discarded := []string{contract.AnnotationBoundValues}
+	if c.delegated {
+		stamps[contract.AnnotationCreatedBy] = c.person.Username
+	} else {
+		discarded = append(discarded, contract.AnnotationCreatedBy)
+	}
+	p.metadata("annotations", c.object.Annotations, base.Metadata.Annotations, stamps)
+	changed := slices.Concat(merge.merged, discard(p, c.object.Annotations, discarded...), forget(p, c.object.Annotations, from.Sensitive))
 	if left, gone := disclaim(c.object.Metadata["managedFields"], changed); gone {
 		p.set(pointer{"metadata", "managedFields"}, left)
 	}
-	return outcome{patch: p, warnings: unusedWarnings(compiled, explicit)}
+	return outcome{patch: p, warnings: machine.UnusedWarnings(compiled, explicit)}
 }
 
 // finalName settles the name where the request left it to the template.
@@ -179,7 +213,7 @@ func (c creation) finalName(name string, base renderedObject) (string, *field.Er
 	case base.Metadata.Name != "":
 		return base.Metadata.Name, nil
 	case base.Metadata.GenerateName != "":
-		return generatedName(base.Metadata.GenerateName, c.suffix), nil
+		return machine.GeneratedName(base.Metadata.GenerateName, c.suffix), nil
 	default:
 		return "", field.Required(field.NewPath("metadata", "name"), fmt.Sprintf("neither the request nor template %s names the VM", c.reference))
 	}
@@ -221,16 +255,6 @@ func sensitive(compiled *template.Compiled, explicit map[string]string) []string
 		}
 	}
 	return names
-}
-
-func unusedWarnings(compiled *template.Compiled, explicit map[string]string) []string {
-	var warnings []string
-	for _, name := range compiled.Unused() {
-		if _, given := explicit[name]; given {
-			warnings = append(warnings, fmt.Sprintf("parameter %s has no effect: the template declares it and never refers to it", name))
-		}
-	}
-	return warnings
 }
 
 // refuse turns an error of the engine into causes that speak of the request:

@@ -2,15 +2,18 @@ package render
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/rand"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/delegation"
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/permission"
 	"github.com/vmstencil/stencil/templatecache"
@@ -41,6 +44,8 @@ type Options struct {
 	// ExemptUsers are the full names of users whom no approval judges: the service
 	// accounts of KubeVirt's and CDI's own controllers.
 	ExemptUsers []string
+	// Server is who creates VMs for others; nobody when empty.
+	Server delegation.Server
 	// Suffix makes the random end of a generated name, five characters long; nil
 	// means the one that Kubernetes itself uses.
 	Suffix func() string
@@ -52,17 +57,18 @@ type Handler struct {
 	permissions Permissions
 	approvals   Approvals
 	exempt      map[string]bool
+	server      delegation.Server
 	suffix      func() string
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: map[string]bool{}, suffix: o.Suffix}
+	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: map[string]bool{}, server: o.Server, suffix: o.Suffix}
 	for _, user := range o.ExemptUsers {
 		h.exempt[user] = true
 	}
 	if h.suffix == nil {
-		h.suffix = func() string { return rand.String(suffixLength) }
+		h.suffix = func() string { return rand.String(machine.SuffixLength) }
 	}
 	return h
 }
@@ -90,10 +96,17 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if len(errs) > 0 {
 		return refuseInvalid(request.Name, errs)
 	}
+	person, delegated, err := h.server.Person(request.UserInfo)
+	if err != nil {
+		return refuse(apierrors.NewForbidden(machineResource, vm.Name(), err).Status())
+	}
+	exempt := h.exempt[person.Username]
+	if from, is := copied(vm, request.Namespace); is && exempt && !delegated {
+		return answer(vm.Name(), keep(vm, from))
+	}
 	if !h.approvals.Synced() {
 		return *refuseUnavailable("the approvals have not been read yet", nil)
 	}
-	exempt := h.exempt[request.UserInfo.Username]
 	written, templated := vm.Reference()
 	switch {
 	case !templated && exempt:
@@ -105,6 +118,8 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if len(errs) > 0 {
 		return refuseInvalid(vm.Name(), errs)
 	}
+	// The server has asked whether the person may create VMs from this template; that it
+	// may use templates itself is a right of its own.
 	found, refusal := h.find(ctx, request.UserInfo, ref)
 	if refusal != nil {
 		return *refusal
@@ -118,12 +133,16 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 		namespace: request.Namespace,
 		reference: ref,
 		template:  found,
-		person:    request.UserInfo,
+		person:    person,
+		delegated: delegated,
 		covering:  covering,
 		suffix:    h.suffix,
 	}.decide()
 	if len(decided.objections) > 0 {
 		return verdict.Refuse(request, decided.objections)
+	}
+	if decided.moved {
+		return refuse(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed while this VM was created from it; create the VM again")).Status())
 	}
 	return answer(vm.Name(), decided)
 }

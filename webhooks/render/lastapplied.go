@@ -12,6 +12,19 @@ import (
 
 const lastAppliedAnnotation = corev1.LastAppliedConfigAnnotation
 
+// discard takes annotations out that are not the sender's to write. It returns the
+// places that it took out.
+func discard(p *patch, annotations map[string]any, keys ...string) (removed []pointer) {
+	for _, key := range keys {
+		if _, found := annotations[key]; found {
+			at := pointer{"metadata", "annotations", key}
+			p.remove(at)
+			removed = append(removed, at)
+		}
+	}
+	return removed
+}
+
 // forget takes the annotations of the given parameters out of the object, and
 // out of the manifest that `kubectl apply` keeps in an annotation of its own.
 // A kept manifest that cannot be read is dropped as a whole: it might hold them.

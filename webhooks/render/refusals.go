@@ -17,6 +17,7 @@ import (
 )
 
 var (
+	machineResource  = schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
 	machineKind      = schema.GroupKind{Group: "kubevirt.io", Kind: "VirtualMachine"}
 	templateResource = schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "virtualmachinetemplates"}
 )

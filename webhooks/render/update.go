@@ -48,7 +48,7 @@ func (u update) decide() outcome {
 
 var (
 	stampedLabels      = []string{contract.LabelTemplate, contract.LabelTemplateNamespace, contract.LabelTemplateRevision}
-	stampedAnnotations = []string{contract.AnnotationRendered}
+	stampedAnnotations = []string{contract.AnnotationRendered, contract.AnnotationCreatedBy}
 )
 
 // isOverlay says whether what was sent is the manifest of a VM owner, who writes
@@ -83,9 +83,15 @@ func (u update) lay(p *patch) {
 	}
 	p.layStrings("labels", u.object.Labels, kept.Labels, u.stored.Labels, stampedLabels)
 	annotations := maps.Clone(kept.Annotations)
-	maps.DeleteFunc(annotations, func(key string, _ any) bool { return machine.IsContract(key) })
+	maps.DeleteFunc(annotations, func(key string, _ any) bool {
+		return machine.IsContract(key) && !slices.Contains(defaultsAnnotations, key)
+	})
 	p.layStrings("annotations", u.object.Annotations, annotations, u.stored.Annotations, stampedAnnotations)
 }
+
+// defaultsAnnotations are those of the defaults webhook. It puts them back itself, but
+// then too late for an update that comes to nothing.
+var defaultsAnnotations = []string{contract.AnnotationDefaultsApplied, contract.AnnotationDefaultsFailed}
 
 // layStrings adds the kept labels or annotations that were not sent, and puts the
 // stamps back as they were stored.

@@ -245,3 +245,19 @@ func TestASensitiveParameterThatComesBackIsForgottenAgain(t *testing.T) {
 		})
 	}
 }
+
+// The defaults webhook would put its record back as well, but then the update would
+// be written.
+func TestAShortManifestKeepsWhatDefaultsWereFilledInWith(t *testing.T) {
+	applied := map[string]string{"defaults.template.kubevirt.io/applied": `{"libvirt":"9.0.0"}`}
+	stored := storedVM(t, nil, "", applied)
+	const short = `{"metadata":{"name":"web-1","annotations":{"template.kubevirt.io/template-ref":"golden/fedora","parameter.template.kubevirt.io/SIZE":"big"}}}`
+	got, decided := decideUpdate(t, short, stored, "kubectl-replace")
+	if len(decided.causes) > 0 {
+		t.Fatal(decided.causes)
+	}
+	want := parseNumbers(t, stored)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("the machine (-stored +got):\n%s", diff)
+	}
+}

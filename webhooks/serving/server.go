@@ -34,6 +34,8 @@ type Options struct {
 	BindAddress string
 	// Certificates supplies the serving certificate. Required.
 	Certificates CertificateSource
+	// Callers are those who may call.
+	Callers Callers
 	// HTTP2 offers HTTP/2 beside HTTP/1.1.
 	HTTP2 bool
 	// ShutdownTimeout is how long requests in flight may take once Start's context has ended.
@@ -102,8 +104,8 @@ func (s *Server) Drain() {
 // for ShutdownTimeout. Those requests do not notice that ctx has ended.
 func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
-		Handler:           s.mux,
-		TLSConfig:         tlsConfig(s.options.Certificates),
+		Handler:           s.options.Callers.admit(s.mux),
+		TLSConfig:         s.options.Callers.restrict(tlsConfig(s.options.Certificates)),
 		Protocols:         protocols(s.options.HTTP2),
 		IdleTimeout:       idleTimeout,
 		ReadHeaderTimeout: readHeaderTimeout,

@@ -11,10 +11,13 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/templatelint"
+	"github.com/vmstencil/stencil/validations"
 )
 
 var templateKind = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "VirtualMachineTemplate"}
@@ -35,33 +38,32 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
 		return refuse(apierrors.NewBadRequest(fmt.Sprintf("decoding the template: %v", err)).Status())
 	}
-	if request.Operation == admissionv1.Update && sameSpec(&object, request.OldObject.Raw) {
+	if request.Operation == admissionv1.Update && sameWords(&object, request.OldObject.Raw) {
 		// Labels and finalizers of a template must stay editable even when a
 		// newer Stencil would not take it any more.
 		return admission.Allowed("")
 	}
 	compiled, err := template.Compile(&object)
+	var causes field.ErrorList
 	var invalid *template.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return refuse(apierrors.NewInvalid(templateKind, object.Name, invalid.Causes).Status())
+		causes = invalid.Causes
 	case err != nil:
 		return refuse(apierrors.NewInternalError(fmt.Errorf("compiling the template: %w", err)).Status())
 	}
-	return admission.Allowed("").WithWarnings(warnings(compiled)...)
-}
-
-func sameSpec(object *v1beta1.VirtualMachineTemplate, oldRaw []byte) bool {
-	var old v1beta1.VirtualMachineTemplate
-	return json.Unmarshal(oldRaw, &old) == nil && equality.Semantic.DeepEqual(object.Spec, old.Spec)
-}
-
-func warnings(compiled *template.Compiled) []string {
-	all := compiled.Warnings()
-	for _, name := range compiled.Unused() {
-		all = append(all, fmt.Sprintf("parameter %s is declared and never referred to", name))
+	if causes = append(causes, templatelint.Validations(&object)...); len(causes) > 0 {
+		return refuse(apierrors.NewInvalid(templateKind, object.Name, causes).Status())
 	}
-	return all
+	return admission.Allowed("").WithWarnings(templatelint.Warnings(compiled)...)
+}
+
+// sameWords says whether a template says what it said before about the machines that it
+// makes.
+func sameWords(object *v1beta1.VirtualMachineTemplate, oldRaw []byte) bool {
+	var old v1beta1.VirtualMachineTemplate
+	return json.Unmarshal(oldRaw, &old) == nil && equality.Semantic.DeepEqual(object.Spec, old.Spec) &&
+		object.Annotations[validations.AnnotationTemplate] == old.Annotations[validations.AnnotationTemplate]
 }
 
 func refuse(status metav1.Status) admission.Response {

@@ -87,6 +87,22 @@ func TestHandle(t *testing.T) {
 			wantAllowed: true,
 		},
 		{
+			name: "malformed rules for the machine are refused, beside what the engine says",
+			request: func(t *testing.T) admission.Request {
+				return review(t, admissionv1.Create, strings.Replace(manifest("", broken), "labels: {}", "annotations: {validations: '[{]'}", 1), "")
+			},
+			wantCode: 422, wantReason: metav1.StatusReasonInvalid,
+			wantFields: []string{"spec.virtualMachine.metadata.name", "spec.virtualMachine.spec.runstrategy", "metadata.annotations[validations]"},
+		},
+		{
+			name: "rules that become malformed are refused",
+			request: func(t *testing.T) admission.Request {
+				return review(t, admissionv1.Update, strings.Replace(manifest("", good), "labels: {}", "annotations: {validations: '{}'}", 1), manifest("", good))
+			},
+			wantCode: 422, wantReason: metav1.StatusReasonInvalid,
+			wantFields: []string{"metadata.annotations[validations]"},
+		},
+		{
 			name: "a status update is none of ours",
 			request: func(t *testing.T) admission.Request {
 				request := review(t, admissionv1.Update, manifest("", broken), manifest("", good))

@@ -3,6 +3,7 @@ package validate
 import (
 	"fmt"
 
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	contract "github.com/vmstencil/stencil/api/template"
@@ -15,22 +16,22 @@ import (
 
 // judgeUntemplated is for a VM without a template in a namespace that may be
 // governed.
-func judgeUntemplated(request admission.Request, covering []*approval.Approval) admission.Response {
-	return verdict.Response(request, approval.Judge(covering, approval.Question{User: request.UserInfo}))
+func judgeUntemplated(request admission.Request, covering []*approval.Approval) approval.Verdict {
+	return approval.Judge(covering, approval.Question{User: request.UserInfo})
 }
 
 // judgeCreate holds a new VM to the template that it refers to, and both to the
-// approvals.
-func judgeCreate(request admission.Request, vm machine.Machine, found *templatecache.Template, covering []*approval.Approval) admission.Response {
+// approvals. A VM that is not what its template has just made is refused in any case.
+func judgeCreate(request admission.Request, vm machine.Machine, found *templatecache.Template, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
 	compiled, err := found.Compiled()
 	if err != nil {
-		return refuseUnavailable(fmt.Sprintf("template %s/%s does not compile", found.Namespace, found.Name))
+		return approval.Verdict{}, ptr.To(refuseUnavailable(fmt.Sprintf("template %s/%s does not compile", found.Namespace, found.Name)))
 	}
 	if cause := recordMismatch(vm, found, compiled); cause != "" {
-		return verdict.Refuse(request, []approval.Objection{{Field: machine.AnnotationsPath.Key(contract.AnnotationRendered).String(), Message: cause}})
+		return approval.Verdict{}, ptr.To(verdict.Refuse(request, []approval.Objection{{Field: machine.AnnotationsPath.Key(contract.AnnotationRendered).String(), Message: cause}}))
 	}
 	if len(covering) == 0 {
-		return admission.Allowed("")
+		return approval.Verdict{Allowed: true}, nil
 	}
 	question := approval.Question{
 		User: request.UserInfo,
@@ -45,7 +46,7 @@ func judgeCreate(request admission.Request, vm machine.Machine, found *templatec
 			return match(compiled, vm, a)
 		},
 	}
-	return verdict.Response(request, approval.Judge(covering, question))
+	return approval.Judge(covering, question), nil
 }
 
 // recordMismatch says what is wrong with the record of the rendering, if

@@ -13,5 +13,8 @@
 // template may have moved on or be gone, and what the approval froze stays
 // frozen all the same.
 //
+// The Rego policies are asked about the same VM in the same call, and what they have
+// against it comes back beside the approvals' objections; see package policing.
+//
 // The answer comes from watch caches alone; no call leaves the process.
 package validate

@@ -6,11 +6,15 @@ import (
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/rego/policyset"
 	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/verdict"
 )
 
 // patience is how long a request waits for a template that the cache does not
@@ -28,12 +32,20 @@ type Approvals interface {
 	Covering(namespace string) []*approval.Approval
 }
 
+// Policies says what the policies have against a request; a policing.Judge does.
+type Policies interface {
+	Judge(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error)
+}
+
 // Options are what a Handler needs.
 type Options struct {
 	Templates Templates
 	Approvals Approvals
-	// ExemptUsers are the full names of users who are never judged: the service
-	// accounts of KubeVirt's and CDI's own controllers.
+	// Policies may be nil; nobody asks them then.
+	Policies Policies
+	// ExemptUsers are the full names of users whom no approval judges: the service
+	// accounts of KubeVirt's and CDI's own controllers. Policies judge what they
+	// create, and not what they change.
 	ExemptUsers []string
 }
 
@@ -41,12 +53,13 @@ type Options struct {
 type Handler struct {
 	templates Templates
 	approvals Approvals
+	policies  Policies
 	exempt    map[string]bool
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{templates: o.Templates, approvals: o.Approvals, exempt: map[string]bool{}}
+	h := &Handler{templates: o.Templates, approvals: o.Approvals, policies: o.Policies, exempt: map[string]bool{}}
 	for _, user := range o.ExemptUsers {
 		h.exempt[user] = true
 	}
@@ -55,9 +68,10 @@ func New(o Options) *Handler {
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	exempt := h.exempt[request.UserInfo.Username]
 	if request.Resource.Resource != "virtualmachines" || request.SubResource != "" ||
 		request.Operation != admissionv1.Create && request.Operation != admissionv1.Update ||
-		h.exempt[request.UserInfo.Username] {
+		exempt && (request.Operation == admissionv1.Update || h.policies == nil) {
 		return admission.Allowed("")
 	}
 	if !h.approvals.Synced() {
@@ -67,18 +81,53 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if refusal != nil {
 		return *refusal
 	}
+	approved := approval.Verdict{Allowed: true}
+	if !exempt {
+		if approved, refusal = h.approve(ctx, request, vm); refusal != nil {
+			return *refusal
+		}
+	}
+	decision, err := h.ask(ctx, request, vm)
+	if err != nil {
+		return refuseUnavailable(err.Error())
+	}
+	return verdict.Joint(request, approved, decision)
+}
+
+// ask asks the policies about machines that refer to a template. The others, which come
+// here where they are governed, come to the policies by a webhook of their own.
+func (h *Handler) ask(ctx context.Context, request admission.Request, vm machine.Machine) (policyset.Decision, error) {
+	if h.policies == nil {
+		return policyset.Decision{}, nil
+	}
+	_, refers := vm.Reference()
+	if !refers && request.Operation == admissionv1.Update {
+		stored, err := machine.Decode(request.OldObject.Raw)
+		if err != nil {
+			return policyset.Decision{}, err
+		}
+		refers = policyinput.Referenced(stored)
+	}
+	if !refers {
+		return policyset.Decision{}, nil
+	}
+	return h.policies.Judge(ctx, request, vm.Object)
+}
+
+// approve asks the approvals.
+func (h *Handler) approve(ctx context.Context, request admission.Request, vm machine.Machine) (approval.Verdict, *admission.Response) {
 	covering := h.approvals.Covering(request.Namespace)
 	if request.Operation == admissionv1.Create {
 		return h.create(ctx, request, vm, covering)
 	}
 	if len(covering) == 0 {
-		return admission.Allowed("")
+		return approval.Verdict{Allowed: true}, nil
 	}
 	stored, refusal := take(request.Name, request.OldObject.Raw)
 	if refusal != nil {
-		return *refusal
+		return approval.Verdict{}, refusal
 	}
-	return judgeUpdate(request, vm, stored, covering, h.templateOf(ctx, stored))
+	return judgeUpdate(request, vm, stored, covering, h.templateOf(ctx, stored)), nil
 }
 
 func take(name string, raw []byte) (machine.Machine, *admission.Response) {
@@ -95,18 +144,18 @@ func take(name string, raw []byte) (machine.Machine, *admission.Response) {
 	return vm, nil
 }
 
-func (h *Handler) create(ctx context.Context, request admission.Request, vm machine.Machine, covering []*approval.Approval) admission.Response {
+func (h *Handler) create(ctx context.Context, request admission.Request, vm machine.Machine, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
 	written, templated := vm.Reference()
 	if !templated {
-		return judgeUntemplated(request, covering)
+		return judgeUntemplated(request, covering), nil
 	}
 	ref, errs := machine.ParseReference(written, request.Namespace)
 	if len(errs) > 0 {
-		return refuseInvalid(request.Name, errs)
+		return approval.Verdict{}, ptr.To(refuseInvalid(request.Name, errs))
 	}
 	found := h.templates.Wait(ctx, ref.Namespace, ref.Name, patience)
 	if found == nil {
-		return refuseUnavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref))
+		return approval.Verdict{}, ptr.To(refuseUnavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref)))
 	}
 	return judgeCreate(request, vm, found, covering)
 }

@@ -3,6 +3,7 @@ package validate_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,6 +20,8 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
 	"github.com/vmstencil/stencil/templatecache"
 	"github.com/vmstencil/stencil/webhooks/validate"
 )
@@ -320,6 +323,78 @@ func TestWhoIsNotJudged(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.code, code); diff != "" {
 				t.Errorf("code (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// council stands for the policies.
+type council struct {
+	decision policyset.Decision
+	err      error
+	asked    int
+}
+
+func (c *council) Judge(context.Context, admission.Request, map[string]any) (policyset.Decision, error) {
+	c.asked++
+	return c.decision, c.err
+}
+
+func TestPolicies(t *testing.T) {
+	const user, controller = "mallory", "system:serviceaccount:kubevirt:kubevirt-controller"
+	tooLarge := policyset.Decision{Denials: []policyset.Violation{{Policy: "sizes", Severity: rego.SeverityHigh, Finding: rego.Finding{Message: "too large"}}}}
+	unreferenced := func(metadata, _ map[string]any) { delete(metadata, "annotations") }
+	always := func(_, spec map[string]any) { spec["runStrategy"] = "Always" }
+	for _, tc := range []struct {
+		name        string
+		operation   admissionv1.Operation
+		user        string
+		approval    string
+		decision    policyset.Decision
+		err         error
+		object, old func(metadata, spec map[string]any)
+		wantAsked   int
+		want        []string
+	}{
+		{name: "a new machine is shown to the policies", operation: admissionv1.Create, user: user, decision: tooLarge, wantAsked: 1, want: []string{"policy sizes (high): too large"}},
+		{
+			name: "what the approvals and the policies have against it comes back together", operation: admissionv1.Create, user: user, decision: tooLarge,
+			approval: "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}", object: always,
+			wantAsked: 1, want: []string{"\n- it is not approved in namespace \"team-a\"", "spec.runStrategy", "\n- policy sizes (high): too large"},
+		},
+		{
+			name: "a change too, in one refusal", operation: admissionv1.Update, user: user, decision: tooLarge,
+			approval: "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}", object: always,
+			wantAsked: 1, want: []string{"\n- it is not approved", "\n- policy sizes (high): too large"},
+		},
+		{name: "nothing governs, nobody objects", operation: admissionv1.Update, user: user, wantAsked: 1},
+		{name: "who cannot decide refuses", operation: admissionv1.Create, user: user, err: errors.New("the policies have not been compiled yet"), wantAsked: 1, want: []string{"the policies have not been compiled yet; try again in a moment"}},
+		{name: "a machine without a reference comes to the policies by another way", operation: admissionv1.Create, user: user, object: unreferenced},
+		{name: "so does a change of one", operation: admissionv1.Update, user: user, object: unreferenced, old: unreferenced},
+		{name: "but to take the reference away is no way around them", operation: admissionv1.Update, user: user, object: unreferenced, decision: tooLarge, wantAsked: 1, want: []string{"too large"}},
+		{name: "what KubeVirt's controllers create is shown to the policies", operation: admissionv1.Create, user: controller, decision: tooLarge, wantAsked: 1, want: []string{"too large"}},
+		{name: "and not to the approvals", operation: admissionv1.Create, user: controller, approval: "{namespaces: [team-a], templates: [{namespace: golden, name: other}]}", wantAsked: 1},
+		{name: "what they change is not shown to anybody", operation: admissionv1.Update, user: controller, decision: tooLarge},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			shelf, found := templates(t)
+			edit := func(change func(metadata, spec map[string]any)) []byte {
+				if change == nil {
+					return stored(t, found)
+				}
+				return stored(t, found, change)
+			}
+			var old []byte
+			if tc.operation == admissionv1.Update {
+				old = edit(tc.old)
+			}
+			asked := request(tc.operation, edit(tc.object), old)
+			asked.UserInfo.Username = tc.user
+			policies := &council{decision: tc.decision, err: tc.err}
+			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}, Policies: policies, ExemptUsers: []string{controller}})
+			check(t, h.Handle(t.Context(), asked), tc.want, "")
+			if policies.asked != tc.wantAsked {
+				t.Errorf("asked %d times, want %d", policies.asked, tc.wantAsked)
 			}
 		})
 	}

@@ -5,18 +5,17 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/webhooks/verdict"
 )
 
 // judgeUpdate holds the change of a stored VM to the overrides of the approvals
 // that approve its template. Neither the template nor the approvals' constraints
 // on parameters are asked again: a VM that was created under other rules is the
 // audit's business and must stay operable.
-func judgeUpdate(request admission.Request, vm, stored machine.Machine, covering []*approval.Approval, rendered approval.Template) admission.Response {
-	return verdict.Response(request, approval.Judge(covering, approval.Question{
+func judgeUpdate(request admission.Request, vm, stored machine.Machine, covering []*approval.Approval, rendered approval.Template) approval.Verdict {
+	return approval.Judge(covering, approval.Question{
 		User:     request.UserInfo,
 		Template: rendered,
 		Touched:  approval.Changes(stored.Object, vm.Object),
 		Update:   true,
-	}))
+	})
 }

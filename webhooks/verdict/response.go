@@ -39,6 +39,15 @@ func Warnings(v approval.Verdict) []string {
 // Refuse lists the objections in the message, which is all that kubectl shows of a
 // Forbidden, and as causes, which is what programs read. Hints follow them.
 func Refuse(request admission.Request, objections []approval.Objection, hints ...string) admission.Response {
+	why, causes := unapproved(request, objections, hints...)
+	resource := schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
+	status := apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status()
+	status.Details.Causes = causes
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+}
+
+// unapproved puts objections of approvals, and hints, into one sentence and into causes.
+func unapproved(request admission.Request, objections []approval.Objection, hints ...string) (string, []metav1.StatusCause) {
 	lines := make([]string, 0, len(objections)+len(hints))
 	causes := make([]metav1.StatusCause, len(objections))
 	for i, objection := range objections {
@@ -46,9 +55,5 @@ func Refuse(request admission.Request, objections []approval.Objection, hints ..
 		causes[i] = metav1.StatusCause{Type: metav1.CauseTypeForbidden, Field: objection.Field, Message: objection.Cause().ErrorBody()}
 	}
 	lines = append(lines, hints...)
-	resource := schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
-	why := fmt.Sprintf("it is not approved in namespace %q: %s", request.Namespace, strings.Join(lines, "; "))
-	status := apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status()
-	status.Details.Causes = causes
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+	return fmt.Sprintf("it is not approved in namespace %q: %s", request.Namespace, strings.Join(lines, "; ")), causes
 }

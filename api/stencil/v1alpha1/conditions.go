@@ -8,6 +8,13 @@ const LabelGoverned = "stencil.kubevirt.io/governed"
 // LabelGovernedValue is the value of LabelGoverned.
 const LabelGovernedValue = "true"
 
+// AnnotationApprovedTemplates is on every Namespace that more than one
+// TemplateApproval covers, and lists what any of them approves there, as
+// NAMESPACE/NAME or NAMESPACE/*, separated by commas. An admission policy, which sees
+// one approval at a time, reads it before it refuses a template that this approval
+// does not list. Stencil keeps it, and a policy protects it.
+const AnnotationApprovedTemplates = "stencil.kubevirt.io/approved-templates"
+
 // ConditionReady is the type of the condition of a TemplateApproval that is true
 // while it is enforced as it is written.
 const ConditionReady = "Ready"

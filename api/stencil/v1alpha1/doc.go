@@ -1,6 +1,7 @@
 // Package v1alpha1 holds the kinds of the API group stencil.kubevirt.io, which is
-// Stencil's own. So far there is one: TemplateApproval, with which a cluster admin
-// says which templates are approved in which namespaces.
+// Stencil's own. With a TemplateApproval a cluster admin says which templates are
+// approved in which namespaces, with a VirtualMachinePolicy, in Rego, what else
+// VirtualMachines must and must not be.
 //
 // Every list and every string in a spec is bounded, so that the rules in the
 // definitions can be checked by the API server and ValidatingAdmissionPolicies can

@@ -293,7 +293,9 @@ type TemplateApprovalStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	Violations []Violation `json:"violations,omitempty"`
 
-	// LastAuditTime is when the VirtualMachines were last counted.
+	// LastAuditTime is when an audit last found something else than the one before it, or the first. While nothing
+	// changes it stays, though the VirtualMachines are counted again; the metric
+	// stencil_audit_last_success_timestamp_seconds tells when they last were.
 	//
 	// +optional
 	LastAuditTime *metav1.Time `json:"lastAuditTime,omitempty"`

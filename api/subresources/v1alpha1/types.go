@@ -29,6 +29,13 @@ type ProcessOptions struct {
 	//
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
+
+	// TargetNamespace is where create creates the VirtualMachine; the namespace of
+	// the template when empty. In another one the caller needs the right to create
+	// virtualmachinetemplates/create there as well. It means nothing to process.
+	//
+	// +optional
+	TargetNamespace string `json:"targetNamespace,omitempty"`
 }
 
 // ProcessedVirtualMachineTemplate is what process and create answer with.

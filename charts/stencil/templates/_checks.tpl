@@ -13,6 +13,12 @@ renders.
 {{- if and (eq $certificates.provider "secret") (not $certificates.secret.caBundle) (not .Values.webhooks.url) -}}
 {{- fail "certificates.provider is secret: set certificates.secret.caBundle to the PEM certificates of the authority that signed it, for example with --set-file certificates.secret.caBundle=ca.crt" -}}
 {{- end -}}
+{{- if and .Values.networkPolicy.enabled (not .Values.networkPolicy.webhooks) -}}
+{{- fail "networkPolicy.enabled without networkPolicy.webhooks would keep the API servers away: set it to their addresses, for example [{ipBlock: {cidr: 192.0.2.0/28}}]" -}}
+{{- end -}}
+{{- if and .Values.webhooks.clientCA.names (not .Values.webhooks.clientCA.configMap) -}}
+{{- fail "webhooks.clientCA.names without webhooks.clientCA.configMap says nothing: set it to a ConfigMap that holds ca.crt" -}}
+{{- end -}}
 {{- if and (not .Values.serviceAccount.create) (not .Values.serviceAccount.name) -}}
 {{- fail "serviceAccount.create is false: set serviceAccount.name to a ServiceAccount in the release's namespace" -}}
 {{- end -}}

@@ -19,6 +19,15 @@ app.kubernetes.io/component: manager
 {{- merge $own .Values.commonLabels | toYaml -}}
 {{- end -}}
 
+{{- define "stencil.apiserver.selectorLabels" -}}
+{{ include "stencil.selectorLabels" . }}
+app.kubernetes.io/component: apiserver
+{{- end -}}
+
+{{- define "stencil.apiserver.labels" -}}
+{{- merge (include "stencil.apiserver.selectorLabels" . | fromYaml) (include "stencil.labels" . | fromYaml) | toYaml -}}
+{{- end -}}
+
 {{- define "stencil.manager.labels" -}}
 {{- merge (include "stencil.manager.selectorLabels" . | fromYaml) (include "stencil.labels" . | fromYaml) | toYaml -}}
 {{- end -}}

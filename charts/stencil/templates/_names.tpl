@@ -41,8 +41,18 @@ rendered: hence the leading "a-".
 a-{{ include "stencil.fullname" . }}-render
 {{- end -}}
 
+{{/* Filling in defaults has to come after everybody who may still change the machine: hence the leading "zz-". */}}
+{{- define "stencil.defaults.configuration" -}}
+zz-{{ include "stencil.fullname" . }}-defaults
+{{- end -}}
+
 {{- define "stencil.validate.configuration" -}}
 {{ include "stencil.fullname" . }}-validate
+{{- end -}}
+
+{{/* The configuration whose webhooks the manager fills in: those that policies need. */}}
+{{- define "stencil.policies.configuration" -}}
+{{ include "stencil.fullname" . }}-policies
 {{- end -}}
 
 {{/* Secret in which the manager keeps its own authority (provider self-managed). */}}
@@ -59,6 +69,55 @@ a-{{ include "stencil.fullname" . }}-render
 {{- end -}}
 {{- end -}}
 
+{{- define "stencil.apiserver.name" -}}
+{{ include "stencil.fullname" . }}-apiserver
+{{- end -}}
+
+{{/* The name by which the API server knows stencil-apiserver; empty when there is none. */}}
+{{- define "stencil.apiserver.user" -}}
+{{- if .Values.apiserver.enabled -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.name" . }}
+{{- end -}}
+{{- end -}}
+
+{{/* The APIServices, as a YAML list. */}}
+{{- define "stencil.apiserver.services" -}}
+- v1beta1.subresources.template.kubevirt.io
+- v1alpha1.subresources.template.kubevirt.io
+{{- end -}}
+
+{{/* The same as flags name them. */}}
+{{- define "stencil.apiserver.targets" -}}
+{{- $targets := list -}}
+{{- range include "stencil.apiserver.services" . | fromYamlArray }}{{ $targets = append $targets (printf "apiservice/%s" .) }}{{ end -}}
+{{- join "," $targets -}}
+{{- end -}}
+
+{{/* DNS names by which the API server calls it. */}}
+{{- define "stencil.apiserver.hosts" -}}
+- {{ include "stencil.apiserver.name" . }}.{{ .Release.Namespace }}.svc
+- {{ include "stencil.apiserver.name" . }}.{{ .Release.Namespace }}.svc.cluster.local
+{{- end -}}
+
+{{/* Secret with tls.crt and tls.key that is mounted into it (providers cert-manager and secret). */}}
+{{- define "stencil.apiserver.secret" -}}
+{{- if eq .Values.certificates.provider "secret" -}}
+{{ .Values.certificates.secret.name }}
+{{- else -}}
+{{ include "stencil.apiserver.name" . }}-tls
+{{- end -}}
+{{- end -}}
+
+{{- define "stencil.apiserver.image" -}}
+{{- with .Values.apiserver.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
 {{- define "stencil.image" -}}
 {{- with .Values.manager.image -}}
 {{- if .digest -}}
@@ -69,7 +128,27 @@ a-{{ include "stencil.fullname" . }}-render
 {{- end -}}
 {{- end -}}
 
+{{- define "stencil.defaulting.image" -}}
+{{- with .Values.defaulting.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Where the defaulter listens, in the manager's container and in its own. */}}
+{{- define "stencil.defaulting.folder" -}}
+/run/stencil
+{{- end -}}
+
 {{/* Lease of the leader. */}}
 {{- define "stencil.lease.name" -}}
 {{ include "stencil.manager.name" . }}
+{{- end -}}
+
+{{/* ConfigMap with the policies of the library that are switched on, and the rights to apply them. */}}
+{{- define "stencil.policyLibrary.name" -}}
+{{ include "stencil.fullname" . }}-policy-library
 {{- end -}}

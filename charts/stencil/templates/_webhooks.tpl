@@ -47,6 +47,14 @@ matchPolicy: Equivalent
 timeoutSeconds: {{ .Values.webhooks.timeoutSeconds }}
 {{- end -}}
 
+{{/*
+Those that only help: they say in better words what a policy refuses in any case, or warn. While nobody answers, VirtualMachines
+without a template are created and changed where the policies let them, that is where no approval denies.
+*/}}
+{{- define "stencil.webhook.helpful" -}}
+{{- include "stencil.webhook.common" . | replace "failurePolicy: Fail" "failurePolicy: Ignore" -}}
+{{- end -}}
+
 {{/* The namespaces and objects that the values limit rendering, and the judgement of templates, to. */}}
 {{- define "stencil.webhook.selectors" -}}
 {{- with .Values.webhooks.namespaceSelector }}
@@ -118,6 +126,23 @@ manager runs.
 {{- define "stencil.condition.specChange" -}}
 - name: create-or-spec-change
   expression: request.operation == 'CREATE' || object.?spec != oldObject.?spec
+{{- end -}}
+
+{{/* A VirtualMachine that wants no defaults does not depend on who fills them in. */}}
+{{- define "stencil.condition.notSkipped" -}}
+- name: not-skipped
+  expression: object.metadata.?annotations[?'defaults.template.kubevirt.io/skip'].orValue('') != 'true'
+{{- end -}}
+
+{{/* The spec, and what the defaults webhook alone writes. */}}
+{{- define "stencil.condition.specOrRecordChange" -}}
+- name: create-or-spec-or-record-change
+  expression: >-
+    request.operation == 'CREATE' ||
+    object.?spec != oldObject.?spec ||
+    ['applied', 'failed'].exists(key,
+    object.metadata.?annotations[?'defaults.template.kubevirt.io/' + key].orValue('') !=
+    oldObject.metadata.?annotations[?'defaults.template.kubevirt.io/' + key].orValue(''))
 {{- end -}}
 
 {{/* Bookkeeping of KubeVirt's controllers goes on while no manager runs. */}}

@@ -29,8 +29,8 @@ var clientNumbers = []int{1, 8, 32}
 // Result is what Run has measured.
 type Result struct {
 	// base is all set-ups on a cluster without KubeVirt's webhooks, unjudged those that ought to be equal in many short rounds,
-	// kubevirt all set-ups with KubeVirt's webhooks beside Stencil's.
-	base, unjudged, kubevirt grid
+	// kubevirt all set-ups with KubeVirt's webhooks beside Stencil's, governed what the webhooks that judge add where an approval asks.
+	base, unjudged, kubevirt, governed grid
 }
 
 // Run starts the clusters and measures.
@@ -41,7 +41,9 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		rounds: options.Rounds, requests: 2000, limit: 4 * time.Second,
 	}
 	// Short rounds, because the shorter the time between two measurements the less can happen between them.
-	unjudged := plan{setups: []setup{without, noRef, control}, clients: []int{1}, rounds: 4 * options.Rounds, requests: 300, limit: 2 * time.Second}
+	apart := plan{setups: []setup{without, noRef, control}, clients: []int{1}, rounds: 4 * options.Rounds, requests: 300, limit: 2 * time.Second}
+
+	judging := plan{setups: []setup{unjudged, judged}, clients: []int{1, targetClients}, rounds: options.Rounds, requests: 2000, limit: 4 * time.Second}
 
 	var (
 		source    *profiles.Source
@@ -58,7 +60,16 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		if result.base, err = b.rounds(ctx, everything, options.Progress); err != nil {
 			return err
 		}
-		if result.unjudged, err = b.rounds(ctx, unjudged, options.Progress); err != nil || source == nil {
+		if result.unjudged, err = b.rounds(ctx, apart, options.Progress); err != nil {
+			return err
+		}
+		if err := b.govern(ctx, true); err != nil {
+			return err
+		}
+		if result.governed, err = b.rounds(ctx, judging, options.Progress); err != nil {
+			return err
+		}
+		if err := b.govern(ctx, false); err != nil || source == nil {
 			return err
 		}
 		options.Progress("admission: profiling")
@@ -83,6 +94,8 @@ func on(ctx context.Context, options platform.Options, work func(*bench) error) 
 	// The cluster's own context: Ctrl-C ends the measurement, and then the cluster is stopped in order.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
+	// What comes and goes here is what a manager restores otherwise.
+	options.ManagerArgs = append(options.ManagerArgs, "--protected-objects=")
 	stencil, err := platform.Start(running, options)
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/vmstencil/stencil/test/bench/load"
 	"github.com/vmstencil/stencil/test/bench/profiles"
 )
 
@@ -15,7 +16,7 @@ const profileTime = 10 * time.Second
 func (b *bench) profile(ctx context.Context, source *profiles.Source) error {
 	done := make(chan error, 1)
 	go func() {
-		_, err := load{clients: targetClients, requests: 1 << 30, limit: profileTime + time.Second}.measure(ctx, b.send(withRef))
+		_, err := load.Load{Clients: targetClients, Requests: 1 << 30, Limit: profileTime + time.Second}.Measure(ctx, b.send(withRef))
 		done <- err
 	}()
 	err := source.CPU(ctx, profileTime, "admission-cpu.pprof")

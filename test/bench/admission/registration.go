@@ -23,21 +23,28 @@ var admissionResources = []schema.GroupVersionResource{
 // registration is how the API server knows of Stencil: the webhook configurations and policies of the chart. Without them the
 // cluster is one without Stencil, though the manager runs.
 type registration struct {
-	client    dynamic.Interface
+	client dynamic.Interface
+	// resources are the kinds that come and go.
+	resources []schema.GroupVersionResource
 	objects   map[schema.GroupVersionResource][]unstructured.Unstructured
 	installed bool
 	// applied says whether the API server admits as with Stencil. It learns of changes from a watch, a little later.
 	applied func(ctx context.Context) (bool, error)
 }
 
+// judgement are the webhooks that judge, without those that render.
+var judgement = []schema.GroupVersionResource{{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}}
+
 // settleLimit bounds the wait until a change of the registration has arrived.
 const settleLimit = time.Minute
 
 // recordRegistration takes down everything that the release has registered. It must be installed and in effect.
-func recordRegistration(ctx context.Context, client dynamic.Interface, release string, applied func(context.Context) (bool, error)) (*registration, error) {
-	r := &registration{client: client, objects: map[schema.GroupVersionResource][]unstructured.Unstructured{}, installed: true, applied: applied}
+func recordRegistration(
+	ctx context.Context, client dynamic.Interface, release string, resources []schema.GroupVersionResource, applied func(context.Context) (bool, error),
+) (*registration, error) {
+	r := &registration{client: client, resources: resources, objects: map[schema.GroupVersionResource][]unstructured.Unstructured{}, installed: true, applied: applied}
 	count := 0
-	for _, resource := range admissionResources {
+	for _, resource := range resources {
 		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + release})
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", resource.Resource, err)
@@ -63,7 +70,7 @@ func (r *registration) set(ctx context.Context, installed bool) error {
 	if r.installed == installed {
 		return nil
 	}
-	for _, resource := range admissionResources {
+	for _, resource := range r.resources {
 		for i := range r.objects[resource] {
 			object := &r.objects[resource][i]
 			var err error

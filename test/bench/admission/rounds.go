@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vmstencil/stencil/test/bench/load"
 	"github.com/vmstencil/stencil/test/bench/machine"
 )
 
@@ -53,22 +54,30 @@ func (b *bench) rounds(ctx context.Context, p plan, progress func(format string,
 			}
 		}
 	}
-	return result, b.registration.set(ctx, true)
+	if err := b.registration.set(ctx, true); err != nil {
+		return nil, err
+	}
+	return result, b.judgement.set(ctx, true)
 }
 
 func (b *bench) measure(ctx context.Context, p plan, s setup, clients int, into *cell) error {
 	if err := b.registration.set(ctx, s.installed); err != nil {
 		return err
 	}
-	load := load{clients: clients, warmup: max(50, p.requests/10), requests: p.requests, limit: p.limit}
-	if err := load.warm(ctx, b.send(s)); err != nil {
+	if s.installed {
+		if err := b.judgement.set(ctx, !s.unjudged); err != nil {
+			return err
+		}
+	}
+	exercise := load.Load{Clients: clients, Warmup: max(50, p.requests/10), Requests: p.requests, Limit: p.limit}
+	if err := exercise.Warm(ctx, b.send(s)); err != nil {
 		return err
 	}
 	before, err := machine.CPU(processes...)
 	if err != nil {
 		return err
 	}
-	got, err := load.measure(ctx, b.send(s))
+	got, err := exercise.Measure(ctx, b.send(s))
 	if err != nil {
 		return err
 	}
@@ -76,14 +85,14 @@ func (b *bench) measure(ctx context.Context, p plan, s setup, clients int, into 
 	if err != nil {
 		return err
 	}
-	count := len(got.latencies)
+	count := len(got.Latencies)
 	if count == 0 {
 		return fmt.Errorf("no request was answered within %s (%s, %d clients)", p.limit, s.name, clients)
 	}
-	into.p50 = append(into.p50, got.quantile(0.50))
-	into.p95 = append(into.p95, got.quantile(0.95))
-	into.p99 = append(into.p99, got.quantile(0.99))
-	into.throughput = append(into.throughput, got.throughput())
+	into.p50 = append(into.p50, got.Quantile(0.50))
+	into.p95 = append(into.p95, got.Quantile(0.95))
+	into.p99 = append(into.p99, got.Quantile(0.99))
+	into.throughput = append(into.throughput, got.Throughput())
 	for _, name := range processes {
 		into.cpu[name] = append(into.cpu[name], float64(after[name]-before[name])/float64(count))
 	}

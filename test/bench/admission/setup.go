@@ -5,13 +5,16 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
+	"github.com/vmstencil/stencil/test/bench/load"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/platform"
 )
@@ -21,6 +24,8 @@ type setup struct {
 	name string
 	// installed says whether the API server knows of Stencil's webhooks and policies.
 	installed bool
+	// unjudged says that it does not know of those that judge.
+	unjudged bool
 	// body is what is sent.
 	body func(machines) []byte
 }
@@ -31,12 +36,16 @@ var (
 	// control is without once more: how far the two are apart is what the method takes for a difference where there is none.
 	control = setup{name: "no webhook, again", body: func(m machines) []byte { return m.complete }}
 	withRef = setup{name: "webhook, rendered from golden/fedora", installed: true, body: func(m machines) []byte { return m.reference }}
+	// unjudged and judged are for a namespace that an approval covers.
+	unjudged = setup{name: "rendered and not judged", installed: true, unjudged: true, body: func(m machines) []byte { return m.reference }}
+	judged   = setup{name: "rendered and judged", installed: true, body: func(m machines) []byte { return m.reference }}
 )
 
 // bench is a running cluster, prepared for measurements.
 type bench struct {
 	stencil      *platform.Platform
 	registration *registration
+	judgement    *registration
 	senders      []*sender
 	machines     []machines
 }
@@ -73,8 +82,49 @@ func prepare(ctx context.Context, stencil *platform.Platform, clients int) (*ben
 	if err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
 	}
-	b.registration, err = recordRegistration(ctx, objects, install.Release, b.applied)
+	if b.registration, err = recordRegistration(ctx, objects, install.Release, admissionResources, b.applied); err != nil {
+		return nil, err
+	}
+	b.judgement, err = recordRegistration(ctx, objects, install.Release, judgement, b.judges)
 	return b, err
+}
+
+// judges says whether the API server calls the webhooks that judge: an approval that does not compile is refused by one of them.
+func (b *bench) judges(ctx context.Context) (bool, error) {
+	const odd = `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "odd"},
+		"spec": {"namespaces": ["odd"], "templates": [{"namespace": "golden", "name": "fedora"}], "parameters": [{"name": "A", "expression": "value ="}]}}`
+	result, err := b.stencil.Plane.Kubectl(ctx, nil, odd, "create", "--dry-run=server", "-f", "-")
+	return result.Code != 0, err
+}
+
+// govern has an approval cover the namespace of the machines, or none, and returns when the manager judges by it.
+func (b *bench) govern(ctx context.Context, governed bool) error {
+	const rule = `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "bench"}, "spec": {
+		"namespaces": ["` + namespace + `"], "templates": [{"namespace": "golden", "name": "fedora"}],
+		"parameters": [{"name": "INSTANCETYPE", "allowed": ["u1.medium", "u1.large"]}], "overrides": ["spec.runStrategy", "metadata.labels.*"]}}`
+	arguments := []string{"delete", "templateapproval", "bench"}
+	if governed {
+		arguments = []string{"apply", "-f", "-"}
+	}
+	result, err := b.stencil.Plane.Kubectl(ctx, nil, rule, arguments...)
+	if err != nil {
+		return err
+	}
+	if result.Code != 0 {
+		return fmt.Errorf("changing the approval: %s", result.Stderr)
+	}
+	// A machine without a template is what an approval refuses.
+	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, settleLimit, true, func(ctx context.Context) (bool, error) {
+		_, err := b.senders[0].create(ctx, b.machines[0].complete)
+		if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
+			return false, err
+		}
+		return (err != nil) == governed, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting until the namespace is governed: %t: %w", governed, err)
+	}
+	return nil
 }
 
 // newSender makes a client with a TLS connection that it shares with nobody, as different people's clients do.
@@ -102,7 +152,7 @@ func (b *bench) applied(ctx context.Context) (bool, error) {
 }
 
 // send makes a client's next request in a set-up.
-func (b *bench) send(s setup) send {
+func (b *bench) send(s setup) load.Send {
 	return func(ctx context.Context, client int) error {
 		answer, err := b.senders[client].create(ctx, s.body(b.machines[client]))
 		if err != nil {

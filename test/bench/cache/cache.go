@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/test/bench/catalogue"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
@@ -65,7 +66,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 		return nil, err
 	}
 	options.Progress("cache: creating %d templates", options.Templates)
-	if result.size, err = create(ctx, plane.AdminConfig(), options.Golden, options.Templates); err != nil {
+	if result.size, err = catalogue.Create(ctx, plane.AdminConfig(), options.Golden, options.Templates); err != nil {
 		return nil, err
 	}
 	if result.fetch, err = fetch(ctx, plane); err != nil {
@@ -121,7 +122,7 @@ func prepare(ctx context.Context, plane *controlplane.Plane, options Options) (m
 
 // fetch receives the list once, warm.
 func fetch(ctx context.Context, plane *controlplane.Plane) (time.Duration, error) {
-	client, err := templateClient(plane.AdminConfig())
+	client, err := catalogue.Client(plane.AdminConfig())
 	if err != nil {
 		return 0, err
 	}

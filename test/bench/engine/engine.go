@@ -10,6 +10,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 
 // Options say what is measured and how long.
@@ -28,8 +29,8 @@ type Options struct {
 
 // Result holds one measurement per round of each work.
 type Result struct {
-	Compile, Render, Request, All series
-	HelmText, HelmJSON            series
+	Compile, Render, Request, All measurement.Series
+	HelmText, HelmJSON            measurement.Series
 }
 
 // Parameters that both engines are given where the result must not be random.
@@ -62,7 +63,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 
 func (r *Result) measure(ctx context.Context, options Options, compiled *template.Compiled, helm *helm) error {
 	for _, own := range []struct {
-		into *series
+		into *measurement.Series
 		work func() error
 	}{
 		{&r.Compile, func() error { _, err := template.Compile(options.Template); return err }},
@@ -76,7 +77,7 @@ func (r *Result) measure(ctx context.Context, options Options, compiled *templat
 			return render(fresh, nil)
 		}},
 	} {
-		measured, err := measure(options.Time, own.work)
+		measured, err := measurement.Of(options.Time, own.work)
 		if err != nil {
 			return err
 		}

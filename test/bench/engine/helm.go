@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"time"
+
+	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 
 // helm is the command that measures Helm's engine, in a process of its own because Helm's dependencies and ours do not agree.
@@ -18,9 +20,9 @@ type helm struct {
 
 // helmAnswer is what the command prints.
 type helmAnswer struct {
-	Document json.RawMessage `json:"document"`
-	Text     measurement     `json:"text"`
-	JSON     measurement     `json:"json"`
+	Document json.RawMessage  `json:"document"`
+	Text     measurement.Cost `json:"text"`
+	JSON     measurement.Cost `json:"json"`
 }
 
 func buildHelm(ctx context.Context, module string) (*helm, error) {

@@ -3,6 +3,7 @@ package engine
 import (
 	"fmt"
 
+	"github.com/vmstencil/stencil/test/bench/measurement"
 	"github.com/vmstencil/stencil/test/bench/report"
 )
 
@@ -18,10 +19,10 @@ func (r *Result) Section(context string) report.Section {
 		Title:   "One Fedora VM",
 		Columns: []string{"work", "time", "memory", "allocations", "Helm to JSON takes"},
 	}
-	helm := r.HelmJSON.median(nanoseconds)
+	helm := r.HelmJSON.Time()
 	for _, row := range []struct {
 		work     string
-		measured series
+		measured measurement.Series
 	}{
 		{"Stencil: bind and render, everything generated", r.Render},
 		{"Stencil: bind the name, bind and render, as for a request", r.Request},
@@ -30,18 +31,18 @@ func (r *Result) Section(context string) report.Section {
 		{"Helm: values, parse and render to YAML", r.HelmText},
 		{"Helm: values, parse, render and convert to JSON", r.HelmJSON},
 	} {
-		time := row.measured.median(nanoseconds)
+		time := row.measured.Time()
 		table.Rows = append(table.Rows, []string{
 			row.work,
 			report.Microseconds(time),
-			fmt.Sprintf("%.0f B", row.measured.median(memory)),
-			fmt.Sprintf("%.0f", row.measured.median(allocations)),
+			fmt.Sprintf("%.0f B", row.measured.Memory()),
+			fmt.Sprintf("%.0f", row.measured.Allocations()),
 			report.Times(helm / time),
 		})
 	}
 	table.Rows = append(table.Rows, []string{"KubeVirt's published engine (quoted, not measured here)", "66–130 µs", "", "820–855", ""})
 
-	time, count := r.Render.median(nanoseconds), r.Render.median(allocations)
+	time, count := r.Render.Time(), r.Render.Allocations()
 	return report.Section{
 		Name:    "engine",
 		Context: fmt.Sprintf("%s; medians of %d rounds", context, len(r.Render)),

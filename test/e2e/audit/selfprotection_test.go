@@ -132,6 +132,24 @@ func TestSelfProtection(t *testing.T) {
 			return nil
 		})
 	})
+	// counting returns what holds that an object has been restored once since, and in Helm's name.
+	counting := func(object, kind string) func(*testing.T) {
+		_, name, _ := strings.Cut(object, "/")
+		before := count(kind, name)
+		return func(t *testing.T) {
+			t.Helper()
+			eventually(t, seconds, func() error {
+				if got := count(kind, name); got != before+1 {
+					return fmt.Errorf("the metric counts %v restorations, %v before", got, before)
+				}
+				// Helm would refuse to upgrade what somebody else owns.
+				if by := owners(t, plane, object); strings.Contains(by, "stencil-self-protection") || !strings.Contains(by, "helm/Apply") {
+					return fmt.Errorf("fields of %s are owned by %s", object, by)
+				}
+				return nil
+			})
+		}
+	}
 	for _, tc := range []struct {
 		name, object, kind string
 		attack             []string
@@ -156,33 +174,28 @@ func TestSelfProtection(t *testing.T) {
 			[]string{"patch", binding, "--type=merge", `-p={"spec":{"matchResources":{"namespaceSelector":{"matchLabels":{"never":"true"}}}}}`}},
 		{"the label by which it is watched", binding, "ValidatingAdmissionPolicyBinding",
 			[]string{"label", binding, "app.kubernetes.io/part-of-", "app.kubernetes.io/managed-by=me", "--overwrite"}},
-		{"a deleted mutating configuration", render, "MutatingWebhookConfiguration", []string{"delete", render}},
-		{"a deleted validating configuration", decide, "ValidatingWebhookConfiguration", []string{"delete", decide}},
-		{"a deleted policy", policy, "ValidatingAdmissionPolicy", []string{"delete", policy}},
-		{"a deleted binding", binding, "ValidatingAdmissionPolicyBinding", []string{"delete", binding}},
 	} {
 		t.Run(tc.name+" is restored", func(t *testing.T) {
-			_, name, _ := strings.Cut(tc.object, "/")
-			before := count(tc.kind, name)
+			counted := counting(tc.object, tc.kind)
 			kubectl(t, plane, "", tc.attack...)
 			restored(t, tc.object)
-			eventually(t, seconds, func() error {
-				if got := count(tc.kind, name); got != before+1 {
-					return fmt.Errorf("the metric counts %v restorations, %v before", got, before)
-				}
-				// Helm would refuse to upgrade what somebody else owns.
-				if by := owners(t, plane, tc.object); strings.Contains(by, "stencil-self-protection") || !strings.Contains(by, "helm/Apply") {
-					return fmt.Errorf("fields of %s are owned by %s", tc.object, by)
-				}
-				return nil
-			})
+			counted(t)
 		})
 	}
-
 	t.Run("everything that was deleted at once is restored", func(t *testing.T) {
+		var counted []func(*testing.T)
+		for object, kind := range map[string]string{
+			render: "MutatingWebhookConfiguration", decide: "ValidatingWebhookConfiguration",
+			policy: "ValidatingAdmissionPolicy", binding: "ValidatingAdmissionPolicyBinding",
+		} {
+			counted = append(counted, counting(object, kind))
+		}
 		kubectl(t, plane, "", "delete", render, decide, policy, binding)
 		for object := range original {
 			restored(t, object)
+		}
+		for _, each := range counted {
+			each(t)
 		}
 	})
 	t.Run("what others may write is left alone", func(t *testing.T) {
@@ -226,7 +239,8 @@ func TestSelfProtection(t *testing.T) {
 		if err := install.Chart(t.Context(), plane, upgraded); err != nil {
 			t.Fatal(err)
 		}
-		always(t, 12*time.Second, func() error {
+		// What is changed is restored within a second, what is deleted after two.
+		always(t, 5*time.Second, func() error {
 			got, err := lookup(t, plane, "get", render, "-o", "jsonpath={.webhooks[0].timeoutSeconds}")
 			if got != "7" {
 				return fmt.Errorf("timeout %q, %w", got, err)
@@ -265,16 +279,26 @@ func TestSelfProtection(t *testing.T) {
 		}
 		// On a slow machine the garbage collector has a part in it.
 		eventually(t, time.Minute, gone)
-		always(t, 5*time.Second, gone)
+		always(t, 4*time.Second, gone)
+	})
+	t.Run("what was restored goes with the release", func(t *testing.T) {
+		if err := install.Chart(t.Context(), plane, install.Options{}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, seconds, func() error {
+			if leader.metric(t, "stencil_protected_objects", nil) == 0 {
+				return errors.New("nothing is protected yet")
+			}
+			return nil
+		})
+		restoredGoesWithTheRelease(t, plane)
 	})
 }
 
-// An uninstallation that is so slow that a webhook configuration is restored after helm has deleted it must not leave it behind.
-func TestWhatWasRestoredGoesWithTheRelease(t *testing.T) {
-	plane := guarded(t)
-	leader := newLeader(t, plane)
-	leader.addProtection(t)
-	leader.run(t)
+// restoredGoesWithTheRelease is an uninstallation that is so slow that a webhook configuration is restored after helm has deleted it. It
+// must not leave it behind.
+func restoredGoesWithTheRelease(t *testing.T, plane *controlplane.Plane) {
+	t.Helper()
 	kubectl(t, plane, "", "delete", render, decide)
 	eventually(t, seconds, func() error {
 		_, err := lookup(t, plane, "get", render, decide)

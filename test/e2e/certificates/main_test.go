@@ -5,6 +5,7 @@ package certificates_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"testing"
@@ -36,12 +37,24 @@ var (
 	running []*manager.Process
 )
 
-func TestMain(m *testing.M) {
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	folder, err := os.MkdirTemp("", "stencil-callers-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if shared.Options.APIServerArgs, err = callerArguments(folder); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	code := shared.Run(m)
 	if service != nil {
 		service.Close()
 	}
-	os.Exit(code)
+	return code
 }
 
 func prepare(ctx context.Context, plane *controlplane.Plane) error {

@@ -1,14 +1,15 @@
 package policies_test
 
 import (
-	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/vmstencil/stencil/test/controlplane"
-	"github.com/vmstencil/stencil/test/install"
 )
 
 // door is a kind that leads to a virtual machine.
@@ -91,57 +92,60 @@ func TestDoorsAreClosed(t *testing.T) {
 		mustKubectl(t, d.manifest(d.versions[0], object{"name": "stored"}), "create", "--namespace", space, "-f", "-")
 	}
 	approve(t, "closes", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": exempt.Name}}})
-	for _, d := range doors() {
-		t.Run(d.value, func(t *testing.T) {
-			dry := func(as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
-				return kubectl(t, as, stdin, append(arguments, "--dry-run=server")...)
-			}
-			create := func(as *controlplane.User, version, namespace string, metadata object) controlplane.Result {
-				return dry(as, d.manifest(version, metadata), "create", "--namespace", namespace, "-f", "-")
-			}
-			patch := func(as *controlplane.User, version string, change object, more ...string) controlplane.Result {
-				return dry(as, "", append([]string{"patch", d.in(version), "stored", "--namespace", space, "--type=merge", "--patch", encode(change)}, more...)...)
-			}
-			for _, version := range d.versions {
-				d.closed("closes").check(t, create(owner, version, space, object{"name": "a"}))
-				d.closed("closes").check(t, create(owner, version, space, object{"generateName": "a-"}))
-				refusal{}.check(t, create(owner, version, free, object{"name": "a"}))
-				refusal{}.check(t, create(controller, version, space, object{"name": "a"}))
-				refusal{}.check(t, create(exempt, version, space, object{"name": "a"}))
-			}
-			d.closed("closes").check(t, create(nil, d.versions[0], space, object{"name": "a"}))
-			d.closed("closes").check(t, dry(owner, d.manifest(d.versions[1], object{"name": "a"}), "apply", "--server-side", "--namespace", space, "-f", "-"))
-			d.closed("closes").check(t, create(owner, d.versions[1], space, object{"name": "a", "annotations": object{templateRef: "golden/fedora"}}))
-			d.closed("closes").check(t, kubectl(t, owner, d.manifest(d.versions[1], object{"name": "a"}), "create", "--namespace", space, "-f", "-"))
-
-			// What is stored lives on.
-			for _, version := range d.versions {
-				refusal{}.check(t, patch(owner, version, object{"metadata": object{"labels": object{"a": "b"}, "finalizers": []any{"example.com/a"}}}))
-				refusal{}.check(t, patch(owner, version, object{"spec": d.spec}))
-				if d.grows == nil {
-					continue
+	t.Run("each", func(t *testing.T) {
+		for _, d := range doors() {
+			t.Run(d.value, func(t *testing.T) {
+				t.Parallel()
+				dry := func(as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+					return kubectl(t, as, stdin, append(arguments, "--dry-run=server")...)
 				}
-				d.closed("closes").check(t, patch(owner, version, object{"spec": d.grows}))
-				refusal{}.check(t, patch(controller, version, object{"spec": d.grows}))
-				refusal{}.check(t, patch(exempt, version, object{"spec": d.grows}))
-			}
-			refusal{}.check(t, dry(owner, "", "delete", d.resource, "stored", "--namespace", space))
-			if d.scales {
+				create := func(as *controlplane.User, version, namespace string, metadata object) controlplane.Result {
+					return dry(as, d.manifest(version, metadata), "create", "--namespace", namespace, "-f", "-")
+				}
+				patch := func(as *controlplane.User, version string, change object, more ...string) controlplane.Result {
+					return dry(as, "", append([]string{"patch", d.in(version), "stored", "--namespace", space, "--type=merge", "--patch", encode(change)}, more...)...)
+				}
 				for _, version := range d.versions {
-					d.closed("closes").check(t, patch(owner, version, object{"spec": object{"replicas": 3}}, "--subresource=scale"))
-					refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 2}}, "--subresource=scale"))
-					refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 1}}, "--subresource=scale"))
-					refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 0}}, "--subresource=scale"))
-					refusal{}.check(t, patch(controller, version, object{"spec": object{"replicas": 3}}, "--subresource=scale"))
-					refusal{}.check(t, patch(owner, version, object{"status": object{"replicas": 1}}, "--subresource=status"))
+					d.closed("closes").check(t, create(owner, version, space, object{"name": "a"}))
+					d.closed("closes").check(t, create(owner, version, space, object{"generateName": "a-"}))
+					refusal{}.check(t, create(owner, version, free, object{"name": "a"}))
+					refusal{}.check(t, create(controller, version, space, object{"name": "a"}))
+					refusal{}.check(t, create(exempt, version, space, object{"name": "a"}))
 				}
-				// kubectl scale knows no dry run on the server.
-				d.closed("closes").check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=3"))
-				refusal{}.check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=0"))
-				d.closed("closes").check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=1"))
-			}
-		})
-	}
+				d.closed("closes").check(t, create(nil, d.versions[0], space, object{"name": "a"}))
+				d.closed("closes").check(t, dry(owner, d.manifest(d.versions[1], object{"name": "a"}), "apply", "--server-side", "--namespace", space, "-f", "-"))
+				d.closed("closes").check(t, create(owner, d.versions[1], space, object{"name": "a", "annotations": object{templateRef: "golden/fedora"}}))
+				d.closed("closes").check(t, kubectl(t, owner, d.manifest(d.versions[1], object{"name": "a"}), "create", "--namespace", space, "-f", "-"))
+
+				// What is stored lives on.
+				for _, version := range d.versions {
+					refusal{}.check(t, patch(owner, version, object{"metadata": object{"labels": object{"a": "b"}, "finalizers": []any{"example.com/a"}}}))
+					refusal{}.check(t, patch(owner, version, object{"spec": d.spec}))
+					if d.grows == nil {
+						continue
+					}
+					d.closed("closes").check(t, patch(owner, version, object{"spec": d.grows}))
+					refusal{}.check(t, patch(controller, version, object{"spec": d.grows}))
+					refusal{}.check(t, patch(exempt, version, object{"spec": d.grows}))
+				}
+				refusal{}.check(t, dry(owner, "", "delete", d.resource, "stored", "--namespace", space))
+				if d.scales {
+					for _, version := range d.versions {
+						d.closed("closes").check(t, patch(owner, version, object{"spec": object{"replicas": 3}}, "--subresource=scale"))
+						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 2}}, "--subresource=scale"))
+						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 1}}, "--subresource=scale"))
+						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 0}}, "--subresource=scale"))
+						refusal{}.check(t, patch(controller, version, object{"spec": object{"replicas": 3}}, "--subresource=scale"))
+						refusal{}.check(t, patch(owner, version, object{"status": object{"replicas": 1}}, "--subresource=status"))
+					}
+					// kubectl scale knows no dry run on the server.
+					d.closed("closes").check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=3"))
+					refusal{}.check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=0"))
+					d.closed("closes").check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=1"))
+				}
+			})
+		}
+	})
 	t.Run("an approval that warns closes nothing", func(t *testing.T) {
 		mustKubectl(t, "", "patch", "templateapproval", "closes", "--type=merge", "--patch", `{"spec": {"enforcement": "Warn"}}`)
 		d := doors()[0]
@@ -157,8 +161,7 @@ func TestDoorsCanBeOpened(t *testing.T) {
 	space := namespace(t)
 	mustKubectl(t, plain("stored"), "create", "--namespace", space, "-f", "-")
 	approve(t, "closes", object{"namespaces": []any{space}})
-	// Without any value at all, helm would keep those that the release has.
-	t.Cleanup(func() { upgrade(t, object{"doors": object{"hotplug": "Closed"}}) })
+	t.Cleanup(func() { open(t) })
 	closed := map[string]func() string{"hotplug": func() string { return unplugged("closes").complaint(plug(t, space)) }}
 	opened := map[string]func() string{"hotplug": func() string { return refusal{}.complaint(plug(t, space)) }}
 	for _, d := range doors() {
@@ -170,7 +173,7 @@ func TestDoorsCanBeOpened(t *testing.T) {
 	}
 	for value := range opened {
 		t.Run(value, func(t *testing.T) {
-			upgrade(t, object{"doors": object{value: "Open"}})
+			open(t, value)
 			eventually(t, opened[value])
 			for other, complaint := range closed {
 				if other != value {
@@ -194,15 +197,26 @@ func person(t *testing.T, name string, rules ...rbacv1.PolicyRule) *controlplane
 	return user
 }
 
-// upgrade gives the release other values. The webhook configurations that come back with it are deleted.
-func upgrade(t *testing.T, values object) {
+// open has the policies leave these doors open and no others, as the chart does for its values below doors.
+func open(t *testing.T, values ...string) {
 	t.Helper()
-	// Also when the test has ended.
-	ctx := context.WithoutCancel(t.Context())
-	if err := install.Chart(ctx, shared.Plane(t), install.Options{Values: values}); err != nil {
-		t.Fatal(err)
+	opened := []any{}
+	for _, value := range values {
+		opened = append(opened, value)
 	}
-	if err := withoutWebhooks(ctx, shared.Plane(t)); err != nil {
-		t.Fatal(err)
+	for _, name := range []string{"stencil-doors", "stencil-hotplug"} {
+		var policy struct {
+			Spec struct{ Variables []struct{ Name string } }
+		}
+		if err := json.Unmarshal([]byte(mustKubectl(t, "", "get", "validatingadmissionpolicy", name, "--output=json")), &policy); err != nil {
+			t.Fatal(err)
+		}
+		at := slices.IndexFunc(policy.Spec.Variables, func(v struct{ Name string }) bool { return v.Name == "openDoors" })
+		if at < 0 {
+			t.Fatalf("%s does not know of open doors", name)
+		}
+		mustKubectl(t, "", "patch", "validatingadmissionpolicy", name, "--type=json", "--patch", encode([]any{object{
+			"op": "replace", "path": fmt.Sprintf("/spec/variables/%d/expression", at), "value": encode(opened),
+		}}))
 	}
 }

@@ -94,42 +94,45 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 		"the requests are sent again beside a change of status":        {as: controller, resource: machines, status: true, change: object{"status": object{"created": true, "volumeRequests": []any{entry("old"), entry("done")}}}},
 		"an instance is changed by somebody of a name like virt-api's": {as: person(t, "kubevirt-apiserver"), resource: instances, change: object{"spec": plugged}},
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			as := tc.as
-			if as == nil {
-				as = virtAPI
-			}
-			names := []string{"stored"}
-			// Whether a machine has a template makes no difference; the spec of one without is frozen for the rest.
-			if tc.resource == machines {
-				names = []string{"rendered"}
-				if tc.status {
-					names = []string{"rendered", "stored"}
+	t.Run("each", func(t *testing.T) {
+		for name, tc := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				as := tc.as
+				if as == nil {
+					as = virtAPI
 				}
-			}
-			for _, name := range names {
-				for _, version := range []string{"v1", "v1alpha3"} {
-					patch := func(space string) controlplane.Result {
-						arguments := []string{"patch", tc.resource + "." + version + ".kubevirt.io", name, "--namespace", space, "--dry-run=server",
-							"--type=merge", "--patch", encode(tc.change)}
-						if tc.status {
-							arguments = append(arguments, "--subresource=status")
+				names := []string{"stored"}
+				// Whether a machine has a template makes no difference; the spec of one without is frozen for the rest.
+				if tc.resource == machines {
+					names = []string{"rendered"}
+					if tc.status {
+						names = []string{"rendered", "stored"}
+					}
+				}
+				for _, name := range names {
+					for _, version := range []string{"v1", "v1alpha3"} {
+						patch := func(space string) controlplane.Result {
+							arguments := []string{"patch", tc.resource + "." + version + ".kubevirt.io", name, "--namespace", space, "--dry-run=server",
+								"--type=merge", "--patch", encode(tc.change)}
+							if tc.status {
+								arguments = append(arguments, "--subresource=status")
+							}
+							return kubectl(t, as, "", arguments...)
 						}
-						return kubectl(t, as, "", arguments...)
-					}
-					want := refusal{}
-					if tc.refused {
-						want = unplugged("unplugs")
-					}
-					want.check(t, patch(space))
-					if tc.refused {
-						refusal{}.check(t, patch(free))
+						want := refusal{}
+						if tc.refused {
+							want = unplugged("unplugs")
+						}
+						want.check(t, patch(space))
+						if tc.refused {
+							refusal{}.check(t, patch(free))
+						}
 					}
 				}
-			}
-		})
-	}
+			})
+		}
+	})
 	t.Run("an approval that exempts virt-api lets it plug", func(t *testing.T) {
 		mustKubectl(t, "", "patch", "templateapproval", "unplugs", "--type=merge", "--patch", encode(object{"spec": object{"exemptSubjects": []any{
 			object{"kind": "ServiceAccount", "namespace": "kubevirt", "name": "kubevirt-apiserver"},

@@ -93,15 +93,18 @@ func TestMachinesInAGovernedNamespaceComeFromTemplates(t *testing.T) {
 				"it records which template the VirtualMachine was rendered from: send the annotation with its stored value"},
 		},
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			as := tc.as
-			if as == nil {
-				as = owner
-			}
-			tc.want.check(t, kubectl(t, as, tc.stdin, append(tc.arguments, "--namespace", space, "--dry-run=server")...))
-		})
-	}
+	t.Run("each", func(t *testing.T) {
+		for name, tc := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				as := tc.as
+				if as == nil {
+					as = owner
+				}
+				tc.want.check(t, kubectl(t, as, tc.stdin, append(tc.arguments, "--namespace", space, "--dry-run=server")...))
+			})
+		}
+	})
 	t.Run("without a dry run the answers are the same", func(t *testing.T) {
 		needsTemplate("governs").check(t, kubectl(t, owner, plain("real"), "create", "--namespace", space, "-f", "-"))
 		frozen("governs").check(t, kubectl(t, owner, "", append(patch("stored", "merge", spec), "--namespace", space)...))

@@ -76,18 +76,21 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 		"kube-system gets the label":                                {namespace: "kube-system", changes: []string{"env=prod"}},
 		"Stencil's own namespace gets the label":                    {namespace: "stencil-system", changes: []string{"env=prod"}},
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			as, namespace := tc.as, tc.namespace
-			if as == nil {
-				as = labeller
-			}
-			if namespace == "" {
-				namespace = space
-			}
-			tc.want.check(t, label(as, namespace, tc.changes...))
-		})
-	}
+	t.Run("each", func(t *testing.T) {
+		for name, tc := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				as, namespace := tc.as, tc.namespace
+				if as == nil {
+					as = labeller
+				}
+				if namespace == "" {
+					namespace = space
+				}
+				tc.want.check(t, label(as, namespace, tc.changes...))
+			})
+		}
+	})
 	stored := func(change func(string) string) string {
 		return change(mustKubectl(t, "", "get", "namespace", space, "--output=json"))
 	}

@@ -70,26 +70,29 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 		"of the same namespace, without templates":                            {from: target, target: rules{volumes, reading, snapshots}, want: noTemplates},
 	}
 	number := 0
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			number++
-			user, err := shared.Plane(t).User("requester-" + string(rune('a'+number)))
-			if err != nil {
-				t.Fatal(err)
-			}
-			for namespace, rules := range map[string]rules{target: append(tc.target, asking), source: tc.source} {
-				if err := shared.Plane(t).Grant(t.Context(), user, namespace, rules...); err != nil {
+	t.Run("each", func(t *testing.T) {
+		for name, tc := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				number++
+				user, err := shared.Plane(t).User("requester-" + string(rune('a'+number)))
+				if err != nil {
 					t.Fatal(err)
 				}
-			}
-			for _, version := range []string{"v1alpha1", "v1beta1"} {
-				create := func(manifest string, arguments ...string) controlplane.Result {
-					return kubectl(t, user, manifest, append([]string{"--namespace", target, "--dry-run=server", "-f", "-"}, arguments...)...)
+				for namespace, rules := range map[string]rules{target: append(tc.target, asking), source: tc.source} {
+					if err := shared.Plane(t).Grant(t.Context(), user, namespace, rules...); err != nil {
+						t.Fatal(err)
+					}
 				}
-				tc.want.check(t, create(request(version, tc.from), "create"))
-			}
-		})
-	}
+				for _, version := range []string{"v1alpha1", "v1beta1"} {
+					create := func(manifest string, arguments ...string) controlplane.Result {
+						return kubectl(t, user, manifest, append([]string{"--namespace", target, "--dry-run=server", "-f", "-"}, arguments...)...)
+					}
+					tc.want.check(t, create(request(version, tc.from), "create"))
+				}
+			})
+		}
+	})
 	t.Run("the administrator", func(t *testing.T) {
 		refusal{}.check(t, kubectl(t, nil, request("v1beta1", source), "create", "--namespace", target, "-f", "-"))
 	})

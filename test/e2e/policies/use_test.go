@@ -110,11 +110,14 @@ func TestUsingATemplateTakesPermission(t *testing.T) {
 		"a placeholder":             {as: owner, reference: "golden/${NAME}", want: malformed},
 		"a zero byte":               {as: owner, reference: "golden/fedora\x00", want: malformed},
 	}
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			tc.want.check(t, kubectl(t, tc.as, templated("a", tc.reference), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
-		})
-	}
+	t.Run("each", func(t *testing.T) {
+		for name, tc := range cases {
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				tc.want.check(t, kubectl(t, tc.as, templated("a", tc.reference), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
+			})
+		}
+	})
 	for name, manifest := range map[string]string{
 		"in the old version of the API":          machine("v1alpha3", object{"name": "a"}, "golden/windows"),
 		"with a name that is yet to be made":     machine("v1", object{"generateName": "a-"}, "golden/windows"),
@@ -129,6 +132,22 @@ func TestUsingATemplateTakesPermission(t *testing.T) {
 	})
 	t.Run("a template of others, with no dry run", func(t *testing.T) {
 		unusable.check(t, kubectl(t, one, templated("a", "golden/windows"), "create", "--namespace", space, "-f", "-"))
+	})
+	t.Run("a copy that KubeVirt's controller makes", func(t *testing.T) {
+		copied := func(more object) string {
+			metadata := object{"name": "a", "annotations": object{templateRef: "golden/fedora", "template.kubevirt.io/rendered": `{"namespace": "golden", "name": "fedora"}`}}
+			for key, value := range more {
+				metadata[key] = value
+			}
+			return machine("v1", metadata, nil)
+		}
+		create := func(as *controlplane.User, manifest string) controlplane.Result {
+			return kubectl(t, as, manifest, "create", "--namespace", space, "--dry-run=server", "-f", "-")
+		}
+		refusal{}.check(t, create(controller, copied(nil)))
+		unusable.check(t, create(stranger, copied(nil)))
+		owner := object{"apiVersion": "pool.kubevirt.io/v1beta1", "kind": "VirtualMachinePool", "name": "a", "uid": "a"}
+		unusable.check(t, create(controller, copied(object{"ownerReferences": []any{owner}})))
 	})
 	t.Run("in the name of somebody else", func(t *testing.T) {
 		unusable.check(t, kubectl(t, nil, templated("a", "golden/windows"), "create", "--namespace", space, "--as", "uses-one", "-f", "-"))

@@ -17,14 +17,50 @@
 - --certificate-authority-duration={{ .Values.certificates.selfManaged.authorityDuration }}
 - --certificate-duration={{ .Values.certificates.selfManaged.duration }}
 - --certificate-dns-names={{ include "stencil.webhook.hosts" . | fromYamlArray | join "," }}
-- --webhook-configurations=mutating/{{ include "stencil.render.configuration" . }},validating/{{ include "stencil.validate.configuration" . }}
+- --webhook-configurations=mutating/{{ include "stencil.render.configuration" . }},validating/{{ include "stencil.validate.configuration" . }},validating/{{ include "stencil.policies.configuration" . }}{{ if .Values.defaulting.enabled }},mutating/{{ include "stencil.defaults.configuration" . }}{{ end }}
+{{- if .Values.apiserver.enabled }}
+- --api-services={{ include "stencil.apiserver.targets" . }}
+{{- end }}
 {{- else }}
 - --certificate-source=files
 - --certificate-directory=/etc/stencil/certificates
 {{- end }}
+- --policy-webhooks={{ include "stencil.policies.configuration" . }}
+- --policy-webhooks-trust={{ include "stencil.validate.configuration" . }}
+- --policy-webhooks-address={{ default (printf "%s/%s" .Release.Namespace (include "stencil.webhook.service" .)) .Values.webhooks.url }}
+- --policy-webhooks-timeout={{ .Values.webhooks.timeoutSeconds }}s
 - --protected-objects={{ include "stencil.protection.name" . }}
+- --policy-library={{ include "stencil.policyLibrary.name" . }}
+{{- with .Values.policies.decisionLog.sample }}
+- --decision-log-sample={{ . }}
+{{- end }}
 {{- with .Values.exemptUsers }}
 - {{ printf "--exempt-users=%s" (join "," .) | toJson }}
+{{- end }}
+{{- with include "stencil.apiserver.user" . }}
+- --apiserver-user={{ . }}
+{{- end }}
+{{- with .Values.audit.clusterAdditions }}
+- {{ printf "--cluster-additions=%s" (join "," .) | toJson }}
+{{- end }}
+{{- with .Values.defaulting }}
+{{- if .enabled }}
+- --defaulting-socket={{ include "stencil.defaulting.folder" $ }}/defaulter.sock
+- --defaulting-failure-policy={{ .failurePolicy }}
+- --defaulting-machine-type={{ .machineType }}
+- --defaulting-pci-address={{ .pciAddress }}
+- --defaulting-firmware-uuid={{ .firmwareUUID }}
+- --defaulting-cpu={{ .cpu }}
+- --defaulting-memory={{ .memory }}
+{{- end }}
+{{- end }}
+{{- with .Values.webhooks.clientCA }}
+{{- if .configMap }}
+- --webhook-client-ca-file=/etc/stencil/callers/ca.crt
+{{- with .names }}
+- {{ printf "--webhook-client-names=%s" (join "," .) | toJson }}
+{{- end }}
+{{- end }}
 {{- end }}
 - --leader-election-id={{ include "stencil.lease.name" . }}
 {{- if not $manager.enabled }}

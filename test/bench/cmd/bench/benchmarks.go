@@ -11,8 +11,12 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/test/bench/admission"
+	"github.com/vmstencil/stencil/test/bench/audit"
 	"github.com/vmstencil/stencil/test/bench/cache"
+	"github.com/vmstencil/stencil/test/bench/defaulting"
 	"github.com/vmstencil/stencil/test/bench/engine"
+	"github.com/vmstencil/stencil/test/bench/policies"
+	"github.com/vmstencil/stencil/test/bench/process"
 	"github.com/vmstencil/stencil/test/bench/report"
 )
 
@@ -45,6 +49,10 @@ var benchmarks = []benchmark{
 	{"engine", runEngine},
 	{"admission", runAdmission},
 	{"cache", runCache},
+	{"audit", runAudit},
+	{"policies", runPolicies},
+	{"defaulting", runDefaulting},
+	{"process", runProcess},
 }
 
 func names() []string {
@@ -99,6 +107,75 @@ func runCache(ctx context.Context, e environment) (report.Section, error) {
 		Profile:     e.profile,
 		Log:         os.Stderr,
 		Progress:    progress,
+	})
+	if err != nil {
+		return report.Section{}, err
+	}
+	return result.Section(e.machine), nil
+}
+
+func runPolicies(ctx context.Context, e environment) (report.Section, error) {
+	template, err := fedora(e)
+	if err != nil {
+		return report.Section{}, err
+	}
+	result, err := policies.Run(ctx, policies.Options{
+		Template: template,
+		Rounds:   e.roundsOr(7),
+		Time:     3 * time.Second,
+		Progress: progress,
+	})
+	if err != nil {
+		return report.Section{}, err
+	}
+	return result.Section(e.machine), nil
+}
+
+func runAudit(ctx context.Context, e environment) (report.Section, error) {
+	template, err := fedora(e)
+	if err != nil {
+		return report.Section{}, err
+	}
+	result, err := audit.Run(ctx, audit.Options{
+		Golden:      template,
+		Definitions: filepath.Join(e.root, "charts", "stencil", "files", "crds"),
+		Machines:    20_000,
+		Rounds:      e.roundsOr(3),
+		Time:        time.Second,
+		Log:         os.Stderr,
+		Progress:    progress,
+	})
+	if err != nil {
+		return report.Section{}, err
+	}
+	return result.Section(e.machine), nil
+}
+
+func runDefaulting(ctx context.Context, e environment) (report.Section, error) {
+	result, err := defaulting.Run(ctx, defaulting.Options{
+		Root:     e.root,
+		Starts:   e.roundsOr(5),
+		Defines:  40_000,
+		Log:      os.Stderr,
+		Progress: progress,
+	})
+	if err != nil {
+		return report.Section{}, err
+	}
+	return result.Section(e.machine), nil
+}
+
+func runProcess(ctx context.Context, e environment) (report.Section, error) {
+	template, err := fedora(e)
+	if err != nil {
+		return report.Section{}, err
+	}
+	result, err := process.Run(ctx, process.Options{
+		Golden:    template,
+		Templates: 1000,
+		Rounds:    e.roundsOr(7),
+		Log:       os.Stderr,
+		Progress:  progress,
 	})
 	if err != nil {
 		return report.Section{}, err

@@ -1,0 +1,252 @@
+package v1alpha1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// VirtualMachinePolicy is a rule in Rego for VirtualMachines, and for templates and
+// requests to make them: what it applies to, its parameters, and whether it
+// refuses, warns or counts. It takes effect when it compiles and its own tests
+// pass; until then the last version that did stays in force.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:storageversion
+// +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"
+// +kubebuilder:resource:scope=Cluster,shortName=vmpol,path=virtualmachinepolicies
+// +kubebuilder:subresource:status
+// +kubebuilder:printcolumn:name="Enforcement",type=string,JSONPath=`.spec.enforcement`
+// +kubebuilder:printcolumn:name="Compiled",type=string,JSONPath=`.status.conditions[?(@.type=="Compiled")].status`
+// +kubebuilder:printcolumn:name="Tested",type=string,JSONPath=`.status.conditions[?(@.type=="Tested")].status`
+// +kubebuilder:printcolumn:name="Active",type=string,JSONPath=`.status.conditions[?(@.type=="Active")].status`
+// +kubebuilder:printcolumn:name="Violating",type=integer,JSONPath=`.status.audit.violating`
+// +kubebuilder:printcolumn:name="P99us",type=integer,JSONPath=`.status.evaluations.p99Microseconds`
+// +kubebuilder:printcolumn:name="Severity",type=string,JSONPath=`.status.severity`,priority=1
+// +kubebuilder:printcolumn:name="Title",type=string,JSONPath=`.status.title`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+type VirtualMachinePolicy struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
+
+	// Spec is the rule.
+	//
+	// +required
+	Spec VirtualMachinePolicySpec `json:"spec"`
+
+	// Status is what was last observed of the policy.
+	//
+	// +optional
+	Status VirtualMachinePolicyStatus `json:"status,omitempty,omitzero"`
+}
+
+// VirtualMachinePolicyList is a list of VirtualMachinePolicies.
+//
+// +kubebuilder:object:root=true
+type VirtualMachinePolicyList struct {
+	metav1.TypeMeta `json:",inline"`
+	// +optional
+	metav1.ListMeta `json:"metadata,omitempty,omitzero"`
+
+	Items []VirtualMachinePolicy `json:"items"`
+}
+
+// VirtualMachinePolicySpec is a rule and where it applies.
+type VirtualMachinePolicySpec struct {
+	// Rego is one module in Rego v1. Its entry rules are deny and warn, partial sets of
+	// strings or of objects with msg and, optionally, field and fix. Its package name is
+	// free: each policy has a package of its own, whatever it is called.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=65536
+	Rego string `json:"rego"`
+
+	// Match is what the policy applies to.
+	//
+	// +optional
+	// +kubebuilder:default={}
+	Match PolicyMatch `json:"match,omitzero"`
+
+	// Parameters is what the module reads as data.parameters: any JSON object.
+	//
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	Parameters *runtime.RawExtension `json:"parameters,omitempty"`
+
+	// ParametersSchema says what parameters must look like: a structural OpenAPI v3
+	// schema, as in a CustomResourceDefinition. Parameters that violate it are refused,
+	// and what the module reads of data.parameters is checked against it. Without it
+	// parameters may be anything.
+	//
+	// +optional
+	// +kubebuilder:pruning:PreserveUnknownFields
+	ParametersSchema *runtime.RawExtension `json:"parametersSchema,omitempty"`
+
+	// Enforcement says what happens to a request that the module's rule deny objects
+	// to: Deny refuses it, Warn lets it pass with a warning, Audit lets it pass and
+	// counts it.
+	//
+	// +optional
+	// +kubebuilder:default=Deny
+	Enforcement Enforcement `json:"enforcement,omitempty"`
+
+	// FailureMode says what happens to a request when the policy cannot be evaluated,
+	// because of an error or because it takes too long: Deny treats it as a denial, which
+	// enforcement Warn turns into a warning; Allow lets it pass.
+	//
+	// +optional
+	// +kubebuilder:default=Deny
+	FailureMode FailureMode `json:"failureMode,omitempty"`
+
+	// TimeoutMilliseconds is how long one evaluation may take.
+	//
+	// +optional
+	// +kubebuilder:default=100
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=500
+	TimeoutMilliseconds int32 `json:"timeoutMilliseconds,omitempty"`
+
+	// Tests are run whenever the policy changes. A version of which one fails does not
+	// take effect.
+	//
+	// +optional
+	// +listType=map
+	// +listMapKey=name
+	// +kubebuilder:validation:MaxItems=64
+	Tests []PolicyTest `json:"tests,omitempty"`
+}
+
+// FailureMode says what happens when a policy cannot be evaluated.
+//
+// +kubebuilder:validation:Enum=Deny;Allow
+type FailureMode string
+
+const (
+	// FailureModeDeny treats a failure as a denial. It is what a policy that says
+	// nothing means.
+	FailureModeDeny FailureMode = "Deny"
+
+	// FailureModeAllow lets a request pass that the policy could not judge.
+	FailureModeAllow FailureMode = "Allow"
+)
+
+// PolicyMatch says to which requests a policy applies: those that satisfy
+// everything that is given here.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.templates) || size(self.templates) == 0 || !has(self.kinds) || 'VirtualMachine' in self.kinds",message="templates are those of VirtualMachines, which kinds does not list",fieldPath=".templates"
+type PolicyMatch struct {
+	// Operations are the operations that the policy judges. On DELETE, input.object is
+	// null and input.oldObject is what goes.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:default={CREATE,UPDATE}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	Operations []PolicyOperation `json:"operations,omitempty"`
+
+	// Kinds are the kinds that the policy judges.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:default={VirtualMachine}
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=3
+	Kinds []PolicyKind `json:"kinds,omitempty"`
+
+	// NamespaceSelector limits the policy to namespaces by their labels.
+	//
+	// +optional
+	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
+
+	// ObjectSelector limits the policy to objects by their labels. On UPDATE an object
+	// is selected when its labels are, or were before: nobody escapes by removing one.
+	//
+	// +optional
+	ObjectSelector *LabelSelector `json:"objectSelector,omitempty"`
+
+	// Templates limits the policy to VirtualMachines of certain templates; one of the
+	// entries must apply. A VirtualMachine without a template is of none. Objects of
+	// other kinds are not limited by it.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
+	Templates []TemplateMatch `json:"templates,omitempty"`
+
+	// Subjects limits the policy to requests of certain people. The audit of what is
+	// stored does not look at it, since nobody knows any more who wrote it.
+	//
+	// +optional
+	Subjects *SubjectMatch `json:"subjects,omitempty"`
+}
+
+// PolicyOperation is an operation that a policy can judge.
+//
+// +kubebuilder:validation:Enum=CREATE;UPDATE;DELETE
+type PolicyOperation string
+
+// The operations that a policy can judge.
+const (
+	PolicyOperationCreate PolicyOperation = "CREATE"
+	PolicyOperationUpdate PolicyOperation = "UPDATE"
+	PolicyOperationDelete PolicyOperation = "DELETE"
+)
+
+// PolicyKind is a kind that a policy can judge.
+//
+// +kubebuilder:validation:Enum=VirtualMachine;VirtualMachineTemplate;VirtualMachineTemplateRequest
+type PolicyKind string
+
+// The kinds that a policy can judge: VirtualMachine of kubevirt.io, the others of
+// template.kubevirt.io.
+const (
+	PolicyKindVirtualMachine                PolicyKind = "VirtualMachine"
+	PolicyKindVirtualMachineTemplate        PolicyKind = "VirtualMachineTemplate"
+	PolicyKindVirtualMachineTemplateRequest PolicyKind = "VirtualMachineTemplateRequest"
+)
+
+// TemplateMatch is one template, some by their labels, or all of a namespace.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.name) || !has(self.selector)",message="only one of name and selector may be given",fieldPath=".name"
+type TemplateMatch struct {
+	// Namespace is the namespace of the template.
+	//
+	// +required
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	Namespace string `json:"namespace"`
+
+	// Name is the name of the template.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`
+	Name string `json:"name,omitempty"`
+
+	// Selector selects templates by their labels.
+	//
+	// +optional
+	Selector *LabelSelector `json:"selector,omitempty"`
+}
+
+// SubjectMatch says whose requests a policy judges.
+type SubjectMatch struct {
+	// Include are those whose requests are judged; without any, everyone's are.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Include []Subject `json:"include,omitempty"`
+
+	// Exclude are those whose requests are not judged, even if include has them.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=128
+	Exclude []Subject `json:"exclude,omitempty"`
+}

@@ -1,0 +1,130 @@
+package apiserver
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/emicklei/go-restful/v3"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/warning"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/apiserver/body"
+	"github.com/vmstencil/stencil/template"
+)
+
+// maximumBody is the largest body that is read, in bytes.
+const maximumBody = 1 << 20
+
+// processed is a ProcessedVirtualMachineTemplate. The VirtualMachine is passed on as
+// it was rendered or stored: Go's type of it would drop what it does not know, and add
+// a status that nobody wrote.
+type processed struct {
+	Kind           string                 `json:"kind"`
+	APIVersion     string                 `json:"apiVersion"`
+	TemplateRef    corev1.ObjectReference `json:"templateRef,omitzero"`
+	VirtualMachine json.RawMessage        `json:"virtualMachine"`
+	Message        string                 `json:"message,omitempty"`
+
+	warnings []string
+	code     int
+}
+
+// answering makes a route of a function that reads a body and returns what to answer.
+func (h *handler) answering(serve func(request *http.Request, parameters map[string]string, raw []byte) (processed, error)) restful.RouteFunction {
+	return func(request *restful.Request, response *restful.Response) {
+		h.answer(response.ResponseWriter, request.Request, func() (processed, error) {
+			raw, err := readBody(response.ResponseWriter, request.Request)
+			if err != nil {
+				return processed{}, err
+			}
+			return serve(request.Request, request.PathParameters(), raw)
+		})
+	}
+}
+
+func readBody(w http.ResponseWriter, request *http.Request) ([]byte, error) {
+	raw, err := io.ReadAll(http.MaxBytesReader(w, request.Body, maximumBody))
+	var large *http.MaxBytesError
+	switch {
+	case errors.As(err, &large):
+		return nil, apierrors.NewRequestEntityTooLargeError(fmt.Sprintf("the body may have %d MiB at most", maximumBody>>20))
+	case err != nil:
+		return nil, apierrors.NewBadRequest("the body could not be read")
+	}
+	return raw, nil
+}
+
+func (h *handler) answer(w http.ResponseWriter, request *http.Request, serve func() (processed, error)) {
+	done, err := serve()
+	if err != nil {
+		responsewriters.ErrorNegotiated(err, h.serializer, h.version, w, request)
+		return
+	}
+	for _, text := range done.warnings {
+		warning.AddWarning(request.Context(), "", text)
+	}
+	done.Kind, done.APIVersion = "ProcessedVirtualMachineTemplate", h.version.String()
+	raw, err := json.Marshal(done)
+	contentType := runtime.ContentTypeJSON
+	if err == nil && prefersYAML(request.Header.Get("Accept")) {
+		contentType = runtime.ContentTypeYAML
+		raw, err = yaml.JSONToYAML(raw)
+	}
+	if err != nil {
+		responsewriters.ErrorNegotiated(apierrors.NewInternalError(fmt.Errorf("encoding the answer: %w", err)), h.serializer, h.version, w, request)
+		return
+	}
+	w.Header().Set("Content-Type", contentType)
+	w.WriteHeader(done.code)
+	// A client that has gone needs no answer.
+	_, _ = w.Write(raw)
+}
+
+// prefersYAML says whether a client asks for YAML before JSON. The router has seen to
+// it that one of both is taken.
+func prefersYAML(accept string) bool {
+	best := map[string]float64{}
+	for part := range strings.SplitSeq(accept, ",") {
+		mediaType, parameters, err := mime.ParseMediaType(part)
+		if err != nil {
+			continue
+		}
+		quality, err := strconv.ParseFloat(parameters["q"], 64)
+		if err != nil {
+			quality = 1
+		}
+		best[mediaType] = max(best[mediaType], quality)
+	}
+	return best[runtime.ContentTypeYAML] > max(best[runtime.ContentTypeJSON], best["*/*"], best["application/*"])
+}
+
+// templateKind is what the errors about a template are of.
+var (
+	templateKind     = schema.GroupKind{Group: "template.kubevirt.io", Kind: "VirtualMachineTemplate"}
+	templateResource = schema.GroupResource{Group: "template.kubevirt.io", Resource: templates}
+)
+
+// statusOf makes an API status of what the rooms below return.
+func statusOf(name string, err error) error {
+	var malformed *body.Malformed
+	var invalid *template.InvalidError
+	switch {
+	case errors.As(err, &malformed):
+		return apierrors.NewBadRequest(malformed.Error())
+	case errors.As(err, &invalid):
+		return apierrors.NewInvalid(templateKind, name, invalid.Causes)
+	default:
+		return apierrors.NewInternalError(err)
+	}
+}

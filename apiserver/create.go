@@ -1,0 +1,188 @@
+package apiserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/apiserver/body"
+	"github.com/vmstencil/stencil/delegation"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+const (
+	// attempts is how often a VirtualMachine is rendered anew because its template
+	// changed meanwhile.
+	attempts = 5
+	// pause is how long the watch is given to bring the change.
+	pause = 100 * time.Millisecond
+)
+
+// create renders a stored template and creates the VirtualMachine for the person.
+func (h *handler) create(request *http.Request, path map[string]string, raw []byte) (processed, error) {
+	ctx := request.Context()
+	options, err := body.Options(raw)
+	if err != nil {
+		return processed{}, statusOf(path[name], err)
+	}
+	requester, found := genericrequest.UserFrom(ctx)
+	if !found {
+		return processed{}, apierrors.NewInternalError(fmt.Errorf("the request has no user"))
+	}
+	target, err := h.target(ctx, requester, path, options)
+	if err != nil {
+		return processed{}, err
+	}
+	for attempt := 1; ; attempt++ {
+		template, err := h.find(ctx, path[namespace], path[name])
+		if err != nil {
+			return processed{}, err
+		}
+		done, err := h.createFrom(ctx, template, requester, target, options, request.URL.Query()["dryRun"])
+		if !movedMeanwhile(err) || attempt == attempts {
+			return done, err
+		}
+		select {
+		case <-ctx.Done():
+			return processed{}, err
+		case <-time.After(pause):
+		}
+	}
+}
+
+func (h *handler) createFrom(ctx context.Context, template *templatecache.Template, requester user.Info, target string, options v1beta1.ProcessOptions, dryRun []string) (processed, error) {
+	made, err := render(template, options.Parameters)
+	if err != nil {
+		return processed{}, err
+	}
+	request, err := h.request(template, made, options.Parameters)
+	if err != nil {
+		return processed{}, err
+	}
+	stored, warnings, err := h.options.Creator.Create(ctx, personOf(requester), target, request, dryRun)
+	if err != nil {
+		return processed{}, err
+	}
+	return processed{
+		TemplateRef:    corev1.ObjectReference{Namespace: template.Namespace, Name: template.Name},
+		VirtualMachine: stored,
+		Message:        made.rendered.Message(),
+		// What has no effect, the render webhook has told with them.
+		warnings: warnings,
+		code:     http.StatusOK,
+	}, nil
+}
+
+// movedMeanwhile says that a webhook of ours has another version of the template than
+// this server or the other webhook: the one that renders says so by a conflict, the one
+// that judges by what it has against the record.
+func movedMeanwhile(err error) bool {
+	if apierrors.IsConflict(err) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	record := machine.AnnotationsPath.Key(contract.AnnotationRendered).String()
+	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == record })
+}
+
+// request is the VirtualMachine as it is sent: the reference and the parameters, as a
+// person would write them, and the values that they came to. The rest is the render
+// webhook's.
+func (h *handler) request(found *templatecache.Template, made rendering, parameters map[string]string) ([]byte, error) {
+	settled := delegation.BoundValues{Digest: made.compiled.Digest(), Values: made.binding.Values()}
+	annotations := map[string]string{
+		contract.AnnotationTemplateRef: machine.Reference{Namespace: found.Namespace, Name: found.Name}.String(),
+		contract.AnnotationBoundValues: settled.String(),
+	}
+	for parameter, value := range parameters {
+		annotations[contract.AnnotationParameterPrefix+parameter] = value
+	}
+	metadata := map[string]any{"annotations": annotations}
+	var named struct {
+		Metadata struct {
+			Name         string `json:"name"`
+			GenerateName string `json:"generateName"`
+		} `json:"metadata"`
+	}
+	if err := json.Unmarshal(made.rendered.JSON(), &named); err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("reading what was rendered: %w", err))
+	}
+	switch {
+	case named.Metadata.Name != "":
+		metadata["name"] = named.Metadata.Name
+	case named.Metadata.GenerateName != "":
+		metadata["name"] = machine.GeneratedName(named.Metadata.GenerateName, h.options.Suffix)
+	default:
+		return nil, apierrors.NewInvalid(templateKind, found.Name, field.ErrorList{field.Required(
+			field.NewPath("spec", "virtualMachine", "metadata", "name"), "the template does not name its VirtualMachine, so it can be created by a manifest only")})
+	}
+	raw, err := json.Marshal(map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": metadata})
+	if err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("encoding the VirtualMachine: %w", err))
+	}
+	return raw, nil
+}
+
+// target is the namespace of the VirtualMachine. In another one than the template's the
+// person needs the same right there, and for templates of any name: whoever gave it for
+// some names meant the templates of that namespace.
+func (h *handler) target(ctx context.Context, requester user.Info, path map[string]string, options v1beta1.ProcessOptions) (string, error) {
+	target := options.TargetNamespace
+	if target == "" || target == path[namespace] {
+		return path[namespace], nil
+	}
+	if problems := validation.IsDNS1123Label(target); len(problems) > 0 {
+		return "", apierrors.NewInvalid(templateKind, path[name], field.ErrorList{field.Invalid(field.NewPath("targetNamespace"), target, problems[0])})
+	}
+	decision, _, err := h.options.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User:            requester,
+		Verb:            "create",
+		Namespace:       target,
+		APIGroup:        h.version.Group,
+		APIVersion:      h.version.Version,
+		Resource:        templates,
+		Subresource:     "create",
+		ResourceRequest: true,
+	})
+	switch {
+	case err != nil:
+		return "", apierrors.NewServiceUnavailable("the permission check failed; try again in a moment")
+	case decision != authorizer.DecisionAllow:
+		status := apierrors.NewForbidden(templateResource, path[name], fmt.Errorf(
+			"user %q may not create VirtualMachines from templates in namespace %q; ask for verb \"create\" on %s/create of group %s there", requester.GetName(), target, templates, h.version.Group))
+		status.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeForbidden, Field: "targetNamespace", Message: "the right to create there is missing"}}
+		return "", status
+	}
+	return target, nil
+}
+
+func personOf(requester user.Info) authenticationv1.UserInfo {
+	person := authenticationv1.UserInfo{Username: requester.GetName(), UID: requester.GetUID(), Groups: requester.GetGroups()}
+	for key, values := range requester.GetExtra() {
+		if person.Extra == nil {
+			person.Extra = map[string]authenticationv1.ExtraValue{}
+		}
+		person.Extra[key] = values
+	}
+	return person
+}

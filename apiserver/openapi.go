@@ -1,0 +1,66 @@
+package apiserver
+
+import (
+	"maps"
+
+	extensionsopenapi "k8s.io/apiextensions-apiserver/pkg/generated/openapi"
+	"k8s.io/kube-openapi/pkg/common"
+	"k8s.io/kube-openapi/pkg/util"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
+	templatev1beta1 "github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// Definitions are those of the types that are sent and answered with. Kubernetes' own
+// come from the package that is generated for them; ours are three, and the largest
+// part of them, a VirtualMachine, is described by KubeVirt.
+func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
+	definitions := maps.Clone(extensionsopenapi.GetOpenAPIDefinitions(ref))
+	metadata := property(spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")}}, "")
+	object := func(description string, required []string, properties map[string]spec.Schema) common.OpenAPIDefinition {
+		properties["apiVersion"] = text("APIVersion is the version of this representation of an object.")
+		properties["kind"] = text("Kind is the kind of the object.")
+		properties["metadata"] = metadata
+		return common.OpenAPIDefinition{
+			Schema: spec.Schema{SchemaProps: spec.SchemaProps{
+				Description: description, Type: []string{"object"}, Properties: properties, Required: required,
+			}},
+			Dependencies: []string{"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
+		}
+	}
+	definitions[util.GetCanonicalTypeName(v1beta1.ProcessOptions{})] = object("ProcessOptions is what is sent to process and create.", nil, map[string]spec.Schema{
+		"parameters": property(spec.Schema{SchemaProps: spec.SchemaProps{
+			Type:                 []string{"object"},
+			AdditionalProperties: &spec.SchemaOrBool{Allows: true, Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}, Default: ""}}},
+		}}, "Parameters are the values of the template's parameters, by name."),
+		"targetNamespace": text("TargetNamespace is where create creates the VirtualMachine; the namespace of the template when empty. In another one the caller needs the right to create virtualmachinetemplates/create there as well."),
+	})
+	definitions[util.GetCanonicalTypeName(v1beta1.ProcessedVirtualMachineTemplate{})] = object("ProcessedVirtualMachineTemplate is what process and create answer with.", []string{"virtualMachine"}, map[string]spec.Schema{
+		"templateRef":    anything("TemplateRef names the template that was processed, by namespace and name."),
+		"virtualMachine": anything("VirtualMachine is the VirtualMachine of kubevirt.io/v1 that came out of it: rendered by process, rendered and stored by create."),
+		"message":        text("Message is the template's message, with its placeholders replaced."),
+	})
+	definitions[util.GetCanonicalTypeName(templatev1beta1.VirtualMachineTemplate{})] = object("VirtualMachineTemplate is a template of template.kubevirt.io that is sent to be processed.", []string{"spec"}, map[string]spec.Schema{
+		"spec":   anything("Spec is that of a VirtualMachineTemplate of template.kubevirt.io."),
+		"status": anything("Status means nothing here."),
+	})
+	return definitions
+}
+
+func property(schema spec.Schema, description string) spec.Schema {
+	schema.Description = description
+	return schema
+}
+
+func text(description string) spec.Schema {
+	return property(spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}}}, description)
+}
+
+// anything is an object whose fields are described elsewhere.
+func anything(description string) spec.Schema {
+	return property(spec.Schema{
+		SchemaProps:      spec.SchemaProps{Type: []string{"object"}},
+		VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{"x-kubernetes-preserve-unknown-fields": true}},
+	}, description)
+}

@@ -1,0 +1,75 @@
+package apiserver
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/vmstencil/stencil/apiserver/body"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// patience is how long a request waits for a template that the cache does not know:
+// it may have been created a moment ago.
+const patience = 300 * time.Millisecond
+
+// rendering is a template with its values settled, and what it makes of them.
+type rendering struct {
+	compiled *template.Compiled
+	binding  *template.Binding
+	rendered *template.Rendered
+}
+
+func render(found *templatecache.Template, parameters map[string]string) (rendering, error) {
+	var r rendering
+	var err error
+	if r.compiled, err = found.Compiled(); err != nil {
+		return r, statusOf(found.Name, err)
+	}
+	if r.binding, err = r.compiled.Bind(parameters); err != nil {
+		return r, statusOf(found.Name, err)
+	}
+	if r.rendered, err = r.compiled.Render(r.binding); err != nil {
+		return r, statusOf(found.Name, err)
+	}
+	return r, nil
+}
+
+// find takes a template from the cache.
+func (h *handler) find(ctx context.Context, namespace, name string) (*templatecache.Template, error) {
+	if found := h.options.Templates.Wait(ctx, namespace, name, patience); found != nil {
+		return found, nil
+	}
+	if !h.options.Templates.Synced() {
+		return nil, apierrors.NewServiceUnavailable("the templates have not been read yet; try again in a moment")
+	}
+	return nil, apierrors.NewNotFound(templateResource, name)
+}
+
+// process renders a stored template. A dryRun is what it is in any case.
+func (h *handler) process(request *http.Request, path map[string]string, raw []byte) (processed, error) {
+	options, err := body.Options(raw)
+	if err != nil {
+		return processed{}, statusOf(path[name], err)
+	}
+	found, err := h.find(request.Context(), path[namespace], path[name])
+	if err != nil {
+		return processed{}, err
+	}
+	made, err := render(found, options.Parameters)
+	if err != nil {
+		return processed{}, err
+	}
+	return processed{
+		TemplateRef:    corev1.ObjectReference{Namespace: found.Namespace, Name: found.Name},
+		VirtualMachine: made.rendered.JSON(),
+		Message:        made.rendered.Message(),
+		warnings:       machine.UnusedWarnings(made.compiled, options.Parameters),
+		code:           http.StatusOK,
+	}, nil
+}

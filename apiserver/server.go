@@ -1,0 +1,113 @@
+package apiserver
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/emicklei/go-restful/v3"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/rand"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/endpoints/discovery"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+
+	"github.com/vmstencil/stencil/api/subresources/v1alpha1"
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// versions are those that are served, the preferred one first.
+var versions = []schema.GroupVersion{v1beta1.GroupVersion, v1alpha1.GroupVersion}
+
+// Templates is where compiled templates come from.
+type Templates interface {
+	Synced() bool
+	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
+}
+
+// Creator creates VirtualMachines on behalf of a person; a Delegate does.
+type Creator interface {
+	// Create returns the VirtualMachine as it is stored, as JSON, and what the API server
+	// warned of. An error of the API server is its own status.
+	Create(ctx context.Context, person authenticationv1.UserInfo, namespace string, machine []byte, dryRun []string) (stored []byte, warnings []string, err error)
+}
+
+// Options are what the API needs.
+type Options struct {
+	Templates Templates
+	Creator   Creator
+	// Authorizer answers whether a person may create in another namespace.
+	Authorizer authorizer.Authorizer
+	// Suffix makes the random end of a generated name; nil means the one that
+	// Kubernetes itself uses.
+	Suffix func() string
+}
+
+// Codecs returns the serializers of what is not written by this package itself:
+// errors and discovery.
+func Codecs() (*runtime.Scheme, serializer.CodecFactory, error) {
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, serializer.CodecFactory{}, fmt.Errorf("filling the scheme: %w", err)
+		}
+	}
+	unversioned := schema.GroupVersion{Version: "v1"}
+	metav1.AddToGroupVersion(scheme, unversioned)
+	scheme.AddUnversionedTypes(unversioned, &metav1.Status{}, &metav1.APIVersions{}, &metav1.APIGroupList{}, &metav1.APIGroup{}, &metav1.APIResourceList{})
+	return scheme, serializer.NewCodecFactory(scheme), nil
+}
+
+// Install adds the API to a server.
+func Install(server *genericapiserver.GenericAPIServer, options Options) error {
+	if options.Suffix == nil {
+		options.Suffix = func() string { return rand.String(machine.SuffixLength) }
+	}
+	group := metav1.APIGroup{Name: v1beta1.GroupName}
+	for _, version := range versions {
+		handler := &handler{options: options, serializer: server.Serializer, version: version}
+		resources := handler.resources()
+		service := handler.service(resources)
+		discovery.NewAPIVersionHandler(server.Serializer, version, discovery.APIResourceListerFunc(func() []metav1.APIResource {
+			return listed(resources)
+		})).AddToWebService(service)
+		server.Handler.GoRestfulContainer.Add(service)
+		aggregated, err := aggregatedDiscovery(version, resources)
+		if err != nil {
+			return err
+		}
+		server.AggregatedDiscoveryGroupManager.AddGroupVersion(version.Group, aggregated)
+		group.Versions = append(group.Versions, metav1.GroupVersionForDiscovery{GroupVersion: version.String(), Version: version.Version})
+	}
+	group.PreferredVersion = group.Versions[0]
+	server.DiscoveryGroupManager.AddGroup(group)
+	server.Handler.GoRestfulContainer.Add(discovery.NewAPIGroupHandler(server.Serializer, group).WebService())
+	return nil
+}
+
+// handler serves one version.
+type handler struct {
+	options    Options
+	serializer runtime.NegotiatedSerializer
+	version    schema.GroupVersion
+}
+
+// service is the web service of the version, with a route for each resource.
+func (h *handler) service(resources []resource) *restful.WebService {
+	service := new(restful.WebService)
+	service.Path("/apis/"+h.version.String()).
+		Doc("API at /apis/"+h.version.String()).
+		Consumes("*/*").
+		Produces(runtime.ContentTypeJSON, runtime.ContentTypeYAML).
+		ApiVersion(h.version.String())
+	for _, each := range resources {
+		each.route(service, h.version)
+	}
+	return service
+}

@@ -1,0 +1,107 @@
+// Package servingcert hands a certificate of package certificates to a server of
+// k8s.io/apiserver, which wants it as PEM and to be told when there is another.
+package servingcert
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"sync"
+	"time"
+
+	"k8s.io/apiserver/pkg/server/dynamiccertificates"
+)
+
+// interval is how often the source is asked whether it has another certificate: it does
+// not tell.
+const interval = 200 * time.Millisecond
+
+// Source is where the certificate comes from; a certificates.Source is one.
+type Source interface {
+	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
+}
+
+// Provider implements dynamiccertificates.CertKeyContentProvider and ControllerRunner.
+type Provider struct {
+	source Source
+
+	mutex            sync.Mutex
+	last             *tls.Certificate
+	certificate, key []byte
+	listeners        []dynamiccertificates.Listener
+}
+
+var (
+	_ dynamiccertificates.CertKeyContentProvider = (*Provider)(nil)
+	_ dynamiccertificates.ControllerRunner       = (*Provider)(nil)
+)
+
+// New returns a Provider of what a source has.
+func New(source Source) *Provider { return &Provider{source: source} }
+
+// Name implements dynamiccertificates.CertKeyContentProvider.
+func (*Provider) Name() string { return "stencil-serving-certificate" }
+
+// CurrentCertKeyContent implements dynamiccertificates.CertKeyContentProvider.
+func (p *Provider) CurrentCertKeyContent() (certificate, key []byte) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	return p.certificate, p.key
+}
+
+// AddListener implements dynamiccertificates.Notifier.
+func (p *Provider) AddListener(listener dynamiccertificates.Listener) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	p.listeners = append(p.listeners, listener)
+}
+
+// RunOnce implements dynamiccertificates.ControllerRunner: it takes what there is now.
+func (p *Provider) RunOnce(context.Context) error {
+	current, err := p.source.GetCertificate(nil)
+	if err != nil {
+		return err
+	}
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	if current == p.last {
+		return nil
+	}
+	certificate, key, err := encode(current)
+	if err != nil {
+		return err
+	}
+	p.last, p.certificate, p.key = current, certificate, key
+	for _, listener := range p.listeners {
+		listener.Enqueue()
+	}
+	return nil
+}
+
+// Run implements dynamiccertificates.ControllerRunner. While the source has no
+// certificate, or one that cannot be read, the last one stays.
+func (p *Provider) Run(ctx context.Context, _ int) {
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		_ = p.RunOnce(ctx)
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+func encode(pair *tls.Certificate) (certificate, key []byte, err error) {
+	for _, der := range pair.Certificate {
+		certificate = append(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})...)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		return nil, nil, fmt.Errorf("encoding the key of the serving certificate: %w", err)
+	}
+	return certificate, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}

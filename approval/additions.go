@@ -1,0 +1,96 @@
+package approval
+
+import (
+	"fmt"
+	"sync"
+)
+
+// clusterAdditions is where KubeVirt v1.8 writes into the spec of VirtualMachines
+// beside what it is given, and the MAC pools that are usually installed with it: on
+// creation what the guest would otherwise lose at its next start, later what
+// snapshots and restores need. The instance type and preference that KubeVirt infers
+// from a volume are here because it takes inferFromVolume away in their stead.
+var clusterAdditions = []string{
+	"spec.dataVolumeTemplates[*].spec.pvc.storageClassName",
+	"spec.dataVolumeTemplates[*].spec.storage.storageClassName",
+	"spec.instancetype.revisionName",
+	"spec.preference.revisionName",
+	`spec.template.metadata.annotations["kubevirt.io/pci-interface-slot-count"]`,
+	`spec.template.metadata.annotations["kubevirt.io/pci-topology-version"]`,
+	"spec.template.spec.architecture",
+	"spec.template.spec.domain.devices.interfaces[*].macAddress",
+	"spec.template.spec.domain.firmware.serial",
+	"spec.template.spec.domain.firmware.uuid",
+	"spec.template.spec.domain.machine.type",
+}
+
+// ClusterAdditions returns the places at which the cluster itself adds to
+// VirtualMachines: those that are known of KubeVirt, and the given ones, which are
+// what other admission webhooks and controllers of this cluster add. They are
+// written as overrides. An error tells which of them is none.
+func ClusterAdditions(more ...string) (*Additions, error) {
+	a := &Additions{overrides: append([]Override(nil), knownAdditions()...)}
+	for _, text := range more {
+		override, err := ParseOverride(text)
+		if err != nil {
+			return nil, fmt.Errorf("reading %q: %w", text, err)
+		}
+		a.overrides = append(a.overrides, override)
+	}
+	return a, nil
+}
+
+var knownAdditions = sync.OnceValue(func() []Override {
+	overrides := make([]Override, len(clusterAdditions))
+	for i, text := range clusterAdditions {
+		override, err := ParseOverride(text)
+		if err != nil {
+			panic(fmt.Sprintf("reading %q: %v", text, err))
+		}
+		overrides[i] = override
+	}
+	return overrides
+})
+
+// Additions are places at which the cluster adds to VirtualMachines. They are safe
+// for concurrent use.
+type Additions struct {
+	overrides []Override
+	// defaulted says that stencil-defaulter is one of those who add.
+	defaulted bool
+}
+
+// Beyond returns the places at which a stored VirtualMachine has more than its
+// template makes and the cluster adds. See Added.
+func (a *Additions) Beyond(rendered, stored map[string]any) []Path {
+	var beyond []Path
+	for _, path := range Added(rendered, stored) {
+		if a.covers(path) || inferred(rendered, path) || a.defaulted && defaulted(rendered, stored, path) {
+			continue
+		}
+		beyond = append(beyond, path)
+	}
+	return beyond
+}
+
+func (a *Additions) covers(path Path) bool {
+	for i := range a.overrides {
+		if a.overrides[i].Covers(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// inferred says whether a place holds the name or the kind of an instance type or a
+// preference that the template has KubeVirt infer from a volume.
+func inferred(rendered map[string]any, path Path) bool {
+	if len(path) != 3 || path[1] != Field("instancetype") && path[1] != Field("preference") ||
+		path[2] != Field("name") && path[2] != Field("kind") {
+		return false
+	}
+	spec, _ := rendered["spec"].(map[string]any)
+	matcher, _ := spec[path[1].text].(map[string]any)
+	volume, _ := matcher["inferFromVolume"].(string)
+	return volume != ""
+}

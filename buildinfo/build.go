@@ -1,0 +1,63 @@
+// Package buildinfo says what a binary was built from.
+package buildinfo
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Build says what this binary was built from.
+type Build struct {
+	// Version is that of a release, or what the go command makes of the checkout.
+	Version  string
+	program  string
+	revision string
+	modified bool
+}
+
+// Current reads what the linker and the go command left in the binary of a program.
+// version is what the linker has set in release builds, empty in others.
+func Current(program, version string) Build {
+	b := Build{Version: version, program: program, revision: "unknown"}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	if b.Version == "" {
+		b.Version = info.Main.Version
+	}
+	for _, setting := range info.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			b.revision = setting.Value
+		case "vcs.modified":
+			b.modified = setting.Value == "true"
+		}
+	}
+	return b
+}
+
+// String implements fmt.Stringer, for --version.
+func (b Build) String() string {
+	revision := b.revision
+	if b.modified {
+		revision += ", modified"
+	}
+	return fmt.Sprintf("%s %s (revision %s, %s)", b.program, b.Version, revision, runtime.Version())
+}
+
+// Register registers a metric whose labels tell what runs.
+func (b Build) Register(registerer prometheus.Registerer) error {
+	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		Name: "stencil_build_info",
+		Help: "Always 1; the labels tell what the process was built from.",
+	}, []string{"version", "revision", "go_version"})
+	gauge.WithLabelValues(b.Version, b.revision, runtime.Version()).Set(1)
+	if err := registerer.Register(gauge); err != nil {
+		return fmt.Errorf("registering the build information: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
+
+	"github.com/vmstencil/stencil/certificates"
+	"github.com/vmstencil/stencil/certificates/authority"
+	"github.com/vmstencil/stencil/certificates/files"
+	"github.com/vmstencil/stencil/certificates/publication"
+)
+
+// authorityLabels mark the Secret of the authority, which whoever comes first makes.
+var authorityLabels = map[string]string{"app.kubernetes.io/managed-by": "stencil-manager"}
+
+// addCertificates adds the source of serving certificates that the options ask for, and what it needs, to the group.
+func addCertificates(ctx context.Context, group *errgroup.Group, o *options, config *rest.Config, logger logr.Logger) (certificates.Source, error) {
+	var source certificates.Source
+	var err error
+	if o.certificateSource == sourceFiles {
+		source, err = files.New(files.Options{Directory: o.certificateDirectory})
+	} else {
+		source, err = addAuthority(ctx, group, o, config, logger)
+	}
+	if err != nil {
+		return nil, err
+	}
+	group.Go(func() error { return source.Start(ctx) })
+	return source, nil
+}
+
+// addAuthority adds the watch of the APIServices: a certificate is served when they trust it.
+func addAuthority(ctx context.Context, group *errgroup.Group, o *options, config *rest.Config, logger logr.Logger) (certificates.Source, error) {
+	targets, err := publication.ParseTargets(o.apiServices)
+	if err != nil {
+		return nil, fmt.Errorf("--api-services: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	if err := apiregistrationv1.AddToScheme(scheme); err != nil {
+		return nil, fmt.Errorf("filling the scheme: %w", err)
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the APIServices: %w", err)
+	}
+	mapper, err := apiutil.NewDynamicRESTMapper(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("making the mapper of the APIServices: %w", err)
+	}
+	watch, err := publication.New(ctx, publication.Options{Config: config, HTTPClient: client, Mapper: mapper, Scheme: scheme, Targets: targets})
+	if err != nil {
+		return nil, err
+	}
+	group.Go(func() error { return watch.Start(ctx) })
+	return authority.New(authority.Options{
+		Config:            config,
+		Secret:            types.NamespacedName{Namespace: o.authorityNamespace, Name: o.authoritySecret},
+		SecretLabels:      authorityLabels,
+		AuthorityDuration: o.authorityDuration,
+		Duration:          o.certificateDuration,
+		Names:             o.certificateNames,
+		Settling:          o.certificateSettleTime,
+		Publication:       watch,
+		Logger:            logger,
+	}), nil
+}

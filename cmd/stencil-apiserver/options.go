@@ -1,0 +1,169 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	genericoptions "k8s.io/apiserver/pkg/server/options"
+	"sigs.k8s.io/controller-runtime/pkg/log/zap"
+
+	"github.com/vmstencil/stencil/certificates/publication"
+)
+
+// The values of --certificate-source.
+const (
+	sourceAuthority = "authority"
+	sourceFiles     = "files"
+)
+
+// namespaceVariable holds the namespace of the pod.
+const namespaceVariable = "POD_NAMESPACE"
+
+// options are the settings of the process.
+type options struct {
+	version    bool
+	kubeconfig string
+	// user is who the server is to the API server.
+	user string
+
+	bindAddress         string
+	maxRequests         int
+	maxMutatingRequests int
+	requestTimeout      time.Duration
+	shutdownDelay       time.Duration
+
+	certificateSource     string
+	certificateDirectory  string
+	authoritySecret       string
+	authorityNamespace    string
+	authorityDuration     time.Duration
+	certificateDuration   time.Duration
+	certificateNames      []string
+	certificateSettleTime time.Duration
+	apiServices           []string
+
+	authentication *genericoptions.DelegatingAuthenticationOptions
+	authorization  *genericoptions.DelegatingAuthorizationOptions
+	audit          *genericoptions.AuditOptions
+	zap            zap.Options
+}
+
+func newOptions() *options {
+	return &options{
+		authentication: genericoptions.NewDelegatingAuthenticationOptions(),
+		authorization:  genericoptions.NewDelegatingAuthorizationOptions(),
+		audit:          genericoptions.NewAuditOptions(),
+	}
+}
+
+// bind registers every flag, with its default.
+func (o *options) bind(flags *pflag.FlagSet) {
+	flags.BoolVar(&o.version, "version", false,
+		"Print the version and exit.")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"),
+		"Kubeconfig file with which to reach the API server; needed outside a cluster only.")
+	flags.StringVar(&o.user, "user", "",
+		"Full name of the user who this server is to the API server, such as system:serviceaccount:stencil-system:stencil-apiserver. stencil-manager has to be told the same name (--apiserver-user).")
+
+	flags.StringVar(&o.bindAddress, "bind-address", ":8443",
+		"Address on which the API, /metrics, /healthz, /livez and /readyz are served over HTTPS.")
+	flags.IntVar(&o.maxRequests, "max-requests-in-flight", 400,
+		"How many requests that only read are served at a time, discovery among them; more are answered with 429.")
+	flags.IntVar(&o.maxMutatingRequests, "max-mutating-requests-in-flight", 200,
+		"How many process, create and processedtemplates requests are served at a time; more are answered with 429.")
+	flags.DurationVar(&o.requestTimeout, "request-timeout", time.Minute,
+		"How long a request may take.")
+	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second,
+		"How long to go on serving, not ready, after SIGTERM.")
+
+	flags.StringVar(&o.certificateSource, "certificate-source", sourceAuthority,
+		"Where serving certificates come from: authority (signed by Stencil's own) or files.")
+	flags.StringVar(&o.certificateDirectory, "certificate-directory", "/etc/stencil/certificates",
+		"Directory of tls.crt and tls.key (source files). They are read again when they change.")
+	flags.StringVar(&o.authoritySecret, "certificate-authority-secret", "stencil-webhook-ca",
+		"Secret that keeps the certificate authority, the same as stencil-manager's (source authority).")
+	flags.StringVar(&o.authorityNamespace, "certificate-authority-namespace", os.Getenv(namespaceVariable),
+		"Namespace of that Secret; that of the pod when empty.")
+	flags.DurationVar(&o.authorityDuration, "certificate-authority-duration", 365*24*time.Hour,
+		"How long a certificate authority is valid; the same as stencil-manager's.")
+	flags.DurationVar(&o.certificateDuration, "certificate-duration", 24*time.Hour,
+		"How long a serving certificate is valid; the same as stencil-manager's.")
+	flags.StringSliceVar(&o.certificateNames, "certificate-dns-names", []string{"localhost", "127.0.0.1", "::1"},
+		"DNS names and IP addresses by which the server is called (source authority).")
+	flags.DurationVar(&o.certificateSettleTime, "certificate-settle-time", 5*time.Second,
+		"How long an authority has to be published before a certificate of it takes the place of one that is trusted already (source authority).")
+	flags.StringSliceVar(&o.apiServices, "api-services", nil,
+		"APIServices through which this server is called, each apiservice/NAME (source authority). stencil-manager keeps their caBundle.")
+
+	o.authentication.AddFlags(flags)
+	o.authorization.AddFlags(flags)
+	o.audit.AddFlags(flags)
+	logging := flag.NewFlagSet("", flag.ContinueOnError)
+	o.zap.BindFlags(logging)
+	flags.AddGoFlagSet(logging)
+}
+
+// parse reads the command line.
+func parse(arguments []string, stderr io.Writer) (*options, error) {
+	o := newOptions()
+	flags := pflag.NewFlagSet("stencil-apiserver", pflag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.SortFlags = false
+	o.bind(flags)
+	if err := flags.Parse(arguments); err != nil {
+		return nil, err
+	}
+	if flags.NArg() > 0 {
+		return nil, fmt.Errorf("arguments are not taken: %q", flags.Args())
+	}
+	if o.version {
+		return o, nil
+	}
+	// Those who are asked who somebody is, and what they may, are reached like the API server.
+	if o.authentication.RemoteKubeConfigFile == "" {
+		o.authentication.RemoteKubeConfigFile = o.kubeconfig
+	}
+	if o.authorization.RemoteKubeConfigFile == "" {
+		o.authorization.RemoteKubeConfigFile = o.kubeconfig
+	}
+	return o, o.validate()
+}
+
+func (o *options) validate() error {
+	var problems []error
+	complain := func(wrong bool, format string, arguments ...any) {
+		if wrong {
+			problems = append(problems, fmt.Errorf(format, arguments...))
+		}
+	}
+	complain(o.user == "", "--user: must not be empty")
+	complain(o.maxRequests <= 0, "--max-requests-in-flight: must be positive")
+	complain(o.maxMutatingRequests <= 0, "--max-mutating-requests-in-flight: must be positive")
+	complain(o.requestTimeout <= 0, "--request-timeout: must be positive")
+	complain(o.shutdownDelay < 0, "--shutdown-delay: must not be negative")
+	switch o.certificateSource {
+	case sourceAuthority:
+		complain(o.authoritySecret == "", "--certificate-authority-secret: must not be empty")
+		complain(o.authorityNamespace == "", "--certificate-authority-namespace: must be given outside a pod, or as %s", namespaceVariable)
+		complain(o.certificateDuration <= 0, "--certificate-duration: must be positive")
+		complain(o.certificateSettleTime < 0, "--certificate-settle-time: must not be negative")
+		complain(o.certificateDuration >= o.authorityDuration, "--certificate-duration: must be less than --certificate-authority-duration")
+		complain(len(o.certificateNames) == 0, "--certificate-dns-names: must not be empty")
+		if _, err := publication.ParseTargets(o.apiServices); err != nil {
+			problems = append(problems, fmt.Errorf("--api-services: %w", err))
+		}
+	case sourceFiles:
+		complain(o.certificateDirectory == "", "--certificate-directory: must not be empty")
+	default:
+		complain(true, "--certificate-source: must be %s or %s, not %q", sourceAuthority, sourceFiles, o.certificateSource)
+	}
+	for _, errs := range [][]error{o.authentication.Validate(), o.authorization.Validate(), o.audit.Validate()} {
+		problems = append(problems, errs...)
+	}
+	return errors.Join(problems...)
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sync/errgroup"
+	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/apiserver/pkg/server/healthz"
+	"k8s.io/apiserver/pkg/util/compatibility"
+	"k8s.io/client-go/rest"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"github.com/vmstencil/stencil/apiserver"
+	"github.com/vmstencil/stencil/apiserver/servingcert"
+	"github.com/vmstencil/stencil/certificates"
+	"github.com/vmstencil/stencil/delegation"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// maximumStreams is how many requests one connection carries at a time: the API server
+// sends those of all clients over few.
+const maximumStreams = 1000
+
+// serve runs the server until ctx ends and what is in flight is done.
+func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) error {
+	build := currentBuild()
+	logger.Info("starting stencil-apiserver", "version", build.Version, "build", build.String())
+	registry := legacyregistry.Registerer()
+	if err := build.Register(registry); err != nil {
+		return err
+	}
+	templates, err := templatecache.New(templatecache.Options{Config: config, Logger: logger.WithName("templatecache"), Registerer: registry})
+	if err != nil {
+		return err
+	}
+	// What the server needs goes on until its last request is answered.
+	needed, stop := context.WithCancel(context.WithoutCancel(ctx))
+	defer stop()
+	group, needed := errgroup.WithContext(needed)
+	source, err := addCertificates(needed, group, o, config, logger.WithName("certificates"))
+	if err != nil {
+		return err
+	}
+	if err := certificates.RegisterExpiry(registry, source); err != nil {
+		return err
+	}
+	server, err := newServer(o, config, templates, source)
+	if err != nil {
+		return err
+	}
+	group.Go(func() error { return templates.Start(needed) })
+	serving, cancel := context.WithCancel(ctx)
+	defer cancel()
+	// Without what it needs the server ends too.
+	defer context.AfterFunc(needed, cancel)()
+	err = server.PrepareRun().RunWithContext(serving)
+	stop()
+	if waited := group.Wait(); waited != nil && !errors.Is(waited, context.Canceled) {
+		err = errors.Join(err, waited)
+	}
+	logger.Info("stopped")
+	return err
+}
+
+// newServer puts the server together.
+func newServer(o *options, config *rest.Config, templates *templatecache.Cache, source certificates.Source) (*genericapiserver.GenericAPIServer, error) {
+	scheme, codecs, err := apiserver.Codecs()
+	if err != nil {
+		return nil, err
+	}
+	settings := genericapiserver.NewConfig(codecs)
+	namer := openapinamer.NewDefinitionNamer(scheme)
+	settings.OpenAPIConfig = genericapiserver.DefaultOpenAPIConfig(apiserver.Definitions, namer)
+	settings.OpenAPIConfig.Info.Title = "Stencil"
+	settings.OpenAPIV3Config = genericapiserver.DefaultOpenAPIV3Config(apiserver.Definitions, namer)
+	settings.OpenAPIV3Config.Info.Title = "Stencil"
+	settings.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	settings.EnableProfiling = false
+	settings.MaxRequestsInFlight, settings.MaxMutatingRequestsInFlight = o.maxRequests, o.maxMutatingRequests
+	settings.RequestTimeout = o.requestTimeout
+	settings.ShutdownDelayDuration = o.shutdownDelay
+	// Nothing in this process calls the server.
+	settings.LoopbackClientConfig = &rest.Config{}
+
+	listener, err := net.Listen("tcp", o.bindAddress)
+	if err != nil {
+		return nil, fmt.Errorf("listening: %w", err)
+	}
+	settings.ExternalAddress = listener.Addr().String()
+	settings.SecureServing = &genericapiserver.SecureServingInfo{
+		Listener:                     listener,
+		Cert:                         servingcert.New(source),
+		HTTP2MaxStreamsPerConnection: maximumStreams,
+	}
+	if err := o.authentication.ApplyTo(&settings.Authentication, settings.SecureServing, settings.OpenAPIConfig); err != nil {
+		return nil, fmt.Errorf("setting up authentication: %w", err)
+	}
+	if err := o.authorization.ApplyTo(&settings.Authorization); err != nil {
+		return nil, fmt.Errorf("setting up authorization: %w", err)
+	}
+	if err := o.audit.ApplyTo(settings); err != nil {
+		return nil, fmt.Errorf("setting up audit: %w", err)
+	}
+	settings.AddReadyzChecks(
+		healthz.NamedCheck("certificate", source.Ready),
+		healthz.NamedCheck("templates", func(*http.Request) error {
+			if !templates.Synced() {
+				return errors.New("the templates have not been read yet")
+			}
+			return nil
+		}),
+	)
+	server, err := settings.Complete(nil).New("stencil-apiserver", genericapiserver.NewEmptyDelegate())
+	if err != nil {
+		return nil, fmt.Errorf("making the server: %w", err)
+	}
+	delegate, err := apiserver.NewDelegate(config, delegation.Server(o.user))
+	if err != nil {
+		return nil, err
+	}
+	if err := apiserver.Install(server, apiserver.Options{
+		Templates:  templates,
+		Creator:    delegate,
+		Authorizer: settings.Authorization.Authorizer,
+	}); err != nil {
+		return nil, err
+	}
+	return server, nil
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/vmstencil/stencil/cmd/stencil-defaulter/libvirt"
+	"github.com/vmstencil/stencil/defaulting/supervisor"
+)
+
+// roleVariable makes the test binary a worker, or the whole program.
+const roleVariable = "STENCIL_TEST_ROLE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(roleVariable) == workerCommand {
+		if err := runWorker(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, withFaults); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// nobody is the user that tests run libvirt as when they are root.
+const nobody = "65532"
+
+// stateFolder is a folder for libvirt, in memory where that is possible.
+func stateFolder(t testing.TB) string {
+	t.Helper()
+	parent := "/dev/shm"
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		parent = os.TempDir()
+	}
+	folder, err := os.MkdirTemp(parent, "stencil-defaulter-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(folder, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
+}
+
+// workerEnvironment is that of a worker whose state is in the folder.
+func workerEnvironment(folder string) []string {
+	return []string{
+		roleVariable + "=" + workerCommand, "HOME=" + folder, "XDG_CACHE_HOME=" + folder, "XDG_RUNTIME_DIR=" + folder,
+		"PATH=" + os.Getenv("PATH"), "GOTRACEBACK=none",
+	}
+}
+
+// startSupervisor runs a worker of the test binary until the test ends.
+func startSupervisor(t testing.TB, change func(*supervisor.Options)) *supervisor.Supervisor {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := stateFolder(t)
+	options := supervisor.Options{
+		Command: supervisor.Command{
+			Path: self,
+			Args: []string{"--root", folder, "--user", nobody},
+			Env:  workerEnvironment(folder),
+		},
+		Log:  logr.Discard(),
+		Reap: true,
+	}
+	if change != nil {
+		change(&options)
+	}
+	s := supervisor.New(options)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		if err := s.Run(ctx); err != nil {
+			t.Errorf("supervisor: %v", err)
+		}
+	}()
+	t.Cleanup(func() { stop(); <-ended })
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		if _, _, ready := s.Versions(); ready {
+			return s
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("libvirt does not start. %s. Its folder was %s", libvirt.Install, filepath.Base(folder))
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}

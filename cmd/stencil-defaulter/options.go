@@ -1,0 +1,43 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"time"
+)
+
+// options are the settings of the process.
+type options struct {
+	version  bool
+	socket   string
+	root     string
+	user     int
+	watchdog time.Duration
+	queue    int
+}
+
+func parse(arguments []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("stencil-defaulter", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.BoolVar(&o.version, "version", false, "Print the version and exit.")
+	flags.StringVar(&o.socket, "socket", "/run/stencil/defaulter.sock", "Unix socket to serve on, mode 0660.")
+	flags.StringVar(&o.root, "root", "/var/lib/stencil-defaulter", "Folder of libvirt's state, best in memory. Everything in it but the cache is removed when a worker starts.")
+	flags.IntVar(&o.user, "user", 65532, "User and group that the worker becomes when the process was started as root.")
+	flags.DurationVar(&o.watchdog, "watchdog", 5*time.Second, "How long libvirt may take for one machine before its process is killed.")
+	flags.IntVar(&o.queue, "queue", 64, "How many machines may be in libvirt or wait for it; more are answered with 429.")
+	if err := flags.Parse(arguments); err != nil {
+		return o, err
+	}
+	switch {
+	case flags.NArg() > 0:
+		return o, fmt.Errorf("there is no argument %q", flags.Arg(0))
+	case o.socket == "" || o.root == "":
+		return o, errors.New("--socket and --root must not be empty")
+	case o.watchdog <= 0 || o.queue <= 0:
+		return o, errors.New("--watchdog and --queue must be positive")
+	}
+	return o, nil
+}

@@ -1,0 +1,40 @@
+package main
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/vmstencil/stencil/cmd/stencil-defaulter/shapes"
+)
+
+// randomMachines is how many a run tries.
+const randomMachines = 500
+
+// seedVariable repeats the machines of an earlier run.
+const seedVariable = "STENCIL_SEED"
+
+func TestPropertiesOfRandomMachines(t *testing.T) {
+	seed := uint64(time.Now().UnixNano())
+	if text := os.Getenv(seedVariable); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("%s=%d repeats this run", seedVariable, seed)
+	e := newEngine(startSupervisor(t, nil))
+	random := rand.New(rand.NewPCG(seed, 0))
+	for number := range randomMachines {
+		vm := shapes.New(shapes.Random(random)...)
+		t.Run(fmt.Sprint(number), func(t *testing.T) {
+			checkProperties(t, e, vm)
+			if t.Failed() {
+				t.Logf("the machine: %s", encode(t, vm))
+			}
+		})
+	}
+}

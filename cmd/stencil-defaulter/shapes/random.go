@@ -1,0 +1,59 @@
+package shapes
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strconv"
+
+	kubevirtv1 "kubevirt.io/api/core/v1"
+)
+
+// Random are options that make a machine with a few of everything.
+func Random(random *rand.Rand) []Option {
+	pick := func(list ...string) string { return list[random.IntN(len(list))] }
+	var options []Option
+	maybe := func(one, of int, more ...Option) {
+		if random.IntN(of) < one {
+			options = append(options, more...)
+		}
+	}
+	for range random.IntN(4) {
+		options = append(options, Disks(1+random.IntN(4), kubevirtv1.DiskBus(pick("virtio", "virtio", "sata", "scsi", ""))))
+	}
+	maybe(1, 3, CDROMs(1+random.IntN(2), "sata"))
+	maybe(1, 6, LUNs(1, "scsi"))
+	for range random.IntN(4) {
+		options = append(options, NICs(1+random.IntN(2), pick("virtio", "virtio", "virtio", "e1000e", "e1000", "rtl8139", "")))
+	}
+	maybe(1, 6, SRIOV(1+random.IntN(2)))
+	maybe(1, 6, GPUs(1+random.IntN(2)))
+	maybe(1, 8, HostDevice("mdev.com/vgpu"))
+	maybe(1, 8, HostDevice("usb.com/stick"))
+	maybe(1, 2, Memory(pick("512Mi", "2Gi", "2049Mi", "16Gi")))
+	maybe(1, 5, EFI(random.IntN(2) == 0))
+	maybe(1, 8, Annotation(kubevirtv1.PciInterfaceSlotCountAnnotation, strconv.Itoa(random.IntN(10))))
+	device := func(change func(*kubevirtv1.Devices)) Option {
+		return With(func(_ *kubevirtv1.VirtualMachineInstanceSpec, d *kubevirtv1.Devices) { change(d) })
+	}
+	maybe(1, 3, device(func(d *kubevirtv1.Devices) { d.Rng = &kubevirtv1.Rng{} }))
+	maybe(1, 6, device(func(d *kubevirtv1.Devices) { d.AutoattachMemBalloon = off() }))
+	maybe(1, 6, device(func(d *kubevirtv1.Devices) { d.AutoattachGraphicsDevice = off() }))
+	maybe(1, 6, device(func(d *kubevirtv1.Devices) { d.AutoattachSerialConsole = off() }))
+	maybe(1, 6, device(func(d *kubevirtv1.Devices) { d.DisableHotplug = true }))
+	maybe(1, 8, device(func(d *kubevirtv1.Devices) { d.AutoattachVSOCK = on() }))
+	if random.IntN(8) == 0 {
+		options = append(options, device(func(d *kubevirtv1.Devices) { d.UseVirtioTransitional = on() }))
+	} else {
+		// A transitional device cannot be behind a root port, so the user's addresses are for the others.
+		maybe(1, 12, DiskAt(fmt.Sprintf("0000:%02x:00.0", 1+random.IntN(20))))
+		maybe(1, 12, NICAt("0000:15:00.0"))
+	}
+	maybe(1, 8, device(func(d *kubevirtv1.Devices) {
+		d.Sound = &kubevirtv1.SoundDevice{Name: "s", Model: pick("", "ac97", "ich9")}
+	}))
+	maybe(1, 8, device(func(d *kubevirtv1.Devices) { d.Watchdog = &kubevirtv1.Watchdog{Name: "w"} }))
+	maybe(1, 6, device(func(d *kubevirtv1.Devices) {
+		d.Inputs = []kubevirtv1.Input{{Name: "t", Type: "tablet", Bus: kubevirtv1.InputBus(pick("usb", "virtio", ""))}}
+	}))
+	return options
+}

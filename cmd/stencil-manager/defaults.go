@@ -1,0 +1,68 @@
+package main
+
+import (
+	"fmt"
+
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/defaulting/client"
+	"github.com/vmstencil/stencil/webhooks/defaults"
+	"github.com/vmstencil/stencil/webhooks/serving"
+)
+
+// The values of --defaulting-failure-policy.
+const (
+	failurePolicyIgnore = "Ignore"
+	failurePolicyFail   = "Fail"
+)
+
+// defaultingPolicy is what the flags say is written.
+func (o *options) defaultingPolicy() defaulting.Policy {
+	return defaulting.Policy{
+		MachineType:  defaulting.MachineTypePolicy(o.defaultingMachineType),
+		PCIAddress:   ptr.To(o.defaultingPCIAddress),
+		FirmwareUUID: ptr.To(o.defaultingFirmwareUUID),
+		MAC:          defaulting.MACNever,
+		CPU:          ptr.To(o.defaultingCPU),
+		Memory:       ptr.To(o.defaultingMemory),
+	}
+}
+
+// addDefaults registers the webhook that asks the defaulter, and what watches the latter.
+func addDefaults(mgr manager.Manager, server *serving.Server, c caches, o *options) error {
+	if o.defaultingSocket == "" {
+		return nil
+	}
+	measured, err := defaults.NewMetrics(metrics.Registry)
+	if err != nil {
+		return err
+	}
+	asked := client.New(o.defaultingSocket)
+	if err := mgr.Add(defaults.NewObserver(defaults.ObserverOptions{
+		Defaulter: asked,
+		KubeVirt:  c.kubevirt,
+		Metrics:   measured,
+		Recorder:  mgr.GetEventRecorder("stencil-defaulting"),
+		Elected:   mgr.Elected(),
+		Logger:    mgr.GetLogger().WithName("defaulting"),
+	})); err != nil {
+		return fmt.Errorf("adding the observer of the defaulter: %w", err)
+	}
+	return server.Register(serving.Webhook{
+		Name: "defaults",
+		Path: "/mutate-virtualmachine-defaults",
+		Handler: defaults.New(defaults.Options{
+			Defaulter:     asked,
+			Cluster:       c.kubevirt,
+			Approvals:     c.approvals,
+			Instancetypes: c.instancetypes,
+			Policy:        o.defaultingPolicy(),
+			FailClosed:    o.defaultingFailurePolicy == failurePolicyFail,
+			ExemptUsers:   o.exemptUsers,
+			Metrics:       measured,
+		}),
+	})
+}

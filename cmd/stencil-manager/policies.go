@@ -1,0 +1,98 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/vmstencil/stencil/certificates/publication"
+	"github.com/vmstencil/stencil/reconcilers/policystatus"
+	"github.com/vmstencil/stencil/reconcilers/policywebhook"
+)
+
+// policyWebhookSettings returns what the webhooks of the policies have in common.
+func (o *options) policyWebhookSettings() (policywebhook.Settings, error) {
+	settings := policywebhook.Settings{TimeoutSeconds: int32(o.policyWebhooksTimeout / time.Second), ExemptUsers: o.exemptUsers}
+	if o.policyWebhooks == "" {
+		return settings, nil
+	}
+	var problems []error
+	if o.policyWebhooksTimeout%time.Second != 0 || settings.TimeoutSeconds < 1 || settings.TimeoutSeconds > 30 {
+		problems = append(problems, errors.New("--policy-webhooks-timeout: must be whole seconds from 1s to 30s"))
+	}
+	if o.policyWebhooksTrust == "" {
+		problems = append(problems, errors.New("--policy-webhooks-trust: must be given with --policy-webhooks"))
+	}
+	if address, err := url.Parse(o.policyWebhooksAddress); err == nil && address.Scheme == "https" && address.Host != "" {
+		settings.URL = o.policyWebhooksAddress
+		return settings, errors.Join(problems...)
+	}
+	namespace, name, found := strings.Cut(o.policyWebhooksAddress, "/")
+	if !found || namespace == "" || name == "" || strings.ContainsAny(o.policyWebhooksAddress, ": ") || strings.Contains(name, "/") {
+		problems = append(problems, fmt.Errorf("--policy-webhooks-address: must be an https URL or NAMESPACE/NAME, not %q", o.policyWebhooksAddress))
+	}
+	settings.Service = admissionregistrationv1.ServiceReference{Namespace: namespace, Name: name}
+	return settings, errors.Join(problems...)
+}
+
+// keepsBundles says that the reconciler of caBundles looks after the webhooks of the policies.
+func (o *options) keepsBundles() bool {
+	targets, err := publication.ParseTargets(o.webhookConfigurations)
+	return err == nil && o.certificateSource == sourceAuthority &&
+		slices.Contains(targets, publication.Target{Kind: publication.Validating, Name: o.policyWebhooks})
+}
+
+// addPolicies adds what keeps the webhooks and the statuses of policies.
+func addPolicies(mgr manager.Manager, c caches, o *options) error {
+	var routes policystatus.Routes
+	if o.policyWebhooks != "" {
+		settings, err := o.policyWebhookSettings()
+		if err != nil {
+			return err
+		}
+		webhooks, err := policywebhook.New(policywebhook.Options{
+			Configuration: o.policyWebhooks,
+			Reference:     o.policyWebhooksTrust,
+			BundleKept:    o.keepsBundles(),
+			Settings:      settings,
+			Policies:      c.policies,
+			Client:        mgr.GetClient(),
+			Recorder:      mgr.GetEventRecorder("stencil-policy-webhook"),
+			Registerer:    metrics.Registry,
+		})
+		if err != nil {
+			return err
+		}
+		if err := webhooks.SetupWithManager(mgr); err != nil {
+			return err
+		}
+		routes = webhooks
+	}
+	statuses := policystatus.New(policystatus.Options{
+		Policies: c.policies,
+		Routes:   routes,
+		Client:   mgr.GetClient(),
+		Recorder: mgr.GetEventRecorder("stencil-policy-status"),
+	})
+	if err := statuses.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	reporter := policystatus.NewReporter(policystatus.ReporterOptions{
+		Name:     o.replica,
+		Policies: c.policies,
+		Client:   mgr.GetClient(),
+		Logger:   mgr.GetLogger().WithName("policy-statistics"),
+		Interval: o.policyStatisticsInterval,
+	})
+	if err := mgr.Add(reporter); err != nil {
+		return fmt.Errorf("adding the reporter of the policies' statistics: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,209 @@
+// Package capture holds the command capture: it asks for a template to be made of a
+// VirtualMachine, and shows how far that has come.
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
+	"github.com/vmstencil/stencil/machine"
+)
+
+// Defaults of the flags, and how often a request is looked at.
+const (
+	defaultTimeout = 30 * time.Minute
+	defaultEvery   = 2 * time.Second
+)
+
+// capturing is the command capture.
+type capturing struct {
+	streams cli.Streams
+	cluster cluster.Flags
+	name    string
+	labels  map[string]string
+	ttl     time.Duration
+	wait    bool
+	timeout time.Duration
+	every   time.Duration
+	dryRun  cli.DryRun
+	format  *cli.Format
+}
+
+// NewCommand returns the command.
+func NewCommand(streams cli.Streams) *cobra.Command {
+	c := capturing{streams: streams, format: cli.NewFormat(cli.Table, cli.YAML, cli.JSON, cli.Name)}
+	command := &cobra.Command{
+		Use:   "capture [NAMESPACE/]VM",
+		Short: "Make a template of a VirtualMachine",
+		Long: `Make a template of a VirtualMachine: create a VirtualMachineTemplateRequest in the namespace of the new template.
+
+With --wait every change of its conditions is printed until it is ready, has failed, or the timeout is over; the request goes
+on when this command ends. It takes the permission to create virtualmachinetemplaterequests, and, when the VirtualMachine is
+in another namespace, virtualmachinetemplaterequests/source there.`,
+		Example: `  stencilctl capture web-1 -n shop --name web --wait
+  stencilctl capture shop/web-1 -n golden --name web --labels os=fedora`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(command *cobra.Command, names []string) error { return c.run(command, names[0]) },
+	}
+	flags := command.Flags()
+	flags.StringVar(&c.name, "name", "", "name of the template (default that of the request)")
+	flags.StringToStringVar(&c.labels, "labels", nil, "labels of the template: KEY=VALUE,...")
+	flags.DurationVar(&c.ttl, "ttl", 0, "how long after its success the request is deleted (default never)")
+	flags.BoolVar(&c.wait, "wait", false, "wait until the template is ready")
+	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait")
+	flags.DurationVar(&c.every, "poll-interval", defaultEvery, "how often to look while waiting")
+	c.dryRun.Register(command)
+	c.cluster.Register(flags)
+	c.format.Register(command, "output", "o")
+	return command
+}
+
+func (c *capturing) run(command *cobra.Command, name string) error {
+	ctx := command.Context()
+	switch {
+	case c.every <= 0 || c.timeout <= 0 || c.ttl < 0:
+		return cli.Usage(errors.New("durations must be positive"))
+	case c.wait && (c.dryRun.Client() || c.dryRun.Server()):
+		return cli.Usage(errors.New("--wait: a dry run makes nothing to wait for"))
+	}
+	client, err := c.cluster.Client(c.streams.Err)
+	if err != nil {
+		return err
+	}
+	vm, errs := machine.ParseReference(name, client.Namespace)
+	if len(errs) > 0 {
+		return cli.Usage(fmt.Errorf("%q is no name of a VirtualMachine, want NAME or NAMESPACE/NAME", name))
+	}
+	request := c.request(vm, client.Namespace, command.Flags().Changed("ttl"))
+	if !c.dryRun.Client() {
+		request, err = client.Create(ctx, cluster.TemplateRequests, client.Namespace, request, cluster.Written{DryRun: c.dryRun.Server()})
+		if err != nil {
+			return cluster.Failed(fmt.Sprintf("capturing VirtualMachine %s", vm), err)
+		}
+	}
+	if !c.wait {
+		return c.print(request, "created"+c.dryRun.Suffix())
+	}
+	made, err := c.follow(ctx, client, request)
+	if err != nil {
+		return err
+	}
+	return c.print(made, "ready")
+}
+
+// request is the object that is created.
+func (c *capturing) request(vm machine.Reference, namespace string, expires bool) map[string]any {
+	spec := map[string]any{"virtualMachineRef": map[string]any{"namespace": vm.Namespace, "name": vm.Name}}
+	if c.name != "" {
+		spec["templateName"] = c.name
+	}
+	if len(c.labels) > 0 {
+		spec["templateLabels"] = c.labels
+	}
+	if expires {
+		spec["ttlSecondsAfterFinished"] = int32(c.ttl / time.Second)
+	}
+	return map[string]any{
+		"apiVersion": v1beta1.GroupVersion.String(), "kind": "VirtualMachineTemplateRequest",
+		"metadata": map[string]any{"namespace": namespace, "generateName": vm.Name + "-"},
+		"spec":     spec,
+	}
+}
+
+// follow prints the conditions of a request as they change, until it is finished.
+func (c *capturing) follow(ctx context.Context, client *cluster.Client, created map[string]any) (map[string]any, error) {
+	metadata, _ := created["metadata"].(map[string]any)
+	namespace, name := machine.StringAt(metadata, "namespace"), machine.StringAt(metadata, "name")
+	fmt.Fprintf(c.streams.Err, "%s created\n", qualified(name))
+	timeout := time.After(c.timeout)
+	ticks := time.NewTicker(c.every)
+	defer ticks.Stop()
+	told := map[string]metav1.Condition{}
+	for {
+		object, err := client.Get(ctx, cluster.TemplateRequests, namespace, name)
+		switch {
+		case err != nil:
+			return nil, cluster.Failed("reading "+qualified(name), err)
+		case object == nil:
+			return nil, cli.Cluster(fmt.Errorf("%s was deleted; with a ttl it may have been finished", qualified(name)))
+		default:
+			state, err := c.look(object, told)
+			if err != nil || state != nil {
+				return state, err
+			}
+		}
+		select {
+		case <-ticks.C:
+		case <-ctx.Done():
+			return nil, cli.Internal(fmt.Errorf("waiting for %s, which goes on: %w", qualified(name), ctx.Err()))
+		case <-timeout:
+			fmt.Fprintf(c.streams.Err, "%s is not finished after %s; it goes on\n", qualified(name), c.timeout)
+			return nil, cli.ErrFindings
+		}
+	}
+}
+
+// look prints the conditions that have changed. It returns the object when it is ready.
+func (c *capturing) look(object map[string]any, told map[string]metav1.Condition) (map[string]any, error) {
+	var request v1beta1.VirtualMachineTemplateRequest
+	if err := templates.Decode(object, &request); err != nil {
+		return nil, cli.Cluster(fmt.Errorf("reading the request: %w", err))
+	}
+	ready, ended := false, false
+	for _, condition := range request.Status.Conditions {
+		last := told[condition.Type]
+		if last.Status != condition.Status || last.Reason != condition.Reason || last.Message != condition.Message {
+			told[condition.Type] = condition
+			fmt.Fprintf(c.streams.Err, "%s %s (%s): %s\n", condition.Type, condition.Status, condition.Reason, condition.Message)
+		}
+		ready = ready || condition.Type == v1beta1.ConditionReady && condition.Status == metav1.ConditionTrue
+		ended = ended || condition.Type == v1beta1.ConditionProgressing && condition.Status == metav1.ConditionFalse
+	}
+	switch {
+	case ready:
+		return object, nil
+	case ended:
+		fmt.Fprintf(c.streams.Err, "%s has failed\n", qualified(request.Name))
+		return nil, cli.ErrFindings
+	default:
+		return nil, nil
+	}
+}
+
+func qualified(name string) string {
+	return "virtualmachinetemplaterequest.template.kubevirt.io/" + name
+}
+
+// print prints the request, or the template that it made.
+func (c *capturing) print(object map[string]any, did string) error {
+	var request v1beta1.VirtualMachineTemplateRequest
+	if err := templates.Decode(object, &request); err != nil {
+		return cli.Cluster(fmt.Errorf("reading the request: %w", err))
+	}
+	name := qualified(request.Name)
+	if request.Name == "" {
+		name = qualified(request.GenerateName)
+	}
+	if made := request.Status.TemplateRef; made != nil {
+		name = "virtualmachinetemplate.template.kubevirt.io/" + made.Name
+	}
+	switch {
+	case c.format.Is(cli.Name):
+		fmt.Fprintln(c.streams.Out, name)
+		return nil
+	case c.format.Is(cli.Table):
+		fmt.Fprintf(c.streams.Out, "%s %s\n", name, did)
+		return nil
+	default:
+		return c.format.Write(c.streams.Out, object)
+	}
+}

@@ -1,0 +1,59 @@
+package cli
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+// DryRun is the value of kubectl's flag --dry-run.
+type DryRun struct{ value string }
+
+// Values of the flag.
+const (
+	dryRunNone   = "none"
+	dryRunClient = "client"
+	dryRunServer = "server"
+)
+
+// Register adds the flag.
+func (d *DryRun) Register(command *cobra.Command) {
+	command.Flags().Var(d, "dry-run", "none, client (send nothing that would be stored) or server (have it judged, but not stored)")
+	_ = command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// Client says that nothing is to be written.
+func (d *DryRun) Client() bool { return d.value == dryRunClient }
+
+// Server says that the cluster is to judge what is written, and not to store it.
+func (d *DryRun) Server() bool { return d.value == dryRunServer }
+
+// Suffix is what follows a sentence about what was done.
+func (d *DryRun) Suffix() string {
+	if d.Client() || d.Server() {
+		return " (" + d.value + " dry run)"
+	}
+	return ""
+}
+
+// String implements pflag.Value.
+func (d *DryRun) String() string {
+	if d.value == "" {
+		return dryRunNone
+	}
+	return d.value
+}
+
+// Set implements pflag.Value.
+func (d *DryRun) Set(value string) error {
+	switch value {
+	case dryRunNone, dryRunClient, dryRunServer:
+		d.value = value
+		return nil
+	default:
+		return fmt.Errorf("must be one of none, client, server")
+	}
+}
+
+// Type implements pflag.Value.
+func (d *DryRun) Type() string { return "STRATEGY" }

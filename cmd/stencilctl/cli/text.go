@@ -1,0 +1,28 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+)
+
+// Count is a number of things in words: "1 file", "2 files".
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
+}
+
+// Columns writes rows one below the other in columns, as kubectl does.
+func Columns(w io.Writer, rows ...[]string) error {
+	table := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
+	for _, row := range rows {
+		fmt.Fprintln(table, strings.Join(row, "\t"))
+	}
+	if err := table.Flush(); err != nil {
+		return Internal(fmt.Errorf("writing the output: %w", err))
+	}
+	return nil
+}

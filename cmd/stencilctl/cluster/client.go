@@ -1,0 +1,150 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"strconv"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+)
+
+// Client reads and writes objects of any kind as decoded JSON, with numbers as json.Number, which
+// is how the webhooks see them.
+type Client struct {
+	rest rest.Interface
+	// Namespace is the one that was asked for, empty for all.
+	Namespace string
+}
+
+// PageSize is how many objects of a list are asked for at a time.
+const PageSize = 250
+
+// List visits all objects of a resource in the client's namespace.
+func (c *Client) List(ctx context.Context, resource schema.GroupVersionResource, selector string, visit func(object map[string]any) error) error {
+	for token := ""; ; {
+		request := c.rest.Get().AbsPath(resourcePath(resource, c.Namespace, "")).Param("limit", strconv.Itoa(PageSize))
+		if selector != "" {
+			request.Param("labelSelector", selector)
+		}
+		if token != "" {
+			request.Param("continue", token)
+		}
+		var page struct {
+			Metadata struct {
+				Continue string `json:"continue"`
+			} `json:"metadata"`
+			Items []map[string]any `json:"items"`
+		}
+		err := fetch(ctx, request, &page)
+		if next, expired := resume(err); expired {
+			// The list has become too old. It goes on with what there is now: an object
+			// that has changed meanwhile may be seen twice or not at all.
+			token = next
+			continue
+		}
+		switch {
+		case apierrors.IsNotFound(err):
+			return cli.Cluster(fmt.Errorf("the cluster does not serve %s", resource.GroupResource()))
+		case err != nil:
+			return cli.Cluster(fmt.Errorf("listing %s: %w", resource.GroupResource(), err))
+		}
+		for _, item := range page.Items {
+			if err := visit(item); err != nil {
+				return err
+			}
+		}
+		if token = page.Metadata.Continue; token == "" {
+			return nil
+		}
+	}
+}
+
+// resume returns the token with which a list that has become too old goes on.
+func resume(err error) (token string, expired bool) {
+	var status apierrors.APIStatus
+	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
+		return "", false
+	}
+	token = status.Status().Continue
+	return token, token != ""
+}
+
+// Get returns an object, or nil when there is none. The error is the API server's.
+func (c *Client) Get(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) (map[string]any, error) {
+	var object map[string]any
+	err := fetch(ctx, c.rest.Get().AbsPath(resourcePath(resource, namespace, name)), &object)
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	return object, err
+}
+
+// Written is how an object is written.
+type Written struct {
+	// DryRun stores nothing.
+	DryRun bool
+}
+
+// Create creates an object and returns what was stored. The error is the API server's.
+func (c *Client) Create(ctx context.Context, resource schema.GroupVersionResource, namespace string, object any, how Written) (map[string]any, error) {
+	return write(ctx, c.rest.Post().AbsPath(resourcePath(resource, namespace, "")).Param("fieldValidation", metav1.FieldValidationStrict), object, how)
+}
+
+// Update replaces an object and returns what was stored. The error is the API server's.
+func (c *Client) Update(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, object any, how Written) (map[string]any, error) {
+	return write(ctx, c.rest.Put().AbsPath(resourcePath(resource, namespace, name)).Param("fieldValidation", metav1.FieldValidationStrict), object, how)
+}
+
+// Call posts a body to a subresource of an object, and returns the answer. The error is
+// the API server's.
+func (c *Client) Call(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, body any, how Written) (map[string]any, error) {
+	return write(ctx, c.rest.Post().AbsPath(path.Join(resourcePath(resource, namespace, name), subresource)), body, how)
+}
+
+func write(ctx context.Context, request *rest.Request, body any, how Written) (map[string]any, error) {
+	raw, err := json.Marshal(body)
+	if err != nil {
+		return nil, err
+	}
+	if how.DryRun {
+		request.Param("dryRun", metav1.DryRunAll)
+	}
+	var answer map[string]any
+	err = fetch(ctx, request.SetHeader("Content-Type", "application/json").Body(raw), &answer)
+	return answer, err
+}
+
+func fetch(ctx context.Context, request *rest.Request, into any) error {
+	result := request.SetHeader("Accept", "application/json").Do(ctx)
+	// Error reads the Status that the API server sent; Raw's own error does not.
+	if err := result.Error(); err != nil {
+		return err
+	}
+	raw, err := result.Raw()
+	if err != nil {
+		return err
+	}
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	return decoder.Decode(into)
+}
+
+func resourcePath(resource schema.GroupVersionResource, namespace, name string) string {
+	root := path.Join("/apis", resource.Group, resource.Version)
+	if resource.Group == "" {
+		root = path.Join("/api", resource.Version)
+	}
+	if namespace != "" {
+		root = path.Join(root, "namespaces", namespace)
+	}
+	return path.Join(root, resource.Resource, name)
+}

@@ -1,0 +1,93 @@
+// Package cluster reaches the cluster of a kubeconfig, with kubectl's flags, and reads
+// from it what policies judge.
+package cluster
+
+import (
+	"fmt"
+	"io"
+	"runtime/debug"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+)
+
+// Flags say which cluster, as whom, and which namespace.
+type Flags struct {
+	rules         *clientcmd.ClientConfigLoadingRules
+	overrides     clientcmd.ConfigOverrides
+	allNamespaces bool
+}
+
+// Register adds kubectl's flags.
+func (f *Flags) Register(flags *pflag.FlagSet) {
+	f.register(flags, clientcmd.RecommendedConfigOverrideFlags(""))
+}
+
+// RegisterForAll adds kubectl's flags, with one for all namespaces.
+func (f *Flags) RegisterForAll(flags *pflag.FlagSet) {
+	flags.BoolVarP(&f.allNamespaces, "all-namespaces", "A", false, "all namespaces")
+	f.Register(flags)
+}
+
+// RegisterUnnamespaced adds kubectl's flags without that of the namespace, for commands
+// about objects that are in none.
+func (f *Flags) RegisterUnnamespaced(flags *pflag.FlagSet) {
+	names := clientcmd.RecommendedConfigOverrideFlags("")
+	names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
+	f.register(flags, names)
+}
+
+func (f *Flags) register(flags *pflag.FlagSet, names clientcmd.ConfigOverrideFlags) {
+	f.rules = clientcmd.NewDefaultClientConfigLoadingRules()
+	flags.StringVar(&f.rules.ExplicitPath, "kubeconfig", "", "path of the kubeconfig (default $KUBECONFIG, or ~/.kube/config)")
+	names.Timeout.Default = "0"
+	clientcmd.BindOverrideFlags(&f.overrides, flags, names)
+}
+
+// What kubectl allows itself.
+const (
+	queriesPerSecond = 50
+	burst            = 300
+)
+
+// Namespace is the one that was asked for on the command line, empty when none was.
+func (f *Flags) Namespace() string { return f.overrides.Context.Namespace }
+
+// Client returns a client of the cluster. Warnings of the API server are written to
+// warnings, each once.
+func (f *Flags) Client(warnings io.Writer) (*Client, error) {
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules, &f.overrides)
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, cli.Cluster(fmt.Errorf("reading the kubeconfig: %w", err))
+	}
+	namespace, _, err := loaded.Namespace()
+	if err != nil {
+		return nil, cli.Cluster(fmt.Errorf("reading the kubeconfig: %w", err))
+	}
+	if f.allNamespaces {
+		namespace = ""
+	}
+	config = rest.CopyConfig(config)
+	config.UserAgent = userAgent()
+	config.WarningHandler = rest.NewWarningWriter(warnings, rest.WarningWriterOptions{Deduplicate: true})
+	config.QPS, config.Burst = queriesPerSecond, burst
+	config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+	client, err := rest.UnversionedRESTClientFor(config)
+	if err != nil {
+		return nil, cli.Cluster(fmt.Errorf("making a client: %w", err))
+	}
+	return &Client{rest: client, Namespace: namespace}, nil
+}
+
+func userAgent() string {
+	version := "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		version = info.Main.Version
+	}
+	return "stencilctl/" + version
+}

@@ -1,0 +1,118 @@
+package cluster
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+)
+
+// Failed is the error of a command whose request the cluster did not answer, or
+// refused. Of a refusal each cause stands on a line of its own.
+func Failed(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	refusal, refused := RefusalOf(err)
+	if !refused {
+		return cli.Cluster(fmt.Errorf("%s: %w", doing, err))
+	}
+	text := doing + ": " + refusal.Message
+	for _, cause := range refusal.Causes {
+		text += "\n  " + cause.String()
+	}
+	return cli.Cluster(&told{text: text, err: err})
+}
+
+// told is an error in other words.
+type told struct {
+	text string
+	err  error
+}
+
+func (t *told) Error() string { return t.text }
+
+func (t *told) Unwrap() error { return t.err }
+
+// Refusal is what the API server says about a request that it refuses.
+type Refusal struct {
+	Code    int32
+	Reason  metav1.StatusReason
+	Message string
+	// Causes are what is wrong, each with its place. Where there are any, Message does
+	// not repeat them.
+	Causes []Cause
+}
+
+// Cause is one cause of a Refusal.
+type Cause struct {
+	Field   string `json:"field,omitempty"`
+	Message string `json:"message"`
+}
+
+// String is the cause on a line.
+func (c Cause) String() string {
+	if c.Field == "" {
+		return c.Message
+	}
+	return c.Field + ": " + c.Message
+}
+
+// RefusalOf reads a refusal from an error of a Client. It is none when the cluster could
+// not be reached.
+func RefusalOf(err error) (Refusal, bool) {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return Refusal{}, false
+	}
+	said := status.Status()
+	r := Refusal{Code: said.Code, Reason: said.Reason, Message: said.Message}
+	if said.Details == nil {
+		return r, true
+	}
+	for _, cause := range said.Details.Causes {
+		switch cause.Type {
+		case metav1.CauseTypeUnexpectedServerResponse:
+			continue // it repeats the message
+		default:
+			r.Causes = append(r.Causes, Cause{Field: strings.TrimPrefix(cause.Field, "<nil>"), Message: cause.Message})
+		}
+	}
+	if len(r.Causes) > 0 {
+		r.Message = withoutCauses(r.Message, r.Causes)
+	}
+	return r, true
+}
+
+// withoutCauses leaves the causes out of a message, as the API server and Stencil's
+// webhooks put them together: the object "is invalid: [CAUSE, CAUSE]; HINT".
+func withoutCauses(message string, causes []Cause) string {
+	first, last := len(message), len(message)
+	for _, cause := range causes {
+		texts := []string{cause.String(), cause.Message}
+		if _, body, found := strings.Cut(cause.Message, ": "); found {
+			// The message may leave out of which type the cause is, such as Forbidden.
+			texts = append(texts, Cause{Field: cause.Field, Message: body}.String())
+		}
+		for _, text := range texts {
+			at := strings.Index(message, text)
+			if at < 0 {
+				continue
+			}
+			if first == len(message) {
+				last = 0
+			}
+			first, last = min(first, at), max(last, at+len(text))
+			break
+		}
+	}
+	head := strings.TrimRight(message[:first], " [:")
+	if hint := strings.TrimLeft(message[last:], " ],;"); hint != "" {
+		return head + "; " + hint
+	}
+	return head
+}

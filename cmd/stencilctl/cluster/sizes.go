@@ -1,0 +1,70 @@
+package cluster
+
+import (
+	"context"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	instancetypeapi "kubevirt.io/api/instancetype"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/offline"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/policyinput"
+)
+
+// resources of instance types and preferences, and whether they are in a namespace.
+var resources = map[string]struct {
+	schema.GroupVersionResource
+	namespaced bool
+}{
+	policyinput.KindInstancetype:        {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralResourceName), true},
+	policyinput.KindClusterInstancetype: {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralResourceName), false},
+	policyinput.KindPreference:          {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralPreferenceResourceName), true},
+	policyinput.KindClusterPreference:   {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralPreferenceResourceName), false},
+}
+
+// Resolve implements policyinput.Resolver.
+func (s *Surroundings) Resolve(ctx context.Context, r policyinput.Reference) (map[string]any, error) {
+	key := r
+	key.Path = nil
+	if known, found := s.sizes[key]; found {
+		return known.object, known.err
+	}
+	var found size
+	found.object, found.err = s.resolve(ctx, r)
+	s.sizes[key] = found
+	return found.object, found.err
+}
+
+func (s *Surroundings) resolve(ctx context.Context, r policyinput.Reference) (map[string]any, error) {
+	if r.Revision != "" {
+		revision, err := s.client.Get(ctx, revisions, r.Namespace, r.Revision)
+		if err != nil {
+			return nil, err
+		}
+		metadata, _ := revision["metadata"].(map[string]any)
+		labels, _ := metadata["labels"].(map[string]any)
+		data, _ := revision["data"].(map[string]any)
+		switch {
+		case data == nil:
+			return nil, fmt.Errorf("ControllerRevision %s does not exist", r.Revision)
+		case !r.Loose || machine.StringAt(labels, instancetypeapi.ControllerRevisionObjectNameLabel) == r.Name:
+			return offline.Sized(data), nil
+		}
+	}
+	resource := resources[r.Kind]
+	namespace := ""
+	if resource.namespaced {
+		namespace = r.Namespace
+	}
+	object, err := s.client.Get(ctx, resource.GroupVersionResource, namespace, r.Name)
+	if err != nil {
+		return nil, err
+	}
+	if object == nil {
+		return nil, errMissing
+	}
+	object["kind"] = r.Kind
+	return offline.Sized(object), nil
+}

@@ -1,0 +1,136 @@
+package cluster
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// Resources that policies are about.
+var (
+	VirtualMachines        = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
+	VirtualMachineTemplate = v1beta1.GroupVersion.WithResource("virtualmachinetemplates")
+	TemplateRequests       = v1beta1.GroupVersion.WithResource("virtualmachinetemplaterequests")
+)
+
+var (
+	namespaces = corev1.SchemeGroupVersion.WithResource("namespaces")
+	revisions  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "controllerrevisions"}
+)
+
+// Surroundings are what policies see beside the objects. Each thing is read once.
+type Surroundings struct {
+	client *Client
+	// Missing are what could not be read, and why; policies judge without it.
+	Missing []string
+
+	namespaces map[string]rego.Namespace
+	templates  map[machine.Reference]*templatecache.Template
+	sizes      map[policyinput.Reference]size
+}
+
+type size struct {
+	object map[string]any
+	err    error
+}
+
+// NewSurroundings returns surroundings of which nothing has been read.
+func NewSurroundings(c *Client) *Surroundings {
+	return &Surroundings{
+		client:     c,
+		namespaces: map[string]rego.Namespace{},
+		templates:  map[machine.Reference]*templatecache.Template{},
+		sizes:      map[policyinput.Reference]size{},
+	}
+}
+
+// Case returns the case of a stored object: as if it were created now, by nobody in
+// particular.
+func (s *Surroundings) Case(ctx context.Context, kind string, object map[string]any) *policyinput.Case {
+	metadata, _ := object["metadata"].(map[string]any)
+	namespace := machine.StringAt(metadata, "namespace")
+	c := &policyinput.Case{
+		Request: rego.Request{Operation: "CREATE", Kind: kind, Namespace: namespace, Name: machine.StringAt(metadata, "name")},
+		Object:  object, Anyone: true,
+		Namespace: s.namespace(ctx, namespace),
+	}
+	if kind != rego.KindVirtualMachine {
+		return c
+	}
+	if origin, found := policyinput.OriginOf(object, namespace); found {
+		stored := s.template(ctx, origin.Reference)
+		if stored == nil {
+			c.Template = origin.Template(nil, nil)
+		} else {
+			// One that does not compile is shown without parameters.
+			compiled, _ := stored.Compiled()
+			c.Template = origin.Template(&stored.ObjectMeta, compiled)
+		}
+	}
+	return c
+}
+
+func (s *Surroundings) missing(what string, err error) {
+	s.Missing = append(s.Missing, fmt.Sprintf("%s: %v", what, err))
+}
+
+func (s *Surroundings) namespace(ctx context.Context, name string) rego.Namespace {
+	if known, found := s.namespaces[name]; found {
+		return known
+	}
+	n := rego.Namespace{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}
+	var read corev1.Namespace
+	if err := s.read(ctx, namespaces, "", name, &read); err != nil {
+		s.missing("labels of namespace "+name, err)
+	} else {
+		n.Labels, n.Annotations = read.Labels, read.Annotations
+	}
+	s.namespaces[name] = n
+	return n
+}
+
+func (s *Surroundings) template(ctx context.Context, at machine.Reference) *templatecache.Template {
+	if known, found := s.templates[at]; found {
+		return known
+	}
+	var read v1beta1.VirtualMachineTemplate
+	err := s.read(ctx, VirtualMachineTemplate, at.Namespace, at.Name, &read)
+	switch {
+	case errors.Is(err, errMissing):
+		s.templates[at] = nil
+	case err != nil:
+		s.missing("template "+at.String(), err)
+		s.templates[at] = nil
+	default:
+		s.templates[at] = templatecache.Compile(&read)
+	}
+	return s.templates[at]
+}
+
+var errMissing = errors.New("it does not exist")
+
+// read decodes an object into its type.
+func (s *Surroundings) read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into any) error {
+	object, err := s.client.Get(ctx, resource, namespace, name)
+	if err != nil {
+		return err
+	}
+	if object == nil {
+		return errMissing
+	}
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}

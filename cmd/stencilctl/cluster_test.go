@@ -1,0 +1,251 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+)
+
+const (
+	vmAt       = "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines"
+	templateAt = "/apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web"
+	requestsAt = "/apis/template.kubevirt.io/v1beta1/namespaces/shop/virtualmachinetemplaterequests"
+	approvalAt = "/apis/stencil.kubevirt.io/v1alpha1/templateapprovals"
+	reviewsAt  = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+	created    = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web/create"
+)
+
+const (
+	may    = `{"status": {"allowed": true}}`
+	mayNot = `{"status": {"allowed": false}}`
+)
+
+// refuse is a refusal of the API server.
+func refuse(code int, reason, message string, causes ...string) string {
+	status := map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message}
+	var list []any
+	for _, cause := range causes {
+		field, text, _ := strings.Cut(cause, ": ")
+		list = append(list, map[string]any{"field": field, "message": text})
+	}
+	status["details"] = map[string]any{"causes": list}
+	raw, err := json.Marshal(status)
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+// request is a VirtualMachineTemplateRequest with conditions, each TYPE STATUS REASON.
+func request(template string, conditions ...string) string {
+	var list []any
+	for _, condition := range conditions {
+		words := strings.Fields(condition)
+		list = append(list, map[string]any{"type": words[0], "status": words[1], "reason": words[2], "message": "told"})
+	}
+	status := map[string]any{"conditions": list}
+	if template != "" {
+		status["templateRef"] = map[string]any{"name": template}
+	}
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"namespace": "shop", "name": "web-1-abcde"}, "status": status})
+	if err != nil {
+		panic(err)
+	}
+	return string(raw)
+}
+
+const team = `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "team-a", "resourceVersion": "7"},
+	"spec": {"future": 9007199254740993, "namespaces": ["team-a"], "templates": [{"namespace": "golden", "name": "web"}], "parameters": [{"name": "SIZE", "allowed": ["small"]}], "enforcement": "Warn"}}`
+
+// clustered are commands with what the cluster answers, by method and path: one answer
+// after the other, and the last one again and again. FILE stands for a file of testdata.
+var clustered = map[string]struct {
+	line    string
+	answers map[string][]string
+}{
+	"diff":              {line: "diff web-1 -n shop", answers: map[string][]string{"GET " + vmAt + "/web-1": {"FILE machines/web-1.yaml"}, "GET " + templateAt: {"FILE templates/web.yaml"}}},
+	"diff, as JSON":     {line: "diff -f machines/web-1.yaml -o json", answers: map[string][]string{"GET " + templateAt: {"FILE templates/web.yaml"}}},
+	"diff, no machine":  {line: "diff web-1 -n shop"},
+	"diff, no template": {line: "diff -f machines/web-1.yaml"},
+	"diff, rendered from another": {line: "diff web-1 -n shop", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {`{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"namespace": "shop", "name": "web-1", "annotations": {"template.kubevirt.io/rendered": "{\"namespace\": \"golden\", \"name\": \"web\", \"digest\": \"sha256:0\"}"}}}`},
+		"GET " + templateAt:      {`{"spec": {"virtualMachine": {"spec": {}}}}`},
+	}},
+
+	"approve":          {line: "approve team-b --template golden/web,golden/* -n team-b --override spec.runStrategy --allow SIZE=small,large", answers: map[string][]string{"POST " + approvalAt: {`{"metadata": {"name": "team-b"}}`}}},
+	"approve, as YAML": {line: "approve team-b --template golden/web -n team-b --dry-run=client -o yaml"},
+	"approve, more": {line: "approve team-a --template golden/db --template golden/web --namespace team-a,team-c --allow SIZE=large", answers: map[string][]string{
+		"GET " + approvalAt + "/team-a": {team}, "PUT " + approvalAt + "/team-a": {team},
+	}},
+	"approve, nothing new": {line: "approve team-a --template golden/web --allow SIZE=small --enforcement Warn", answers: map[string][]string{"GET " + approvalAt + "/team-a": {team}}},
+	"approve, changed meanwhile": {line: "approve team-a -n team-b --dry-run=server", answers: map[string][]string{
+		"GET " + approvalAt + "/team-a": {team},
+		"PUT " + approvalAt + "/team-a": {refuse(409, "Conflict", "the object has been modified"), team},
+	}},
+	"approve, always changed": {line: "approve team-a -n team-b -o name", answers: map[string][]string{
+		"GET " + approvalAt + "/team-a": {team}, "PUT " + approvalAt + "/team-a": {refuse(409, "Conflict", "the object has been modified")},
+	}},
+	"approve, forbidden":         {line: "approve team-a -n team-b", answers: map[string][]string{"GET " + approvalAt + "/team-a": {refuse(403, "Forbidden", "ada cannot get it")}}},
+	"approve, nothing":           {line: "approve team-a"},
+	"approve, no template":       {line: "approve team-b -n team-b"},
+	"approve, no namespace":      {line: "approve team-b --template golden/web"},
+	"approve, a template's name": {line: "approve team-b --template web -n team-b"},
+	"approve, no values":         {line: "approve team-b --allow SIZE"},
+	"approve, not valid":         {line: "approve team-b --template golden/web -n team-b,kube-system --override spec.** --enforcement Never"},
+
+	"explain a machine, allowed": {line: "explain -f machines/web-1.yaml", answers: map[string][]string{
+		"POST " + reviewsAt: {may}, "GET " + templateAt: {"FILE templates/web.yaml"}, "POST " + vmAt: {`{}`},
+	}},
+	"explain a machine, refused by a webhook": {line: "explain -f machines/short.yaml -n shop", answers: map[string][]string{
+		"POST " + reviewsAt: {may, mayNot}, "GET " + templateAt: {"FILE templates/web.yaml"},
+		"POST " + vmAt: {refuse(422, "Invalid", `admission webhook "render.template.kubevirt.io" denied the request: VirtualMachine "web-2" is invalid: parameters[CORES]: Invalid value: "many": must be an integer`,
+			`parameters[CORES]: Invalid value: "many": must be an integer`)},
+	}},
+	"explain a machine, as JSON": {line: "explain -f machines/short.yaml -n shop -o json", answers: map[string][]string{
+		"POST " + reviewsAt: {refuse(403, "Forbidden", "no reviews for you")}, "GET " + templateAt: {refuse(403, "Forbidden", "ada cannot get it")},
+		"POST " + vmAt: {refuse(403, "Forbidden", `virtualmachines.kubevirt.io "web-2" is forbidden: ValidatingAdmissionPolicy 'stencil-template-use' with binding 'stencil-template-use' denied request: no`)},
+	}},
+	"explain a machine, no such template": {line: "explain -f machines/short.yaml -n shop", answers: map[string][]string{
+		"POST " + reviewsAt: {may}, "POST " + vmAt: {refuse(404, "NotFound", `admission webhook "render.template.kubevirt.io" denied the request: no template`)},
+	}},
+	"explain a machine, somebody else's policy": {line: "explain -f objects/good.yaml -n shop", answers: map[string][]string{
+		"POST " + reviewsAt: {may}, "POST " + vmAt: {refuse(403, "Forbidden", `x is forbidden: ValidatingAdmissionPolicy 'quota' denied request: too many`)},
+	}},
+	"explain a machine, a webhook is down": {line: "explain -f objects/good.yaml -n shop", answers: map[string][]string{
+		"POST " + reviewsAt: {may}, "POST " + vmAt: {refuse(500, "InternalError", `Internal error occurred: failed calling webhook "render.template.kubevirt.io": failed to call webhook: connection refused`)},
+	}},
+	"explain a machine, it is there already": {line: "explain -f objects/good.yaml -n shop", answers: map[string][]string{
+		"POST " + reviewsAt: {may}, "POST " + vmAt: {refuse(409, "AlreadyExists", `virtualmachines.kubevirt.io "good" already exists`)},
+	}},
+	"explain a machine, nothing":    {line: "explain"},
+	"explain a machine, no machine": {line: "explain -f templates/web.yaml"},
+
+	"capture": {line: "capture web-1 -n shop --name web --labels os=fedora --ttl 1h", answers: map[string][]string{"POST " + requestsAt: {request("")}}},
+	"capture, waiting": {line: "capture other/web-1 -n shop --wait --poll-interval 1ms", answers: map[string][]string{
+		"POST " + requestsAt: {request("")},
+		"GET " + requestsAt + "/web-1-abcde": {request(""), request("", "Progressing True Reconciling"), request("", "Progressing True Reconciling"),
+			request("", "Progressing True Waiting", "Ready False Waiting"), request("web", "Progressing False Reconciled", "Ready True Reconciled")},
+	}},
+	"capture, failing": {line: "capture web-1 -n shop --wait --poll-interval 1ms", answers: map[string][]string{
+		"POST " + requestsAt: {request("")}, "GET " + requestsAt + "/web-1-abcde": {request("", "Progressing False Failed", "Ready False Failed")},
+	}},
+	"capture, too late": {line: "capture web-1 -n shop --wait --timeout 2s --poll-interval 1h", answers: map[string][]string{
+		"POST " + requestsAt: {request("")}, "GET " + requestsAt + "/web-1-abcde": {request("", "Progressing True Reconciling")},
+	}},
+	"capture, deleted":             {line: "capture web-1 -n shop --wait", answers: map[string][]string{"POST " + requestsAt: {request("")}}},
+	"capture, refused":             {line: "capture web-1 -n shop", answers: map[string][]string{"POST " + requestsAt: {refuse(403, "Forbidden", "ada cannot create it")}}},
+	"capture, a dry run":           {line: "capture web-1 -n shop --dry-run=client -o yaml"},
+	"capture, waiting for nothing": {line: "capture web-1 -n shop --dry-run=server --wait"},
+	"capture, no name":             {line: "capture a/b/c"},
+	"capture, no time":             {line: "capture web-1 --timeout 0s"},
+	"capture, a strategy":          {line: "capture web-1 --dry-run=maybe"},
+}
+
+func TestCommandsInACluster(t *testing.T) {
+	t.Chdir("testdata")
+	for name, tc := range clustered {
+		t.Run(name, func(t *testing.T) {
+			c := &fakeCluster{test: t, answers: tc.answers}
+			server := httptest.NewServer(c)
+			defer server.Close()
+			t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+
+			var out, errors bytes.Buffer
+			streams := cli.Streams{In: strings.NewReader(""), Out: &out, Err: &errors}
+			arguments := append([]string{"stencilctl"}, strings.Fields(tc.line)...)
+			code := run(t.Context(), append(arguments, "--server", server.URL), streams)
+
+			got := fmt.Sprintf("$ stencilctl %s\n%s", tc.line, out.String())
+			if errors.Len() > 0 {
+				got += "--- standard error\n" + errors.String()
+			}
+			got += fmt.Sprintf("--- exit code %d\n", code) + c.log.String()
+			compare(t, name, got)
+		})
+	}
+}
+
+// fakeCluster answers requests, and notes those that write.
+type fakeCluster struct {
+	test    *testing.T
+	mutex   sync.Mutex
+	answers map[string][]string
+	asked   map[string]int
+	log     strings.Builder
+}
+
+func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if body, err := io.ReadAll(r.Body); err != nil {
+		c.test.Error(err)
+	} else if len(body) > 0 {
+		fmt.Fprintf(&c.log, "--- %s %s\n%s\n", r.Method, r.URL.RequestURI(), body)
+	}
+	key := r.Method + " " + r.URL.Path
+	if c.asked == nil {
+		c.asked = map[string]int{}
+	}
+	answer := refuse(404, "NotFound", "not found")
+	if list := c.answers[key]; len(list) > 0 {
+		answer = list[min(c.asked[key], len(list)-1)]
+	}
+	c.asked[key]++
+	if file, isFile := strings.CutPrefix(answer, "FILE "); isFile {
+		content, err := os.ReadFile(file)
+		if err == nil {
+			content, err = yaml.YAMLToJSON(content)
+		}
+		if err != nil {
+			c.test.Error(err)
+		}
+		answer = string(content)
+	}
+	var status struct {
+		Kind string `json:"kind"`
+		Code int    `json:"code"`
+	}
+	if err := json.Unmarshal([]byte(answer), &status); err != nil {
+		c.test.Errorf("%s: %v", key, err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if key == "POST "+vmAt {
+		w.Header().Set("Warning", `299 - "it is only a test"`)
+	}
+	if status.Kind == "Status" {
+		w.WriteHeader(status.Code)
+	}
+	fmt.Fprint(w, answer)
+}
+
+// compare compares what a command printed with a golden file, or writes that.
+func compare(t *testing.T, name, got string) {
+	t.Helper()
+	got = strings.ReplaceAll(scrub(got), "\x1b", "ESC")
+	file := filepath.Join("golden", strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(name)+".txt")
+	if *update {
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), got); diff != "" {
+		t.Errorf("(-want +got), write it with -update:\n%s", diff)
+	}
+}

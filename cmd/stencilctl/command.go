@@ -1,0 +1,100 @@
+package main
+
+import (
+	"fmt"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/approve"
+	"github.com/vmstencil/stencil/cmd/stencilctl/capture"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/convert"
+	"github.com/vmstencil/stencil/cmd/stencilctl/defaults"
+	"github.com/vmstencil/stencil/cmd/stencilctl/diff"
+	"github.com/vmstencil/stencil/cmd/stencilctl/explain"
+	"github.com/vmstencil/stencil/cmd/stencilctl/lint"
+	"github.com/vmstencil/stencil/cmd/stencilctl/policy"
+	"github.com/vmstencil/stencil/cmd/stencilctl/process"
+)
+
+// version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
+var version string
+
+// pluginName is the name under which kubectl finds the binary as a plugin.
+const pluginName = "kubectl-stencil"
+
+// displayName is how a person has called the binary.
+func displayName(path string) string {
+	name := strings.TrimSuffix(filepath.Base(path), ".exe")
+	if name == pluginName {
+		return "kubectl stencil"
+	}
+	return "stencilctl"
+}
+
+// newCommand puts all commands together. Each group of commands is a package of its own
+// beside this one.
+func newCommand(path string, streams cli.Streams) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "stencilctl",
+		Short: "Templates and policies for KubeVirt's virtual machines",
+		Long: `Templates and policies for KubeVirt's virtual machines.
+
+Exit codes: 0 all is well; 1 something was found, such as a policy that denies; 2 the command line or a file makes no
+sense; 3 the cluster could not be asked, or refuses; 4 anything else.`,
+		Version:       currentVersion(),
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: displayName(path)},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetIn(streams.In)
+	root.SetOut(streams.Out)
+	root.SetErr(streams.Err)
+	root.SetVersionTemplate(displayName(path) + " {{.Version}}\n")
+	root.AddCommand(
+		policy.NewCommand(streams),
+		process.NewProcess(streams),
+		process.NewCreate(streams),
+		lint.NewCommand(streams),
+		convert.NewCommand(streams),
+		diff.NewCommand(streams),
+		defaults.NewCommand(streams),
+		explain.NewCommand(streams),
+		approve.NewCommand(streams),
+		capture.NewCommand(streams),
+	)
+	finish(root, displayName(path))
+	return root
+}
+
+// finish writes the examples as the person can type them, and lets groups refuse
+// commands that they do not have: cobra would print help and report success.
+func finish(command *cobra.Command, name string) {
+	command.Example = strings.ReplaceAll(command.Example, "stencilctl ", name+" ")
+	if !command.Runnable() {
+		command.Args = cobra.NoArgs
+		command.RunE = func(command *cobra.Command, _ []string) error { return command.Help() }
+	}
+	for _, each := range command.Commands() {
+		finish(each, name)
+	}
+}
+
+func currentVersion() string {
+	built, revision := version, "unknown"
+	if info, ok := debug.ReadBuildInfo(); ok {
+		if built == "" {
+			built = info.Main.Version
+		}
+		for _, setting := range info.Settings {
+			if setting.Key == "vcs.revision" {
+				revision = setting.Value
+			}
+		}
+	}
+	return fmt.Sprintf("%s (revision %s, %s)", built, revision, runtime.Version())
+}

@@ -1,0 +1,3 @@
+// Package defaults is the command defaults: what stencil-defaulter fills into the
+// VirtualMachine of a file, by one that runs or by one that is started for it.
+package defaults

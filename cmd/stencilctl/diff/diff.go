@@ -1,0 +1,202 @@
+// Package diff holds the command diff: where a VirtualMachine is not what its template
+// makes.
+package diff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
+	"github.com/vmstencil/stencil/machine"
+)
+
+// differing is the command diff.
+type differing struct {
+	streams  cli.Streams
+	cluster  cluster.Flags
+	file     string
+	template string
+	format   *cli.Format
+	client   *cluster.Client
+}
+
+// NewCommand returns the command.
+func NewCommand(streams cli.Streams) *cobra.Command {
+	d := differing{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
+	command := &cobra.Command{
+		Use:   "diff [VM | -f FILE] [-t FILE]",
+		Short: "Say where a VirtualMachine differs from its template",
+		Long: `Say where a VirtualMachine differs from its template.
+
+It differs where no values of the parameters make the template's VirtualMachine equal to it. What it has beyond the template
+is no difference. The template is the one that the VirtualMachine was rendered from, as it is now, or the one in a file (-t).
+Reading them takes the permission to get both; with both in files no cluster is asked. What a sensitive parameter has a part
+in is not shown.`,
+		Example: `  stencilctl diff web-1 -n shop
+  stencilctl diff web-1 -n shop -t fedora-next.yaml
+  stencilctl diff -f web-1.yaml -t fedora.yaml -o json`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, names []string) error { return d.run(command.Context(), names) },
+	}
+	command.Flags().StringVarP(&d.file, "filename", "f", "", "file with the VirtualMachine")
+	command.Flags().StringVarP(&d.template, "template", "t", "", "file with the template to compare with")
+	d.cluster.Register(command.Flags())
+	d.format.Register(command, "output", "o")
+	return command
+}
+
+// report is the output for programs.
+type report struct {
+	Machine  string `json:"machine"`
+	Template string `json:"template"`
+	// Changed says that the template is another one than the machine was rendered from.
+	Changed     bool         `json:"templateChanged"`
+	Differences []difference `json:"differences"`
+	// Parameters are the values that the machine shows, without sensitive ones.
+	Parameters map[string]string `json:"parameters"`
+}
+
+type difference struct {
+	Path     string `json:"path"`
+	Template string `json:"template"`
+	Machine  string `json:"machine"`
+}
+
+func (d *differing) run(ctx context.Context, names []string) error {
+	switch {
+	case d.file == "" && len(names) == 0:
+		return cli.Usage(errors.New("a VirtualMachine must be given: NAME, or -f FILE"))
+	case d.file != "" && len(names) > 0:
+		return cli.Usage(errors.New("a VirtualMachine is either NAME or in the file of -f, not both"))
+	case d.file == source.Stdin && d.template == source.Stdin:
+		return cli.Usage(errors.New("the standard input cannot be both the VirtualMachine and the template"))
+	}
+	reader := &source.Reader{In: d.streams.In}
+	vm, err := d.machine(ctx, reader, names)
+	if err != nil {
+		return err
+	}
+	read, errs := machine.Read(vm)
+	if len(errs) > 0 {
+		return cli.Usage(fmt.Errorf("the VirtualMachine is malformed: %w", errs.ToAggregate()))
+	}
+	t, err := d.against(ctx, reader, read)
+	if err != nil {
+		return err
+	}
+	match, err := t.Compiled.Match(vm)
+	if err != nil {
+		return cli.Internal(err)
+	}
+	found := report{Machine: name(read), Template: t.From, Differences: []difference{}, Parameters: map[string]string{}}
+	if rendered := read.Record().Digest; rendered != "" {
+		found.Changed = rendered != t.Compiled.Digest()
+	}
+	for _, each := range match.Differences() {
+		found.Differences = append(found.Differences, difference{Path: each.Path, Template: each.Want, Machine: each.Got})
+	}
+	for parameter, value := range match.Values() {
+		if !t.Compiled.Sensitive(parameter) {
+			found.Parameters[parameter] = value
+		}
+	}
+	if err := d.print(&found); err != nil {
+		return err
+	}
+	if len(found.Differences) > 0 {
+		return cli.ErrFindings
+	}
+	return nil
+}
+
+// machine reads the VirtualMachine.
+func (d *differing) machine(ctx context.Context, reader *source.Reader, names []string) (map[string]any, error) {
+	if d.file != "" {
+		object, err := reader.One(d.file, "VirtualMachine", (*source.Object).IsMachine)
+		if err != nil {
+			return nil, err
+		}
+		return object.Content, nil
+	}
+	client, err := d.connect()
+	if err != nil {
+		return nil, err
+	}
+	vm, err := client.Get(ctx, cluster.VirtualMachines, client.Namespace, names[0])
+	if err != nil {
+		return nil, cluster.Failed("reading VirtualMachine "+names[0], err)
+	}
+	if vm == nil {
+		return nil, cli.Cluster(fmt.Errorf("there is no VirtualMachine %s in namespace %s", names[0], client.Namespace))
+	}
+	return vm, nil
+}
+
+func (d *differing) connect() (*cluster.Client, error) {
+	var err error
+	if d.client == nil {
+		d.client, err = d.cluster.Client(d.streams.Err)
+	}
+	return d.client, err
+}
+
+// against reads the template to compare with.
+func (d *differing) against(ctx context.Context, reader *source.Reader, vm machine.Machine) (*templates.Template, error) {
+	if d.template != "" {
+		return templates.Read(reader, d.template)
+	}
+	at, err := origin(vm)
+	if err != nil {
+		return nil, err
+	}
+	client, err := d.connect()
+	if err != nil {
+		return nil, err
+	}
+	return templates.Get(ctx, client, at)
+}
+
+// origin is the template that a VirtualMachine was rendered from, or names.
+func origin(vm machine.Machine) (machine.Reference, error) {
+	if rendered := vm.Record(); rendered.Name != "" {
+		return machine.Reference{Namespace: rendered.Namespace, Name: rendered.Name}, nil
+	}
+	written, found := vm.Reference()
+	if !found {
+		return machine.Reference{}, cli.Usage(fmt.Errorf("VirtualMachine %s names no template: give one (-t)", name(vm)))
+	}
+	at, errs := machine.ParseReference(written, machine.StringAt(vm.Metadata, "namespace"))
+	if len(errs) > 0 {
+		return at, cli.Usage(fmt.Errorf("VirtualMachine %s: %w", name(vm), errs.ToAggregate()))
+	}
+	return at, nil
+}
+
+func name(vm machine.Machine) string {
+	if namespace := machine.StringAt(vm.Metadata, "namespace"); namespace != "" {
+		return namespace + "/" + vm.Name()
+	}
+	return vm.Name()
+}
+
+func (d *differing) print(found *report) error {
+	if !d.format.Is(cli.Table) {
+		return d.format.Write(d.streams.Out, found)
+	}
+	fmt.Fprintf(d.streams.Out, "VirtualMachine %s and template %s: %s\n", d.streams.Paint(cli.Bold, found.Machine), found.Template,
+		cli.Count(len(found.Differences), "difference", "differences"))
+	if found.Changed {
+		fmt.Fprintln(d.streams.Out, "  the template has changed since the machine was rendered from it")
+	}
+	for _, each := range found.Differences {
+		fmt.Fprintf(d.streams.Out, "%s\n  template %s\n  machine  %s\n", each.Path,
+			d.streams.Paint(cli.Red, each.Template), d.streams.Paint(cli.Green, each.Machine))
+	}
+	return nil
+}

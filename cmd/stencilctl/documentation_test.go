@@ -1,0 +1,54 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+)
+
+const document = "docs/stencilctl.md"
+
+// TestDocumentation runs the commands in the document, and compares what they print with
+// what stands there. With -update it is written.
+func TestDocumentation(t *testing.T) {
+	t.Chdir("../..")
+	text, err := os.ReadFile(document)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got strings.Builder
+	console, told := false, false
+	for line := range strings.Lines(string(text)) {
+		command, isCommand := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "$ stencilctl ")
+		switch {
+		case line == "```console\n":
+			console = true
+		case line == "```\n":
+			console, told = false, false
+		case console && isCommand && !strings.Contains(command, "simulate"):
+			var out bytes.Buffer
+			run(t.Context(), append([]string{"stencilctl"}, strings.Fields(command)...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
+			got.WriteString(line + scrub(out.String()))
+			told = true
+			continue
+		case console && isCommand:
+			told = false // it needs a cluster: test/e2e/cli
+		case console && told:
+			continue // what the command printed before
+		}
+		got.WriteString(line)
+	}
+	if *update {
+		if err := os.WriteFile(document, []byte(got.String()), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff(string(text), got.String()); diff != "" && !*update {
+		t.Errorf("%s (-want +got), write it with -update:\n%s", document, diff)
+	}
+}

@@ -1,0 +1,157 @@
+package explain
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/machine"
+)
+
+// explaining is the command explain.
+type explaining struct {
+	streams cli.Streams
+	cluster cluster.Flags
+	file    string
+	format  *cli.Format
+}
+
+// NewCommand returns the command.
+func NewCommand(streams cli.Streams) *cobra.Command {
+	e := explaining{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
+	command := &cobra.Command{
+		Use:   "explain -f FILE",
+		Short: "Say what would happen to a VirtualMachine, and why, without creating it",
+		Long: `Say what would happen to a VirtualMachine, and why, without creating it.
+
+It is sent to the cluster as a dry run, with your rights: everything judges it, and nothing is stored. Beside that your
+permissions, the template and the values of its parameters are looked at one by one; what you may not read is told.`,
+		Example: `  stencilctl explain -f vm.yaml -n shop
+  stencilctl explain -f vm.yaml --as ada -o yaml`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return e.run(command.Context()) },
+	}
+	command.Flags().StringVarP(&e.file, "filename", "f", "", "file with the VirtualMachine")
+	e.cluster.Register(command.Flags())
+	e.format.Register(command, "output", "o")
+	return command
+}
+
+// report is the output for programs.
+type report struct {
+	Machine string `json:"machine"`
+	Allowed bool   `json:"allowed"`
+	// Template is the one that is named, empty when none is.
+	Template string  `json:"template,omitempty"`
+	Checks   []check `json:"checks"`
+	// Warnings are those that admission answers with.
+	Warnings []string `json:"warnings,omitempty"`
+	Refusal  *refusal `json:"refusal,omitempty"`
+}
+
+// Outcomes of a check.
+const (
+	passed  = "ok"
+	failed  = "no"
+	unknown = "unknown"
+)
+
+// check is one thing that was looked at.
+type check struct {
+	What    string   `json:"what"`
+	Outcome string   `json:"outcome"`
+	Details []string `json:"details,omitempty"`
+}
+
+func (r *report) add(what, outcome string, details ...string) {
+	r.Checks = append(r.Checks, check{What: what, Outcome: outcome, Details: details})
+}
+
+func (e *explaining) run(ctx context.Context) error {
+	if e.file == "" {
+		return cli.Usage(errors.New("a VirtualMachine must be given: -f FILE"))
+	}
+	reader := &source.Reader{In: e.streams.In}
+	object, err := reader.One(e.file, "VirtualMachine", (*source.Object).IsMachine)
+	if err != nil {
+		return err
+	}
+	var warnings strings.Builder
+	client, err := e.cluster.Client(&warnings)
+	if err != nil {
+		return err
+	}
+	namespace := object.Namespace()
+	if namespace == "" || e.cluster.Namespace() != "" {
+		namespace = client.Namespace
+	}
+	found := report{Machine: namespace + "/" + object.Name(), Checks: []check{}}
+	x := examination{client: client, object: object, namespace: namespace, report: &found}
+	if err := x.look(ctx); err != nil {
+		return err
+	}
+	_, err = client.Create(ctx, cluster.VirtualMachines, namespace, object.Content, cluster.Written{DryRun: true})
+	if said, refused := cluster.RefusalOf(err); refused {
+		found.Refusal = explainRefusal(said)
+	} else if err != nil {
+		return cluster.Failed("asking what would happen", err)
+	}
+	found.Allowed = found.Refusal == nil
+	for line := range strings.Lines(warnings.String()) {
+		found.Warnings = append(found.Warnings, strings.TrimPrefix(strings.TrimSpace(line), "Warning: "))
+	}
+	if err := e.print(&found); err != nil {
+		return err
+	}
+	if !found.Allowed {
+		return cli.ErrFindings
+	}
+	return nil
+}
+
+// examination looks at what can be known beside the answer of the cluster.
+type examination struct {
+	client    *cluster.Client
+	object    *source.Object
+	namespace string
+	report    *report
+}
+
+func (x *examination) look(ctx context.Context) error {
+	if err := x.permission(ctx, "you may create VirtualMachines in namespace "+x.namespace, access{
+		Group: "kubevirt.io", Resource: "virtualmachines", Verb: "create", Namespace: x.namespace,
+	}); err != nil {
+		return err
+	}
+	vm, errs := machine.Read(x.object.Content)
+	if len(errs) > 0 {
+		x.report.add("it is a VirtualMachine", failed, errs.ToAggregate().Error())
+		return nil
+	}
+	written, names := vm.Reference()
+	if !names {
+		x.report.add("it names no template, and is created as it is written", passed)
+		return nil
+	}
+	at, errs := machine.ParseReference(written, x.namespace)
+	if len(errs) > 0 {
+		var details []string
+		for _, each := range errs {
+			details = append(details, each.Error())
+		}
+		x.report.add("it names a template", failed, details...)
+		return nil
+	}
+	x.report.Template = at.String()
+	if err := x.permission(ctx, "you may use template "+at.String(), access{
+		Group: "template.kubevirt.io", Resource: "virtualmachinetemplates", Verb: "use", Namespace: at.Namespace, Name: at.Name,
+	}); err != nil {
+		return err
+	}
+	return x.template(ctx, at)
+}

@@ -1,0 +1,36 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+)
+
+func (e *explaining) print(found *report) error {
+	if !e.format.Is(cli.Table) {
+		return e.format.Write(e.streams.Out, found)
+	}
+	out, paint := e.streams.Out, e.streams.Paint
+	verdict := paint(cli.Green, "would be created")
+	if !found.Allowed {
+		verdict = paint(cli.Red, "would be refused")
+	}
+	fmt.Fprintf(out, "VirtualMachine %s %s\n", paint(cli.Bold, found.Machine), verdict)
+	for _, c := range found.Checks {
+		style := map[string]cli.Style{passed: cli.Green, failed: cli.Red, unknown: cli.Yellow}[c.Outcome]
+		fmt.Fprintf(out, "  %s %s\n", paint(style, fmt.Sprintf("%-7s", c.Outcome)), c.What)
+		for _, detail := range c.Details {
+			fmt.Fprintf(out, "          %s\n", detail)
+		}
+	}
+	for _, warning := range found.Warnings {
+		fmt.Fprintf(out, "  %s %s\n", paint(cli.Yellow, "warning"), warning)
+	}
+	if r := found.Refusal; r != nil {
+		fmt.Fprintf(out, "refused by %s (%s)\n  %s\n", r.By, r.Meaning, r.Message)
+		for _, cause := range r.Causes {
+			fmt.Fprintf(out, "  - %s\n", cause)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+package explain
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+)
+
+// refusal is who refuses a request, and why.
+type refusal struct {
+	Code   int32  `json:"code"`
+	Reason string `json:"reason"`
+	// By is who refused it, in the cluster's words; Meaning is that in ours.
+	By      string          `json:"by"`
+	Meaning string          `json:"meaning"`
+	Message string          `json:"message"`
+	Causes  []cluster.Cause `json:"causes,omitempty"`
+}
+
+// deniers are how the API server tells who denied a request, and the meaning when
+// Stencil does not know who that is.
+var deniers = []struct {
+	pattern *regexp.Regexp
+	kind    string
+	meaning string
+}{
+	{regexp.MustCompile(`ValidatingAdmissionPolicy '([^']+)'`), "ValidatingAdmissionPolicy ", "a policy in the API server that is not one of Stencil's"},
+	{regexp.MustCompile(`admission webhook "([^"]+)" denied the request`), "webhook ", "a webhook that is not one of Stencil's"},
+	{regexp.MustCompile(`failed calling webhook "([^"]+)"`), "webhook ", "a webhook that does not answer, and without which nothing is stored"},
+}
+
+// meanings are what Stencil's webhooks are for, and its policies, whose names begin with
+// that of the release. See charts/stencil and policies.
+var meanings = []struct{ name, meaning string }{
+	{"render.template.kubevirt.io", "rendering: the template, the values of its parameters, your permission to use it, and what may be written beside it"},
+	{"governed.template.kubevirt.io", "approvals: this namespace takes machines from approved templates only"},
+	{"virtualmachine.validate.template.kubevirt.io", "approvals and policies, of the machine as it would be stored"},
+	{"governedvirtualmachine.validate.template.kubevirt.io", "approvals and policies, of the machine as it would be stored"},
+	{"defaults.template.kubevirt.io", "defaults that the guest sees"},
+	{"-approved-templates", "approvals: the template is not one of those approved for this namespace"},
+	{"-governed-machines", "approvals: this namespace takes machines from approved templates only"},
+	{"-template-reference", "the reference to the template, which must be well-formed and stay as it is"},
+	{"-template-use", "your permission to use the template"},
+	{"virtualmachine-validator.kubevirt.io", "KubeVirt's own validation"},
+	{"virtualmachines-mutator.kubevirt.io", "KubeVirt's own defaults"},
+}
+
+func explainRefusal(said cluster.Refusal) *refusal {
+	r := &refusal{Code: said.Code, Reason: string(said.Reason), By: "the API server", Message: said.Message, Causes: said.Causes}
+	for _, denier := range deniers {
+		if found := denier.pattern.FindStringSubmatch(said.Message); found != nil {
+			r.By, r.Meaning = denier.kind+found[1], denier.meaning
+			if !strings.HasPrefix(denier.meaning, "a webhook that does not answer") {
+				r.Meaning = meaning(found[1], denier.meaning)
+			}
+			return r
+		}
+	}
+	switch said.Code {
+	case 401:
+		r.Meaning = "it does not know who you are"
+	case 403:
+		r.Meaning = "permissions, a quota or another part of the API server"
+	case 404:
+		r.Meaning = "the namespace, or the API of KubeVirt, is not there"
+	case 409:
+		r.Meaning = "there is a VirtualMachine of this name already"
+	case 400, 422:
+		r.Meaning = "the manifest is not one of a VirtualMachine"
+	default:
+		r.Meaning = "it could not decide"
+	}
+	return r
+}
+
+func meaning(name, other string) string {
+	for _, each := range meanings {
+		if name == each.name || strings.HasPrefix(each.name, "-") && strings.HasSuffix(name, each.name) {
+			return each.meaning
+		}
+	}
+	return other
+}

@@ -1,0 +1,182 @@
+package main
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+)
+
+var update = flag.Bool("update", false, "write what the commands print to testdata/golden")
+
+// commands are run in testdata; what they print is compared with a golden file.
+var commands = map[string]struct {
+	line  string
+	stdin string
+	// colour says that the output is a terminal.
+	colour bool
+}{
+	"help":                               {line: "kubectl-stencil policy --help"},
+	"an unknown command":                 {line: "stencilctl policy chek"},
+	"an unknown flag":                    {line: "stencilctl policy check --quick policies"},
+	"an unknown format":                  {line: "stencilctl policy check -o xml policies"},
+	"check good policies":                {line: "stencilctl policy check policies"},
+	"check broken policies":              {line: "stencilctl policy check broken"},
+	"check broken, as JSON":              {line: "stencilctl policy check broken/syntax.rego -o json"},
+	"check on a terminal":                {line: "kubectl-stencil policy check broken/syntax.rego", colour: true},
+	"check the standard input":           {line: "stencilctl policy check -", stdin: "kind: VirtualMachinePolicy\n"},
+	"check nothing":                      {line: "stencilctl policy check objects"},
+	"test":                               {line: "stencilctl policy test policies -v --coverage"},
+	"test, failing":                      {line: "stencilctl policy test broken/failing.yaml --coverage-min 90"},
+	"test, not compiling":                {line: "stencilctl policy test broken/syntax.rego"},
+	"test, as JUnit":                     {line: "stencilctl policy test policies broken/failing.yaml broken/syntax.rego --format junit --coverage-min 90"},
+	"test, as JSON":                      {line: "stencilctl policy test broken/failing.yaml --format json"},
+	"eval, denied":                       {line: "stencilctl policy eval -f objects/vm.yaml,objects/instancetype.yaml -p policies"},
+	"eval, a size is not known":          {line: "stencilctl policy eval -f objects/vm.yaml -p policies/cpus.rego"},
+	"eval, allowed":                      {line: "stencilctl policy eval -f objects/good.yaml -p policies"},
+	"eval, as YAML":                      {line: "stencilctl policy eval -f objects/vm.yaml --instancetype objects/instancetype.yaml -p policies -o yaml"},
+	"eval, rendered":                     {line: "stencilctl policy eval -f objects/short.yaml --template objects/template.yaml -p policies"},
+	"eval, not rendered":                 {line: "stencilctl policy eval -f objects/short.yaml -p policies/registries.yaml"},
+	"eval, updated":                      {line: "stencilctl policy eval -f objects/good.yaml --old objects/old.yaml -p changes --user ada"},
+	"eval, other namespaces":             {line: "stencilctl policy eval -f objects/old.yaml --operation DELETE -p changes --user ada"},
+	"eval, namespace labels":             {line: "stencilctl policy eval -f objects/old.yaml --operation delete -p changes --user ada --namespace-labels team=shop"},
+	"eval, excluded":                     {line: "stencilctl policy eval -f objects/old.yaml --operation DELETE -p changes --user ada --group admins --namespace-labels team=shop"},
+	"eval, parameters":                   {line: "stencilctl policy eval -f objects/good.yaml -p policies/cpus.rego --parameters objects/parameters.json"},
+	"eval, broken policies":              {line: "stencilctl policy eval -f objects/vm.yaml -p broken"},
+	"eval, nothing to judge":             {line: "stencilctl policy eval -f objects/instancetype.yaml -p policies"},
+	"eval, update without old":           {line: "stencilctl policy eval -f objects/vm.yaml -p policies --operation UPDATE"},
+	"replay":                             {line: "stencilctl policy eval --decision decisions.jsonl -p policies"},
+	"replay, as JSON":                    {line: "stencilctl policy eval --decision - -p policies/cpus.rego -o json", stdin: `{"decision": {"outcome": "allowed", "policies": [{"name": "cpus", "digest": "sha256:0", "enforcement": "Warn"}], "inputDigest": "", "input": {"request": {"operation": "CREATE", "kind": "VirtualMachine", "namespace": "shop", "name": "web"}, "object": {}}}}`},
+	"replay, no decision":                {line: "stencilctl policy eval --decision - -p policies", stdin: "{\"msg\": \"hello\"}\n"},
+	"explain":                            {line: "stencilctl policy explain -f objects/vm.yaml -p policies --instancetype objects/instancetype.yaml"},
+	"explain, nothing fires":             {line: "stencilctl policy explain -f objects/good.yaml -p policies"},
+	"explain, as JSON":                   {line: "stencilctl policy explain -f objects/good.yaml -p policies/cpus.rego -o json"},
+	"fmt":                                {line: "stencilctl policy fmt unformatted/policy.yaml"},
+	"fmt the standard input":             {line: "stencilctl policy fmt -", stdin: "package a\nx=1\n"},
+	"fmt, differences":                   {line: "stencilctl policy fmt --check --diff unformatted policies"},
+	"fmt, broken":                        {line: "stencilctl policy fmt broken/syntax.rego"},
+	"simulate, no cluster":               {line: "stencilctl policy simulate -p policies --kubeconfig none"},
+	"process":                            {line: "stencilctl process -f templates/web.yaml -p NAME=web-1 -p TOKEN=t0ken"},
+	"process, as JSON":                   {line: "stencilctl process -f templates/web.yaml --params-file values/web.env --target-namespace shop -o json"},
+	"process, as a table":                {line: "stencilctl process -f templates/web.yaml --params-file values/web.json -p TIER=front -o table"},
+	"process, the name":                  {line: "stencilctl process -f - -p NAME=web-1 -o name", stdin: `{apiVersion: template.kubevirt.io/v1alpha1, kind: VirtualMachineTemplate, spec: {parameters: [{name: NAME}], virtualMachine: {metadata: {name: "${NAME}"}}}}`},
+	"process, an unused parameter":       {line: "stencilctl process -f templates/web.yaml -p NAME=web-1 -p SPARE=x -o name"},
+	"process, bad values":                {line: "stencilctl process -f templates/web.yaml --params-file values/web.yaml -p TIER=side -p PASWORD=secret"},
+	"process, missing values":            {line: "stencilctl process -f templates/web.yaml"},
+	"process, nothing":                   {line: "stencilctl process"},
+	"process, both":                      {line: "stencilctl process web -f templates/web.yaml"},
+	"process, a broken template":         {line: "stencilctl process -f templates/broken.yaml"},
+	"process, an unknown field":          {line: "stencilctl process -f templates/unknown.json"},
+	"process, two templates":             {line: "stencilctl process -f templates"},
+	"process, no template":               {line: "stencilctl process -f objects/good.yaml"},
+	"process, no file":                   {line: "stencilctl process -f templates/none.yaml"},
+	"process, a value without a name":    {line: "stencilctl process -f templates/web.yaml -p secret"},
+	"process, a value twice":             {line: "stencilctl process -f templates/web.yaml -p NAME=a -p NAME=b"},
+	"process, a value twice in a file":   {line: "stencilctl process -f templates/web.yaml --params-file values/twice.env"},
+	"process, a list as a value":         {line: "stencilctl process -f templates/web.yaml --params-file values/list.yaml"},
+	"process, no map of values":          {line: "stencilctl process -f templates/web.yaml --params-file values/notamap.yaml"},
+	"process, broken values":             {line: "stencilctl process -f templates/web.yaml --params-file -", stdin: "{"},
+	"process, all from standard input":   {line: "stencilctl process -f - --params-file -"},
+	"process, no cluster":                {line: "stencilctl process web --kubeconfig none"},
+	"process, a name that is none":       {line: "stencilctl process Web_1 --server https://127.0.0.1:1"},
+	"process, parameters":                {line: "stencilctl process -f templates/web.yaml --print-params"},
+	"process, parameters as YAML":        {line: "stencilctl process -f templates/web.yaml --print-params -o yaml"},
+	"process, names of parameters":       {line: "stencilctl process -f templates/web.yaml --print-params -o name"},
+	"process, parameters and values":     {line: "stencilctl process -f templates/web.yaml --print-params -p NAME=web-1"},
+	"lint":                               {line: "stencilctl lint templates"},
+	"lint, good":                         {line: "stencilctl lint templates/web.yaml"},
+	"lint, warnings fail":                {line: "stencilctl lint templates/web.yaml --fail-on warning"},
+	"lint, advice fails":                 {line: "stencilctl lint - --fail-on advice", stdin: "{apiVersion: template.kubevirt.io/v1beta1, kind: VirtualMachineTemplate, metadata: {name: a}, spec: {virtualMachine: {metadata: {name: a}, spec: {runStrategy: Halted}}}}"},
+	"lint, as JSON":                      {line: "stencilctl lint templates/broken.yaml --format json"},
+	"lint, as SARIF":                     {line: "stencilctl lint templates/broken.yaml --format sarif"},
+	"lint, on a terminal":                {line: "stencilctl lint templates/unknown.json", colour: true},
+	"lint, other types":                  {line: "stencilctl lint -", stdin: "\n---\n{apiVersion: template.kubevirt.io/v1, kind: VirtualMachineTemplate, spec: {parameters: 7}}"},
+	"lint, a list of the cluster":        {line: "stencilctl lint -", stdin: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: template.kubevirt.io/v1beta1\n  kind: VirtualMachineTemplate\n  metadata:\n    name: a\n    annotations: {description: x}\n  spec:\n    virtualMachine:\n      metadata: {name: '${A}'}\n      spec: {runStrategy: Halted}\n"},
+	"lint, nothing":                      {line: "stencilctl lint objects/good.yaml"},
+	"lint, no file":                      {line: "stencilctl lint"},
+	"lint, broken YAML":                  {line: "stencilctl lint -", stdin: "a: {"},
+	"convert":                            {line: "stencilctl convert -f openshift/parentheses.yaml --syntax parentheses"},
+	"convert, many":                      {line: "stencilctl convert -f openshift -o name"},
+	"convert, as JSON":                   {line: "stencilctl convert -f openshift/many.yaml,openshift/parentheses.yaml --syntax=parentheses -o json"},
+	"convert, refused":                   {line: "stencilctl convert -f -", stdin: "{apiVersion: template.openshift.io/v1, kind: Template, metadata: {name: a}, objects: []}"},
+	"convert, no Template":               {line: "stencilctl convert -f objects"},
+	"convert, nothing":                   {line: "stencilctl convert"},
+	"convert, both":                      {line: "stencilctl convert rhel -f openshift"},
+	"convert, another syntax":            {line: "stencilctl convert -f openshift --syntax percent"},
+	"convert, no cluster":                {line: "stencilctl convert rhel --kubeconfig none"},
+	"diff, two files":                    {line: "stencilctl diff -f machines/web-1.yaml -t templates/web.yaml"},
+	"diff, on a terminal":                {line: "stencilctl diff -f machines/web-1.yaml -t templates/web.yaml", colour: true},
+	"diff, none":                         {line: "stencilctl diff -f - -t templates/web.yaml -o yaml", stdin: "{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: web-1, labels: {tier: back}}, spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 2}, devices: {}}, volumes: [{name: init, cloudInitNoCloud: {userData: 'password: correct horse, token: abcdefgh'}}]}}}}"},
+	"diff, nothing":                      {line: "stencilctl diff"},
+	"diff, both":                         {line: "stencilctl diff web-1 -f machines/web-1.yaml"},
+	"diff, both from the standard input": {line: "stencilctl diff -f - -t -"},
+	"diff, no template named":            {line: "stencilctl diff -f objects/good.yaml"},
+	"diff, not a machine":                {line: "stencilctl diff -f templates/web.yaml -t templates/web.yaml"},
+	"diff, malformed":                    {line: "stencilctl diff -f - -t templates/web.yaml", stdin: "{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: 7}"},
+	"diff, a sensitive place":            {line: "stencilctl diff -f - -t templates/web.yaml", stdin: "{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: web-1, labels: {tier: back}}, spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 2}, devices: {}}, volumes: [{name: init, cloudInitNoCloud: {userData: 'my password is hunter2'}}]}}}}"},
+	"process, rules":                     {line: "stencilctl process -f templates/ruled.yaml -p CORES=1 -o name"},
+	"process, rules are not satisfied":   {line: "stencilctl process -f templates/ruled.yaml -p CORES=9 -o name"},
+	"process, rules are left out":        {line: "stencilctl process -f templates/ruled.yaml -p CORES=9 -p SKIP=true -o name"},
+}
+
+func TestCommands(t *testing.T) {
+	t.Chdir("testdata")
+	for name, tc := range commands {
+		t.Run(name, func(t *testing.T) {
+			var out, errors bytes.Buffer
+			streams := cli.Streams{In: strings.NewReader(tc.stdin), Out: &out, Err: &errors, Colour: tc.colour}
+			code := run(t.Context(), strings.Fields(tc.line), streams)
+
+			got := fmt.Sprintf("$ %s\n%s", tc.line, out.String())
+			if errors.Len() > 0 {
+				got += "--- standard error\n" + errors.String()
+			}
+			got += fmt.Sprintf("--- exit code %d\n", code)
+			compare(t, name, got)
+		})
+	}
+}
+
+var scrubbed = []struct {
+	pattern *regexp.Regexp
+	by      string
+}{
+	{regexp.MustCompile(`("?microseconds"?: )\d+`), "${1}7"},
+	{regexp.MustCompile(` time="[0-9.]+"`), ` time="0.000007"`},
+	{regexp.MustCompile(`sha256:[0-9a-f]{64}`), "sha256:..."},
+	{regexp.MustCompile(`(?m)^  note policy \S+ took \d+ ms, .*\n`), ""},
+}
+
+// scrub replaces what is another each time.
+func scrub(text string) string {
+	for _, each := range scrubbed {
+		text = each.pattern.ReplaceAllString(text, each.by)
+	}
+	return text
+}
+
+func TestFmtWrites(t *testing.T) {
+	at := filepath.Join(t.TempDir(), "policy.yaml")
+	crooked, err := os.ReadFile("testdata/unformatted/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(at, crooked, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{at + "\n", ""} {
+		var out bytes.Buffer
+		if code := run(t.Context(), []string{"stencilctl", "policy", "fmt", "-w", at}, cli.Streams{Out: &out, Err: &out}); code != cli.ExitOK || out.String() != want {
+			t.Errorf("run %d: exit code %d and output %q, want %q", i+1, code, out.String(), want)
+		}
+	}
+	if info, err := os.Stat(at); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, error %v", info.Mode(), err)
+	}
+}

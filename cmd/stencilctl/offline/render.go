@@ -1,0 +1,114 @@
+package offline
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/permission"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/render"
+)
+
+// render renders a created VirtualMachine that names a template and has not been
+// rendered. Without the template it stays as it is.
+func (s *Scene) render(ctx context.Context, c *Case, user rego.UserInfo) error {
+	if c.Request.Kind != rego.KindVirtualMachine {
+		return nil
+	}
+	vm, _ := machine.Read(c.Object)
+	written, names := vm.Reference()
+	if _, rendered := vm.Annotations[contract.AnnotationRendered]; !names || rendered {
+		return nil
+	}
+	reference, errs := machine.ParseReference(written, c.Request.Namespace)
+	if len(errs) > 0 {
+		return errs.ToAggregate()
+	}
+	if s.template(reference.Namespace, reference.Name) == nil {
+		c.Notes = append(c.Notes, fmt.Sprintf("it is judged as it is written, a cluster would render it from template %s", reference))
+		return nil
+	}
+	raw, err := json.Marshal(c.Object)
+	if err != nil {
+		return err
+	}
+	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create,
+		Kind:      metav1.GroupVersionKind{Group: "kubevirt.io", Version: "v1", Kind: rego.KindVirtualMachine},
+		Resource:  metav1.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"},
+		Namespace: c.Request.Namespace,
+		Name:      c.Request.Name,
+		Object:    runtime.RawExtension{Raw: raw},
+		UserInfo:  authenticationv1.UserInfo{Username: user.Username, Groups: user.Groups},
+	}}
+	handler := render.New(render.Options{Templates: shelf{s}, Permissions: everybody{}, Approvals: none{}})
+	response := handler.Handle(ctx, request)
+	if !response.Allowed {
+		if response.Result != nil {
+			return errors.New(response.Result.Message)
+		}
+		return errors.New("it cannot be rendered")
+	}
+	if response.Patch != nil {
+		patch, err := jsonpatch.DecodePatch(response.Patch)
+		if err != nil {
+			return err
+		}
+		if raw, err = patch.Apply(raw); err != nil {
+			return err
+		}
+	}
+	if c.Object, err = machine.Decode(raw); err != nil {
+		return err
+	}
+	metadata, _ := c.Object["metadata"].(map[string]any)
+	c.Request.Name = machine.StringAt(metadata, "name")
+	c.Rendered = reference.String()
+	c.Notes = append(c.Notes, response.Warnings...)
+	return nil
+}
+
+// shelf shows the webhook the templates of a scene.
+type shelf struct{ scene *Scene }
+
+func (s shelf) Synced() bool { return true }
+
+func (s shelf) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
+	return s.scene.template(namespace, name)
+}
+
+func (s shelf) List() []*templatecache.Template {
+	var all []*templatecache.Template
+	for _, template := range s.scene.templates {
+		all = append(all, template)
+	}
+	return all
+}
+
+// everybody may use every template: who may is the cluster's business.
+type everybody struct{}
+
+func (everybody) Allowed(context.Context, authenticationv1.UserInfo, permission.Verb, string, string) (bool, error) {
+	return true, nil
+}
+
+// none is that there are no approvals.
+type none struct{}
+
+func (none) Synced() bool { return true }
+
+func (none) Covering(string) []*approval.Approval { return nil }

@@ -1,0 +1,229 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// Operations of a request.
+const (
+	Create = "CREATE"
+	Update = "UPDATE"
+	Delete = "DELETE"
+)
+
+// kindNamespace and kindRevision are kinds of objects that requests are put together
+// from, beside those of package policyinput.
+const (
+	kindNamespace = "Namespace"
+	kindRevision  = "ControllerRevision"
+)
+
+// Request is what of a request does not stand in files.
+type Request struct {
+	// Operation is Create, Update or Delete. When it is empty, an object of which there
+	// is an old one is updated, and any other is created.
+	Operation string
+	// Namespace is that of objects which do not say.
+	Namespace string
+	// User is who asks. Without a name and groups, nobody knows, and policies are asked
+	// whomever they are about.
+	User rego.UserInfo
+	// NamespaceLabels are added to the labels of every namespace.
+	NamespaceLabels map[string]string
+	DryRun          bool
+}
+
+// Scene is what files hold.
+type Scene struct {
+	// Subjects are the objects that policies judge, in the order of the files.
+	Subjects []source.Object
+	// Old are the objects before an update.
+	Old []source.Object
+
+	templates  map[machine.Reference]*templatecache.Template
+	namespaces map[string]rego.Namespace
+	sizes      []source.Object
+}
+
+// NewScene sorts objects by what they are for. Those that only surround may stand
+// among the subjects.
+func NewScene(subjects, old, surroundings []source.Object) (*Scene, error) {
+	s := &Scene{Old: old, templates: map[machine.Reference]*templatecache.Template{}, namespaces: map[string]rego.Namespace{}}
+	for _, object := range subjects {
+		switch object.Kind {
+		case rego.KindVirtualMachine, rego.KindVirtualMachineTemplate, rego.KindVirtualMachineTemplateRequest:
+			s.Subjects = append(s.Subjects, object)
+		}
+	}
+	if len(s.Subjects) == 0 {
+		return nil, cli.Usage(errors.New("there is no VirtualMachine, VirtualMachineTemplate or VirtualMachineTemplateRequest to judge"))
+	}
+	for _, objects := range [][]source.Object{subjects, surroundings} {
+		for i := range objects {
+			if err := s.surround(&objects[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return s, nil
+}
+
+func (s *Scene) surround(object *source.Object) error {
+	switch object.Kind {
+	case rego.KindVirtualMachineTemplate:
+		var template v1beta1.VirtualMachineTemplate
+		if err := yaml.Unmarshal(object.Raw, &template); err != nil {
+			return cli.Usage(fmt.Errorf("%s: %s: %w", object.File, object, err))
+		}
+		s.templates[machine.Reference{Namespace: template.Namespace, Name: template.Name}] = templatecache.Compile(&template)
+	case kindNamespace:
+		metadata, _ := object.Content["metadata"].(map[string]any)
+		s.namespaces[object.Name()] = rego.Namespace{Labels: texts(metadata["labels"]), Annotations: texts(metadata["annotations"])}
+	case kindRevision, policyinput.KindInstancetype, policyinput.KindClusterInstancetype, policyinput.KindPreference, policyinput.KindClusterPreference:
+		s.sizes = append(s.sizes, *object)
+	}
+	return nil
+}
+
+func texts(value any) map[string]string {
+	written, _ := value.(map[string]any)
+	read := map[string]string{}
+	for key := range written {
+		read[key] = machine.StringAt(written, key)
+	}
+	return read
+}
+
+// template finds a template; one whose file names no namespace is in any.
+func (s *Scene) template(namespace, name string) *templatecache.Template {
+	if found := s.templates[machine.Reference{Namespace: namespace, Name: name}]; found != nil {
+		return found
+	}
+	return s.templates[machine.Reference{Name: name}]
+}
+
+// Case is a request that was put together.
+type Case struct {
+	policyinput.Case
+	// Rendered is the template that the object was rendered from here, empty when it
+	// was not.
+	Rendered string
+	// Notes are what whoever reads the result should know about the case.
+	Notes []string
+}
+
+// Case puts together the request about one subject. The error is about the files.
+func (s *Scene) Case(ctx context.Context, subject *source.Object, r Request) (*Case, error) {
+	c := &Case{}
+	object := subject.Content
+	namespace := subject.Namespace()
+	if namespace == "" {
+		namespace = r.Namespace
+		metadata, _ := object["metadata"].(map[string]any)
+		if metadata == nil {
+			metadata = map[string]any{}
+			object["metadata"] = metadata
+		}
+		metadata["namespace"] = namespace
+	}
+	old := s.old(subject)
+	c.Request = rego.Request{
+		Operation: r.Operation, Kind: subject.Kind, Namespace: namespace, Name: subject.Name(),
+		UserInfo: r.User, DryRun: r.DryRun,
+	}
+	c.Anyone = r.User.Username == "" && len(r.User.Groups) == 0
+	if c.Request.Operation == "" {
+		c.Request.Operation = Create
+		if old != nil {
+			c.Request.Operation = Update
+		}
+	}
+	c.Namespace = s.namespace(namespace, r.NamespaceLabels)
+
+	switch c.Request.Operation {
+	case Delete:
+		c.OldObject = object
+	case Update:
+		if old == nil {
+			return nil, cli.Usage(fmt.Errorf("%s: %s is updated, but no file says what it was before (--old)", subject.File, subject))
+		}
+		c.Object, c.OldObject = object, old
+	default:
+		c.Object = object
+		if err := s.render(ctx, c, r.User); err != nil {
+			return nil, cli.Usage(fmt.Errorf("%s: %s: %w", subject.File, subject, err))
+		}
+	}
+	s.attachTemplate(c)
+	return c, nil
+}
+
+// old finds what an object was before. A single one belongs to a single subject,
+// whatever both are called.
+func (s *Scene) old(subject *source.Object) map[string]any {
+	if len(s.Old) == 1 && len(s.Subjects) == 1 {
+		return s.Old[0].Content
+	}
+	for i := range s.Old {
+		o := &s.Old[i]
+		if o.Kind == subject.Kind && o.Name() == subject.Name() && o.Namespace() == subject.Namespace() {
+			return o.Content
+		}
+	}
+	return nil
+}
+
+func (s *Scene) namespace(name string, labels map[string]string) rego.Namespace {
+	found := s.namespaces[name]
+	n := rego.Namespace{
+		// As the API server does.
+		Name: name, Labels: map[string]string{"kubernetes.io/metadata.name": name}, Annotations: found.Annotations,
+	}
+	for _, given := range []map[string]string{found.Labels, labels} {
+		for key, value := range given {
+			n.Labels[key] = value
+		}
+	}
+	return n
+}
+
+// attachTemplate adds the template that a VirtualMachine comes from.
+func (s *Scene) attachTemplate(c *Case) {
+	if c.Request.Kind != rego.KindVirtualMachine {
+		return
+	}
+	object := c.Object
+	if c.OldObject != nil {
+		object = c.OldObject
+	}
+	origin, found := policyinput.OriginOf(object, c.Request.Namespace)
+	if !found {
+		return
+	}
+	stored := s.template(origin.Namespace, origin.Name)
+	if stored == nil {
+		c.Template = origin.Template(nil, nil)
+		c.Notes = append(c.Notes, fmt.Sprintf("no file holds its template %s (--template): what policies see of it is its name", origin.Reference))
+		return
+	}
+	metadata := stored.ObjectMeta
+	// A file does not know the UID that the object has in a cluster.
+	metadata.UID = origin.Record.UID
+	compiled, invalid := stored.Compiled()
+	if invalid != nil {
+		c.Notes = append(c.Notes, fmt.Sprintf("its template %s is not valid: %v", origin.Reference, invalid))
+	}
+	c.Template = origin.Template(&metadata, compiled)
+}

@@ -1,0 +1,53 @@
+package offline
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/policyinput"
+)
+
+var errNoFile = errors.New("no file holds it (--instancetype, --preference)")
+
+// Resolve implements policyinput.Resolver. A revision of which there is no file is what
+// the object is that it was made of.
+func (s *Scene) Resolve(_ context.Context, r policyinput.Reference) (map[string]any, error) {
+	if r.Revision != "" {
+		revision := s.find(func(o *source.Object) bool {
+			return o.Kind == kindRevision && o.Name() == r.Revision && o.Namespace() == r.Namespace
+		})
+		if data, _ := revision["data"].(map[string]any); data != nil {
+			return Sized(data), nil
+		}
+	}
+	namespaced := r.Kind == policyinput.KindInstancetype || r.Kind == policyinput.KindPreference
+	found := s.find(func(o *source.Object) bool {
+		return o.Kind == r.Kind && o.Name() == r.Name && (!namespaced || o.Namespace() == r.Namespace || o.Namespace() == "")
+	})
+	if found == nil {
+		return nil, errNoFile
+	}
+	return Sized(found), nil
+}
+
+// Sized returns what policies see of an instance type or a preference.
+func Sized(object map[string]any) map[string]any {
+	metadata, _ := object["metadata"].(map[string]any)
+	kept := map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}}
+	for _, key := range []string{"name", "namespace", "labels", "annotations"} {
+		if value, found := metadata[key]; found {
+			kept[key] = value
+		}
+	}
+	return map[string]any{"kind": object["kind"], "metadata": kept, "spec": object["spec"]}
+}
+
+func (s *Scene) find(is func(*source.Object) bool) map[string]any {
+	i := slices.IndexFunc(s.sizes, func(o source.Object) bool { return is(&o) })
+	if i < 0 {
+		return nil
+	}
+	return s.sizes[i].Content
+}

@@ -1,0 +1,90 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/rego"
+)
+
+func newCheck(streams cli.Streams) *cobra.Command {
+	var files sources
+	format := cli.NewFormat(cli.Table, cli.JSON, cli.YAML)
+	command := &cobra.Command{
+		Use:   "check FILE...",
+		Short: "Say whether policies compile, and where not",
+		Long: `Say whether policies compile, and where not.
+
+Manifests are read strictly, parameters are checked against their schema, and modules are compiled as the cluster
+compiles them: types of input and parameters, references and built-in functions are checked. Tests are not run.`,
+		Example: `  stencilctl policy check policies/
+  helm template ./policies | stencilctl policy check -`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, paths []string) error {
+			reader, err := files.reader(streams)
+			if err != nil {
+				return err
+			}
+			policies, err := reader.Policies(paths)
+			if err != nil {
+				return err
+			}
+			found, err := check(command.Context(), policies)
+			if err != nil {
+				return err
+			}
+			if !format.Is(cli.Table) {
+				err = format.Write(streams.Out, checked{Policies: len(policies), Problems: found})
+			} else {
+				printProblems(streams.Out, streams, found)
+				if len(found) == 0 {
+					fmt.Fprintf(streams.Out, "%s %s in order\n", streams.Paint(cli.Green, "ok"), cli.Count(len(policies), "policy", "policies"))
+				}
+			}
+			if err == nil && len(found) > 0 {
+				return cli.ErrFindings
+			}
+			return err
+		},
+	}
+	files.register(command)
+	format.Register(command, "output", "o")
+	return command
+}
+
+// checked is the output of check for programs.
+type checked struct {
+	Policies int       `json:"policies"`
+	Problems []problem `json:"problems"`
+}
+
+// check compiles policies and returns all that is wrong with them.
+func check(ctx context.Context, policies []*source.Policy) ([]problem, error) {
+	compiler, err := rego.NewCompiler()
+	if err != nil {
+		return nil, cli.Internal(err)
+	}
+	found := []problem{}
+	names := map[string]string{}
+	for _, policy := range policies {
+		found = append(found, manifestProblems(policy.File, policy.Name(), policy.Problems)...)
+		if other, twice := names[policy.Name()]; twice {
+			found = append(found, problem{
+				File: policy.File, Policy: policy.Name(), Field: "metadata.name", Code: codeManifest,
+				Message: fmt.Sprintf("%s holds a policy of the same name: in a cluster one replaces the other", other),
+			})
+		}
+		names[policy.Name()] = policy.File
+		_, err := compiler.Compile(ctx, policy.Spec.Definition)
+		problems := problemsOf(policy.File, policy.Name(), policy, err)
+		if err != nil && len(problems) == 0 {
+			return nil, cli.Internal(fmt.Errorf("compiling policy %s: %w", policy.Name(), err))
+		}
+		found = append(found, problems...)
+	}
+	return found, nil
+}

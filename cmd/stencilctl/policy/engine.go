@@ -1,0 +1,98 @@
+package policy
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
+)
+
+// patience is how long one policy may take here. A policy that takes longer than it
+// may in a cluster is told about, but a laptop that is busy shall not change what it
+// says.
+const patience = 10 * time.Second
+
+// engine holds compiled policies.
+type engine struct {
+	set       *policyset.Set
+	compiled  map[string]*rego.Policy
+	limits    map[string]time.Duration
+	evaluator *policyset.Evaluator
+}
+
+// newEngine compiles policies. What is wrong with them is printed.
+func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Policy) (*engine, error) {
+	compiler, err := rego.NewCompiler()
+	if err != nil {
+		return nil, cli.Internal(err)
+	}
+	e := &engine{
+		compiled: map[string]*rego.Policy{}, limits: map[string]time.Duration{},
+		evaluator: policyset.NewEvaluator(policyset.Options{Deadline: time.Hour, Quarantine: policyset.QuarantineOptions{Strikes: 1 << 30}}),
+	}
+	var problems []problem
+	var entries []policyset.Entry
+	for _, policy := range policies {
+		problems = append(problems, manifestProblems(policy.File, policy.Name(), policy.Problems)...)
+		if e.compiled[policy.Name()] != nil {
+			return nil, cli.Usage(fmt.Errorf("%s: there is another policy called %s", policy.File, policy.Name()))
+		}
+		compiled, err := compiler.Compile(ctx, policy.Spec.Definition)
+		if err != nil {
+			found := problemsOf(policy.File, policy.Name(), policy, err)
+			if len(found) == 0 {
+				return nil, cli.Internal(fmt.Errorf("compiling policy %s: %w", policy.Name(), err))
+			}
+			problems = append(problems, found...)
+			continue
+		}
+		e.compiled[policy.Name()], e.limits[policy.Name()] = compiled, policy.Spec.Timeout
+		entry := policy.Spec.Entry(compiled)
+		entry.Timeout = patience
+		entries = append(entries, entry)
+	}
+	if len(problems) > 0 {
+		printProblems(streams.Err, streams, problems)
+		return nil, cli.Usage(fmt.Errorf("%s in the policies", cli.Count(len(problems), "problem", "problems")))
+	}
+	e.set = policyset.NewSet(entries)
+	return e, nil
+}
+
+// judge asks the policies about a case.
+func (e *engine) judge(ctx context.Context, c *policyinput.Case, resolver policyinput.Resolver) (verdict, error) {
+	entries := e.set.Matching(c.Query())
+	v := verdict{Kind: c.Request.Kind, Namespace: c.Request.Namespace, Name: c.Request.Name, Operation: c.Request.Operation, Allowed: true}
+	asked := map[string]bool{}
+	for i := range entries {
+		asked[entries[i].Policy.Name()] = true
+	}
+	for _, entry := range e.set.Entries() {
+		if !asked[entry.Policy.Name()] {
+			v.NotAsked = append(v.NotAsked, entry.Policy.Name())
+		}
+	}
+	if len(entries) == 0 {
+		return v, nil
+	}
+	unresolved := c.Resolve(ctx, resolver)
+	input, err := rego.NewInput(c.Document())
+	if err != nil {
+		return v, cli.Usage(fmt.Errorf("%s cannot be shown to policies: %w", v.object(), err))
+	}
+	decision := e.evaluator.Evaluate(ctx, entries, input)
+	policyinput.AddUnresolved(&decision, entries, unresolved)
+	v.take(decision)
+	for i := range v.Policies {
+		asked := &v.Policies[i]
+		if limit := e.limits[asked.Name]; time.Duration(asked.Microseconds)*time.Microsecond > limit {
+			v.Notes = append(v.Notes, fmt.Sprintf("policy %s took %d ms, a cluster ends it after %d ms", asked.Name, asked.Microseconds/1000, limit.Milliseconds()))
+		}
+	}
+	return v, nil
+}

@@ -1,0 +1,101 @@
+package policy
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/offline"
+)
+
+// evaluation is the command eval.
+type evaluation struct {
+	streams  cli.Streams
+	sources  sources
+	requests requests
+	decision string
+	format   *cli.Format
+}
+
+func newEval(streams cli.Streams) *cobra.Command {
+	e := evaluation{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
+	command := &cobra.Command{
+		Use:   "eval -f FILE -p FILE...",
+		Short: "Say what policies have against objects in files, without a cluster",
+		Long: `Say what policies have against objects in files, without a cluster.
+
+Each VirtualMachine, VirtualMachineTemplate and VirtualMachineTemplateRequest in the files is judged by the policies whose
+match selects it, as if it were created. A VirtualMachine that names a template is rendered first, if a file holds the
+template. The command fails when a request would be denied.
+
+With --decision, requests are taken from lines of the decision log instead, and the outcome is compared with the one in
+the log. Values that the log masks may make a difference, which is told.`,
+		Example: `  stencilctl policy eval -f vm.yaml -p policies/
+  stencilctl policy eval -f vm.yaml -p policy.yaml --old before.yaml --user ada --group developers
+  kubectl get vm web -o yaml | stencilctl policy eval -f - -p policy.yaml --instancetype u1.yaml
+  kubectl logs -n stencil deploy/stencil-manager | grep '"decision"' | stencilctl policy eval --decision - -p policies/`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if e.decision != "" {
+				return e.replay(command.Context())
+			}
+			return e.run(command.Context())
+		},
+	}
+	e.sources.register(command)
+	e.requests.register(command)
+	command.Flags().StringVar(&e.decision, "decision", "", "file with lines of the decision log, to be decided again")
+	command.MarkFlagsMutuallyExclusive("decision", "filename")
+	e.format.Register(command, "output", "o")
+	return command
+}
+
+func (e *evaluation) run(ctx context.Context) error {
+	reader, err := e.sources.reader(e.streams)
+	if err != nil {
+		return err
+	}
+	scene, err := e.requests.scene(reader)
+	if err != nil {
+		return err
+	}
+	policies, err := reader.Policies(e.requests.policies)
+	if err != nil {
+		return err
+	}
+	engine, err := newEngine(ctx, e.streams, policies)
+	if err != nil {
+		return err
+	}
+	verdicts := []verdict{}
+	err = e.requests.each(ctx, scene, func(c *offline.Case) error {
+		v, err := engine.judge(ctx, &c.Case, scene)
+		v.Rendered, v.Notes = c.Rendered, append(c.Notes, v.Notes...)
+		verdicts = append(verdicts, v)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return e.print(verdicts)
+}
+
+func (e *evaluation) print(verdicts []verdict) error {
+	var err error
+	if !e.format.Is(cli.Table) {
+		err = e.format.Write(e.streams.Out, verdicts)
+	} else {
+		for i := range verdicts {
+			verdicts[i].print(e.streams.Out, e.streams)
+		}
+	}
+	for i := range verdicts {
+		if !verdicts[i].Allowed {
+			err = errors.Join(err, cli.ErrFindings)
+			break
+		}
+	}
+	return err
+}

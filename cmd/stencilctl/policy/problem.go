@@ -1,0 +1,144 @@
+package policy
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/rego"
+)
+
+// problem is one thing that is wrong with a file. Its JSON form is output.
+type problem struct {
+	File   string `json:"file"`
+	Policy string `json:"policy,omitempty"`
+	// Row and Column are in the file, counted from 1; 0 when it is not about a place.
+	Row    int `json:"row,omitempty"`
+	Column int `json:"column,omitempty"`
+	// Line is the text of the row, without the indentation of the manifest.
+	Line string `json:"line,omitempty"`
+	// Field is a field of the manifest.
+	Field   string `json:"field,omitempty"`
+	Code    string `json:"code"`
+	Message string `json:"message"`
+
+	// caret is the column in Line.
+	caret int
+	// unplaced says that Row and Column are those of the module.
+	unplaced bool
+}
+
+// codeManifest is the code of problems that are not about the module.
+const codeManifest = "manifest"
+
+// locator is a module in a file.
+type locator interface {
+	Locate(row, column int) (fileRow, fileColumn int, known bool)
+}
+
+// place makes a problem of one that the engine found in a module.
+func place(file, policy string, in locator, p rego.Problem) problem {
+	found := problem{File: file, Policy: policy, Code: p.Code, Message: p.Message, Line: p.Line, Field: p.Field, caret: p.Column}
+	if p.Row == 0 {
+		return found
+	}
+	row, column, known := in.Locate(p.Row, p.Column)
+	found.Row, found.Column = row, column
+	if !known {
+		found.Row, found.Column, found.unplaced = p.Row, p.Column, true
+	}
+	return found
+}
+
+// problemsOf makes problems of an error about a module; none when it is another error.
+func problemsOf(file, policy string, in locator, err error) []problem {
+	var found []problem
+	var compile *rego.CompileError
+	if errors.As(err, &compile) {
+		for _, each := range compile.Problems {
+			found = append(found, place(file, policy, in, each))
+		}
+	}
+	return found
+}
+
+// parseProblems makes problems of what OPA's parser says about a module.
+func parseProblems(file, policy, source string, in locator, err error) []problem {
+	var errs ast.Errors
+	if !errors.As(err, &errs) {
+		return []problem{{File: file, Policy: policy, Code: rego.CodeParse, Message: err.Error()}}
+	}
+	var found []problem
+	lines := strings.Split(source, "\n")
+	for _, each := range errs {
+		p := rego.Problem{Code: rego.CodeParse, Message: each.Message}
+		if each.Location != nil && each.Location.Row > 0 {
+			p.Row, p.Column = each.Location.Row, each.Location.Col
+			if p.Row <= len(lines) {
+				p.Line = lines[p.Row-1]
+			}
+		}
+		found = append(found, place(file, policy, in, p))
+	}
+	return found
+}
+
+func manifestProblems(file, policy string, errs field.ErrorList) []problem {
+	var found []problem
+	for _, each := range errs {
+		p := problem{File: file, Policy: policy, Field: each.Field, Code: codeManifest, Message: each.ErrorBody()}
+		if p.Field == "" || p.Field == "<nil>" {
+			p.Field, p.Message = "", each.Detail // it names the field itself
+		}
+		found = append(found, p)
+	}
+	return found
+}
+
+// String is the place and the message on one line.
+func (p problem) String() string {
+	at := p.File
+	switch {
+	case p.unplaced:
+		at += fmt.Sprintf(" (policy %s, module %d:%d)", p.Policy, p.Row, p.Column)
+	case p.Row > 0:
+		at += fmt.Sprintf(":%d:%d", p.Row, p.Column)
+	case p.Policy != "":
+		at += " (policy " + p.Policy + ")"
+	}
+	if p.Field != "" && p.Row == 0 {
+		at += ": " + p.Field
+	}
+	return at + ": " + p.Message
+}
+
+// print writes problems with the lines that they are about.
+func printProblems(w io.Writer, streams cli.Streams, problems []problem) {
+	for _, p := range problems {
+		text := p.String()
+		at, _ := strings.CutSuffix(text, p.Message)
+		fmt.Fprintf(w, "%s%s %s\n", streams.Paint(cli.Bold, at), p.Message, streams.Paint(cli.Faint, "["+p.Code+"]"))
+		if p.Row == 0 || p.Line == "" {
+			continue
+		}
+		number := fmt.Sprintf("%5d | ", p.Row)
+		fmt.Fprintf(w, "%s%s\n", streams.Paint(cli.Faint, number), p.Line)
+		fmt.Fprintf(w, "%s%s%s\n", streams.Paint(cli.Faint, strings.Repeat(" ", len(number)-2)+"| "), indentation(p.Line, p.caret), streams.Paint(cli.Red, "^"))
+	}
+}
+
+// indentation is as wide as the line before a column, which counts bytes from 1.
+func indentation(line string, column int) string {
+	before := line[:min(max(column-1, 0), len(line))]
+	return strings.Map(func(r rune) rune {
+		if r == '\t' {
+			return r
+		}
+		return ' '
+	}, before)
+}

@@ -1,0 +1,211 @@
+package policy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
+)
+
+// replayed is a decision of the log that was made again. Its JSON form is output.
+type replayed struct {
+	UID string `json:"uid,omitempty"`
+	verdict
+	// Same says that the findings are those of the log.
+	Same bool `json:"same"`
+	// Only is what only one side has.
+	OnlyInLog []string `json:"onlyInLog,omitempty"`
+	OnlyNow   []string `json:"onlyNow,omitempty"`
+}
+
+// replay decides decisions of the log again.
+func (e *evaluation) replay(ctx context.Context) error {
+	if len(e.requests.policies) == 0 {
+		return cli.Usage(errors.New("policies must be given (-p)"))
+	}
+	reader, err := e.sources.reader(e.streams)
+	if err != nil {
+		return err
+	}
+	policies, err := reader.Policies(e.requests.policies)
+	if err != nil {
+		return err
+	}
+	engine, err := newEngine(ctx, e.streams, policies)
+	if err != nil {
+		return err
+	}
+	records, err := e.records()
+	if err != nil {
+		return err
+	}
+	all := []replayed{}
+	same := true
+	for i := range records {
+		one, err := engine.again(ctx, &records[i])
+		if err != nil {
+			return err
+		}
+		all, same = append(all, one), same && one.Same
+	}
+	if !e.format.Is(cli.Table) {
+		err = e.format.Write(e.streams.Out, all)
+	} else {
+		for i := range all {
+			all[i].print(e.streams)
+		}
+	}
+	if err == nil && !same {
+		return cli.ErrFindings
+	}
+	return err
+}
+
+func (e *evaluation) records() ([]policyinput.Record, error) {
+	from := e.streams.In
+	if e.decision != source.Stdin {
+		opened, err := os.Open(e.decision)
+		if err != nil {
+			return nil, cli.Usage(err)
+		}
+		// It was only read.
+		defer func() { _ = opened.Close() }()
+		from = opened
+	}
+	var records []policyinput.Record
+	lines := bufio.NewReader(from)
+	for number := 1; ; number++ {
+		line, err := lines.ReadBytes('\n')
+		if len(bytes.TrimSpace(line)) > 0 {
+			record, err := policyinput.DecodeRecord(line)
+			if err != nil {
+				return nil, cli.Usage(fmt.Errorf("%s, line %d: %w", e.decision, number, err))
+			}
+			records = append(records, record)
+		}
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			return nil, cli.Usage(err)
+		}
+	}
+	if len(records) == 0 {
+		return nil, cli.Usage(fmt.Errorf("%s holds no decision", e.decision))
+	}
+	return records, nil
+}
+
+// again asks the policies that the log names.
+func (e *engine) again(ctx context.Context, record *policyinput.Record) (replayed, error) {
+	document, err := record.Document()
+	if err != nil {
+		return replayed{}, cli.Usage(err)
+	}
+	input, err := rego.NewInput(document)
+	if err != nil {
+		return replayed{}, cli.Usage(err)
+	}
+	request := document.Request
+	r := replayed{UID: record.UID, verdict: verdict{
+		Kind: request.Kind, Namespace: request.Namespace, Name: request.Name, Operation: request.Operation,
+	}}
+	var entries []policyset.Entry
+	for _, logged := range record.Policies {
+		i := slices.IndexFunc(e.set.Entries(), func(entry policyset.Entry) bool { return entry.Policy.Name() == logged.Name })
+		if i < 0 {
+			r.Notes = append(r.Notes, fmt.Sprintf("policy %s is not among those that were given", logged.Name))
+			continue
+		}
+		entry := e.set.Entries()[i]
+		if entry.Policy.Digest() != logged.Digest {
+			r.Notes = append(r.Notes, fmt.Sprintf("policy %s is another version than the one that decided: %s, then %s", logged.Name, entry.Policy.Digest(), logged.Digest))
+		}
+		if logged.Outcome.Failed() {
+			r.Notes = append(r.Notes, fmt.Sprintf("policy %s came to no result then: %s", logged.Name, logged.Error))
+		}
+		// What became of its findings is the log's business.
+		entry.Enforcement = logged.Enforcement
+		entries = append(entries, entry)
+	}
+	switch {
+	case len(record.Masked) == 0 && input.Digest() != record.InputDigest:
+		r.Notes = append(r.Notes, "the input in the log is not the one that was judged: their digests differ")
+	case len(record.Masked) > 0:
+		r.Notes = append(r.Notes, "the log masks "+strings.Join(record.Masked, ", "))
+	}
+	r.take(e.evaluator.Evaluate(ctx, entries, input))
+	r.compare(record)
+	return r, nil
+}
+
+// notEvaluated begins the finding that a failure of a policy was: what was missing then
+// is not in the log, so it cannot come about again.
+const notEvaluated = "could not be evaluated: "
+
+// compare looks for findings that only the log or only this evaluation has. A finding of
+// which the log masks the message is like any other of its policy.
+func (r *replayed) compare(record *policyinput.Record) {
+	now := map[string]int{}
+	for action, list := range map[string][]violation{"deny": r.Denials, "warn": r.Warnings, "audit": r.Audited} {
+		for _, v := range list {
+			now[finding(action, v.Policy, v.Message)]++
+		}
+	}
+	var masked []string
+	for _, then := range record.Findings {
+		key := finding(then.Action, then.Policy, then.Message)
+		switch {
+		case strings.HasPrefix(then.Message, notEvaluated):
+			r.Notes = append(r.Notes, fmt.Sprintf("policy %s %s", then.Policy, then.Message))
+		case then.Message == policyinput.Masked:
+			masked = append(masked, finding(then.Action, then.Policy, ""))
+		case now[key] > 0:
+			now[key]--
+		default:
+			r.OnlyInLog = append(r.OnlyInLog, key)
+		}
+	}
+	for key, n := range now {
+		for range n {
+			if i := slices.IndexFunc(masked, func(prefix string) bool { return strings.HasPrefix(key, prefix) }); i >= 0 {
+				masked = slices.Delete(masked, i, i+1)
+				continue
+			}
+			r.OnlyNow = append(r.OnlyNow, key)
+		}
+	}
+	for _, prefix := range masked {
+		r.OnlyInLog = append(r.OnlyInLog, prefix+policyinput.Masked)
+	}
+	slices.Sort(r.OnlyInLog)
+	slices.Sort(r.OnlyNow)
+	r.Same = len(r.OnlyInLog) == 0 && len(r.OnlyNow) == 0
+}
+
+func finding(action, policy, message string) string { return action + " " + policy + ": " + message }
+
+func (r *replayed) print(streams cli.Streams) {
+	r.verdict.print(streams.Out, streams)
+	if r.Same {
+		fmt.Fprintf(streams.Out, "  %s\n", streams.Paint(cli.Green, "the same as in the log"))
+		return
+	}
+	for _, key := range r.OnlyInLog {
+		fmt.Fprintf(streams.Out, "  %s %s\n", streams.Paint(cli.Yellow, "only in the log:"), key)
+	}
+	for _, key := range r.OnlyNow {
+		fmt.Fprintf(streams.Out, "  %s %s\n", streams.Paint(cli.Yellow, "only now:"), key)
+	}
+}

@@ -1,0 +1,157 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/rego"
+)
+
+// simulation is the command simulate.
+type simulation struct {
+	streams  cli.Streams
+	sources  sources
+	cluster  cluster.Flags
+	policies []string
+	selector string
+	format   *cli.Format
+}
+
+func newSimulate(streams cli.Streams) *cobra.Command {
+	s := simulation{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
+	command := &cobra.Command{
+		Use:   "simulate -p FILE...",
+		Short: "Say what policies would have against what is in a cluster",
+		Long: `Say what policies would have against what is in a cluster. Nothing is changed there.
+
+Every object of the kinds that the policies are about is judged as if it were created now: in the namespace of the
+kubeconfig's context, in another one (-n), or in all (-A). Who would create it is not known, so subjects in the policies'
+match are not looked at. Reading needs the permission to list the objects, and to get namespaces, templates, instance
+types, preferences and ControllerRevisions; what cannot be read is told.`,
+		Example: `  stencilctl policy simulate -p policy.yaml -A
+  stencilctl policy simulate -p policies/ -n shop --context production -o json`,
+		Args: cobra.NoArgs,
+		RunE: func(command *cobra.Command, _ []string) error { return s.run(command.Context()) },
+	}
+	s.sources.register(command)
+	command.Flags().StringSliceVarP(&s.policies, "policy", "p", nil, "files or folders with policies")
+	command.Flags().StringVarP(&s.selector, "selector", "l", "", "labels of the objects, as kubectl takes them")
+	s.cluster.RegisterForAll(command.Flags())
+	s.format.Register(command, "output", "o")
+	return command
+}
+
+// simulated is the output for programs. Objects are those against which policies have
+// something.
+type simulated struct {
+	Judged  int       `json:"judged"`
+	Denied  int       `json:"denied"`
+	Warned  int       `json:"warned"`
+	Audited int       `json:"audited"`
+	Objects []verdict `json:"objects"`
+	// Missing are what could not be read.
+	Missing []string `json:"missing,omitempty"`
+}
+
+func (s *simulation) run(ctx context.Context) error {
+	if len(s.policies) == 0 {
+		return cli.Usage(errors.New("policies must be given (-p)"))
+	}
+	reader, err := s.sources.reader(s.streams)
+	if err != nil {
+		return err
+	}
+	policies, err := reader.Policies(s.policies)
+	if err != nil {
+		return err
+	}
+	engine, err := newEngine(ctx, s.streams, policies)
+	if err != nil {
+		return err
+	}
+	client, err := s.cluster.Client(s.streams.Err)
+	if err != nil {
+		return err
+	}
+
+	found := simulated{Objects: []verdict{}}
+	surroundings := cluster.NewSurroundings(client)
+	for _, kind := range engine.kinds() {
+		err := client.List(ctx, resourcesOf[kind], s.selector, func(object map[string]any) error {
+			v, err := engine.judge(ctx, surroundings.Case(ctx, kind, object), surroundings)
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err == nil {
+				s.take(&found, v)
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	found.Missing = surroundings.Missing
+	return s.print(&found)
+}
+
+var resourcesOf = map[string]schema.GroupVersionResource{
+	rego.KindVirtualMachine:                cluster.VirtualMachines,
+	rego.KindVirtualMachineTemplate:        cluster.VirtualMachineTemplate,
+	rego.KindVirtualMachineTemplateRequest: cluster.TemplateRequests,
+}
+
+// kinds are those that the policies are about.
+func (e *engine) kinds() []string {
+	var kinds []string
+	for _, entry := range e.set.Entries() {
+		kinds = append(kinds, entry.Match.Kinds...)
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds)
+}
+
+// take counts a verdict. Of thousands of objects only those are kept, and printed as
+// they come, against which there is something.
+func (s *simulation) take(found *simulated, v verdict) {
+	found.Judged++
+	switch {
+	case !v.Allowed:
+		found.Denied++
+	case len(v.Warnings) > 0:
+		found.Warned++
+	case len(v.Audited) > 0:
+		found.Audited++
+	default:
+		return
+	}
+	if s.format.Is(cli.Table) {
+		v.print(s.streams.Out, s.streams)
+		return
+	}
+	found.Objects = append(found.Objects, v)
+}
+
+func (s *simulation) print(found *simulated) error {
+	for _, missing := range found.Missing {
+		fmt.Fprintf(s.streams.Err, "%s %s\n", s.streams.Paint(cli.Yellow, "not read:"), missing)
+	}
+	var err error
+	if s.format.Is(cli.Table) {
+		fmt.Fprintf(s.streams.Out, "%s judged: %d would be denied, %d warned about, %d only recorded\n",
+			cli.Count(found.Judged, "object was", "objects were"), found.Denied, found.Warned, found.Audited)
+	} else {
+		err = s.format.Write(s.streams.Out, found)
+	}
+	if err == nil && found.Denied > 0 {
+		return cli.ErrFindings
+	}
+	return err
+}

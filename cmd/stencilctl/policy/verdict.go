@@ -1,0 +1,128 @@
+package policy
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
+)
+
+// verdict is what policies say about one request. Its JSON form is output.
+type verdict struct {
+	Kind      string `json:"kind"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name"`
+	Operation string `json:"operation"`
+	// Rendered is the template that the object was rendered from for this.
+	Rendered string      `json:"renderedFrom,omitempty"`
+	Allowed  bool        `json:"allowed"`
+	Denials  []violation `json:"denials,omitempty"`
+	Warnings []violation `json:"warnings,omitempty"`
+	Audited  []violation `json:"audited,omitempty"`
+	Policies []asked     `json:"policies,omitempty"`
+	// NotAsked are the policies that are not about the request.
+	NotAsked []string `json:"notAsked,omitempty"`
+	Notes    []string `json:"notes,omitempty"`
+}
+
+// violation is one finding of a policy.
+type violation struct {
+	Policy   string         `json:"policy"`
+	Title    string         `json:"title,omitempty"`
+	Severity rego.Severity  `json:"severity,omitempty"`
+	Rule     policyset.Rule `json:"rule"`
+	rego.Finding
+	Failure bool `json:"failure,omitempty"`
+}
+
+// asked is a policy that was evaluated.
+type asked struct {
+	Name         string                `json:"name"`
+	Digest       string                `json:"digest"`
+	Enforcement  policyset.Enforcement `json:"enforcement"`
+	Outcome      policyset.Outcome     `json:"outcome"`
+	Microseconds int64                 `json:"microseconds"`
+	Error        string                `json:"error,omitempty"`
+}
+
+func (v *verdict) take(d policyset.Decision) {
+	v.Denials, v.Warnings, v.Audited = violations(d.Denials), violations(d.Warnings), violations(d.Audited)
+	v.Allowed = len(d.Denials) == 0
+	for _, e := range d.Evaluations {
+		one := asked{Name: e.Policy, Digest: e.Digest, Enforcement: e.Enforcement, Outcome: e.Outcome, Microseconds: e.Duration.Microseconds()}
+		if e.Err != nil {
+			one.Error = e.Err.Error()
+		}
+		v.Policies = append(v.Policies, one)
+	}
+}
+
+func violations(from []policyset.Violation) []violation {
+	var all []violation
+	for _, each := range from {
+		all = append(all, violation{
+			Policy: each.Policy, Title: each.Title, Severity: each.Severity, Rule: each.Rule, Finding: each.Finding, Failure: each.Failure,
+		})
+	}
+	return all
+}
+
+// object names what was judged.
+func (v *verdict) object() string {
+	name := v.Name
+	if name == "" {
+		name = "(no name)"
+	}
+	if v.Namespace != "" {
+		name = v.Namespace + "/" + name
+	}
+	return v.Kind + " " + name
+}
+
+// print writes a verdict for people.
+func (v *verdict) print(w io.Writer, streams cli.Streams) {
+	result := streams.Paint(cli.Green, "allowed")
+	switch {
+	case !v.Allowed:
+		result = streams.Paint(cli.Red, "denied")
+	case len(v.Warnings) > 0:
+		result += ", with warnings"
+	}
+	rendered := ""
+	if v.Rendered != "" {
+		rendered = ", rendered from template " + v.Rendered
+	}
+	fmt.Fprintf(w, "%s (%s%s): %s\n", streams.Paint(cli.Bold, v.object()), v.Operation, rendered, result)
+	printViolations(w, streams, cli.Red, "deny", v.Denials)
+	printViolations(w, streams, cli.Yellow, "warn", v.Warnings)
+	printViolations(w, streams, cli.Cyan, "audit", v.Audited)
+	for _, note := range v.Notes {
+		fmt.Fprintf(w, "  %s %s\n", streams.Paint(cli.Faint, "note"), note)
+	}
+	fmt.Fprintf(w, "  %s\n", streams.Paint(cli.Faint, v.summary()))
+}
+
+func (v *verdict) summary() string {
+	var parts []string
+	for _, each := range v.Policies {
+		parts = append(parts, fmt.Sprintf("%s: %s", each.Name, each.Outcome))
+	}
+	if len(v.NotAsked) > 0 {
+		parts = append(parts, "not about this request: "+strings.Join(v.NotAsked, ", "))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func printViolations(w io.Writer, streams cli.Streams, style cli.Style, word string, list []violation) {
+	for _, each := range list {
+		fmt.Fprintf(w, "  %s %s\n", streams.Paint(style, word), each.text())
+	}
+}
+
+// text is a violation as admission tells it.
+func (v *violation) text() string {
+	return fmt.Sprintf("%s (%s): %s", v.Policy, v.Severity, v.Text())
+}

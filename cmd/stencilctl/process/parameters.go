@@ -1,0 +1,83 @@
+package process
+
+import (
+	"context"
+	"strings"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
+)
+
+// shownParameter is a parameter as programs see it. A default that is sensitive is left
+// out.
+type shownParameter struct {
+	Name        string                `json:"name"`
+	DisplayName string                `json:"displayName,omitempty"`
+	Description string                `json:"description,omitempty"`
+	Required    bool                  `json:"required"`
+	Default     string                `json:"default,omitempty"`
+	Generated   bool                  `json:"generated,omitempty"`
+	Sensitive   bool                  `json:"sensitive,omitempty"`
+	Type        v1beta1.ParameterType `json:"type,omitempty"`
+	Enum        []string              `json:"enum,omitempty"`
+	Pattern     string                `json:"pattern,omitempty"`
+	Minimum     *int64                `json:"minimum,omitempty"`
+	Maximum     *int64                `json:"maximum,omitempty"`
+}
+
+// printParameters prints what parameters a template has. Nothing but the template itself
+// says so, so one of a cluster has to be read.
+func (p *processing) printParameters(ctx context.Context, name string) error {
+	t, err := p.load(ctx, name)
+	if err != nil {
+		return err
+	}
+	declared := t.Compiled.Parameters()
+	switch {
+	case p.format.Is(cli.Name) && p.formatted:
+		rows := make([][]string, len(declared))
+		for i := range declared {
+			rows[i] = []string{declared[i].Name}
+		}
+		return cli.Columns(p.streams.Out, rows...)
+	case p.formatted && !p.format.Is(cli.Table):
+		shown := make([]shownParameter, len(declared))
+		for i := range declared {
+			shown[i] = show(&declared[i])
+		}
+		return p.format.Write(p.streams.Out, shown)
+	}
+	rows := [][]string{{"NAME", "REQUIRED", "DEFAULT", "CONSTRAINT", "DESCRIPTION"}}
+	for i := range declared {
+		d := &declared[i]
+		required := "no"
+		if d.Required {
+			required = "yes"
+		}
+		rows = append(rows, []string{d.Name, required, orNone(templates.Default(d)), orNone(templates.Constraint(d)), describe(d)})
+	}
+	return cli.Columns(p.streams.Out, rows...)
+}
+
+func show(p *v1beta1.Parameter) shownParameter {
+	s := shownParameter{
+		Name: p.Name, DisplayName: p.DisplayName, Description: p.Description, Required: p.Required,
+		Default: p.Value, Generated: p.Generate != "" && p.Value == "", Sensitive: p.Sensitive,
+		Type: p.Type, Enum: p.Enum, Pattern: p.Pattern, Minimum: p.Minimum, Maximum: p.Maximum,
+	}
+	if p.Sensitive {
+		// The values that a password may have are close to the password.
+		s.Default, s.Enum = "", nil
+	}
+	return s
+}
+
+// describe is what a parameter is for, on one line.
+func describe(p *v1beta1.Parameter) string {
+	text := p.Description
+	if text == "" {
+		text = p.DisplayName
+	}
+	return strings.Join(strings.Fields(text), " ")
+}

@@ -1,0 +1,281 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
+	"github.com/vmstencil/stencil/machine"
+)
+
+// processing is the command process, and what create shares with it.
+type processing struct {
+	streams cli.Streams
+	cluster cluster.Flags
+	reader  *source.Reader
+
+	file       string
+	parameters []string
+	valuesFile string
+	target     string
+	local      bool
+	create     bool
+	dryRun     *cli.DryRun
+	print      bool
+	format     *cli.Format
+	formatted  bool // the format was asked for
+	// did is what is said of the VirtualMachine, when the command is about more than
+	// what it looks like.
+	did string
+}
+
+func (p *processing) register(command *cobra.Command) {
+	flags := command.Flags()
+	flags.StringVarP(&p.file, "filename", "f", "", "file with the template, which is rendered here")
+	flags.StringArrayVarP(&p.parameters, "param", "p", nil, "value of a parameter: NAME=VALUE; may be repeated")
+	flags.StringVar(&p.valuesFile, "params-file", "", "file with values of parameters: YAML, JSON, or lines NAME=VALUE")
+	flags.BoolVar(&p.local, "local", false, "render a template of the cluster here; needs the permission to get it")
+	flags.StringVar(&p.target, "target-namespace", "", "namespace of the VirtualMachine (default that of the template)")
+	p.cluster.Register(flags)
+	p.format.Register(command, "output", "o")
+}
+
+// NewProcess returns the command process.
+func NewProcess(streams cli.Streams) *cobra.Command {
+	p := processing{streams: streams, format: cli.NewFormat(cli.YAML, cli.JSON, cli.Table, cli.Name), dryRun: &cli.DryRun{}}
+	command := &cobra.Command{
+		Use:   "process [NAME | -f FILE]",
+		Short: "Print the VirtualMachine that a template makes",
+		Long: `Print the VirtualMachine that a template makes. It goes to the standard output, the template's message to standard error.
+
+A template of the cluster is processed there, which takes the permission to create virtualmachinetemplates/process, and none
+to read the template. With --local it is read, and rendered here. A template in a file is rendered here and needs no cluster.`,
+		Example: `  stencilctl process fedora -n golden -p NAME=web-1 -p INSTANCETYPE=u1.large
+  stencilctl process -f fedora.yaml --params-file values.yaml -o json
+  stencilctl process -f fedora.yaml --print-params`,
+		Args: cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, names []string) error {
+			p.formatted = command.Flags().Changed("output")
+			return p.run(command.Context(), names)
+		},
+	}
+	p.register(command)
+	command.Flags().BoolVar(&p.create, "create", false, "create the VirtualMachine, too")
+	command.Flags().BoolVar(&p.print, "print-params", false, "print the parameters of the template instead")
+	return command
+}
+
+// result is what came of a template.
+type result struct {
+	vm      map[string]any
+	message string
+}
+
+func (p *processing) run(ctx context.Context, names []string) error {
+	name, err := p.named(names)
+	if err != nil {
+		return err
+	}
+	if p.print {
+		return p.printParameters(ctx, name)
+	}
+	given, err := values(p.reader, p.parameters, p.valuesFile)
+	if err != nil {
+		return err
+	}
+	made, err := p.make(ctx, name, given)
+	if err != nil {
+		return err
+	}
+	return p.show(made)
+}
+
+// named checks which template is asked for, and returns its name, empty for a file.
+func (p *processing) named(names []string) (string, error) {
+	p.reader = &source.Reader{In: p.streams.In}
+	switch {
+	case p.file == "" && len(names) == 0:
+		return "", cli.Usage(errors.New("a template must be given: NAME, or -f FILE"))
+	case p.file != "" && len(names) > 0:
+		return "", cli.Usage(errors.New("a template is either NAME or in the file of -f, not both"))
+	case p.print && (p.create || len(p.parameters) > 0 || p.valuesFile != ""):
+		return "", cli.Usage(errors.New("--print-params makes no VirtualMachine, and takes no values"))
+	case p.file == source.Stdin && p.valuesFile == source.Stdin:
+		return "", cli.Usage(errors.New("the standard input cannot be both the template and its values"))
+	case p.file != "":
+		return "", nil
+	}
+	return names[0], nil
+}
+
+// load reads the template that is rendered here.
+func (p *processing) load(ctx context.Context, name string) (*templates.Template, error) {
+	if name == "" {
+		return templates.Read(p.reader, p.file)
+	}
+	client, err := p.cluster.Client(p.streams.Err)
+	if err != nil {
+		return nil, err
+	}
+	at, err := reference(name, client)
+	if err != nil {
+		return nil, err
+	}
+	return templates.Get(ctx, client, at)
+}
+
+// reference reads NAME or NAMESPACE/NAME.
+func reference(name string, client *cluster.Client) (machine.Reference, error) {
+	at, errs := machine.ParseReference(name, client.Namespace)
+	if len(errs) > 0 {
+		return at, cli.Usage(fmt.Errorf("%q is no name of a template, want NAME or NAMESPACE/NAME", name))
+	}
+	return at, nil
+}
+
+// make renders, here or in the cluster, and creates if that is asked for.
+func (p *processing) make(ctx context.Context, name string, given map[string]string) (*result, error) {
+	if name != "" && !p.local {
+		return p.remotely(ctx, name, given)
+	}
+	t, err := p.load(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	return p.locally(ctx, t, given)
+}
+
+func (p *processing) locally(ctx context.Context, t *templates.Template, given map[string]string) (*result, error) {
+	vm, message, err := t.Render(given)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range t.Unused(given) {
+		fmt.Fprintf(p.streams.Err, "Warning: parameter %s is declared and never referred to\n", name)
+	}
+	violations, warnings := t.Judge(vm)
+	for _, warning := range warnings {
+		fmt.Fprintf(p.streams.Err, "Warning: %s\n", warning)
+	}
+	if len(violations) > 0 {
+		return nil, cli.Usage(fmt.Errorf("the VirtualMachine does not satisfy the rules that come with it:\n  %s", strings.Join(violations, "\n  ")))
+	}
+	made := &result{vm: vm, message: message}
+	metadata, _ := vm["metadata"].(map[string]any)
+	namespace := machine.StringAt(metadata, "namespace")
+	switch {
+	case p.target == "":
+	case namespace != "" && namespace != p.target:
+		return nil, cli.Usage(fmt.Errorf("--target-namespace %s: the parameters put the VirtualMachine into namespace %s", p.target, namespace))
+	default:
+		namespace = p.target
+		metadata["namespace"] = namespace
+	}
+	if !p.create || p.dryRun.Client() {
+		return made, nil
+	}
+	client, err := p.cluster.Client(p.streams.Err)
+	if err != nil {
+		return nil, err
+	}
+	if namespace == "" {
+		namespace = client.Namespace
+	}
+	made.vm, err = client.Create(ctx, cluster.VirtualMachines, namespace, vm, cluster.Written{DryRun: p.dryRun.Server()})
+	return made, cluster.Failed("creating the VirtualMachine", err)
+}
+
+// options is what process and create are sent.
+type options struct {
+	APIVersion      string            `json:"apiVersion"`
+	Kind            string            `json:"kind"`
+	Parameters      map[string]string `json:"parameters,omitempty"`
+	TargetNamespace string            `json:"targetNamespace,omitempty"`
+}
+
+func (p *processing) remotely(ctx context.Context, name string, given map[string]string) (*result, error) {
+	client, err := p.cluster.Client(p.streams.Err)
+	if err != nil {
+		return nil, err
+	}
+	at, err := reference(name, client)
+	if err != nil {
+		return nil, err
+	}
+	subresource, doing := "process", "processing template "
+	if p.create && !p.dryRun.Client() {
+		subresource, doing = "create", "creating a VirtualMachine from template "
+	}
+	body := options{
+		APIVersion: templates.Subresources.GroupVersion().String(), Kind: "ProcessOptions",
+		Parameters: given, TargetNamespace: p.target,
+	}
+	how := cluster.Written{DryRun: p.create && p.dryRun.Server()}
+	answer, err := client.Call(ctx, templates.Subresources, at.Namespace, at.Name, subresource, body, how)
+	if err != nil {
+		return nil, unserved(cluster.Failed(doing+at.String(), err))
+	}
+	vm, _ := answer["virtualMachine"].(map[string]any)
+	if vm == nil {
+		return nil, cli.Cluster(fmt.Errorf("%s%s: the answer holds no VirtualMachine", doing, at))
+	}
+	return &result{vm: vm, message: machine.StringAt(answer, "message")}, nil
+}
+
+// unserved adds to the error of a cluster without the API of subresources what to do. The
+// API server says so without naming any object.
+func unserved(err error) error {
+	said, refused := cluster.RefusalOf(err)
+	if refused && said.Code == http.StatusNotFound && !strings.Contains(said.Message, "\"") {
+		return fmt.Errorf("%w; it may not serve %s: --local renders here", err, templates.Subresources.GroupVersion())
+	}
+	return err
+}
+
+// show prints the VirtualMachine, and the message where it is in nobody's way.
+func (p *processing) show(made *result) error {
+	if made.message != "" {
+		fmt.Fprintln(p.streams.Err, strings.TrimRight(made.message, "\n"))
+	}
+	name, namespace := names(made.vm)
+	switch {
+	case p.format.Is(cli.Name):
+		fmt.Fprintln(p.streams.Out, "virtualmachine.kubevirt.io/"+name)
+		return nil
+	case p.format.Is(cli.Table) && p.did != "":
+		fmt.Fprintf(p.streams.Out, "virtualmachine.kubevirt.io/%s %s%s\n", name, p.did, p.dryRun.Suffix())
+		return nil
+	case p.format.Is(cli.Table):
+		spec, _ := made.vm["spec"].(map[string]any)
+		instancetype, _ := spec["instancetype"].(map[string]any)
+		preference, _ := spec["preference"].(map[string]any)
+		return cli.Columns(p.streams.Out,
+			[]string{"NAMESPACE", "NAME", "INSTANCETYPE", "PREFERENCE", "RUNSTRATEGY"},
+			[]string{orNone(namespace), orNone(name), orNone(machine.StringAt(instancetype, "name")), orNone(machine.StringAt(preference, "name")), orNone(machine.StringAt(spec, "runStrategy"))})
+	default:
+		return p.format.Write(p.streams.Out, made.vm)
+	}
+}
+
+func names(vm map[string]any) (name, namespace string) {
+	metadata, _ := vm["metadata"].(map[string]any)
+	if name = machine.StringAt(metadata, "name"); name == "" {
+		name = machine.StringAt(metadata, "generateName")
+	}
+	return name, machine.StringAt(metadata, "namespace")
+}
+
+func orNone(text string) string {
+	if text == "" {
+		return "<none>"
+	}
+	return text
+}

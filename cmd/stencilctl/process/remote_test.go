@@ -1,0 +1,207 @@
+package process_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/process"
+)
+
+// asked is a request that a cluster got.
+type asked struct {
+	Method, URI string
+	Body        map[string]any
+}
+
+// answered is what it answers with.
+type answered struct {
+	code    int
+	body    string
+	warning string
+}
+
+// clusterOf is a cluster that answers requests by method and path, and notes them.
+func clusterOf(t *testing.T, answers map[string]answered) (url string, requests *[]asked) {
+	t.Helper()
+	requests = &[]asked{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		one := asked{Method: r.Method, URI: r.URL.RequestURI()}
+		raw, err := io.ReadAll(r.Body)
+		if err == nil && len(raw) > 0 {
+			err = json.Unmarshal(raw, &one.Body)
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		*requests = append(*requests, one)
+		answer, found := answers[r.Method+" "+r.URL.Path]
+		if !found {
+			answer = answered{code: 404, body: `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "message": "the server could not find the requested resource", "code": 404}`}
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if answer.warning != "" {
+			w.Header().Set("Warning", fmt.Sprintf("299 - %q", answer.warning))
+		}
+		w.WriteHeader(answer.code)
+		fmt.Fprint(w, answer.body)
+	}))
+	t.Cleanup(server.Close)
+	t.Setenv("KUBECONFIG", filepath.Join(t.TempDir(), "none"))
+	return server.URL, requests
+}
+
+const (
+	subresources = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/"
+	processed    = `{"kind": "ProcessedVirtualMachineTemplate", "message": "hello", "templateRef": {"namespace": "golden", "name": "web"},
+		"virtualMachine": {"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-1", "annotations": {"big": "1"}}, "spec": {"n": 9007199254740993}}}`
+	stored = `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplate", "metadata": {"namespace": "golden", "name": "web"},
+		"spec": {"message": "from here", "parameters": [{"name": "NAME", "required": true}, {"name": "SECRET", "sensitive": true, "value": "horse"}],
+		"virtualMachine": {"metadata": {"name": "${NAME}"}, "spec": {"runStrategy": "Halted"}}}}`
+)
+
+func TestProcessInTheCluster(t *testing.T) {
+	const vm = "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  annotations:\n    big: \"1\"\n  name: web-1\nspec:\n  \"n\": 9007199254740993\n"
+	for _, tc := range []struct {
+		name      string
+		line      []string
+		answers   map[string]answered
+		wantCode  int
+		wantOut   string
+		wantErr   string
+		wantAsked []asked
+	}{
+		{
+			name:    "values are sent, the message and warnings go to standard error",
+			line:    []string{"golden/web", "-p", "NAME=web-1", "-p", "SIZE=1.10"},
+			answers: map[string]answered{"POST " + subresources + "web/process": {code: 200, body: processed, warning: "parameter SIZE is declared and never referred to"}},
+			wantOut: vm, wantErr: "Warning: parameter SIZE is declared and never referred to\nhello\n",
+			wantAsked: []asked{{Method: "POST", URI: subresources + "web/process", Body: map[string]any{
+				"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "ProcessOptions",
+				"parameters": map[string]any{"NAME": "web-1", "SIZE": "1.10"},
+			}}},
+		},
+		{
+			name:    "created in another namespace",
+			line:    []string{"web", "-n", "golden", "--create", "--target-namespace", "shop", "-o", "name"},
+			answers: map[string]answered{"POST " + subresources + "web/create": {code: 200, body: processed}},
+			wantOut: "virtualmachine.kubevirt.io/web-1\n", wantErr: "hello\n",
+			wantAsked: []asked{{Method: "POST", URI: subresources + "web/create", Body: map[string]any{
+				"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "ProcessOptions", "targetNamespace": "shop",
+			}}},
+		},
+		{
+			name: "refused, with causes",
+			line: []string{"golden/web"},
+			answers: map[string]answered{"POST " + subresources + "web/process": {code: 422, body: `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422,
+				"message": "VirtualMachineTemplate.template.kubevirt.io \"web\" is invalid: [parameters[NAME]: Required value: the template has no value for it, parameters[X]: Invalid value: the template has no such parameter]",
+				"details": {"causes": [{"field": "parameters[NAME]", "message": "Required value: the template has no value for it"}, {"field": "parameters[X]", "message": "Invalid value: the template has no such parameter"}]}}`}},
+			wantCode: cli.ExitCluster,
+			wantErr: "error: processing template golden/web: VirtualMachineTemplate.template.kubevirt.io \"web\" is invalid\n" +
+				"  parameters[NAME]: Required value: the template has no value for it\n  parameters[X]: Invalid value: the template has no such parameter\n",
+		},
+		{
+			name:     "the cluster has no such API",
+			line:     []string{"golden/web"},
+			wantCode: cli.ExitCluster,
+			wantErr:  "error: processing template golden/web: the server could not find the requested resource; it may not serve subresources.template.kubevirt.io/v1beta1: --local renders here\n",
+		},
+		{
+			name: "the template is not there",
+			line: []string{"golden/web"},
+			answers: map[string]answered{"POST " + subresources + "web/process": {code: 404,
+				body: `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": 404, "message": "virtualmachinetemplates.template.kubevirt.io \"web\" not found"}`}},
+			wantCode: cli.ExitCluster,
+			wantErr:  "error: processing template golden/web: virtualmachinetemplates.template.kubevirt.io \"web\" not found\n",
+		},
+		{
+			name:     "an answer without a VirtualMachine",
+			line:     []string{"golden/web"},
+			answers:  map[string]answered{"POST " + subresources + "web/process": {code: 200, body: `{}`}},
+			wantCode: cli.ExitCluster,
+			wantErr:  "error: processing template golden/web: the answer holds no VirtualMachine\n",
+		},
+		{
+			name:    "read and rendered here",
+			line:    []string{"golden/web", "--local", "-p", "NAME=web-1", "-o", "name"},
+			answers: map[string]answered{"GET /apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web": {code: 200, body: stored}},
+			wantOut: "virtualmachine.kubevirt.io/web-1\n", wantErr: "from here\n",
+		},
+		{
+			name: "rendered and created with the rights of the person",
+			line: []string{"golden/web", "--local", "-n", "shop", "--create", "-p", "NAME=web-1", "-o", "name"},
+			answers: map[string]answered{
+				"GET /apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web": {code: 200, body: stored},
+				"POST /apis/kubevirt.io/v1/namespaces/shop/virtualmachines":                            {code: 201, body: `{"metadata": {"name": "web-1"}}`},
+			},
+			wantOut: "virtualmachine.kubevirt.io/web-1\n", wantErr: "from here\n",
+			wantAsked: []asked{
+				{Method: "GET", URI: "/apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web"},
+				{Method: "POST", URI: "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines?fieldValidation=Strict", Body: map[string]any{
+					"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+					"metadata": map[string]any{"name": "web-1"}, "spec": map[string]any{"runStrategy": "Halted"},
+				}},
+			},
+		},
+		{
+			name:     "a template that is not there",
+			line:     []string{"golden/web", "--local"},
+			wantCode: cli.ExitCluster,
+			wantErr:  "error: template golden/web does not exist\n",
+		},
+		{
+			name: "a template that may not be read",
+			line: []string{"golden/web", "--print-params"},
+			answers: map[string]answered{"GET /apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web": {code: 403,
+				body: `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Forbidden", "code": 403, "message": "ada cannot get it"}`}},
+			wantCode: cli.ExitCluster,
+			wantErr:  "error: reading template golden/web: ada cannot get it\n",
+		},
+		{
+			name:    "parameters of a template of the cluster",
+			line:    []string{"golden/web", "--print-params"},
+			answers: map[string]answered{"GET /apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web": {code: 200, body: stored}},
+			wantOut: "NAME     REQUIRED   DEFAULT       CONSTRAINT   DESCRIPTION\nNAME     yes        <none>        <none>       \nSECRET   no         (sensitive)   <none>       \n",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			url, requests := clusterOf(t, tc.answers)
+			code, out, errors := run(t, url, tc.line...)
+			if code != tc.wantCode {
+				t.Errorf("exit code %d, want %d: %s", code, tc.wantCode, errors)
+			}
+			if diff := cmp.Diff(tc.wantOut, out); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantErr, errors); diff != "" {
+				t.Errorf("standard error (-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantAsked, *requests); tc.wantAsked != nil && diff != "" {
+				t.Errorf("requests (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// run runs process against a cluster.
+func run(t *testing.T, url string, arguments ...string) (code int, out, errors string) {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	command := process.NewProcess(cli.Streams{In: strings.NewReader(""), Out: &stdout, Err: &stderr})
+	command.SilenceErrors, command.SilenceUsage = true, true
+	command.SetArgs(append(arguments, "--server", url))
+	err := command.ExecuteContext(t.Context())
+	if err != nil {
+		fmt.Fprintf(&stderr, "error: %v\n", err)
+	}
+	return cli.ExitCode(err), stdout.String(), stderr.String()
+}

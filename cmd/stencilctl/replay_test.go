@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
+)
+
+// TestReplayOfARecord decides once more what was decided and recorded as the manager
+// does it, on the way of the log.
+func TestReplayOfARecord(t *testing.T) {
+	const object = `
+kind: VirtualMachine
+metadata: {name: web, namespace: shop, managedFields: [{manager: kubectl}]}
+spec:
+  template:
+    spec:
+      domain: {cpu: {cores: 8}, memory: {guest: 4294967296}}
+      volumes:
+      - name: seed
+        cloudInitNoCloud: {userData: "password: secret"}
+`
+	source, err := os.ReadFile("testdata/policies/cpus.rego")
+	if err != nil {
+		t.Fatal(err)
+	}
+	compiler, err := rego.NewCompiler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy, err := compiler.Compile(t.Context(), rego.Definition{Name: "cpus", Source: string(source), Kinds: []string{"VirtualMachine"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		object string
+		masked bool
+	}{
+		"with nothing masked": {object: strings.Split(object, "      volumes:")[0]},
+		"with secrets masked": {object: object, masked: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			raw, err := yaml.YAMLToJSON([]byte(tc.object))
+			if err != nil {
+				t.Fatal(err)
+			}
+			content, err := machine.Decode(raw)
+			if err != nil {
+				t.Fatal(err)
+			}
+			c := policyinput.Case{
+				Request:   rego.Request{Operation: "CREATE", Kind: "VirtualMachine", Namespace: "shop", Name: "web", UserInfo: rego.UserInfo{Username: "ada"}},
+				Object:    content,
+				Namespace: rego.Namespace{Name: "shop", Labels: map[string]string{"team": "shop"}},
+			}
+			document := c.Document()
+			input, err := rego.NewInput(document)
+			if err != nil {
+				t.Fatal(err)
+			}
+			entries := []policyset.Entry{{Policy: policy}}
+			decision := policyset.NewEvaluator(policyset.Options{}).Evaluate(t.Context(), entries, input)
+			record, err := c.Record("uid-1", decision, document, input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			line, err := json.Marshal(map[string]any{"level": "info", "msg": "decision", "decision": record})
+			if err != nil {
+				t.Fatal(err)
+			}
+			log := filepath.Join(t.TempDir(), "log")
+			if err := os.WriteFile(log, append(line, '\n'), 0o600); err != nil {
+				t.Fatal(err)
+			}
+
+			var out bytes.Buffer
+			code := run(t.Context(), []string{"stencilctl", "policy", "eval", "--decision", log, "-p", "testdata/policies/cpus.rego"}, cli.Streams{Out: &out, Err: &out})
+			got := out.String()
+			if code != cli.ExitOK || !strings.Contains(got, "deny cpus (medium): it has 8 processors, 4 are allowed") || !strings.HasSuffix(got, "  the same as in the log\n") {
+				t.Errorf("exit code %d:\n%s", code, got)
+			}
+			if strings.Contains(got, "note the log masks") != tc.masked || strings.Contains(got, "another version") || strings.Contains(got, "digests differ") {
+				t.Errorf("notes:\n%s", got)
+			}
+		})
+	}
+}

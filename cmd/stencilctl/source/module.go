@@ -1,0 +1,77 @@
+package source
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+)
+
+// File is a file with Rego in it.
+type File struct {
+	Name    string
+	Content []byte
+	Modules []Module
+}
+
+// Module is one module of a File, a test or a policy.
+type Module struct {
+	// Policy is the name of the policy that it is in, empty for a file of Rego.
+	Policy string
+	Source string
+	// InManifest says that it is a field of a manifest.
+	InManifest bool
+
+	placement placement
+}
+
+// Locate is as that of Policy.
+func (m *Module) Locate(row, column int) (fileRow, fileColumn int, known bool) {
+	return row + m.placement.row, column + m.placement.column, m.placement.known
+}
+
+// Files reads the files with Rego that paths name.
+func (r *Reader) Files(paths []string) ([]File, error) {
+	read, err := r.files(paths)
+	if err != nil {
+		return nil, err
+	}
+	var files []File
+	for _, f := range read {
+		file := File{Name: f.name, Content: f.content}
+		// On the standard input there are both: a manifest begins with a key.
+		if f.rego() || f.name == StdinName && packageOf(string(f.content)) != "" {
+			file.Modules = []Module{{Source: string(f.content), placement: whole}}
+		} else {
+			policies, err := r.policies(f)
+			if err != nil {
+				return nil, err
+			}
+			for _, policy := range policies {
+				file.Modules = append(file.Modules, Module{
+					Policy: policy.Name(), Source: policy.Spec.Definition.Source, InManifest: true, placement: policy.placement,
+				})
+			}
+		}
+		switch {
+		case len(file.Modules) > 0:
+			files = append(files, file)
+		case !f.found:
+			return nil, cli.Usage(fmt.Errorf("%s holds no %s", f.name, kindPolicy))
+		}
+	}
+	return files, nil
+}
+
+// Rewritten returns the content of the file with other modules, one for each; nothing
+// else of it changes. A module that cannot be located must stay as it is.
+func (f *File) Rewritten(modules []string) []byte {
+	content := slices.Clone(f.Content)
+	// From the end, so that rows stay what they are.
+	for i, module := range slices.Backward(f.Modules) {
+		if module.Source != modules[i] {
+			content = module.placement.replace(content, module.Source, modules[i])
+		}
+	}
+	return content
+}

@@ -1,0 +1,78 @@
+package templates
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// Constraint says in a few words what a parameter takes, "" when it takes any text.
+func Constraint(p *v1beta1.Parameter) string {
+	var said []string
+	switch {
+	case p.Sensitive && len(p.Enum) > 0:
+		said = append(said, "one of a list")
+	case len(p.Enum) > 0:
+		said = append(said, "one of "+strings.Join(p.Enum, ", "))
+	}
+	switch p.Type {
+	case v1beta1.ParameterTypeInt:
+		said = append(said, integer(p))
+	case v1beta1.ParameterTypeBool:
+		said = append(said, "true or false")
+	case v1beta1.ParameterTypeBase64:
+		said = append(said, "base64")
+	}
+	if p.Pattern != "" {
+		said = append(said, "matches "+p.Pattern)
+	}
+	return strings.Join(said, "; ")
+}
+
+func integer(p *v1beta1.Parameter) string {
+	switch {
+	case p.Minimum != nil && p.Maximum != nil:
+		return fmt.Sprintf("integer from %d to %d", *p.Minimum, *p.Maximum)
+	case p.Minimum != nil:
+		return fmt.Sprintf("integer, at least %d", *p.Minimum)
+	case p.Maximum != nil:
+		return fmt.Sprintf("integer, at most %d", *p.Maximum)
+	default:
+		return "integer"
+	}
+}
+
+// Default says what a parameter has when no value is given. That of a sensitive one is
+// not shown.
+func Default(p *v1beta1.Parameter) string {
+	switch {
+	case p.Value != "" && p.Sensitive:
+		return "(sensitive)"
+	case p.Value != "":
+		return p.Value
+	case p.Generate != "" && p.Sensitive:
+		return "(generated)"
+	case p.Generate != "":
+		return "(generated from " + p.From + ")"
+	default:
+		return ""
+	}
+}
+
+// Missing are the parameters that need a value which was not given.
+func (t *Template) Missing(values map[string]string) []v1beta1.Parameter {
+	var missing []v1beta1.Parameter
+	for _, p := range t.Compiled.Parameters() {
+		if p.Required && p.Value == "" && p.Generate == "" && values[p.Name] == "" {
+			missing = append(missing, p)
+		}
+	}
+	return missing
+}
+
+// Objection is what is wrong with a value of one parameter, "" when nothing is.
+func (t *Template) Objection(name, value string) string {
+	_, err := t.Compiled.Bind(map[string]string{name: value})
+	return causeAt(err, "parameters["+name+"]")
+}

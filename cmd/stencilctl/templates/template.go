@@ -1,0 +1,144 @@
+// Package templates is what commands do with VirtualMachineTemplates: read them from a
+// file or from a cluster, compile and render them with the engine of the webhooks, and
+// say in words what is wrong with them and what their parameters take.
+package templates
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/template"
+)
+
+// Template is a template that a command works with.
+type Template struct {
+	Object   *v1beta1.VirtualMachineTemplate
+	Compiled *template.Compiled
+	// From names it in messages: its file, or its namespace and name.
+	From string
+}
+
+// Read reads the one template that a file holds.
+func Read(reader *source.Reader, path string) (*Template, error) {
+	object, err := reader.One(path, "VirtualMachineTemplate", (*source.Object).IsTemplate)
+	if err != nil {
+		return nil, err
+	}
+	read, unknown, err := object.Template()
+	if err != nil {
+		return nil, err
+	}
+	from := object.File
+	if len(unknown) > 0 {
+		text := fmt.Sprintf("the template in %s is not valid:", from)
+		for _, each := range unknown {
+			text += "\n  " + each.Error()
+		}
+		return nil, cli.Usage(errors.New(text))
+	}
+	return compile(read, "in "+from)
+}
+
+// Get reads a template from a cluster.
+func Get(ctx context.Context, client *cluster.Client, at machine.Reference) (*Template, error) {
+	object, err := client.Get(ctx, cluster.VirtualMachineTemplate, at.Namespace, at.Name)
+	if err != nil {
+		return nil, cluster.Failed("reading template "+at.String(), err)
+	}
+	if object == nil {
+		return nil, cli.Cluster(fmt.Errorf("template %s does not exist", at))
+	}
+	var read v1beta1.VirtualMachineTemplate
+	if err := Decode(object, &read); err != nil {
+		return nil, cli.Cluster(fmt.Errorf("reading template %s: %w", at, err))
+	}
+	return compile(&read, at.String())
+}
+
+// Decode reads decoded JSON into a type.
+func Decode(object map[string]any, into any) error {
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
+
+func compile(object *v1beta1.VirtualMachineTemplate, from string) (*Template, error) {
+	compiled, err := template.Compile(object)
+	if err != nil {
+		return nil, cli.Usage(Listed(fmt.Sprintf("the template %s is not valid", from), err))
+	}
+	return &Template{Object: object, Compiled: compiled, From: from}, nil
+}
+
+// Render makes the VirtualMachine of the template. The error is about the values, or
+// about what they do to the VirtualMachine.
+func (t *Template) Render(values map[string]string) (vm map[string]any, message string, err error) {
+	binding, err := t.Compiled.Bind(values)
+	if err != nil {
+		return nil, "", cli.Usage(Listed(fmt.Sprintf("the template %s cannot be processed", t.From), err))
+	}
+	rendered, err := t.Compiled.Render(binding)
+	if err != nil {
+		return nil, "", cli.Usage(Listed(fmt.Sprintf("the template %s cannot be processed", t.From), err))
+	}
+	vm, err = machine.Decode(rendered.JSON())
+	if err != nil {
+		return nil, "", cli.Internal(err)
+	}
+	return vm, rendered.Message(), nil
+}
+
+// Unused are the given parameters that change nothing.
+func (t *Template) Unused(values map[string]string) []string {
+	return slices.DeleteFunc(t.Compiled.Unused(), func(name string) bool {
+		_, given := values[name]
+		return !given
+	})
+}
+
+// Listed is an error of the engine with each cause on a line of its own.
+func Listed(what string, err error) error {
+	var invalid *template.InvalidError
+	if !errors.As(err, &invalid) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	var text strings.Builder
+	text.WriteString(what + ":")
+	for _, cause := range invalid.Causes {
+		text.WriteString("\n  " + cause.Error())
+	}
+	return errors.New(text.String())
+}
+
+// Templates and subresources of them.
+var (
+	// Subresources are where templates are processed.
+	Subresources = schema.GroupVersionResource{Group: "subresources.template.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinetemplates"}
+)
+
+// causeAt is the detail of the cause at a place, "" when there is none.
+func causeAt(err error, place string) string {
+	var invalid *template.InvalidError
+	if !errors.As(err, &invalid) {
+		return ""
+	}
+	for _, cause := range invalid.Causes {
+		if cause.Field == place {
+			return cause.Detail
+		}
+	}
+	return ""
+}

@@ -1,0 +1,5 @@
+package syntax
+
+deny["no"] {
+	input.object.spec.running
+}

@@ -1,0 +1,183 @@
+package domain
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/vmstencil/stencil/defaulting"
+)
+
+// machineTypePattern is what a machine type may be made of: it is the only text of a
+// user's that libvirt is shown.
+var machineTypePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// Check finds what the user has to change before the machine can be defined at all: a
+// machine type that is none, PCI addresses that are none, that two devices share, or
+// that no device can have.
+func Check(m *Machine) []defaulting.Cause {
+	var causes []defaulting.Cause
+	if machineType := m.Spec.Domain.Machine.Type; !machineTypePattern.MatchString(machineType) {
+		causes = append(causes, defaulting.Cause{
+			Path:   In("domain", "machine", "type").String(),
+			Value:  fmt.Sprintf("%.64q", machineType),
+			Detail: "a machine type consists of letters, digits, dots, dashes and underscores",
+		})
+	}
+	causes = append(causes, tooMany(&m.Spec)...)
+	if len(causes) > 0 {
+		return causes
+	}
+	holders := map[Address]string{}
+	for _, placed := range placedDevices(&m.Spec) {
+		cause := func(detail string) {
+			causes = append(causes, defaulting.Cause{Path: placed.path, Value: fmt.Sprintf("%.64s", placed.address), Detail: detail})
+		}
+		address, err := ParseAddress(placed.address)
+		if err != nil {
+			cause(err.Error())
+			continue
+		}
+		if detail := outOfRange(address); detail != "" {
+			cause(detail)
+			continue
+		}
+		if holder, taken := holders[address]; taken {
+			cause(fmt.Sprintf("%s and %s both ask for %s", placed.device, holder, address))
+			continue
+		}
+		holders[address] = placed.device
+		if placed.bus != "" && placed.bus != kubevirtv1.DiskBusVirtio {
+			cause(fmt.Sprintf("%s is on the bus %s, and only disks on virtio have a PCI address", placed.device, placed.bus))
+		}
+	}
+	if text, ok := m.Annotations[kubevirtv1.PciInterfaceSlotCountAnnotation]; ok {
+		if _, err := strconv.Atoi(text); err != nil {
+			causes = append(causes, defaulting.Cause{
+				Path:   fmt.Sprintf("spec.template.metadata.annotations[%s]", kubevirtv1.PciInterfaceSlotCountAnnotation),
+				Detail: "must be a number",
+			})
+		}
+	}
+	return causes
+}
+
+// maxDevices is how many items KubeVirt's API allows in its longest lists. Admission
+// comes before the schema is checked, so it is checked here as well.
+const maxDevices = 256
+
+func tooMany(spec *machineSpec) []defaulting.Cause {
+	var causes []defaulting.Cause
+	devices := &spec.Domain.Devices
+	for _, list := range []struct {
+		name  string
+		count int
+	}{
+		{"disks", len(devices.Disks)}, {"interfaces", len(devices.Interfaces)}, {"gpus", len(devices.GPUs)},
+		{"hostDevices", len(devices.HostDevices)}, {"filesystems", len(devices.Filesystems)}, {"inputs", len(devices.Inputs)},
+		{"panicDevices", len(devices.PanicDevices)},
+	} {
+		if list.count > maxDevices {
+			causes = append(causes, defaulting.Cause{
+				Path: devicesPath.Then(list.name).String(), Value: strconv.Itoa(list.count), Detail: fmt.Sprintf("there are at most %d", maxDevices),
+			})
+		}
+	}
+	return causes
+}
+
+// maxBus is the highest bus that virt-launcher makes a root port for.
+const maxBus = 31
+
+// outOfRange says why no device can have an address, if none can.
+func outOfRange(address Address) string {
+	switch {
+	case address.Domain != 0:
+		return "a guest has only the PCI domain 0000"
+	case address.Bus > maxBus:
+		return fmt.Sprintf("a guest has the PCI buses 00 to %x", maxBus)
+	case address.Slot > maxBus:
+		return fmt.Sprintf("a PCI bus has the slots 00 to %x", maxBus)
+	case address.Bus == 0 && address.Slot == 0:
+		return "0000:00:00 is the host bridge of the guest itself"
+	}
+	return ""
+}
+
+// placed is a device with an address of the user's.
+type placed struct {
+	device  string
+	path    string
+	address string
+	bus     kubevirtv1.DiskBus
+}
+
+func placedDevices(spec *machineSpec) []placed {
+	var list []placed
+	for i := range spec.Domain.Devices.Disks {
+		disk := &spec.Domain.Devices.Disks[i]
+		if disk.Disk == nil || disk.Disk.PciAddress == "" {
+			continue
+		}
+		path := disksPath.Then(item(i))
+		list = append(list, placed{
+			device: "the disk at " + path.String(), path: path.Then("disk", "pciAddress").String(),
+			address: disk.Disk.PciAddress, bus: disk.Disk.Bus,
+		})
+	}
+	for i := range spec.Domain.Devices.Interfaces {
+		nic := &spec.Domain.Devices.Interfaces[i]
+		if nic.PciAddress == "" || nic.State == kubevirtv1.InterfaceStateAbsent {
+			continue
+		}
+		path := interfacesPath.Then(item(i))
+		list = append(list, placed{
+			device: "the interface at " + path.String(), path: path.Then("pciAddress").String(), address: nic.PciAddress,
+		})
+	}
+	return list
+}
+
+func slotCount(annotations map[string]string) *int {
+	text, ok := annotations[kubevirtv1.PciInterfaceSlotCountAnnotation]
+	if !ok {
+		return nil
+	}
+	count, err := strconv.Atoi(text)
+	if err != nil {
+		return nil
+	}
+	return &count
+}
+
+// Holders are the paths of the devices that ask for an address.
+func Holders(m *Machine, address string) []string {
+	wanted, err := ParseAddress(address)
+	if err != nil {
+		return nil
+	}
+	var paths []string
+	for _, placed := range placedDevices(&m.Spec) {
+		if at, err := ParseAddress(placed.address); err == nil && at == wanted {
+			paths = append(paths, placed.path)
+		}
+	}
+	return paths
+}
+
+// HighestBus is the highest bus that a device of a layout is on, or that a device of
+// the VirtualMachine asks for.
+func HighestBus(m *Machine, layout *Layout) uint {
+	highest := uint(0)
+	for _, device := range layout.Devices {
+		highest = max(highest, device.Address.Bus)
+	}
+	for _, placed := range placedDevices(&m.Spec) {
+		if at, err := ParseAddress(placed.address); err == nil {
+			highest = max(highest, at.Bus)
+		}
+	}
+	return highest
+}

@@ -1,0 +1,15 @@
+package domain_test
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vmstencil/stencil/defaulting/domain"
+)
+
+// describe is a field that was filled, short.
+func describe(set domain.Set) string {
+	path := strings.TrimPrefix(set.Path.String(), "spec.template.spec.")
+	path = strings.TrimPrefix(strings.TrimPrefix(path, "domain."), "devices.")
+	return fmt.Sprintf("%s=%v by %s", path, set.Value, set.Source)
+}

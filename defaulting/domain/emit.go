@@ -1,0 +1,258 @@
+package domain
+
+import (
+	"fmt"
+	"strconv"
+
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/vmstencil/stencil/defaulting"
+)
+
+// Aliases of the devices whose addresses are looked for. libvirt keeps an alias that
+// begins with ua-, and nothing else tells two disks apart: it sorts them.
+func diskAlias(index int) string { return "ua-disk-" + strconv.Itoa(index) }
+func nicAlias(index int) string  { return "ua-nic-" + strconv.Itoa(index) }
+func hostDeviceAlias(d HostDeviceShape) string {
+	if d.List == ListInterfaces {
+		return nicAlias(d.Index)
+	}
+	return "ua-" + d.List + "-" + strconv.Itoa(d.Index)
+}
+
+// mock is the only kind of source that libvirt is shown.
+func mock(number int) string { return "/mock/" + strconv.Itoa(number) }
+
+// Domain is the shape as KubeVirt's converter would write it for libvirt, reduced to
+// what addresses depend on. It has neither name nor UUID; they are the caller's.
+func (s Shape) Domain() *libvirtxml.Domain {
+	d := &libvirtxml.Domain{
+		Type:   "qemu",
+		Memory: &libvirtxml.DomainMemory{Value: 1 << 20, Unit: "KiB"},
+		VCPU:   &libvirtxml.DomainVCPU{Value: 1},
+		OS: &libvirtxml.DomainOS{Type: &libvirtxml.DomainOSType{
+			Arch: libvirtArchitecture(s.Architecture), Machine: s.MachineType, Type: "hvm",
+		}},
+		Features: &libvirtxml.DomainFeatureList{},
+		Devices:  &libvirtxml.DomainDeviceList{},
+	}
+	if s.EFI {
+		d.OS.Loader = &libvirtxml.DomainLoader{Path: "/mock/efi", Readonly: "yes", Type: "pflash"}
+		d.OS.NVRam = &libvirtxml.DomainNVRam{NVRam: "/mock/nvram"}
+	}
+	// On arm64 libvirt insists on EFI for ACPI.
+	if s.ACPI && (s.EFI || s.Architecture == AMD64) {
+		d.Features.ACPI = &libvirtxml.DomainFeature{}
+	}
+	if s.Filesystems > 0 {
+		d.MemoryBacking = &libvirtxml.DomainMemoryBacking{
+			MemorySource: &libvirtxml.DomainMemorySource{Type: "memfd"},
+			MemoryAccess: &libvirtxml.DomainMemoryAccess{Mode: "shared"},
+		}
+	}
+	s.addDevices(d.Devices)
+	if s.RootComplex {
+		placeOnRootComplex(d.Devices)
+	}
+	return d
+}
+
+func (s Shape) addDevices(devices *libvirtxml.DomainDeviceList) {
+	virtio := s.VirtioModel()
+	for _, nic := range s.NICs {
+		devices.Interfaces = append(devices.Interfaces, nic.domain(virtio))
+	}
+	devices.Channels = []libvirtxml.DomainChannel{{
+		Source: &libvirtxml.DomainChardevSource{UNIX: &libvirtxml.DomainChardevSourceUNIX{Mode: "bind", Path: "/mock/channel"}},
+		Target: &libvirtxml.DomainChannelTarget{VirtIO: &libvirtxml.DomainChannelTargetVirtIO{Name: "org.qemu.guest_agent.0"}},
+	}}
+	for number, device := range s.HostDevices {
+		devices.Hostdevs = append(devices.Hostdevs, device.domain(number))
+	}
+	for range s.PVPanics {
+		devices.Panics = append(devices.Panics, libvirtxml.DomainPanic{Model: "pvpanic"})
+	}
+	s.addControllers(devices, virtio)
+	if s.Video != "" {
+		devices.Videos = []libvirtxml.DomainVideo{{Model: libvirtxml.DomainVideoModel{Type: s.Video, Heads: 1}}}
+		devices.Graphics = []libvirtxml.DomainGraphic{{VNC: &libvirtxml.DomainGraphicVNC{
+			Listeners: []libvirtxml.DomainGraphicListener{{Socket: &libvirtxml.DomainGraphicListenerSocket{Socket: "/mock/vnc"}}},
+		}}}
+	}
+	devices.MemBalloon = &libvirtxml.DomainMemBalloon{Model: "none"}
+	if s.Balloon {
+		devices.MemBalloon.Model = virtio
+	}
+	namer := diskNamer{}
+	for number, disk := range s.Disks {
+		devices.Disks = append(devices.Disks, disk.domain(number, namer, virtio))
+	}
+	for _, input := range s.Inputs {
+		shown := libvirtxml.DomainInput{Type: string(input.Type), Bus: string(input.Bus)}
+		if input.Bus == kubevirtv1.InputBusVirtio {
+			shown.Model = kubevirtv1.VirtIO
+		}
+		devices.Inputs = append(devices.Inputs, shown)
+	}
+	if s.Watchdog {
+		devices.Watchdogs = []libvirtxml.DomainWatchdog{{Model: "i6300esb", Action: "reset"}}
+	}
+	if s.RNG {
+		devices.RNGs = []libvirtxml.DomainRNG{{
+			Model:   virtio,
+			Backend: &libvirtxml.DomainRNGBackend{Random: &libvirtxml.DomainRNGBackendRandom{Device: "/dev/urandom"}},
+		}}
+	}
+	for number := range s.Filesystems {
+		devices.Filesystems = append(devices.Filesystems, libvirtxml.DomainFilesystem{
+			AccessMode: "passthrough",
+			Driver:     &libvirtxml.DomainFilesystemDriver{Type: "virtiofs", Queue: 1024},
+			Source:     &libvirtxml.DomainFilesystemSource{Mount: &libvirtxml.DomainFilesystemSourceMount{Socket: mock(number)}},
+			Target:     &libvirtxml.DomainFilesystemTarget{Dir: "fs" + strconv.Itoa(number)},
+		})
+	}
+	if s.Sound != "" {
+		devices.Sounds = []libvirtxml.DomainSound{{Model: s.Sound}}
+	}
+	if s.VSOCK {
+		devices.VSock = &libvirtxml.DomainVSock{Model: "virtio-non-transitional", CID: &libvirtxml.DomainVSockCID{Auto: "no", Address: "3"}}
+	}
+}
+
+// VirtioModel is the model of the machine's virtio devices.
+func (s Shape) VirtioModel() string {
+	if s.Transitional {
+		return "virtio-transitional"
+	}
+	return "virtio-non-transitional"
+}
+
+func (s Shape) addControllers(devices *libvirtxml.DomainDeviceList, virtio string) {
+	add := func(kind, model string) {
+		first := uint(0)
+		devices.Controllers = append(devices.Controllers, libvirtxml.DomainController{Type: kind, Index: &first, Model: model})
+	}
+	if s.USB {
+		add("usb", "qemu-xhci")
+	} else {
+		add("usb", "none")
+	}
+	if s.SCSI {
+		add("scsi", virtio)
+	}
+	if s.Serial {
+		add("virtio-serial", virtio)
+	}
+}
+
+func (n NICShape) domain(virtio string) libvirtxml.DomainInterface {
+	model := n.Model
+	if model == kubevirtv1.VirtIO {
+		model = virtio
+	}
+	return libvirtxml.DomainInterface{
+		// libvirt would make a random one.
+		MAC:     &libvirtxml.DomainInterfaceMAC{Address: fmt.Sprintf("02:00:00:00:%02x:%02x", n.Index>>8&0xff, n.Index&0xff)},
+		Source:  &libvirtxml.DomainInterfaceSource{Ethernet: &libvirtxml.DomainInterfaceSourceEthernet{}},
+		Target:  &libvirtxml.DomainInterfaceTarget{Dev: "nic" + strconv.Itoa(n.Index), Managed: "no"},
+		Model:   &libvirtxml.DomainInterfaceModel{Type: model},
+		Alias:   &libvirtxml.DomainAlias{Name: nicAlias(n.Index)},
+		Address: n.Address.domain(),
+	}
+}
+
+func (d DiskShape) domain(number int, namer diskNamer, virtio string) libvirtxml.DomainDisk {
+	name, unit := namer.next(d.Bus)
+	disk := libvirtxml.DomainDisk{
+		Device:  d.Kind,
+		Driver:  &libvirtxml.DomainDiskDriver{Name: "qemu", Type: "raw"},
+		Source:  &libvirtxml.DomainDiskSource{File: &libvirtxml.DomainDiskSourceFile{File: mock(number)}},
+		Target:  &libvirtxml.DomainDiskTarget{Dev: name, Bus: string(d.Bus)},
+		Alias:   &libvirtxml.DomainAlias{Name: diskAlias(d.Index)},
+		Address: d.Address.domain(),
+	}
+	if d.Kind == "lun" {
+		disk.Source = &libvirtxml.DomainDiskSource{Block: &libvirtxml.DomainDiskSourceBlock{Dev: mock(number)}}
+	}
+	if d.ReadOnly {
+		disk.ReadOnly = &libvirtxml.DomainDiskReadOnly{}
+	}
+	if d.Bus == kubevirtv1.DiskBusVirtio && d.Kind == "disk" {
+		disk.Model = virtio
+	}
+	if d.Bus == kubevirtv1.DiskBusSCSI && d.Kind != "cdrom" {
+		zero := uint(0)
+		disk.Address = &libvirtxml.DomainAddress{Drive: &libvirtxml.DomainAddressDrive{Controller: &zero, Bus: &zero, Unit: &unit}}
+	}
+	return disk
+}
+
+// diskNamer counts the names that are given, by prefix.
+type diskNamer map[string]uint
+
+// next is the name of the next disk on a bus, and its number among those that share
+// the prefix. SATA, SCSI and USB share theirs.
+func (n diskNamer) next(bus kubevirtv1.DiskBus) (string, uint) {
+	prefix := "sd"
+	if bus == kubevirtv1.DiskBusVirtio {
+		prefix = "vd"
+	}
+	number := n[prefix]
+	n[prefix]++
+	name := ""
+	for left := int(number); left >= 0; left = left/26 - 1 {
+		name = string(rune('a'+left%26)) + name
+	}
+	return prefix + name, number
+}
+
+func (d HostDeviceShape) domain(number int) libvirtxml.DomainHostdev {
+	device := libvirtxml.DomainHostdev{
+		Alias:   &libvirtxml.DomainAlias{Name: hostDeviceAlias(d)},
+		Address: d.Address.domain(),
+	}
+	switch d.Kind {
+	case defaulting.HostDeviceMDev:
+		device.SubsysMDev = &libvirtxml.DomainHostdevSubsysMDev{
+			Model: "vfio-pci",
+			Source: &libvirtxml.DomainHostdevSubsysMDevSource{Address: &libvirtxml.DomainAddressMDev{
+				UUID: fmt.Sprintf("00000000-0000-4000-8000-%012x", number),
+			}},
+		}
+	case defaulting.HostDeviceUSB:
+		one, port := uint(1), uint(number+1)
+		device.SubsysUSB = &libvirtxml.DomainHostdevSubsysUSB{Source: &libvirtxml.DomainHostdevSubsysUSBSource{
+			Address: &libvirtxml.DomainAddressUSB{Bus: &one, Device: &port},
+		}}
+	default:
+		device.Managed = "no"
+		// A domain that no node has.
+		device.SubsysPCI = &libvirtxml.DomainHostdevSubsysPCI{Source: &libvirtxml.DomainHostdevSubsysPCISource{
+			Address: Address{Domain: 0xffff, Bus: uint(number) + 1}.pci(),
+		}}
+	}
+	return device
+}
+
+// domain is an address as libvirt writes it, nil for none.
+func (a *Address) domain() *libvirtxml.DomainAddress {
+	if a == nil {
+		return nil
+	}
+	return &libvirtxml.DomainAddress{PCI: a.pci()}
+}
+
+func (a Address) pci() *libvirtxml.DomainAddressPCI {
+	return &libvirtxml.DomainAddressPCI{Domain: &a.Domain, Bus: &a.Bus, Slot: &a.Slot, Function: &a.Function}
+}
+
+func libvirtArchitecture(architecture string) string {
+	switch architecture {
+	case AMD64:
+		return "x86_64"
+	case ARM64:
+		return "aarch64"
+	}
+	return architecture
+}

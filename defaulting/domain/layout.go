@@ -1,0 +1,196 @@
+package domain
+
+import (
+	"cmp"
+	"slices"
+
+	"libvirt.org/go/libvirtxml"
+)
+
+// Layout is what libvirt has made of a shape.
+type Layout struct {
+	// MachineType is the version that the shape's type stands for.
+	MachineType string `json:"machine"`
+	// Disks, NICs are the addresses of disks and of interfaces, SR-IOV functions among
+	// them, by their index in the VirtualMachine.
+	Disks map[int]Address `json:"disks,omitempty"`
+	NICs  map[int]Address `json:"nics,omitempty"`
+	// Buses are the models of the PCI controllers by the bus that they provide.
+	Buses map[uint]string `json:"buses,omitempty"`
+	// Devices are all that have a PCI address, in the order of their addresses.
+	Devices []Placed `json:"devices,omitempty"`
+}
+
+// Placed is a device at its address.
+type Placed struct {
+	// List and Index are where the VirtualMachine asks for the device; List is empty
+	// for what it does not ask for.
+	List  string `json:"list,omitempty"`
+	Index int    `json:"i,omitempty"`
+	Kind  string `json:"kind"`
+	// Model and Number are those of a controller.
+	Model   string  `json:"model,omitempty"`
+	Number  *uint   `json:"number,omitempty"`
+	Address Address `json:"at"`
+}
+
+// ListDisks is the list of disks, beside ListInterfaces and those of host devices.
+const ListDisks = "disks"
+
+// Read takes the layout out of a domain that libvirt has written.
+func (s Shape) Read(d *libvirtxml.Domain) *Layout {
+	l := &Layout{Disks: map[int]Address{}, NICs: map[int]Address{}, Buses: map[uint]string{}}
+	if d.OS != nil && d.OS.Type != nil {
+		l.MachineType = d.OS.Type.Machine
+	}
+	asked := s.aliases()
+	add := func(kind string, alias *libvirtxml.DomainAlias, address *libvirtxml.DomainAddress, of Placed) {
+		at, ok := readAddress(address)
+		if !ok {
+			return
+		}
+		of.Kind, of.Address = kind, at
+		if alias != nil {
+			if origin, ok := asked[alias.Name]; ok {
+				of.List, of.Index = origin.List, origin.Index
+			}
+		}
+		switch of.List {
+		case ListDisks:
+			l.Disks[of.Index] = at
+		case ListInterfaces:
+			l.NICs[of.Index] = at
+		}
+		l.Devices = append(l.Devices, of)
+	}
+	readDevices(d.Devices, l, add)
+	slices.SortStableFunc(l.Devices, func(a, b Placed) int { return compareAddresses(a.Address, b.Address) })
+	return l
+}
+
+func readDevices(devices *libvirtxml.DomainDeviceList, l *Layout, add func(string, *libvirtxml.DomainAlias, *libvirtxml.DomainAddress, Placed)) {
+	for i := range devices.Controllers {
+		controller := &devices.Controllers[i]
+		if controller.Type == "pci" && controller.Index != nil {
+			l.Buses[*controller.Index] = controller.Model
+		}
+		add("controller", nil, controller.Address, Placed{Model: controller.Type + " " + controller.Model, Number: controller.Index})
+	}
+	for i := range devices.Disks {
+		add("disk", devices.Disks[i].Alias, devices.Disks[i].Address, Placed{})
+	}
+	for i := range devices.Interfaces {
+		add("interface", devices.Interfaces[i].Alias, devices.Interfaces[i].Address, Placed{})
+	}
+	for i := range devices.Hostdevs {
+		add("hostdev", devices.Hostdevs[i].Alias, devices.Hostdevs[i].Address, Placed{})
+	}
+	for i := range devices.Inputs {
+		add("input", nil, devices.Inputs[i].Address, Placed{})
+	}
+	for i := range devices.Watchdogs {
+		add("watchdog", nil, devices.Watchdogs[i].Address, Placed{})
+	}
+	for i := range devices.RNGs {
+		add("rng", nil, devices.RNGs[i].Address, Placed{})
+	}
+	for i := range devices.Videos {
+		add("video", nil, devices.Videos[i].Address, Placed{})
+	}
+	for i := range devices.Sounds {
+		add("sound", nil, devices.Sounds[i].Address, Placed{})
+	}
+	for i := range devices.Filesystems {
+		add("filesystem", nil, devices.Filesystems[i].Address, Placed{})
+	}
+	for i := range devices.Panics {
+		add("panic", nil, devices.Panics[i].Address, Placed{})
+	}
+	if devices.MemBalloon != nil {
+		add("memballoon", nil, devices.MemBalloon.Address, Placed{})
+	}
+	if devices.VSock != nil {
+		add("vsock", nil, devices.VSock.Address, Placed{})
+	}
+}
+
+// aliases says which device of the VirtualMachine an alias stands for.
+func (s Shape) aliases() map[string]Placed {
+	asked := map[string]Placed{}
+	for _, disk := range s.Disks {
+		asked[diskAlias(disk.Index)] = Placed{List: ListDisks, Index: disk.Index}
+	}
+	for _, nic := range s.NICs {
+		asked[nicAlias(nic.Index)] = Placed{List: ListInterfaces, Index: nic.Index}
+	}
+	for _, device := range s.HostDevices {
+		asked[hostDeviceAlias(device)] = Placed{List: device.List, Index: device.Index}
+	}
+	return asked
+}
+
+func readAddress(address *libvirtxml.DomainAddress) (Address, bool) {
+	if address == nil || address.PCI == nil {
+		return Address{}, false
+	}
+	value := func(part *uint) uint {
+		if part == nil {
+			return 0
+		}
+		return *part
+	}
+	pci := address.PCI
+	return Address{value(pci.Domain), value(pci.Bus), value(pci.Slot), value(pci.Function)}, true
+}
+
+func compareAddresses(a, b Address) int {
+	return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Bus, b.Bus), cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Function, b.Function))
+}
+
+// Writable says whether an address may be written into a VirtualMachine: only behind a
+// root port, or on the root itself, does it mean the same on every start.
+func (l *Layout) Writable(address Address) bool {
+	model := l.Buses[address.Bus]
+	return model == "pcie-root-port" || model == "pcie-root"
+}
+
+// Bridged says whether some device is behind a bridge to conventional PCI.
+func (l *Layout) Bridged() bool {
+	for _, model := range l.Buses {
+		if model != "pcie-root-port" && model != "pcie-root" {
+			return true
+		}
+	}
+	return false
+}
+
+// Place is the shape with the addresses of a layout, as it will be when they have been
+// written.
+func (s Shape) Place(l *Layout) Shape {
+	s.Disks, s.NICs, s.HostDevices = slices.Clone(s.Disks), slices.Clone(s.NICs), slices.Clone(s.HostDevices)
+	place := func(address **Address, at Address, ok bool) {
+		if *address == nil && ok && l.Writable(at) {
+			*address = &at
+		}
+	}
+	for i := range s.Disks {
+		if disk := &s.Disks[i]; disk.Writable() {
+			at, ok := l.Disks[disk.Index]
+			place(&disk.Address, at, ok)
+		}
+	}
+	for i := range s.NICs {
+		at, ok := l.NICs[s.NICs[i].Index]
+		place(&s.NICs[i].Address, at, ok)
+	}
+	for i := range s.HostDevices {
+		if device := &s.HostDevices[i]; device.List == ListInterfaces {
+			at, ok := l.NICs[device.Index]
+			place(&device.Address, at, ok)
+		}
+	}
+	return s
+}
+
+// Writable says whether the API has a field for the address of the disk.
+func (d DiskShape) Writable() bool { return d.Kind == "disk" && d.Bus == "virtio" }

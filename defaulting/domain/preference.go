@@ -1,0 +1,175 @@
+package domain
+
+import (
+	"reflect"
+
+	kubevirtv1 "kubevirt.io/api/core/v1"
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+
+	"github.com/vmstencil/stencil/defaulting"
+)
+
+// A preference fills what is empty. The exceptions are two fields that KubeVirt's API
+// cannot tell from empty ones, disableHotplug and features.acpi: KubeVirt overwrites
+// them, and so does this.
+
+type (
+	machineSpec = kubevirtv1.VirtualMachineInstanceSpec
+	preference  = instancetypev1beta1.VirtualMachinePreferenceSpec
+)
+
+func preferArchitecture(n *notes, spec *machineSpec, p *preference) {
+	if p != nil && p.PreferredArchitecture != nil {
+		fill(n, &spec.Architecture, *p.PreferredArchitecture, defaulting.FromPreference, In("architecture"))
+	}
+}
+
+func preferMachineType(spec *machineSpec, p *preference) {
+	if p == nil || p.Machine == nil || spec.Domain.Machine != nil && spec.Domain.Machine.Type != "" {
+		return
+	}
+	spec.Domain.Machine = &kubevirtv1.Machine{Type: p.Machine.PreferredMachineType}
+}
+
+func preferAttachments(n *notes, spec *machineSpec, p *preference) {
+	if p == nil || p.Devices == nil {
+		return
+	}
+	devices := &spec.Domain.Devices
+	for _, attachment := range []struct {
+		field     **bool
+		preferred *bool
+		name      string
+	}{
+		{&devices.AutoattachGraphicsDevice, p.Devices.PreferredAutoattachGraphicsDevice, "autoattachGraphicsDevice"},
+		{&devices.AutoattachMemBalloon, p.Devices.PreferredAutoattachMemBalloon, "autoattachMemBalloon"},
+		{&devices.AutoattachPodInterface, p.Devices.PreferredAutoattachPodInterface, "autoattachPodInterface"},
+		{&devices.AutoattachSerialConsole, p.Devices.PreferredAutoattachSerialConsole, "autoattachSerialConsole"},
+		{&devices.AutoattachInputDevice, p.Devices.PreferredAutoattachInputDevice, "autoattachInputDevice"},
+	} {
+		fillPointer(n, attachment.field, attachment.preferred, defaulting.FromPreference, devicesPath.Then(attachment.name))
+	}
+}
+
+func preferDevices(n *notes, spec *machineSpec, p *preference) {
+	if p == nil || p.Devices == nil {
+		return
+	}
+	devices, preferred := &spec.Domain.Devices, p.Devices
+	fillPointer(n, &devices.UseVirtioTransitional, preferred.PreferredUseVirtioTransitional, defaulting.FromPreference, devicesPath.Then("useVirtioTransitional"))
+	if preferred.PreferredDisableHotplug != nil && devices.DisableHotplug != *preferred.PreferredDisableHotplug {
+		devices.DisableHotplug = *preferred.PreferredDisableHotplug
+		n.add(devicesPath.Then("disableHotplug"), devices.DisableHotplug, defaulting.FromPreference)
+	}
+	if devices.Sound != nil {
+		fill(n, &devices.Sound.Model, preferred.PreferredSoundModel, defaulting.FromPreference, devicesPath.Then("sound", "model"))
+	}
+	if preferred.PreferredRng != nil && devices.Rng == nil {
+		devices.Rng = preferred.PreferredRng.DeepCopy()
+		n.add(devicesPath.Then("rng"), devices.Rng, defaulting.FromPreference)
+	}
+	if preferred.PreferredTPM != nil && devices.TPM == nil {
+		devices.TPM = preferred.PreferredTPM.DeepCopy()
+		n.add(devicesPath.Then("tpm"), devices.TPM, defaulting.FromPreference)
+	}
+	preferDisks(n, spec, preferred)
+	preferInterfaces(n, spec, preferred)
+	for i := range devices.Inputs {
+		path := inputsPath.Then(item(i))
+		fill(n, &devices.Inputs[i].Bus, preferred.PreferredInputBus, defaulting.FromPreference, path.Then("bus"))
+		fill(n, &devices.Inputs[i].Type, preferred.PreferredInputType, defaulting.FromPreference, path.Then("type"))
+	}
+	for i := range devices.PanicDevices {
+		fillPointer(n, &devices.PanicDevices[i].Model, preferred.PreferredPanicDeviceModel, defaulting.FromPreference, devicesPath.Then("panicDevices", item(i), "model"))
+	}
+}
+
+func preferDisks(n *notes, spec *machineSpec, preferred *instancetypev1beta1.DevicePreferences) {
+	for i := range spec.Domain.Devices.Disks {
+		disk := &spec.Domain.Devices.Disks[i]
+		path := disksPath.Then(item(i))
+		setDiskKind(n, disk, path)
+		bus := preferred.PreferredDiskBus
+		switch {
+		case disk.CDRom != nil:
+			bus = preferred.PreferredCdromBus
+		case disk.LUN != nil:
+			bus = preferred.PreferredLunBus
+		}
+		field, busPath := busOf(disk, path)
+		fill(n, field, bus, defaulting.FromPreference, busPath)
+	}
+}
+
+func preferInterfaces(n *notes, spec *machineSpec, preferred *instancetypev1beta1.DevicePreferences) {
+	onPodNetwork := map[string]bool{}
+	for _, network := range spec.Networks {
+		onPodNetwork[network.Name] = network.Pod != nil
+	}
+	for i := range spec.Domain.Devices.Interfaces {
+		nic := &spec.Domain.Devices.Interfaces[i]
+		path := interfacesPath.Then(item(i))
+		fill(n, &nic.Model, preferred.PreferredInterfaceModel, defaulting.FromPreference, path.Then("model"))
+		unbound := reflect.ValueOf(nic.InterfaceBindingMethod).IsZero() && nic.Binding == nil
+		if preferred.PreferredInterfaceMasquerade != nil && unbound && onPodNetwork[nic.Name] {
+			nic.Masquerade = preferred.PreferredInterfaceMasquerade.DeepCopy()
+			n.add(path.Then("masquerade"), nic.Masquerade, defaulting.FromPreference)
+		}
+	}
+}
+
+func preferFeatures(n *notes, spec *machineSpec, p *preference) {
+	if p == nil || p.Features == nil || p.Features.PreferredAcpi == nil {
+		return
+	}
+	if spec.Domain.Features == nil {
+		spec.Domain.Features = &kubevirtv1.Features{}
+	}
+	before := spec.Domain.Features.ACPI.Enabled
+	spec.Domain.Features.ACPI = *p.Features.PreferredAcpi.DeepCopy()
+	if after := spec.Domain.Features.ACPI.Enabled; before == nil && after != nil {
+		n.add(In("domain", "features", "acpi", "enabled"), *after, defaulting.FromPreference)
+	}
+}
+
+func preferFirmware(n *notes, spec *machineSpec, p *preference) {
+	if p == nil || p.Firmware == nil {
+		return
+	}
+	if spec.Domain.Firmware == nil {
+		spec.Domain.Firmware = &kubevirtv1.Firmware{}
+	}
+	if spec.Domain.Firmware.Bootloader == nil {
+		spec.Domain.Firmware.Bootloader = &kubevirtv1.Bootloader{}
+	}
+	preferred, loader := p.Firmware, spec.Domain.Firmware.Bootloader
+	path := firmwarePath.Then("bootloader")
+	is := func(value *bool) bool { return value != nil && *value }
+	undecided := func() bool { return loader.BIOS == nil && loader.EFI == nil }
+
+	if is(preferred.PreferredUseBios) && undecided() {
+		loader.BIOS = &kubevirtv1.BIOS{}
+		n.add(path.Then("bios"), map[string]any{}, defaulting.FromPreference)
+	}
+	if loader.BIOS != nil {
+		fillPointer(n, &loader.BIOS.UseSerial, preferred.PreferredUseBiosSerial, defaulting.FromPreference, path.Then("bios", "useSerial"))
+	}
+	if undecided() && preferred.PreferredEfi != nil {
+		loader.EFI = preferred.PreferredEfi.DeepCopy()
+		n.add(path.Then("efi"), loader.EFI, defaulting.FromPreference)
+		return
+	}
+	if is(preferred.DeprecatedPreferredUseEfi) && undecided() {
+		loader.EFI = &kubevirtv1.EFI{}
+		n.add(path.Then("efi"), map[string]any{}, defaulting.FromPreference)
+	}
+	if loader.EFI != nil {
+		fillPointer(n, &loader.EFI.SecureBoot, preferred.DeprecatedPreferredUseSecureBoot, defaulting.FromPreference, path.Then("efi", "secureBoot"))
+	}
+}
+
+func preferAnnotations(m *Machine, p *preference) {
+	if p != nil {
+		addAnnotations(m, p.Annotations)
+	}
+}

@@ -1,0 +1,320 @@
+package domain
+
+import (
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/vmstencil/stencil/defaulting"
+)
+
+// Shape is all of a machine that the addresses of its devices depend on: the normal
+// form of VirtualMachines. It has no name, no source and no identity, and devices are
+// known by their position. Machines of one shape get one layout.
+type Shape struct {
+	Architecture string `json:"arch"`
+	// MachineType is a user's text, checked by CheckMachineType.
+	MachineType string `json:"machine"`
+	// LargeMemory is more than 2 GiB, which is given more root ports.
+	LargeMemory  bool `json:"large,omitempty"`
+	ACPI         bool `json:"acpi,omitempty"`
+	EFI          bool `json:"efi,omitempty"`
+	Transitional bool `json:"transitional,omitempty"`
+	// RootComplex is the annotation kubevirt.io/placePCIDevicesOnRootComplex.
+	RootComplex bool `json:"rootComplex,omitempty"`
+	// SlotCount is that of the annotation kubevirt.io/pci-interface-slot-count, nil
+	// without it.
+	SlotCount *int `json:"slots,omitempty"`
+	// Interfaces is how many the instance has, among them those that the domain does
+	// not: KubeVirt counts them all.
+	Interfaces int `json:"interfaces"`
+
+	Disks       []DiskShape       `json:"disks,omitempty"`
+	NICs        []NICShape        `json:"nics,omitempty"`
+	HostDevices []HostDeviceShape `json:"hostdevs,omitempty"`
+	Inputs      []InputShape      `json:"inputs,omitempty"`
+	// Filesystems is the number of virtiofs devices.
+	Filesystems int `json:"filesystems,omitempty"`
+	// PVPanics is the number of panic devices that are on PCI.
+	PVPanics int    `json:"pvpanics,omitempty"`
+	Video    string `json:"video,omitempty"`
+	Sound    string `json:"sound,omitempty"`
+	Watchdog bool   `json:"watchdog,omitempty"`
+	VSOCK    bool   `json:"vsock,omitempty"`
+	RNG      bool   `json:"rng,omitempty"`
+	Balloon  bool   `json:"balloon,omitempty"`
+	Serial   bool   `json:"serial,omitempty"`
+	SCSI     bool   `json:"scsi,omitempty"`
+	USB      bool   `json:"usb,omitempty"`
+}
+
+// DiskShape is a disk of the domain.
+type DiskShape struct {
+	// Index is the disk's in the VirtualMachine.
+	Index int `json:"i"`
+	// Kind is disk, cdrom or lun.
+	Kind     string             `json:"kind"`
+	Bus      kubevirtv1.DiskBus `json:"bus"`
+	ReadOnly bool               `json:"ro,omitempty"`
+	Address  *Address           `json:"at,omitempty"`
+}
+
+// NICShape is an interface of the domain.
+type NICShape struct {
+	// Index is the interface's in the VirtualMachine.
+	Index   int      `json:"i"`
+	Model   string   `json:"model"`
+	Address *Address `json:"at,omitempty"`
+}
+
+// HostDeviceShape is a device of a node: a GPU, an SR-IOV function, another.
+type HostDeviceShape struct {
+	// List is the list that the device is in: hostDevices, gpus or interfaces.
+	List  string `json:"list"`
+	Index int    `json:"i"`
+	// Kind is pci, mdev or usb.
+	Kind    defaulting.HostDeviceKind `json:"kind"`
+	Address *Address                  `json:"at,omitempty"`
+}
+
+// InputShape is an input device.
+type InputShape struct {
+	Type kubevirtv1.InputType `json:"type"`
+	Bus  kubevirtv1.InputBus  `json:"bus"`
+}
+
+// The lists that host devices are in.
+const (
+	ListHostDevices = "hostDevices"
+	ListGPUs        = "gpus"
+	ListInterfaces  = "interfaces"
+)
+
+// largeMemory is, in bytes, above what KubeVirt adds more root ports.
+const largeMemory = 2 << 30
+
+// NewShape reduces a machine to its shape. The machine must have passed Check.
+func NewShape(m *Machine, cluster defaulting.Cluster) Shape {
+	spec, devices := &m.Spec, &m.Spec.Domain.Devices
+	s := Shape{
+		Architecture: spec.Architecture,
+		MachineType:  spec.Domain.Machine.Type,
+		LargeMemory:  guestMemory(spec) > largeMemory,
+		ACPI:         is(spec.Domain.Features.ACPI.Enabled, true),
+		EFI:          hasEFI(spec),
+		Transitional: is(devices.UseVirtioTransitional, false),
+		RootComplex:  m.Annotations[kubevirtv1.PlacePCIDevicesOnRootComplex] == "true",
+		SlotCount:    slotCount(m.Annotations),
+		Interfaces:   len(devices.Interfaces),
+		Watchdog:     devices.Watchdog != nil && spec.Architecture == AMD64,
+		VSOCK:        is(devices.AutoattachVSOCK, false),
+		RNG:          devices.Rng != nil,
+		Balloon:      is(devices.AutoattachMemBalloon, true),
+		Serial:       is(devices.AutoattachSerialConsole, true),
+	}
+	if devices.Sound != nil {
+		s.Sound = devices.Sound.Model
+	}
+	for _, filesystem := range devices.Filesystems {
+		if filesystem.Virtiofs != nil {
+			s.Filesystems++
+		}
+	}
+	for _, device := range devices.PanicDevices {
+		if device.Model != nil && *device.Model == kubevirtv1.Pvpanic {
+			s.PVPanics++
+		}
+	}
+	s.Disks = disks(spec)
+	s.NICs = nics(devices, cluster)
+	s.HostDevices = hostDevices(devices, cluster)
+	s.Video = video(spec, s.EFI, cluster)
+	s.Inputs = inputs(spec, s.Video != "")
+	s.SCSI = needsSCSI(devices)
+	s.USB = needsUSB(spec, s.HostDevices)
+	return s
+}
+
+func is(value *bool, absent bool) bool {
+	if value == nil {
+		return absent
+	}
+	return *value
+}
+
+func guestMemory(spec *machineSpec) int64 {
+	if memory := spec.Domain.Memory; memory != nil && memory.Guest != nil {
+		return memory.Guest.Value()
+	}
+	return 0
+}
+
+func hasEFI(spec *machineSpec) bool {
+	firmware := spec.Domain.Firmware
+	return firmware != nil && firmware.Bootloader != nil && firmware.Bootloader.EFI != nil
+}
+
+// disks leaves out what is plugged in once the guest runs.
+func disks(spec *machineSpec) []DiskShape {
+	plugged := map[string]bool{}
+	for i := range spec.Volumes {
+		plugged[spec.Volumes[i].Name] = hotplugged(&spec.Volumes[i])
+	}
+	var shapes []DiskShape
+	for i := range spec.Domain.Devices.Disks {
+		disk := &spec.Domain.Devices.Disks[i]
+		if plugged[disk.Name] {
+			continue
+		}
+		shape := DiskShape{Index: i}
+		switch {
+		case disk.Disk != nil:
+			shape.Kind, shape.Bus, shape.ReadOnly = "disk", disk.Disk.Bus, disk.Disk.ReadOnly
+			shape.Address = addressOf(disk.Disk.PciAddress)
+		case disk.CDRom != nil:
+			shape.Kind, shape.Bus, shape.ReadOnly = "cdrom", disk.CDRom.Bus, is(disk.CDRom.ReadOnly, true)
+		case disk.LUN != nil:
+			shape.Kind, shape.Bus, shape.ReadOnly = "lun", disk.LUN.Bus, disk.LUN.ReadOnly
+		}
+		shapes = append(shapes, shape)
+	}
+	return shapes
+}
+
+func hotplugged(volume *kubevirtv1.Volume) bool {
+	return volume.DataVolume != nil && volume.DataVolume.Hotpluggable ||
+		volume.PersistentVolumeClaim != nil && volume.PersistentVolumeClaim.Hotpluggable ||
+		volume.MemoryDump != nil
+}
+
+// nics are the interfaces that KubeVirt puts into the domain itself.
+func nics(devices *kubevirtv1.Devices, cluster defaulting.Cluster) []NICShape {
+	var shapes []NICShape
+	for i := range devices.Interfaces {
+		nic := &devices.Interfaces[i]
+		if nic.State == kubevirtv1.InterfaceStateAbsent || nic.SRIOV != nil || nic.Binding != nil && !tapBinding(nic, cluster) {
+			continue
+		}
+		shapes = append(shapes, NICShape{Index: i, Model: nic.Model, Address: addressOf(nic.PciAddress)})
+	}
+	return shapes
+}
+
+func tapBinding(nic *kubevirtv1.Interface, cluster defaulting.Cluster) bool {
+	for _, name := range cluster.TapBindings {
+		if nic.Binding.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+// hostDevices are in KubeVirt's order: those of each list by kind, PCI first.
+func hostDevices(devices *kubevirtv1.Devices, cluster defaulting.Cluster) []HostDeviceShape {
+	kind := func(resource string) defaulting.HostDeviceKind {
+		if kind, ok := cluster.HostDevices[resource]; ok {
+			return kind
+		}
+		return defaulting.HostDevicePCI
+	}
+	var shapes []HostDeviceShape
+	for _, wanted := range []defaulting.HostDeviceKind{defaulting.HostDevicePCI, defaulting.HostDeviceMDev, defaulting.HostDeviceUSB} {
+		for i := range devices.HostDevices {
+			if kind(devices.HostDevices[i].DeviceName) == wanted {
+				shapes = append(shapes, HostDeviceShape{List: ListHostDevices, Index: i, Kind: wanted})
+			}
+		}
+	}
+	for _, wanted := range []defaulting.HostDeviceKind{defaulting.HostDevicePCI, defaulting.HostDeviceMDev} {
+		for i := range devices.GPUs {
+			if kind(devices.GPUs[i].DeviceName) == wanted {
+				shapes = append(shapes, HostDeviceShape{List: ListGPUs, Index: i, Kind: wanted})
+			}
+		}
+	}
+	for i := range devices.Interfaces {
+		nic := &devices.Interfaces[i]
+		if nic.SRIOV != nil && nic.State != kubevirtv1.InterfaceStateAbsent {
+			shapes = append(shapes, HostDeviceShape{
+				List: ListInterfaces, Index: i, Kind: defaulting.HostDevicePCI, Address: addressOf(nic.PciAddress),
+			})
+		}
+	}
+	return shapes
+}
+
+func video(spec *machineSpec, efi bool, cluster defaulting.Cluster) string {
+	devices := &spec.Domain.Devices
+	switch {
+	case !is(devices.AutoattachGraphicsDevice, true):
+		return ""
+	case devices.Video != nil && devices.Video.Type != "":
+		return devices.Video.Type
+	case spec.Architecture != AMD64:
+		return "virtio"
+	case efi && !cluster.VGAForEFI:
+		return "bochs"
+	}
+	return "vga"
+}
+
+func inputs(spec *machineSpec, graphics bool) []InputShape {
+	var shapes []InputShape
+	tablet := false
+	for _, input := range spec.Domain.Devices.Inputs {
+		shapes = append(shapes, InputShape{Type: input.Type, Bus: input.Bus})
+		tablet = tablet || input.Type == kubevirtv1.InputTypeTablet
+	}
+	if !graphics || spec.Architecture != ARM64 {
+		return shapes
+	}
+	if !tablet {
+		shapes = append(shapes, InputShape{Type: kubevirtv1.InputTypeTablet, Bus: kubevirtv1.InputBusUSB})
+	}
+	return append(shapes, InputShape{Type: kubevirtv1.InputTypeKeyboard, Bus: kubevirtv1.InputBusUSB})
+}
+
+func needsSCSI(devices *kubevirtv1.Devices) bool {
+	if !devices.DisableHotplug {
+		return true
+	}
+	for i := range devices.Disks {
+		if bus, _ := busOf(&devices.Disks[i], nil); bus != nil && *bus == kubevirtv1.DiskBusSCSI {
+			return true
+		}
+	}
+	return false
+}
+
+func needsUSB(spec *machineSpec, hostDevices []HostDeviceShape) bool {
+	devices := &spec.Domain.Devices
+	if spec.Architecture == ARM64 || devices.ClientPassthrough != nil {
+		return true
+	}
+	for _, input := range devices.Inputs {
+		if input.Bus == kubevirtv1.InputBusUSB || input.Bus == "" {
+			return true
+		}
+	}
+	for _, disk := range devices.Disks {
+		if disk.Disk != nil && disk.Disk.Bus == kubevirtv1.DiskBusUSB {
+			return true
+		}
+	}
+	for _, device := range hostDevices {
+		if device.Kind == defaulting.HostDeviceUSB {
+			return true
+		}
+	}
+	return false
+}
+
+// addressOf reads an address that Check has accepted.
+func addressOf(text string) *Address {
+	if text == "" {
+		return nil
+	}
+	address, err := ParseAddress(text)
+	if err != nil {
+		return nil
+	}
+	return &address
+}

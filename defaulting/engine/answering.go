@@ -1,0 +1,180 @@
+package engine
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/defaulting/domain"
+)
+
+// answering is one answer while it is made.
+type answering struct {
+	request  *defaulting.Request
+	document document
+	response *defaulting.Response
+}
+
+// decode reads a VirtualMachine twice: as what it is, and as what it says, so that
+// fields that this KubeVirt's types do not have are kept.
+func decode(text json.RawMessage) (*kubevirtv1.VirtualMachine, document, error) {
+	if len(text) == 0 {
+		return nil, nil, defaulting.Malformed("the request has no vm")
+	}
+	vm := &kubevirtv1.VirtualMachine{}
+	if err := json.Unmarshal(text, vm); err != nil {
+		return nil, nil, defaulting.Malformed("reading the VirtualMachine: %v", err)
+	}
+	var document document
+	decoder := json.NewDecoder(bytes.NewReader(text))
+	decoder.UseNumber()
+	if err := decoder.Decode(&document); err != nil {
+		return nil, nil, defaulting.Malformed("reading the VirtualMachine: %v", err)
+	}
+	return vm, document, nil
+}
+
+// set writes a default if the policy lets it.
+func (a *answering) set(set domain.Set) {
+	if !domain.Allowed(set.Path, a.request.Policy) {
+		return
+	}
+	value, err := plain(set.Value)
+	if err != nil {
+		a.skip(set.Path.String(), err.Error())
+		return
+	}
+	operations, err := a.document.set(set.Path, value)
+	if err != nil {
+		a.skip(set.Path.String(), err.Error())
+		return
+	}
+	a.response.Patch = append(a.response.Patch, operations...)
+	a.response.Set = append(a.response.Set, defaulting.Set{Path: set.Path.String(), Value: value, Source: set.Source})
+}
+
+func (a *answering) skip(path, reason string) {
+	a.response.Skipped = append(a.response.Skipped, defaulting.Skipped{Path: path, Reason: reason})
+}
+
+func (a *answering) skipAddresses(reason string) {
+	if on := a.request.Policy.PCIAddress; on == nil || *on {
+		a.skip("spec.template.spec.domain.devices[*].pciAddress", reason)
+	}
+}
+
+// pin replaces the alias of a machine type.
+func (a *answering) pin(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, layout *domain.Layout) {
+	written := ""
+	if m := vm.Spec.Template.Spec.Domain.Machine; m != nil {
+		written = m.Type
+	}
+	if layout.MachineType != "" && layout.MachineType != written {
+		a.set(domain.Set{Path: domain.In("domain", "machine", "type"), Value: layout.MachineType, Source: defaulting.FromLibvirt})
+	}
+	machine.Spec.Domain.Machine.Type = layout.MachineType
+}
+
+// place writes the addresses that the API has a field for.
+func (a *answering) place(machine *domain.Machine, shape domain.Shape, layout *domain.Layout) {
+	write := func(path domain.Path, at domain.Address, ok bool) {
+		switch {
+		case !ok:
+		case !layout.Writable(at):
+			a.skip(path.String(), "the device is behind a bridge to conventional PCI")
+		default:
+			a.set(domain.Set{Path: path, Value: at.String(), Source: defaulting.FromLibvirt})
+		}
+	}
+	shown := map[int]bool{}
+	for _, disk := range shape.Disks {
+		shown[disk.Index] = true
+		if disk.Writable() && disk.Address == nil {
+			at, ok := layout.Disks[disk.Index]
+			write(domain.DiskAddress(disk.Index), at, ok)
+		}
+	}
+	for i := range machine.Spec.Domain.Devices.Disks {
+		disk := machine.Spec.Domain.Devices.Disks[i].Disk
+		if !shown[i] && disk != nil && disk.Bus == kubevirtv1.DiskBusVirtio && disk.PciAddress == "" {
+			a.skip(domain.DiskAddress(i).String(), "the disk is plugged in once the guest runs")
+		}
+	}
+	for i := range machine.Spec.Domain.Devices.Interfaces {
+		if machine.Spec.Domain.Devices.Interfaces[i].PciAddress == "" {
+			at, ok := layout.NICs[i]
+			write(domain.InterfaceAddress(i), at, ok)
+		}
+	}
+}
+
+// identify writes what has to be random, on creation.
+func (a *answering) identify(machine *domain.Machine, identities Identities) {
+	if a.request.Operation != defaulting.Update {
+		if firmware := machine.Spec.Domain.Firmware; firmware == nil || firmware.UUID == "" {
+			a.random(domain.In("domain", "firmware", "uuid"), identities.UUID)
+		}
+	}
+	for i := range machine.Spec.Domain.Devices.Interfaces {
+		if machine.Spec.Domain.Devices.Interfaces[i].MacAddress == "" {
+			a.random(domain.InterfaceMAC(i), identities.MAC)
+		}
+	}
+}
+
+func (a *answering) random(path domain.Path, value func() string) {
+	if domain.Allowed(path, a.request.Policy) {
+		a.set(domain.Set{Path: path, Value: value(), Source: defaulting.FromStencil})
+	}
+}
+
+// finish writes the VirtualMachine itself.
+func (a *answering) finish() (*defaulting.Response, error) {
+	if a.request.PatchOnly {
+		return a.response, nil
+	}
+	if len(a.response.Patch) == 0 {
+		a.response.VM = a.request.VM
+		return a.response, nil
+	}
+	text, err := json.Marshal(a.document)
+	if err != nil {
+		return nil, fmt.Errorf("writing the VirtualMachine: %w", err)
+	}
+	a.response.VM = text
+	return a.response, nil
+}
+
+// devices are those of a layout as the answer has them.
+func devices(layout *domain.Layout) []defaulting.Device {
+	list := make([]defaulting.Device, 0, len(layout.Devices))
+	for _, device := range layout.Devices {
+		shown := defaulting.Device{Kind: device.Kind, Model: strings.TrimSpace(device.Model), Index: device.Number, Address: device.Address.String()}
+		if device.List != "" {
+			shown.Path = "spec.template.spec.domain.devices." + device.List + "[" + strconv.Itoa(device.Index) + "]"
+		}
+		list = append(list, shown)
+	}
+	return list
+}
+
+// sameAddresses compares what may be written.
+func sameAddresses(a, b *domain.Layout) bool {
+	return maps.Equal(writable(a, a.Disks), writable(b, b.Disks)) && maps.Equal(writable(a, a.NICs), writable(b, b.NICs))
+}
+
+func writable(layout *domain.Layout, addresses map[int]domain.Address) map[int]domain.Address {
+	kept := map[int]domain.Address{}
+	for index, address := range addresses {
+		if layout.Writable(address) {
+			kept[index] = address
+		}
+	}
+	return kept
+}

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/defaulting/domain"
+)
+
+// document is a VirtualMachine as JSON has it.
+type document map[string]any
+
+// set writes a value, with what has to exist around it, and returns the operations
+// that do the same. An item can be written at the end of its list only.
+func (d document) set(path domain.Path, value any) ([]defaulting.PatchOperation, error) {
+	var operations []defaulting.PatchOperation
+	add := func(end int, value any) {
+		operations = append(operations, defaulting.PatchOperation{Op: "add", Path: path[:end].Pointer(), Value: value})
+	}
+	var (
+		parent any = map[string]any(d)
+		// store replaces parent where it is held: a list that grows is another one.
+		store = func(any) {}
+	)
+	for i, step := range path {
+		last := i == len(path)-1
+		index, isItem := domain.IsItem(step)
+		if isItem {
+			list, ok := parent.([]any)
+			if !ok || index > len(list) {
+				return nil, fmt.Errorf("there is no %s to write to", path[:i+1])
+			}
+			if index == len(list) {
+				if !last {
+					return nil, fmt.Errorf("there is no %s to write to", path[:i+1])
+				}
+				store(append(list, copied(value)))
+				add(i+1, value)
+				return operations, nil
+			}
+			parent, store = list[index], func(child any) { list[index] = child }
+			continue
+		}
+		object, ok := parent.(map[string]any)
+		if !ok {
+			return nil, fmt.Errorf("there is no %s to write to", path[:i+1])
+		}
+		if last {
+			_, exists := object[step]
+			object[step] = copied(value)
+			add(i+1, value)
+			if exists {
+				operations[len(operations)-1].Op = "replace"
+			}
+			return operations, nil
+		}
+		child, ok := object[step]
+		if !ok || child == nil {
+			child = emptyFor(path[i+1])
+			object[step] = child
+			add(i+1, emptyFor(path[i+1]))
+		}
+		parent, store = child, func(child any) { object[step] = child }
+	}
+	return operations, nil
+}
+
+// emptyFor is what can hold a step.
+func emptyFor(step string) any {
+	if _, ok := domain.IsItem(step); ok {
+		return []any{}
+	}
+	return map[string]any{}
+}
+
+// copied keeps what is written to the document later out of the patch.
+func copied(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		object := make(map[string]any, len(value))
+		for key, item := range value {
+			object[key] = copied(item)
+		}
+		return object
+	case []any:
+		list := make([]any, len(value))
+		for i, item := range value {
+			list[i] = copied(item)
+		}
+		return list
+	}
+	return value
+}
+
+// plain is a value as JSON has it.
+func plain(value any) (any, error) {
+	switch value.(type) {
+	case string, bool, map[string]any, []any:
+		return value, nil
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("writing the default: %w", err)
+	}
+	var result any
+	if err := json.Unmarshal(text, &result); err != nil {
+		return nil, fmt.Errorf("writing the default: %w", err)
+	}
+	return result, nil
+}

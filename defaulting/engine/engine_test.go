@@ -1,0 +1,223 @@
+package engine_test
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/defaulting/engine"
+)
+
+// complete is a machine that leaves little open: two virtio disks, an interface.
+const complete = `{"metadata":{"name":"a"},"spec":{"unknown":{"kept":1.50},"template":{"spec":{"architecture":"amd64","domain":{"firmware":{"uuid":"u"},` +
+	`"machine":{"type":"q35"},"memory":{"guest":"1Gi"},"cpu":{"cores":1},"features":{"acpi":{"enabled":true}},"devices":{` +
+	`"disks":[{"name":"a","disk":{"bus":"virtio"}},{"name":"b","disk":{"bus":"virtio"}}],` +
+	`"interfaces":[{"name":"n","bridge":{},"model":"virtio"},{"name":"m","bridge":{},"model":"virtio"},{"name":"o","bridge":{},"model":"virtio"},{"name":"p","bridge":{},"model":"virtio"}]}},` +
+	`"volumes":[{"name":"a"},{"name":"b"}]}}}}`
+
+func ask(t *testing.T, e *engine.Engine, request defaulting.Request) *defaulting.Response {
+	t.Helper()
+	if request.VM == nil {
+		request.VM = json.RawMessage(complete)
+	}
+	response, err := e.Answer(context.Background(), &request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response
+}
+
+func TestThePatchMakesTheMachineOfTheAnswer(t *testing.T) {
+	for name, vm := range map[string]string{
+		"little is open": complete,
+		"all is open":    `{"metadata":{"name":"a"},"spec":{"template":{"spec":{"domain":{"devices":{}},"volumes":[{"name":"a"}]}}}}`,
+		"null fields":    `{"spec":{"template":{"spec":{"domain":{"machine":null,"cpu":null,"devices":{"disks":null}},"volumes":[{"name":"a"}]}}}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			response := ask(t, newEngine(&fake{}), defaulting.Request{VM: json.RawMessage(vm), Policy: defaulting.Policy{MAC: defaulting.MACGenerate}})
+			text, err := json.Marshal(response.Patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			patch, err := jsonpatch.DecodePatch(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			patched, err := patch.Apply([]byte(vm))
+			if err != nil {
+				t.Fatalf("applying %s: %v", text, err)
+			}
+			if !jsonpatch.Equal(patched, response.VM) {
+				t.Errorf("the patch makes\n%s\nand the answer has\n%s", patched, response.VM)
+			}
+		})
+	}
+}
+
+func TestWhatIsWrittenFollowsThePolicy(t *testing.T) {
+	no := false
+	all := map[string]any{
+		"domain.machine.type":                     "pc-q35-9.9",
+		"domain.devices.disks[0].disk.pciAddress": "0000:01:00.0",
+		"domain.devices.disks[1].disk.pciAddress": "0000:02:00.0",
+		"domain.devices.interfaces[0].pciAddress": "0000:03:00.0",
+		"domain.devices.interfaces[1].pciAddress": "0000:04:00.0",
+		"domain.devices.interfaces[2].pciAddress": "0000:05:00.0",
+		"domain.devices.interfaces[3].pciAddress": "0000:06:00.0",
+	}
+	without := func(part string) map[string]any {
+		left := map[string]any{}
+		for path, value := range all {
+			if !strings.Contains(path, part) {
+				left[path] = value
+			}
+		}
+		return left
+	}
+	for _, tc := range []struct {
+		name        string
+		request     defaulting.Request
+		libvirt     *fake
+		want        map[string]any
+		wantSkipped string
+	}{
+		{name: "everything", want: all},
+		{name: "the alias stays", request: defaulting.Request{Policy: defaulting.Policy{MachineType: defaulting.MachineTypeKeep}}, want: without("machine")},
+		{name: "no address", request: defaulting.Request{Policy: defaulting.Policy{PCIAddress: &no}}, want: without("pciAddress")},
+		{name: "another KubeVirt", request: defaulting.Request{Cluster: defaulting.Cluster{KubeVirt: "v1.9.0"}}, want: map[string]any{},
+			wantSkipped: "the cluster runs KubeVirt v1.9.0"},
+		{name: "another patch of the same KubeVirt", request: defaulting.Request{Cluster: defaulting.Cluster{KubeVirt: "v1.8.0"}}, want: all},
+		{name: "a bridge that moves nothing", libvirt: &fake{bridge: true}, want: without("interfaces"), wantSkipped: "the device is behind a bridge"},
+		{name: "a bridge that moves what will be written", libvirt: &fake{bridge: true, moves: true}, want: map[string]any{"domain.machine.type": "pc-q35-9.9"},
+			wantSkipped: "would be others on the next start"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			response := ask(t, newEngine(cmp.Or(tc.libvirt, &fake{})), tc.request)
+			if diff := gocmp.Diff(tc.want, filled(response)); diff != "" {
+				t.Errorf("written (-want +got):\n%s", diff)
+			}
+			text, err := json.Marshal(response.Skipped)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(text), tc.wantSkipped) {
+				t.Errorf("%s does not say %q", text, tc.wantSkipped)
+			}
+		})
+	}
+}
+
+func TestAPreferenceThatIsNotKnownKeepsDefaultsOut(t *testing.T) {
+	vm := `{"spec":{"preference":{"name":"fedora"},"template":{"spec":{"domain":{"devices":{"disks":[{"name":"a","disk":{}}]}}}}}}`
+	response := ask(t, newEngine(&fake{}), defaulting.Request{VM: json.RawMessage(vm)})
+	if diff := gocmp.Diff(map[string]any{"domain.machine.type": "pc-q35-9.9"}, filled(response)); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+}
+
+func TestARunningMachineIsGivenAddressesForNewDisksOnly(t *testing.T) {
+	grown := strings.Replace(complete, `{"name":"b","disk":{"bus":"virtio"}}]`, `{"name":"b","disk":{"bus":"virtio"}},{"name":"c","disk":{"bus":"virtio"}},{"name":"d","disk":{"bus":"virtio"}}]`, 1)
+	request := defaulting.Request{VM: json.RawMessage(grown), OldVM: json.RawMessage(complete), Operation: defaulting.Update, Running: true}
+	want := map[string]any{"domain.devices.disks[2].disk.pciAddress": "0000:07:00.0", "domain.devices.disks[3].disk.pciAddress": "0000:08:00.0"}
+	if diff := gocmp.Diff(want, filled(ask(t, newEngine(&fake{}), request))); diff != "" {
+		t.Errorf("written (-want +got):\n%s", diff)
+	}
+	request.VM = json.RawMessage(complete)
+	if response := ask(t, newEngine(&fake{}), request); len(response.Patch) > 0 {
+		t.Errorf("a machine without a new disk is patched: %v", response.Patch)
+	}
+	request.OldVM = nil
+	var problem *defaulting.Problem
+	if _, err := newEngine(&fake{}).Answer(context.Background(), &request); !errors.As(err, &problem) || problem.Status != 400 {
+		t.Errorf("without the old machine: %v, want 400", err)
+	}
+}
+
+func TestWhatIsRemembered(t *testing.T) {
+	f := &fake{}
+	e := newEngine(f)
+	serve := func(vm string) string {
+		t.Helper()
+		text, err := e.Serve(context.Background(), []byte(`{"vm":`+vm+`}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var response defaulting.Response
+		if err := json.Unmarshal(text, &response); err != nil {
+			t.Fatal(err)
+		}
+		return string(response.Cache)
+	}
+	renamed := strings.Replace(complete, `"name":"a"}`, `"name":"other"}`, 1)
+	shared := strings.Replace(complete, `"disk":{"bus":"virtio"}`, `"shareable":true,"disk":{"bus":"virtio"}`, 1)
+	larger := strings.Replace(complete, `{"name":"b","disk":{"bus":"virtio"}}`, `{"name":"b","disk":{"bus":"virtio","readonly":true}}`, 1)
+	for _, step := range []struct {
+		vm, want string
+		defines  int64
+	}{
+		{complete, "miss", 1}, {complete, "hit", 1}, {renamed, "hit", 1}, {shared, "hit", 1}, {larger, "miss", 2},
+	} {
+		if got := serve(step.vm); got != step.want || f.defines.Load() != step.defines {
+			t.Errorf("%s: %s after %d defines, want %s after %d", step.vm, got, f.defines.Load(), step.want, step.defines)
+		}
+	}
+	f.qemu = "10"
+	if got := serve(complete); got != "miss" {
+		t.Errorf("with another QEMU it is a %s", got)
+	}
+}
+
+func TestWhatIsRandomIsNotRemembered(t *testing.T) {
+	e := newEngine(&fake{})
+	body := []byte(`{"vm":` + strings.Replace(complete, `"firmware":{"uuid":"u"},`, "", 1) + `}`)
+	first, err := e.Serve(context.Background(), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := e.Serve(context.Background(), body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(first), "uuid-1") || !strings.Contains(string(second), "uuid-2") {
+		t.Errorf("the UUIDs of two machines:\n%s\n%s", first, second)
+	}
+}
+
+func TestAFailureIsNotRemembered(t *testing.T) {
+	f := &fake{fail: defaulting.Unavailable("libvirt is being started")}
+	e := newEngine(f)
+	if _, err := e.Answer(context.Background(), &defaulting.Request{VM: json.RawMessage(complete)}); err == nil {
+		t.Fatal("a failure was answered")
+	}
+	f.fail = nil
+	ask(t, e, defaulting.Request{})
+}
+
+func TestWhoeverAsksForOneShapeWaitsForOneDefine(t *testing.T) {
+	f := &fake{}
+	e := newEngine(f)
+	var asking sync.WaitGroup
+	for range 100 {
+		asking.Go(func() { ask(t, e, defaulting.Request{}) })
+	}
+	asking.Wait()
+	if got := f.defines.Load(); got != 1 {
+		t.Errorf("libvirt was asked %d times", got)
+	}
+}
+
+func TestAMachineWithoutTemplateIsLeftAlone(t *testing.T) {
+	response := ask(t, newEngine(&fake{}), defaulting.Request{VM: json.RawMessage(`{"spec":{}}`)})
+	if len(response.Patch) > 0 || response.Cache != defaulting.Unused {
+		t.Errorf("got %+v", response)
+	}
+}

@@ -1,0 +1,77 @@
+package engine
+
+import (
+	"context"
+
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/defaulting/domain"
+)
+
+// extend writes the addresses of disks that are added to a machine that runs: each on
+// the first root port above all that are in use. Nothing else is written, because a
+// change of the template would ask for a restart.
+func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.VirtualMachine, machine *domain.Machine, in domain.Inputs) error {
+	if len(a.request.OldVM) == 0 {
+		return defaulting.Malformed("an update of a running VirtualMachine needs its oldVM")
+	}
+	old, _, err := decode(a.request.OldVM)
+	if err != nil {
+		return err
+	}
+	added := addedDisks(old, vm, machine)
+	if len(added) == 0 || old.Spec.Template == nil {
+		return nil
+	}
+	before := domain.Prepare(old, in)
+	known := limitsOf(old, before, a.request)
+	if known.addresses != "" {
+		a.skipAddresses(known.addresses)
+		return nil
+	}
+	if len(domain.Check(before)) > 0 {
+		a.skipAddresses("the stored VirtualMachine has addresses that no machine can have")
+		return nil
+	}
+	found, err := e.layout(ctx, domain.NewShape(before, a.request.Cluster), &a.response.Cache)
+	if err != nil {
+		return err
+	}
+	if found.refused != "" {
+		a.skipAddresses("libvirt refuses the stored machine: " + found.refused)
+		return nil
+	}
+	bus := domain.HighestBus(machine, found.layout)
+	for _, index := range added {
+		bus++
+		path := domain.DiskAddress(index)
+		if found.layout.Buses[bus] != "pcie-root-port" {
+			a.skip(path.String(), "the running machine has no free root port above those in use")
+			continue
+		}
+		a.set(domain.Set{Path: path, Value: domain.Address{Bus: bus}.String(), Source: defaulting.FromLibvirt})
+	}
+	return nil
+}
+
+// addedDisks are the disks on virtio that the stored VirtualMachine does not have, and
+// that have no address. A disk that the defaults add is not written here, so it has
+// no place to write an address to.
+func addedDisks(old, vm *kubevirtv1.VirtualMachine, machine *domain.Machine) []int {
+	had := map[string]bool{}
+	if old.Spec.Template != nil {
+		for _, disk := range old.Spec.Template.Spec.Domain.Devices.Disks {
+			had[disk.Name] = true
+		}
+	}
+	var added []int
+	for i := range vm.Spec.Template.Spec.Domain.Devices.Disks {
+		written := vm.Spec.Template.Spec.Domain.Devices.Disks[i].Disk
+		disk := &machine.Spec.Domain.Devices.Disks[i]
+		if !had[disk.Name] && written != nil && disk.Disk.Bus == kubevirtv1.DiskBusVirtio && disk.Disk.PciAddress == "" {
+			added = append(added, i)
+		}
+	}
+	return added
+}

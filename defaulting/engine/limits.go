@@ -1,0 +1,107 @@
+package engine
+
+import (
+	"strings"
+
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/defaulting/domain"
+)
+
+// limits say why something is not written; empty texts say that it may be.
+type limits struct {
+	// defaults are KubeVirt's own.
+	defaults string
+	// machineType is the version of the machine type.
+	machineType string
+	// addresses are those of PCI devices.
+	addresses string
+}
+
+// hookSidecars is the annotation by which programs of the user's change the domain.
+const hookSidecars = "hooks.kubevirt.io/hookSidecars"
+
+// limitsOf decides it.
+func limitsOf(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, request *defaulting.Request) limits {
+	var l limits
+	if vm.Spec.Preference != nil && request.Preference == nil {
+		l.defaults = "the VirtualMachine has a preference, whose spec is not in the request"
+		l.addresses = l.defaults
+		return l
+	}
+	if other := otherKubeVirt(request.Cluster.KubeVirt); other != "" {
+		l.machineType, l.addresses = other, other
+		return l
+	}
+	l.addresses = unplaceable(vm, machine, request)
+	return l
+}
+
+// otherKubeVirt says that the cluster's KubeVirt is not the one reproduced.
+func otherKubeVirt(version string) string {
+	if version == "" || minor(version) == minor(KubeVirt) {
+		return ""
+	}
+	return "the cluster runs KubeVirt " + version + ", and what is known is how " + KubeVirt + " starts machines"
+}
+
+// minor is the version without its last part.
+func minor(version string) string {
+	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
+	return strings.Join(parts[:min(2, len(parts))], ".")
+}
+
+// unplaceable says why the addresses of a machine mean nothing on its next start.
+func unplaceable(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, request *defaulting.Request) string {
+	spec, devices := &machine.Spec, &machine.Spec.Domain.Devices
+	if vm.Spec.Instancetype != nil && request.Instancetype == nil {
+		return "the VirtualMachine has an instance type, whose spec is not in the request"
+	}
+	if spec.Architecture != domain.AMD64 && spec.Architecture != domain.ARM64 {
+		return "machines of this architecture have no PCI addresses"
+	}
+	if machine.Annotations[kubevirtv1.PlacePCIDevicesOnRootComplex] == "true" {
+		return "with the annotation " + kubevirtv1.PlacePCIDevicesOnRootComplex + " KubeVirt numbers the devices itself at each start"
+	}
+	if machine.Annotations[hookSidecars] != "" {
+		return "hook sidecars can change the machine when it is started"
+	}
+	for i := range devices.Interfaces {
+		nic := &devices.Interfaces[i]
+		if binding := nic.Binding; binding != nil && !contains(request.Cluster.TapBindings, binding.Name) {
+			return "what a network binding plugin adds to the machine is not known"
+		}
+	}
+	if claimed(devices) {
+		return "what a resource claim adds to the machine is not known"
+	}
+	dedicated := spec.Domain.CPU != nil && spec.Domain.CPU.DedicatedCPUPlacement
+	if request.Cluster.NUMAAwarePCI && dedicated && len(devices.GPUs)+len(devices.HostDevices) > 0 {
+		return "with the NUMA-aware PCI topology addresses depend on the node"
+	}
+	return ""
+}
+
+func claimed(devices *kubevirtv1.Devices) bool {
+	for i := range devices.GPUs {
+		if devices.GPUs[i].ClaimRequest != nil {
+			return true
+		}
+	}
+	for i := range devices.HostDevices {
+		if devices.HostDevices[i].ClaimRequest != nil {
+			return true
+		}
+	}
+	return false
+}
+
+func contains(list []string, wanted string) bool {
+	for _, item := range list {
+		if item == wanted {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,84 @@
+package launcher
+
+import (
+	"context"
+	"fmt"
+
+	"libvirt.org/go/libvirtxml"
+
+	"github.com/vmstencil/stencil/defaulting/domain"
+)
+
+// Definer has libvirt define a domain, and returns how libvirt describes it. The
+// domain has neither name nor UUID, which are the definer's. It is gone again when
+// Define returns.
+type Definer interface {
+	Define(ctx context.Context, xml string) (string, error)
+}
+
+// RefusedError is libvirt's refusal of a domain. Everything else that a Definer
+// returns is not the domain's fault.
+type RefusedError struct {
+	// Message is libvirt's own.
+	Message string
+}
+
+func (e *RefusedError) Error() string { return "libvirt refuses the domain: " + e.Message }
+
+// Layout has libvirt lay out a shape the way virt-launcher does.
+func Layout(ctx context.Context, definer Definer, shape domain.Shape) (*domain.Layout, error) {
+	wanted := shape.Domain()
+	ports := portsOf(shape, domain.CountPCI(wanted.Devices))
+
+	if ports.placeholders > 0 {
+		crowded := *wanted
+		devices := *wanted.Devices
+		crowded.Devices = &devices
+		devices.Interfaces = withPlaceholders(devices.Interfaces, ports.placeholders, shape.VirtioModel())
+		answer, err := define(ctx, definer, &crowded)
+		if err != nil {
+			return nil, err
+		}
+		wanted.Devices = readBack(answer.Devices, wanted.Devices)
+	}
+	// Between these two virt-launcher defines once more without the appended ports,
+	// and does not look at the result.
+	appendRootPorts(wanted.Devices, ports.appended)
+	answer, err := define(ctx, definer, wanted)
+	if err != nil {
+		return nil, err
+	}
+	return shape.Read(answer), nil
+}
+
+func define(ctx context.Context, definer Definer, d *libvirtxml.Domain) (*libvirtxml.Domain, error) {
+	text, err := d.Marshal()
+	if err != nil {
+		return nil, fmt.Errorf("writing the domain: %w", err)
+	}
+	described, err := definer.Define(ctx, text)
+	if err != nil {
+		return nil, err
+	}
+	answer := &libvirtxml.Domain{}
+	if err := answer.Unmarshal(described); err != nil {
+		return nil, fmt.Errorf("reading libvirt's description: %w", err)
+	}
+	if answer.Devices == nil {
+		return nil, fmt.Errorf("reading libvirt's description: it has no devices")
+	}
+	return answer, nil
+}
+
+func withPlaceholders(interfaces []libvirtxml.DomainInterface, count int, model string) []libvirtxml.DomainInterface {
+	all := append([]libvirtxml.DomainInterface(nil), interfaces...)
+	for number := range count {
+		all = append(all, libvirtxml.DomainInterface{
+			MAC:    &libvirtxml.DomainInterfaceMAC{Address: fmt.Sprintf("02:00:00:01:00:%02x", number)},
+			Source: &libvirtxml.DomainInterfaceSource{Ethernet: &libvirtxml.DomainInterfaceSourceEthernet{}},
+			Target: &libvirtxml.DomainInterfaceTarget{Dev: fmt.Sprintf("placeholder-%d", number), Managed: "no"},
+			Model:  &libvirtxml.DomainInterfaceModel{Type: model},
+		})
+	}
+	return all
+}

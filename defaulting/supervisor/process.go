@@ -1,0 +1,156 @@
+package supervisor
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vmstencil/stencil/defaulting/worker"
+)
+
+// process is one run of the worker.
+type process struct {
+	pid   int
+	facts worker.Facts
+	input *os.File
+
+	writing sync.Mutex
+	mu      sync.Mutex
+	waiting map[uint64]chan worker.Frame
+	next    uint64
+	// killed says that it is to end: what is sent to it now says nothing about what
+	// killed it.
+	killed bool
+	// gone is closed when the worker answers no more.
+	gone chan struct{}
+}
+
+// errGone is what a request gets whose worker died.
+var errGone = errors.New("the worker died")
+
+// start runs the worker and waits until it is ready.
+func start(ctx context.Context, command Command, readyTimeout time.Duration) (*process, error) {
+	requests, input, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("making a pipe to the worker: %w", err)
+	}
+	output, answers, err := os.Pipe()
+	if err != nil {
+		_, _ = requests.Close(), input.Close()
+		return nil, fmt.Errorf("making a pipe from the worker: %w", err)
+	}
+	pid, err := syscall.ForkExec(command.Path, append([]string{command.Path}, command.Args...), &syscall.ProcAttr{
+		Env:   command.Env,
+		Files: []uintptr{requests.Fd(), answers.Fd(), os.Stderr.Fd()},
+		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	_, _ = requests.Close(), answers.Close()
+	if err != nil {
+		_, _ = input.Close(), output.Close()
+		return nil, fmt.Errorf("starting the worker: %w", err)
+	}
+	p := &process{pid: pid, input: input, waiting: map[uint64]chan worker.Frame{}, gone: make(chan struct{})}
+	ready := make(chan worker.Frame, 1)
+	p.waiting[0] = ready
+	go p.receive(output)
+
+	timeout := time.NewTimer(readyTimeout)
+	defer timeout.Stop()
+	select {
+	case frame, ok := <-ready:
+		if !ok || frame.Kind != worker.Ready {
+			p.kill()
+			return nil, fmt.Errorf("starting the worker: %w before it was ready", errGone)
+		}
+		if err := json.Unmarshal(frame.Payload, &p.facts); err != nil {
+			p.kill()
+			return nil, fmt.Errorf("reading what the worker knows of libvirt: %w", err)
+		}
+		return p, nil
+	case <-ctx.Done():
+		p.end()
+		return nil, ctx.Err()
+	case <-timeout.C:
+		p.kill()
+		return nil, fmt.Errorf("starting the worker: it was not ready after %s", readyTimeout)
+	}
+}
+
+// receive hands out answers until there are no more.
+func (p *process) receive(output *os.File) {
+	defer func() { _ = output.Close() }()
+	reader := bufio.NewReaderSize(output, 64<<10)
+	for {
+		frame, err := worker.Read(reader)
+		p.mu.Lock()
+		if err != nil {
+			for number, waiter := range p.waiting {
+				close(waiter)
+				delete(p.waiting, number)
+			}
+			p.waiting = nil
+			p.mu.Unlock()
+			close(p.gone)
+			if !errors.Is(err, io.EOF) {
+				p.kill()
+			}
+			return
+		}
+		if waiter, ok := p.waiting[frame.Number]; ok {
+			delete(p.waiting, frame.Number)
+			waiter <- frame
+		}
+		p.mu.Unlock()
+	}
+}
+
+// send asks the worker. The channel is closed without an answer when it dies.
+func (p *process) send(kind worker.Kind, xml string) (<-chan worker.Frame, error) {
+	answer := make(chan worker.Frame, 1)
+	p.mu.Lock()
+	if p.waiting == nil || p.killed {
+		p.mu.Unlock()
+		return nil, errGone
+	}
+	p.next++
+	number := p.next
+	p.waiting[number] = answer
+	p.mu.Unlock()
+
+	p.writing.Lock()
+	defer p.writing.Unlock()
+	if err := (worker.Frame{Kind: kind, Number: number, Payload: []byte(xml)}).Write(p.input); err != nil {
+		return nil, errGone
+	}
+	return answer, nil
+}
+
+// endLimit is how long a worker that was killed is waited for.
+const endLimit = 2 * time.Second
+
+// end kills the worker, and waits until it is gone: nothing is written to its folder
+// any more.
+func (p *process) end() {
+	p.kill()
+	select {
+	case <-p.gone:
+	case <-time.After(endLimit):
+	}
+}
+
+// kill ends the worker and what is in its process group. It may take a while to be
+// gone on a busy machine; it is asked nothing from now on.
+func (p *process) kill() {
+	p.mu.Lock()
+	p.killed = true
+	p.mu.Unlock()
+	_ = syscall.Kill(-p.pid, syscall.SIGKILL)
+	_ = syscall.Kill(p.pid, syscall.SIGKILL)
+}

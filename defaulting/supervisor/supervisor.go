@@ -1,0 +1,310 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/defaulting/launcher"
+	"github.com/vmstencil/stencil/defaulting/worker"
+)
+
+// Command is how the worker is started.
+type Command struct {
+	Path string
+	// Args does not begin with the path.
+	Args []string
+	Env  []string
+}
+
+// Options are what a Supervisor depends on.
+type Options struct {
+	Command Command
+	// Log is told of starts and deaths.
+	Log logr.Logger
+	// Watchdog is how long a define may take, 5 s by default.
+	Watchdog time.Duration
+	// ReadyTimeout is how long a worker may take to be ready, 20 s by default: the
+	// first one has QEMU tell what it can.
+	ReadyTimeout time.Duration
+	// Queue is how many defines may be under way or wait, 64 by default.
+	Queue int
+	// Prepare is called before each start.
+	Prepare func() error
+	// Reap makes the supervisor wait for every child of this process. Tests that start
+	// processes of their own leave it off.
+	Reap bool
+}
+
+// Delays between the death of a worker and the next start.
+const (
+	firstDelay = 50 * time.Millisecond
+	maxDelay   = 10 * time.Second
+	// steady is how long a worker has to live for its death to be the first again.
+	steady = 30 * time.Second
+)
+
+// Supervisor is a launcher.Definer that asks a worker.
+type Supervisor struct {
+	options Options
+	slots   chan struct{}
+	// gate is held for reading by every define and for writing by one that is tried
+	// alone.
+	gate       sync.RWMutex
+	quarantine *quarantine
+	restarts   atomic.Int64
+
+	mu      sync.Mutex
+	current *process
+	facts   worker.Facts
+	// changed is closed when current is replaced.
+	changed chan struct{}
+}
+
+// New makes a Supervisor. It does nothing until Run is called.
+func New(options Options) *Supervisor {
+	if options.Watchdog == 0 {
+		options.Watchdog = 5 * time.Second
+	}
+	if options.ReadyTimeout == 0 {
+		options.ReadyTimeout = 20 * time.Second
+	}
+	if options.Queue == 0 {
+		options.Queue = 64
+	}
+	return &Supervisor{
+		options:    options,
+		slots:      make(chan struct{}, options.Queue),
+		quarantine: newQuarantine(),
+		changed:    make(chan struct{}),
+	}
+}
+
+// Run keeps a worker running until the context ends.
+func (s *Supervisor) Run(ctx context.Context) error {
+	if s.options.Reap {
+		if err := becomeReaper(); err != nil {
+			return err
+		}
+		go reap(ctx)
+	}
+	s.keep(ctx)
+	return nil
+}
+
+// keep starts a worker again and again.
+func (s *Supervisor) keep(ctx context.Context) {
+	delay := time.Duration(0)
+	for ctx.Err() == nil {
+		begin := time.Now()
+		err := s.runOnce(ctx)
+		if ctx.Err() != nil {
+			// That it ended is what was asked for.
+			break
+		}
+		s.restarts.Add(1)
+		if delay = min(2*delay, maxDelay); delay == 0 || time.Since(begin) > steady {
+			delay = firstDelay
+		}
+		s.options.Log.Error(err, "the worker ended and is started again", "delay", delay.String())
+		select {
+		case <-ctx.Done():
+		case <-time.After(delay):
+		}
+	}
+}
+
+// runOnce is the life of one worker.
+func (s *Supervisor) runOnce(ctx context.Context) error {
+	if s.options.Prepare != nil {
+		if err := s.options.Prepare(); err != nil {
+			return fmt.Errorf("preparing the worker's folder: %w", err)
+		}
+	}
+	begin := time.Now()
+	p, err := start(ctx, s.options.Command, s.options.ReadyTimeout)
+	if err != nil {
+		s.cleanUp()
+		return err
+	}
+	s.options.Log.Info("the worker is ready", "after", time.Since(begin).String(), "libvirt", p.facts.Libvirt, "qemu", p.facts.QEMU)
+	s.replace(p)
+	select {
+	case <-p.gone:
+		err = errGone
+	case <-ctx.Done():
+	}
+	s.replace(nil)
+	p.end()
+	_ = p.input.Close()
+	s.cleanUp()
+	return err
+}
+
+func (s *Supervisor) cleanUp() {
+	if s.options.Reap {
+		killChildren()
+	}
+}
+
+func (s *Supervisor) replace(p *process) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current = p
+	if p != nil {
+		s.facts = p.facts
+	}
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// await returns the worker, once there is one that is not the given one.
+func (s *Supervisor) await(ctx context.Context, dead *process) (*process, error) {
+	for {
+		s.mu.Lock()
+		p, changed := s.current, s.changed
+		s.mu.Unlock()
+		if p != nil && p != dead {
+			return p, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return nil, defaulting.Unavailable("libvirt is being started")
+		}
+	}
+}
+
+// Machines are the machine types that QEMU has, by architecture. The first time it
+// takes as long as QEMU takes to tell.
+func (s *Supervisor) Machines(ctx context.Context) (map[string][]string, error) {
+	p, err := s.await(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := p.send(worker.Survey, "")
+	if err != nil {
+		return nil, defaulting.Unavailable("libvirt is being started again")
+	}
+	select {
+	case frame, ok := <-answer:
+		if !ok || frame.Kind != worker.Surveyed {
+			return nil, defaulting.Unavailable("libvirt could not be asked for its machine types: %s", frame.Payload)
+		}
+		var machines map[string][]string
+		if err := json.Unmarshal(frame.Payload, &machines); err != nil {
+			return nil, fmt.Errorf("reading the machine types: %w", err)
+		}
+		return machines, nil
+	case <-ctx.Done():
+		return nil, defaulting.Late("QEMU did not tell its machine types in time")
+	}
+}
+
+// Restarts is how often a worker has died.
+func (s *Supervisor) Restarts() int64 { return s.restarts.Load() }
+
+// Waiting is how many defines are under way or wait.
+func (s *Supervisor) Waiting() int { return len(s.slots) }
+
+// Quarantined is how many domains are in quarantine.
+func (s *Supervisor) Quarantined() int { return s.quarantine.size() }
+
+// Define asks the worker. Beside a RefusedError it returns a defaulting.Problem.
+func (s *Supervisor) Define(ctx context.Context, xml string) (string, error) {
+	if s.quarantine.holds(xml) {
+		return "", defaulting.Unavailable("libvirt has died on this machine twice; it is not tried again")
+	}
+	select {
+	case s.slots <- struct{}{}:
+		defer func() { <-s.slots }()
+	default:
+		return "", defaulting.Busy(time.Second)
+	}
+	described, err := s.together(ctx, xml)
+	if !errors.Is(err, errGone) && !errors.Is(err, errHung) {
+		return described, err
+	}
+	described, err = s.alone(ctx, xml)
+	switch {
+	case errors.Is(err, errHung):
+		s.quarantine.add(xml)
+		return "", defaulting.Late("libvirt did not answer within %s, twice", s.options.Watchdog)
+	case errors.Is(err, errGone):
+		s.quarantine.add(xml)
+		return "", defaulting.Unavailable("libvirt has died on this machine twice; it is not tried again")
+	}
+	return described, err
+}
+
+func (s *Supervisor) together(ctx context.Context, xml string) (string, error) {
+	s.gate.RLock()
+	defer s.gate.RUnlock()
+	return s.try(ctx, xml)
+}
+
+func (s *Supervisor) alone(ctx context.Context, xml string) (string, error) {
+	s.gate.Lock()
+	defer s.gate.Unlock()
+	return s.try(ctx, xml)
+}
+
+// errHung is what a request gets that the watchdog ended.
+var errHung = errors.New("the watchdog ended the worker")
+
+func (s *Supervisor) try(ctx context.Context, xml string) (string, error) {
+	var (
+		p      *process
+		answer <-chan worker.Frame
+	)
+	for answer == nil {
+		var err error
+		if p, err = s.await(ctx, p); err != nil {
+			return "", err
+		}
+		// A worker that had died before is no fault of this domain.
+		if answer, err = p.send(worker.Define, xml); err != nil && !errors.Is(err, errGone) {
+			return "", err
+		}
+	}
+	// The context does not end the wait: a define that takes too long has to be noticed
+	// whoever still waits for it.
+	watchdog := time.NewTimer(s.options.Watchdog)
+	defer watchdog.Stop()
+	select {
+	case frame, ok := <-answer:
+		if !ok {
+			return "", errGone
+		}
+		return read(frame)
+	case <-watchdog.C:
+		s.options.Log.Error(nil, "libvirt does not answer; the worker is killed", "watchdog", s.options.Watchdog.String())
+		p.kill()
+		return "", errHung
+	}
+}
+
+func read(frame worker.Frame) (string, error) {
+	switch frame.Kind {
+	case worker.Described:
+		return string(frame.Payload), nil
+	case worker.Refused:
+		return "", &launcher.RefusedError{Message: string(frame.Payload)}
+	}
+	return "", defaulting.Unavailable("libvirt could not be asked: %s", frame.Payload)
+}
+
+// Versions are those of libvirt and QEMU, and whether there is a worker. Between two
+// workers they are those of the last one.
+func (s *Supervisor) Versions() (libvirt, qemu string, ready bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.facts.Libvirt, s.facts.QEMU, s.current != nil
+}

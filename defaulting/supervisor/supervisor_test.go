@@ -1,0 +1,152 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"golang.org/x/sys/unix"
+
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/defaulting/worker"
+)
+
+// diaryVariable makes the test binary a worker, which writes down in a file what it
+// is asked to define.
+const diaryVariable = "STENCIL_TEST_DIARY"
+
+// lingerVariable makes the test binary what a worker leaves behind; it is the worker's
+// process ID, because the worker may have ended before anybody can ask for it.
+const lingerVariable = "STENCIL_TEST_LINGER"
+
+func TestMain(m *testing.M) {
+	if diary := os.Getenv(diaryVariable); diary != "" {
+		if err := serveWorker(diary); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// serveWorker serves with pipes that linger: a process in a group of its own keeps them
+// open for a while when the worker is killed, as a busy machine does.
+func serveWorker(diary string) error {
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	lingering, err := os.StartProcess(self, []string{self, "-test.run=^TestLinger$"}, &os.ProcAttr{
+		Env: []string{lingerVariable + "=" + strconv.Itoa(os.Getpid())}, Files: []*os.File{os.Stdin, os.Stdout, nil}, Sys: &unix.SysProcAttr{Setpgid: true},
+	})
+	if err != nil {
+		return err
+	}
+	served := worker.Serve(context.Background(), os.Stdin, os.Stdout, scribe{diary}, worker.Facts{Libvirt: "1", QEMU: "2"}, 2)
+	return errors.Join(served, lingering.Kill())
+}
+
+// TestLinger is no test but what a worker leaves behind: it ends a little after the
+// worker does.
+func TestLinger(*testing.T) {
+	parent := os.Getenv(lingerVariable)
+	if parent == "" {
+		return
+	}
+	for strconv.Itoa(os.Getppid()) == parent {
+		time.Sleep(10 * time.Millisecond)
+	}
+	time.Sleep(500 * time.Millisecond)
+	os.Exit(0)
+}
+
+// scribe is a libvirt that hangs on some machines.
+type scribe struct{ diary string }
+
+func (s scribe) Define(_ context.Context, xml string) (string, error) {
+	file, err := os.OpenFile(s.diary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return "", err
+	}
+	if _, err := fmt.Fprintln(file, xml); err != nil {
+		return "", err
+	}
+	if err := file.Close(); err != nil {
+		return "", err
+	}
+	if strings.Contains(xml, "hang") {
+		time.Sleep(time.Minute)
+	}
+	return "defined " + xml, nil
+}
+
+func (scribe) Machines() (map[string][]string, error) { return nil, nil }
+
+func TestAMachineThatHangsIsTriedOnAnotherWorkerBeforeItIsGivenUp(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	diary := filepath.Join(t.TempDir(), "diary")
+	s := New(Options{
+		Command:  Command{Path: self, Env: []string{diaryVariable + "=" + diary}},
+		Watchdog: 300 * time.Millisecond,
+		Log:      logr.Discard(),
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	defer func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}()
+
+	_, err = s.Define(t.Context(), "hang")
+	var problem *defaulting.Problem
+	if !errors.As(err, &problem) || problem.Status != http.StatusGatewayTimeout {
+		t.Errorf("got %v, want 504", err)
+	}
+	if text, err := os.ReadFile(diary); err != nil || string(text) != "hang\nhang\n" {
+		t.Errorf("workers were asked for %q, %v; want it twice", text, err)
+	}
+	if s.Quarantined() != 1 {
+		t.Errorf("%d machines are in quarantine", s.Quarantined())
+	}
+	described, err := s.Define(t.Context(), "good")
+	if err != nil || described != "defined good" {
+		t.Errorf("another machine: %q, %v", described, err)
+	}
+	if _, err = s.Define(t.Context(), "hang"); !errors.As(err, &problem) || problem.Status != http.StatusServiceUnavailable {
+		t.Errorf("the third time: got %v, want 503", err)
+	}
+	if got := s.Restarts(); got != 2 {
+		t.Errorf("%d workers were replaced, want 2", got)
+	}
+}
+
+func TestAWorkerThatIsStartingDoesNotKeepTheSupervisor(t *testing.T) {
+	s := New(Options{Command: Command{Path: "/bin/sh", Args: []string{"-c", "sleep 60"}}, Log: logr.Discard()})
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	time.AfterFunc(100*time.Millisecond, stop)
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Error(err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Fatal("it waits for a worker that nobody needs")
+	}
+}

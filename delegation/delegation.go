@@ -1,0 +1,129 @@
+package delegation
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+)
+
+// The keys of userInfo.extra. The policies in policies/ and the roles of the chart
+// name them too.
+const (
+	// KeyPrefix is what all of them begin with.
+	KeyPrefix = "delegation.template.kubevirt.io/"
+	// KeyUser holds the person's name.
+	KeyUser = KeyPrefix + "user"
+	// KeyUID holds the person's UID; it is missing when there is none.
+	KeyUID = KeyPrefix + "uid"
+	// KeyGroup holds the person's groups, one value each.
+	KeyGroup = KeyPrefix + "group"
+	// KeyExtra holds the person's own extra as a JSON object of lists; it is missing
+	// when there is none.
+	KeyExtra = KeyPrefix + "extra"
+)
+
+// Headers are those of a request that the server makes for a person.
+func Headers(server Server, person authenticationv1.UserInfo) (http.Header, error) {
+	headers := http.Header{}
+	headers.Set(authenticationv1.ImpersonateUserHeader, string(server))
+	add := func(key, value string) {
+		// The key is case-insensitive and ours is lower case; the slash in it has to be escaped.
+		headers.Add(authenticationv1.ImpersonateUserExtraHeaderPrefix+url.PathEscape(key), value)
+	}
+	add(KeyUser, person.Username)
+	if person.UID != "" {
+		add(KeyUID, person.UID)
+	}
+	for _, group := range person.Groups {
+		add(KeyGroup, group)
+	}
+	if len(person.Extra) > 0 {
+		// JSON, because values of headers lose the keys' case and white space at their ends.
+		raw, err := json.Marshal(person.Extra)
+		if err != nil {
+			return nil, fmt.Errorf("encoding the extra of user %q: %w", person.Username, err)
+		}
+		add(KeyExtra, string(raw))
+	}
+	for _, values := range headers {
+		for _, value := range values {
+			if !representable(value) {
+				return nil, errors.New("the name, the UID or a group of the user cannot be passed on: it holds a control character, or white space at an end")
+			}
+		}
+	}
+	return headers, nil
+}
+
+// representable says whether a value arrives as it is sent.
+func representable(value string) bool {
+	for i := range len(value) {
+		if value[i] < ' ' || value[i] == 0x7f {
+			return false
+		}
+	}
+	return value != "" && value[0] != ' ' && value[len(value)-1] != ' '
+}
+
+// Server is the full name of the user as whom stencil-apiserver makes requests.
+// The empty one is nobody's.
+type Server string
+
+// ErrNobody is the answer to a request of the server that names no person.
+var ErrNobody = errors.New("the API server for templates creates VirtualMachines on behalf of a person only, and this request names none")
+
+// Person returns for whom a request is made: the person that the server names, when it
+// is the server's, and otherwise the user of the request. The error says that the
+// server names nobody, or not in the form in which it should, which callers must
+// treat as a refusal.
+func (s Server) Person(user authenticationv1.UserInfo) (person authenticationv1.UserInfo, delegated bool, err error) {
+	if s == "" || user.Username != string(s) {
+		return user, false, nil
+	}
+	name, uid, extra := user.Extra[KeyUser], user.Extra[KeyUID], user.Extra[KeyExtra]
+	if len(name) != 1 || name[0] == "" || len(uid) > 1 || len(extra) > 1 {
+		return authenticationv1.UserInfo{}, true, ErrNobody
+	}
+	person = authenticationv1.UserInfo{Username: name[0], Groups: user.Extra[KeyGroup]}
+	if len(uid) == 1 {
+		person.UID = uid[0]
+	}
+	if len(extra) == 1 {
+		if err := json.Unmarshal([]byte(extra[0]), &person.Extra); err != nil {
+			return authenticationv1.UserInfo{}, true, ErrNobody
+		}
+	}
+	return person, true, nil
+}
+
+// BoundValues are the values of a template's parameters that the server has settled;
+// the value of the annotation AnnotationBoundValues.
+type BoundValues struct {
+	// Digest is that of the template's content for which they were settled.
+	Digest string `json:"digest"`
+	// Values are those of all parameters, by name.
+	Values map[string]string `json:"values"`
+}
+
+// String is the annotation's text.
+func (b BoundValues) String() string {
+	raw, err := json.Marshal(b)
+	if err != nil {
+		panic("encoding strings as JSON: " + err.Error())
+	}
+	return string(raw)
+}
+
+// ParseBoundValues reads the annotation.
+func ParseBoundValues(text string) (BoundValues, error) {
+	var b BoundValues
+	if err := json.Unmarshal([]byte(text), &b); err != nil || b.Digest == "" {
+		// The text holds values that may be secret, and so may the decoder's message.
+		return BoundValues{}, errors.New("the values that the API server for templates has settled cannot be read")
+	}
+	return b, nil
+}

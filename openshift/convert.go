@@ -1,0 +1,231 @@
+package openshift
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// Group is the API group of Templates, and Kind their kind.
+const (
+	Group = "template.openshift.io"
+	Kind  = "Template"
+)
+
+// Options change how a Template is read.
+type Options struct {
+	// Parentheses says that placeholders are written $(NAME), and $((NAME)) as a whole
+	// value.
+	Parentheses bool
+}
+
+// Note is something that becomes something else.
+type Note struct {
+	// Path is the place in the Template, such as objects[0].metadata.finalizers.
+	Path    string `json:"path,omitempty"`
+	Message string `json:"message"`
+	// Loss says that something of the Template is gone, and not only written in
+	// another way.
+	Loss bool `json:"loss,omitempty"`
+}
+
+// String is the note on a line.
+func (n Note) String() string {
+	if n.Path == "" {
+		return n.Message
+	}
+	return n.Path + ": " + n.Message
+}
+
+// RefusedError says why a Template has no VirtualMachineTemplate.
+type RefusedError struct {
+	Causes []Note
+}
+
+// Error lists all causes.
+func (e *RefusedError) Error() string {
+	texts := make([]string, len(e.Causes))
+	for i, cause := range e.Causes {
+		texts[i] = cause.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Is says whether decoded JSON is a Template.
+func Is(object map[string]any) bool {
+	version, _ := object["apiVersion"].(string)
+	kind, _ := object["kind"].(string)
+	// Templates of OpenShift 3 have no group.
+	return kind == Kind && (strings.HasPrefix(version, Group+"/") || version == "v1")
+}
+
+// Convert makes a VirtualMachineTemplate of a Template, which is decoded JSON and is not
+// changed. What becomes something else is in the notes. The error is a *RefusedError.
+func Convert(template map[string]any, options Options) (*v1beta1.VirtualMachineTemplate, []Note, error) {
+	c := conversion{options: options}
+	out := c.convert(clone(template).(map[string]any))
+	if len(c.refused) > 0 {
+		return nil, nil, &RefusedError{Causes: c.refused}
+	}
+	return out, c.notes, nil
+}
+
+type conversion struct {
+	options Options
+	// declared are the names of the parameters.
+	declared map[string]bool
+	// kept are the references to undeclared parameters that were told.
+	kept map[string]bool
+	// index is that of the VirtualMachine among the objects.
+	index   int
+	notes   []Note
+	refused []Note
+}
+
+func (c *conversion) note(path, format string, arguments ...any) {
+	c.notes = append(c.notes, Note{Path: path, Message: fmt.Sprintf(format, arguments...)})
+}
+
+func (c *conversion) lose(path, format string, arguments ...any) {
+	c.notes = append(c.notes, Note{Path: path, Message: fmt.Sprintf(format, arguments...), Loss: true})
+}
+
+func (c *conversion) refuse(path, format string, arguments ...any) {
+	c.refused = append(c.refused, Note{Path: path, Message: fmt.Sprintf(format, arguments...), Loss: true})
+}
+
+func (c *conversion) convert(template map[string]any) *v1beta1.VirtualMachineTemplate {
+	out := &v1beta1.VirtualMachineTemplate{
+		TypeMeta: metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VirtualMachineTemplate"},
+	}
+	for _, key := range slices.Sorted(maps.Keys(template)) {
+		if !slices.Contains([]string{"apiVersion", "kind", "metadata", "objects", "parameters", "labels", "message"}, key) {
+			c.lose(key, "a VirtualMachineTemplate has nothing like it")
+		}
+	}
+	out.Spec.Parameters = c.parameters(template["parameters"])
+	vm := c.machine(template["objects"])
+	if vm == nil {
+		return nil
+	}
+	c.metadata(template["metadata"], out)
+	out.Spec.ObjectLabels = c.labels(template["labels"], vm)
+	at := fmt.Sprintf("objects[%d]", c.index)
+	vm = c.rewrite(vm, at).(map[string]any)
+	message, _ := template["message"].(string)
+	out.Spec.Message = c.text(message, "message", false)
+	raw, err := json.Marshal(vm)
+	if err != nil {
+		c.refuse(at, "it cannot be written as JSON: %v", err)
+		return nil
+	}
+	out.Spec.VirtualMachine = &runtime.RawExtension{Raw: raw}
+	return out
+}
+
+// parameters are those of the Template.
+func (c *conversion) parameters(written any) []v1beta1.Parameter {
+	c.declared, c.kept = map[string]bool{}, map[string]bool{}
+	list, _ := written.([]any)
+	var parameters []v1beta1.Parameter
+	for i, item := range list {
+		at := fmt.Sprintf("parameters[%d]", i)
+		object, isObject := item.(map[string]any)
+		if !isObject {
+			c.refuse(at, "must be an object")
+			continue
+		}
+		p := v1beta1.Parameter{
+			Name: scalar(object["name"]), DisplayName: scalar(object["displayName"]), Description: scalar(object["description"]),
+			Value: scalar(object["value"]), Generate: scalar(object["generate"]), From: scalar(object["from"]),
+			Required: scalar(object["required"]) == "true",
+		}
+		for _, key := range slices.Sorted(maps.Keys(object)) {
+			if !slices.Contains([]string{"name", "displayName", "description", "value", "generate", "from", "required"}, key) {
+				c.lose(at+"."+key, "a parameter has nothing like it")
+			}
+		}
+		if p.Value != "" && p.Generate != "" {
+			// Nothing is generated in either language then.
+			c.note(at+".generate", "is left out: %s has a value", p.Name)
+			p.Generate, p.From = "", ""
+		}
+		c.declared[p.Name] = true
+		parameters = append(parameters, p)
+	}
+	return parameters
+}
+
+// metadata takes what belongs to the Template, and leaves out what belongs to the
+// object that was stored.
+func (c *conversion) metadata(written any, out *v1beta1.VirtualMachineTemplate) {
+	metadata, _ := written.(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		switch key {
+		case "name":
+			out.Name = scalar(metadata[key])
+		case "generateName":
+			out.GenerateName = scalar(metadata[key])
+		case "namespace":
+			out.Namespace = scalar(metadata[key])
+		case "labels":
+			out.Labels = texts(metadata[key])
+		case "annotations":
+			out.Annotations = c.annotations(texts(metadata[key]))
+		case "creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid":
+		default:
+			c.lose("metadata."+key, "it belongs to the stored Template")
+		}
+	}
+}
+
+// texts reads a map of texts.
+func texts(written any) map[string]string {
+	object, _ := written.(map[string]any)
+	if len(object) == 0 {
+		return nil
+	}
+	read := make(map[string]string, len(object))
+	for key, value := range object {
+		read[key] = scalar(value)
+	}
+	return read
+}
+
+// scalar is a text, a number or a bool as text: YAML makes numbers of what should be text.
+func scalar(value any) string {
+	switch value := value.(type) {
+	case nil:
+		return ""
+	case string:
+		return value
+	default:
+		return fmt.Sprint(value)
+	}
+}
+
+func clone(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		copied := make(map[string]any, len(value))
+		for key, each := range value {
+			copied[key] = clone(each)
+		}
+		return copied
+	case []any:
+		copied := make([]any, len(value))
+		for i, each := range value {
+			copied[i] = clone(each)
+		}
+		return copied
+	default:
+		return value
+	}
+}

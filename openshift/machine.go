@@ -1,0 +1,110 @@
+package openshift
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// machine finds the one VirtualMachine among the objects. Everything else would be lost,
+// so it is refused.
+func (c *conversion) machine(written any) map[string]any {
+	objects, _ := written.([]any)
+	var found map[string]any
+	var others []int
+	machines := 0
+	for i, item := range objects {
+		object, _ := item.(map[string]any)
+		if version := scalar(object["apiVersion"]); scalar(object["kind"]) == "VirtualMachine" && strings.HasPrefix(version, "kubevirt.io/") {
+			machines++
+			if found == nil {
+				found, c.index = object, i
+			}
+		} else {
+			others = append(others, i)
+		}
+	}
+	switch {
+	case machines == 0:
+		c.refuse("objects", "there is no VirtualMachine among them")
+		return nil
+	case machines > 1:
+		c.refuse("objects", "there are %d VirtualMachines among them, and a VirtualMachineTemplate holds one: make a Template of each", machines)
+		return nil
+	}
+	for _, i := range others {
+		c.refuse(fmt.Sprintf("objects[%d]", i), "%s would be lost: a VirtualMachineTemplate holds a VirtualMachine and nothing else", named(objects[i]))
+	}
+	c.virtualMachine(found, fmt.Sprintf("objects[%d]", c.index))
+	return found
+}
+
+// named is what an object is, for people.
+func named(item any) string {
+	object, _ := item.(map[string]any)
+	metadata, _ := object["metadata"].(map[string]any)
+	kind := scalar(object["kind"])
+	if kind == "" {
+		kind = "an object without a kind"
+	}
+	return strings.TrimSpace(kind + " " + scalar(metadata["name"]))
+}
+
+// virtualMachine leaves out what a template does not hold.
+func (c *conversion) virtualMachine(vm map[string]any, at string) {
+	if version := scalar(vm["apiVersion"]); version != "kubevirt.io/v1" {
+		c.note(at+".apiVersion", "%s becomes kubevirt.io/v1", version)
+		vm["apiVersion"] = "kubevirt.io/v1"
+	}
+	delete(vm, "status")
+	metadata, _ := vm["metadata"].(map[string]any)
+	for _, key := range slices.Sorted(maps.Keys(metadata)) {
+		place := at + ".metadata." + key
+		switch key {
+		case "name", "generateName", "labels", "annotations":
+			continue
+		case "namespace":
+			if strings.Contains(scalar(metadata[key]), "$") {
+				continue
+			}
+			c.lose(place, "is dropped: a VirtualMachine is created where it is asked for")
+		case "creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid":
+		default:
+			c.lose(place, "is dropped: it belongs to one object")
+		}
+		delete(metadata, key)
+	}
+}
+
+// labels are those of the Template, which it puts on its objects, also over labels that
+// these have. Here they are put on the VirtualMachine's spec.template as well.
+func (c *conversion) labels(written any, vm map[string]any) map[string]string {
+	labels := texts(written)
+	if len(labels) == 0 {
+		return nil
+	}
+	at := fmt.Sprintf("objects[%d]", c.index)
+	for _, path := range [][]string{{"metadata", "labels"}, {"spec", "template", "metadata", "labels"}} {
+		object := vm
+		for _, key := range path {
+			object, _ = object[key].(map[string]any)
+		}
+		for _, key := range slices.Sorted(maps.Keys(labels)) {
+			old, found := object[key]
+			if !found {
+				continue
+			}
+			if scalar(old) != labels[key] {
+				c.note(at+"."+strings.Join(path, ".")+"["+key+"]", "%q gives way to %q, the label of the Template", scalar(old), labels[key])
+			}
+			delete(object, key)
+		}
+	}
+	converted := make(map[string]string, len(labels))
+	for _, key := range slices.Sorted(maps.Keys(labels)) {
+		converted[c.text(key, "labels", false)] = c.text(labels[key], "labels["+key+"]", false)
+	}
+	c.note("labels", "become objectLabels, and are put on the VirtualMachineInstance as well")
+	return converted
+}

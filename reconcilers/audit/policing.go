@@ -1,0 +1,214 @@
+package audit
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/vmstencil/stencil/excerpt"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/policycache"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/template"
+)
+
+// Policies are those in force; a policycache.Cache knows them.
+type Policies interface {
+	Synced() bool
+	Set() *policyset.Set
+	States() []policycache.State
+	// Changed returns a channel that is closed when other policies are in force.
+	Changed() <-chan struct{}
+}
+
+// Instancetypes knows instance types and preferences; an instancetypecache.Cache does.
+type Instancetypes interface {
+	Known() policyinput.Resolver
+	Synced() bool
+	// Changed returns a channel that is closed when an instance type or a preference changes.
+	Changed() <-chan struct{}
+}
+
+// Namespaces knows the labels and annotations of namespaces; an approvalcache.Cache does.
+type Namespaces interface {
+	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool)
+}
+
+// ruling is what one policy says about a machine that it applies to.
+type ruling struct {
+	policy, digest string
+	severity       rego.Severity
+	enforcement    policyset.Enforcement
+	// objection is the first thing that its rule deny has against the machine, or why it could not be evaluated; empty when
+	// there is none. It has at most maximumCause bytes.
+	objection string
+	// failed tells that it could not be evaluated.
+	failed bool
+}
+
+// policing judges stored machines by the policies of one snapshot, as if they were created now. A policy that has nothing
+// to say about creation is not asked.
+type policing struct {
+	set           *policyset.Set
+	evaluator     *policyset.Evaluator
+	templates     Templates
+	instancetypes policyinput.Resolver
+	namespaces    Namespaces
+	// now is when the audit began.
+	now time.Time
+	// known are the namespaces that have been looked up: one that is gone is waited for once.
+	known sync.Map
+}
+
+const operationCreate = "CREATE"
+
+// newAuditEvaluator is one of the audit's own, so that requests of people do not wait for it. An audit is in no hurry, and
+// uses one processor.
+func newAuditEvaluator() *policyset.Evaluator {
+	return policyset.NewEvaluator(policyset.Options{Workers: 1, Deadline: pageTimeout / 2})
+}
+
+// appliesIn tells whether any policy may apply to machines of a namespace with these labels.
+func (p *policing) appliesIn(namespace map[string]string) bool {
+	if p == nil || p.set.Empty(rego.KindVirtualMachine, operationCreate) {
+		return false
+	}
+	return slices.ContainsFunc(p.set.Entries(), func(e policyset.Entry) bool {
+		return e.Match.Namespaces == nil || e.Match.Namespaces.Matches(labels.Set(namespace))
+	})
+}
+
+// judge asks every policy that applies to a machine.
+func (p *policing) judge(ctx context.Context, object map[string]any, namespace string) []ruling {
+	c := policyinput.Case{
+		Request: rego.Request{Operation: operationCreate, Kind: rego.KindVirtualMachine, Namespace: namespace, Time: p.now},
+		Object:  object,
+		Anyone:  true,
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	c.Request.Name = machine.StringAt(metadata, "name")
+	c.Namespace = p.namespace(ctx, namespace)
+	c.Template = p.template(object, namespace)
+	entries := p.set.Matching(c.Query())
+	if len(entries) == 0 {
+		return nil
+	}
+	unresolved := c.Resolve(ctx, p.instancetypes)
+	input, err := rego.NewInput(c.Document())
+	if err != nil {
+		return failures(entries, "could not be evaluated: "+err.Error())
+	}
+	decision := p.evaluator.Evaluate(ctx, entries, input)
+	policyinput.Redact(&decision)
+	policyinput.AddUnresolved(&decision, entries, unresolved)
+	return rulings(entries, decision)
+}
+
+func (p *policing) namespace(ctx context.Context, name string) rego.Namespace {
+	if known, found := p.known.Load(name); found {
+		return known.(rego.Namespace)
+	}
+	namespace := rego.Namespace{Name: name}
+	namespace.Labels, namespace.Annotations, _ = p.namespaces.Namespace(ctx, name)
+	p.known.Store(name, namespace)
+	return namespace
+}
+
+func (p *policing) template(object map[string]any, namespace string) *policyinput.Template {
+	origin, found := policyinput.OriginOf(object, namespace)
+	if !found {
+		return nil
+	}
+	stored := p.templates.Get(origin.Namespace, origin.Name)
+	if stored == nil {
+		return origin.Template(nil, nil)
+	}
+	var compiled *template.Compiled
+	if c, err := stored.Compiled(); err == nil {
+		compiled = c
+	}
+	return origin.Template(&stored.ObjectMeta, compiled)
+}
+
+// rulings takes a decision apart by policy. What the rule warn says is advice, and no violation. A policy that could not be
+// evaluated and whose failure mode lets machines pass has nothing to say.
+func rulings(entries []policyset.Entry, decision policyset.Decision) []ruling {
+	first := map[string]policyset.Violation{}
+	for _, v := range slices.Concat(decision.Denials, decision.Warnings, decision.Audited) {
+		if _, found := first[v.Policy]; !found && v.Rule == policyset.RuleDeny {
+			first[v.Policy] = v
+		}
+	}
+	failed := map[string]bool{}
+	for _, e := range decision.Evaluations {
+		failed[e.Policy] = e.Outcome.Failed()
+	}
+	var list []ruling
+	for i := range entries {
+		one := rulingOf(&entries[i])
+		v, objects := first[one.policy]
+		switch {
+		case objects:
+			one.objection, one.failed = excerpt.Of(v.Text(), maximumCause), v.Failure
+		case failed[one.policy]:
+			continue
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+func rulingOf(e *policyset.Entry) ruling {
+	one := ruling{policy: e.Policy.Name(), digest: e.Policy.Digest(), severity: e.Policy.Metadata().Severity, enforcement: e.Enforcement}
+	if one.enforcement == "" {
+		one.enforcement = policyset.EnforcementDeny
+	}
+	return one
+}
+
+func failures(entries []policyset.Entry, why string) []ruling {
+	var list []ruling
+	for i := range entries {
+		if entries[i].FailureMode == policyset.FailureModeAllow {
+			continue
+		}
+		one := rulingOf(&entries[i])
+		one.objection, one.failed = excerpt.Of(why, maximumCause), true
+		list = append(list, one)
+	}
+	return list
+}
+
+// policingOf takes a snapshot of the policies; nil when nobody is to ask any.
+func (r *Reconciler) policingOf(now time.Time) *policing {
+	if r.options.Policies == nil {
+		return nil
+	}
+	set := r.options.Policies.Set()
+	r.evaluator.Keep(set)
+	return &policing{
+		set:           set,
+		evaluator:     r.evaluator,
+		templates:     r.options.Templates,
+		instancetypes: r.options.Instancetypes.Known(),
+		namespaces:    r.options.Namespaces,
+		now:           now,
+	}
+}
+
+// policed returns the namespaces in which a policy may apply to machines.
+func (p *policing) policed(namespaces []coverage.Namespace) map[string]bool {
+	policed := map[string]bool{}
+	for _, namespace := range namespaces {
+		if p.appliesIn(namespace.Labels) {
+			policed[namespace.Name] = true
+		}
+	}
+	return policed
+}

@@ -1,0 +1,103 @@
+package compliance
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/excerpt"
+	"github.com/vmstencil/stencil/rego/policyset"
+)
+
+const (
+	// maximumNamed is how many objections a message tells.
+	maximumNamed = 5
+	// maximumMessage is how many bytes a condition's message has.
+	maximumMessage = 4096
+	// maximumCause is how many bytes a cause in the status of a policy has.
+	maximumCause = 1024
+)
+
+// condition returns the condition PolicyCompliant; nil for a template that no policy applies
+// to. The time of its last transition is left out.
+func (j judgement) condition(generation int64) *metav1.Condition {
+	if len(j.applying) == 0 {
+		return nil
+	}
+	is := func(status metav1.ConditionStatus, reason, message string) *metav1.Condition {
+		return &metav1.Condition{
+			Type: v1beta1.ConditionPolicyCompliant, Status: status, ObservedGeneration: generation,
+			Reason: reason, Message: excerpt.Of(message, maximumMessage),
+		}
+	}
+	refused, failed := split(j.decision.Denials)
+	others := slices.Concat(j.decision.Warnings, j.decision.Audited)
+	switch {
+	case j.unjudged != nil:
+		return is(metav1.ConditionUnknown, j.unjudged.reason, j.unjudged.message)
+	case len(refused) > 0:
+		return is(metav1.ConditionFalse, v1beta1.ReasonPolicyViolations, "with its defaults, VirtualMachines of this template are refused: "+enumerate(refused))
+	case len(failed) > 0:
+		return is(metav1.ConditionUnknown, v1beta1.ReasonNotEvaluated, enumerate(failed))
+	case len(others) > 0:
+		return is(metav1.ConditionTrue, v1beta1.ReasonPolicyWarnings, "with its defaults, VirtualMachines of this template are not refused, but: "+enumerate(others))
+	default:
+		return is(metav1.ConditionTrue, v1beta1.ReasonCompliant, "no policy objects to what this template makes with its defaults")
+	}
+}
+
+// split tells what policies have against something from their not having been able to tell.
+func split(violations []policyset.Violation) (found, failed []policyset.Violation) {
+	for _, v := range violations {
+		if v.Failure {
+			failed = append(failed, v)
+		} else {
+			found = append(found, v)
+		}
+	}
+	return found, failed
+}
+
+func enumerate(violations []policyset.Violation) string {
+	var texts []string
+	for _, v := range violations[:min(len(violations), maximumNamed)] {
+		texts = append(texts, "policy "+v.Policy+separator(v)+text(v))
+	}
+	if more := len(violations) - maximumNamed; more > 0 {
+		texts = append(texts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(texts, "; ")
+}
+
+func separator(v policyset.Violation) string {
+	if v.Failure {
+		return " "
+	}
+	return ": "
+}
+
+func text(v policyset.Violation) string {
+	if v.Field == "" {
+		return v.Message
+	}
+	return v.Message + " at " + v.Field
+}
+
+// objections returns what each policy objects to with its rule deny, whatever its
+// enforcement, by its name. Only the first objection of each counts. A policy that could not
+// be evaluated objects to nothing.
+func (j judgement) objections() map[string]string {
+	first := map[string]string{}
+	for _, v := range slices.Concat(j.decision.Denials, j.decision.Warnings, j.decision.Audited) {
+		if v.Failure || v.Rule != policyset.RuleDeny {
+			continue
+		}
+		if _, found := first[v.Policy]; !found {
+			first[v.Policy] = excerpt.Of(text(v), maximumCause)
+		}
+	}
+	return first
+}

@@ -1,0 +1,83 @@
+package compliance
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// Namespaces knows the labels and annotations of namespaces; an approvalcache.Cache does.
+type Namespaces interface {
+	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool)
+}
+
+// Evaluator evaluates policies; a policyset.Evaluator does.
+type Evaluator interface {
+	Evaluate(ctx context.Context, entries []policyset.Entry, in *rego.Input) policyset.Decision
+}
+
+// judgement is what the policies have against the sample of a template.
+type judgement struct {
+	// applying are the names of the policies that apply to it.
+	applying []string
+	// unjudged is why there is no decision.
+	unjudged *sampleError
+	decision policyset.Decision
+}
+
+// judge judges one template.
+type judge struct {
+	set           *policyset.Set
+	evaluator     Evaluator
+	instancetypes policyinput.Resolver
+	// now is when the check began.
+	now time.Time
+}
+
+func (j judge) judge(ctx context.Context, t *templatecache.Template, namespace rego.Namespace) judgement {
+	object, unjudged := sampleOf(t)
+	c := policyinput.Case{
+		Request:   rego.Request{Operation: "CREATE", Kind: rego.KindVirtualMachine, Namespace: t.Namespace, Time: j.now},
+		Object:    object,
+		Namespace: namespace,
+		Template:  templateOf(t),
+		Anyone:    true,
+	}
+	metadata, _ := object["metadata"].(map[string]any)
+	c.Request.Name = machine.StringAt(metadata, "name")
+	entries := j.set.Matching(c.Query())
+	result := judgement{unjudged: unjudged}
+	for i := range entries {
+		result.applying = append(result.applying, entries[i].Policy.Name())
+	}
+	if len(entries) == 0 || unjudged != nil {
+		return result
+	}
+	unresolved := c.Resolve(ctx, j.instancetypes)
+	input, err := rego.NewInput(c.Document())
+	if err != nil {
+		policyinput.AddUnresolved(&result.decision, entries, field.ErrorList{field.InternalError(nil, fmt.Errorf("it cannot be shown to policies: %w", err))})
+		return result
+	}
+	result.decision = j.evaluator.Evaluate(ctx, entries, input)
+	policyinput.Redact(&result.decision)
+	policyinput.AddUnresolved(&result.decision, entries, unresolved)
+	return result
+}
+
+func templateOf(t *templatecache.Template) *policyinput.Template {
+	var compiled *template.Compiled
+	if c, err := t.Compiled(); err == nil {
+		compiled = c
+	}
+	return &policyinput.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels, Annotations: t.Annotations, Compiled: compiled}
+}

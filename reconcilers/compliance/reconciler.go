@@ -1,0 +1,229 @@
+package compliance
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/policycache"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// DefaultInterval is the time between two checks when nothing changes.
+const DefaultInterval = 10 * time.Minute
+
+// Templates is where templates come from; a templatecache.Cache is one.
+type Templates interface {
+	List() []*templatecache.Template
+	Synced() bool
+	Changed() <-chan struct{}
+}
+
+// Policies are those in force; a policycache.Cache knows them.
+type Policies interface {
+	Synced() bool
+	Set() *policyset.Set
+	States() []policycache.State
+	Changed() <-chan struct{}
+}
+
+// Instancetypes knows instance types and preferences; an instancetypecache.Cache does.
+type Instancetypes interface {
+	Known() policyinput.Resolver
+	Synced() bool
+	Changed() <-chan struct{}
+}
+
+// Options are what a Reconciler needs.
+type Options struct {
+	// Config reaches the API server, for the statuses.
+	Config        *rest.Config
+	Templates     Templates
+	Policies      Policies
+	Instancetypes Instancetypes
+	Namespaces    Namespaces
+	// Registerer receives the metrics.
+	Registerer prometheus.Registerer
+	// Interval is the time between two checks when nothing changes. Default:
+	// DefaultInterval.
+	Interval time.Duration
+	// Clock says when a condition changed. Default: the real one.
+	Clock clock.PassiveClock
+}
+
+// Reconciler checks all templates. There is only ever one request to it, and Reconcile is
+// never called concurrently.
+type Reconciler struct {
+	options   Options
+	statuses  statuses
+	evaluator *policyset.Evaluator
+	metrics   *metrics
+	memory    memory
+}
+
+// New returns a Reconciler.
+func New(o Options) (*Reconciler, error) {
+	if o.Interval == 0 {
+		o.Interval = DefaultInterval
+	}
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	statuses, err := newAPIServer(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := newMetrics(o.Registerer)
+	if err != nil {
+		return nil, err
+	}
+	return newReconciler(o, statuses, metrics), nil
+}
+
+func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
+	return &Reconciler{
+		options: o, statuses: s, metrics: m,
+		// Requests of people have an evaluator of their own: nothing here makes them wait.
+		evaluator: policyset.NewEvaluator(policyset.Options{Workers: 1, Deadline: time.Minute}),
+	}
+}
+
+// memory holds judgements that are still right.
+type memory struct {
+	set          *policyset.Set
+	instancetype <-chan struct{}
+	judgements   map[subject]judgement
+}
+
+// subject is all that a judgement depends on beside the policies and the instance types.
+type subject struct {
+	uid        types.UID
+	generation int64
+	compiled   *template.Compiled
+	metadata   string
+}
+
+// recall forgets everything when the policies or the instance types are others.
+func (m *memory) recall(set *policyset.Set, instancetype <-chan struct{}) map[subject]judgement {
+	if m.set != set || m.instancetype != instancetype {
+		return nil
+	}
+	return m.judgements
+}
+
+// syncDelay is how long to wait for the caches at the start.
+const syncDelay = 200 * time.Millisecond
+
+// Reconcile implements reconcile.Reconciler: it checks all templates.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	o := r.options
+	if !o.Templates.Synced() || !o.Policies.Synced() || !o.Instancetypes.Synced() {
+		return reconcile.Result{RequeueAfter: syncDelay}, nil
+	}
+	start := o.Clock.Now()
+	// Taken before anything is read: a change from here on is noticed by the next check.
+	instancetype, set := o.Instancetypes.Changed(), o.Policies.Set()
+	r.evaluator.Keep(set)
+	known := r.memory.recall(set, instancetype)
+	fresh := make(map[subject]judgement, len(known))
+	states := o.Policies.States()
+	counts := newTally(namesOf(states))
+	noncompliant := 0
+	var failures []error
+	for _, t := range sorted(o.Templates.List()) {
+		if ctx.Err() != nil {
+			return reconcile.Result{}, ctx.Err()
+		}
+		judged := r.judge(ctx, set, t, known, fresh)
+		counts.record(t, judged)
+		condition := judged.condition(t.Generation)
+		if condition != nil && condition.Status == metav1.ConditionFalse {
+			noncompliant++
+		}
+		failures = append(failures, r.keep(ctx, t, condition))
+	}
+	counts.finish()
+	for _, state := range states {
+		name := state.Object.Name
+		if want := counts[name]; !equality.Semantic.DeepEqual(state.Object.Status.Templates, want) {
+			failures = append(failures, r.statuses.policy(ctx, name, want))
+		}
+	}
+	r.memory = memory{set: set, instancetype: instancetype, judgements: fresh}
+	if err := errors.Join(failures...); err != nil {
+		r.metrics.failures.Inc()
+		return reconcile.Result{}, err
+	}
+	r.metrics.noncompliant.Set(float64(noncompliant))
+	r.metrics.duration.Set(o.Clock.Since(start).Seconds())
+	logf.FromContext(ctx).V(1).Info("checked the templates against the policies", "templates", len(fresh), "noncompliant", noncompliant)
+	return reconcile.Result{RequeueAfter: o.Interval}, nil
+}
+
+func (r *Reconciler) judge(ctx context.Context, set *policyset.Set, t *templatecache.Template, known, fresh map[subject]judgement) judgement {
+	// Of a namespace that is not known nothing is known; it is being deleted, or the
+	// watch is behind, and the next check knows better.
+	labels, annotations, _ := r.options.Namespaces.Namespace(ctx, t.Namespace)
+	compiled, _ := t.Compiled()
+	key := subject{t.UID, t.Generation, compiled, fingerprint(t.Labels, t.Annotations, labels, annotations)}
+	judged, found := known[key]
+	if !found {
+		namespace := rego.Namespace{Name: t.Namespace, Labels: labels, Annotations: annotations}
+		judged = judge{set, r.evaluator, r.options.Instancetypes.Known(), r.options.Clock.Now()}.judge(ctx, t, namespace)
+	}
+	fresh[key] = judged
+	return judged
+}
+
+// keep writes a condition that is another than the stored one.
+func (r *Reconciler) keep(ctx context.Context, t *templatecache.Template, condition *metav1.Condition) error {
+	stored := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant)
+	if condition == nil {
+		if stored == nil {
+			return nil
+		}
+		return r.statuses.template(ctx, t, nil)
+	}
+	condition.LastTransitionTime = metav1.NewTime(r.options.Clock.Now())
+	if stored != nil {
+		if stored.Status == condition.Status {
+			condition.LastTransitionTime = stored.LastTransitionTime
+		}
+		if equality.Semantic.DeepEqual(stored, condition) {
+			return nil
+		}
+	}
+	return r.statuses.template(ctx, t, condition)
+}
+
+func namesOf(states []policycache.State) []string {
+	names := make([]string, len(states))
+	for i := range states {
+		names[i] = states[i].Object.Name
+	}
+	return names
+}
+
+func sorted(templates []*templatecache.Template) []*templatecache.Template {
+	slices.SortFunc(templates, func(a, b *templatecache.Template) int {
+		return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	})
+	return templates
+}

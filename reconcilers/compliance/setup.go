@@ -1,0 +1,27 @@
+package compliance
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/reconcilers/single"
+)
+
+// delay gathers changes that come together: a catalogue of templates, say.
+const delay = time.Second
+
+// everything is the one request that there is.
+var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "templates"}}
+
+// SetupWithManager adds the controller to the manager, which runs it on the leader.
+func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	return single.Add(mgr,
+		single.Controller{Name: "policy-compliance", Reconciler: r, ShortestRetry: time.Second, LongestRetry: time.Minute},
+		single.AtStart(everything),
+		single.OnChange(everything, delay, r.options.Templates.Changed),
+		single.OnChange(everything, delay, r.options.Policies.Changed),
+		single.OnChange(everything, delay, r.options.Instancetypes.Changed))
+}

@@ -1,0 +1,214 @@
+package policystatus
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/excerpt"
+	"github.com/vmstencil/stencil/policycache"
+)
+
+const (
+	// maximumErrors and maximumTests are how many a status lists, as the definition of VirtualMachinePolicy limits them.
+	maximumErrors = 20
+	maximumTests  = 20
+	// maximumText is how many bytes of one text are stored, of a condition's message as well.
+	maximumText = 1024
+	// maximumNames is how many tests or replicas a condition's message names.
+	maximumNames = 5
+)
+
+// observation is what is known of one policy.
+type observation struct {
+	policycache.State
+	// routed says that requests that the policy applies to are sent to be judged.
+	routed bool
+	now    time.Time
+}
+
+// statusOf returns the fields of the status that the leader writes.
+func statusOf(o observation) v1alpha1.VirtualMachinePolicyStatus {
+	stored := &o.Object.Status
+	next := v1alpha1.VirtualMachinePolicyStatus{
+		ObservedGeneration: o.Object.Generation,
+		Errors:             errorsOf(&o),
+		FailedTests:        failedTests(&o),
+	}
+	for _, each := range stored.Conditions {
+		next.Conditions = append(next.Conditions, *each.DeepCopy())
+	}
+	for _, condition := range []metav1.Condition{compiled(&o), tested(&o), active(&o)} {
+		condition.ObservedGeneration = o.Object.Generation
+		condition.Message = excerpt.Of(condition.Message, maximumText)
+		setCondition(&next.Conditions, condition, o.now)
+	}
+	if o.InForce == nil {
+		return next
+	}
+	policy := o.InForce.Entry.Policy
+	next.ActiveGeneration, next.ActiveDigest = o.InForce.Generation, policy.Digest()
+	metadata := policy.Metadata()
+	next.Title, next.Severity = excerpt.Of(metadata.Title, maximumText), string(metadata.Severity)
+	next.Evaluations = sum(stored.Replicas, next.ActiveDigest)
+	if o.InForce.Generation != o.Object.Generation {
+		next.LastGood = lastGood(o.InForce)
+	}
+	return next
+}
+
+// setCondition is meta.SetStatusCondition with a clock.
+func setCondition(conditions *[]metav1.Condition, condition metav1.Condition, now time.Time) {
+	if known := meta.FindStatusCondition(*conditions, condition.Type); known == nil || known.Status != condition.Status {
+		condition.LastTransitionTime = metav1.NewTime(now)
+	}
+	meta.SetStatusCondition(conditions, condition)
+}
+
+func errorsOf(o *observation) []v1alpha1.PolicyError {
+	var list []v1alpha1.PolicyError
+	for _, problem := range o.Problems[:min(len(o.Problems), maximumErrors)] {
+		list = append(list, v1alpha1.PolicyError{
+			Row: int32(problem.Row), Column: int32(problem.Column), Line: excerpt.Of(problem.Line, maximumText),
+			Field: problem.Field, Message: excerpt.Of(problem.Message, maximumText),
+		})
+	}
+	return list
+}
+
+func failedTests(o *observation) []v1alpha1.FailedPolicyTest {
+	var list []v1alpha1.FailedPolicyTest
+	for _, test := range o.Failed[:min(len(o.Failed), maximumTests)] {
+		list = append(list, v1alpha1.FailedPolicyTest{Name: test.Name, Message: excerpt.Of(test.Failure, maximumText)})
+	}
+	return list
+}
+
+func is(kind string, status metav1.ConditionStatus, reason, format string, arguments ...any) metav1.Condition {
+	return metav1.Condition{Type: kind, Status: status, Reason: reason, Message: fmt.Sprintf(format, arguments...)}
+}
+
+func compiled(o *observation) metav1.Condition {
+	if len(o.Problems) == 0 {
+		return is(v1alpha1.ConditionCompiled, metav1.ConditionTrue, v1alpha1.ReasonCompiled, "it compiles")
+	}
+	more := ""
+	if len(o.Problems) > 1 {
+		more = fmt.Sprintf(", and %d more problems", len(o.Problems)-1)
+	}
+	return is(v1alpha1.ConditionCompiled, metav1.ConditionFalse, v1alpha1.ReasonCompileError, "%s%s", o.Problems[0], more)
+}
+
+func tested(o *observation) metav1.Condition {
+	switch {
+	case len(o.Problems) > 0:
+		return is(v1alpha1.ConditionTested, metav1.ConditionFalse, v1alpha1.ReasonNotCompiled, "it does not compile, so no test can run")
+	case len(o.Failed) > 0:
+		var names []string
+		for _, test := range o.Failed {
+			names = append(names, fmt.Sprintf("%q", test.Name))
+		}
+		return is(v1alpha1.ConditionTested, metav1.ConditionFalse, v1alpha1.ReasonTestsFailed,
+			"%d of %d tests fail: %s", len(o.Failed), o.Tests, enumerate(names))
+	case o.Tests == 0:
+		return is(v1alpha1.ConditionTested, metav1.ConditionTrue, v1alpha1.ReasonNoTests, "it has no tests")
+	default:
+		return is(v1alpha1.ConditionTested, metav1.ConditionTrue, v1alpha1.ReasonTestsPassed, "%d of %d tests pass", o.Tests, o.Tests)
+	}
+}
+
+func active(o *observation) metav1.Condition {
+	no := func(reason, format string, arguments ...any) metav1.Condition {
+		return is(v1alpha1.ConditionActive, metav1.ConditionFalse, reason, format, arguments...)
+	}
+	quarantined := quarantinedOn(o)
+	switch {
+	case o.InForce == nil && o.Broken == nil:
+		return no(v1alpha1.ReasonNeverActive, "no version of it has been in force yet, because its tests fail; nothing is judged by it")
+	case o.InForce == nil:
+		return no(v1alpha1.ReasonBroken, "no version of it can be evaluated; %s", consequence(o.Object.Spec.Enforcement, o.Object.Spec.FailureMode))
+	case len(quarantined) > 0:
+		spec := o.InForce.Spec
+		return no(v1alpha1.ReasonQuarantined, "it took too long again and again and is not evaluated on %s until it is tried again; meanwhile %s",
+			enumerate(quarantined), consequence(spec.Enforcement, spec.FailureMode))
+	case o.InForce.Generation != o.Object.Generation:
+		why := "its tests fail"
+		if len(o.Problems) > 0 {
+			why = "it does not compile"
+		}
+		return no(v1alpha1.ReasonLastGoodVersion, "generation %d is not in force because %s; generation %d stays in force", o.Object.Generation, why, o.InForce.Generation)
+	case !o.routed:
+		return no(v1alpha1.ReasonNotRouted, "the webhook configuration does not send the requests that it applies to yet")
+	default:
+		return is(v1alpha1.ConditionActive, metav1.ConditionTrue, v1alpha1.ReasonActive, "it is in force")
+	}
+}
+
+// consequence says what becomes of requests that a policy applies to and cannot judge.
+func consequence(enforcement v1alpha1.Enforcement, failure v1alpha1.FailureMode) string {
+	switch {
+	case failure == v1alpha1.FailureModeAllow || enforcement == v1alpha1.EnforcementAudit:
+		return "what it applies to passes unjudged"
+	case enforcement == v1alpha1.EnforcementWarn:
+		return "what it applies to passes with a warning"
+	default:
+		return "what it applies to is refused"
+	}
+}
+
+// quarantinedOn names the replicas on which the version in force is in quarantine.
+func quarantinedOn(o *observation) []string {
+	if o.InForce == nil {
+		return nil
+	}
+	var names []string
+	for _, replica := range o.Object.Status.Replicas {
+		if alarming(&replica, o.InForce.Entry.Policy.Digest(), o.now) {
+			names = append(names, replica.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// sum takes the replicas that evaluate the version in force together; nil without any.
+func sum(replicas []v1alpha1.PolicyReplica, digest string) *v1alpha1.PolicyEvaluations {
+	var total *v1alpha1.PolicyEvaluations
+	for _, each := range replicas {
+		if each.ActiveDigest != digest {
+			continue
+		}
+		if total == nil {
+			total = &v1alpha1.PolicyEvaluations{}
+		}
+		total.Count += each.Count
+		total.Timeouts += each.Timeouts
+		total.Errors += each.Errors
+		total.P50Microseconds = max(total.P50Microseconds, each.P50Microseconds)
+		total.P99Microseconds = max(total.P99Microseconds, each.P99Microseconds)
+	}
+	return total
+}
+
+// lastGood keeps a version. What cannot be encoded cannot be kept; everything that came from the API server can be.
+func lastGood(version *policycache.InForce) *v1alpha1.PolicyVersion {
+	raw, err := json.Marshal(version.Spec)
+	if err != nil {
+		return nil
+	}
+	return &v1alpha1.PolicyVersion{Generation: version.Generation, Spec: &runtime.RawExtension{Raw: raw}}
+}
+
+func enumerate(names []string) string {
+	if more := len(names) - maximumNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maximumNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,102 @@
+package policystatus
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/policycache"
+)
+
+const (
+	// heartbeat is how often a replica repeats an entry that says nothing new, lifetime how long an entry counts that is
+	// not repeated.
+	heartbeat = 25 * time.Minute
+	lifetime  = time.Hour
+	// A quarantine is repeated more often, and believed for a shorter time: a policy must not be said to be out of service because of
+	// a replica that is gone.
+	alarm         = time.Minute
+	alarmLifetime = 3 * time.Minute
+	// reaction is the least time between two writes of one entry, whatever happens.
+	reaction = 2 * time.Second
+)
+
+// silent says that a replica has not been heard of for too long.
+func silent(replica *v1alpha1.PolicyReplica, now time.Time) bool {
+	return now.Sub(replica.LastUpdateTime.Time) > lifetime
+}
+
+// alarming says that a replica does not evaluate a version.
+func alarming(replica *v1alpha1.PolicyReplica, digest string, now time.Time) bool {
+	return replica.Quarantined && replica.ActiveDigest == digest && now.Sub(replica.LastUpdateTime.Time) <= alarmLifetime
+}
+
+// entryOf returns what a replica has to say of a policy; nil for nothing: it has never evaluated it.
+func entryOf(s *policycache.State, name string) *v1alpha1.PolicyReplica {
+	if s.InForce == nil || s.Statistics.Count == 0 && s.Quarantine == nil {
+		return nil
+	}
+	return &v1alpha1.PolicyReplica{
+		Name: name,
+		PolicyEvaluations: v1alpha1.PolicyEvaluations{
+			Count:           int64(s.Statistics.Count),
+			P50Microseconds: s.Statistics.P50Microseconds,
+			P99Microseconds: s.Statistics.P99Microseconds,
+			Timeouts:        int64(s.Statistics.Timeouts),
+			Errors:          int64(s.Statistics.Errors),
+		},
+		ActiveDigest: s.InForce.Entry.Policy.Digest(),
+		Quarantined:  s.Quarantine != nil,
+	}
+}
+
+// due says whether an entry is to be written over the stored one, which is nil when there is none. Thousands of
+// requests a second must not become as many writes: an entry is repeated when it says something else.
+func due(stored, next *v1alpha1.PolicyReplica, now time.Time, interval time.Duration) bool {
+	if next == nil {
+		return stored != nil
+	}
+	if stored == nil {
+		return true
+	}
+	age := now.Sub(stored.LastUpdateTime.Time)
+	switch {
+	case age < 0: // another clock
+		return false
+	case stored.Quarantined != next.Quarantined || stored.ActiveDigest != next.ActiveDigest:
+		return age >= reaction
+	case next.Quarantined && age >= alarm:
+		return true
+	case age < interval:
+		return false
+	case stored.Timeouts != next.Timeouts || stored.Errors != next.Errors:
+		return true
+	default:
+		return apart(stored.Count, next.Count, 10) || apart(stored.P99Microseconds, next.P99Microseconds, 4) ||
+			apart(stored.P50Microseconds, next.P50Microseconds, 4) || age >= heartbeat
+	}
+}
+
+// apart says that two numbers differ by more than a part of the first.
+func apart(a, b int64, part int64) bool {
+	difference := max(a-b, b-a)
+	return difference > 0 && difference >= a/part
+}
+
+// storedEntry returns the entry of a replica in a status, nil when there is none.
+func storedEntry(status *v1alpha1.VirtualMachinePolicyStatus, name string) *v1alpha1.PolicyReplica {
+	for i := range status.Replicas {
+		if status.Replicas[i].Name == name {
+			return &status.Replicas[i]
+		}
+	}
+	return nil
+}
+
+// stamped returns an entry with the time of its writing.
+func stamped(entry *v1alpha1.PolicyReplica, now time.Time) v1alpha1.PolicyReplica {
+	written := *entry
+	written.LastUpdateTime = metav1.NewTime(now.Truncate(time.Second))
+	return written
+}

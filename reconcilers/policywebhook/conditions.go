@@ -1,0 +1,52 @@
+package policywebhook
+
+import (
+	"strconv"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// Conditions of an entry, all of which must hold for a request to be sent. One that fails refuses the request, so each has an answer for
+// every object.
+const (
+	// Those with one are judged in the call that compares them with their template; the chart's condition has-template-ref
+	// is the opposite of this.
+	hasNoReference = "!object.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue() && " +
+		"(oldObject == null || !oldObject.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue())"
+
+	// Finalizers, owner references and managed fields are no policy's business: an object can be deleted while no manager
+	// runs.
+	relevantChange = "object.?spec != oldObject.?spec || " +
+		"object.metadata.?labels != oldObject.metadata.?labels || " +
+		"object.metadata.?annotations != oldObject.metadata.?annotations"
+
+	// What its end changes beside the finalizers is not judged either, as long as it stays what it was.
+	notEnding = "!has(object.metadata.deletionTimestamp) || object.?spec != oldObject.?spec"
+)
+
+func conditions(door Door, exempt []string) []admissionregistrationv1.MatchCondition {
+	var list []admissionregistrationv1.MatchCondition
+	add := func(name, expression string) {
+		list = append(list, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
+	}
+	// There is no object in a DELETE.
+	if door.Kind == v1alpha1.PolicyKindVirtualMachine && door.Operation != v1alpha1.PolicyOperationDelete {
+		add("has-no-template-ref", hasNoReference)
+	}
+	if door.Operation == v1alpha1.PolicyOperationUpdate {
+		add("relevant-change", relevantChange)
+		add("not-ending", notEnding)
+	}
+	// What they create is judged: they may create it for somebody.
+	if door.Operation != v1alpha1.PolicyOperationCreate && len(exempt) > 0 {
+		quoted := make([]string, len(exempt))
+		for i, user := range exempt {
+			quoted[i] = strconv.Quote(user)
+		}
+		add("not-exempt", "!(request.userInfo.username in ["+strings.Join(quoted, ", ")+"])")
+	}
+	return list
+}

@@ -1,0 +1,193 @@
+package policywebhook
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// nameSuffix ends the names of the entries: create.virtualmachine.policies.stencil.kubevirt.io.
+const nameSuffix = ".policies." + v1alpha1.GroupName
+
+// Door is where requests come in.
+type Door struct {
+	Kind      v1alpha1.PolicyKind
+	Operation v1alpha1.PolicyOperation
+}
+
+// name is that of the door's entry.
+func (d Door) name() string {
+	return strings.ToLower(string(d.Operation)+"."+string(d.Kind)) + nameSuffix
+}
+
+// resources are what the kinds are called in rules, as in the chart's own webhooks.
+var resources = map[v1alpha1.PolicyKind]admissionregistrationv1.Rule{
+	v1alpha1.PolicyKindVirtualMachine:                rule("kubevirt.io", "virtualmachines", "v1", "v1alpha3"),
+	v1alpha1.PolicyKindVirtualMachineTemplate:        rule("template.kubevirt.io", "virtualmachinetemplates", "v1alpha1", "v1beta1"),
+	v1alpha1.PolicyKindVirtualMachineTemplateRequest: rule("template.kubevirt.io", "virtualmachinetemplaterequests", "v1alpha1", "v1beta1"),
+}
+
+func rule(group, resource string, versions ...string) admissionregistrationv1.Rule {
+	return admissionregistrationv1.Rule{
+		APIGroups: []string{group}, APIVersions: versions, Resources: []string{resource}, Scope: ptr.To(admissionregistrationv1.NamespacedScope),
+	}
+}
+
+// doorsOf returns the doors at which a policy has to be asked. VirtualMachines of templates come in by another one, but for
+// their deletion, so a policy that is about nothing else needs none here.
+func doorsOf(match *v1alpha1.PolicyMatch) []Door {
+	var doors []Door
+	for _, kind := range match.Kinds {
+		for _, operation := range match.Operations {
+			if len(match.Templates) > 0 && kind == v1alpha1.PolicyKindVirtualMachine && operation != v1alpha1.PolicyOperationDelete {
+				continue
+			}
+			doors = append(doors, Door{kind, operation})
+		}
+	}
+	return doors
+}
+
+// Settings are what all entries have in common.
+type Settings struct {
+	// URL is where the webhooks are reached, without their path. When it is empty, Service is.
+	URL string
+	// Service is the Service in front of the managers.
+	Service admissionregistrationv1.ServiceReference
+	// TimeoutSeconds is how long the API server waits for an answer.
+	TimeoutSeconds int32
+	// ExemptUsers are users whose updates and deletions are not sent.
+	ExemptUsers []string
+}
+
+// path is where policies are evaluated.
+const path = "/validate-policies"
+
+func (s *Settings) clientConfig(caBundle []byte) admissionregistrationv1.WebhookClientConfig {
+	if s.URL != "" {
+		return admissionregistrationv1.WebhookClientConfig{URL: ptr.To(strings.TrimSuffix(s.URL, "/") + path), CABundle: caBundle}
+	}
+	service := s.Service
+	service.Path = ptr.To(path)
+	if service.Port == nil {
+		service.Port = ptr.To[int32](443)
+	}
+	return admissionregistrationv1.WebhookClientConfig{Service: &service, CABundle: caBundle}
+}
+
+// need is what the policies at one door need.
+type need struct {
+	door Door
+	// closed says that a request that cannot be judged is refused.
+	closed bool
+	// namespaces and objects are selected by all of the policies; nil when they do not agree.
+	namespaces, objects *v1alpha1.LabelSelector
+}
+
+// needs returns what policies need, by the names of the entries.
+func needs(policies []*v1alpha1.VirtualMachinePolicySpec) []need {
+	found := map[Door]*need{}
+	for _, policy := range policies {
+		for _, door := range doorsOf(&policy.Match) {
+			if found[door] == nil {
+				found[door] = &need{door: door, namespaces: policy.Match.NamespaceSelector, objects: policy.Match.ObjectSelector}
+			}
+			found[door].add(policy)
+		}
+	}
+	list := make([]need, 0, len(found))
+	for _, each := range found {
+		list = append(list, *each)
+	}
+	slices.SortFunc(list, func(a, b need) int { return cmp.Compare(a.door.name(), b.door.name()) })
+	return list
+}
+
+func (n *need) add(policy *v1alpha1.VirtualMachinePolicySpec) {
+	if policy.Enforcement == v1alpha1.EnforcementDeny && policy.FailureMode == v1alpha1.FailureModeDeny {
+		n.closed = true
+	}
+	if !equality.Semantic.DeepEqual(n.namespaces, policy.Match.NamespaceSelector) {
+		n.namespaces = nil
+	}
+	if !equality.Semantic.DeepEqual(n.objects, policy.Match.ObjectSelector) {
+		n.objects = nil
+	}
+}
+
+// wanted returns the entries that policies need, complete with what the API server would fill in. caBundle returns what an
+// entry of that name trusts.
+func wanted(policies []*v1alpha1.VirtualMachinePolicySpec, s *Settings, caBundle func(entry string) []byte) []admissionregistrationv1.ValidatingWebhook {
+	list := []admissionregistrationv1.ValidatingWebhook{}
+	for _, each := range needs(policies) {
+		failure := admissionregistrationv1.Ignore
+		if each.closed {
+			failure = admissionregistrationv1.Fail
+		}
+		name := each.door.name()
+		list = append(list, admissionregistrationv1.ValidatingWebhook{
+			Name:         name,
+			ClientConfig: s.clientConfig(caBundle(name)),
+			Rules: []admissionregistrationv1.RuleWithOperations{{
+				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationType(each.door.Operation)},
+				Rule:       resources[each.door.Kind],
+			}},
+			FailurePolicy:           &failure,
+			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
+			NamespaceSelector:       selector(each.namespaces),
+			ObjectSelector:          selector(each.objects),
+			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
+			TimeoutSeconds:          ptr.To(s.TimeoutSeconds),
+			AdmissionReviewVersions: []string{"v1"},
+			MatchConditions:         conditions(each.door, s.ExemptUsers),
+		})
+	}
+	return list
+}
+
+// selector returns one that selects everything for nil.
+func selector(from *v1alpha1.LabelSelector) *metav1.LabelSelector {
+	selector := &metav1.LabelSelector{}
+	if from == nil {
+		return selector
+	}
+	selector.MatchLabels = from.MatchLabels
+	for _, each := range from.MatchExpressions {
+		selector.MatchExpressions = append(selector.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: each.Key, Operator: each.Operator, Values: each.Values,
+		})
+	}
+	return selector
+}
+
+// different returns the entries of a configuration that differ from those wanted, by name, those among them that are missing
+// or too many. caBundles do not count: others keep them.
+func different(live, wanted []admissionregistrationv1.ValidatingWebhook) []string {
+	names := map[string]bool{}
+	by := func(list []admissionregistrationv1.ValidatingWebhook) map[string]*admissionregistrationv1.ValidatingWebhook {
+		found := map[string]*admissionregistrationv1.ValidatingWebhook{}
+		for i := range list {
+			one := list[i].DeepCopy()
+			one.ClientConfig.CABundle = nil
+			found[one.Name] = one
+			names[one.Name] = true
+		}
+		return found
+	}
+	has, wants := by(live), by(wanted)
+	var list []string
+	for name := range names {
+		if !equality.Semantic.DeepEqual(has[name], wants[name]) {
+			list = append(list, name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}

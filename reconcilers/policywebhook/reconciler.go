@@ -1,0 +1,245 @@
+package policywebhook
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/policycache"
+)
+
+const (
+	fieldManager = client.FieldOwner("stencil-policy-webhook")
+
+	reasonRestored = "Restored"
+	actionRestore  = "Restore"
+	// maximumNames is how many entries an event names.
+	maximumNames = 5
+
+	// injectorAnnotations is the prefix of the annotations by which cert-manager knows what to put a caBundle into.
+	injectorAnnotations = "cert-manager.io/inject"
+
+	// conflictDelay gives the watch time to bring what somebody else wrote.
+	conflictDelay = 200 * time.Millisecond
+	// syncDelay is how long to wait for the policies at the start.
+	syncDelay = 100 * time.Millisecond
+)
+
+// Policies knows the policies; a policycache.Cache does.
+type Policies interface {
+	Synced() bool
+	States() []policycache.State
+	// Changed returns a channel that is closed when other policies, or other versions of them, are in force.
+	Changed() <-chan struct{}
+}
+
+// Patcher is the part of client.Client that writes the configuration.
+type Patcher interface {
+	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
+}
+
+// Options are what a Reconciler needs.
+type Options struct {
+	// Configuration is the name of the ValidatingWebhookConfiguration that is kept.
+	Configuration string
+	// Reference is the name of the ValidatingWebhookConfiguration of Stencil's other webhooks. New entries get its caBundle.
+	Reference string
+	// BundleKept says that somebody keeps the caBundles of the entries. Otherwise they follow the reference, unless an annotation
+	// of the configuration says that cert-manager keeps them.
+	BundleKept bool
+	Settings   Settings
+	Policies   Policies
+	// Client writes the configuration.
+	Client Patcher
+	// Recorder receives an event about the configuration when it is restored.
+	Recorder events.EventRecorder
+	// Registerer receives the metric.
+	Registerer prometheus.Registerer
+}
+
+// Reconciler keeps the configuration. There is only ever one request to it.
+type Reconciler struct {
+	options  Options
+	reader   client.Reader
+	restored prometheus.Counter
+	// kept are the entries that were last written or found right, without caBundles; nil before. Reconcile is never called
+	// concurrently.
+	kept []admissionregistrationv1.ValidatingWebhook
+
+	mutex sync.Mutex
+	// doors are those that are open; nil before anything is known.
+	doors   map[Door]bool
+	changed chan struct{}
+}
+
+// New returns a Reconciler.
+func New(options Options) (*Reconciler, error) {
+	r := &Reconciler{
+		options: options,
+		restored: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "stencil_policy_webhooks_restored_total",
+			Help: "How often the webhook configuration of the policies was put back because somebody else had changed it.",
+		}),
+		changed: make(chan struct{}),
+	}
+	if err := options.Registerer.Register(r.restored); err != nil {
+		return nil, fmt.Errorf("registering the metric of the policies' webhooks: %w", err)
+	}
+	return r, nil
+}
+
+// Open says whether requests at all of the doors of a policy are sent to be judged. That is not known before the configuration
+// was looked at for the first time.
+func (r *Reconciler) Open(match *v1alpha1.PolicyMatch) (open, known bool) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	closed := slices.ContainsFunc(doorsOf(match), func(door Door) bool { return !r.doors[door] })
+	return !closed, r.doors != nil
+}
+
+// Changed returns a channel that is closed when Open may answer otherwise.
+func (r *Reconciler) Changed() <-chan struct{} {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	return r.changed
+}
+
+func (r *Reconciler) publish(entries []admissionregistrationv1.ValidatingWebhook) {
+	doors := map[Door]bool{}
+	for kind := range resources {
+		for _, operation := range []v1alpha1.PolicyOperation{v1alpha1.PolicyOperationCreate, v1alpha1.PolicyOperationUpdate, v1alpha1.PolicyOperationDelete} {
+			door := Door{kind, operation}
+			if slices.ContainsFunc(entries, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == door.name() }) {
+				doors[door] = true
+			}
+		}
+	}
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if r.doors == nil || !maps.Equal(doors, r.doors) {
+		r.doors = doors
+		close(r.changed)
+		r.changed = make(chan struct{})
+	}
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if !r.options.Policies.Synced() {
+		// What is there stands for policies that are in force.
+		return reconcile.Result{RequeueAfter: syncDelay}, nil
+	}
+	live, reference := &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	err := r.reader.Get(ctx, client.ObjectKey{Name: r.options.Configuration}, live)
+	if apierrors.IsNotFound(err) {
+		// Self-protection creates it again, unless the release goes. Nothing can be done for the policies before.
+		r.publish(nil)
+		return reconcile.Result{}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the webhook configuration of the policies: %w", err)
+	}
+	if err := r.reader.Get(ctx, client.ObjectKey{Name: r.options.Reference}, reference); client.IgnoreNotFound(err) != nil {
+		return reconcile.Result{}, fmt.Errorf("reading the webhook configuration %s: %w", r.options.Reference, err)
+	}
+	entries := wanted(inForce(r.options.Policies.States()), &r.options.Settings, r.bundles(live, reference))
+	err = r.apply(ctx, live, entries)
+	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
+		return reconcile.Result{RequeueAfter: conflictDelay}, nil
+	}
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	r.publish(entries)
+	return reconcile.Result{}, nil
+}
+
+// inForce returns what policies that judge requests are made of.
+func inForce(states []policycache.State) []*v1alpha1.VirtualMachinePolicySpec {
+	var specs []*v1alpha1.VirtualMachinePolicySpec
+	for i := range states {
+		switch s := &states[i]; {
+		case s.InForce != nil:
+			specs = append(specs, s.InForce.Spec)
+		case s.Broken != nil:
+			specs = append(specs, &s.Object.Spec)
+		}
+	}
+	return specs
+}
+
+// bundles returns what an entry trusts: what it trusts already, where somebody keeps that, and otherwise what Stencil's other
+// webhooks trust.
+func (r *Reconciler) bundles(live, reference *admissionregistrationv1.ValidatingWebhookConfiguration) func(entry string) []byte {
+	var common []byte
+	for _, webhook := range reference.Webhooks {
+		common = webhook.ClientConfig.CABundle
+	}
+	kept := r.options.BundleKept
+	for name := range live.Annotations {
+		kept = kept || strings.HasPrefix(name, injectorAnnotations)
+	}
+	return func(entry string) []byte {
+		for _, webhook := range live.Webhooks {
+			if kept && webhook.Name == entry && len(webhook.ClientConfig.CABundle) > 0 {
+				return webhook.ClientConfig.CABundle
+			}
+		}
+		return common
+	}
+}
+
+// apply writes the entries when they are not there.
+func (r *Reconciler) apply(ctx context.Context, live *admissionregistrationv1.ValidatingWebhookConfiguration, entries []admissionregistrationv1.ValidatingWebhook) error {
+	differing := different(live.Webhooks, entries)
+	if len(differing) == 0 && sameBundles(live.Webhooks, entries) {
+		r.kept = entries
+		return nil
+	}
+	changed := live.DeepCopy()
+	changed.Webhooks = entries
+	patch := client.MergeFromWithOptions(live, client.MergeFromWithOptimisticLock{})
+	if err := r.options.Client.Patch(ctx, changed, patch, fieldManager); err != nil {
+		return fmt.Errorf("writing the webhook configuration of the policies: %w", err)
+	}
+	log := logf.FromContext(ctx).WithValues("configuration", live.Name, "webhooks", differing)
+	// The policies ask for nothing else than before, so somebody else has changed it.
+	if r.kept != nil && len(differing) > 0 && len(different(r.kept, entries)) == 0 {
+		r.restored.Inc()
+		log.Info("restored the webhooks of the policies")
+		r.options.Recorder.Eventf(live, nil, corev1.EventTypeWarning, reasonRestored, actionRestore,
+			"the webhooks of the policies were restored, somebody else had changed %s", enumerate(differing))
+	} else {
+		log.Info("changed the webhooks of the policies")
+	}
+	r.kept = entries
+	return nil
+}
+
+// sameBundles compares caBundles of entries that are otherwise the same.
+func sameBundles(live, wanted []admissionregistrationv1.ValidatingWebhook) bool {
+	return slices.EqualFunc(live, wanted, func(a, b admissionregistrationv1.ValidatingWebhook) bool {
+		return a.Name == b.Name && string(a.ClientConfig.CABundle) == string(b.ClientConfig.CABundle)
+	})
+}
+
+func enumerate(names []string) string {
+	if more := len(names) - maximumNames; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maximumNames], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,43 @@
+package single
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+)
+
+// patience is how long the watches of a controller may take to start. They may have to wait for the definition of a kind, and
+// nothing is won by ending a process that serves webhooks.
+const patience = 365 * 24 * time.Hour
+
+// Controller is what Add needs to know of one.
+type Controller struct {
+	// Name is its name in logs and in controller-runtime's metrics.
+	Name       string
+	Reconciler reconcile.Reconciler
+	// ShortestRetry and LongestRetry are the delays between attempts after a failure; each is twice the one before.
+	ShortestRetry, LongestRetry time.Duration
+}
+
+// Add adds a controller with its sources to the manager, which runs it on the leader.
+func Add(mgr manager.Manager, c Controller, sources ...source.Source) error {
+	one, err := controller.New(c.Name, mgr, controller.Options{
+		Reconciler:       c.Reconciler,
+		RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](c.ShortestRetry, c.LongestRetry),
+		CacheSyncTimeout: patience,
+	})
+	if err != nil {
+		return fmt.Errorf("making the controller %s: %w", c.Name, err)
+	}
+	for _, each := range sources {
+		if err := one.Watch(each); err != nil {
+			return fmt.Errorf("adding a source to the controller %s: %w", c.Name, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,141 @@
+package rego
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+var errLongText = fmt.Errorf("the result would be longer than %d bytes", maxText)
+
+// lengthOf is how long a value is as text, at most.
+func lengthOf(term *ast.Term) int {
+	switch value := term.Value.(type) {
+	case ast.String:
+		return len(value)
+	case ast.Number:
+		return len(value)
+	case ast.Boolean, ast.Null:
+		return len("false")
+	default:
+		// Each unit of weight is a node or 64 bytes of text.
+		return weigh(value, maxText/64) * 64
+	}
+}
+
+func each(collection ast.Value, do func(*ast.Term)) {
+	switch values := collection.(type) {
+	case *ast.Array:
+		values.Foreach(do)
+	case ast.Set:
+		values.Foreach(do)
+	}
+}
+
+func concatenation(operands []*ast.Term) error {
+	separator := lengthOf(operands[0])
+	length := 0
+	each(operands[1].Value, func(part *ast.Term) {
+		if length <= maxText {
+			length += separator + lengthOf(part)
+		}
+	})
+	if length > maxText {
+		return errLongText
+	}
+	return nil
+}
+
+// formatted bounds what sprintf makes, by as many of the longest argument as
+// there are verbs.
+func formatted(operands []*ast.Term) error {
+	format, ok := operands[0].Value.(ast.String)
+	if !ok {
+		return nil
+	}
+	longest := 0
+	each(operands[1].Value, func(argument *ast.Term) { longest = max(longest, lengthOf(argument)) })
+	verbs, digits := 0, 0
+	for i := 0; i < len(format); i++ {
+		if format[i] != '%' {
+			continue
+		}
+		verbs++
+		for i++; i < len(format) && strings.IndexByte("+-# 0123456789.[]*", format[i]) >= 0; i++ {
+			switch {
+			case format[i] == '*':
+				return errors.New("widths of * are not available")
+			case format[i] >= '0' && format[i] <= '9':
+				if digits++; digits > 3 {
+					return errors.New("widths have at most three digits")
+				}
+			default:
+				digits = 0
+			}
+		}
+		digits = 0
+	}
+	// A width or a precision is below a thousand, and a number can have as many digits
+	// as its exponent says.
+	if verbs > 0 && len(format)+verbs*(longest+2*1000) > maxText {
+		return errLongText
+	}
+	return nil
+}
+
+// interpolated bounds template strings: an array of the parts, each a set of at
+// most one value.
+func interpolated(operands []*ast.Term) error {
+	length := 0
+	each(operands[0].Value, func(part *ast.Term) {
+		if length <= maxText {
+			length += lengthOf(part)
+		}
+	})
+	if length > maxText {
+		return errLongText
+	}
+	return nil
+}
+
+func replaced(operands []*ast.Term) error {
+	text, isText := operands[0].Value.(ast.String)
+	old, isOld := operands[1].Value.(ast.String)
+	by, isBy := operands[2].Value.(ast.String)
+	if !isText || !isOld || !isBy {
+		return nil
+	}
+	if n := strings.Count(string(text), string(old)); n > 0 && len(text)+n*(len(by)-len(old)) > maxText {
+		return errLongText
+	}
+	return nil
+}
+
+func replacedMany(operands []*ast.Term) error {
+	patterns, isObject := operands[0].Value.(ast.Object)
+	text, isText := operands[1].Value.(ast.String)
+	if !isObject || !isText {
+		return nil
+	}
+	length := len(text)
+	patterns.Foreach(func(old, by *ast.Term) {
+		pattern, isPattern := old.Value.(ast.String)
+		if isPattern && length <= maxText {
+			length += strings.Count(string(text), string(pattern)) * lengthOf(by)
+		}
+	})
+	if length > maxText {
+		return errLongText
+	}
+	return tooMuch(patterns.Len() * len(text))
+}
+
+// printed bounds what a value is as JSON, in which a byte may be escaped as six.
+func printed(operands []*ast.Term) error {
+	if lengthOf(operands[0]) > maxText {
+		return errLongText
+	}
+	return nil
+}

@@ -1,0 +1,88 @@
+package rego
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+	yamlnode "go.yaml.in/yaml/v3"
+)
+
+// decodeYAML decodes a text, once for all policies of a request: more than one looks
+// into the user data of a machine.
+func decodeYAML(context topdown.BuiltinContext, operands []*ast.Term) (*ast.Term, error) {
+	text, ok := operands[0].Value.(ast.String)
+	if !ok {
+		return nil, errText
+	}
+	decode := func() (value *ast.Term, err error) {
+		if err := checkYAML(text); err != nil {
+			return nil, err
+		}
+		err = topdown.GetBuiltin(ast.YAMLUnmarshal.Name)(context, operands[:1], func(found *ast.Term) error {
+			value = found
+			return nil
+		})
+		// The error is shared as well, and must not name the place of this call.
+		var known *topdown.Error
+		if errors.As(err, &known) {
+			err = errors.New(strings.TrimPrefix(known.Message, ast.YAMLUnmarshal.Name+": "))
+		}
+		return value, err
+	}
+	if spent, ok := context.Cancel.(*budget); ok && spent.documents != nil {
+		return spent.documents.document(text, decode)
+	}
+	return decode()
+}
+
+func yamlUnmarshal(context topdown.BuiltinContext, operands []*ast.Term, found func(*ast.Term) error) error {
+	value, err := decodeYAML(context, operands)
+	if err != nil {
+		return err
+	}
+	return found(value)
+}
+
+// yamlIsValid says no to documents that yaml.unmarshal would refuse as too large.
+func yamlIsValid(context topdown.BuiltinContext, operands []*ast.Term, found func(*ast.Term) error) error {
+	_, err := decodeYAML(context, operands)
+	return found(ast.InternedTerm(err == nil))
+}
+
+// checkYAML bounds a text in YAML, in which an alias, *NAME, stands for a copy.
+func checkYAML(text ast.String) error {
+	if err := document([]*ast.Term{{Value: text}}); err != nil {
+		return err
+	}
+	if len(text) <= maxParts && strings.IndexByte(string(text), '*') < 0 {
+		return nil
+	}
+	var root yamlnode.Node
+	if err := yamlnode.Unmarshal([]byte(text), &root); err != nil {
+		return err
+	}
+	if expanded(&root, maxParts, maxDepth) > maxParts {
+		return fmt.Errorf("the document has more than %d parts or is nested more than %d deep", maxParts, maxDepth)
+	}
+	return nil
+}
+
+// expanded counts the nodes with aliases written out, and stops beyond the limit.
+func expanded(node *yamlnode.Node, limit, depth int) int {
+	if depth == 0 {
+		return limit + 1
+	}
+	if node.Kind == yamlnode.AliasNode {
+		return expanded(node.Alias, limit, depth-1)
+	}
+	n := 1
+	for _, child := range node.Content {
+		if n += expanded(child, limit-n, depth-1); n > limit {
+			return n
+		}
+	}
+	return n
+}

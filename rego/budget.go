@@ -1,0 +1,288 @@
+package rego
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+	"github.com/open-policy-agent/opa/v1/types"
+)
+
+// What one evaluation may take. A policy of the library takes less than a
+// thousandth of it.
+const (
+	// maxSteps is how many expressions are evaluated: about what half a second, the
+	// longest timeout of a policy, suffices for.
+	maxSteps = 1 << 18
+	// maxUnits is how much is made in total, in units of 64 bytes: nodes of values
+	// and pieces of text.
+	maxUnits = 512 << 10
+	// maxWeight is how large a single value may be, in the same units, beside what it
+	// takes over from the input.
+	maxWeight = 64 << 10
+	// maxDepth is how deeply a value may be nested.
+	maxDepth = 128
+	// maxTime is how long an evaluation takes whose context has no deadline.
+	maxTime = 5 * time.Second
+	// stepsPerLook is how often the time is looked at.
+	stepsPerLook = 64
+)
+
+var (
+	errSteps = fmt.Errorf("the evaluation takes more than %d steps", maxSteps)
+	errUnits = fmt.Errorf("the evaluation makes more than %d MiB of values", maxUnits*64>>20)
+	errLarge = errors.New("a value is too large")
+	errDeep  = fmt.Errorf("a value is nested more than %d deep", maxDepth)
+)
+
+// budget is what is left for one evaluation. It is the topdown.Cancel of the query:
+// OPA asks it before every expression, so no goroutine has to watch the time, and
+// the number of expressions is known.
+type budget struct {
+	ctx       context.Context
+	deadline  time.Time
+	steps     int
+	units     int
+	weight    int // of a single value
+	patterns  *patterns
+	weigher   weigher
+	documents *sharedResults // nil when there is nothing to share
+	why       error
+	cancelled atomic.Bool
+}
+
+func newBudget(ctx context.Context, inputWeight int, cache *patterns) *budget {
+	b := &budget{ctx: ctx, units: maxUnits, weight: maxWeight + inputWeight, patterns: cache}
+	var limited bool
+	if b.deadline, limited = ctx.Deadline(); !limited {
+		b.deadline = time.Now().Add(maxTime)
+	}
+	return b
+}
+
+// Cancel is part of topdown.Cancel.
+func (b *budget) Cancel() { b.cancelled.Store(true) }
+
+// Cancelled counts a step, and says that the evaluation must end.
+func (b *budget) Cancelled() bool {
+	if b.why != nil {
+		return true
+	}
+	b.steps++
+	if b.steps&(stepsPerLook-1) == 0 {
+		b.look()
+	}
+	return b.why != nil
+}
+
+func (b *budget) look() {
+	switch {
+	case b.ctx.Err() != nil:
+		b.why = b.ctx.Err()
+	case !time.Now().Before(b.deadline):
+		b.why = context.DeadlineExceeded
+	case b.cancelled.Load():
+		b.why = context.Canceled
+	case b.steps > maxSteps:
+		b.why = errSteps
+	}
+}
+
+// take counts a value that has been made.
+func (b *budget) take(value ast.Value) error {
+	b.weigher.start(b.weight, maxDepth)
+	b.weigher.add(value)
+	n := b.weigher.n
+	b.units -= n
+	switch {
+	case b.why != nil:
+	case b.weigher.deep:
+		b.why = errDeep
+	case b.weigher.wild:
+		b.why = errNumber
+	case n > b.weight:
+		b.why = errLarge
+	case b.units < 0:
+		b.why = errUnits
+	}
+	return b.why
+}
+
+// weigher counts the nodes of a value, and 64 bytes of text like a node. It is a
+// struct so that its visits of objects and sets, which OPA calls back, are made once.
+type weigher struct {
+	n, limit int
+	depth    int  // how much deeper the value may be
+	deep     bool // it was deeper
+	wild     bool // it has numbers that are out of bounds
+	visit    func(*ast.Term) bool
+	visitKey func(*ast.Term, *ast.Term) bool
+}
+
+func (w *weigher) start(limit, depth int) {
+	w.n, w.limit, w.depth, w.deep, w.wild = 0, limit, depth, false, false
+	if w.visit == nil {
+		w.visit = func(term *ast.Term) bool { return w.add(term.Value) }
+		w.visitKey = func(key, value *ast.Term) bool { return w.add(key.Value) || w.add(value.Value) }
+	}
+}
+
+// add counts a value, and says that there is no need to go on.
+func (w *weigher) add(value ast.Value) bool {
+	w.n++
+	switch v := value.(type) {
+	case ast.String:
+		w.n += len(v) / 64
+	case ast.Number:
+		w.n += len(v) / 64
+		w.wild = w.wild || checkNumber(string(v)) != nil
+	case *ast.Array:
+		w.depth--
+		for i := range v.Len() {
+			if w.depth < 0 || w.add(v.Elem(i).Value) {
+				break
+			}
+		}
+		w.close()
+	case ast.Object:
+		w.depth--
+		if w.depth >= 0 {
+			v.Until(w.visitKey)
+		}
+		w.close()
+	case ast.Set:
+		w.depth--
+		if w.depth >= 0 {
+			v.Until(w.visit)
+		}
+		w.close()
+	}
+	return w.n > w.limit || w.deep || w.wild
+}
+
+func (w *weigher) close() {
+	w.deep = w.deep || w.depth < 0
+	w.depth++
+}
+
+// weigh returns the weight, which is more than the limit when counting stopped there.
+func weigh(value ast.Value, limit int) int {
+	var w weigher
+	w.start(limit, maxDepth)
+	if w.add(value) {
+		return max(w.n, limit+1) // too deep is too large as well
+	}
+	return w.n
+}
+
+// settle is called by compiled policies wherever an array, a set or an object is put
+// together out of variables. It counts the value, and binds its result to the
+// finished value: OPA would otherwise put it together again at each use, and the
+// values in it as well.
+var settle = &ast.Builtin{
+	Name: boundedPrefix + "value",
+	Decl: types.NewFunction(types.Args(types.A), types.A),
+}
+
+func settled(context topdown.BuiltinContext, operands []*ast.Term, found func(*ast.Term) error) error {
+	if spent, ok := context.Cancel.(*budget); ok {
+		if err := spent.take(operands[0].Value); err != nil {
+			return failed("value", context.Location, err)
+		}
+	}
+	return found(operands[0])
+}
+
+// results is the cache of rules' results of one evaluation. It counts them, knows
+// those that are constant, and shares those of helpers that depend on the input alone
+// with the other policies of the request.
+type results struct {
+	topdown.VirtualCache
+	spent     *budget
+	shared    *sharedResults
+	constants map[ast.String]*ast.Term
+}
+
+// Get is part of topdown.VirtualCache.
+func (r *results) Get(ref ast.Ref) (*ast.Term, bool) {
+	switch whose, name := owner(ref); whose {
+	case ofHelper:
+		if r.shared != nil {
+			return r.shared.get(name)
+		}
+	case ofPolicy:
+		if value, ok := r.constants[name]; ok {
+			return value, value == nil
+		}
+	case ofHelpersFunction:
+		if r.shared != nil {
+			if value := r.shared.call(ref); value != nil {
+				return value, false
+			}
+		}
+	}
+	return r.VirtualCache.Get(ref)
+}
+
+// Put is part of topdown.VirtualCache.
+func (r *results) Put(ref ast.Ref, value *ast.Term) {
+	if value != nil {
+		_ = r.spent.take(value.Value) // kept in the budget, which ends the evaluation
+	}
+	r.spent.units -= 4 // the entry itself
+	if r.shared != nil {
+		switch whose, name := owner(ref); whose {
+		case ofHelper:
+			r.shared.put(name, value)
+			return
+		case ofHelpersFunction:
+			if value != nil && r.shared.putCall(ref, value) {
+				return
+			}
+		}
+	}
+	r.VirtualCache.Put(ref, value)
+}
+
+// The owners of what is cached.
+const (
+	ofOther = iota
+	ofPolicy
+	ofHelper
+	ofHelpersFunction
+)
+
+var (
+	libTerm    = ast.StringTerm("lib")
+	policyTerm = ast.StringTerm("policy")
+)
+
+// owner says whose result a ref is: of a rule data.policy.NAME or data.lib.NAME, or of
+// a function data.lib.NAME, which the cache knows by the ref of the function and
+// its arguments.
+func owner(ref ast.Ref) (int, ast.String) {
+	if len(ref) == 0 {
+		return ofOther, ""
+	}
+	if function, ok := ref[0].Value.(ast.Ref); ok {
+		if len(function) == 3 && function[1].Value == libTerm.Value {
+			return ofHelpersFunction, ""
+		}
+		return ofOther, ""
+	}
+	if len(ref) != 3 {
+		return ofOther, ""
+	}
+	name, _ := ref[2].Value.(ast.String)
+	switch ref[1].Value {
+	case policyTerm.Value:
+		return ofPolicy, name
+	case libTerm.Value:
+		return ofHelper, name
+	}
+	return ofOther, ""
+}

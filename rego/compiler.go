@@ -1,0 +1,197 @@
+package rego
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/types"
+
+	"github.com/vmstencil/stencil/rego/lib"
+	"github.com/vmstencil/stencil/rego/schema"
+)
+
+// Compiler compiles policies. It is safe for concurrent use.
+type Compiler struct {
+	sandbox  *sandbox
+	helpers  helpers
+	patterns *patterns
+
+	mu sync.Mutex
+	// types are the type environments by the kinds of input.object.
+	types map[string]*ast.TypeEnv
+}
+
+// NewCompiler makes what all policies share. A process needs one.
+func NewCompiler() (*Compiler, error) {
+	sources, err := lib.Sources()
+	if err != nil {
+		return nil, err
+	}
+	c := &Compiler{sandbox: newSandbox(), patterns: &patterns{}, types: map[string]*ast.TypeEnv{}}
+	if c.helpers, err = newHelpers(sources, c.sandbox.capabilities); err != nil {
+		return nil, err
+	}
+	if _, err := c.typesFor([]string{KindVirtualMachine}); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// typesFor returns the environment in which input has the types of the schemas. All
+// policies share it; the type checker lays its own over it.
+func (c *Compiler) typesFor(kinds []string) (*ast.TypeEnv, error) {
+	key := strings.Join(kinds, " ")
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if env, ok := c.types[key]; ok {
+		return env, nil
+	}
+	input, err := schema.Input(kinds)
+	if err != nil {
+		return nil, err
+	}
+	schemas := ast.NewSchemaSet()
+	schemas.Put(ast.SchemaRootRef, input)
+	compiler := ast.NewCompiler().WithCapabilities(c.sandbox.capabilities).WithSchemas(schemas)
+	compiler.Compile(nil)
+	if compiler.Failed() {
+		return nil, fmt.Errorf("the schemas of %s: %w", key, compiler.Errors)
+	}
+	allowNull(compiler.TypeEnv.GetByRef(ast.InputRootRef))
+	c.types[key] = compiler.TypeEnv
+	return compiler.TypeEnv, nil
+}
+
+// allowNull adds null to the types of what input may be without, which OPA's schemas
+// cannot say: input.oldObject == null is no mistake.
+func allowNull(input types.Type) {
+	record, ok := input.(*types.Object)
+	if !ok {
+		return
+	}
+	for _, property := range record.StaticProperties() {
+		switch property.Key {
+		case "object", "oldObject", "template", "instancetype", "preference":
+			property.Value = types.Or(property.Value, types.Nl)
+		case "request":
+			for _, property := range property.Value.(*types.Object).StaticProperties() {
+				if property.Key == "time" {
+					property.Value = types.Or(property.Value, types.Nl)
+				}
+			}
+		}
+	}
+}
+
+// Compile checks a definition and makes a policy of it. The error is a *CompileError
+// that holds all problems, or ctx's error when ctx ends first.
+//
+// Nothing can interrupt OPA's compiler. When ctx ends first, the goroutine that
+// compiles goes on until it is done; the limits that are checked before bound how
+// long that is.
+func (c *Compiler) Compile(ctx context.Context, d Definition) (*Policy, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	type outcome struct {
+		policy *Policy
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		policy, err := c.compile(d)
+		done <- outcome{policy, err}
+	}()
+	select {
+	case result := <-done:
+		return result.policy, result.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("compiling policy %s: %w", d.Name, ctx.Err())
+	}
+}
+
+// compile does the work of Compile. OPA must not panic, but what it gets here is hostile.
+func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
+	text := newSource(d.Source)
+	defer func() {
+		if r := recover(); r != nil {
+			policy, err = nil, &CompileError{[]Problem{{Code: CodeCompile, Message: shorten(fmt.Sprintf("the compiler failed: %v", r), MaxMessageBytes)}}}
+		}
+	}()
+	if problems := text.check(); len(problems) > 0 {
+		return nil, &CompileError{problems}
+	}
+	kinds, problems := kindsOf(d)
+	parameters, more := checkParameters(d)
+	problems = append(problems, more...)
+	given := d
+	if slices.ContainsFunc(more, func(p Problem) bool { return p.Code == CodeSchema }) {
+		given.Schema = nil
+	}
+	module, more := text.parse(d.Name, c.sandbox.capabilities)
+	if len(more) > 0 {
+		return nil, &CompileError{inOrder(append(problems, more...))}
+	}
+	form := &shape{source: text, module: module, helpers: c.helpers.documented}
+	form.check()
+	metadata := form.metadata()
+	problems = append(problems, form.problems...)
+	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeLimit }) {
+		return nil, &CompileError{inOrder(problems)}
+	}
+	form.move()
+	program, more := c.link(text, given, kinds, module)
+	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeReference }) {
+		// What refers to nothing has follow-up errors.
+		more = slices.DeleteFunc(more, func(p Problem) bool { return p.Code == CodeCompile })
+	}
+	problems = append(problems, more...)
+	if len(problems) > 0 {
+		return nil, &CompileError{inOrder(problems)}
+	}
+	d.Kinds = kinds
+	policy = &Policy{metadata: metadata, program: program, source: text, patterns: c.patterns}
+	if err := policy.setParameters(d, parameters); err != nil {
+		return nil, err
+	}
+	return policy, nil
+}
+
+func kindsOf(d Definition) ([]string, []Problem) {
+	kinds := slices.Clone(d.Kinds)
+	if len(kinds) == 0 {
+		kinds = []string{KindVirtualMachine}
+	}
+	slices.Sort(kinds)
+	kinds = slices.Compact(kinds)
+	for _, kind := range kinds {
+		if !slices.Contains(schema.Kinds(), kind) {
+			return nil, []Problem{{Code: CodeCompile, Field: "match.kinds", Message: fmt.Sprintf("policies cannot be about %q; they can be about %s", kind, strings.Join(schema.Kinds(), ", "))}}
+		}
+	}
+	return kinds, nil
+}
+
+// maxProblems is how many problems are reported.
+const maxProblems = 20
+
+// inOrder sorts problems by their place, drops what is said twice, and limits
+// their number.
+func inOrder(problems []Problem) []Problem {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		if a.Row != b.Row {
+			return a.Row - b.Row
+		}
+		return a.Column - b.Column
+	})
+	problems = slices.Compact(problems)
+	if len(problems) > maxProblems {
+		more := len(problems) - maxProblems
+		problems = append(problems[:maxProblems:maxProblems], Problem{Code: CodeLimit, Message: fmt.Sprintf("%d more problems are not listed", more)})
+	}
+	return problems
+}

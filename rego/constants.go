@@ -1,0 +1,91 @@
+package rego
+
+import (
+	"context"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// What the constants of a policy may take together.
+const (
+	maxConstantSteps = 1 << 14
+	maxConstantTime  = 100 * time.Millisecond
+)
+
+// constantRules are the names of the policy's rules that depend on nothing but its
+// parameters.
+func constantRules(module *ast.Module, compiler *ast.Compiler) []string {
+	depends := map[*ast.Rule]bool{}
+	var (
+		result []string
+		seen   = map[string]bool{}
+	)
+	for _, rule := range module.Rules {
+		name := ruleName(rule)
+		if seen[name] || name == entryDeny || name == entryWarn || len(rule.Head.Args) > 0 {
+			continue
+		}
+		seen[name] = true
+		constant := true
+		for _, compiled := range compiler.GetRulesDynamicWithOpts(policyPackage.Append(ast.StringTerm(name)), ast.RulesOptions{IncludeHiddenModules: true}) {
+			constant = constant && len(compiled.Head.Ref()) == 1 && !dependsOnInput(compiled, compiler, depends)
+		}
+		if constant {
+			result = append(result, name)
+		}
+	}
+	return result
+}
+
+// dependsOnInput follows the references of a rule; there are no cycles.
+func dependsOnInput(rule *ast.Rule, compiler *ast.Compiler, known map[*ast.Rule]bool) bool {
+	if depends, ok := known[rule]; ok {
+		return depends
+	}
+	depends := false
+	ast.WalkTerms(rule, func(term *ast.Term) bool {
+		switch value := term.Value.(type) {
+		case ast.Var:
+			depends = depends || value.Equal(ast.InputRootDocument.Value)
+		case ast.Ref:
+			if !isFunctionOfPolicy(term) {
+				break
+			}
+			for _, used := range compiler.GetRulesDynamicWithOpts(value, ast.RulesOptions{IncludeHiddenModules: true}) {
+				depends = depends || used == rule || dependsOnInput(used, compiler, known)
+			}
+		}
+		return depends
+	})
+	known[rule] = depends
+	return depends
+}
+
+// fold evaluates the constant rules once. Those that fail or take long are left to
+// the evaluations.
+func (p *Policy) fold() {
+	p.constants = map[ast.String]*ast.Term{}
+	ctx, cancel := context.WithTimeout(context.Background(), maxConstantTime)
+	defer cancel()
+	spent := newBudget(ctx, p.weight, p.patterns)
+	spent.steps = maxSteps - maxConstantSteps
+	for _, name := range p.program.constant {
+		value := ast.VarTerm("value")
+		ref := policyPackage.Append(ast.StringTerm(name))
+		query := p.query(ast.NewBody(ast.Equality.Expr(value, ast.NewTerm(ref))), ast.ObjectTerm(), spent)
+		var found *ast.Term
+		err := query.WithVirtualCache(&results{VirtualCache: topdown.NewVirtualCache(), spent: spent, constants: p.constants}).
+			Iter(ctx, func(result topdown.QueryResult) error {
+				found = result["value"]
+				return nil
+			})
+		if spent.why != nil {
+			return
+		}
+		if err == nil {
+			p.constants[ast.String(name)] = found // nil: undefined
+		}
+	}
+}

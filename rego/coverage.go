@@ -1,0 +1,54 @@
+package rego
+
+import (
+	"context"
+	"slices"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/cover"
+)
+
+// Coverage collects which rows of a policy evaluations have reached. It is safe for
+// concurrent use.
+type Coverage struct{ cover *cover.Cover }
+
+// NewCoverage has no rows yet.
+func NewCoverage() *Coverage { return &Coverage{cover.New()} }
+
+// EvaluateCovered evaluates as Evaluate does, and adds the rows that it reaches. It
+// is some times slower.
+func (p *Policy) EvaluateCovered(ctx context.Context, in *Input, coverage *Coverage) (Result, error) {
+	found, err := p.run(ctx, in, coverage.cover)
+	if err != nil {
+		return Result{}, err
+	}
+	return p.result(found)
+}
+
+// Rows are the rows of a policy's source that have been reached, and those of which
+// something has not. Rows without anything to evaluate are in neither.
+func (c *Coverage) Rows(p *Policy) (covered, missed []int) {
+	module, problems := p.source.parse(p.definition.Name, nil)
+	if len(problems) > 0 {
+		return nil, nil
+	}
+	report := c.cover.Report(map[string]*ast.Module{p.definition.Name: module})
+	file := report.Files[p.definition.Name]
+	if file == nil {
+		return nil, nil
+	}
+	missed = rowsOf(file.NotCovered)
+	covered = slices.DeleteFunc(rowsOf(file.Covered), func(row int) bool { return slices.Contains(missed, row) })
+	return covered, missed
+}
+
+func rowsOf(ranges []cover.Range) []int {
+	var rows []int
+	for _, r := range ranges {
+		for row := r.Start.Row; row <= r.End.Row; row++ {
+			rows = append(rows, row)
+		}
+	}
+	slices.Sort(rows)
+	return slices.Compact(rows)
+}

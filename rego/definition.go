@@ -1,0 +1,23 @@
+package rego
+
+// Kinds of objects that a policy can be about, the values of Definition.Kinds.
+const (
+	KindVirtualMachine                = "VirtualMachine"
+	KindVirtualMachineTemplate        = "VirtualMachineTemplate"
+	KindVirtualMachineTemplateRequest = "VirtualMachineTemplateRequest"
+)
+
+// Definition is a policy as its author wrote it.
+type Definition struct {
+	// Name is the name of the VirtualMachinePolicy, or of the file.
+	Name string
+	// Source is one module in Rego v1 of at most MaxSourceBytes.
+	Source string
+	// Parameters are what the policy reads as data.parameters: JSON values.
+	Parameters map[string]any
+	// Schema is a structural OpenAPI v3 schema of Parameters. Without one any
+	// parameters are accepted, and the policy may read any.
+	Schema map[string]any
+	// Kinds are the kinds that input.object can have; VirtualMachine when empty.
+	Kinds []string
+}

@@ -1,0 +1,124 @@
+package rego
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/metrics"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/topdown"
+)
+
+// Evaluate says what the policy has against an input. The error is an
+// *EvaluationError, or wraps ctx's error when ctx ended the evaluation.
+func (p *Policy) Evaluate(ctx context.Context, in *Input) (Result, error) {
+	found, err := p.run(ctx, in, nil)
+	if err != nil {
+		return Result{}, err
+	}
+	return p.result(found)
+}
+
+// noTime is the time of every evaluation: no function that policies may call asks
+// for it, and reading the clock costs.
+var noTime = time.Unix(0, 0)
+
+// run evaluates the query. OPA must not panic, but what it evaluates is hostile.
+func (p *Policy) run(ctx context.Context, in *Input, tracer topdown.QueryTracer) (found topdown.QueryResult, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, p.interrupted(err)
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			found, err = nil, &EvaluationError{Policy: p.definition.Name, Problem: Problem{Code: CodeEvaluation, Message: shorten(fmt.Sprintf("the evaluation failed: %v", r), MaxMessageBytes)}}
+		}
+	}()
+	spent := newBudget(ctx, in.weight+p.weight, p.patterns)
+	cache := &results{VirtualCache: topdown.NewVirtualCache(), spent: spent, shared: &in.shared, constants: p.constants}
+	spent.documents = &in.shared
+	query := p.query(p.program.query, in.term, spent).WithVirtualCache(cache)
+	if tracer != nil {
+		// Each rule is to be seen, also those that an index leaves out.
+		cache.shared, cache.constants = nil, nil
+		query = query.WithQueryTracer(tracer).WithIndexing(false).WithEarlyExit(false)
+	}
+	err = query.Iter(ctx, func(result topdown.QueryResult) error {
+		found = result
+		return nil
+	})
+	if spent.why != nil {
+		return nil, p.interrupted(spent.why)
+	}
+	if err != nil {
+		return nil, p.failed(err)
+	}
+	return found, nil
+}
+
+// query is a query of the policy's rules, without the cache of their results.
+func (p *Policy) query(body ast.Body, input *ast.Term, spent *budget) *topdown.Query {
+	return topdown.NewQuery(body).
+		WithCompiler(p.program.compiler).
+		WithInput(input).
+		WithBaseCache(parametersOnly{p.parameters}).
+		WithStore(noStore{}).
+		WithBuiltins(p.program.functions).
+		WithCancel(spent).
+		WithMetrics(metrics.NoOp()).
+		WithTime(noTime).
+		WithStrictBuiltinErrors(true)
+}
+
+// interrupted is the error of an evaluation that was ended from outside: by its
+// context, or because its budget is spent.
+func (p *Policy) interrupted(why error) error {
+	if errors.Is(why, context.DeadlineExceeded) || errors.Is(why, context.Canceled) {
+		return fmt.Errorf("evaluating policy %s: %w", p.definition.Name, why)
+	}
+	return &EvaluationError{Policy: p.definition.Name, Problem: Problem{Code: CodeLimit, Message: why.Error()}}
+}
+
+// failed translates OPA's error.
+func (p *Policy) failed(err error) error {
+	problem := Problem{Code: CodeEvaluation, Message: shorten(err.Error(), MaxMessageBytes)}
+	var known *topdown.Error
+	if errors.As(err, &known) {
+		// The message of a conflict has several lines.
+		message := strings.Join(strings.Fields(strings.ReplaceAll(known.Message, policyPackage.String()+".", "")), " ")
+		problem = p.source.at(CodeEvaluation, known.Location, "%s", message)
+		if known.Location != nil && strings.HasPrefix(known.Location.File, "lib/") {
+			problem = Problem{Code: CodeEvaluation, Message: fmt.Sprintf("data.%s:%d: %s", known.Location.File, known.Location.Row, known.Message)}
+		}
+	}
+	return &EvaluationError{Policy: p.definition.Name, Problem: problem}
+}
+
+// parametersOnly is the base document of evaluations: data.parameters and nothing else.
+type parametersOnly struct{ parameters ast.Value }
+
+// Get is part of topdown.BaseCache.
+func (d parametersOnly) Get(ref ast.Ref) ast.Value {
+	if len(ref) < 2 || !ref[1].Equal(parametersTerm) {
+		return nil
+	}
+	value, err := d.parameters.Find(ref[2:])
+	if err != nil {
+		return nil
+	}
+	return value
+}
+
+// Put is part of topdown.BaseCache.
+func (parametersOnly) Put(ast.Ref, ast.Value) {}
+
+// noStore is asked for what parametersOnly does not have.
+type noStore struct{ storage.Store }
+
+// Read is part of storage.Store.
+func (noStore) Read(context.Context, storage.Transaction, storage.Path) (any, error) {
+	return nil, &storage.Error{Code: storage.NotFoundErr}
+}

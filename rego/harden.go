@@ -1,0 +1,268 @@
+package rego
+
+import (
+	"strconv"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// maxHeadNodes is how many nodes the head of a set's or a comprehension's element has
+// before it is put together by settle.
+const maxHeadNodes = 32
+
+// hardener changes compiled rules so that their evaluation is bounded: values that
+// are put together go through settle, and bounded functions are called by their
+// bounded names. It is run after all of OPA's stages, which know the original names.
+//
+// That values are settled matters because OPA binds a variable to the term [x, x]
+// and not to its value. Thirty lines of y := [x, x] are a value of a billion nodes, put
+// together, compared or printed at once, which nothing could interrupt.
+type hardener struct {
+	renamed map[string]*ast.Term
+	next    int
+	// refused is where two patterns are unified of which each binds variables.
+	refused []*ast.Location
+}
+
+func (h *hardener) rule(rule *ast.Rule) {
+	for r := rule; r != nil; r = r.Else {
+		bound := ast.NewVarSet()
+		for _, arg := range r.Head.Args {
+			addVars(bound, arg)
+		}
+		body := h.body(r.Body, bound)
+		partial := r.Head.RuleKind() == ast.MultiValue || !r.Ref().IsGround()
+		r.Head.Value, body = h.head(r.Head.Value, body, bound, partial)
+		r.Head.Key, body = h.head(r.Head.Key, body, bound, true)
+		r.Body = body
+	}
+}
+
+// head takes a composite head out of its place, unless it is small and nobody
+// will see the unsettled value.
+func (h *hardener) head(term *ast.Term, body ast.Body, bound ast.VarSet, elements bool) (*ast.Term, ast.Body) {
+	if term == nil || !isComposed(term) || !allBound(term, bound) {
+		return term, body
+	}
+	if elements && nodes(term) <= maxHeadNodes {
+		return term, body
+	}
+	value := h.variable(term)
+	expr := settleExpr(term, value)
+	expr.Location = term.Location
+	return value, appendExpr(body, expr)
+}
+
+func (h *hardener) body(body ast.Body, bound ast.VarSet) ast.Body {
+	var result ast.Body
+	for _, expr := range body {
+		h.closures(expr, bound)
+		for _, expr := range h.expr(expr, bound) {
+			result = appendExpr(result, expr)
+		}
+		if !expr.Negated {
+			addVars(bound, expr)
+		}
+	}
+	return result
+}
+
+func appendExpr(body ast.Body, expr *ast.Expr) ast.Body {
+	expr.Index = len(body)
+	return append(body, expr)
+}
+
+// closures hardens what is evaluated inside an expression.
+func (h *hardener) closures(expr *ast.Expr, outside ast.VarSet) {
+	inner := func(body ast.Body) (ast.Body, ast.VarSet) {
+		bound := outside.Copy()
+		return h.body(body, bound), bound
+	}
+	ast.NewGenericVisitor(func(node any) bool {
+		switch x := node.(type) {
+		case *ast.ArrayComprehension:
+			body, bound := inner(x.Body)
+			x.Term, x.Body = h.head(x.Term, body, bound, true)
+			return true
+		case *ast.SetComprehension:
+			body, bound := inner(x.Body)
+			x.Term, x.Body = h.head(x.Term, body, bound, true)
+			return true
+		case *ast.ObjectComprehension:
+			body, bound := inner(x.Body)
+			x.Key, body = h.head(x.Key, body, bound, true)
+			x.Value, x.Body = h.head(x.Value, body, bound, true)
+			return true
+		case *ast.Every:
+			within := outside.Copy()
+			if x.Key != nil {
+				addVars(within, x.Key)
+			}
+			addVars(within, x.Value)
+			x.Body = h.body(x.Body, within)
+			return true
+		}
+		return false
+	}).Walk(expr)
+}
+
+// expr returns the expressions that take the place of one.
+func (h *hardener) expr(expr *ast.Expr, bound ast.VarSet) []*ast.Expr {
+	var before []*ast.Expr
+	hoist := func(term *ast.Term) *ast.Term {
+		value := h.variable(term)
+		made := settleExpr(term, value)
+		made.Location = expr.Location
+		before = append(before, made)
+		addVars(bound, value)
+		return value
+	}
+	h.refHeads(expr, bound, hoist)
+	switch terms := expr.Terms.(type) {
+	case *ast.Every:
+		if isComposed(terms.Domain) && allBound(terms.Domain, bound) {
+			terms.Domain = hoist(terms.Domain)
+		}
+	case []*ast.Term:
+		switch {
+		case expr.IsEquality():
+			return append(before, h.equality(expr, terms, bound, hoist)...)
+		case isFunctionOfPolicy(terms[0]):
+			for i := 1; i < len(terms); i++ {
+				if isComposed(terms[i]) && allBound(terms[i], bound) {
+					terms[i] = hoist(terms[i])
+				}
+			}
+		default:
+			if renamed := h.renamed[terms[0].String()]; renamed != nil {
+				located := *renamed
+				located.Location = terms[0].Location
+				terms[0] = &located
+			}
+		}
+	}
+	return append(before, expr)
+}
+
+// equality returns the expressions that take the place of a = b, beside what is hoisted.
+func (h *hardener) equality(expr *ast.Expr, terms []*ast.Term, bound ast.VarSet, hoist func(*ast.Term) *ast.Term) []*ast.Expr {
+	same := []*ast.Expr{expr}
+	a, b := terms[1], terms[2]
+	if isComposed(a) && isComposed(b) {
+		switch {
+		case allBound(b, bound):
+			terms[2] = hoist(b)
+		case allBound(a, bound):
+			terms[1] = hoist(a)
+		default:
+			h.refused = append(h.refused, expr.Location)
+		}
+		return same
+	}
+	if isOpenRef(a) && isOpenRef(b) {
+		// a[_] = b[_] would go through all pairs in one step.
+		value := h.variable(a)
+		before := ast.Equality.Expr(value, a)
+		before.Location = expr.Location
+		addVars(bound, before)
+		terms[1] = value
+		return []*ast.Expr{before, expr}
+	}
+	for i, side := range []*ast.Term{a, b} {
+		other := terms[2-i]
+		variable, isVar := side.Value.(ast.Var)
+		if !isVar || bound.Contains(variable) || expr.Negated {
+			continue
+		}
+		switch {
+		case isComposed(other) && allBound(other, bound):
+			expr.Terms = settleExpr(other, side).Terms
+			return same
+		case isComprehension(other):
+			// The comprehension itself stays where its index expects it.
+			made := h.variable(side)
+			terms[1+i] = made
+			after := settleExpr(made, side)
+			after.Location = expr.Location
+			return append(same, after)
+		}
+	}
+	return same
+}
+
+// refHeads takes composites out of references such as [x, y][i].
+func (h *hardener) refHeads(expr *ast.Expr, bound ast.VarSet, hoist func(*ast.Term) *ast.Term) {
+	ast.NewGenericVisitor(func(node any) bool {
+		switch x := node.(type) {
+		case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension, *ast.Every:
+			return true
+		case ast.Ref:
+			if len(x) > 1 && isComposed(x[0]) && allBound(x[0], bound) {
+				x[0] = hoist(x[0])
+			}
+		}
+		return false
+	}).Walk(expr)
+}
+
+func (h *hardener) variable(like *ast.Term) *ast.Term {
+	h.next++
+	term := ast.VarTerm("settled " + strconv.Itoa(h.next))
+	term.Location = like.Location
+	return term
+}
+
+func settleExpr(term, value *ast.Term) *ast.Expr {
+	return ast.NewExpr([]*ast.Term{ast.NewTerm(ast.Ref{ast.VarTerm(settle.Name)}), term, value})
+}
+
+// isComposed says that a term is an array, a set or an object with variables in it.
+func isComposed(term *ast.Term) bool {
+	switch term.Value.(type) {
+	case *ast.Array, ast.Object, ast.Set:
+		return !term.IsGround()
+	}
+	return false
+}
+
+func isComprehension(term *ast.Term) bool {
+	switch term.Value.(type) {
+	case *ast.ArrayComprehension, *ast.SetComprehension, *ast.ObjectComprehension:
+		return true
+	}
+	return false
+}
+
+// isOpenRef says that a term is a reference with variables, which may have many values.
+func isOpenRef(term *ast.Term) bool {
+	_, isRef := term.Value.(ast.Ref)
+	return isRef && !term.IsGround()
+}
+
+func isFunctionOfPolicy(operator *ast.Term) bool {
+	ref, ok := operator.Value.(ast.Ref)
+	return ok && len(ref) > 0 && ref[0].Equal(ast.DefaultRootDocument)
+}
+
+func allBound(term *ast.Term, bound ast.VarSet) bool {
+	all := true
+	ast.WalkVars(term, func(v ast.Var) bool {
+		all = all && bound.Contains(v)
+		return !all
+	})
+	return all
+}
+
+// addVars adds the variables of a node that are not of closures in it.
+func addVars(bound ast.VarSet, node any) {
+	visitor := ast.NewVarVisitor().WithParams(ast.VarVisitorParams{SkipClosures: true, SkipRefCallHead: true})
+	visitor.Walk(node)
+	bound.Update(visitor.Vars())
+}
+
+// nodes counts the nodes of a term as it is written.
+func nodes(term *ast.Term) int {
+	n := 0
+	ast.WalkTerms(term, func(*ast.Term) bool { n++; return false })
+	return n
+}

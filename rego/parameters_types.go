@@ -1,0 +1,69 @@
+package rego
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"k8s.io/apimachinery/pkg/util/json"
+)
+
+var parametersTerm = ast.StringTerm("parameters")
+
+// unmarshalIntegers decodes JSON as Kubernetes does: whole numbers as int64.
+func unmarshalIntegers(text []byte, into *map[string]any) error { return json.Unmarshal(text, into) }
+
+// parametersModule is a module that exists while types are checked: its only rule is
+// data.parameters, with a value that has the type of the schema. OPA takes types of
+// base documents from annotations only, which the parser alone can make.
+func parametersModule(schema map[string]any) (*ast.Module, error) {
+	text := "package types\n\nparameters := " + exemplar(schema, 0)
+	module, err := ast.ParseModuleWithOpts("", text, ast.ParserOptions{RegoVersion: ast.RegoV1})
+	if err != nil {
+		return nil, fmt.Errorf("the types of the parameters: %w", err)
+	}
+	module.Package.Path = ast.Ref{ast.DefaultRootDocument}
+	return module, nil
+}
+
+// anyValue is undefined, and could be anything as far as the type checker knows.
+const anyValue = `data["any value"]`
+
+// exemplar writes a value of the type that a schema describes. Comprehensions have
+// types without a length, and without particular keys.
+func exemplar(schema map[string]any, depth int) string {
+	if schema["x-kubernetes-preserve-unknown-fields"] == true || schema["x-kubernetes-int-or-string"] == true || schema["nullable"] == true || depth > maxBrackets {
+		return anyValue
+	}
+	switch schema["type"] {
+	case "string":
+		return `""`
+	case "boolean":
+		return "true"
+	case "integer", "number":
+		return "0"
+	case "array":
+		items, _ := schema["items"].(map[string]any)
+		return "[" + exemplar(items, depth+1) + " | true]"
+	case "object":
+		properties, _ := schema["properties"].(map[string]any)
+		additional, open := schema["additionalProperties"].(map[string]any)
+		if len(properties) == 0 || open {
+			value := anyValue
+			if open {
+				value = exemplar(additional, depth+1)
+			}
+			return `{key: ` + value + ` | some key in ["", " "]}`
+		}
+		fields := make([]string, 0, len(properties))
+		for _, name := range slices.Sorted(maps.Keys(properties)) {
+			property, _ := properties[name].(map[string]any)
+			fields = append(fields, strconv.Quote(name)+": "+exemplar(property, depth+1))
+		}
+		return "{" + strings.Join(fields, ", ") + "}"
+	}
+	return anyValue
+}

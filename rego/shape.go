@@ -1,0 +1,339 @@
+package rego
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+)
+
+// The names of the entry rules.
+const (
+	entryDeny = "deny"
+	entryWarn = "warn"
+)
+
+var entries = []string{entryDeny, entryWarn}
+
+// shape checks what a policy looks like before it is compiled, and moves it into
+// the package in which policies are evaluated.
+type shape struct {
+	source
+	module *ast.Module
+	// helpers are the names that policies may use of data.lib.
+	helpers map[string]bool
+	// aliases are the imports of documents in data, by the name they have here.
+	aliases  map[ast.Var]ast.Ref
+	own      ast.Ref // the package as its author calls it
+	rules    map[string]bool
+	problems []Problem
+	// test says that the module is a test, which may replace input and has no entries.
+	test bool
+}
+
+// policyPackage is the package of every policy. Policies do not meet in it, since
+// each has a compiler of its own.
+var policyPackage = ast.Ref{ast.DefaultRootDocument, policyTerm}
+
+func (s *shape) add(code string, location *ast.Location, format string, arguments ...any) {
+	s.problems = append(s.problems, s.at(code, location, format, arguments...))
+}
+
+func (s *shape) check() {
+	s.own = s.module.Package.Path
+	s.rules = map[string]bool{}
+	for _, rule := range s.module.Rules {
+		s.rules[ruleName(rule)] = true
+	}
+	if len(s.own) > 1 && (s.own[1].Equal(libTerm) || s.own[1].Equal(parametersTerm)) {
+		s.add(CodeReference, s.module.Package.Location, "package %s is taken; call the package something else", s.packageName())
+	}
+	if !s.test {
+		s.checkEntries()
+	}
+	s.checkImports()
+	s.checkAnnotations()
+	for _, rule := range s.module.Rules {
+		s.checkReferences(rule)
+		s.checkNesting(rule, 0)
+		s.checkLength(rule)
+	}
+}
+
+// checkLength finds rules that would take long to compile. An else is a rule of its own.
+func (s *shape) checkLength(rule *ast.Rule) {
+	parts := 0
+	ast.NewGenericVisitor(func(node any) bool {
+		switch x := node.(type) {
+		case *ast.Expr, ast.Call:
+			parts++
+		case *ast.Rule:
+			if x != rule {
+				s.checkLength(x)
+				return true
+			}
+		}
+		return false
+	}).Walk(rule)
+	if parts > MaxRuleParts {
+		s.add(CodeLimit, rule.Location, "the rule has %d expressions and calls; at most %d are allowed", parts, MaxRuleParts)
+	}
+}
+
+func (s *shape) packageName() string {
+	return strings.TrimPrefix(s.own.String(), "data.")
+}
+
+// ruleName is the first part of a rule's name, which is what others refer to.
+func ruleName(rule *ast.Rule) string {
+	ref := rule.Head.Ref()
+	if len(ref) == 0 {
+		return ""
+	}
+	switch name := ref[0].Value.(type) {
+	case ast.Var:
+		return string(name)
+	case ast.String:
+		return string(name)
+	}
+	return ""
+}
+
+func (s *shape) checkEntries() {
+	found := false
+	for _, rule := range s.module.Rules {
+		name := ruleName(rule)
+		if !slices.Contains(entries, name) {
+			continue
+		}
+		found = true
+		head := rule.Head
+		switch {
+		case rule.Default:
+			s.add(CodeEntry, rule.Location, "%s must not have a default: it is empty when nothing is found", name)
+		case len(head.Args) > 0:
+			s.add(CodeEntry, rule.Location, "%s is a function; write: %s contains message if { … }", name, name)
+		case len(head.Ref()) > 1 || head.RuleKind() != ast.MultiValue:
+			s.add(CodeEntry, rule.Location, "%s must be a set of messages; write: %s contains message if { … }", name, name)
+		}
+	}
+	if found {
+		return
+	}
+	hint := ""
+	if s.rules["violation"] {
+		hint = "; what Gatekeeper calls violation is called deny here"
+	}
+	s.add(CodeEntry, s.module.Package.Location, "the policy has neither a rule deny nor a rule warn%s", hint)
+}
+
+func (s *shape) checkImports() {
+	s.aliases = map[ast.Var]ast.Ref{}
+	for _, imported := range s.module.Imports {
+		path, ok := imported.Path.Value.(ast.Ref)
+		if !ok || len(path) == 0 || !path[0].Equal(ast.DefaultRootDocument) {
+			continue
+		}
+		s.checkData(path, true)
+		s.aliases[imported.Name()] = path
+	}
+}
+
+// checkReferences finds references to data that no policy sees. They would be
+// undefined, and a rule that hangs on an undefined value never fires.
+func (s *shape) checkReferences(node any) {
+	ast.NewGenericVisitor(func(node any) bool {
+		switch x := node.(type) {
+		case *ast.Expr:
+			switch x.Terms.(type) {
+			case *ast.Term, []*ast.Term, *ast.SomeDecl, *ast.Every:
+			default:
+				s.add(CodeParse, x.Location, "this is not part of Rego v1")
+			}
+			if len(x.With) > 0 && !s.test {
+				s.add(CodeReference, x.With[0].Location, "with is for tests; a policy cannot replace its input")
+			}
+		case ast.Ref:
+			if full, ok := s.resolved(x); ok {
+				s.checkData(full, false)
+			}
+			for _, term := range x[1:] {
+				s.checkReferences(term)
+			}
+			return true
+		case *ast.Term:
+			if v, ok := x.Value.(ast.Var); ok {
+				if full, ok := s.resolved(ast.Ref{{Value: v, Location: x.Location}}); ok {
+					s.checkData(full, false)
+				}
+			}
+		}
+		return false
+	}).Walk(node)
+}
+
+// resolved writes out the import that a reference begins with.
+func (s *shape) resolved(ref ast.Ref) (ast.Ref, bool) {
+	head, ok := ref[0].Value.(ast.Var)
+	if !ok {
+		return nil, false
+	}
+	if ref[0].Equal(ast.DefaultRootDocument) {
+		return ref, true
+	}
+	path, imported := s.aliases[head]
+	if !imported {
+		return nil, false
+	}
+	full := append(ast.Ref{}, path...)
+	full[0] = &ast.Term{Value: path[0].Value, Location: ref[0].Location}
+	return append(full, ref[1:]...), true
+}
+
+func (s *shape) checkData(ref ast.Ref, imported bool) {
+	location := ref[0].Location
+	switch {
+	case len(ref) > 1 && ref[1].Equal(parametersTerm):
+	case len(ref) > 1 && ref[1].Equal(libTerm):
+		switch name, ok := nameAt(ref, 2); {
+		case len(ref) == 2 && imported:
+		case !ok:
+			s.add(CodeReference, location, "name one helper: data.lib.NAME")
+		case !s.helpers[name]:
+			s.add(CodeReference, location, "data.lib has no %s%s", name, suggestion(name, s.helpers))
+		}
+	case ref.HasPrefix(s.own):
+		switch name, ok := nameAt(ref, len(s.own)); {
+		case len(ref) == len(s.own) && imported:
+		case !ok:
+			s.add(CodeReference, location, "name one rule: %s.NAME", s.own)
+		case !s.rules[name] && !s.test:
+			s.add(CodeReference, location, "the policy has no rule %s%s", name, suggestion(name, s.rules))
+		}
+	case s.test:
+	default:
+		s.add(CodeReference, location, "%s does not exist: a policy sees its own package, data.parameters and data.lib", ref.GroundPrefix())
+	}
+}
+
+func nameAt(ref ast.Ref, i int) (string, bool) {
+	if i >= len(ref) {
+		return "", false
+	}
+	name, ok := ref[i].Value.(ast.String)
+	return string(name), ok
+}
+
+func (s *shape) checkAnnotations() {
+	for _, annotations := range s.module.Annotations {
+		if len(annotations.Schemas) > 0 {
+			s.add(CodeMetadata, annotations.Location, "schemas are not for policies: input has KubeVirt's types, and parametersSchema says what the parameters are")
+		}
+	}
+}
+
+// checkNesting finds comprehensions that are nested too deeply.
+func (s *shape) checkNesting(node any, depth int) {
+	ast.NewGenericVisitor(func(inner any) bool {
+		if inner == node {
+			return false
+		}
+		var location *ast.Location
+		switch x := inner.(type) {
+		case *ast.ArrayComprehension:
+			location = x.Term.Location
+		case *ast.SetComprehension:
+			location = x.Term.Location
+		case *ast.ObjectComprehension:
+			location = x.Key.Location
+		case *ast.Every:
+			location = x.Location
+		default:
+			return false
+		}
+		if depth+1 > MaxComprehensionDepth {
+			s.problems = append(s.problems, s.at(CodeLimit, location, "comprehensions are nested more than %d deep", MaxComprehensionDepth))
+			return true
+		}
+		s.checkNesting(inner, depth+1)
+		return true
+	}).Walk(node)
+}
+
+// move puts the module into the package of policies.
+func (s *shape) move() {
+	rename := func(ref ast.Ref) ast.Ref {
+		if !ref.HasPrefix(s.own) {
+			return ref
+		}
+		moved := append(ast.Ref{{Value: ref[0].Value, Location: ref[0].Location}}, policyPackage[1:]...)
+		return append(moved, ref[len(s.own):]...)
+	}
+	for _, imported := range s.module.Imports {
+		if path, ok := imported.Path.Value.(ast.Ref); ok {
+			if imported.Alias == "" && len(path) == len(s.own) && path.HasPrefix(s.own) {
+				imported.Alias = imported.Name()
+			}
+			imported.Path.Value = rename(path)
+		}
+	}
+	for _, rule := range s.module.Rules {
+		ast.WalkTerms(rule, func(term *ast.Term) bool {
+			if ref, ok := term.Value.(ast.Ref); ok {
+				term.Value = rename(ref)
+			}
+			return false
+		})
+	}
+	s.module.Package.Path = policyPackage
+}
+
+// suggestion names what was probably meant.
+func suggestion(name string, known map[string]bool) string {
+	names := make([]string, 0, len(known))
+	for candidate := range known {
+		names = append(names, candidate)
+	}
+	sort.Strings(names)
+	if best := closest(name, names); best != "" {
+		return fmt.Sprintf("; did you mean %s?", best)
+	}
+	return ""
+}
+
+// closest is the name that differs least, if it differs little.
+func closest(name string, names []string) string {
+	best, least := "", len(name)/3+2
+	for _, candidate := range names {
+		if d := distance(name, candidate); d < least {
+			best, least = candidate, d
+		}
+	}
+	return best
+}
+
+// distance is how many letters have to be put in, taken out or changed.
+func distance(a, b string) int {
+	if len(a) > 64 || len(b) > 64 {
+		return 64
+	}
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := diagonal
+			if a[i] != b[j] {
+				change++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(change, row[j+1]+1, row[j]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,140 @@
+package audit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/test/bench/machine"
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/manager"
+)
+
+// Options say what is measured.
+type Options struct {
+	// Golden is the template of all machines.
+	Golden *v1beta1.VirtualMachineTemplate
+	// Definitions is the folder with the CRDs of Stencil.
+	Definitions string
+	// Machines is how many are audited.
+	Machines int
+	// Rounds is how often one machine is judged and how often all are audited, each time by a manager that has just started; the
+	// result is the median. At least 1.
+	Rounds int
+	// Time is that of each measurement of one machine.
+	Time time.Duration
+	// Log is told what the cluster does, Progress what the benchmark does.
+	Log      io.Writer
+	Progress func(format string, arguments ...any)
+}
+
+// Result is what Run has measured.
+type Result struct {
+	machines int
+	judging  judging
+	// idle is the memory of a manager that has nothing to audit.
+	idle machine.Memory
+	runs []run
+}
+
+// run is one audit of all machines.
+type run struct {
+	// duration is what the manager says, cpu the processor time of its process from its start to the end of the audit.
+	duration, cpu time.Duration
+	// memory is that of its process at the end of the audit.
+	memory machine.Memory
+}
+
+// limit is how long an audit may take before it is given up.
+const limit = 10 * time.Minute
+
+// Run measures.
+func Run(ctx context.Context, options Options) (result *Result, err error) {
+	result = &Result{machines: options.Machines}
+	for round := range options.Rounds {
+		options.Progress("audit: one machine, round %d of %d", round+1, options.Rounds)
+		if err := result.judging.measure(options.Golden, options.Time); err != nil {
+			return nil, err
+		}
+	}
+	binary, err := manager.Build(ctx)
+	if err != nil {
+		return nil, err
+	}
+	plane, err := controlplane.Start(ctx, controlplane.Options{Log: options.Log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, plane.Stop()) }()
+	options.Progress("audit: creating %d machines", options.Machines)
+	process, err := prepare(ctx, plane, options)
+	if err != nil {
+		return nil, err
+	}
+	process.Binary = binary
+	for round := range options.Rounds {
+		options.Progress("audit: audit %d of %d", round+1, options.Rounds)
+		one, err := audit(ctx, process, options.Machines)
+		if err != nil {
+			return nil, err
+		}
+		result.runs = append(result.runs, one)
+	}
+	// The same manager, once nothing is governed any more.
+	if err := remove(ctx, plane); err != nil {
+		return nil, err
+	}
+	options.Progress("audit: a manager without an approval")
+	idle, err := audit(ctx, process, 0)
+	result.idle = idle.memory
+	return result, err
+}
+
+// audit starts a manager and returns when it has audited that many machines.
+func audit(ctx context.Context, options manager.Options, machines int) (result run, err error) {
+	process, err := manager.Start(ctx, options)
+	if err != nil {
+		return run{}, err
+	}
+	defer func() { err = errors.Join(err, process.Stop()) }()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ticker := time.NewTicker(50 * time.Millisecond)
+	defer ticker.Stop()
+	for {
+		metrics, err := process.Metrics(ctx)
+		if err != nil {
+			return run{}, err
+		}
+		audited := value(metrics, `stencil_audit_machines{approval="`+approvalName+`",result="conforming"}`)
+		switch {
+		case value(metrics, "stencil_audit_failures_total") > 0:
+			return run{}, fmt.Errorf("the audit failed:\n%s", process.Logs())
+		case value(metrics, "stencil_audit_last_success_timestamp_seconds") > 0 && int(audited) == machines:
+			return taken(process, metrics)
+		}
+		select {
+		case <-process.Done():
+			return run{}, fmt.Errorf("stencil-manager ended:\n%s", process.Logs())
+		case <-ctx.Done():
+			return run{}, fmt.Errorf("waiting for the audit, which found %g machines: %w\n%s", audited, ctx.Err(), process.Logs())
+		case <-ticker.C:
+		}
+	}
+}
+
+func taken(process *manager.Process, metrics string) (result run, err error) {
+	result.duration = time.Duration(value(metrics, "stencil_audit_duration_seconds") * float64(time.Second))
+	if result.memory, err = machine.MemoryOf(process.PID()); err != nil {
+		return run{}, err
+	}
+	used, err := machine.CPU("stencil-manager")
+	if err != nil {
+		return run{}, err
+	}
+	result.cpu = used["stencil-manager"]
+	return result, nil
+}

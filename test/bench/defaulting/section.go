@@ -1,0 +1,72 @@
+package defaulting
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/vmstencil/stencil/test/bench/report"
+	"github.com/vmstencil/stencil/test/bench/statistics"
+)
+
+// What the project wants.
+const (
+	wantedHit      = 100 * time.Microsecond
+	wantedHitRate  = 20_000
+	wantedMiss     = 8 * time.Millisecond
+	wantedMissRate = 300
+	wantedStart    = time.Second
+	wantedMemory   = 120 << 20
+	// wantedGrowth is how much memory may grow over the second half of the defines and still be called flat.
+	wantedGrowth = 4 << 20
+)
+
+// Section reports the result.
+func (r *Result) Section(context string) report.Section {
+	row := func(what string, taken times, rate float64, clients int) []string {
+		return []string{
+			what, report.Microseconds(float64(taken.quantile(0.5))), report.Microseconds(float64(taken.quantile(0.99))),
+			fmt.Sprintf("%.0f/s", rate), fmt.Sprint(clients),
+		}
+	}
+	memory := report.Table{Title: "Resident memory of supervisor and worker", Columns: []string{"after defines", "resident"}}
+	largest := int64(0)
+	for _, reading := range r.memory {
+		memory.Rows = append(memory.Rows, []string{fmt.Sprint(reading.defines), report.MiB(reading.resident)})
+		largest = max(largest, reading.resident)
+	}
+	last, middle := r.memory[len(r.memory)-1], r.memory[len(r.memory)/2]
+	growth := last.resident - middle.resident
+	cold := median(r.starts)
+	rate := func(value float64) string { return fmt.Sprintf("%.0f/s", value) }
+	hit, miss := r.same.quantile(0.5), r.unknown.quantile(0.5)
+	return report.Section{
+		Name:    "defaulting",
+		Context: fmt.Sprintf("%s; median of %d starts", context, len(r.starts)),
+		Tables: []report.Table{{
+			Title:   "One request through the socket",
+			Columns: []string{"request", "p50, one client", "p99, one client", "answers", "by clients"},
+			Rows: [][]string{
+				row("one that was answered before", r.same, r.sameRate, 16),
+				row("another machine of a known shape", r.named, r.namedRate, 16),
+				row("a machine of an unknown shape", r.unknown, r.unknownRate, 4),
+			},
+		}, memory},
+		Targets: []report.Target{
+			{What: "known answer: p50 with one client", Wanted: "≤ 100 µs", Measured: report.Microseconds(float64(hit)), Met: hit <= wantedHit},
+			{What: "known answer: answers with 16 clients", Wanted: "≥ 20000/s", Measured: rate(r.sameRate), Met: r.sameRate >= wantedHitRate},
+			{What: "unknown shape: p50 with one client", Wanted: "≤ 8 ms", Measured: report.Milliseconds(miss), Met: miss <= wantedMiss},
+			{What: "unknown shapes: answers on two cores", Wanted: "≥ 300/s", Measured: rate(r.unknownRate), Met: r.unknownRate >= wantedMissRate},
+			{What: "from the start of the process to the first answer, nothing cached", Wanted: "≤ 1 s", Measured: report.Seconds(cold), Met: cold <= wantedStart},
+			{What: fmt.Sprintf("resident after %d defines", last.defines), Wanted: "≤ 120 MiB", Measured: report.MiB(last.resident), Met: largest <= wantedMemory},
+			{What: fmt.Sprintf("growth from %d defines on", middle.defines), Wanted: "≤ 4 MiB", Measured: report.MiB(growth), Met: growth <= wantedGrowth},
+		},
+		Notes: []string{"Client and defaulter share the cores. A machine of an unknown shape takes two defines in libvirt; shapes differ in what moves no device, so each costs the same. A machine that was answered before is the same to the byte, as when the API server calls a webhook again; the row after it is what a fleet from one template is."},
+	}
+}
+
+func median(values []time.Duration) time.Duration {
+	sorted := slices.Clone(values)
+	slices.Sort(sorted)
+	return statistics.Quantile(sorted, 0.5)
+}

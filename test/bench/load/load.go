@@ -1,0 +1,87 @@
+// Package load sends requests from many clients at once and takes the time of each.
+package load
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/vmstencil/stencil/test/bench/statistics"
+)
+
+// Load says how something is exercised: by so many clients, each of which sends its next request when the last one is answered.
+type Load struct {
+	Clients int
+	// Warmup is the number of requests, over all clients, that are not measured, Requests that of those that are.
+	Warmup, Requests int
+	// Limit ends either phase when it comes first.
+	Limit time.Duration
+}
+
+// Sample is what one load came to.
+type Sample struct {
+	// Latencies of all requests, sorted.
+	Latencies []time.Duration
+	elapsed   time.Duration
+}
+
+// Send makes the next request of a client.
+type Send func(ctx context.Context, client int) error
+
+// Warm makes the requests that are not measured. The first error ends it.
+func (l Load) Warm(ctx context.Context, send Send) error {
+	_, err := l.phase(ctx, l.Warmup, send)
+	return err
+}
+
+// Measure makes the requests that are. The first error ends it.
+func (l Load) Measure(ctx context.Context, send Send) (Sample, error) {
+	return l.phase(ctx, l.Requests, send)
+}
+
+// phase makes so many requests over all clients, or as many as the time allows.
+func (l Load) phase(ctx context.Context, requests int, send Send) (Sample, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var (
+		wait      sync.WaitGroup
+		taken     atomic.Int64
+		latencies = make([][]time.Duration, l.Clients)
+		failures  = make([]error, l.Clients)
+		begin     = time.Now()
+	)
+	for client := range l.Clients {
+		wait.Go(func() {
+			own := make([]time.Duration, 0, min(requests, 4096))
+			for taken.Add(1) <= int64(requests) && time.Since(begin) < l.Limit {
+				sent := time.Now()
+				if err := send(ctx, client); err != nil {
+					// The others need not go on, and what ending them does to their requests is no news.
+					if !errors.Is(err, context.Canceled) {
+						failures[client] = err
+					}
+					cancel()
+					return
+				}
+				own = append(own, time.Since(sent))
+			}
+			latencies[client] = own
+		})
+	}
+	wait.Wait()
+	result := Sample{elapsed: time.Since(begin)}
+	for _, own := range latencies {
+		result.Latencies = append(result.Latencies, own...)
+	}
+	slices.Sort(result.Latencies)
+	return result, errors.Join(append(failures, context.Cause(ctx))...)
+}
+
+// Quantile is the latency, in nanoseconds, that the part q of the requests did not exceed.
+func (s Sample) Quantile(q float64) float64 { return float64(statistics.Quantile(s.Latencies, q)) }
+
+// Throughput is the number of requests answered in a second.
+func (s Sample) Throughput() float64 { return float64(len(s.Latencies)) / s.elapsed.Seconds() }

@@ -1,0 +1,82 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/policyspec"
+	"github.com/vmstencil/stencil/rego"
+	ready "github.com/vmstencil/stencil/rego/library"
+	"github.com/vmstencil/stencil/rego/policyset"
+)
+
+// library is the ready policies about VirtualMachines, by name.
+type library []*policyspec.Spec
+
+func readLibrary() (library, error) {
+	files, err := fs.Glob(ready.Files, "*.yaml")
+	if err != nil {
+		return nil, fmt.Errorf("listing the library: %w", err)
+	}
+	var l library
+	for _, file := range files {
+		content, err := ready.Files.ReadFile(file)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", file, err)
+		}
+		policy := &v1alpha1.VirtualMachinePolicy{}
+		if err := yaml.UnmarshalStrict(content, policy); err != nil {
+			return nil, fmt.Errorf("decoding %s: %w", file, err)
+		}
+		spec, problems := policyspec.Read(policy)
+		if len(problems) > 0 {
+			return nil, fmt.Errorf("reading %s: %w", file, problems.ToAggregate())
+		}
+		if slices.Contains(spec.Definition.Kinds, rego.KindVirtualMachine) {
+			l = append(l, spec)
+		}
+	}
+	return l, nil
+}
+
+// specs returns any number of them, taken in turns, each under a name of its own.
+func (l library) specs(number int) library {
+	list := make(library, number)
+	for i := range list {
+		copied := *l[i%len(l)]
+		// What is measured is how long policies take, so the deadline is the longest there is.
+		copied.Timeout = 500 * time.Millisecond
+		copied.Definition.Name = fmt.Sprintf("%s-%d", copied.Definition.Name, i)
+		list[i] = &copied
+	}
+	return list
+}
+
+// compile compiles all, as many at a time as there are cores.
+func (l library) compile(ctx context.Context, compiler *rego.Compiler) ([]policyset.Entry, error) {
+	entries := make([]policyset.Entry, len(l))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(runtime.GOMAXPROCS(0))
+	for i, spec := range l {
+		group.Go(func() error {
+			policy, err := compiler.Compile(ctx, spec.Definition)
+			if err != nil {
+				return fmt.Errorf("compiling %s: %w", spec.Definition.Name, err)
+			}
+			entries[i] = spec.Entry(policy)
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	return entries, nil
+}

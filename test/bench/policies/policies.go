@@ -1,0 +1,100 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/test/bench/measurement"
+)
+
+// Options say what is measured and how long.
+type Options struct {
+	// Template is the golden Fedora template: the VM that is judged comes from it.
+	Template *v1beta1.VirtualMachineTemplate
+	// Rounds is how often everything is measured; the result is the median. At least 1.
+	Rounds int
+	// Time is that of each measurement of a round.
+	Time time.Duration
+	// Progress is told what happens.
+	Progress func(format string, arguments ...any)
+}
+
+// Numbers of policies that a request is subject to.
+var Numbers = []int{1, 20, 100}
+
+// Many is how many policies are compiled at a time.
+const Many = 1000
+
+// Result holds one measurement per round.
+type Result struct {
+	// MachineBytes is how large the VM is, as JSON.
+	MachineBytes int
+	// Requests is what one request costs, by the number of policies.
+	Requests map[int]measurement.Series
+	// Findings is how many of so many policies have something against the VM.
+	Findings map[int]int
+	// Compile is how long Many policies take, Held what they then hold.
+	Compile []time.Duration
+	Held    []int64
+	// Still and Exchanged are the latencies of requests while no policy is exchanged, and while one after the other is.
+	Still, Exchanged []latencies
+	// Exchanges is how many were made in all.
+	Exchanges int
+	// Hostile is by the name of the hostile policy.
+	Hostile []Hostility
+}
+
+// Run measures.
+func Run(ctx context.Context, options Options) (*Result, error) {
+	compiler, err := rego.NewCompiler()
+	if err != nil {
+		return nil, fmt.Errorf("making a compiler: %w", err)
+	}
+	shelf, err := readLibrary()
+	if err != nil {
+		return nil, err
+	}
+	vm, err := machineOf(options.Template)
+	if err != nil {
+		return nil, err
+	}
+	result := &Result{
+		MachineBytes: vm.bytes,
+		Requests:     map[int]measurement.Series{},
+		Findings:     map[int]int{},
+	}
+	for round := range options.Rounds {
+		options.Progress("policies: round %d of %d", round+1, options.Rounds)
+		if err := result.round(ctx, options, compiler, shelf, vm); err != nil {
+			return nil, err
+		}
+	}
+	options.Progress("policies: those that are written to do harm")
+	result.Hostile, err = resist(ctx, compiler, shelf, vm)
+	return result, err
+}
+
+func (r *Result) round(ctx context.Context, options Options, compiler *rego.Compiler, shelf library, vm *subject) error {
+	for _, number := range Numbers {
+		cost, findings, err := request(ctx, options.Time, compiler, shelf, vm, number)
+		if err != nil {
+			return err
+		}
+		r.Requests[number], r.Findings[number] = append(r.Requests[number], cost), findings
+	}
+	took, held, err := compileMany(ctx, compiler, shelf)
+	if err != nil {
+		return err
+	}
+	r.Compile, r.Held = append(r.Compile, took), append(r.Held, held)
+
+	still, exchanged, exchanges, err := underLoad(ctx, options.Time, compiler, shelf, vm)
+	if err != nil {
+		return err
+	}
+	r.Still, r.Exchanged, r.Exchanges = append(r.Still, still), append(r.Exchanged, exchanged), r.Exchanges+exchanges
+	return nil
+}

@@ -1,0 +1,106 @@
+package policies
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/test/bench/measurement"
+)
+
+// subject is the VM that is judged, and who asks for it.
+type subject struct {
+	document rego.Document
+	bytes    int
+}
+
+func machineOf(golden *v1beta1.VirtualMachineTemplate) (*subject, error) {
+	compiled, err := template.Compile(golden)
+	if err != nil {
+		return nil, fmt.Errorf("compiling the template: %w", err)
+	}
+	binding, err := compiled.Bind(map[string]string{"NAME": "web-1"})
+	if err != nil {
+		return nil, fmt.Errorf("binding the template: %w", err)
+	}
+	rendered, err := compiled.Render(binding)
+	if err != nil {
+		return nil, fmt.Errorf("rendering the template: %w", err)
+	}
+	var object map[string]any
+	if err := json.Unmarshal(rendered.JSON(), &object); err != nil {
+		return nil, fmt.Errorf("decoding the VM: %w", err)
+	}
+	return &subject{bytes: len(rendered.JSON()), document: rego.Document{
+		Request: rego.Request{
+			Operation: "CREATE", Kind: rego.KindVirtualMachine, Namespace: "team-a", Name: "web-1",
+			UserInfo: rego.UserInfo{Username: "alice", Groups: []string{"team-a", "system:authenticated"}},
+		},
+		Object:     object,
+		Namespace:  rego.Namespace{Name: "team-a", Labels: map[string]string{"kubernetes.io/metadata.name": "team-a"}},
+		Template:   &rego.Template{Namespace: golden.Namespace, Name: golden.Name},
+		Parameters: map[string]string{"NAME": "web-1"},
+	}}, nil
+}
+
+func (s *subject) query() policyset.Query {
+	return policyset.Query{
+		Operation: s.document.Request.Operation, Kind: s.document.Request.Kind, Namespace: s.document.Request.Namespace,
+		NamespaceLabels: s.document.Namespace.Labels,
+		Template:        &policyset.TemplateRef{Namespace: s.document.Template.Namespace, Name: s.document.Template.Name},
+		User:            s.document.Request.UserInfo, HasUser: true,
+	}
+}
+
+// judge is what a request makes a webhook do: find the policies, convert the input, evaluate.
+func (s *subject) judge(ctx context.Context, evaluator *policyset.Evaluator, set *policyset.Set) (policyset.Decision, error) {
+	entries := set.Matching(s.query())
+	in, err := rego.NewInput(s.document)
+	if err != nil {
+		return policyset.Decision{}, fmt.Errorf("making the input: %w", err)
+	}
+	return evaluator.Evaluate(ctx, entries, in), nil
+}
+
+// sound fails unless every policy had a result.
+func sound(decision policyset.Decision, number int) (findings int, err error) {
+	if len(decision.Evaluations) != number {
+		return 0, fmt.Errorf("%d of %d policies were evaluated", len(decision.Evaluations), number)
+	}
+	for _, evaluation := range decision.Evaluations {
+		if evaluation.Outcome.Failed() {
+			return 0, fmt.Errorf("policy %s: %s: %w", evaluation.Policy, evaluation.Outcome, evaluation.Err)
+		}
+		if evaluation.Outcome != policyset.OutcomeAllow {
+			findings++
+		}
+	}
+	return findings, nil
+}
+
+// request measures what one request costs with a number of policies.
+func request(ctx context.Context, duration time.Duration, compiler *rego.Compiler, shelf library, vm *subject, number int) (measurement.Cost, int, error) {
+	entries, err := shelf.specs(number).compile(ctx, compiler)
+	if err != nil {
+		return measurement.Cost{}, 0, err
+	}
+	set, evaluator := policyset.NewSet(entries), policyset.NewEvaluator(policyset.Options{})
+	decision, err := vm.judge(ctx, evaluator, set)
+	if err != nil {
+		return measurement.Cost{}, 0, err
+	}
+	findings, err := sound(decision, number)
+	if err != nil {
+		return measurement.Cost{}, 0, err
+	}
+	cost, err := measurement.Of(duration, func() error {
+		_, err := vm.judge(ctx, evaluator, set)
+		return err
+	})
+	return cost, findings, err
+}

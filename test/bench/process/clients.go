@@ -1,0 +1,87 @@
+package process
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/vmstencil/stencil/test/bench/catalogue"
+	"github.com/vmstencil/stencil/test/bench/load"
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+// number is that of the template that is asked for.
+const number = 0
+
+// parameters are what is sent to the server.
+var parameters = []byte(`{"parameters": {"NAME": "bench-1", "INSTANCETYPE": "u1.large"}}`)
+
+// clients are those of a person, with a connection each.
+type clients struct{ each []rest.Interface }
+
+func newClients(ctx context.Context, stencil *platform.Platform) (*clients, error) {
+	user, err := stencil.Plane.User("ada")
+	if err != nil {
+		return nil, err
+	}
+	if err := stencil.Plane.Grant(ctx, user, catalogue.Namespace(number), rights()...); err != nil {
+		return nil, err
+	}
+	c := &clients{}
+	for range crowd {
+		config := user.Config()
+		// The dialer is what connections are shared by.
+		config.Dial = (&net.Dialer{}).DialContext
+		config.GroupVersion = &schema.GroupVersion{Group: group, Version: "v1beta1"}
+		config.APIPath = "/apis"
+		config.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
+		config.QPS = -1
+		client, err := rest.RESTClientFor(config)
+		if err != nil {
+			return nil, fmt.Errorf("making a client of the API server: %w", err)
+		}
+		c.each = append(c.each, client)
+	}
+	return c, nil
+}
+
+// template is the path of a subresource of the template.
+func (c *clients) template(subresource string) string {
+	return "/apis/" + group + "/v1beta1/namespaces/" + catalogue.Namespace(number) + "/virtualmachinetemplates/" + catalogue.Name(number) + "/" + subresource
+}
+
+func (c *clients) post(ctx context.Context, client int, path, dryRun string, body []byte) ([]byte, error) {
+	request := c.each[client].Post().AbsPath(path).SetHeader("Content-Type", "application/json").Body(body)
+	if dryRun != "" {
+		request.Param("dryRun", dryRun)
+	}
+	return request.Do(ctx).Raw()
+}
+
+func (c *clients) process(ctx context.Context, client int) error {
+	return c.named(c.post(ctx, client, c.template("process"), "", parameters))
+}
+
+// create stores nothing, as plain does not, so that etcd does not grow from round to round.
+func (c *clients) create(ctx context.Context, client int) error {
+	return c.named(c.post(ctx, client, c.template("create"), "All", parameters))
+}
+
+func (c *clients) plain(complete []byte) load.Send {
+	return func(ctx context.Context, client int) error {
+		return c.named(c.post(ctx, client, "/apis/kubevirt.io/v1/namespaces/"+catalogue.Namespace(number)+"/virtualmachines", "All", complete))
+	}
+}
+
+// named says whether an answer holds the machine.
+func (c *clients) named(answer []byte, err error) error {
+	if err == nil && !bytes.Contains(answer, []byte(`"bench-1"`)) {
+		err = fmt.Errorf("not the VM that was expected: %s", answer)
+	}
+	return err
+}

@@ -1,0 +1,118 @@
+package process
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/test/bench/catalogue"
+	"github.com/vmstencil/stencil/test/bench/load"
+	"github.com/vmstencil/stencil/test/bench/machine"
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+const (
+	// crowd is how many clients process at once.
+	crowd = 32
+	// group is that of the aggregated API.
+	group = "subresources.template.kubevirt.io"
+)
+
+// Options say what is measured.
+type Options struct {
+	// Golden is what the templates are variants of.
+	Golden *v1beta1.VirtualMachineTemplate
+	// Templates is how many there are.
+	Templates int
+	// Rounds is how often each load is measured; the results are medians. At least 1.
+	Rounds int
+	// Log is told what the cluster does, Progress what the benchmark does.
+	Log      io.Writer
+	Progress func(format string, arguments ...any)
+}
+
+// Result is what Run has measured.
+type Result struct {
+	templates, rounds int
+	// processed are the rounds of the crowd, alone those of one client.
+	processed, alone []load.Sample
+	// plain and created take turns: one client creates a complete VirtualMachine, and has one created from a template.
+	plain, created []load.Sample
+	// memory is that of the server at the end.
+	memory machine.Memory
+}
+
+// Run starts a cluster with the templates and measures.
+func Run(ctx context.Context, options Options) (result *Result, err error) {
+	stencil, err := platform.Start(ctx, platform.Options{APIServer: true, Log: options.Log})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, stencil.Stop()) }()
+	options.Progress("process: creating %d templates", options.Templates)
+	if _, err := catalogue.Create(ctx, stencil.Plane.AdminConfig(), options.Golden, options.Templates); err != nil {
+		return nil, err
+	}
+	clients, err := newClients(ctx, stencil)
+	if err != nil {
+		return nil, err
+	}
+	complete, err := clients.complete(ctx)
+	if err != nil {
+		return nil, err
+	}
+	result = &Result{templates: options.Templates, rounds: options.Rounds}
+	for round := range options.Rounds {
+		options.Progress("process: round %d of %d", round+1, options.Rounds)
+		for _, one := range []struct {
+			load load.Load
+			send load.Send
+			into *[]load.Sample
+		}{
+			{load.Load{Clients: crowd, Warmup: 2000, Requests: 10_000, Limit: 20 * time.Second}, clients.process, &result.processed},
+			{load.Load{Clients: 1, Warmup: 100, Requests: 1000, Limit: 10 * time.Second}, clients.process, &result.alone},
+			{load.Load{Clients: 1, Warmup: 100, Requests: 1000, Limit: 10 * time.Second}, clients.plain(complete), &result.plain},
+			{load.Load{Clients: 1, Warmup: 100, Requests: 1000, Limit: 10 * time.Second}, clients.create, &result.created},
+		} {
+			if err := one.load.Warm(ctx, one.send); err != nil {
+				return nil, err
+			}
+			sample, err := one.load.Measure(ctx, one.send)
+			if err != nil {
+				return nil, err
+			}
+			*one.into = append(*one.into, sample)
+		}
+	}
+	result.memory, err = machine.MemoryOf(stencil.APIServer.PID())
+	return result, err
+}
+
+// rights are those of the person who asks.
+func rights() []rbacv1.PolicyRule {
+	return []rbacv1.PolicyRule{
+		{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/process", "virtualmachinetemplates/create"}, Verbs: []string{"create"}},
+		{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"create"}},
+	}
+}
+
+// complete is the VirtualMachine that a plain creation sends: what the template makes.
+func (c *clients) complete(ctx context.Context) ([]byte, error) {
+	answer, err := c.post(ctx, 0, c.template("process"), "", parameters)
+	if err != nil {
+		return nil, fmt.Errorf("processing a template: %w", err)
+	}
+	var processed struct {
+		VirtualMachine json.RawMessage `json:"virtualMachine"`
+	}
+	if err := json.Unmarshal(answer, &processed); err != nil || len(processed.VirtualMachine) == 0 {
+		return nil, fmt.Errorf("the template was not processed: %w: %s", err, answer)
+	}
+	return processed.VirtualMachine, nil
+}

@@ -1,0 +1,135 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/test/install"
+)
+
+const apiserverContainer = "Deployment/stencil-apiserver {.spec.template.spec.containers[0]"
+
+func TestTheAggregatedAPIServer(t *testing.T) {
+	v1beta1, v1alpha1 := "APIService/v1beta1.subresources.template.kubevirt.io", "APIService/v1alpha1.subresources.template.kubevirt.io"
+	all := []string{v1beta1, v1alpha1, "Deployment/stencil-apiserver", "Service/stencil-apiserver", "ServiceAccount/stencil-apiserver", "PodDisruptionBudget/stencil-apiserver",
+		"ClusterRole/stencil-apiserver", "Role/stencil-apiserver", "ClusterRoleBinding/stencil-apiserver", "RoleBinding/stencil-apiserver", "RoleBinding/stencil-apiserver-authentication-reader",
+		"ClusterRole/stencil-template-process", "ClusterRole/stencil-template-create"}
+	const user = "system:serviceaccount:stencil-system:stencil-apiserver"
+	runRenderCases(t, map[string]renderCase{
+		"by default": {
+			present: all,
+			want: map[string]any{
+				v1beta1 + " {.spec.service}":                             map[string]any{"name": "stencil-apiserver", "namespace": "stencil-system", "port": 443},
+				v1beta1 + " {.spec.caBundle}":                            nil,
+				v1beta1 + " {.spec.versionPriority}":                     20,
+				v1alpha1 + " {.spec.versionPriority}":                    10,
+				v1alpha1 + " {.metadata.annotations}":                    nil,
+				"Deployment/stencil-apiserver {.spec.replicas}":          2,
+				apiserverContainer + ".args}":                            items{"--user=" + user, "--certificate-authority-secret=stencil-webhook-ca", "--certificate-source=authority"},
+				apiserverContainer + ".volumeMounts}":                    nil,
+				apiserverContainer + ".image}":                           "ghcr.io/vmstencil/stencil-apiserver:0.1.0",
+				deployment + " {.spec.template.spec.containers[0].args}": items{"--apiserver-user=" + user, "--api-services=apiservice/v1beta1.subresources.template.kubevirt.io,apiservice/v1alpha1.subresources.template.kubevirt.io"},
+				setting("delegated-machines", "apiserverUser"):           `"` + user + `"`,
+				setting("approved-templates", "apiserverUser"):           `"` + user + `"`,
+				"Role/stencil-apiserver {.rules[0].resourceNames}":       []string{"stencil-apiserver"},
+			},
+		},
+		"without it nobody is believed": {
+			values: `{apiserver: {enabled: false}}`,
+			absent: all,
+			want:   map[string]any{setting("delegated-machines", "apiserverUser"): `""`, setting("approved-templates", "apiserverUser"): `""`},
+		},
+		"outside the cluster": {
+			values: `{apiserver: {external: {host: api.example.com, port: 9444}}}`,
+			absent: []string{"Deployment/stencil-apiserver", "PodDisruptionBudget/stencil-apiserver"},
+			want: map[string]any{
+				"Service/stencil-apiserver {.spec.type}":         "ExternalName",
+				"Service/stencil-apiserver {.spec.externalName}": "api.example.com",
+				"Service/stencil-apiserver {.spec.selector}":     nil,
+				v1beta1 + " {.spec.service.port}":                9444,
+			},
+		},
+		"with certificates of cert-manager": {
+			values:  `{certificates: {provider: cert-manager}}`,
+			present: []string{"Certificate/stencil-apiserver"},
+			want: map[string]any{
+				v1alpha1 + " {.metadata.annotations.cert-manager\\.io/inject-ca-from}":             "stencil-system/stencil-apiserver",
+				"Certificate/stencil-apiserver {.spec.dnsNames}":                                   []string{"stencil-apiserver.stencil-system.svc", "stencil-apiserver.stencil-system.svc.cluster.local"},
+				"Certificate/stencil-apiserver {.spec.secretName}":                                 "stencil-apiserver-tls",
+				"Deployment/stencil-apiserver {.spec.template.spec.volumes[0].secret.secretName}":  "stencil-apiserver-tls",
+				apiserverContainer + ".args}":                                                      items{"--certificate-source=files"},
+				"ClusterRole/stencil-apiserver {.rules[?(@.resources[0]==\"apiservices\")].verbs}": nil,
+			},
+		},
+		"with a certificate of one's own": {
+			values: `{certificates: {provider: secret, secret: {name: mine, caBundle: "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"}}}`,
+			want: map[string]any{
+				v1beta1 + " {.spec.caBundle}": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0=",
+				"Deployment/stencil-apiserver {.spec.template.spec.volumes[0].secret.secretName}": "mine",
+			},
+		},
+	})
+}
+
+// Tests start it beside the cluster, with flags from the package install: they are those of the chart.
+func TestFlagsOfAnAPIServerBesideTheCluster(t *testing.T) {
+	options := install.Options{Release: "templates", APIServerAddress: "localhost:9444"}
+	stdout, stderr, ok := helm(t, "", "install", options.Release, chartFolder(t), "--namespace", install.Namespace, "--dry-run=client", "--set", "apiserver.external.host=localhost,apiserver.external.port=9444")
+	if !ok {
+		t.Fatal(stderr)
+	}
+	_, notes, _ := strings.Cut(stdout, "NOTES:")
+	for _, flag := range options.APIServerArgs() {
+		if !strings.Contains(notes, flag+"\n") {
+			t.Errorf("the notes of the chart do not ask for %s:\n%s", flag, notes)
+		}
+	}
+}
+
+func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
+	options := install.Options{APIServerAddress: "localhost:1"}
+	plane := installed(t, options)
+	user, err := options.APIServerUser(plane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody, err := plane.User("nobody-in-particular", user.Groups...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	space := namespace(t, plane)
+	others := map[string]bool{}
+	for _, right := range rightsOf(t, nobody, space) {
+		others[right] = true
+	}
+	var own []string
+	for _, right := range rightsOf(t, user, space) {
+		if !others[right] {
+			own = append(own, right)
+		}
+	}
+	want := []string{
+		"create authentication.k8s.io/tokenreviews *",
+		"create authorization.k8s.io/subjectaccessreviews *",
+		"create kubevirt.io/virtualmachines *",
+		"get apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io",
+		"get apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io",
+		"get template.kubevirt.io/virtualmachinetemplates *",
+		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/extra *",
+		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/group *",
+		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/uid *",
+		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/user *",
+		"list apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io",
+		"list apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io",
+		"list template.kubevirt.io/virtualmachinetemplates *",
+		"use template.kubevirt.io/virtualmachinetemplates *",
+		"watch apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io",
+		"watch apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io",
+		"watch template.kubevirt.io/virtualmachinetemplates *",
+	}
+	if diff := gocmp.Diff(want, own); diff != "" {
+		t.Errorf("rights (-want +got):\n%s", diff)
+	}
+}

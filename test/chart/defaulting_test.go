@@ -1,0 +1,91 @@
+package chart
+
+import "testing"
+
+const (
+	defaultsWebhook = "MutatingWebhookConfiguration/zz-stencil-defaults"
+	sidecar         = ".spec.template.spec.initContainers[0]"
+)
+
+func TestDefaulting(t *testing.T) {
+	runRenderCases(t, map[string]renderCase{
+		"nothing of it unless it is switched on": {
+			want: map[string]any{
+				deployment + " {" + pod + ".initContainers}":                             nil,
+				deployment + " {" + pod + ".volumes}":                                    nil,
+				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")]}": nil,
+			},
+			absent: []string{defaultsWebhook},
+		},
+		"a webhook that is called last, again when others change something, and that nobody has to answer": {
+			values: `{defaulting: {enabled: true}}`,
+			want: map[string]any{
+				defaultsWebhook + " {.webhooks[*].name}":               "defaults.template.kubevirt.io",
+				defaultsWebhook + " {.webhooks[0].clientConfig}":       map[string]any{"service": map[string]any{"name": "stencil-webhook", "namespace": "stencil-system", "path": "/mutate-virtualmachine-defaults", "port": 443}},
+				defaultsWebhook + " {.webhooks[0].failurePolicy}":      "Ignore",
+				defaultsWebhook + " {.webhooks[0].reinvocationPolicy}": "IfNeeded",
+				defaultsWebhook + " {.webhooks[0].sideEffects}":        "None",
+				defaultsWebhook + " {.webhooks[0].namespaceSelector}": map[string]any{"matchExpressions": []any{
+					map[string]any{"key": "defaults.template.kubevirt.io/skip", "operator": "NotIn", "values": []string{"true"}},
+				}},
+				defaultsWebhook + " {.webhooks[0].rules[0].operations}":                                                    []string{"CREATE", "UPDATE"},
+				defaultsWebhook + " {.webhooks[0].matchConditions[*].name}":                                                []string{"not-skipped", "create-or-spec-or-record-change", "create-or-not-exempt"},
+				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":                             []string{"list", "watch"},
+				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].resourceNames}": []string{"a-stencil-render", "zz-stencil-defaults"},
+				deployment + " {" + container + ".args}": items{
+					"--webhook-configurations=mutating/a-stencil-render,validating/stencil-validate,validating/stencil-policies,mutating/zz-stencil-defaults",
+					"--defaulting-socket=/run/stencil/defaulter.sock", "--defaulting-failure-policy=Ignore", "--defaulting-machine-type=pin",
+					"--defaulting-pci-address=true", "--defaulting-firmware-uuid=true", "--defaulting-cpu=true", "--defaulting-memory=true",
+				},
+			},
+		},
+		"a policy of one's own": {
+			values: `{defaulting: {enabled: true, failurePolicy: Fail, machineType: keep, pciAddress: false, firmwareUUID: false, cpu: false, memory: false}}`,
+			want: map[string]any{
+				defaultsWebhook + " {.webhooks[0].failurePolicy}": "Fail",
+				deployment + " {" + container + ".args}": items{
+					"--defaulting-failure-policy=Fail", "--defaulting-machine-type=keep", "--defaulting-pci-address=false",
+					"--defaulting-firmware-uuid=false", "--defaulting-cpu=false", "--defaulting-memory=false",
+				},
+			},
+		},
+		"the defaulter is beside the manager and meets the restricted profile": {
+			values: `{defaulting: {enabled: true}}`,
+			want: map[string]any{
+				deployment + " {" + sidecar + ".name}":          "defaulter",
+				deployment + " {" + sidecar + ".restartPolicy}": "Always",
+				deployment + " {" + sidecar + ".image}":         "ghcr.io/vmstencil/stencil-defaulter:0.1.0",
+				deployment + " {" + sidecar + ".args}":          []string{"--socket=/run/stencil/defaulter.sock", "--root=/var/lib/stencil-defaulter"},
+				deployment + " {" + sidecar + ".securityContext}": map[string]any{
+					"allowPrivilegeEscalation": false, "readOnlyRootFilesystem": true, "runAsNonRoot": true,
+					"capabilities":   map[string]any{"drop": []string{"ALL"}},
+					"seccompProfile": map[string]any{"type": "RuntimeDefault"},
+				},
+				deployment + " {" + sidecar + ".resources.limits}":                             map[string]any{"memory": "256Mi"},
+				deployment + " {" + sidecar + ".ports}":                                        nil,
+				deployment + " {" + pod + ".volumes[?(@.name==\"defaulter-state\")].emptyDir}": map[string]any{"medium": "Memory", "sizeLimit": "64Mi"},
+				deployment + " {" + sidecar + ".volumeMounts[*].name}":                         []string{"defaulter-socket", "defaulter-state"},
+			},
+		},
+		"and has no token, which the manager mounts itself": {
+			values: `{defaulting: {enabled: true}}`,
+			want: map[string]any{
+				deployment + " {" + pod + ".automountServiceAccountToken}":                                                false,
+				deployment + " {" + container + ".volumeMounts[*].name}":                                                  []string{"token", "defaulter-socket"},
+				deployment + " {" + container + ".volumeMounts[0].mountPath}":                                             "/var/run/secrets/kubernetes.io/serviceaccount",
+				deployment + " {" + container + ".volumeMounts[0].readOnly}":                                              true,
+				deployment + " {" + pod + ".volumes[?(@.name==\"token\")].projected.sources[*].serviceAccountToken.path}": "token",
+			},
+		},
+		"together with a certificate that exists": {
+			values: `{defaulting: {enabled: true, image: {repository: mirror.example/defaulter, tag: v2}, extraArgs: [--queue=8], stateSize: 32Mi}, certificates: {provider: cert-manager}}`,
+			want: map[string]any{
+				deployment + " {" + container + ".volumeMounts[*].name}":                                 []string{"token", "defaulter-socket", "certificates"},
+				deployment + " {" + pod + ".volumes[*].name}":                                            []string{"token", "defaulter-socket", "defaulter-state", "certificates"},
+				deployment + " {" + sidecar + ".image}":                                                  "mirror.example/defaulter:v2",
+				deployment + " {" + sidecar + ".args[-1:]}":                                              "--queue=8",
+				deployment + " {" + pod + ".volumes[?(@.name==\"defaulter-state\")].emptyDir.sizeLimit}": "32Mi",
+			},
+		},
+	})
+}

@@ -1,0 +1,141 @@
+// Package defaulter builds and starts a stencil-defaulter with the libvirt and QEMU of
+// this machine, for tests that need a real one.
+package defaulter
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/defaulting/client"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// Install says what a machine needs for a defaulter.
+const Install = "the defaulter needs libvirt and QEMU: apt-get install --no-install-recommends libvirt0 libvirt-daemon-driver-qemu qemu-system-x86 qemu-system-arm"
+
+// limits of a start: the first time QEMU is asked what it can.
+const startLimit = time.Minute
+
+// Defaulter is a stencil-defaulter that can be started, killed and started again, always
+// on the same socket. It is not safe for concurrent use.
+type Defaulter struct {
+	folder, binary string
+	process        *exec.Cmd
+	ended          chan error
+	log            output
+}
+
+// New builds a stencil-defaulter, in a folder of its own that Close removes.
+func New(ctx context.Context) (*Defaulter, error) {
+	chart, err := install.ChartFolder()
+	if err != nil {
+		return nil, err
+	}
+	// libvirt's folder is best in memory, and has to be open to the user that it becomes.
+	parent := "/dev/shm"
+	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
+		parent = os.TempDir()
+	}
+	folder, err := os.MkdirTemp(parent, "stencil-defaulter-")
+	if err != nil {
+		return nil, fmt.Errorf("making the defaulter's folder: %w", err)
+	}
+	d := &Defaulter{folder: folder, binary: filepath.Join(folder, "stencil-defaulter")}
+	if err := os.Chmod(folder, 0o755); err != nil {
+		return nil, errors.Join(fmt.Errorf("opening the defaulter's folder: %w", err), d.Close())
+	}
+	build := exec.CommandContext(ctx, "go", "build", "-tags", "libvirt_dlopen", "-o", d.binary, ".")
+	build.Dir = filepath.Join(chart, "..", "..", "cmd", "stencil-defaulter")
+	if text, err := build.CombinedOutput(); err != nil {
+		return nil, errors.Join(fmt.Errorf("building stencil-defaulter: %w\n%s", err, text), d.Close())
+	}
+	return d, nil
+}
+
+// Socket is where it listens.
+func (d *Defaulter) Socket() string { return filepath.Join(d.folder, "defaulter.sock") }
+
+// Start starts the process and waits until it knows its libvirt.
+func (d *Defaulter) Start(ctx context.Context) error {
+	d.process = exec.Command(d.binary, "--socket", d.Socket(), "--root", filepath.Join(d.folder, "state"))
+	d.process.Stdout, d.process.Stderr = &d.log, &d.log
+	d.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}
+	if err := d.process.Start(); err != nil {
+		return fmt.Errorf("starting stencil-defaulter: %w", err)
+	}
+	d.ended = make(chan error, 1)
+	go func(process *exec.Cmd, ended chan<- error) { ended <- process.Wait() }(d.process, d.ended)
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	for {
+		_, err := d.Environment(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case ended := <-d.ended:
+			d.process = nil
+			return fmt.Errorf("stencil-defaulter ended: %w; %s\n%s", ended, Install, d.log.String())
+		case <-ctx.Done():
+			return errors.Join(fmt.Errorf("stencil-defaulter does not answer: %w; %s\n%s", err, Install, d.log.String()), d.Kill())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// Environment tells with what it makes its answers.
+func (d *Defaulter) Environment(ctx context.Context) (*defaulting.Environment, error) {
+	return client.New(d.Socket()).Environment(ctx)
+}
+
+// Kill ends the process as a failure would, and its worker with it.
+func (d *Defaulter) Kill() error { return d.end(syscall.SIGKILL) }
+
+// Close ends the process, if it runs, and removes its folder.
+func (d *Defaulter) Close() error {
+	return errors.Join(d.end(syscall.SIGTERM), os.RemoveAll(d.folder))
+}
+
+func (d *Defaulter) end(signal syscall.Signal) error {
+	if d.process == nil {
+		return nil
+	}
+	if err := d.process.Process.Signal(signal); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("ending stencil-defaulter: %w", err)
+	}
+	err := <-d.ended
+	d.process = nil
+	if signal == syscall.SIGKILL {
+		return nil
+	}
+	return err
+}
+
+// output is what the process has written.
+type output struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+// Write implements io.Writer.
+func (o *output) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.Write(text)
+}
+
+// String is what was written so far.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.text.String()
+}

@@ -1,0 +1,125 @@
+package apiserver_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+// forged is a VirtualMachine as somebody sends it who may do everything with those of shop.
+const forged = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"forged","namespace":"shop","annotations":{ANNOTATIONS}},
+	"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`
+
+func post(t *testing.T, as *controlplane.User, header http.Header, annotations string) answer {
+	t.Helper()
+	sent := request{as: as, path: "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines", contentType: "application/json", header: header, body: strings.Replace(forged, "ANNOTATIONS", annotations, 1)}
+	return sent.do(t)
+}
+
+func TestNobodyElseSaysForWhomAMachineIs(t *testing.T) {
+	discard(t, shop, "forged")
+	const createdBy = `"template.kubevirt.io/created-by":"ada"`
+	const fromCrate = `"template.kubevirt.io/template-ref":"shop/crate"`
+
+	t.Run("not on a machine without a template", func(t *testing.T) {
+		got := post(t, dora, nil, createdBy)
+		if got.code < 400 || !strings.Contains(got.body, "created-by is written by Stencil alone") {
+			t.Errorf("%d %s", got.code, got.body)
+		}
+	})
+	t.Run("on a machine from a template it is discarded, and so are values", func(t *testing.T) {
+		got := post(t, dora, nil, fromCrate+","+createdBy+`,"delegation.template.kubevirt.io/bound-values":"{\"digest\":\"sha256:0\",\"values\":{}}"`)
+		if got.code != http.StatusCreated || strings.Contains(got.body, "created-by") || strings.Contains(got.body, "bound-values") {
+			t.Errorf("%d %s", got.code, got.body)
+		}
+	})
+	t.Run("not on a stored machine", func(t *testing.T) {
+		out := kubectl(t, dora, "", "annotate", "virtualmachine", "forged", "--namespace=shop", "template.kubevirt.io/created-by=ada")
+		if stored := mustKubectl(t, "", "get", "virtualmachine", "forged", "--namespace=shop", "-o", "json"); strings.Contains(stored, "created-by") {
+			t.Errorf("%s%s", out.Stdout, out.Stderr)
+		}
+	})
+	t.Run("nor is it changed or removed", func(t *testing.T) {
+		discard(t, shop, "web-7")
+		decode(t, creation(ada, "box", "parameters: {NAME: web-7}").do(t))
+		for _, change := range []string{"template.kubevirt.io/created-by=dora", "template.kubevirt.io/created-by-"} {
+			out := kubectl(t, dora, "", "annotate", "virtualmachine", "web-7", "--namespace=shop", "--overwrite", change)
+			if by := mustKubectl(t, "", "get", "virtualmachine", "web-7", "--namespace=shop", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}`); by != "ada" {
+				t.Errorf("%s made it %q: %s%s", change, by, out.Stdout, out.Stderr)
+			}
+		}
+	})
+}
+
+func TestNobodyElseSpeaksForTheServer(t *testing.T) {
+	server, err := stencil.Options().APIServerUser(stencil.Plane)
+	if err != nil {
+		t.Fatal(err)
+	}
+	as := func(values ...string) http.Header {
+		header := http.Header{"Impersonate-User": {server.Name}}
+		for i := 0; i < len(values); i += 2 {
+			header.Add("Impersonate-Extra-delegation.template.kubevirt.io%2F"+values[i], values[i+1])
+		}
+		return header
+	}
+	const fromCrate = `"template.kubevirt.io/template-ref":"shop/crate"`
+	discard(t, shop, "forged")
+
+	t.Run("a person may not impersonate it", func(t *testing.T) {
+		if got := post(t, dora, as("user", "ada"), fromCrate); got.code != http.StatusForbidden || !strings.Contains(got.body, "impersonate") {
+			t.Errorf("%d %s", got.code, got.body)
+		}
+	})
+	t.Run("a service account of the same name elsewhere is not it", func(t *testing.T) {
+		other, err := stencil.Plane.User("system:serviceaccount:shop:stencil-apiserver", "system:serviceaccounts", "system:serviceaccounts:shop")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := stencil.Plane.Grant(t.Context(), other, shop, rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := post(t, other, nil, `"template.kubevirt.io/created-by":"ada"`); got.code < 400 || !strings.Contains(got.body, "written by Stencil alone") {
+			t.Errorf("%d %s", got.code, got.body)
+		}
+	})
+	// Whoever has the server's token.
+	for _, tc := range []struct {
+		name, annotations string
+		header            http.Header
+		want              string
+	}{
+		{name: "the server creates nothing of its own making", header: as("user", "ada"), want: "creates VirtualMachines from templates only"},
+		{name: "nor with the annotation", header: as("user", "ada"), annotations: `"template.kubevirt.io/created-by":"ada"`, want: "creates VirtualMachines from templates only"},
+		{name: "nothing for nobody", annotations: fromCrate, want: "on behalf of a person only"},
+		{name: "nothing for two", annotations: fromCrate, header: as("user", "ada", "user", "dora"), want: "on behalf of a person only"},
+		{name: "it is nobody but itself", annotations: fromCrate, header: http.Header{"Impersonate-User": {"ada"}}, want: "impersonate"},
+		{name: "it is in no group of its choice", annotations: fromCrate, header: http.Header{"Impersonate-User": {server.Name}, "Impersonate-Group": {"system:masters"}}, want: "impersonate"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got := post(t, server, tc.header, tc.annotations); got.code != http.StatusForbidden || !strings.Contains(got.body, tc.want) {
+				t.Errorf("%d, want %s: %s", got.code, tc.want, got.body)
+			}
+		})
+	}
+	t.Run("it reads and changes no machine", func(t *testing.T) {
+		for _, verb := range []string{"get", "list", "update", "patch", "delete"} {
+			if out := kubectl(t, server, "", "auth", "can-i", verb, "virtualmachines.kubevirt.io", "--namespace=shop"); out.Code == 0 {
+				t.Errorf("it may %s VirtualMachines", verb)
+			}
+		}
+	})
+}
+
+// The server asks kube-apiserver who a request is from, and believes the front proxy's headers of nobody else.
+func TestWhoComesPastTheAggregatorIsNobody(t *testing.T) {
+	got := request{host: stencil.APIServer.WebhookURL(), path: subresource("v1beta1", "box", "create"), body: "parameters: {NAME: web-8}",
+		header: http.Header{"X-Remote-User": {"ada"}, "X-Remote-Group": {"system:masters"}}}.do(t)
+	if got.code != http.StatusForbidden || !strings.Contains(got.body, "system:anonymous") {
+		t.Errorf("%d %s", got.code, got.body)
+	}
+}

@@ -1,0 +1,240 @@
+package apiserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+func creation(as *controlplane.User, template, body string) request {
+	return request{as: as, path: subresource("v1beta1", template, "create"), body: body}
+}
+
+func TestSomebodyWithoutRightsOnMachinesCreatesOne(t *testing.T) {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		for _, person := range []*controlplane.User{ada, carl} {
+			t.Run(version+" "+person.Name, func(t *testing.T) {
+				discard(t, shop, "web-2")
+				if out := kubectl(t, person, "", "auth", "can-i", "create", "virtualmachines.kubevirt.io", "--namespace="+shop); out.Code == 0 {
+					t.Fatalf("%s may create VirtualMachines", person.Name)
+				}
+				got := request{as: person, path: subresource(version, "box", "create"), body: "parameters: {NAME: web-2, CORES: 2, UNUSED: x}"}.do(t)
+				p := decode(t, got)
+				if p.VirtualMachine.Metadata.UID == "" || p.VirtualMachine.Metadata.Namespace != shop || p.VirtualMachine.Spec.Template.Spec.Domain.CPU.Cores != "2" {
+					t.Errorf("%+v", p.VirtualMachine)
+				}
+				annotations := p.VirtualMachine.Metadata.Annotations
+				for key, want := range map[string]string{
+					"template.kubevirt.io/created-by":              person.Name,
+					"template.kubevirt.io/template-ref":            "shop/box",
+					"parameter.template.kubevirt.io/NAME":          "web-2",
+					"parameter.template.kubevirt.io/PASSWORD":      "",
+					"delegation.template.kubevirt.io/bound-values": "",
+				} {
+					if annotations[key] != want {
+						t.Errorf("annotation %s is %q, want %q", key, annotations[key], want)
+					}
+				}
+				if !strings.Contains(annotations["template.kubevirt.io/rendered"], `"digest":"sha256:`) || p.VirtualMachine.Metadata.Labels["vm.kubevirt.io/template"] != "box" {
+					t.Errorf("the record is missing: %+v", p.VirtualMachine.Metadata)
+				}
+				_, password, _ := strings.Cut(p.VirtualMachine.Spec.Template.Spec.Volumes[0].CloudInitNoCloud.UserData, "password: ")
+				if password = strings.TrimSpace(password); len(password) != 12 || !strings.Contains(p.Message, "has password "+password+" ") {
+					t.Errorf("the message %q does not say the generated password %q of the VM that is stored", p.Message, password)
+				}
+				if len(got.warnings) != 1 || !strings.Contains(got.warnings[0], "UNUSED") {
+					t.Errorf("warnings %q", got.warnings)
+				}
+				stored := mustKubectl(t, "", "get", "virtualmachine", "web-2", "--namespace="+shop, "-o", "json", "--show-managed-fields")
+				if strings.Contains(stored, "bound-values") || !strings.Contains(stored, password) {
+					t.Errorf("stored: %s", stored)
+				}
+			})
+		}
+	}
+}
+
+func TestATemplateThatNamesItsMachinesByAPrefix(t *testing.T) {
+	p := decode(t, creation(ada, "crate", "").do(t))
+	discard(t, shop, p.VirtualMachine.Metadata.Name)
+	if !strings.HasPrefix(p.VirtualMachine.Metadata.Name, "crate-") || len(p.VirtualMachine.Metadata.Name) != len("crate-")+5 {
+		t.Errorf("name %q", p.VirtualMachine.Metadata.Name)
+	}
+}
+
+func TestADryRunStoresNothing(t *testing.T) {
+	dry := creation(ada, "box", "parameters: {NAME: web-3}")
+	dry.path += "?dryRun=All"
+	if p := decode(t, dry.do(t)); p.VirtualMachine.Metadata.Annotations["template.kubevirt.io/created-by"] != "ada" {
+		t.Errorf("%+v", p.VirtualMachine)
+	}
+	if out := kubectl(t, nil, "", "get", "virtualmachine", "web-3", "--namespace="+shop); out.Code == 0 {
+		t.Error("it was stored")
+	}
+	dry.path = strings.Replace(dry.path, "All", "Some", 1)
+	if got := dry.do(t); got.code < 400 || got.code >= 500 || !strings.Contains(got.body, "Some") {
+		t.Errorf("another dryRun: %d %s", got.code, got.body)
+	}
+}
+
+func TestRefusalsComeBackAsTheyAre(t *testing.T) {
+	discard(t, shop, "web-4")
+	decode(t, creation(ada, "box", "parameters: {NAME: web-4}").do(t))
+	got := creation(ada, "box", "parameters: {NAME: web-4}").do(t)
+	if got.code != http.StatusConflict || !strings.Contains(got.body, `"reason":"AlreadyExists"`) || !strings.Contains(got.body, `virtualmachines.kubevirt.io \"web-4\" already exists`) {
+		t.Errorf("a VM that exists: %d %s", got.code, got.body)
+	}
+	got = creation(ada, "box", "parameters: {NAME: Web_4}").do(t)
+	if got.code != http.StatusUnprocessableEntity || !strings.Contains(got.body, `"field":"metadata.name"`) {
+		t.Errorf("a name that can be none: %d %s", got.code, got.body)
+	}
+}
+
+func TestAnotherNamespaceTakesTheRightThere(t *testing.T) {
+	discard(t, "floor", "web-5")
+	elsewhere := creation(ada, "box", "parameters: {NAME: web-5}\ntargetNamespace: floor")
+	if got := elsewhere.do(t); got.code != http.StatusForbidden || !strings.Contains(got.body, `in namespace \"floor\"`) {
+		t.Fatalf("%d %s", got.code, got.body)
+	}
+	right := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, Verbs: []string{"create"}}
+	named := right
+	named.ResourceNames = []string{"box"}
+	if err := stencil.Plane.Grant(t.Context(), ada, "floor", named); err != nil {
+		t.Fatal(err)
+	}
+	if got := elsewhere.do(t); got.code != http.StatusForbidden {
+		t.Errorf("a right that is for templates of that namespace by name was enough: %d", got.code)
+	}
+	if err := stencil.Plane.Grant(t.Context(), ada, "floor", right); err != nil {
+		t.Fatal(err)
+	}
+	// A refusal is remembered for a moment.
+	eventually(t, func() error {
+		got := elsewhere.do(t)
+		if got.code != http.StatusOK {
+			return fmt.Errorf("%d %s", got.code, got.body)
+		}
+		if p := decode(t, got); p.VirtualMachine.Metadata.Namespace != "floor" || p.VirtualMachine.Metadata.Annotations["template.kubevirt.io/template-ref"] != "shop/box" {
+			t.Errorf("%+v", p.VirtualMachine)
+		}
+		return nil
+	})
+}
+
+// The approval is for a group, and the policy names a person: both are those of whoever asks, not the server's.
+func TestApprovalsAndPoliciesJudgeThePerson(t *testing.T) {
+	space, err := stencil.Plane.Namespace(t.Context(), "governed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, person := range []*controlplane.User{ada, bob, carl} {
+		if err := stencil.Plane.Grant(t.Context(), person, space, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, Verbs: []string{"create"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	_, own, _ := strings.Cut(templates, "metadata: {name: floor}\n---\n")
+	mustKubectl(t, strings.ReplaceAll(own, "namespace: shop", "namespace: "+space), "apply", "-f", "-")
+	rules := strings.ReplaceAll(`
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: TemplateApproval
+metadata: {name: for-team-ada}
+spec:
+  namespaces: [SPACE]
+  subjects: [{kind: Group, name: team-ada}, {kind: User, name: carl}]
+  templates: [{namespace: SPACE, name: box}]
+  parameters: [{name: CORES, maximum: 4}]
+---
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: VirtualMachinePolicy
+metadata: {name: not-carl}
+spec:
+  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: SPACE}}}
+  rego: |
+    package notcarl
+
+    deny contains {"msg": sprintf("%s makes no machines here", [input.request.userInfo.username]), "field": "metadata.name"} if {
+      input.request.userInfo.username == "carl"
+    }
+`, "SPACE", space)
+	mustKubectl(t, rules, "apply", "-f", "-")
+	t.Cleanup(func() { mustKubectl(t, rules, "delete", "--ignore-not-found", "-f", "-") })
+	create := func(as *controlplane.User, template, body string) answer {
+		r := creation(as, template, body)
+		r.path = strings.Replace(r.path, "/"+shop+"/", "/"+space+"/", 1) + "?dryRun=All"
+		return r.do(t)
+	}
+	eventually(t, func() error {
+		if got := create(bob, "box", "parameters: {NAME: web-6}"); got.code != http.StatusForbidden || !strings.Contains(got.body, "for-team-ada") {
+			return fmt.Errorf("bob, who is not of the team: %d %s", got.code, got.body)
+		}
+		got := create(carl, "box", "parameters: {NAME: web-6}")
+		var status struct {
+			Reason  string
+			Details struct {
+				Causes []struct{ Message, Field string }
+			}
+		}
+		if err := json.Unmarshal([]byte(got.body), &status); err != nil {
+			return err
+		}
+		if got.code != http.StatusForbidden || status.Reason != "Forbidden" || len(status.Details.Causes) != 1 || status.Details.Causes[0].Field != "metadata.name" || !strings.Contains(status.Details.Causes[0].Message, "carl makes no machines here") {
+			return fmt.Errorf("carl, whom the policy denies: %d %s", got.code, got.body)
+		}
+		if got := create(ada, "box", "parameters: {NAME: web-6, CORES: 8}"); got.code != http.StatusForbidden || !strings.Contains(got.body, "CORES") {
+			return fmt.Errorf("ada, with too many cores: %d %s", got.code, got.body)
+		}
+		if got := create(ada, "crate", ""); got.code != http.StatusForbidden {
+			return fmt.Errorf("ada, from a template that is not approved: %d %s", got.code, got.body)
+		}
+		if got := create(ada, "box", "parameters: {NAME: web-6, CORES: 4}"); got.code != http.StatusOK {
+			return fmt.Errorf("ada: %d %s", got.code, got.body)
+		}
+		return nil
+	})
+}
+
+// A VM and its message are of one version of the template, whichever it is.
+func TestNothingIsMixedWhileTheTemplateChanges(t *testing.T) {
+	space, err := stencil.Plane.Namespace(t.Context(), "moving")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stencil.Plane.Grant(t.Context(), ada, space, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create", "virtualmachinetemplates/process"}, Verbs: []string{"create"}}); err != nil {
+		t.Fatal(err)
+	}
+	version := func(n int) string {
+		return fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"box","namespace":%q},"spec":{"message":"version %d",
+			"virtualMachine":{"metadata":{"generateName":"box-","annotations":{"version":"version %d"}},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, space, n, n)
+	}
+	mustKubectl(t, version(0), "apply", "-f", "-")
+	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
+	defer stop()
+	var work sync.WaitGroup
+	for worker := range 4 {
+		verb := []string{"process", "create"}[worker%2]
+		work.Go(func() {
+			for ctx.Err() == nil {
+				r := request{as: ada, path: strings.Replace(subresource("v1beta1", "box", verb), "/"+shop+"/", "/"+space+"/", 1) + "?dryRun=All"}
+				got := r.do(t)
+				var p processed
+				if err := json.Unmarshal([]byte(got.body), &p); got.code != http.StatusOK || err != nil || p.Message == "" || p.Message != p.VirtualMachine.Metadata.Annotations["version"] {
+					t.Errorf("%s: %d %v %s", verb, got.code, err, got.body)
+					return
+				}
+			}
+		})
+	}
+	for n := 1; ctx.Err() == nil; n++ {
+		mustKubectl(t, version(n), "apply", "-f", "-")
+	}
+	work.Wait()
+}

@@ -1,0 +1,239 @@
+// Package apiserver_test calls stencil-apiserver as its clients do: over HTTP through the aggregation of a real kube-apiserver,
+// and with kubectl. The server has no more rights than the chart gives it.
+package apiserver_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/rest"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+var (
+	stencil *platform.Platform
+	// ada may process and create from the templates of shop, and has no right on VirtualMachines. bob may process and nothing
+	// more. carl may create from the template box alone. dora owns VirtualMachines in shop and may process and create nothing.
+	ada, bob, carl, dora *controlplane.User
+)
+
+const (
+	group = "subresources.template.kubevirt.io"
+	// shop is where the templates are.
+	shop = "shop"
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var err error
+	if stencil, err = platform.Start(ctx, platform.Options{APIServer: true, Log: os.Stderr}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := stencil.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	if err := prepare(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// templates are those of shop. box is what most tests use.
+const templates = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: shop}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: floor}
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: box, namespace: shop}
+spec:
+  message: "${NAME} has password ${PASSWORD} and the number ${NUMBER}"
+  parameters:
+  - {name: NAME, required: true}
+  - {name: PASSWORD, sensitive: true, generate: expression, from: "[a-z]{12}"}
+  - {name: NUMBER, value: "1"}
+  - {name: CORES, type: int, value: "1", minimum: 1, maximum: 8}
+  - {name: UNUSED}
+  virtualMachine:
+    metadata:
+      name: ${NAME}
+      annotations: {number: "${NUMBER}", template.kubevirt.io/created-by: the-template}
+    spec:
+      runStrategy: Halted
+      template:
+        spec:
+          domain:
+            cpu: {cores: "${{CORES}}"}
+            memory: {guest: 64Mi}
+            devices: {}
+          volumes:
+          - name: init
+            cloudInitNoCloud: {userData: "#cloud-config\npassword: ${PASSWORD}\n"}
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: crate, namespace: shop}
+spec:
+  virtualMachine:
+    metadata: {generateName: crate-}
+    spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 64Mi}, devices: {}}}}}
+`
+
+func prepare(ctx context.Context) error {
+	if out, err := stencil.Plane.Kubectl(ctx, nil, templates, "apply", "-f", "-"); err != nil || out.Code != 0 {
+		return fmt.Errorf("applying templates: %w: %s", err, out.Stderr)
+	}
+	process := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/process", "processedtemplates"}, Verbs: []string{"create"}}
+	create := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, Verbs: []string{"create"}}
+	createBox := create
+	createBox.ResourceNames = []string{"box"}
+	machines := rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}
+	use := rbacv1.PolicyRule{APIGroups: []string{"template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates"}, Verbs: []string{"use", "get", "list"}}
+	for _, person := range []struct {
+		user  **controlplane.User
+		name  string
+		rules []rbacv1.PolicyRule
+	}{
+		{&ada, "ada", []rbacv1.PolicyRule{process, create}},
+		{&bob, "bob", []rbacv1.PolicyRule{process}},
+		{&carl, "carl", []rbacv1.PolicyRule{createBox}},
+		{&dora, "dora", []rbacv1.PolicyRule{machines, use}},
+	} {
+		user, err := stencil.Plane.User(person.name, "team-"+person.name)
+		if err != nil {
+			return err
+		}
+		if err := stencil.Plane.Grant(ctx, user, shop, person.rules...); err != nil {
+			return err
+		}
+		*person.user = user
+	}
+	return nil
+}
+
+// answer is what a request was answered with.
+type answer struct {
+	code     int
+	header   http.Header
+	body     string
+	warnings []string
+}
+
+// request is one call of the API.
+type request struct {
+	as                  *controlplane.User
+	method, path        string
+	contentType, accept string
+	body                string
+	header              http.Header
+	// host is where it goes past the aggregator, by somebody who has no certificate.
+	host string
+}
+
+func (r request) do(t *testing.T) answer {
+	t.Helper()
+	config := stencil.Plane.AdminConfig()
+	if r.as != nil {
+		config = r.as.Config()
+	}
+	if r.host != "" {
+		config = &rest.Config{Host: r.host, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+	}
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.method == "" {
+		r.method = http.MethodPost
+	}
+	sent, err := http.NewRequestWithContext(t.Context(), r.method, config.Host+r.path, strings.NewReader(r.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.contentType != "" {
+		sent.Header.Set("Content-Type", r.contentType)
+	}
+	if r.accept != "" {
+		sent.Header.Set("Accept", r.accept)
+	}
+	for key, values := range r.header {
+		sent.Header[key] = values
+	}
+	received, err := client.Do(sent)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer received.Body.Close()
+	content, err := io.ReadAll(received.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer{code: received.StatusCode, header: received.Header, body: string(content), warnings: received.Header.Values("Warning")}
+}
+
+// subresource is the path of process or create of a template of shop.
+func subresource(version, name, verb string) string {
+	return "/apis/" + group + "/" + version + "/namespaces/" + shop + "/virtualmachinetemplates/" + name + "/" + verb
+}
+
+// kubectl runs kubectl as a person; nil is the administrator.
+func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+	t.Helper()
+	out, err := stencil.Plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func mustKubectl(t *testing.T, stdin string, arguments ...string) string {
+	t.Helper()
+	out := kubectl(t, nil, stdin, arguments...)
+	if out.Code != 0 {
+		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), out.Stderr)
+	}
+	return out.Stdout
+}
+
+// discard deletes VMs when the test ends.
+func discard(t *testing.T, namespace string, names ...string) {
+	t.Helper()
+	t.Cleanup(func() {
+		mustKubectl(t, "", append([]string{"--namespace=" + namespace, "delete", "virtualmachine", "--ignore-not-found", "--wait=true"}, names...)...)
+	})
+}
+
+// eventually polls until there is no complaint, for half a minute.
+func eventually(t *testing.T, complaint func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
+		last = complaint()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatal(last)
+	}
+}

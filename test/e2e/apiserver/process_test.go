@@ -1,0 +1,172 @@
+package apiserver_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+// processed is what process and create answer with.
+type processed struct {
+	APIVersion, Kind, Message string
+	TemplateRef               struct{ Namespace, Name string }
+	VirtualMachine            struct {
+		APIVersion, Kind string
+		Metadata         struct {
+			Name, Namespace, UID string
+			Annotations, Labels  map[string]string
+		}
+		Spec struct {
+			Template struct {
+				Spec struct {
+					Domain struct {
+						CPU struct{ Cores json.Number }
+					}
+					Volumes []struct {
+						CloudInitNoCloud struct{ UserData string }
+					}
+				}
+			}
+		}
+	}
+}
+
+func decode(t *testing.T, got answer) processed {
+	t.Helper()
+	if got.code != http.StatusOK {
+		t.Fatalf("%d: %s", got.code, got.body)
+	}
+	var p processed
+	if err := yaml.Unmarshal([]byte(got.body), &p); err != nil {
+		t.Fatalf("%v in %s", err, got.body)
+	}
+	return p
+}
+
+// What compat promises, in both versions.
+func TestProcess(t *testing.T) {
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		t.Run(version, func(t *testing.T) {
+			for _, tc := range []struct {
+				name              string
+				body, contentType string
+				accept            string
+				wantNumber        string
+				wantType          string
+			}{
+				{name: "JSON", body: `{"parameters":{"NAME":"web-1"}}`, contentType: "application/json", wantNumber: "1", wantType: "application/json"},
+				{name: "YAML that is called JSON", body: "parameters:\n  NAME: web-1\n", contentType: "application/json", wantNumber: "1", wantType: "application/json"},
+				{name: "JSON that is called YAML", body: `{"parameters":{"NAME":"web-1"}}`, contentType: "application/yaml", wantNumber: "1", wantType: "application/json"},
+				{name: "no content type", body: "parameters: {NAME: web-1}", wantNumber: "1", wantType: "application/json"},
+				{name: "a content type that nobody knows", body: "parameters: {NAME: web-1}", contentType: "application/x-whatever", wantNumber: "1", wantType: "application/json"},
+				{name: "YAML is answered", body: "parameters: {NAME: web-1}", accept: "application/yaml", wantNumber: "1", wantType: "application/yaml"},
+				{name: "a number is kept as it was written", body: "parameters: {NAME: web-1, NUMBER: 1.10}", wantNumber: "1.10", wantType: "application/json"},
+				{name: "a truth is kept as it was written", body: `{"parameters":{"NAME":"web-1","NUMBER":true}}`, wantNumber: "true", wantType: "application/json"},
+			} {
+				t.Run(tc.name, func(t *testing.T) {
+					got := request{as: bob, path: subresource(version, "box", "process") + "?dryRun=All", contentType: tc.contentType, accept: tc.accept, body: tc.body}.do(t)
+					if found := got.header.Get("Content-Type"); found != tc.wantType {
+						t.Errorf("Content-Type %s, want %s", found, tc.wantType)
+					}
+					p := decode(t, got)
+					if p.APIVersion != group+"/"+version || p.Kind != "ProcessedVirtualMachineTemplate" || p.TemplateRef.Namespace != shop || p.TemplateRef.Name != "box" {
+						t.Errorf("%+v", p)
+					}
+					if p.VirtualMachine.APIVersion != "kubevirt.io/v1" || p.VirtualMachine.Kind != "VirtualMachine" || p.VirtualMachine.Metadata.Name != "web-1" {
+						t.Errorf("%+v", p.VirtualMachine)
+					}
+					if found := p.VirtualMachine.Metadata.Annotations["number"]; found != tc.wantNumber {
+						t.Errorf("number %q, want %q", found, tc.wantNumber)
+					}
+					_, password, _ := strings.Cut(p.VirtualMachine.Spec.Template.Spec.Volumes[0].CloudInitNoCloud.UserData, "password: ")
+					if password = strings.TrimSpace(password); len(password) != 12 || !strings.Contains(p.Message, "has password "+password+" and the number "+tc.wantNumber) {
+						t.Errorf("the message %q does not say the password %q of the VM", p.Message, password)
+					}
+				})
+			}
+		})
+	}
+	if out := mustKubectl(t, "", "get", "virtualmachines", "--namespace="+shop, "-o", "name"); strings.Contains(out, "web-1") {
+		t.Errorf("something was stored: %s", out)
+	}
+}
+
+func TestAParameterWithoutEffectIsWarnedOf(t *testing.T) {
+	got := request{as: bob, path: subresource("v1beta1", "box", "process"), body: "parameters: {NAME: web-1, UNUSED: x}"}.do(t)
+	if len(got.warnings) != 1 || !strings.Contains(got.warnings[0], "parameter UNUSED has no effect") {
+		t.Errorf("%d, warnings %q", got.code, got.warnings)
+	}
+}
+
+func TestRefusals(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		as       *controlplane.User
+		method   string
+		template string
+		verb     string
+		body     string
+		wantCode int
+		want     []string
+		wantNot  string
+	}{
+		{name: "a template without required parameters takes an empty body", as: bob, template: "crate", wantCode: 200, want: []string{`"generateName":"crate-"`}},
+		{name: "malformed", as: bob, body: "parameters:\n  NAME: a: b\n", wantCode: 400, want: []string{"line 2, column 3"}},
+		{name: "an unknown field", as: bob, body: `{"params":{}}`, wantCode: 400, want: []string{`no field \"params\"`}},
+		{name: "an unknown parameter", as: bob, body: "parameters: {NAME: a, COREZ: 1}", wantCode: 422, want: []string{"parameters[COREZ]", "did you mean CORES?"}},
+		{name: "a missing parameter", as: bob, wantCode: 422, want: []string{"parameters[NAME]", `"causes":[`}},
+		{name: "a bad value does not show the others", as: bob, body: "parameters: {NAME: a, CORES: many, PASSWORD: hunter2hunter}", wantCode: 422, want: []string{"parameters[CORES]"}, wantNot: "hunter2"},
+		{name: "a missing template", as: bob, template: "gone", wantCode: 404, want: []string{"not found"}},
+		{name: "too much", as: bob, body: strings.Repeat(" ", 1<<20+1), wantCode: 413},
+		{name: "GET", method: http.MethodGet, wantCode: 405},
+		{name: "PUT", method: http.MethodPut, wantCode: 405},
+		{name: "process without a right", as: dora, wantCode: 403, want: []string{"virtualmachinetemplates/process"}},
+		{name: "create without a right, for an owner of VirtualMachines too", as: dora, verb: "create", wantCode: 403, want: []string{"virtualmachinetemplates/create"}},
+		{name: "create by somebody who may process only", as: bob, verb: "create", wantCode: 403, want: []string{"virtualmachinetemplates/create"}},
+		{name: "create from another template than one's own", as: carl, template: "crate", verb: "create", wantCode: 403, want: []string{`\"crate\"`}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.template == "" {
+				tc.template = "box"
+			}
+			if tc.verb == "" {
+				tc.verb = "process"
+			}
+			got := request{as: tc.as, method: tc.method, path: subresource("v1beta1", tc.template, tc.verb), body: tc.body}.do(t)
+			if got.code != tc.wantCode {
+				t.Errorf("%d, want %d: %s", got.code, tc.wantCode, got.body)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(got.body, want) {
+					t.Errorf("%s does not say %s", got.body, want)
+				}
+			}
+			if tc.wantNot != "" && strings.Contains(got.body, tc.wantNot) {
+				t.Errorf("%s says %s", got.body, tc.wantNot)
+			}
+		})
+	}
+}
+
+func TestATemplateThatIsSentIsProcessedByKubectl(t *testing.T) {
+	const sent = `{"apiVersion":"template.kubevirt.io/v1alpha1","kind":"VirtualMachineTemplate","metadata":{"name":"draft"},"spec":{
+		"parameters":[{"name":"NAME","value":"web-1"}],"virtualMachine":{"metadata":{"name":"${NAME}"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`
+	for _, version := range []string{"v1alpha1", "v1beta1"} {
+		path := "/apis/" + group + "/" + version + "/namespaces/" + shop + "/processedtemplates"
+		out := kubectl(t, bob, sent, "create", "--raw", path, "-f", "-")
+		if out.Code != 0 || !strings.Contains(out.Stdout, `"name":"web-1"`) {
+			t.Errorf("%d: %s%s", out.Code, out.Stdout, out.Stderr)
+		}
+		if out := kubectl(t, carl, sent, "create", "--raw", path, "-f", "-"); out.Code == 0 || !strings.Contains(out.Stderr, "forbidden") {
+			t.Errorf("without a right: %d: %s%s", out.Code, out.Stdout, out.Stderr)
+		}
+	}
+	if out := mustKubectl(t, "", "get", "vmt", "--namespace="+shop, "-o", "name"); strings.Contains(out, "draft") {
+		t.Errorf("it was stored: %s", out)
+	}
+}

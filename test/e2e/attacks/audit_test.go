@@ -1,0 +1,158 @@
+package attacks_test
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// kitchen is a template of much that KubeVirt fills in or rewrites, with an instance type and a preference that it infers.
+const kitchen = `
+apiVersion: cdi.kubevirt.io/v1beta1
+kind: DataSource
+metadata:
+  name: labelled
+  namespace: golden
+  labels: {instancetype.kubevirt.io/default-instancetype: u1.small, instancetype.kubevirt.io/default-preference: fedora}
+spec: {source: {pvc: {name: labelled, namespace: golden}}}
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: inferred, namespace: golden}
+spec:
+  parameters: [{name: NAME, generate: expression, from: "vm-[a-z]{5}"}]
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      instancetype: {inferFromVolume: root}
+      preference: {inferFromVolume: root, inferFromVolumeFailurePolicy: Reject}
+      dataVolumeTemplates:
+      - metadata: {name: "${NAME}-root"}
+        spec:
+          sourceRef: {kind: DataSource, name: labelled, namespace: golden}
+          storage: {resources: {requests: {storage: 10240Mi}}}
+      template:
+        spec:
+          domain: {devices: {}}
+          volumes: [{name: root, dataVolume: {name: "${NAME}-root"}}]
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: bare, namespace: golden}
+spec:
+  virtualMachine:
+    metadata: {name: bare}
+    spec:
+      runStrategy: Manual
+      template:
+        metadata: {labels: {app: bare}}
+        spec:
+          domain:
+            cpu: {cores: 2}
+            memory: {guest: 1024Mi}
+            features: {acpi: {}, smm: {enabled: true}}
+            firmware: {bootloader: {efi: {secureBoot: true}}}
+            clock: {utc: {}, timer: {hpet: {present: false}}}
+            devices:
+              rng: {}
+              tpm: {}
+              autoattachMemBalloon: false
+              disks: [{name: scratch, disk: {bus: virtio}}, {name: image, cdrom: {bus: sata}}]
+              interfaces: [{name: default, masquerade: {}, ports: [{port: 80}]}]
+          networks: [{name: default, pod: {}}]
+          tolerations: [{key: dedicated, operator: Exists}]
+          affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: a, operator: Exists}]}]}}}
+          readinessProbe: {tcpSocket: {port: 80}, periodSeconds: 10}
+          volumes:
+          - {name: scratch, emptyDisk: {capacity: 1024Mi}}
+          - {name: image, containerDisk: {image: "example.com/image:v1"}}
+`
+
+// TestWhatWasApprovedIsNeverReported holds the audit against KubeVirt's own admission and controllers: what they add to machines is
+// theirs, and what a person added is not.
+func TestWhatWasApprovedIsNeverReported(t *testing.T) {
+	mustKubectl(t, nil, kitchen, "apply", "--namespace=golden", "-f", "-")
+	mustKubectl(t, nil, "", "create", "namespace", "audited")
+	t.Cleanup(func() {
+		mustKubectl(t, nil, "", "delete", "templateapproval", "audited", "--ignore-not-found")
+		mustKubectl(t, nil, "", "delete", "namespace", "audited", "--wait=false")
+		mustKubectl(t, nil, kitchen, "delete", "--namespace=golden", "-f", "-")
+	})
+	in := func(manifest string) string {
+		return strings.Replace(manifest, "namespace: vault", "namespace: audited", 1)
+	}
+	create := func(manifest string) {
+		t.Helper()
+		eventually(t, func() string {
+			if out := kubectl(t, nil, manifest, "create", "--namespace=audited", "-f", "-"); out.Code != 0 {
+				return out.Stderr
+			}
+			return ""
+		})
+	}
+	// From before the approval: a machine that was rendered, and has more.
+	database, err := os.ReadFile(stencil.Example("machines/database.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	create(string(database))
+	create(in(machine("extra", "golden/fedora", nil, `spec:
+  template:
+    metadata: {annotations: {example.com/sidecar: evil}}
+    spec:
+      domain: {devices: {watchdog: {name: dog, i6300esb: {action: reset}}, disks: [{name: data, disk: {bus: virtio}}]}}
+      volumes: [{name: data, emptyDisk: {capacity: 1Gi}}]
+`)))
+	mustKubectl(t, nil, `
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: TemplateApproval
+metadata: {name: audited}
+spec:
+  namespaces: [audited]
+  templates: [{namespace: golden, selector: {}}]
+  overrides: [spec.runStrategy]
+`, "apply", "-f", "-")
+	approved := []string{
+		machine("fedora", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.medium"}, "spec: {runStrategy: Always}\n"),
+		machine("ubuntu", "golden/ubuntu", map[string]string{"CORES": "2", "SSH_KEY": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEexampleEXAMPLEexampleEXAMPLEexample ada@example.com"}, ""),
+		machine("windows", "golden/windows", map[string]string{"ANSWERS": "answers"}, ""),
+		machine("inferred", "golden/inferred", nil, ""),
+		machine("bare", "golden/bare", nil, ""),
+	}
+	for _, one := range approved {
+		create(in(one))
+	}
+	if got := mustKubectl(t, nil, "", "get", "vm", "inferred", "--namespace=audited", "-o", "jsonpath={.spec.instancetype.name} {.spec.preference.name}").Stdout; got != "u1.small fedora" {
+		t.Errorf("KubeVirt inferred %q", got)
+	}
+	want := []string{
+		"database: adds to template golden/ubuntu: spec.template.spec.domain.devices.interfaces[name=storage], spec.template.spec.networks[name=storage], spec.template.spec.nodeSelector.disktype",
+		`extra: adds to template golden/fedora: spec.template.metadata.annotations["example.com/sidecar"], spec.template.spec.domain.devices.disks[name=data], ` +
+			"spec.template.spec.domain.devices.watchdog.i6300esb.action, spec.template.spec.domain.devices.watchdog.name, spec.template.spec.volumes[name=data]",
+	}
+	// An audit is what tells; a change that is nobody's concern makes one.
+	audits := 0
+	eventually(t, func() string {
+		audits++
+		mustKubectl(t, nil, "", "label", "namespace", "audited", "--overwrite", fmt.Sprintf("audit=%d", audits))
+		var a v1alpha1.TemplateApproval
+		if err := yaml.Unmarshal([]byte(mustKubectl(t, nil, "", "get", "templateapproval", "audited", "-o", "yaml").Stdout), &a); err != nil {
+			t.Fatal(err)
+		}
+		if a.Status.Conforming == nil || *a.Status.Conforming+*a.Status.Violating != int32(len(approved)+len(want)) {
+			return fmt.Sprintf("not all machines were audited: %+v", a.Status)
+		}
+		var got []string
+		for _, violation := range a.Status.Violations {
+			got = append(got, violation.Name+": "+violation.Cause)
+		}
+		return cmp.Diff(want, got)
+	})
+}

@@ -1,0 +1,127 @@
+package attacks_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// copies is a namespace in which the approval lets one person copy machines, and nobody else; in free nothing governs.
+const copies = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: copies}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: free}
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: diskless, namespace: golden}
+spec:
+  parameters:
+  - {name: NAME, generate: expression, from: "vm-[a-z]{5}"}
+  - {name: TOKEN, sensitive: true, required: true}
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      template:
+        spec:
+          hostname: ${NAME}
+          domain:
+            memory: {guest: 64Mi}
+            devices:
+              disks: [{name: init, disk: {bus: virtio}}]
+          volumes: [{name: init, cloudInitNoCloud: {userData: "token: ${TOKEN}"}}]
+---
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: TemplateApproval
+metadata: {name: copies}
+spec:
+  namespaces: [copies]
+  templates: [{namespace: golden, name: diskless}]
+  exemptSubjects: [{kind: Group, name: "system:masters"}]
+`
+
+// TestCopiesOfMachines has KubeVirt's own controllers clone a machine that was rendered, and restore one into a new one. They use no
+// template and know no sensitive parameter, so the copy must be taken as it is, record and all.
+func TestCopiesOfMachines(t *testing.T) {
+	mustKubectl(t, nil, copies, "apply", "--namespace=golden", "-f", "-")
+	t.Cleanup(func() {
+		mustKubectl(t, nil, "", "delete", "templateapproval", "copies")
+		mustKubectl(t, nil, "", "delete", "namespace", "copies", "free", "--wait=false")
+		mustKubectl(t, nil, "", "delete", "vmt", "diskless", "--namespace=golden", "--ignore-not-found")
+	})
+	field := func(namespace, kind, name, path string) string {
+		return strings.TrimSpace(kubectl(t, nil, "", "get", kind, name, "--namespace="+namespace, "-o", "jsonpath={"+path+"}").Stdout)
+	}
+	for _, namespace := range []string{"free", "copies"} {
+		t.Run("in namespace "+namespace, func(t *testing.T) {
+			in := "--namespace=" + namespace
+			source := strings.Replace(machine("source", "golden/diskless", map[string]string{"TOKEN": "s3cret"}, ""), "namespace: vault", "namespace: "+namespace, 1)
+			eventually(t, func() string {
+				if out := kubectl(t, nil, source, "create", in, "-f", "-"); out.Code != 0 {
+					return out.Stderr
+				}
+				return ""
+			})
+			record := func(name string) [3]string {
+				return [3]string{
+					field(namespace, "vm", name, `.metadata.annotations.template\.kubevirt\.io/rendered`),
+					field(namespace, "vm", name, `.metadata.labels.vm\.kubevirt\.io/template`),
+					field(namespace, "vm", name, `.spec.template.spec.volumes[*].cloudInitNoCloud.userData`),
+				}
+			}
+			want := record("source")
+			if !strings.Contains(want[0], `"name":"diskless"`) || want[2] != "token: s3cret" {
+				t.Fatalf("the source was not rendered: %q", want)
+			}
+			await := func(name string, why func() string) {
+				t.Helper()
+				eventually(t, func() string {
+					if field(namespace, "vm", name, ".metadata.name") != name {
+						return name + " is not there: " + why()
+					}
+					return ""
+				})
+				if diff := cmp.Diff(want, record(name)); diff != "" {
+					t.Errorf("%s has another record or content (-source +copy):\n%s", name, diff)
+				}
+			}
+			clone := "apiVersion: clone.kubevirt.io/v1beta1\nkind: VirtualMachineClone\nmetadata: {name: twin}\nspec:\n" +
+				"  source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: source}\n  target: {apiGroup: kubevirt.io, kind: VirtualMachine, name: twin}\n" +
+				"  labelFilters: [\"!vm.kubevirt.io/*\"]\n"
+			snapshot := "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineSnapshot\nmetadata: {name: before}\nspec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: source}}\n"
+			restore := "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineRestore\nmetadata: {name: again}\nspec: {target: {apiGroup: kubevirt.io, kind: VirtualMachine, name: phoenix}, virtualMachineSnapshotName: before}\n"
+
+			mustKubectl(t, nil, clone, "create", in, "-f", "-")
+			await("twin", func() string { return field(namespace, "virtualmachineclone", "twin", ".status") })
+
+			mustKubectl(t, nil, snapshot, "create", in, "-f", "-")
+			eventually(t, func() string {
+				if field(namespace, "virtualmachinesnapshot", "before", ".status.readyToUse") != "true" {
+					return "the snapshot is not ready: " + field(namespace, "virtualmachinesnapshot", "before", ".status")
+				}
+				return ""
+			})
+			mustKubectl(t, nil, restore, "create", in, "-f", "-")
+			await("phoenix", func() string { return field(namespace, "virtualmachinerestore", "again", ".status") })
+		})
+	}
+	t.Run("a person who copies by hand is judged like everybody", func(t *testing.T) {
+		forged := strings.Replace(mustKubectl(t, nil, "", "get", "vm", "source", "--namespace=copies", "-o", "json").Stdout, `"name": "source"`, `"name": "attack"`, 1)
+		mustKubectl(t, nil, "", "create", "rolebinding", "copier", "--namespace=copies", "--clusterrole=admin", "--user=mallory")
+		mustKubectl(t, nil, "", "create", "role", "machines", "--namespace=copies", "--verb=*", "--resource=virtualmachines.kubevirt.io")
+		mustKubectl(t, nil, "", "create", "rolebinding", "machines", "--namespace=copies", "--role=machines", "--user=mallory")
+		eventually(t, func() string {
+			out := kubectl(t, mallory, forged, "create", "--namespace=copies", "-f", "-")
+			if out.Code == 0 || !strings.Contains(out.Stderr, "spec.template.spec.hostname") && !strings.Contains(out.Stderr, "TOKEN") {
+				return "it is not refused for what it is: " + out.Stdout + out.Stderr
+			}
+			return ""
+		})
+	})
+}

@@ -1,0 +1,269 @@
+// Package defaults_test creates and changes VirtualMachines as their owners do, on a
+// real API server with KubeVirt's own admission, and a manager whose defaulter has the
+// libvirt and QEMU of this machine. It needs them installed.
+package defaults_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/defaulter"
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+var (
+	stencil *platform.Platform
+	sidecar *defaulter.Defaulter
+	// ada owns machines in team-a and in vault, which is governed, and may use the
+	// golden templates.
+	ada *controlplane.User
+)
+
+const prepared = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: vault, labels: {tier: vault}}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: owner, namespace: vault}
+rules: [{apiGroups: [kubevirt.io], resources: [virtualmachines], verbs: ["*"]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: owner, namespace: vault}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: owner}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ada}]
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: pinned, namespace: golden}
+spec:
+  parameters: [{name: MACHINE, value: q35, enum: [q35, virt]}]
+  virtualMachine:
+    spec:
+      runStrategy: Halted
+      template:
+        spec:
+          domain:
+            machine: {type: "${MACHINE}"}
+            resources: {requests: {memory: 1Gi}}
+            devices:
+              disks: [{name: root, disk: {bus: virtio}}]
+          volumes:
+          - {name: root, containerDisk: {image: registry.example.com/fedora}}
+          - {name: seed, cloudInitNoCloud: {userData: "#cloud-config"}}
+---
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: TemplateApproval
+metadata: {name: vault}
+spec:
+  namespaceSelector: {matchLabels: {tier: vault}}
+  templates: [{namespace: golden, name: pinned}]
+  parameters: [{name: MACHINE, allowed: [q35]}]
+  overrides: [spec.runStrategy]
+`
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) (code int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	failed := func(err error) int {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var err error
+	if sidecar, err = defaulter.New(ctx); err != nil {
+		return failed(err)
+	}
+	defer func() {
+		if err := sidecar.Close(); err != nil {
+			code = max(code, failed(err))
+		}
+	}()
+	if err := sidecar.Start(ctx); err != nil {
+		return failed(err)
+	}
+	if stencil, err = platform.Start(ctx, platform.Options{
+		KubeVirt:    true,
+		Log:         os.Stderr,
+		ManagerArgs: []string{"--defaulting-socket=" + sidecar.Socket(), "--audit-interval=2s"},
+		Values:      map[string]any{"defaulting": map[string]any{"enabled": true}},
+	}); err != nil {
+		return failed(err)
+	}
+	defer func() {
+		if err := stencil.Stop(); err != nil {
+			code = max(code, failed(err))
+		}
+	}()
+	if err := prepare(ctx); err != nil {
+		return failed(err)
+	}
+	return m.Run()
+}
+
+func prepare(ctx context.Context) (err error) {
+	if ada, err = stencil.Plane.User("ada", "team-a"); err != nil {
+		return err
+	}
+	for _, args := range [][]string{
+		{"apply", "-f", stencil.Example("golden"), "-f", stencil.Example("access")},
+		{"apply", "-f", "-"},
+	} {
+		if out, err := stencil.Plane.Kubectl(ctx, nil, prepared, args...); err != nil || out.Code != 0 {
+			return fmt.Errorf("%v: %w: %s", args, err, out.Stderr)
+		}
+	}
+	// Everything holds as soon as the manager has read the approval and the template, and
+	// the API server calls the webhook.
+	last := ""
+	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		refused, err := stencil.Plane.Kubectl(ctx, ada, machine("probe", "vault", "golden/fedora", ""), "create", "--dry-run=server", "-f", "-")
+		if err != nil {
+			return false, err
+		}
+		filled, err := stencil.Plane.Kubectl(ctx, ada, machine("probe", "vault", "golden/pinned", ""), "create", "--dry-run=server", "-o", "json", "-f", "-")
+		last = refused.Stderr + filled.Stderr
+		return strings.Contains(refused.Stderr, "not approved") && strings.Contains(filled.Stdout, "pciAddress"), err
+	})
+	if err != nil {
+		return errors.Join(fmt.Errorf("waiting for approval and defaults: %w: %s", err, last), errors.New(stencil.Manager.Logs()))
+	}
+	return nil
+}
+
+// kubectl runs kubectl as ada, in team-a unless the arguments say otherwise.
+func kubectl(t *testing.T, as *controlplane.User, stdin string, args ...string) controlplane.Result {
+	t.Helper()
+	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") }) {
+		args = append([]string{"--namespace=team-a"}, args...)
+	}
+	// Cleanups call kubectl too, after the context of the test has ended.
+	out, err := stencil.Plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func mustKubectl(t *testing.T, as *controlplane.User, stdin string, args ...string) controlplane.Result {
+	t.Helper()
+	out := kubectl(t, as, stdin, args...)
+	if out.Code != 0 {
+		t.Fatalf("kubectl %s: exit %d\n%s%s", strings.Join(args, " "), out.Code, out.Stdout, out.Stderr)
+	}
+	return out
+}
+
+// discard deletes machines when the test ends.
+func discard(t *testing.T, namespace string, names ...string) {
+	t.Helper()
+	t.Cleanup(func() {
+		mustKubectl(t, nil, "", append([]string{"--namespace=" + namespace, "delete", "virtualmachine", "--ignore-not-found", "--wait=true"}, names...)...)
+	})
+}
+
+// stored is a machine as it is stored.
+func stored(t *testing.T, namespace, name string) *unstructured.Unstructured {
+	t.Helper()
+	var u unstructured.Unstructured
+	if err := u.UnmarshalJSON([]byte(mustKubectl(t, nil, "", "--namespace="+namespace, "get", "virtualmachine", name, "-o", "json").Stdout)); err != nil {
+		t.Fatal(err)
+	}
+	return &u
+}
+
+// at is what stands at a path, in JSON; empty when nothing does. An item of a list is
+// found by its name.
+func at(t *testing.T, vm *unstructured.Unstructured, path ...string) string {
+	t.Helper()
+	var value any = vm.Object
+	for _, step := range path {
+		switch v := value.(type) {
+		case map[string]any:
+			value = v[step]
+		case []any:
+			value = nil
+			for _, item := range v {
+				if object, ok := item.(map[string]any); ok && object["name"] == step {
+					value = object
+				}
+			}
+		default:
+			value = nil
+		}
+	}
+	if value == nil {
+		return ""
+	}
+	if text, ok := value.(string); ok {
+		return text
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// domain is what stands below the domain of a machine.
+func domain(t *testing.T, vm *unstructured.Unstructured, path ...string) string {
+	t.Helper()
+	return at(t, vm, append([]string{"spec", "template", "spec", "domain"}, path...)...)
+}
+
+// eventually polls until the condition holds.
+func eventually(t *testing.T, condition func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = condition()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatal(last)
+	}
+}
+
+// machine is the manifest of a machine that refers to a template.
+func machine(name, namespace, ref, rest string) string {
+	return fmt.Sprintf("apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  namespace: %s\n  annotations:\n    template.kubevirt.io/template-ref: %s\n%s", name, namespace, ref, rest)
+}
+
+// written is the manifest of a machine with two virtio disks that refers to none.
+func written(name, more string) string {
+	return `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: ` + name + `, namespace: team-a}
+spec:
+  runStrategy: Halted
+  template:
+    spec:
+      domain:
+        machine: {type: q35}
+        memory: {guest: 1Gi}
+        devices:
+          disks:
+          - {name: root, disk: {bus: virtio` + more + `}}
+          - {name: data, disk: {bus: virtio}}
+          interfaces: [{name: default, masquerade: {}}]
+      networks: [{name: default, pod: {}}]
+      volumes:
+      - {name: root, containerDisk: {image: registry.example.com/fedora}}
+      - {name: data, emptyDisk: {capacity: 1Gi}}
+`
+}

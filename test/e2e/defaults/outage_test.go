@@ -1,0 +1,138 @@
+package defaults_test
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	contract "github.com/vmstencil/stencil/api/template"
+)
+
+// withoutDefaulter kills the defaulter; the function that it returns starts it again.
+func withoutDefaulter(t *testing.T) (restart func()) {
+	t.Helper()
+	if err := sidecar.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	gone := true
+	restart = func() {
+		if !gone {
+			return
+		}
+		gone = false
+		if err := sidecar.Start(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(func() {
+		if gone {
+			t.Error("the defaulter was not started again")
+		}
+	})
+	return restart
+}
+
+// metric is the value of a metric of the manager, as it is written.
+func metric(t *testing.T, name string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, stencil.Manager.MetricsURL(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, line := range strings.Split(string(text), "\n") {
+		if value, found := strings.CutPrefix(line, name+" "); found {
+			return value
+		}
+	}
+	return ""
+}
+
+func TestWhileTheDefaulterIsGone(t *testing.T) {
+	discard(t, "team-a", "open", "closed")
+	restart := withoutDefaulter(t)
+	defer restart()
+
+	out := mustKubectl(t, ada, written("open", ""), "create", "-f", "-")
+	if !strings.Contains(out.Stderr, "Warning: the defaults that the guest sees were not filled in") {
+		t.Errorf("there is no warning: %q", out.Stderr)
+	}
+	vm := stored(t, "team-a", "open")
+	if got := vm.GetAnnotations(); got[contract.AnnotationDefaultsFailed] == "" || got[contract.AnnotationDefaultsApplied] != "" || domain(t, vm, "machine", "type") != "q35" {
+		t.Errorf("it is stored with %v and machine type %s", got, domain(t, vm, "machine", "type"))
+	}
+
+	if err := stencil.RestartManager("--defaulting-failure-policy=Fail"); err != nil {
+		t.Fatal(err)
+	}
+	out = kubectl(t, ada, written("closed", ""), "create", "-f", "-")
+	if out.Code == 0 || !strings.Contains(out.Stderr, "cannot be filled in") || !strings.Contains(out.Stderr, contract.AnnotationDefaultsSkip) {
+		t.Errorf("under Fail: exit %d: %s", out.Code, out.Stderr)
+	}
+	mustKubectl(t, ada, strings.Replace(written("closed", ""), "namespace: team-a", `namespace: team-a, annotations: {defaults.template.kubevirt.io/skip: "true"}`, 1), "create", "-f", "-")
+	if err := stencil.RestartManager(); err != nil {
+		t.Fatal(err)
+	}
+
+	restart()
+	mustKubectl(t, ada, "", "patch", "virtualmachine", "open", "--type=merge", "--patch", `{"spec": {"runStrategy": "Manual"}}`)
+	vm = stored(t, "team-a", "open")
+	if got := vm.GetAnnotations(); got[contract.AnnotationDefaultsFailed] != "" || got[contract.AnnotationDefaultsApplied] == "" || !version.MatchString(domain(t, vm, "machine", "type")) {
+		t.Errorf("after its return it is stored with %v and machine type %s", got, domain(t, vm, "machine", "type"))
+	}
+}
+
+func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
+	become := func(version string) {
+		t.Helper()
+		mustKubectl(t, nil, "", "--namespace=kubevirt", "patch", "kubevirt", "kubevirt", "--subresource=status", "--type=merge",
+			"--patch", `{"status": {"observedKubeVirtVersion": "`+version+`"}}`)
+	}
+	differs := func(want string) {
+		t.Helper()
+		eventually(t, func() error {
+			if got := metric(t, "stencil_defaulting_kubevirt_differs"); got != want {
+				return fmt.Errorf("the metric is %q, want %s", got, want)
+			}
+			return nil
+		})
+	}
+	discard(t, "team-a", "other", "same")
+	become("v1.9.0")
+	defer become("v1.8.2")
+	differs("1")
+	out := mustKubectl(t, ada, written("other", ""), "create", "-f", "-")
+	if strings.Contains(out.Stderr, "Warning: the defaults") {
+		t.Errorf("every machine is warned about: %s", out.Stderr)
+	}
+	vm := stored(t, "team-a", "other")
+	if domain(t, vm, "machine", "type") != "q35" || strings.Contains(at(t, vm, "spec"), "pciAddress") {
+		t.Errorf("it is stored with %s", domain(t, vm))
+	}
+	if domain(t, vm, "features", "acpi", "enabled") != "true" {
+		t.Errorf("what does not depend on the version is missing: %s", domain(t, vm))
+	}
+	eventually(t, func() error {
+		events := mustKubectl(t, nil, "", "--namespace=kubevirt", "get", "events", "--field-selector=reason=DefaulterOfAnotherKubeVirt", "-o", "jsonpath={.items[*].message}").Stdout
+		if strings.Count(events, "the cluster runs KubeVirt v1.9.0") != 1 {
+			return fmt.Errorf("events: %q", events)
+		}
+		return nil
+	})
+	become("v1.8.5")
+	differs("0")
+	mustKubectl(t, ada, written("same", ""), "create", "-f", "-")
+	if got := domain(t, stored(t, "team-a", "same"), "machine", "type"); !version.MatchString(got) {
+		t.Errorf("with another patch release the machine type is %q", got)
+	}
+}

@@ -1,0 +1,202 @@
+// Package explain_test runs `stencilctl explain` against a real API server with the chart
+// and a stencil-manager: what it says has to be what kubectl meets.
+package explain_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+var (
+	stencil *platform.Platform
+	binary  string
+	// ada owns machines in team-a and may use the golden templates; bob owns machines
+	// there and may use none.
+	ada, bob *controlplane.User
+)
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	folder, err := os.MkdirTemp("", "stencilctl-")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	binary = filepath.Join(folder, "stencilctl")
+	if stencil, err = platform.Start(ctx, platform.Options{Log: os.Stderr}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := stencil.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	if err := prepare(ctx); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+const bobs = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: bob, namespace: team-a}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}
+subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: bob}]
+`
+
+func prepare(ctx context.Context) (err error) {
+	command := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/stencilctl")
+	command.Dir = "../../.."
+	if output, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("building stencilctl: %w\n%s", err, output)
+	}
+	if ada, err = stencil.Plane.User("ada", "team-a"); err != nil {
+		return err
+	}
+	if bob, err = stencil.Plane.User("bob"); err != nil {
+		return err
+	}
+	for _, step := range []struct {
+		stdin     string
+		arguments []string
+	}{
+		{arguments: []string{"apply", "-f", stencil.Example("golden"), "-f", stencil.Example("access")}},
+		{stdin: bobs, arguments: []string{"apply", "-f", "-"}},
+		{arguments: []string{"apply", "-f", stencil.Example("approvals/team-a.yaml")}},
+		{arguments: []string{"wait", "namespace/team-a", "--timeout=60s", `--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=true`}},
+	} {
+		result, err := stencil.Plane.Kubectl(ctx, nil, step.stdin, step.arguments...)
+		if err != nil {
+			return err
+		}
+		if result.Code != 0 {
+			return fmt.Errorf("kubectl %s: %s", strings.Join(step.arguments, " "), result.Stderr)
+		}
+	}
+	return nil
+}
+
+func explain(t *testing.T, as *controlplane.User, manifest string) (code int, output string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), binary, "explain", "-n", "team-a", "-f", "-")
+	command.Env = append(os.Environ(), "KUBECONFIG="+as.Kubeconfig)
+	command.Stdin = strings.NewReader(manifest)
+	var out bytes.Buffer
+	command.Stdout, command.Stderr = &out, &out
+	err := command.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return command.ProcessState.ExitCode(), out.String()
+}
+
+func machine(name, template, beside string) string {
+	return "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: " + name + "\n  annotations:\n    template.kubevirt.io/template-ref: " + template + "\n" + beside
+}
+
+func TestExplain(t *testing.T) {
+	for _, tc := range []struct {
+		name     string
+		as       func() *controlplane.User
+		manifest string
+		wantCode int
+		want     []string
+	}{
+		{
+			name: "an approved machine", as: func() *controlplane.User { return ada },
+			manifest: machine("web-1", "golden/fedora", "    parameter.template.kubevirt.io/INSTANCETYPE: u1.small\n"),
+			want: []string{
+				"VirtualMachine team-a/web-1 would be created\n",
+				"  ok      you may create VirtualMachines in namespace team-a\n",
+				"  ok      you may use template golden/fedora\n",
+			},
+		},
+		{
+			name: "a value and a field that nobody approved", as: func() *controlplane.User { return ada },
+			manifest: machine("web-2", "golden/fedora", "    parameter.template.kubevirt.io/INSTANCETYPE: u1.8xlarge\nspec: {template: {spec: {nodeSelector: {disktype: ssd}}}}\n"),
+			wantCode: 1,
+			want: []string{
+				"VirtualMachine team-a/web-2 would be refused\n",
+				"refused by webhook render.template.kubevirt.io (rendering: ",
+				"denied the request: virtualmachines.kubevirt.io \"web-2\" is forbidden: it is not approved in namespace \"team-a\"\n",
+				"\n  - spec.template.spec.nodeSelector.disktype: Forbidden: may not be written or changed beside the template",
+				"\n  - parameters[INSTANCETYPE]: Forbidden: Invalid value: \"u1.8xlarge\": must be one of",
+			},
+		},
+		{
+			name: "a template that one may not use", as: func() *controlplane.User { return bob },
+			manifest: machine("web-3", "golden/fedora", ""),
+			wantCode: 1,
+			want: []string{
+				"  no      you may use template golden/fedora\n          no role gives you verb use on virtualmachinetemplates.template.kubevirt.io with resourceName fedora in namespace golden\n",
+				"  unknown template golden/fedora exists and is valid\n          you may not read it, which using it does not take: ",
+				"refused by webhook render.template.kubevirt.io (",
+			},
+		},
+		{
+			name: "no template", as: func() *controlplane.User { return ada },
+			manifest: "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: by-hand}\nspec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}\n",
+			wantCode: 1,
+			want:     []string{"  ok      it names no template, and is created as it is written\n", "refused by webhook governed.template.kubevirt.io (approvals: this namespace takes machines from approved templates only)\n", "in namespace \"team-a\"; name an approved template in annotation template.kubevirt.io/template-ref; you may use: golden/fedora, golden/ubuntu\n  - metadata.annotations[template.kubevirt.io/template-ref]: Forbidden: "},
+		},
+		{
+			name: "values that the template does not take, which its owner is told before the approval", as: func() *controlplane.User { return stencil.Plane.Admin() },
+			manifest: machine("Web", "golden/windows", "    parameter.template.kubevirt.io/DISK: 1Gi\n"),
+			wantCode: 1,
+			want: []string{
+				"  ok      template golden/windows exists and is valid\n",
+				"  no      it can be rendered with these parameters\n",
+				"parameter.template.kubevirt.io/DISK",
+			},
+		},
+		{
+			name: "a template that is not there", as: func() *controlplane.User { return stencil.Plane.Admin() },
+			manifest: machine("web-4", "golden/none", ""),
+			wantCode: 1,
+			want:     []string{"  no      template golden/none exists and is valid\n          there is no such template\n"},
+		},
+		{
+			name: "an unknown field", as: func() *controlplane.User { return ada },
+			manifest: machine("web-5", "golden/fedora", "spec: {runstrategy: Always}\n"),
+			wantCode: 1,
+			want:     []string{"VirtualMachine team-a/web-5 would be refused\n", "runstrategy"},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			code, output := explain(t, tc.as(), tc.manifest)
+			if code != tc.wantCode {
+				t.Errorf("exit code %d, want %d", code, tc.wantCode)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(output, want) {
+					t.Errorf("%q is missing in:\n%s", want, output)
+				}
+			}
+			if testing.Verbose() {
+				t.Log(output)
+			}
+		})
+	}
+	stored, err := stencil.Plane.Kubectl(t.Context(), nil, "", "get", "vm", "-A", "-o", "name")
+	if err != nil || stored.Stdout != "" {
+		t.Errorf("something was stored: %v %s", err, stored.Stdout)
+	}
+}

@@ -1,0 +1,80 @@
+package library_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+// eventuallyOr polls until it is true, at most for a while.
+func eventuallyOr(t *testing.T, done func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline) && t.Context().Err() == nil && !done(); {
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-t.Context().Done():
+		}
+	}
+}
+
+// decision is what policies saw when the last machine web-1 was created, of the
+// manager's decision log, with the values that are others each time replaced.
+func decision(t *testing.T) string {
+	t.Helper()
+	var input map[string]any
+	eventually(t, func() string {
+		for line := range strings.Lines(stencil.Manager.Logs()) {
+			var record struct {
+				Decision struct {
+					Input map[string]any `json:"input"`
+				} `json:"decision"`
+			}
+			if json.Unmarshal([]byte(line), &record) != nil {
+				continue
+			}
+			request, _ := record.Decision.Input["request"].(map[string]any)
+			if request["name"] == "web-1" && request["operation"] == "CREATE" {
+				input = record.Decision.Input
+			}
+		}
+		if input == nil {
+			return "the decision log does not mention web-1"
+		}
+		return ""
+	})
+	text, err := yaml.Marshal(settled(input))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "\n```yaml\n" + string(text) + "```\n\n"
+}
+
+// settled replaces what differs from one run to the next.
+func settled(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		for key, inner := range value {
+			_, isText := inner.(string)
+			switch {
+			case isText && (key == "uid" || key == "uuid" || key == "serial"):
+				value[key] = "00000000-0000-0000-0000-000000000000"
+			case isText && (key == "creationTimestamp" || key == "time"):
+				value[key] = "2026-01-01T00:00:00Z"
+			case key == "template.kubevirt.io/rendered":
+				value[key] = "{…}"
+			case key == "authentication.kubernetes.io/credential-id":
+				value[key] = []any{"X509SHA256=…"}
+			default:
+				value[key] = settled(inner)
+			}
+		}
+	case []any:
+		for i := range value {
+			value[i] = settled(value[i])
+		}
+	}
+	return value
+}

@@ -1,0 +1,157 @@
+package library_test
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+var update = flag.Bool("update", false, "write what the commands print into docs/policies")
+
+// page is a file of docs/policies.
+func page(name string) string { return filepath.Join(stencil.Example(".."), "policies", name) }
+
+// TestTheFirstPolicyInFiveMinutes runs every command of docs/policies/README.md and
+// input.md, and compares what is printed with the page.
+func TestTheFirstPolicyInFiveMinutes(t *testing.T) {
+	t.Cleanup(func() {
+		must(t, "", "delete", "vmpol", "owners", "mistaken", "--ignore-not-found")
+		must(t, "", "delete", "vm", "--all", "--namespace=team-a")
+	})
+	cli := filepath.Join(t.TempDir(), "stencilctl")
+	build := exec.Command("go", "build", "-o", cli, "./cmd/stencilctl")
+	build.Dir = stencil.Example("../..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("building stencilctl: %v\n%s", err, out)
+	}
+	for _, name := range []string{"README.md", "input.md"} {
+		content, err := os.ReadFile(page(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := include(t, replay(t, string(content), cli))
+		if *update {
+			if err := os.WriteFile(page(name), []byte(got), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if diff := cmp.Diff(string(content), got); diff != "" {
+			t.Errorf("%s says otherwise (-page +printed):\n%s", name, diff)
+		}
+	}
+}
+
+// replay is a page with the output of its commands as it is now.
+func replay(t *testing.T, content, cli string) string {
+	t.Helper()
+	var text strings.Builder
+	for rest := content; ; {
+		before, after, found := strings.Cut(rest, "```console\n")
+		text.WriteString(before)
+		if !found {
+			return text.String()
+		}
+		block, tail, _ := strings.Cut(after, "```")
+		text.WriteString("```console\n")
+		first := true
+		for line := range strings.Lines(block) {
+			as, call, isCommand := strings.Cut(strings.TrimRight(line, "\n"), "$ ")
+			if !isCommand || strings.Contains(as, " ") {
+				continue
+			}
+			if !first {
+				text.WriteString("\n")
+			}
+			first = false
+			text.WriteString(line)
+			text.WriteString(printed(t, as, call, cli, output(block, line)))
+		}
+		text.WriteString("```")
+		rest = tail
+	}
+}
+
+// output is what the page says that the command of a line prints.
+func output(block, line string) string {
+	_, after, _ := strings.Cut(block, line)
+	text, _, _ := strings.Cut(after, "\n\n")
+	return strings.TrimRight(text, "\n") + "\n"
+}
+
+// printed is what a command prints. The cluster learns of policies and machines a moment
+// after they are stored, so a command that prints something else than the page is
+// repeated, when that does no harm.
+func printed(t *testing.T, as, call, cli, want string) string {
+	t.Helper()
+	words := strings.Fields(call)
+	var got string
+	run := func() string {
+		var user *controlplane.User
+		if as == "ada" {
+			user = ada
+		}
+		if words[0] == "stencilctl" {
+			command := exec.Command(cli, words[1:]...)
+			command.Dir = stencil.Example("../..")
+			var out bytes.Buffer
+			command.Stdout, command.Stderr = &out, &out
+			// Its exit code is part of what the text tells.
+			_ = command.Run()
+			return out.String()
+		}
+		args := make([]string, len(words)-1)
+		for i, word := range words[1:] {
+			args[i] = strings.ReplaceAll(strings.Trim(word, "'"), "docs/examples", strings.TrimSuffix(stencil.Example(""), "/"))
+		}
+		out := kubectl(t, user, "", args...)
+		return strings.ReplaceAll(out.Stderr+out.Stdout, stencil.Example("")+"/", "docs/examples/")
+	}
+	got = run()
+	if got != want && harmless(words, got) {
+		eventuallyOr(t, func() bool { got = run(); return got == want || !harmless(words, got) })
+	}
+	return strings.TrimRight(got, "\n") + "\n"
+}
+
+// harmless says that a command can be repeated: it reads, or it was refused.
+func harmless(words []string, got string) bool {
+	return len(words) > 1 && (words[1] == "get" || words[1] == "wait" || words[1] == "create" && strings.Contains(got, "Error from server"))
+}
+
+// include puts the files and documents that a page shows into it.
+func include(t *testing.T, content string) string {
+	t.Helper()
+	for name, text := range map[string]func() string{
+		"owners":  func() string { return manifest(t, "policies/owners.yaml") },
+		"example": func() string { return decision(t) },
+	} {
+		begin, end := "<!-- "+name+":begin -->\n", "<!-- "+name+":end -->"
+		head, rest, found := strings.Cut(content, begin)
+		if !found {
+			continue
+		}
+		_, tail, _ := strings.Cut(rest, end)
+		content = head + begin + text() + end + tail
+	}
+	return content
+}
+
+// manifest is an example as a block of code, without its leading comment.
+func manifest(t *testing.T, name string) string {
+	t.Helper()
+	content, err := os.ReadFile(stencil.Example(name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, body, _ := strings.Cut(string(content), "\n")
+	return "\n```yaml\n" + body + "```\n\n"
+}

@@ -1,0 +1,124 @@
+package rego_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+func TestEnforcements(t *testing.T) {
+	for enforcement, check := range map[string]func(t *testing.T, label string){
+		"Deny":  func(t *testing.T, label string) { refused(t, label, "no "+label+" here") },
+		"Warn":  func(t *testing.T, label string) { passes(t, label, "no "+label+" here") },
+		"Audit": func(t *testing.T, label string) { passes(t, label, "") },
+	} {
+		t.Run(enforcement, func(t *testing.T) {
+			label := strings.ToLower(enforcement)
+			applied(t, label, "enforcement: "+enforcement, denies(label))
+			active(t, label)
+			check(t, label)
+			passes(t, "other", "")
+			// Whatever becomes of it, it was evaluated.
+			eventually(t, func() error {
+				metrics, err := stencil.first.Metrics(t.Context())
+				if err != nil {
+					return err
+				}
+				if want := fmt.Sprintf(`stencil_policy_evaluations_total{outcome="deny",policy=%q} `, label); !strings.Contains(metrics, want) || strings.Contains(metrics, want+"0\n") {
+					return fmt.Errorf("no denial of policy %s is counted", label)
+				}
+				return nil
+			})
+		})
+	}
+}
+
+func TestWhatARefusalSays(t *testing.T) {
+	applied(t, "says", "", denies("says"))
+	active(t, "says")
+	refused(t, "says", "policy says (high): no says here at metadata.labels.test; fix: use another label")
+}
+
+func TestUpdatesAndDeletions(t *testing.T) {
+	applied(t, "ops", "match: {operations: [UPDATE, DELETE]}", `package ops
+
+deny contains "not changed like this" if input.object.metadata.labels.test == "forbidden"
+
+deny contains "not deleted" if {
+  input.request.operation == "DELETE"
+  input.oldObject.metadata.labels.test == "precious"
+}`)
+	active(t, "ops")
+	must(t, machine("ops", "precious"), "apply", "-f", "-")
+	t.Cleanup(func() {
+		must(t, "", "delete", "vmpol", "ops", "--ignore-not-found")
+		eventually(t, func() error {
+			if got := kubectl(t, "", "delete", "vm", "ops", "--ignore-not-found"); got.Code != 0 {
+				return fmt.Errorf("%s", got.Stderr)
+			}
+			return nil
+		})
+	})
+	refuses := func(words string, arguments ...string) {
+		t.Helper()
+		eventually(t, func() error {
+			if got := kubectl(t, "", arguments...); got.Code == 0 || !strings.Contains(got.Stderr, words) {
+				return fmt.Errorf("exit code %d and %q, want a refusal with %q", got.Code, got.Stderr, words)
+			}
+			return nil
+		})
+	}
+	refuses("not changed like this", "label", "vm", "ops", "test=forbidden", "--overwrite")
+	refuses("not deleted", "delete", "vm", "ops")
+	must(t, "", "label", "vm", "ops", "other=label")
+
+	// Those who keep machines running are not in the way of a policy, nor it in theirs.
+	exempt, err := stencil.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	as(t, exempt, "label", "vm", "ops", "test=forbidden", "--overwrite")
+	as(t, exempt, "label", "vm", "ops", "test=precious", "--overwrite")
+	// Finalizers of what is being deleted can go, whatever the policies say.
+	must(t, "", "patch", "vm", "ops", "--type=merge", `-p={"metadata":{"finalizers":["example.com/wait"]}}`)
+	as(t, exempt, "delete", "vm", "ops", "--wait=false")
+	must(t, "", "patch", "vm", "ops", "--type=merge", `-p={"metadata":{"finalizers":null,"labels":{"test":"forbidden"}}}`)
+}
+
+func as(t *testing.T, user *controlplane.User, arguments ...string) {
+	t.Helper()
+	result, err := stencil.Kubectl(t.Context(), user, "", arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if result.Code != 0 {
+		t.Errorf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
+	}
+}
+
+func TestWithoutAManager(t *testing.T) {
+	applied(t, "strict", "match: {objectSelector: {matchLabels: {test: strict}}}", denies("strict"))
+	active(t, "strict")
+	refused(t, "strict", "no strict here")
+	restart(t, func() {
+		refused(t, "strict", "failed calling webhook")
+		// Where no policy that refuses applies, nothing is refused.
+		passes(t, "other", "")
+	})
+	refused(t, "strict", "no strict here")
+	must(t, "", "delete", "vmpol", "strict")
+
+	applied(t, "lenient", "enforcement: Warn", denies("lenient"))
+	applied(t, "tolerant", "failureMode: Allow", denies("tolerant"))
+	active(t, "lenient")
+	active(t, "tolerant")
+	passes(t, "lenient", "no lenient here")
+	refused(t, "tolerant", "no tolerant here")
+	restart(t, func() {
+		passes(t, "lenient", "")
+		passes(t, "tolerant", "")
+	})
+	passes(t, "lenient", "no lenient here")
+}

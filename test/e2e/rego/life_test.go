@@ -1,0 +1,159 @@
+package rego_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// fixture is a test about a machine with a label.
+func fixture(name, label, expectation string) string {
+	return fmt.Sprintf("- name: %s\n  input: {object: {kind: VirtualMachine, metadata: {name: a, namespace: b, labels: {test: %s}}}}\n  %s", name, label, expectation)
+}
+
+func TestAGoodPolicyComesIntoForce(t *testing.T) {
+	spec := "tests:\n" + fixture("refused", "good", `deny: ["no good here"]`) + "\n" + fixture("allowed", "other", "warn: []")
+	if told := applied(t, "good", spec, denies("good")); strings.Contains(told, "Warning") {
+		t.Errorf("told: %s", told)
+	}
+	object := becomes(t, "good", map[string]string{"Compiled": "True Compiled", "Tested": "True TestsPassed", "Active": "True Active"})
+	status := object.Status
+	if status.ActiveGeneration != 1 || !strings.HasPrefix(status.ActiveDigest, "sha256:") || status.Title != "No good" || status.Severity != "high" || status.ObservedGeneration != 1 {
+		t.Errorf("status: %+v", status)
+	}
+	refused(t, "good", "no good here")
+	passes(t, "other", "")
+	columns := strings.Fields(strings.Split(must(t, "", "get", "vmpol", "good"), "\n")[1])
+	if got := strings.Join(columns[:5], " "); got != "good Deny True True True" {
+		t.Errorf("columns: %s", columns)
+	}
+	eventually(t, func() error {
+		if status := get(t, "good").Status; status.Evaluations == nil || status.Evaluations.Count == 0 || status.Evaluations.P99Microseconds == 0 ||
+			len(status.Replicas) != 1 || status.Replicas[0].Name != "one" {
+			return fmt.Errorf("evaluations %+v, replicas %+v", status.Evaluations, status.Replicas)
+		}
+		return nil
+	})
+	eventually(t, func() error {
+		events := must(t, "", "get", "events", "--field-selector=involvedObject.name=good,involvedObject.kind=VirtualMachinePolicy",
+			"-o", `jsonpath={range .items[*]}{.type} {.reason}: {.message}{"\n"}{end}`)
+		if !strings.Contains(events, "Normal Active: it is in force") {
+			return fmt.Errorf("events: %q", events)
+		}
+		return nil
+	})
+	metrics, err := stencil.first.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		`stencil_policies{state="active"} 1`, "stencil_policy_cache_synced 1", `stencil_policy_compile_seconds_count{result="good"}`,
+		`stencil_policy_evaluations_total{outcome="deny",policy="good"}`, `stencil_policy_evaluation_seconds_count{policy="good"}`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("the metrics lack %s", want)
+		}
+	}
+	must(t, "", "delete", "vmpol", "good")
+	passes(t, "good", "")
+}
+
+func TestWhatDoesNotCompileIsNotStored(t *testing.T) {
+	cases := map[string]struct {
+		spec, module string
+		want         []string
+	}{
+		"a mistake in the syntax": {
+			module: "package x\ndeny contains \"a\" if {\n  input.object.spec.running ==\n}",
+			want:   []string{"spec.rego: 4:"},
+		},
+		"Rego of version 0": {
+			module: "package x\ndeny[msg] {\n  msg := \"no\"\n}", want: []string{"spec.rego: 2:1", "in: deny[msg] {"},
+		},
+		"no rule that is asked": {
+			module: "package x\nallow if input.object.spec.running", want: []string{"spec.rego: "},
+		},
+		"a field that does not exist": {
+			module: "package x\n\ndeny contains \"many\" if input.object.spec.template.spec.domain.cpu.coress > 3",
+			want:   []string{"spec.rego: 3:", "coress", "in: deny contains"},
+		},
+		"a function that is not available": {
+			module: "package x\n\ndeny contains \"no\" if {\n  http.send({\"url\": \"https://example.com\"}).status == 200\n}",
+			want:   []string{"spec.rego: 4:3", "http.send", "in: http.send("},
+		},
+		"parameters that violate their schema": {
+			spec:   "parameters: {maximum: many}\nparametersSchema: {type: object, properties: {maximum: {type: integer}}}",
+			module: "package x\ndeny contains \"no\" if input.object.spec.running",
+			want:   []string{"spec.parameters.maximum: "},
+		},
+		"several mistakes at once": {
+			module: "package x\n\ndeny contains \"a\" if input.objekt\n\ndeny contains \"b\" if data.other.thing",
+			want:   []string{"spec.rego: 3:", "spec.rego: 5:"},
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			got := kubectl(t, policy("refused", tc.spec, tc.module), "apply", "-f", "-")
+			for _, want := range append(tc.want, "VirtualMachinePolicy", "invalid") {
+				if got.Code == 0 || !strings.Contains(got.Stderr, want) {
+					t.Errorf("exit code %d, want a refusal with %q:\n%s", got.Code, want, got.Stderr)
+				}
+			}
+			if left := kubectl(t, "", "get", "vmpol", "refused"); left.Code == 0 {
+				t.Error("it is stored")
+			}
+		})
+	}
+}
+
+func TestAPolicyWhoseTestsFailIsStoredAndNotInForce(t *testing.T) {
+	spec := "tests:\n" + fixture("the machine is refused", "other", `deny: ["no failing here"]`)
+	told := applied(t, "failing", spec, denies("failing"))
+	for _, want := range []string{"1 of 1 tests fail", `test "the machine is refused"`} {
+		if !strings.Contains(told, want) {
+			t.Errorf("want a warning with %q, got %q", want, told)
+		}
+	}
+	object := becomes(t, "failing", map[string]string{"Compiled": "True Compiled", "Tested": "False TestsFailed", "Active": "False NeverActive"})
+	if tests := object.Status.FailedTests; len(tests) != 1 || tests[0].Name != "the machine is refused" || object.Status.ActiveGeneration != 0 {
+		t.Errorf("status: %+v", object.Status)
+	}
+	passes(t, "failing", "")
+}
+
+func TestTheLastGoodVersionStaysInForce(t *testing.T) {
+	applied(t, "kept", "", denies("first"))
+	active(t, "kept")
+	refused(t, "first", "no first here")
+
+	broken := "tests:\n" + fixture("wrong", "other", `deny: ["something"]`)
+	applied(t, "kept", broken, denies("second"))
+	object := becomes(t, "kept", map[string]string{"Tested": "False TestsFailed", "Active": "False LastGoodVersion"})
+	if status := object.Status; status.ActiveGeneration != 1 || status.LastGood == nil || status.LastGood.Generation != 1 || status.Title != "No first" {
+		t.Errorf("status: %+v", status)
+	}
+	refused(t, "first", "no first here")
+	passes(t, "second", "")
+
+	// A manager that has never seen the first version finds it in the status.
+	restart(t, nil)
+	becomes(t, "kept", map[string]string{"Active": "False LastGoodVersion"})
+	refused(t, "first", "no first here")
+	passes(t, "second", "")
+
+	applied(t, "kept", "", denies("third"))
+	if status := active(t, "kept").Status; status.LastGood != nil || status.ActiveGeneration != 3 {
+		t.Errorf("status: %+v", status)
+	}
+	refused(t, "third", "no third here")
+	passes(t, "first", "")
+}
+
+func TestTwoPoliciesOfOnePackageAreTwoPolicies(t *testing.T) {
+	applied(t, "a", "", denies("twin"))
+	applied(t, "b", "", strings.ReplaceAll(denies("twin"), "no twin here", "not a twin again"))
+	active(t, "a")
+	active(t, "b")
+	refused(t, "twin", "no twin here")
+	refused(t, "twin", "not a twin again")
+}

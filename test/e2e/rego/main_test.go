@@ -1,0 +1,289 @@
+// Package rego_test sees Rego policies as their admins do: with kubectl, against a
+// real API server, and with one or two stencil-managers that have no more rights than
+// the chart gives them.
+package rego_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+	"github.com/vmstencil/stencil/test/manager"
+)
+
+// limit is how long anything may take that needs no restart of a manager.
+const limit = 30 * time.Second
+
+// configuration is the one that is filled in.
+const configuration = "validatingwebhookconfiguration/stencil-policies"
+
+var stencil cluster
+
+// cluster is a control plane with the chart, and a Service in front of the managers.
+type cluster struct {
+	*controlplane.Plane
+	ctx     context.Context
+	service *manager.Service
+	options install.Options
+	user    *controlplane.User
+	// first is the manager that runs before and after each test.
+	first *manager.Process
+}
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	err := stencil.start(ctx)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	code := 1
+	if err == nil {
+		code = m.Run()
+	}
+	if err := stencil.stop(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	return code
+}
+
+func (c *cluster) start(ctx context.Context) (err error) {
+	c.ctx = ctx
+	if c.Plane, err = controlplane.Start(ctx, controlplane.Options{Log: os.Stderr}); err != nil {
+		return err
+	}
+	if err := c.InstallVirtualizationCRDs(ctx); err != nil {
+		return err
+	}
+	if c.service, err = manager.NewService(ctx); err != nil {
+		return err
+	}
+	c.options = install.Options{ManagerURL: c.service.URL()}
+	if err := install.Chart(ctx, c.Plane, c.options); err != nil {
+		return err
+	}
+	if c.user, err = c.options.ManagerUser(c.Plane); err != nil {
+		return err
+	}
+	if c.first, err = c.run("one"); err != nil {
+		return err
+	}
+	if err := install.AwaitPolicies(ctx, c.Plane); err != nil {
+		return err
+	}
+	return c.awaitWebhooks()
+}
+
+func (c *cluster) stop() error {
+	var problems []error
+	if c.first != nil {
+		problems = append(problems, c.first.Stop())
+	}
+	if c.service != nil {
+		c.service.Close()
+	}
+	if c.Plane != nil {
+		problems = append(problems, c.Stop())
+	}
+	return errors.Join(problems...)
+}
+
+// run starts a manager behind the Service and waits until it is ready.
+func (c *cluster) run(name string) (*manager.Process, error) {
+	process, err := manager.Start(c.ctx, manager.Options{
+		Kubeconfig: c.user.Kubeconfig,
+		Namespace:  install.Namespace,
+		Name:       name,
+		Args:       append(c.options.ManagerArgs(), "--policy-statistics-interval=1s"),
+	})
+	if err != nil {
+		return nil, err
+	}
+	c.service.Add(c.ctx, process)
+	return process, nil
+}
+
+// awaitWebhooks waits until the API server reaches the managers: a policy that does not compile is refused by them.
+func (c *cluster) awaitWebhooks() error {
+	const probe = `{"apiVersion":"stencil.kubevirt.io/v1alpha1","kind":"VirtualMachinePolicy","metadata":{"name":"probe"},"spec":{"rego":"?"}}`
+	var last string
+	err := wait.PollUntilContextTimeout(c.ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+		out, err := c.Kubectl(ctx, nil, probe, "create", "--dry-run=server", "-f", "-")
+		last = out.Stderr
+		return strings.Contains(last, "does not compile") || strings.Contains(last, "is invalid"), err
+	})
+	if err != nil {
+		return fmt.Errorf("the API server does not reach the managers: %w: %s\n%s", err, last, c.first.Logs())
+	}
+	return nil
+}
+
+// restart stops the first manager, lets something happen meanwhile, and starts it again.
+func restart(t *testing.T, meanwhile func()) {
+	t.Helper()
+	stencil.service.Remove(stencil.first)
+	if err := stencil.first.Stop(); err != nil {
+		t.Error(err)
+	}
+	if meanwhile != nil {
+		meanwhile()
+	}
+	var err error
+	if stencil.first, err = stencil.run("one"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kubectl runs kubectl as the administrator.
+func kubectl(t *testing.T, stdin string, arguments ...string) controlplane.Result {
+	t.Helper()
+	// Cleanups call kubectl too, after the context of the test has ended.
+	result, err := stencil.Kubectl(context.WithoutCancel(t.Context()), nil, stdin, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// must is kubectl that has to succeed.
+func must(t *testing.T, stdin string, arguments ...string) string {
+	t.Helper()
+	result := kubectl(t, stdin, arguments...)
+	if result.Code != 0 {
+		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
+	}
+	return result.Stdout
+}
+
+// policy is the manifest of a policy with this spec beside the module.
+func policy(name, spec, module string) string {
+	return fmt.Sprintf("apiVersion: stencil.kubevirt.io/v1alpha1\nkind: VirtualMachinePolicy\nmetadata: {name: %s}\nspec:\n%s\n  rego: |\n    %s\n",
+		name, indent("  ", spec), indent("    ", module)[4:])
+}
+
+func indent(by, text string) string {
+	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
+}
+
+// applied stores a policy, which is deleted when the test ends, and returns what kubectl said.
+func applied(t *testing.T, name, spec, module string) string {
+	t.Helper()
+	t.Cleanup(func() { must(t, "", "delete", "vmpol", name, "--ignore-not-found") })
+	result := kubectl(t, policy(name, spec, module), "apply", "-f", "-")
+	if result.Code != 0 {
+		t.Fatal(result.Stderr)
+	}
+	return result.Stderr
+}
+
+// get reads a policy.
+func get(t *testing.T, name string) *v1alpha1.VirtualMachinePolicy {
+	t.Helper()
+	var object v1alpha1.VirtualMachinePolicy
+	if err := json.Unmarshal([]byte(must(t, "", "get", "vmpol", name, "-o", "json")), &object); err != nil {
+		t.Fatal(err)
+	}
+	return &object
+}
+
+// becomes waits until the conditions of the newest generation are these: "Compiled=True Compiled, …".
+func becomes(t *testing.T, name string, want map[string]string) *v1alpha1.VirtualMachinePolicy {
+	t.Helper()
+	var object *v1alpha1.VirtualMachinePolicy
+	eventually(t, func() error {
+		object = get(t, name)
+		for kind, state := range want {
+			condition := meta.FindStatusCondition(object.Status.Conditions, kind)
+			if condition == nil {
+				return fmt.Errorf("policy %s has no condition %s", name, kind)
+			}
+			if got := string(condition.Status) + " " + condition.Reason; got != state || condition.ObservedGeneration != object.Generation {
+				return fmt.Errorf("condition %s of policy %s is %s of generation %d (now %d), want %s: %s",
+					kind, name, got, condition.ObservedGeneration, object.Generation, state, condition.Message)
+			}
+		}
+		return nil
+	})
+	return object
+}
+
+// active waits until a policy is in force.
+func active(t *testing.T, name string) *v1alpha1.VirtualMachinePolicy {
+	t.Helper()
+	return becomes(t, name, map[string]string{"Active": "True Active"})
+}
+
+// eventually polls until nothing is missing, and fails the test with what was missing last.
+func eventually(t *testing.T, condition func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		last = condition()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatal(last)
+	}
+}
+
+// machine is a VirtualMachine with a label that policies of a test look at.
+func machine(name, label string) string {
+	return fmt.Sprintf(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":%q,"namespace":"default","labels":{"test":%q}},`+
+		`"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`, name, label)
+}
+
+// create tries to create a machine, without storing it.
+func create(t *testing.T, label string) controlplane.Result {
+	t.Helper()
+	return kubectl(t, machine("one", label), "create", "--dry-run=server", "-f", "-")
+}
+
+// refused waits until a machine is refused with these words. The API server learns of webhooks a moment after they are stored.
+func refused(t *testing.T, label, words string) {
+	t.Helper()
+	eventually(t, func() error {
+		if got := create(t, label); got.Code == 0 || !strings.Contains(got.Stderr, words) {
+			return fmt.Errorf("exit code %d and %q, want a refusal with %q", got.Code, got.Stderr, words)
+		}
+		return nil
+	})
+}
+
+// passes waits until a machine passes with these words in its warnings, without any when there are none.
+func passes(t *testing.T, label, words string) {
+	t.Helper()
+	eventually(t, func() error {
+		got := create(t, label)
+		if got.Code != 0 || !strings.Contains(got.Stderr, words) || words == "" && got.Stderr != "" {
+			return fmt.Errorf("exit code %d and %q, want it to pass with %q", got.Code, got.Stderr, words)
+		}
+		return nil
+	})
+}
+
+// denies is a module that objects to machines with a label.
+func denies(label string) string {
+	return fmt.Sprintf(`# METADATA
+# title: No %[1]s
+# scope: package
+# custom:
+#   severity: high
+package test
+
+deny contains {"msg": "no %[1]s here", "field": "metadata.labels.test", "fix": "use another label"} if {
+  input.object.metadata.labels.test == %[1]q
+}`, label)
+}

@@ -1,0 +1,229 @@
+package rego_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+// many is how many policies a cluster may well have at the start of a manager.
+const many = 500
+
+var policies = schema.GroupVersionResource{Group: "stencil.kubevirt.io", Version: "v1alpha1", Resource: "virtualmachinepolicies"}
+
+func TestAManagerIsNotReadyBeforeAllPoliciesAreCompiled(t *testing.T) {
+	config := rest.CopyConfig(stencil.AdminConfig())
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		must(t, "", "delete", "vmpol", "--all", "--wait=false")
+		eventually(t, func() error {
+			webhooks, err := entries(t)
+			if err == nil && len(webhooks) > 0 {
+				err = fmt.Errorf("%d webhooks are left", len(webhooks))
+			}
+			return err
+		})
+	})
+	var creations sync.WaitGroup
+	const workers = 8
+	for worker := range workers {
+		creations.Go(func() {
+			for i := worker; i < many; i += workers {
+				object := &unstructured.Unstructured{Object: map[string]any{
+					"spec": map[string]any{"rego": denies(fmt.Sprint("number-", i))},
+				}}
+				object.SetAPIVersion("stencil.kubevirt.io/v1alpha1")
+				object.SetKind("VirtualMachinePolicy")
+				object.SetName(fmt.Sprintf("number-%03d", i))
+				if _, err := client.Resource(policies).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	if creations.Wait(); t.Failed() {
+		return
+	}
+	restart(t, nil)
+	// What it says the moment that it is ready.
+	metrics, err := stencil.first.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{fmt.Sprintf(`stencil_policies{state="active"} %d`, many), "stencil_policy_cache_synced 1"} {
+		if !strings.Contains(metrics, want+"\n") {
+			t.Errorf("ready, and the metrics lack %q", want)
+		}
+	}
+	refused(t, "number-499", "no number-499 here")
+	passes(t, "number-500", "")
+}
+
+func TestPoliciesThatComeAndGoDisturbNobody(t *testing.T) {
+	applied(t, "stays", "", denies("stays"))
+	active(t, "stays")
+	refused(t, "stays", "no stays here")
+	config := rest.CopyConfig(stencil.AdminConfig())
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	machines := client.Resource(schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}).Namespace("default")
+	ctx, stop := context.WithCancel(t.Context())
+	var requests sync.WaitGroup
+	var mutex sync.Mutex
+	count, slowest := 0, time.Duration(0)
+	for range 4 {
+		requests.Go(func() {
+			for i := 0; ctx.Err() == nil; i++ {
+				label := []string{"stays", "other"}[i%2]
+				object := &unstructured.Unstructured{}
+				if err := object.UnmarshalJSON([]byte(machine("busy", label))); err != nil {
+					t.Error(err)
+					return
+				}
+				start := time.Now()
+				_, err := machines.Create(context.WithoutCancel(ctx), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				took := time.Since(start)
+				if was := err == nil; was != (label == "other") || err != nil && !strings.Contains(err.Error(), "no stays here") {
+					t.Errorf("a machine with label %s: %v", label, err)
+				}
+				mutex.Lock()
+				count, slowest = count+1, max(slowest, took)
+				mutex.Unlock()
+			}
+		})
+	}
+	for i := range 10 {
+		applied(t, "comes", "", denies(fmt.Sprint("comes-", i)))
+		// Another version of the one that is asked, which says the same.
+		applied(t, "stays", fmt.Sprintf("timeoutMilliseconds: %d", 200+i), denies("stays")+fmt.Sprintf("\n# %d", i))
+		must(t, "", "delete", "vmpol", "comes")
+	}
+	stop()
+	requests.Wait()
+	t.Logf("%d requests, the slowest took %v", count, slowest)
+	if count < 20 {
+		t.Errorf("only %d requests were made", count)
+	}
+}
+
+func TestTwoManagers(t *testing.T) {
+	applied(t, "shared", "", denies("shared"))
+	active(t, "shared")
+	refused(t, "shared", "no shared here")
+	second, err := stencil.run("two")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		stencil.service.Remove(second)
+		if err := second.Stop(); err != nil {
+			t.Error(err)
+		}
+	}()
+	// The leader goes, the follower leads.
+	stencil.service.Remove(stencil.first)
+	if err := stencil.first.Stop(); err != nil {
+		t.Error(err)
+	}
+	refused(t, "shared", "no shared here")
+	eventually(t, func() error {
+		create(t, "shared")
+		status := get(t, "shared").Status
+		if len(status.Replicas) != 1 || status.Replicas[0].Name != "two" || status.Evaluations == nil || status.Evaluations.Count != status.Replicas[0].Count {
+			return fmt.Errorf("evaluations %+v, replicas %+v", status.Evaluations, status.Replicas)
+		}
+		return nil
+	})
+	applied(t, "later", "", denies("later"))
+	active(t, "later")
+	refused(t, "later", "no later here")
+	if stencil.first, err = stencil.run("one"); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, "later", "no later here")
+}
+
+func TestAPolicyThatIsTooSlowIsQuarantined(t *testing.T) {
+	// A product of a hundred hundreds takes longer than a millisecond.
+	applied(t, "slow", "timeoutMilliseconds: 1\nfailureMode: Allow", `package slow
+
+deny contains "never" if {
+  some i in numbers.range(1, 300)
+  some j in numbers.range(1, 300)
+  i * j == 0
+  input.object.metadata.name == "one"
+}`)
+	active(t, "slow")
+	eventually(t, func() error {
+		if got := create(t, "slow"); got.Code != 0 {
+			return fmt.Errorf("failureMode Allow refuses: %s", got.Stderr)
+		}
+		metrics, err := stencil.first.Metrics(t.Context())
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(metrics, `stencil_policy_quarantines_total{policy="slow"}`) {
+			return fmt.Errorf("no quarantine is counted")
+		}
+		return nil
+	})
+	object := becomes(t, "slow", map[string]string{"Active": "False Quarantined"})
+	if e := object.Status.Evaluations; e == nil || e.Timeouts < 5 {
+		t.Errorf("evaluations %+v", e)
+	}
+	events := must(t, "", "get", "events", "--field-selector=involvedObject.name=slow", "-o", `jsonpath={range .items[*]}{.type} {.reason}{"\n"}{end}`)
+	if !strings.Contains(events, "Warning Quarantined") {
+		t.Errorf("events: %q", events)
+	}
+}
+
+// A person who is bound to the role manages policies, and one who decides about something else does not.
+func TestWhoWritesPolicies(t *testing.T) {
+	admin, err := stencil.User("policy-admin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stencil.Bind(t.Context(), admin, "", "stencil-policy-admin"); err != nil {
+		t.Fatal(err)
+	}
+	approver, err := stencil.User("approver")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := stencil.Bind(t.Context(), approver, "", "stencil-template-approver"); err != nil {
+		t.Fatal(err)
+	}
+	manifest := policy("mine", "", denies("mine"))
+	try := func(who *controlplane.User) error {
+		result, err := stencil.Kubectl(t.Context(), who, manifest, "create", "--dry-run=server", "-f", "-")
+		if err != nil {
+			return err
+		}
+		if result.Code != 0 {
+			return fmt.Errorf("%s", result.Stderr)
+		}
+		return nil
+	}
+	eventually(t, func() error { return try(admin) })
+	if err := try(approver); err == nil || !strings.Contains(err.Error(), "cannot create resource") {
+		t.Errorf("who approves templates: %v", err)
+	}
+}

@@ -1,0 +1,88 @@
+package rego_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// golden installs the templates of the documentation's examples, and the namespace of a team that uses them.
+var golden = sync.OnceValue(func() error {
+	chart, err := install.ChartFolder()
+	if err != nil {
+		return err
+	}
+	for _, folder := range []string{"golden", "access"} {
+		out, err := stencil.Kubectl(stencil.ctx, nil, "", "apply", "-f", filepath.Join(chart, "..", "..", "docs", "examples", folder))
+		if err != nil || out.Code != 0 {
+			return fmt.Errorf("applying %s: %w: %s", folder, err, out.Stderr)
+		}
+	}
+	return nil
+})
+
+// templated is a machine of team-a that refers to a template.
+func templated(name, reference string, parameters map[string]string, rest string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  namespace: team-a\n  annotations:\n    template.kubevirt.io/template-ref: %s\n", name, reference)
+	for key, value := range parameters {
+		fmt.Fprintf(&b, "    parameter.template.kubevirt.io/%s: %q\n", key, value)
+	}
+	return b.String() + rest
+}
+
+// discard deletes machines of team-a, past every policy, when the test ends.
+func discard(t *testing.T, names ...string) {
+	t.Helper()
+	t.Cleanup(func() {
+		collector, err := stencil.User("system:serviceaccount:kube-system:generic-garbage-collector", "system:masters")
+		if err != nil {
+			t.Fatal(err)
+		}
+		as2(t, collector, append([]string{"delete", "vm", "--namespace=team-a", "--ignore-not-found"}, names...)...)
+	})
+}
+
+// as2 is kubectl of a person that has to succeed, in cleanups too.
+func as2(t *testing.T, user *controlplane.User, arguments ...string) {
+	t.Helper()
+	result, err := stencil.Kubectl(stencil.ctx, user, "", arguments...)
+	if err != nil || result.Code != 0 {
+		t.Errorf("kubectl %s: %v %s", strings.Join(arguments, " "), err, result.Stderr)
+	}
+}
+
+// says waits until kubectl, run by a person, says all of the words, and succeeds or not. It returns all that it says.
+func says(t *testing.T, user *controlplane.User, stdin string, success bool, words []string, arguments ...string) string {
+	t.Helper()
+	var said string
+	eventually(t, func() error {
+		result, err := stencil.Kubectl(t.Context(), user, stdin, arguments...)
+		if err != nil {
+			return err
+		}
+		said = result.Stderr
+		if (result.Code == 0) != success {
+			return fmt.Errorf("exit code %d: %s", result.Code, said)
+		}
+		for _, word := range words {
+			if !strings.Contains(said, word) {
+				return fmt.Errorf("it does not say %q: %s", word, said)
+			}
+		}
+		return nil
+	})
+	return said
+}
+
+func needGolden(t *testing.T) {
+	t.Helper()
+	if err := golden(); err != nil {
+		t.Fatal(err)
+	}
+}

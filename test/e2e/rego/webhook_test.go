@@ -1,0 +1,134 @@
+package rego_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+)
+
+// entries returns the webhooks of the configuration, in their order.
+func entries(t *testing.T) ([]admissionregistrationv1.ValidatingWebhook, error) {
+	t.Helper()
+	result := kubectl(t, "", "get", configuration, "-o", "json")
+	if result.Code != 0 {
+		return nil, fmt.Errorf("%s", result.Stderr)
+	}
+	var object admissionregistrationv1.ValidatingWebhookConfiguration
+	if err := json.Unmarshal([]byte(result.Stdout), &object); err != nil {
+		t.Fatal(err)
+	}
+	return object.Webhooks, nil
+}
+
+// doors waits until the configuration has these entries: "create.virtualmachine=Fail".
+func doors(t *testing.T, want ...string) {
+	t.Helper()
+	eventually(t, func() error {
+		webhooks, err := entries(t)
+		if err != nil {
+			return err
+		}
+		var got []string
+		for _, webhook := range webhooks {
+			name, _ := strings.CutSuffix(webhook.Name, ".policies.stencil.kubevirt.io")
+			if len(webhook.ClientConfig.CABundle) == 0 {
+				name += " without caBundle"
+			}
+			got = append(got, name+"="+string(*webhook.FailurePolicy))
+		}
+		if !slices.Equal(got, want) {
+			return fmt.Errorf("the configuration has %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+func TestWebhooksComeAndGoWithThePolicies(t *testing.T) {
+	doors(t)
+	applied(t, "doors-vm", "", denies("doors"))
+	doors(t, "create.virtualmachine=Fail", "update.virtualmachine=Fail")
+	applied(t, "doors-template", "match: {kinds: [VirtualMachineTemplate], operations: [DELETE]}\nenforcement: Warn",
+		"package x\ndeny contains \"no\" if input.oldObject.metadata.name == \"doors\"")
+	doors(t, "create.virtualmachine=Fail", "delete.virtualmachinetemplate=Ignore", "update.virtualmachine=Fail")
+	// A policy that does not refuse any more does not fail closed any more.
+	applied(t, "doors-vm", "enforcement: Audit\nmatch: {operations: [CREATE]}", denies("doors"))
+	doors(t, "create.virtualmachine=Ignore", "delete.virtualmachinetemplate=Ignore")
+	must(t, "", "delete", "vmpol", "doors-vm")
+	doors(t, "delete.virtualmachinetemplate=Ignore")
+	must(t, "", "delete", "vmpol", "doors-template")
+	doors(t)
+}
+
+func TestWhatSomebodyDoesToTheWebhooksIsUndone(t *testing.T) {
+	applied(t, "guarded", "", denies("guarded"))
+	active(t, "guarded")
+	refused(t, "guarded", "no guarded here")
+	original, err := entries(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := json.Marshal(original)
+	if err != nil {
+		t.Fatal(err)
+	}
+	patch := func(text string) []string { return []string{"patch", configuration, "--type=json", "-p=" + text} }
+	for _, tc := range []struct {
+		name   string
+		attack []string
+	}{
+		{"told to fail open", patch(`[{"op":"replace","path":"/webhooks/0/failurePolicy","value":"Ignore"}]`)},
+		{"made to look away", patch(`[{"op":"add","path":"/webhooks/0/namespaceSelector","value":{"matchLabels":{"never":"true"}}}]`)},
+		{"given a condition that is never met", patch(`[{"op":"add","path":"/webhooks/1/matchConditions/-","value":{"name":"never","expression":"false"}}]`)},
+		{"pointed elsewhere", patch(`[{"op":"replace","path":"/webhooks/0/clientConfig","value":{"url":"https://localhost:1/x"}}]`)},
+		{"taken away one by one", patch(`[{"op":"remove","path":"/webhooks/0"}]`)},
+		{"taken away altogether", patch(`[{"op":"remove","path":"/webhooks"}]`)},
+		{"deprived of their caBundle", patch(`[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)},
+		{"deleted with their configuration", []string{"delete", configuration}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			must(t, "", tc.attack...)
+			eventually(t, func() error {
+				webhooks, err := entries(t)
+				if err != nil {
+					return err
+				}
+				if got, _ := json.Marshal(webhooks); string(got) != string(want) {
+					return fmt.Errorf("got\n%s\nwant\n%s", got, want)
+				}
+				return nil
+			})
+			refused(t, "guarded", "no guarded here")
+		})
+	}
+	events := must(t, "", "get", "events", "--field-selector=involvedObject.kind=ValidatingWebhookConfiguration,involvedObject.name=stencil-policies",
+		"-o", `jsonpath={range .items[*]}{.type} {.reason}: {.message}{"\n"}{end}`)
+	if !strings.Contains(events, "Warning Restored: the webhooks of the policies were restored, somebody else had changed create.virtualmachine.policies.stencil.kubevirt.io") {
+		t.Errorf("events: %q", events)
+	}
+	labels := must(t, "", "get", configuration, "-o", "jsonpath={.metadata.labels}")
+	if !strings.Contains(labels, `"app.kubernetes.io/part-of":"stencil"`) {
+		t.Errorf("labels: %s", labels)
+	}
+}
+
+func TestSelectorsThatAllPoliciesShareLimitTheWebhooks(t *testing.T) {
+	const selecting = "match: {operations: [CREATE], namespaceSelector: {matchLabels: {virt: yes-please}}}"
+	applied(t, "selecting-a", selecting, denies("a"))
+	applied(t, "selecting-b", selecting, denies("b"))
+	selector := func(want string) {
+		t.Helper()
+		eventually(t, func() error {
+			if got := must(t, "", "get", configuration, "-o", "jsonpath={.webhooks[*].namespaceSelector}"); got != want {
+				return fmt.Errorf("namespaceSelector %s, want %s", got, want)
+			}
+			return nil
+		})
+	}
+	selector(`{"matchLabels":{"virt":"yes-please"}}`)
+	applied(t, "selecting-b", "match: {operations: [CREATE]}", denies("b"))
+	selector(`{}`)
+}

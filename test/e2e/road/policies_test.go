@@ -1,0 +1,77 @@
+package road_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// A policy about sizes, with the ControllerRevisions that KubeVirt itself makes.
+func TestAMachineIsJudgedByTheSizeThatKubeVirtGivesIt(t *testing.T) {
+	size := func(cpus int) string {
+		return fmt.Sprintf("apiVersion: instancetype.kubevirt.io/v1beta1\nkind: VirtualMachineClusterInstancetype\nmetadata: {name: elastic}\nspec: {cpu: {guest: %d}, memory: {guest: 4Gi}}\n", cpus)
+	}
+	discard(t, "elastic-1", "elastic-2")
+	t.Cleanup(func() {
+		kubectl(t, nil, "", "delete", "vmpol", "elastic", "--ignore-not-found")
+		kubectl(t, nil, "", "delete", "virtualmachineclusterinstancetype", "elastic", "--ignore-not-found")
+	})
+	mustKubectl(t, nil, size(2), "apply", "-f", "-")
+	mustKubectl(t, nil, `
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: VirtualMachinePolicy
+metadata: {name: elastic}
+spec:
+  rego: |
+    package sizes
+
+    deny contains {"msg": sprintf("%v CPUs are more than 4", [cpus.count]), "field": cpus.field} if {
+      some cpus in data.lib.cpus
+      cpus.count > 4
+    }
+`, "apply", "-f", "-")
+	eventually(t, func() error {
+		var policy v1alpha1.VirtualMachinePolicy
+		if err := json.Unmarshal([]byte(mustKubectl(t, nil, "", "get", "vmpol", "elastic", "-o", "json").Stdout), &policy); err != nil {
+			return err
+		}
+		if !meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.ConditionActive) {
+			return fmt.Errorf("conditions: %v", policy.Status.Conditions)
+		}
+		return nil
+	})
+
+	mustKubectl(t, ada, machine("elastic-1", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "-f", "-")
+	// KubeVirt keeps the instance type of now for it.
+	eventually(t, func() error {
+		status, _ := get(t, "elastic-1").Object["status"].(map[string]any)
+		reference, _ := status["instancetypeRef"].(map[string]any)
+		if reference["controllerRevisionRef"] == nil {
+			return fmt.Errorf("status: %v", status)
+		}
+		return nil
+	})
+	mustKubectl(t, nil, size(64), "apply", "-f", "-")
+	// A new machine gets the size of now,
+	eventually(t, func() error {
+		out := kubectl(t, ada, machine("elastic-2", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "--dry-run=server", "-f", "-")
+		if out.Code == 0 || !strings.Contains(out.Stderr, "policy elastic (medium): 64 CPUs are more than 4 at spec.instancetype.name") {
+			return fmt.Errorf("exit code %d: %s", out.Code, out.Stderr)
+		}
+		return nil
+	})
+	// the stored one stays as large as it is, whoever changes it,
+	mustKubectl(t, ada, "", "patch", "virtualmachine", "elastic-1", "--type=merge", `-p={"metadata":{"labels":{"a":"b"}}}`)
+	// until it asks for the size of now.
+	out := kubectl(t, ada, "", "patch", "virtualmachine", "elastic-1", "--type=merge", `-p={"spec":{"instancetype":{"revisionName":null,"name":"u1.8xlarge"}}}`)
+	if out.Code == 0 || !strings.Contains(out.Stderr, "policy elastic (medium)") {
+		t.Errorf("exit code %d: %s", out.Code, out.Stderr)
+	}
+	revisions := mustKubectl(t, nil, "", "get", "controllerrevisions", "-o", "name").Stdout
+	t.Logf("revisions: %s", revisions)
+}

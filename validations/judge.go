@@ -1,0 +1,190 @@
+package validations
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Violation is a rule that a VirtualMachine does not satisfy.
+type Violation struct {
+	// Rule is the name of the rule, Message what its author says.
+	Rule    string
+	Message string
+	// Detail says what was found and what is wanted. It may hold values of the
+	// VirtualMachine.
+	Detail string
+	// Warning says that it is only to be warned about.
+	Warning bool
+	// Missing says that the path finds nothing.
+	Missing bool
+}
+
+// String is the violation on a line.
+func (v Violation) String() string { return fmt.Sprintf("%s: %s (%s)", v.Rule, v.Message, v.Detail) }
+
+// Skipped says whether the annotations of a VirtualMachine leave out its rules.
+func Skipped(annotations map[string]any) bool {
+	value, found := annotations[AnnotationSkip]
+	return found && value != "false"
+}
+
+// Judge returns the rules that the spec.template of a VirtualMachine does not satisfy:
+// decoded JSON, with numbers as int64, float64 or json.Number. Whoever knows the instance
+// type of the VirtualMachine puts its sizes there first.
+func Judge(rules []Rule, template any) []Violation {
+	var violations []Violation
+	for i := range rules {
+		if detail := rules[i].judge(template); detail != "" {
+			violations = append(violations, Violation{
+				Rule: rules[i].Name, Message: rules[i].Message, Detail: detail, Warning: rules[i].Warning, Missing: detail == missing,
+			})
+		}
+	}
+	return violations
+}
+
+// missing is the detail of a path that finds nothing.
+const missing = "there is no such field"
+
+// judge says what does not satisfy the rule, "" when everything does.
+func (r *Rule) judge(template any) string {
+	if r.guarded && len(r.valid.find(template)) == 0 {
+		return ""
+	}
+	found := r.path.find(template)
+	if len(found) == 0 {
+		return missing
+	}
+	for _, value := range found {
+		if detail := r.one(value, template); detail != "" {
+			return detail
+		}
+	}
+	return ""
+}
+
+func (r *Rule) one(value, template any) string {
+	switch r.kind {
+	case kindInteger:
+		return r.integer(value, template)
+	case kindString:
+		return r.text(value)
+	case kindEnum:
+		text, isScalar := scalar(value)
+		if !isScalar || !slices.Contains(r.values, text) {
+			return fmt.Sprintf("%s is none of %s", shown(value), short(strings.Join(r.values, ", ")))
+		}
+	case kindRegex:
+		text, isScalar := scalar(value)
+		if !isScalar || !r.expression.MatchString(text) {
+			return fmt.Sprintf("%s does not match %s", shown(value), short(r.expressionAs))
+		}
+	}
+	return ""
+}
+
+func (r *Rule) integer(value, template any) string {
+	number := integer(value)
+	if number == nil {
+		return shown(value) + " is no integer"
+	}
+	for _, each := range []struct {
+		bound *bound
+		wrong int
+		words string
+	}{{r.least, -1, "less"}, {r.most, 1, "more"}} {
+		if each.bound == nil {
+			continue
+		}
+		limits := []*big.Int{each.bound.number}
+		if each.bound.number == nil {
+			limits = nil
+			for _, found := range each.bound.path.find(template) {
+				if limit := integer(found); limit != nil {
+					limits = append(limits, limit)
+				}
+			}
+			if len(limits) == 0 {
+				return fmt.Sprintf("%s is no integer, with which to compare", each.bound.text)
+			}
+		}
+		for _, limit := range limits {
+			if number.Cmp(limit) == each.wrong {
+				return fmt.Sprintf("%s is %s than %s", shown(value), each.words, limit)
+			}
+		}
+	}
+	return ""
+}
+
+func (r *Rule) text(value any) string {
+	text, isText := value.(string)
+	if !isText {
+		return shown(value) + " is no text"
+	}
+	length := big.NewInt(int64(utf8.RuneCountInString(text)))
+	switch {
+	case r.short != nil && length.Cmp(r.short) < 0:
+		return fmt.Sprintf("%s is shorter than %s characters", shown(value), r.short)
+	case r.long != nil && length.Cmp(r.long) > 0:
+		return fmt.Sprintf("%s is longer than %s characters", shown(value), r.long)
+	default:
+		return ""
+	}
+}
+
+// scalar is a text, a number or a bool as text.
+func scalar(value any) (string, bool) {
+	switch value := value.(type) {
+	case string:
+		return value, true
+	case bool, int64, float64, json.Number:
+		return fmt.Sprint(value), true
+	default:
+		return "", false
+	}
+}
+
+func shown(value any) string {
+	text, isScalar := scalar(value)
+	switch {
+	case !isScalar:
+		return "what is there"
+	case len(text) > 0:
+		return short(text)
+	default:
+		return "the empty text"
+	}
+}
+
+// integer is a number without a fraction, also one written as a quantity; nil when it is
+// none.
+func integer(value any) *big.Int {
+	text, isScalar := scalar(value)
+	// Longer ones take quantities their time; none is a size of a machine.
+	const longest = 32
+	if !isScalar || text == "" || len(text) > longest || text == "true" || text == "false" {
+		return nil
+	}
+	if number, ok := new(big.Int).SetString(text, 10); ok {
+		return number
+	}
+	if strings.ContainsAny(text, "eE") && !strings.HasSuffix(text, "E") && !strings.HasSuffix(text, "Ei") {
+		return nil // an exponent may stand for any number of digits
+	}
+	q, err := resource.ParseQuantity(text)
+	if err != nil {
+		return nil
+	}
+	number, exact := q.AsInt64()
+	if !exact {
+		return nil
+	}
+	return big.NewInt(number)
+}

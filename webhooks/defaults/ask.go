@@ -1,0 +1,85 @@
+package defaults
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
+
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/rego"
+)
+
+// ask asks the defaulter about a machine. It is sent nothing but the spec: the
+// defaults depend on nothing else, and machines of one template are then alike.
+func (h *Handler) ask(ctx context.Context, f *filling) (*defaulting.Response, error) {
+	if !h.Cluster.Synced() {
+		return nil, fmt.Errorf("the configuration of KubeVirt has not been read yet")
+	}
+	request := &defaulting.Request{
+		Operation: defaulting.Operation(f.request.Operation),
+		Policy:    h.Policy,
+		Cluster:   h.Cluster.Cluster(),
+		// The whole machine is looked at where a result is compared.
+		PatchOnly: f.creates() || !h.governed(f.request),
+	}
+	var err error
+	if request.VM, err = specOf(f.vm.Object); err != nil {
+		return nil, err
+	}
+	if !f.creates() {
+		if request.OldVM, err = specOf(f.stored.Object); err != nil {
+			return nil, err
+		}
+		request.Running = f.runs()
+	}
+	if err := h.resolve(ctx, f, request); err != nil {
+		return nil, err
+	}
+	begin := h.Clock.Now()
+	response, err := h.Defaulter.Defaults(ctx, request)
+	h.Metrics.observe(h.since(begin))
+	return response, err
+}
+
+// resolve adds what the instance type and the preference of the machine say. What is
+// not known is left out, and the defaulter leaves open what depends on it.
+func (h *Handler) resolve(ctx context.Context, f *filling, request *defaulting.Request) error {
+	c := &policyinput.Case{
+		Request: rego.Request{Kind: rego.KindVirtualMachine, Operation: string(f.request.Operation), Namespace: f.request.Namespace},
+		Object:  f.vm.Object,
+	}
+	c.Resolve(ctx, h.Instancetypes)
+	if c.Instancetype != nil {
+		request.Instancetype = &instancetypev1beta1.VirtualMachineInstancetypeSpec{}
+		if err := into(c.Instancetype["spec"], request.Instancetype); err != nil {
+			return fmt.Errorf("reading the instance type: %w", err)
+		}
+	}
+	if c.Preference != nil {
+		request.Preference = &instancetypev1beta1.VirtualMachinePreferenceSpec{}
+		if err := into(c.Preference["spec"], request.Preference); err != nil {
+			return fmt.Errorf("reading the preference: %w", err)
+		}
+	}
+	return nil
+}
+
+// specOf is the part of a machine that is sent.
+func specOf(object map[string]any) (json.RawMessage, error) {
+	text, err := json.Marshal(map[string]any{"spec": object["spec"]})
+	if err != nil {
+		return nil, fmt.Errorf("writing the machine: %w", err)
+	}
+	return text, nil
+}
+
+func into(value, target any) error {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(text, target)
+}

@@ -1,0 +1,271 @@
+package defaults
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/policyinput"
+)
+
+// Defaulter fills in defaults; a client.Client does. A refusal is a
+// *defaulting.Problem.
+type Defaulter interface {
+	Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error)
+}
+
+// Clusters knows what defaults depend on beside the machine; a kubevirtconfig.Cache does.
+type Clusters interface {
+	Synced() bool
+	Cluster() defaulting.Cluster
+}
+
+// Approvals knows which approvals cover a namespace; an approvalcache.Cache does.
+type Approvals interface {
+	Covering(namespace string) []*approval.Approval
+}
+
+// Options are what a Handler needs.
+type Options struct {
+	Defaulter     Defaulter
+	Cluster       Clusters
+	Approvals     Approvals
+	Instancetypes policyinput.Resolver
+	// Policy says what is written.
+	Policy defaulting.Policy
+	// FailClosed refuses machines while the defaulter cannot answer; without it they are
+	// let through with a warning.
+	FailClosed bool
+	// ExemptUsers are the full names of users whom no approval judges.
+	ExemptUsers []string
+	// Metrics may be nil.
+	Metrics *Metrics
+	// Clock measures; nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// Handler answers the admission requests of the defaults webhook.
+type Handler struct {
+	Options
+	exempt map[string]bool
+}
+
+// New returns a Handler.
+func New(o Options) *Handler {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	h := &Handler{Options: o, exempt: map[string]bool{}}
+	for _, user := range o.ExemptUsers {
+		h.exempt[user] = true
+	}
+	return h
+}
+
+// Handle implements admission.Handler.
+func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if request.Resource.Resource != "virtualmachines" || request.SubResource != "" {
+		return admission.Allowed("")
+	}
+	var stored machine.Machine
+	switch request.Operation {
+	case admissionv1.Create:
+	case admissionv1.Update:
+		var refusal *admission.Response
+		if stored, refusal = take(request.Name, request.OldObject.Raw); refusal != nil {
+			return *refusal
+		}
+	default:
+		return admission.Allowed("")
+	}
+	vm, refusal := take(request.Name, request.Object.Raw)
+	if refusal != nil {
+		return *refusal
+	}
+	if vm.Metadata["deletionTimestamp"] != nil {
+		return admission.Allowed("")
+	}
+	return h.fill(ctx, &filling{request: request, vm: vm, stored: stored, patch: &patch{}})
+}
+
+// filling is one machine while it is given its defaults.
+type filling struct {
+	request admission.Request
+	vm      machine.Machine
+	// stored is the zero Machine on creation.
+	stored machine.Machine
+	patch  *patch
+}
+
+func (f *filling) creates() bool { return f.request.Operation == admissionv1.Create }
+
+// runs says whether the guest may be running, as KubeVirt has reported.
+func (f *filling) runs() bool {
+	status, _ := f.stored.Object["status"].(map[string]any)
+	created, _ := status["created"].(bool)
+	return created
+}
+
+// before is the annotation as it is stored; what a person sends is not believed.
+func (f *filling) before(annotation string) string {
+	return machine.StringAt(f.stored.Annotations, annotation)
+}
+
+func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
+	if machine.StringAt(f.vm.Annotations, contract.AnnotationDefaultsSkip) == "true" {
+		h.Metrics.count(f.request, outcomeSkipped)
+		stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), "")
+		return f.answer()
+	}
+	sent := f.vm.Spec
+	if !f.creates() {
+		if h.governed(f.request) {
+			// What the person sent is compared with the result below.
+			sent = runtime.DeepCopyJSON(f.vm.Spec)
+		}
+		keep(f.stored.Object, f.vm.Object, f.patch)
+		if reflect.DeepEqual(f.vm.Spec, f.stored.Spec) {
+			stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), f.before(contract.AnnotationDefaultsFailed))
+			return f.answer()
+		}
+	}
+	if mapAt(f.vm.Spec, "template") == nil {
+		// KubeVirt refuses it in better words.
+		return f.answer()
+	}
+	response, err := h.ask(ctx, f)
+	if err != nil {
+		return h.fail(ctx, f, err)
+	}
+	return h.apply(ctx, f, sent, response)
+}
+
+func (h *Handler) governed(request admission.Request) bool {
+	return !h.exempt[request.UserInfo.Username] && len(h.Approvals.Covering(request.Namespace)) > 0
+}
+
+// apply makes the answer of the defaulter that of the webhook.
+func (h *Handler) apply(ctx context.Context, f *filling, sent map[string]any, response *defaulting.Response) admission.Response {
+	log := logr.FromContextOrDiscard(ctx)
+	for _, skipped := range response.Skipped {
+		log.V(1).Info("a default is left open", "namespace", f.request.Namespace, "name", f.vm.Name(), "path", skipped.Path, "reason", skipped.Reason)
+	}
+	if !f.creates() && len(response.Set) > 0 && h.governed(f.request) {
+		within, err := h.within(f, sent, response)
+		if err != nil {
+			return h.fail(ctx, f, err)
+		}
+		if !within {
+			h.Metrics.count(f.request, outcomeWithheld)
+			stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), f.before(contract.AnnotationDefaultsFailed))
+			return f.answer()
+		}
+	}
+	text := f.before(contract.AnnotationDefaultsApplied)
+	if len(response.Set) > 0 || text == "" {
+		var err error
+		if text, err = record(f.vm.Object, response); err != nil {
+			return h.fail(ctx, f, err)
+		}
+	}
+	outcome := outcomeUnchanged
+	if len(response.Set) > 0 {
+		outcome = outcomeFilled
+	}
+	h.Metrics.count(f.request, outcome)
+	f.patch.operations = append(f.patch.operations, response.Patch...)
+	stamp(f.vm, f.patch, text, "")
+	return f.answer()
+}
+
+// within says whether the result differs from what is stored only where the person's own
+// version does. See the package's comment.
+func (h *Handler) within(f *filling, sent map[string]any, response *defaulting.Response) (bool, error) {
+	result, err := machine.Decode(response.VM)
+	if err != nil {
+		return false, fmt.Errorf("reading the defaults: %w", err)
+	}
+	changed := map[string]bool{}
+	stored := map[string]any{"spec": f.stored.Object["spec"]}
+	for _, path := range approval.Changes(stored, map[string]any{"spec": sent}) {
+		changed[path.String()] = true
+	}
+	for _, path := range approval.Changes(stored, map[string]any{"spec": result["spec"]}) {
+		if !changed[path.String()] {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// fail answers where there are no defaults: with the refusal of the defaulter, and
+// otherwise as the failure policy says.
+func (h *Handler) fail(ctx context.Context, f *filling, err error) admission.Response {
+	var problem *defaulting.Problem
+	if errors.As(err, &problem) && problem.Status == http.StatusUnprocessableEntity {
+		h.Metrics.count(f.request, outcomeRefused)
+		return refuseInvalid(f.vm.Name(), causesOf(problem))
+	}
+	why := "the defaulter does not answer"
+	if problem != nil {
+		why = problem.Error()
+	}
+	h.Metrics.count(f.request, outcomeUnavailable)
+	logr.FromContextOrDiscard(ctx).Info("defaults could not be filled in",
+		"namespace", f.request.Namespace, "name", f.vm.Name(), "failClosed", h.FailClosed, "cause", err.Error())
+	if h.FailClosed {
+		return refuseUnavailable(fmt.Sprintf("the defaults that the guest sees cannot be filled in: %s; with annotation %s: \"true\" they are left open", why, contract.AnnotationDefaultsSkip))
+	}
+	stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), why)
+	response := f.answer()
+	if response.Allowed {
+		response = response.WithWarnings("the defaults that the guest sees were not filled in: " + why + "; the machine gets them when it is started, as it would without Stencil")
+	}
+	return response
+}
+
+func take(name string, raw []byte) (machine.Machine, *admission.Response) {
+	decoded, err := machine.Decode(raw)
+	if err != nil {
+		response := refuseMalformed(err)
+		return machine.Machine{}, &response
+	}
+	vm, errs := machine.Read(decoded)
+	if len(errs) > 0 {
+		response := refuseInvalid(name, errs)
+		return machine.Machine{}, &response
+	}
+	return vm, nil
+}
+
+// answer lets the machine through with the patch.
+func (f *filling) answer() admission.Response {
+	response := admission.Allowed("")
+	if len(f.patch.operations) == 0 {
+		return response
+	}
+	raw, err := json.Marshal(f.patch.operations)
+	if err != nil {
+		return refuseUnavailable("the answer could not be encoded")
+	}
+	patchType := admissionv1.PatchTypeJSONPatch
+	response.Patch, response.PatchType = raw, &patchType
+	return response
+}
+
+// since is the time that has passed, in seconds.
+func (h *Handler) since(begin time.Time) float64 { return h.Clock.Since(begin).Seconds() }

@@ -1,0 +1,152 @@
+package defaults
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vmstencil/stencil/machine"
+)
+
+// domainAt is where the guest's hardware is described.
+var domainAt = pointer{"spec", "template", "spec", "domain"}
+
+// keep puts back what a new version of a machine leaves open and the stored one has,
+// where a manifest that is applied again would lose it: the version of a machine type,
+// the identity of the firmware, and in lists, which are replaced as a whole, what makes
+// a device the one that the guest knows. Nothing that is written is changed but the
+// alias of a machine type, and nothing of a device that has become another.
+func keep(stored, object map[string]any, p *patch) {
+	before, after := mapAt(stored, domainAt...), mapAt(object, domainAt...)
+	if before == nil || after == nil {
+		return
+	}
+	keepMachineType(before, after, p)
+	if uuid := machine.StringAt(mapAt(before, "firmware"), "uuid"); uuid != "" {
+		if firmware := mapAt(after, "firmware"); firmware == nil {
+			p.put(after, domainAt, "firmware", map[string]any{"uuid": uuid})
+		} else if machine.StringAt(firmware, "uuid") == "" {
+			p.put(firmware, domainAt.child("firmware"), "uuid", uuid)
+		}
+	}
+	devices := domainAt.child("devices")
+	each(before, after, "disks", func(stored, disk map[string]any, index int) {
+		keepDisk(stored, disk, devices.child("disks").item(index), p)
+	})
+	each(before, after, "interfaces", func(stored, nic map[string]any, index int) {
+		keepInterface(stored, nic, devices.child("interfaces").item(index), p)
+	})
+}
+
+func keepMachineType(before, after map[string]any, p *patch) {
+	stored := machine.StringAt(mapAt(before, "machine"), "type")
+	described := mapAt(after, "machine")
+	written := machine.StringAt(described, "type")
+	switch {
+	case stored == "" || stored == written || written != "" && !versionOf(stored, written):
+	case described == nil:
+		p.put(after, domainAt, "machine", map[string]any{"type": stored})
+	default:
+		p.put(described, domainAt.child("machine"), "type", stored)
+	}
+}
+
+// families are the aliases of machine types, and how their versions begin.
+var families = map[string]string{
+	"q35":             "pc-q35-",
+	"pc":              "pc-i440fx-",
+	"virt":            "virt-",
+	"s390-ccw-virtio": "s390-ccw-virtio-",
+}
+
+// versionOf says whether a machine type is a version of what an alias stands for.
+func versionOf(machineType, alias string) bool {
+	family, found := families[alias]
+	return found && strings.HasPrefix(machineType, family)
+}
+
+// targets are the members of a disk that say what it is to the guest.
+var targets = []string{"disk", "cdrom", "lun"}
+
+func keepDisk(stored, disk map[string]any, at pointer, p *patch) {
+	kind := only(stored, targets)
+	if kind == "" {
+		return
+	}
+	if only(disk, targets) == "" {
+		// It says nothing: what it was given was the default.
+		p.put(disk, at, kind, runtime.DeepCopyJSONValue(stored[kind]))
+		return
+	}
+	before, after := mapAt(stored, kind), mapAt(disk, kind)
+	if before == nil || after == nil {
+		return
+	}
+	restore(before, after, at.child(kind), p, "bus")
+	if machine.StringAt(before, "bus") != machine.StringAt(after, "bus") {
+		return
+	}
+	restore(before, after, at.child(kind), p, "pciAddress", "readonly", "tray")
+}
+
+// sriov is the binding by which an interface is a device of the host.
+const sriov = "sriov"
+
+func keepInterface(stored, nic map[string]any, at pointer, p *patch) {
+	_, was := stored[sriov]
+	if _, is := nic[sriov]; is != was {
+		return
+	}
+	restore(stored, nic, at, p, "model")
+	if machine.StringAt(stored, "model") == machine.StringAt(nic, "model") {
+		restore(stored, nic, at, p, "pciAddress", "macAddress")
+	}
+}
+
+// restore puts members back that are missing or empty.
+func restore(stored, object map[string]any, at pointer, p *patch, keys ...string) {
+	for _, key := range keys {
+		if value := stored[key]; value != nil && value != "" && (object[key] == nil || object[key] == "") {
+			p.put(object, at, key, value)
+		}
+	}
+}
+
+// each visits the items of a list of devices that have a namesake among the stored ones.
+func each(before, after map[string]any, list string, visit func(stored, item map[string]any, index int)) {
+	known := map[string]map[string]any{}
+	items, _ := mapAt(before, "devices")[list].([]any)
+	for _, item := range items {
+		if device, ok := item.(map[string]any); ok {
+			known[machine.StringAt(device, "name")] = device
+		}
+	}
+	items, _ = mapAt(after, "devices")[list].([]any)
+	for i, item := range items {
+		device, ok := item.(map[string]any)
+		if !ok {
+			continue
+		}
+		if stored := known[machine.StringAt(device, "name")]; stored != nil {
+			visit(stored, device, i)
+		}
+	}
+}
+
+// only is the one of the keys that an object has, empty when it has none.
+func only(object map[string]any, keys []string) string {
+	for _, key := range keys {
+		if object[key] != nil {
+			return key
+		}
+	}
+	return ""
+}
+
+// mapAt is the object at the end of a path, nil when there is none.
+func mapAt(object map[string]any, path ...string) map[string]any {
+	for _, step := range path {
+		object, _ = object[step].(map[string]any)
+	}
+	return object
+}

@@ -1,0 +1,69 @@
+package defaults
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+)
+
+// What can come of a request.
+const (
+	outcomeFilled    = "filled"
+	outcomeUnchanged = "unchanged"
+	// outcomeWithheld is an update in a governed namespace that would have changed more
+	// than the person did.
+	outcomeWithheld    = "withheld"
+	outcomeSkipped     = "skipped"
+	outcomeRefused     = "refused"
+	outcomeUnavailable = "unavailable"
+)
+
+// Metrics are what an administrator watches.
+type Metrics struct {
+	requests *prometheus.CounterVec
+	duration prometheus.Histogram
+	up       prometheus.Gauge
+	differs  prometheus.Gauge
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{
+		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stencil_defaulting_requests_total",
+			Help: "VirtualMachines that came for their defaults, by operation and what came of it: filled, unchanged, withheld (in a governed namespace), skipped (by annotation), refused, or unavailable when the defaulter could not answer.",
+		}, []string{"operation", "outcome"}),
+		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "stencil_defaulting_ask_seconds",
+			Help:    "How long the defaulter took to answer, or not to.",
+			Buckets: []float64{.00025, .0005, .001, .002, .004, .008, .016, .032, .064, .125, .25, .5, 1, 1.5, 2},
+		}),
+		up: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "stencil_defaulting_up",
+			Help: "1 when the defaulter could be asked the last time somebody looked.",
+		}),
+		differs: prometheus.NewGauge(prometheus.GaugeOpts{
+			Name: "stencil_defaulting_kubevirt_differs",
+			Help: "1 when the cluster runs another minor version of KubeVirt than the defaulter reproduces, so that neither machine types nor addresses are written.",
+		}),
+	}
+	for _, collector := range []prometheus.Collector{m.requests, m.duration, m.up, m.differs} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, fmt.Errorf("registering the metrics of defaults: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *Metrics) count(request admission.Request, outcome string) {
+	if m != nil {
+		m.requests.WithLabelValues(string(request.Operation), outcome).Inc()
+	}
+}
+
+func (m *Metrics) observe(seconds float64) {
+	if m != nil {
+		m.duration.Observe(seconds)
+	}
+}

@@ -1,0 +1,94 @@
+package policies
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/excerpt"
+	"github.com/vmstencil/stencil/policycache"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/suite"
+)
+
+const (
+	// maximumCauses is how many problems a refusal lists.
+	maximumCauses = 20
+	// maximumLine is how many bytes of a line of the module are shown.
+	maximumLine = 200
+	// maximumWarnings is how many failing tests are told, maximumWarning how many bytes
+	// each may take. An API server passes on 4 KiB of warnings.
+	maximumWarnings = 5
+	maximumWarning  = 512
+
+	fieldRego = "spec.rego"
+)
+
+// invalid is a refusal with everything that is wrong: the message is for people, the
+// causes are for programs.
+func invalid(name string, problems []rego.Problem) metav1.Status {
+	more := len(problems) - maximumCauses
+	problems = problems[:min(len(problems), maximumCauses)]
+	causes := make([]metav1.StatusCause, len(problems))
+	lines := make([]string, len(problems))
+	for i, problem := range problems {
+		causes[i] = causeOf(problem)
+		lines[i] = causes[i].Field + ": " + causes[i].Message
+	}
+	if more > 0 {
+		lines = append(lines, fmt.Sprintf("and %d more problems", more))
+	}
+	return metav1.Status{
+		Status:  metav1.StatusFailure,
+		Code:    http.StatusUnprocessableEntity,
+		Reason:  metav1.StatusReasonInvalid,
+		Message: fmt.Sprintf("VirtualMachinePolicy %q does not compile:\n%s", name, strings.Join(lines, "\n")),
+		Details: &metav1.StatusDetails{
+			Group: v1alpha1.GroupName, Kind: "VirtualMachinePolicy", Name: name, Causes: causes,
+		},
+	}
+}
+
+// causeOf says where a problem is, what it is, and, for one in the module, shows its
+// line.
+func causeOf(problem rego.Problem) metav1.StatusCause {
+	cause := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: fieldRego, Message: problem.Message}
+	switch {
+	case problem.Row > 0:
+		cause.Message = fmt.Sprintf("%d:%d: %s", problem.Row, problem.Column, problem.Message)
+		if line := strings.TrimSpace(problem.Line); line != "" {
+			cause.Message += ", in: " + excerpt.Of(line, maximumLine)
+		}
+	case problem.Field != "":
+		cause.Field = specField(problem.Field)
+	}
+	return cause
+}
+
+// specField is the path of a field from the object's root.
+func specField(path string) string {
+	if path == "spec" || strings.HasPrefix(path, "spec.") {
+		return path
+	}
+	return "spec." + path
+}
+
+// warnings tells which tests fail.
+func warnings(trial policycache.Trial) []string {
+	failed := trial.Failed
+	if len(failed) == 0 {
+		return nil
+	}
+	list := []string{fmt.Sprintf("%d of %d tests fail, so this version of the policy is stored but does not take effect", len(failed), trial.Tests)}
+	for _, each := range failed[:min(len(failed), maximumWarnings)] {
+		list = append(list, warningOf(each))
+	}
+	return list
+}
+
+func warningOf(failed suite.Result) string {
+	return excerpt.Of(fmt.Sprintf("test %q: %s", failed.Name, strings.Join(strings.Fields(failed.Failure), " ")), maximumWarning)
+}

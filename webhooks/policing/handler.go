@@ -1,0 +1,35 @@
+package policing
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/webhooks/verdict"
+)
+
+// Asker says what the policies have against a request; a Judge does.
+type Asker interface {
+	Judge(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error)
+}
+
+// Handler answers the admission requests that only policies are asked about.
+type Handler struct{ asker Asker }
+
+// NewHandler returns a Handler.
+func NewHandler(asker Asker) *Handler { return &Handler{asker} }
+
+// Handle implements admission.Handler.
+func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if request.SubResource != "" || request.Operation == admissionv1.Connect {
+		return admission.Allowed("")
+	}
+	decision, err := h.asker.Judge(ctx, request, nil)
+	if err != nil {
+		return verdict.Unavailable(err.Error())
+	}
+	return verdict.Joint(request, approval.Verdict{Allowed: true}, decision)
+}

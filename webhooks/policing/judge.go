@@ -1,0 +1,207 @@
+package policing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"k8s.io/utils/clock"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// patience is how long a request waits for a template that the cache does not know.
+const patience = 300 * time.Millisecond
+
+// Policies are those in force; a policycache.Cache knows them.
+type Policies interface {
+	// Synced says whether all policies that there were at the start are compiled.
+	Synced() bool
+	Set() *policyset.Set
+	Evaluator() *policyset.Evaluator
+}
+
+// Namespaces knows the labels and annotations of namespaces; an approvalcache.Cache does.
+type Namespaces interface {
+	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool)
+}
+
+// Templates is where compiled templates come from; a templatecache.Cache is one.
+type Templates interface {
+	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
+}
+
+// Options are what a Judge needs.
+type Options struct {
+	Policies      Policies
+	Namespaces    Namespaces
+	Templates     Templates
+	Instancetypes policyinput.Resolver
+	// Log takes the decision log; nil means that there is none.
+	Log *Log
+	// Metrics counts decisions; nil means that nobody does.
+	Metrics *Metrics
+	// Clock says when a request was made; nil means the real one.
+	Clock clock.PassiveClock
+}
+
+// Judge asks the policies about requests. It is safe for concurrent use.
+type Judge struct{ options Options }
+
+// New returns a Judge.
+func New(o Options) *Judge {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Judge{o}
+}
+
+// Judge returns what the policies have against a request. object is the request's, decoded;
+// when nil it is decoded here. The error says in words for a person why nobody can decide.
+func (j *Judge) Judge(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error) {
+	policies := j.options.Policies
+	if !policies.Synced() {
+		j.count(request, outcomeUnavailable)
+		return policyset.Decision{}, errors.New("the policies have not been compiled yet")
+	}
+	set := policies.Set()
+	if set.Empty(request.Kind.Kind, string(request.Operation)) {
+		return policyset.Decision{}, nil
+	}
+	decision, asked, err := j.judge(ctx, set, request, object)
+	switch {
+	case err != nil:
+		j.count(request, outcomeUnavailable)
+	case asked:
+		j.count(request, policyinput.OutcomeOf(decision))
+	}
+	return decision, err
+}
+
+func (j *Judge) judge(ctx context.Context, set *policyset.Set, request admission.Request, object map[string]any) (policyset.Decision, bool, error) {
+	var none policyset.Decision
+	c, err := newCase(request, object)
+	if err != nil {
+		return none, false, err
+	}
+	c.Request.Time = j.options.Clock.Now()
+	if leaving(c) {
+		return none, false, nil
+	}
+	labels, annotations, known := j.options.Namespaces.Namespace(ctx, request.Namespace)
+	if !known {
+		return none, false, fmt.Errorf("namespace %s is not known here yet", request.Namespace)
+	}
+	c.Namespace = rego.Namespace{Name: request.Namespace, Labels: labels, Annotations: annotations}
+	c.Template = j.template(ctx, c)
+	entries := set.Matching(c.Query())
+	if len(entries) == 0 {
+		return none, false, nil
+	}
+	unresolved := c.Resolve(ctx, j.options.Instancetypes)
+	document := c.Document()
+	input, err := rego.NewInput(document)
+	if err != nil {
+		return none, false, fmt.Errorf("the object cannot be shown to policies: %w", err)
+	}
+	decision := j.options.Policies.Evaluator().Evaluate(ctx, entries, input)
+	c.RedactFor(&decision)
+	policyinput.AddUnresolved(&decision, entries, unresolved)
+	j.options.Log.write(c, string(request.UID), decision, document, input)
+	return decision, true, nil
+}
+
+func newCase(request admission.Request, object map[string]any) (*policyinput.Case, error) {
+	c := &policyinput.Case{
+		Request: rego.Request{
+			Operation: string(request.Operation),
+			Kind:      request.Kind.Kind,
+			Namespace: request.Namespace,
+			Name:      request.Name,
+			UserInfo: rego.UserInfo{
+				Username: request.UserInfo.Username,
+				UID:      request.UserInfo.UID,
+				Groups:   request.UserInfo.Groups,
+			},
+			DryRun: ptr.Deref(request.DryRun, false),
+		},
+		Object: object,
+	}
+	if len(request.UserInfo.Extra) > 0 {
+		c.Request.UserInfo.Extra = make(map[string][]string, len(request.UserInfo.Extra))
+		for key, values := range request.UserInfo.Extra {
+			c.Request.UserInfo.Extra[key] = values
+		}
+	}
+	var err error
+	if object == nil && request.Operation != admissionv1.Delete {
+		if c.Object, err = machine.Decode(request.Object.Raw); err != nil {
+			return nil, err
+		}
+	}
+	if request.Operation != admissionv1.Create {
+		if c.OldObject, err = machine.Decode(request.OldObject.Raw); err != nil {
+			return nil, fmt.Errorf("stored object: %w", err)
+		}
+	}
+	if c.Request.Name == "" {
+		// With generateName the name is not part of the request, and the webhook that
+		// renders has made one; nor is it where a collection is deleted.
+		object := c.Object
+		if object == nil {
+			object = c.OldObject
+		}
+		metadata, _ := object["metadata"].(map[string]any)
+		c.Request.Name = machine.StringAt(metadata, "name")
+	}
+	return c, nil
+}
+
+// leaving says that an object is being deleted and that nothing of it changes but its
+// finalizers and the like: whatever policies have against it, it has to go.
+func leaving(c *policyinput.Case) bool {
+	if c.Request.Operation != string(admissionv1.Update) {
+		return false
+	}
+	metadata, _ := c.OldObject["metadata"].(map[string]any)
+	return metadata["deletionTimestamp"] != nil && reflect.DeepEqual(c.Object["spec"], c.OldObject["spec"])
+}
+
+// template finds the template of a VirtualMachine. A stored machine has a record of it,
+// which nobody can change; of a new one the webhook that holds it to its template has
+// compared the record with the reference.
+func (j *Judge) template(ctx context.Context, c *policyinput.Case) *policyinput.Template {
+	if c.Request.Kind != rego.KindVirtualMachine {
+		return nil
+	}
+	object, wait := c.OldObject, time.Duration(0)
+	if c.Request.Operation == string(admissionv1.Create) {
+		object, wait = c.Object, patience
+	}
+	origin, found := policyinput.OriginOf(object, c.Request.Namespace)
+	if !found {
+		return nil
+	}
+	stored := j.options.Templates.Wait(ctx, origin.Namespace, origin.Name, wait)
+	if stored == nil {
+		return origin.Template(nil, nil)
+	}
+	// One that does not compile is shown without parameters.
+	compiled, _ := stored.Compiled()
+	return origin.Template(&stored.ObjectMeta, compiled)
+}
+
+func (j *Judge) count(request admission.Request, outcome string) {
+	if j.options.Metrics != nil {
+		j.options.Metrics.decisions.WithLabelValues(request.Kind.Kind, string(request.Operation), outcome).Inc()
+	}
+}

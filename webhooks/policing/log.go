@@ -1,0 +1,42 @@
+package policing
+
+import (
+	"math/rand/v2"
+
+	"github.com/go-logr/logr"
+
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
+)
+
+// Log is the decision log: a sample of the decisions, one line each.
+type Log struct {
+	logger logr.Logger
+	sample float64
+	random func() float64
+}
+
+// NewLog returns a Log that writes the given part of the decisions, between 0 and 1; nil,
+// which writes none, when that is 0. random draws from [0, 1); nil means Go's own.
+func NewLog(logger logr.Logger, sample float64, random func() float64) *Log {
+	if sample <= 0 {
+		return nil
+	}
+	if random == nil {
+		random = rand.Float64
+	}
+	return &Log{logger, sample, random}
+}
+
+func (l *Log) write(c *policyinput.Case, uid string, d policyset.Decision, document rego.Document, input *rego.Input) {
+	if l == nil || l.random() >= l.sample {
+		return
+	}
+	record, err := c.Record(uid, d, document, input)
+	if err != nil {
+		l.logger.Error(err, "a decision could not be logged", "requestID", uid)
+		return
+	}
+	l.logger.Info("decided about a request", "decision", record)
+}

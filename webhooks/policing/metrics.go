@@ -1,0 +1,25 @@
+package policing
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// outcomeUnavailable is beside those of package policyinput: nobody could decide.
+const outcomeUnavailable = "unavailable"
+
+// Metrics are what an administrator watches.
+type Metrics struct{ decisions *prometheus.CounterVec }
+
+// NewMetrics registers the metrics.
+func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
+	m := &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "stencil_policy_decisions_total",
+		Help: "Admission requests that policies were asked about, by what came of it: allowed, warned, denied, or unavailable when nobody could decide.",
+	}, []string{"kind", "operation", "outcome"})}
+	if err := registerer.Register(m.decisions); err != nil {
+		return nil, fmt.Errorf("registering the metrics of policy decisions: %w", err)
+	}
+	return m, nil
+}

@@ -1,0 +1,114 @@
+package render_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+
+	"github.com/vmstencil/stencil/delegation"
+	"github.com/vmstencil/stencil/webhooks/render"
+)
+
+const server = "system:serviceaccount:stencil-system:stencil-apiserver"
+
+var forAda = authenticationv1.UserInfo{Username: server, Extra: map[string]authenticationv1.ExtraValue{
+	delegation.KeyUser: {"ada"}, delegation.KeyGroup: {"team-a"},
+}}
+
+// serverCreates is a VM as the server creates it, with the values that it has settled.
+func serverCreates(t *testing.T, digest string, more string) string {
+	t.Helper()
+	settled := delegation.BoundValues{Digest: digest, Values: map[string]string{"NAME": "box-wxyz", "SIZE": "small", "PASSWORD": "generated", "UNUSED": ""}}
+	quoted, err := json.Marshal(settled.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return "metadata:\n  name: box-wxyz\n  annotations:\n" + ref + more + "    delegation.template.kubevirt.io/bound-values: " + string(quoted) + "\n"
+}
+
+func delegatedHandler(t *testing.T) (*render.Handler, string) {
+	t.Helper()
+	s := &shelf{}
+	s.put(t, box, 7)
+	compiled, err := s.templates["golden/box"].Compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(), Server: server}), compiled.Digest()
+}
+
+func TestTheServerCreatesForAPerson(t *testing.T) {
+	h, digest := delegatedHandler(t)
+	request := create(t, serverCreates(t, digest, "    template.kubevirt.io/created-by: eve\n    parameter.template.kubevirt.io/PASSWORD: generated\n"))
+	request.UserInfo = forAda
+	got := apply(t, request, h.Handle(t.Context(), request))
+	metadata := got["metadata"].(map[string]any)
+	annotations := metadata["annotations"].(map[string]any)
+	delete(annotations, "template.kubevirt.io/rendered")
+	want := map[string]any{"template.kubevirt.io/template-ref": "golden/box", "template.kubevirt.io/created-by": "ada", "note": "of box-wxyz"}
+	if diff := cmp.Diff(want, annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+	if raw, _ := json.Marshal(got["spec"]); !strings.Contains(string(raw), "password: generated") {
+		t.Errorf("the values that the server has settled were not used: %s", raw)
+	}
+}
+
+func TestValuesForAnotherVersionOfTheTemplateAreRefused(t *testing.T) {
+	h, _ := delegatedHandler(t)
+	request := create(t, serverCreates(t, "sha256:0", ""))
+	request.UserInfo = forAda
+	response := h.Handle(t.Context(), request)
+	if response.Allowed || response.Result.Code != http.StatusConflict {
+		t.Errorf("%+v", response.Result)
+	}
+}
+
+func TestNobodyElseSaysForWhomTheyCreate(t *testing.T) {
+	h, digest := delegatedHandler(t)
+	forged := serverCreates(t, digest, "    template.kubevirt.io/created-by: ada\n")
+	for _, tc := range []struct {
+		name string
+		user authenticationv1.UserInfo
+	}{
+		{name: "a person", user: authenticationv1.UserInfo{Username: "mallory"}},
+		{name: "a person with the server's extra", user: authenticationv1.UserInfo{Username: "mallory", Extra: forAda.Extra}},
+		{name: "a service account of the same name elsewhere", user: authenticationv1.UserInfo{Username: "system:serviceaccount:team-a:stencil-apiserver", Extra: forAda.Extra}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			request := create(t, forged)
+			request.UserInfo = tc.user
+			raw, _ := json.Marshal(apply(t, request, h.Handle(t.Context(), request)))
+			for _, key := range []string{"created-by", "bound-values", "password: generated"} {
+				if strings.Contains(string(raw), key) {
+					t.Errorf("%s was believed: %s", key, raw)
+				}
+			}
+		})
+	}
+	t.Run("the server that names nobody is refused", func(t *testing.T) {
+		request := create(t, forged)
+		request.UserInfo.Username = server
+		if response := h.Handle(t.Context(), request); response.Allowed || response.Result.Code != http.StatusForbidden {
+			t.Errorf("%+v", response)
+		}
+	})
+}
+
+func TestForWhomAVMWasCreatedStaysOnIt(t *testing.T) {
+	h, _ := delegatedHandler(t)
+	stored := "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box, template.kubevirt.io/created-by: ada, template.kubevirt.io/rendered: '{}'}}\nspec: {runStrategy: Halted, template: {}}"
+	for _, sent := range []string{strings.Replace(stored, ": ada", ": mallory", 1), strings.Replace(stored, "template.kubevirt.io/created-by: ada, ", "", 1)} {
+		request := create(t, sent)
+		old := create(t, stored)
+		request.Operation, request.OldObject = "UPDATE", old.Object
+		got := apply(t, request, h.Handle(t.Context(), request))
+		if by := got["metadata"].(map[string]any)["annotations"].(map[string]any)["template.kubevirt.io/created-by"]; by != "ada" {
+			t.Errorf("%s became %v", sent, by)
+		}
+	}
+}
