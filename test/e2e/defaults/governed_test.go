@@ -75,7 +75,7 @@ func TestNobodyWritesDefaultsByHand(t *testing.T) {
 		"sockets":              `[{"op": "replace", "path": "/spec/template/spec/domain/cpu/sockets", "value": 64}]`,
 		"the firmware's UUID":  `[{"op": "replace", "path": "/spec/template/spec/domain/firmware/uuid", "value": "00000000-0000-4000-8000-000000000000"}]`,
 		"memory":               `[{"op": "replace", "path": "/spec/template/spec/domain/memory/guest", "value": "64Gi"}]`,
-		"a device beside them": `[{"op": "add", "path": "/spec/template/spec/domain/devices/hostDevices", "value": [{"name": "gpu", "deviceName": "a/gpu"}]}]`,
+		"a device beside them": `[{"op": "add", "path": "/spec/template/spec/domain/devices/watchdog", "value": {"name": "bark", "i6300esb": {"action": "poweroff"}}}]`,
 	} {
 		t.Run(name+" by an update", func(t *testing.T) {
 			out := kubectl(t, ada, "", "--namespace=vault", "patch", "virtualmachine", "victim", "--type=json", "--patch", patch)
