@@ -43,7 +43,8 @@ func newHandler(webhook Webhook, metrics *metrics, clock clock.PassiveClock, log
 	review, err := admission.StandaloneWebhook(&admission.Webhook{
 		Handler: &guard{webhook: webhook.Name, next: webhook.Handler, metrics: metrics},
 		// The guard recovers; controller-runtime would tell the value of the panic to the user.
-		RecoverPanic: ptr.To(false),
+		RecoverPanic:   ptr.To(false),
+		LogConstructor: requestLogger,
 	}, admission.StandaloneOptions{Logger: logger})
 	if err != nil {
 		return nil, fmt.Errorf("setting up webhook %s: %w", webhook.Name, err)

@@ -37,7 +37,7 @@ type Result struct {
 func Run(ctx context.Context, options Options) (*Result, error) {
 	result := &Result{}
 	everything := plan{
-		setups: []setup{without, noRef, withRef}, clients: clientNumbers,
+		setups: everySetup, clients: clientNumbers,
 		rounds: options.Rounds, requests: 2000, limit: 4 * time.Second,
 	}
 	// Short rounds, because the shorter the time between two measurements the less can happen between them.
@@ -105,6 +105,7 @@ func on(ctx context.Context, options platform.Options, work func(*bench) error) 
 	if err != nil {
 		return err
 	}
+	defer b.idler.close()
 	return work(b)
 }
 

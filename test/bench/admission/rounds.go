@@ -54,6 +54,9 @@ func (b *bench) rounds(ctx context.Context, p plan, progress func(format string,
 			}
 		}
 	}
+	if err := b.idler.registration.set(ctx, false); err != nil {
+		return nil, err
+	}
 	if err := b.registration.set(ctx, true); err != nil {
 		return nil, err
 	}
@@ -68,6 +71,9 @@ func (b *bench) measure(ctx context.Context, p plan, s setup, clients int, into 
 		if err := b.judgement.set(ctx, !s.unjudged); err != nil {
 			return err
 		}
+	}
+	if err := b.idler.registration.set(ctx, s.idle); err != nil {
+		return err
 	}
 	exercise := load.Load{Clients: clients, Warmup: max(50, p.requests/10), Requests: p.requests, Limit: p.limit}
 	if err := exercise.Warm(ctx, b.send(s)); err != nil {

@@ -26,13 +26,17 @@ type setup struct {
 	installed bool
 	// unjudged says that it does not know of those that judge.
 	unjudged bool
+	// idle says that it knows of webhooks that do nothing instead.
+	idle bool
 	// body is what is sent.
 	body func(machines) []byte
 }
 
 var (
 	without = setup{name: "no webhook", body: func(m machines) []byte { return m.complete }}
-	noRef   = setup{name: "webhook, no template-ref", installed: true, body: func(m machines) []byte { return m.complete }}
+	// idle is what a mutating and a validating webhook cost that do nothing: what no webhook can go below.
+	idle  = setup{name: "two webhooks that do nothing", idle: true, body: func(m machines) []byte { return m.complete }}
+	noRef = setup{name: "webhook, no template-ref", installed: true, body: func(m machines) []byte { return m.complete }}
 	// control is without once more: how far the two are apart is what the method takes for a difference where there is none.
 	control = setup{name: "no webhook, again", body: func(m machines) []byte { return m.complete }}
 	withRef = setup{name: "webhook, rendered from golden/fedora", installed: true, body: func(m machines) []byte { return m.reference }}
@@ -41,11 +45,15 @@ var (
 	judged   = setup{name: "rendered and judged", installed: true, body: func(m machines) []byte { return m.reference }}
 )
 
+// everySetup is all that the main tables compare.
+var everySetup = []setup{without, idle, noRef, withRef}
+
 // bench is a running cluster, prepared for measurements.
 type bench struct {
 	stencil      *platform.Platform
 	registration *registration
 	judgement    *registration
+	idler        *idler
 	senders      []*sender
 	machines     []machines
 }
@@ -85,7 +93,10 @@ func prepare(ctx context.Context, stencil *platform.Platform, clients int) (*ben
 	if b.registration, err = recordRegistration(ctx, objects, install.Release, admissionResources, b.applied); err != nil {
 		return nil, err
 	}
-	b.judgement, err = recordRegistration(ctx, objects, install.Release, judgement, b.judges)
+	if b.judgement, err = recordRegistration(ctx, objects, install.Release, judgement, b.judges); err != nil {
+		return nil, err
+	}
+	b.idler, err = newIdler(objects, func(ctx context.Context) error { return b.send(without)(ctx, 0) })
 	return b, err
 }
 

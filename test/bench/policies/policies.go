@@ -5,15 +5,12 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 
 // Options say what is measured and how long.
 type Options struct {
-	// Template is the golden Fedora template: the VM that is judged comes from it.
-	Template *v1beta1.VirtualMachineTemplate
 	// Rounds is how often everything is measured; the result is the median. At least 1.
 	Rounds int
 	// Time is that of each measurement of a round.
@@ -34,6 +31,8 @@ type Result struct {
 	MachineBytes int
 	// Requests is what one request costs, by the number of policies.
 	Requests map[int]measurement.Series
+	// Gatekeeper is what one review costs with as many Constraints.
+	Gatekeeper map[int]measurement.Series
 	// Findings is how many of so many policies have something against the VM.
 	Findings map[int]int
 	// Compile is how long Many policies take, Held what they then hold.
@@ -57,18 +56,24 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	vm, err := machineOf(options.Template)
+	vm, err := readMachine()
 	if err != nil {
 		return nil, err
 	}
+	other, err := newGatekeeper(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer other.remove()
 	result := &Result{
 		MachineBytes: vm.bytes,
 		Requests:     map[int]measurement.Series{},
+		Gatekeeper:   map[int]measurement.Series{},
 		Findings:     map[int]int{},
 	}
 	for round := range options.Rounds {
 		options.Progress("policies: round %d of %d", round+1, options.Rounds)
-		if err := result.round(ctx, options, compiler, shelf, vm); err != nil {
+		if err := result.round(ctx, options, compiler, shelf, vm, other); err != nil {
 			return nil, err
 		}
 	}
@@ -77,13 +82,17 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	return result, err
 }
 
-func (r *Result) round(ctx context.Context, options Options, compiler *rego.Compiler, shelf library, vm *subject) error {
+func (r *Result) round(ctx context.Context, options Options, compiler *rego.Compiler, shelf library, vm *subject, other *gatekeeper) error {
 	for _, number := range Numbers {
 		cost, findings, err := request(ctx, options.Time, compiler, shelf, vm, number)
 		if err != nil {
 			return err
 		}
 		r.Requests[number], r.Findings[number] = append(r.Requests[number], cost), findings
+		if cost, err = other.review(ctx, number); err != nil {
+			return err
+		}
+		r.Gatekeeper[number] = append(r.Gatekeeper[number], cost)
 	}
 	took, held, err := compileMany(ctx, compiler, shelf)
 	if err != nil {

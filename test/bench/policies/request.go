@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"sigs.k8s.io/yaml"
+
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
-	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 
@@ -19,32 +19,29 @@ type subject struct {
 	bytes    int
 }
 
-func machineOf(golden *v1beta1.VirtualMachineTemplate) (*subject, error) {
-	compiled, err := template.Compile(golden)
+// readMachine returns the VM of files/machine.yaml, which is what Gatekeeper reviews as well.
+func readMachine() (*subject, error) {
+	content, err := files.ReadFile("files/machine.yaml")
 	if err != nil {
-		return nil, fmt.Errorf("compiling the template: %w", err)
+		return nil, fmt.Errorf("reading the VM: %w", err)
 	}
-	binding, err := compiled.Bind(map[string]string{"NAME": "web-1"})
+	document, err := yaml.YAMLToJSON(content)
 	if err != nil {
-		return nil, fmt.Errorf("binding the template: %w", err)
-	}
-	rendered, err := compiled.Render(binding)
-	if err != nil {
-		return nil, fmt.Errorf("rendering the template: %w", err)
-	}
-	var object map[string]any
-	if err := json.Unmarshal(rendered.JSON(), &object); err != nil {
 		return nil, fmt.Errorf("decoding the VM: %w", err)
 	}
-	return &subject{bytes: len(rendered.JSON()), document: rego.Document{
+	var object map[string]any
+	if err := json.Unmarshal(document, &object); err != nil {
+		return nil, fmt.Errorf("decoding the VM: %w", err)
+	}
+	return &subject{bytes: len(document), document: rego.Document{
 		Request: rego.Request{
 			Operation: "CREATE", Kind: rego.KindVirtualMachine, Namespace: "team-a", Name: "web-1",
 			UserInfo: rego.UserInfo{Username: "alice", Groups: []string{"team-a", "system:authenticated"}},
 		},
 		Object:     object,
 		Namespace:  rego.Namespace{Name: "team-a", Labels: map[string]string{"kubernetes.io/metadata.name": "team-a"}},
-		Template:   &rego.Template{Namespace: golden.Namespace, Name: golden.Name},
-		Parameters: map[string]string{"NAME": "web-1"},
+		Template:   &rego.Template{Namespace: "golden", Name: "fedora"},
+		Parameters: map[string]string{"NAME": "web-1", "INSTANCETYPE": "u1.medium"},
 	}}, nil
 }
 

@@ -115,12 +115,7 @@ func runCache(ctx context.Context, e environment) (report.Section, error) {
 }
 
 func runPolicies(ctx context.Context, e environment) (report.Section, error) {
-	template, err := fedora(e)
-	if err != nil {
-		return report.Section{}, err
-	}
 	result, err := policies.Run(ctx, policies.Options{
-		Template: template,
 		Rounds:   e.roundsOr(7),
 		Time:     3 * time.Second,
 		Progress: progress,
