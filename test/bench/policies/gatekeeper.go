@@ -96,14 +96,17 @@ func constraints(number int) ([]byte, error) {
 	var documents []string
 	for i := range number {
 		wanted := asked[i%len(asked)]
+		spec := map[string]any{
+			"match": map[string]any{"kinds": []map[string]any{{"apiGroups": []string{"kubevirt.io"}, "kinds": []string{"VirtualMachine"}}}},
+		}
+		if wanted.parameters != nil {
+			spec["parameters"] = wanted.parameters
+		}
 		document, err := yaml.Marshal(map[string]any{
 			"apiVersion": "constraints.gatekeeper.sh/v1beta1",
 			"kind":       wanted.kind,
 			"metadata":   map[string]any{"name": fmt.Sprintf("bench-%d", i)},
-			"spec": map[string]any{
-				"match":      map[string]any{"kinds": []map[string]any{{"apiGroups": []string{"kubevirt.io"}, "kinds": []string{"VirtualMachine"}}}},
-				"parameters": wanted.parameters,
-			},
+			"spec":       spec,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("writing a Constraint: %w", err)
@@ -139,8 +142,8 @@ func reviewed(output []byte, number int) (measurement.Cost, error) {
 			Mean string `json:"mean"`
 		} `json:"latencies"`
 		MemoryStats struct {
-			AllocsPerReview int64 `json:"allocsPerReview"`
-			BytesPerReview  int64 `json:"bytesPerReview"`
+			AllocsPerReview int64  `json:"allocsPerReview"`
+			BytesPerReview  string `json:"bytesPerReview"`
 		} `json:"memoryStats"`
 	}
 	if err := json.Unmarshal(output, &results); err != nil {
@@ -153,9 +156,29 @@ func reviewed(output []byte, number int) (measurement.Cost, error) {
 	if err != nil {
 		return measurement.Cost{}, fmt.Errorf("decoding Gatekeeper's measurements: %w", err)
 	}
+	bytes, err := size(results[0].MemoryStats.BytesPerReview)
+	if err != nil {
+		return measurement.Cost{}, err
+	}
 	return measurement.Cost{
 		Nanoseconds: float64(mean.Nanoseconds()),
-		Bytes:       results[0].MemoryStats.BytesPerReview,
+		Bytes:       bytes,
 		Allocations: results[0].MemoryStats.AllocsPerReview,
 	}, nil
+}
+
+// size reads a number of bytes as the tool prints it, such as "148.30 KB", where a KB is 1024 bytes.
+func size(printed string) (int64, error) {
+	var number float64
+	var unit string
+	if _, err := fmt.Sscanf(printed, "%f %s", &number, &unit); err != nil {
+		return 0, fmt.Errorf("decoding Gatekeeper's memory %q: %w", printed, err)
+	}
+	for _, known := range []string{"B", "KB", "MB", "GB"} {
+		if unit == known {
+			return int64(number), nil
+		}
+		number *= 1 << 10
+	}
+	return 0, fmt.Errorf("decoding Gatekeeper's memory %q: unknown unit %q", printed, unit)
 }
