@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -144,7 +145,26 @@ func TestZTheLibraryFollowsTheValues(t *testing.T) {
 		}
 	})
 
-	t.Run("an uninstallation takes them along", func(t *testing.T) {
+	t.Run("an uninstallation takes them along, and the hold of what stays", func(t *testing.T) {
+		must(t, `
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: VirtualMachinePolicy
+metadata: {name: nothing-at-all}
+spec:
+  rego: |
+    package nothing
+    deny contains "no machines today" if input.request.operation == "CREATE"
+`, "create", "-f", "-")
+		machine := func() controlplane.Result {
+			return kubectl(t, nil, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: free}\nspec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}\n",
+				"create", "--namespace=default", "--dry-run=server", "-f", "-")
+		}
+		eventually(t, func() string {
+			if got := machine(); !strings.Contains(got.Stderr, "no machines today") {
+				return fmt.Sprintf("the policy is not in force: exit %d: %s", got.Code, got.Stderr)
+			}
+			return ""
+		})
 		if err := install.Uninstall(t.Context(), stencil.Plane, stencil.Options()); err != nil {
 			t.Fatal(err)
 		}
@@ -154,5 +174,14 @@ func TestZTheLibraryFollowsTheValues(t *testing.T) {
 			}
 			return ""
 		})
+		eventually(t, func() string {
+			if got := machine(); got.Code != 0 {
+				return "VirtualMachines are still refused: " + got.Stderr
+			}
+			return ""
+		})
+		if got := must(t, "", "get", "vmpol", "-o", "name"); !strings.Contains(got, "nothing-at-all") {
+			t.Errorf("the policies that are left are %q", got)
+		}
 	})
 }
