@@ -22,6 +22,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/sizing"
 )
 
 // environment is that of the defaulter of these tests.
