@@ -24,7 +24,7 @@ func TestNames(t *testing.T) {
 				"ClusterRole/templates-stencil-template-approver", "ClusterRole/templates-stencil-template-source",
 			},
 			want: map[string]any{
-				"Deployment/templates-stencil-manager {" + container + ".args}":                                                           items{"--certificate-authority-secret=templates-stencil-webhook-ca", "--webhook-configurations=mutating/a-templates-stencil-render,validating/templates-stencil-validate,validating/templates-stencil-policies", "--policy-webhooks=templates-stencil-policies", "--policy-webhooks-address=stencil-system/templates-stencil-webhook", "--leader-election-id=templates-stencil-manager"},
+				"Deployment/templates-stencil-manager {" + container + ".args}":                                                           items{"--certificate-authority-secret=templates-stencil-webhook-ca", "--webhook-configurations=mutating/a-templates-stencil-render,validating/templates-stencil-validate,validating/templates-stencil-policies,mutating/zz-templates-stencil-preview", "--policy-webhooks=templates-stencil-policies", "--policy-webhooks-address=stencil-system/templates-stencil-webhook", "--leader-election-id=templates-stencil-manager"},
 				"Role/templates-stencil-manager {.rules[?(@.resources[0]==\"secrets\")].resourceNames[0]}":                                "templates-stencil-webhook-ca",
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].resourceNames[0]}":   "a-templates-stencil-render",
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"validatingwebhookconfigurations\")].resourceNames[0]}": "templates-stencil-validate",
