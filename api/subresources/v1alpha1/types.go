@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	virtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 )
 
 // VirtualMachineTemplate is the parent of the subresources process and create.
@@ -75,65 +77,5 @@ type ProcessedVirtualMachineTemplate struct {
 	//
 	// +optional
 	// +listType=atomic
-	Decisions []Decision `json:"decisions,omitempty"`
-}
-
-// Effect is what becomes of a VirtualMachine by a decision.
-//
-// +kubebuilder:validation:Enum=allow;warn;deny
-type Effect string
-
-// The effects.
-const (
-	// EffectAllow is that there is nothing against it, or nothing that anybody is told.
-	EffectAllow Effect = "allow"
-	// EffectWarn is that it is created, and the caller warned.
-	EffectWarn Effect = "warn"
-	// EffectDeny is that it is not created.
-	EffectDeny Effect = "deny"
-)
-
-// Kinds of what decides, beside the admission of the cluster.
-const (
-	// DecisionKindApproval is a TemplateApproval.
-	DecisionKindApproval = "TemplateApproval"
-	// DecisionKindPolicy is a VirtualMachinePolicy.
-	DecisionKindPolicy = "VirtualMachinePolicy"
-	// DecisionKindRules are the rules that came with the machine, from its template or in
-	// its own annotation.
-	DecisionKindRules = "Rules"
-)
-
-// Decision is what one approval, policy or other admission says about a VirtualMachine.
-type Decision struct {
-	// Decision is what would become of the VirtualMachine by it.
-	//
-	// +required
-	Decision Effect `json:"decision"`
-
-	// Kind says what decides: TemplateApproval, VirtualMachinePolicy, Rules, or nothing
-	// when it is some other admission of the cluster.
-	//
-	// +optional
-	Kind string `json:"kind,omitempty"`
-
-	// Policy is the name of the approval or policy, or whose rules these are.
-	//
-	// +optional
-	Policy string `json:"policy,omitempty"`
-
-	// Message says what is wrong. It never holds the value of a sensitive parameter.
-	//
-	// +optional
-	Message string `json:"message,omitempty"`
-
-	// Field is the place in the VirtualMachine, or the parameter, that it is about.
-	//
-	// +optional
-	Field string `json:"field,omitempty"`
-
-	// Fix says what to do about it, when a policy says so.
-	//
-	// +optional
-	Fix string `json:"fix,omitempty"`
+	Decisions []v1beta1.Decision `json:"decisions,omitempty"`
 }
