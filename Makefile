@@ -1,6 +1,6 @@
 # The commands of the project. `make help` lists them.
 
-MODULES := api template defaulting . cmd/stencil-defaulter test
+MODULES := api api/client template defaulting . cmd/stencil-defaulter test
 # What needs a libvirt installed is tested by a command of its own.
 WITHOUT_LIBVIRT := $(filter-out cmd/stencil-defaulter,$(MODULES))
 NEEDS_LIBVIRT := /test/e2e/defaults$$
@@ -8,9 +8,9 @@ NEEDS_LIBVIRT := /test/e2e/defaults$$
 TAGS := libvirt_dlopen
 # Test packages that start control planes run at most this many at a time.
 PLANES ?= 2
-PLANE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virt-api virt-controller kubevirt-manifests kubevirt-crds cdi-crds
+PLANE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virtctl virt-api virt-controller kubevirt-manifests kubevirt-crds cdi-crds
 ARGS ?=
-GENERATED := ':(glob)api/**/zz_generated.*' charts/stencil/files docs/reference rego/schema/files
+GENERATED := ':(glob)api/**/zz_generated.*' api/client/clientset charts/stencil/files docs/reference rego/schema/files
 FUZZTIME ?= 20s
 # Which fuzz targets, as a regular expression.
 FUZZ ?= .
@@ -49,7 +49,7 @@ lint: preflight ## static checks, the import rule among them
 	@hack/check-dependencies.sh
 
 .PHONY: generate
-generate: preflight ## deepcopy code, CRDs, reference docs and the chart's copies
+generate: preflight ## deepcopy code, the typed client, CRDs, reference docs and the chart's copies
 	@hack/generate.sh && hack/generate-policies.sh
 
 .PHONY: verify

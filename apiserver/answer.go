@@ -19,6 +19,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"sigs.k8s.io/yaml"
 
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	"github.com/vmstencil/stencil/apiserver/body"
 	"github.com/vmstencil/stencil/template"
 )
@@ -35,6 +36,7 @@ type processed struct {
 	TemplateRef    corev1.ObjectReference `json:"templateRef,omitzero"`
 	VirtualMachine json.RawMessage        `json:"virtualMachine"`
 	Message        string                 `json:"message,omitempty"`
+	Decisions      []v1beta1.Decision     `json:"decisions,omitempty"`
 
 	warnings []string
 	code     int

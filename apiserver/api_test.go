@@ -21,6 +21,7 @@ import (
 	"k8s.io/apiserver/pkg/warning"
 	"sigs.k8s.io/yaml"
 
+	v1beta1sub "github.com/vmstencil/stencil/api/subresources/v1beta1"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/delegation"
 	"github.com/vmstencil/stencil/templatecache"
@@ -60,6 +61,17 @@ type recorder struct {
 	dryRun    []string
 	sent      map[string]any
 	asked     int
+	// says is what a preview is answered with.
+	says []v1beta1sub.Decision
+}
+
+func (r *recorder) Preview(_ context.Context, person authenticationv1.UserInfo, namespace string, machine []byte) ([]v1beta1sub.Decision, error) {
+	r.asked++
+	if len(r.failures) >= r.asked {
+		return nil, r.failures[r.asked-1]
+	}
+	r.person, r.namespace = person, namespace
+	return r.says, json.Unmarshal(machine, &r.sent)
 }
 
 func (r *recorder) Create(_ context.Context, person authenticationv1.UserInfo, namespace string, machine []byte, dryRun []string) ([]byte, []string, error) {
@@ -84,6 +96,8 @@ type fixture struct {
 	allow    func(authorizer.Attributes) bool
 	unsynced bool
 	warnings warnings
+	// rules are those of the template.
+	rules string
 }
 
 func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.ResponseRecorder {
@@ -91,6 +105,9 @@ func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.
 	var object v1beta1.VirtualMachineTemplate
 	if err := yaml.UnmarshalStrict([]byte(box), &object); err != nil {
 		t.Fatal(err)
+	}
+	if f.rules != "" {
+		object.Annotations = map[string]string{"validations": f.rules}
 	}
 	if f.creator == nil {
 		f.creator = &recorder{}

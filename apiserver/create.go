@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"k8s.io/apiserver/pkg/authorization/authorizer"
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
@@ -50,12 +49,20 @@ func (h *handler) create(request *http.Request, path map[string]string, raw []by
 	if err != nil {
 		return processed{}, err
 	}
+	return h.settled(ctx, path, func(template *templatecache.Template) (processed, error) {
+		return h.createFrom(ctx, template, requester, target, options, request.URL.Query()["dryRun"])
+	})
+}
+
+// settled finds the template and does something with it, once more when it changed
+// meanwhile.
+func (h *handler) settled(ctx context.Context, path map[string]string, do func(*templatecache.Template) (processed, error)) (processed, error) {
 	for attempt := 1; ; attempt++ {
 		template, err := h.find(ctx, path[namespace], path[name])
 		if err != nil {
 			return processed{}, err
 		}
-		done, err := h.createFrom(ctx, template, requester, target, options, request.URL.Query()["dryRun"])
+		done, err := do(template)
 		if !movedMeanwhile(err) || attempt == attempts {
 			return done, err
 		}
@@ -76,6 +83,13 @@ func (h *handler) createFrom(ctx context.Context, template *templatecache.Templa
 	if err != nil {
 		return processed{}, err
 	}
+	var decisions []v1beta1.Decision
+	if options.Explain {
+		// Before the creation: afterwards there is one of the name.
+		if decisions, err = h.options.Creator.Preview(ctx, personOf(requester), target, request); err != nil {
+			return processed{}, err
+		}
+	}
 	stored, warnings, err := h.options.Creator.Create(ctx, personOf(requester), target, request, dryRun)
 	if err != nil {
 		return processed{}, err
@@ -84,6 +98,7 @@ func (h *handler) createFrom(ctx context.Context, template *templatecache.Templa
 		TemplateRef:    corev1.ObjectReference{Namespace: template.Namespace, Name: template.Name},
 		VirtualMachine: stored,
 		Message:        made.rendered.Message(),
+		Decisions:      decisions,
 		// What has no effect, the render webhook has told with them.
 		warnings: warnings,
 		code:     http.StatusOK,
@@ -154,20 +169,11 @@ func (h *handler) target(ctx context.Context, requester user.Info, path map[stri
 	if problems := validation.IsDNS1123Label(target); len(problems) > 0 {
 		return "", apierrors.NewInvalid(templateKind, path[name], field.ErrorList{field.Invalid(field.NewPath("targetNamespace"), target, problems[0])})
 	}
-	decision, _, err := h.options.Authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User:            requester,
-		Verb:            "create",
-		Namespace:       target,
-		APIGroup:        h.version.Group,
-		APIVersion:      h.version.Version,
-		Resource:        templates,
-		Subresource:     "create",
-		ResourceRequest: true,
-	})
-	switch {
-	case err != nil:
-		return "", apierrors.NewServiceUnavailable("the permission check failed; try again in a moment")
-	case decision != authorizer.DecisionAllow:
+	allowed, err := h.mayCreate(ctx, requester, target, "")
+	if err != nil {
+		return "", err
+	}
+	if !allowed {
 		status := apierrors.NewForbidden(templateResource, path[name], fmt.Errorf(
 			"user %q may not create VirtualMachines from templates in namespace %q; ask for verb \"create\" on %s/create of group %s there", requester.GetName(), target, templates, h.version.Group))
 		status.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeForbidden, Field: "targetNamespace", Message: "the right to create there is missing"}}

@@ -3,6 +3,7 @@ package apiserver
 import (
 	"context"
 	"fmt"
+	"net/http"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,6 +48,11 @@ func (d *Delegate) Create(ctx context.Context, person authenticationv1.UserInfo,
 	if err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
+	return d.post(ctx, headers, namespace, machine, dryRun)
+}
+
+// post returns what the API server warned of also with an error.
+func (d *Delegate) post(ctx context.Context, headers http.Header, namespace string, machine []byte, dryRun []string) ([]byte, []string, error) {
 	request := d.client.Post().Namespace(namespace).Resource("virtualmachines").Body(machine).
 		// Whoever asks can try again better than we.
 		MaxRetries(0)
@@ -57,16 +63,13 @@ func (d *Delegate) Create(ctx context.Context, person authenticationv1.UserInfo,
 		request.Param("dryRun", value)
 	}
 	result := request.Do(ctx)
-	if err := result.Error(); err != nil {
-		return nil, nil, err
-	}
-	stored, err := result.Raw()
-	if err != nil {
-		return nil, nil, err
-	}
 	var warnings []string
 	for _, each := range result.Warnings() {
 		warnings = append(warnings, each.Text)
 	}
-	return stored, warnings, nil
+	if err := result.Error(); err != nil {
+		return nil, warnings, err
+	}
+	stored, err := result.Raw()
+	return stored, warnings, err
 }

@@ -34,18 +34,39 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 			Type:                 []string{"object"},
 			AdditionalProperties: &spec.SchemaOrBool{Allows: true, Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}, Default: ""}}},
 		}}, "Parameters are the values of the template's parameters, by name."),
+		"explain":         property(spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"boolean"}}}, "Explain asks what approvals, policies and every other admission would say about this VirtualMachine if the caller created it now."),
 		"targetNamespace": text("TargetNamespace is where create creates the VirtualMachine; the namespace of the template when empty. In another one the caller needs the right to create virtualmachinetemplates/create there as well."),
 	})
 	definitions[util.GetCanonicalTypeName(v1beta1.ProcessedVirtualMachineTemplate{})] = object("ProcessedVirtualMachineTemplate is what process and create answer with.", []string{"virtualMachine"}, map[string]spec.Schema{
 		"templateRef":    anything("TemplateRef names the template that was processed, by namespace and name."),
 		"virtualMachine": anything("VirtualMachine is the VirtualMachine of kubevirt.io/v1 that came out of it: rendered by process, rendered and stored by create."),
 		"message":        text("Message is the template's message, with its placeholders replaced."),
+		"decisions":      decisions(),
 	})
 	definitions[util.GetCanonicalTypeName(templatev1beta1.VirtualMachineTemplate{})] = object("VirtualMachineTemplate is a template of template.kubevirt.io that is sent to be processed.", []string{"spec"}, map[string]spec.Schema{
 		"spec":   anything("Spec is that of a VirtualMachineTemplate of template.kubevirt.io."),
 		"status": anything("Status means nothing here."),
 	})
 	return definitions
+}
+
+// decisions is what explain asks for.
+func decisions() spec.Schema {
+	effect := text("Decision is what would become of the VirtualMachine by it.")
+	effect.Enum = []any{string(v1beta1.EffectAllow), string(v1beta1.EffectWarn), string(v1beta1.EffectDeny)}
+	decision := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Required: []string{"decision"}, Properties: map[string]spec.Schema{
+		"decision": effect,
+		"kind":     text("Kind says what decides: TemplateApproval, VirtualMachinePolicy, Rules, or nothing when it is some other admission of the cluster."),
+		"policy":   text("Policy is the name of the approval or policy, or whose rules these are."),
+		"message":  text("Message says what is wrong. It never holds the value of a sensitive parameter."),
+		"field":    text("Field is the place in the VirtualMachine, or the parameter, that it is about."),
+		"fix":      text("Fix says what to do about it, when a policy says so."),
+	}}}
+	list := spec.Schema{
+		SchemaProps:      spec.SchemaProps{Type: []string{"array"}, Items: &spec.SchemaOrArray{Schema: &decision}},
+		VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{"x-kubernetes-list-type": "atomic"}},
+	}
+	return property(list, "Decisions are what would be said about the VirtualMachine if the caller created it, denials first; there when explain asks for them.")
 }
 
 func property(schema spec.Schema, description string) spec.Schema {

@@ -1,6 +1,7 @@
 package apiserver
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"time"
@@ -57,7 +58,11 @@ func (h *handler) process(request *http.Request, path map[string]string, raw []b
 	if err != nil {
 		return processed{}, statusOf(path[name], err)
 	}
-	found, err := h.find(request.Context(), path[namespace], path[name])
+	ctx := request.Context()
+	if options.Explain {
+		return h.explain(ctx, path, options)
+	}
+	found, err := h.find(ctx, path[namespace], path[name])
 	if err != nil {
 		return processed{}, err
 	}
@@ -65,11 +70,21 @@ func (h *handler) process(request *http.Request, path map[string]string, raw []b
 	if err != nil {
 		return processed{}, err
 	}
+	warned, err := h.judged(ctx, found, made, cmp.Or(options.TargetNamespace, found.Namespace))
+	if err != nil {
+		return processed{}, err
+	}
+	answer := answerOf(found, made)
+	answer.warnings = append(machine.UnusedWarnings(made.compiled, options.Parameters), warned...)
+	return answer, nil
+}
+
+// answerOf is what a rendering is answered with.
+func answerOf(found *templatecache.Template, made rendering) processed {
 	return processed{
 		TemplateRef:    corev1.ObjectReference{Namespace: found.Namespace, Name: found.Name},
 		VirtualMachine: made.rendered.JSON(),
 		Message:        made.rendered.Message(),
-		warnings:       machine.UnusedWarnings(made.compiled, options.Parameters),
 		code:           http.StatusOK,
-	}, nil
+	}
 }

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"slices"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	strictjson "sigs.k8s.io/json"
@@ -17,22 +16,24 @@ import (
 
 // processSent renders a template that is sent, for editors and pipelines. The values
 // of its parameters are those that it brings along.
-func (h *handler) processSent(_ *http.Request, path map[string]string, raw []byte) (processed, error) {
+func (h *handler) processSent(request *http.Request, path map[string]string, raw []byte) (processed, error) {
 	sent, err := decodeTemplate(raw, path[namespace])
 	if err != nil {
 		return processed{}, err
 	}
-	made, err := render(templatecache.Compile(sent), nil)
+	found := templatecache.Compile(sent)
+	made, err := render(found, nil)
 	if err != nil {
 		return processed{}, err
 	}
-	return processed{
-		TemplateRef:    corev1.ObjectReference{Namespace: sent.Namespace, Name: sent.Name},
-		VirtualMachine: made.rendered.JSON(),
-		Message:        made.rendered.Message(),
-		warnings:       made.compiled.Warnings(),
-		code:           http.StatusCreated,
-	}, nil
+	warned, err := h.judged(request.Context(), found, made, sent.Namespace)
+	if err != nil {
+		return processed{}, err
+	}
+	answer := answerOf(found, made)
+	answer.warnings = append(made.compiled.Warnings(), warned...)
+	answer.code = http.StatusCreated
+	return answer, nil
 }
 
 func decodeTemplate(raw []byte, namespace string) (*v1beta1.VirtualMachineTemplate, error) {

@@ -19,6 +19,7 @@ import (
 	"github.com/vmstencil/stencil/api/subresources/v1alpha1"
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/templatecache"
 )
 
@@ -33,6 +34,9 @@ type Templates interface {
 
 // Creator creates VirtualMachines on behalf of a person; a Delegate does.
 type Creator interface {
+	// Preview returns what would be said about the VirtualMachine if the person created it.
+	// An error is that of the API server when it says nothing about the VirtualMachine.
+	Preview(ctx context.Context, person authenticationv1.UserInfo, namespace string, machine []byte) ([]v1beta1.Decision, error)
 	// Create returns the VirtualMachine as it is stored, as JSON, and what the API server
 	// warned of. An error of the API server is its own status.
 	Create(ctx context.Context, person authenticationv1.UserInfo, namespace string, machine []byte, dryRun []string) (stored []byte, warnings []string, err error)
@@ -42,6 +46,8 @@ type Creator interface {
 type Options struct {
 	Templates Templates
 	Creator   Creator
+	// Sizes finds the instance types and preferences of machines that rules are about.
+	Sizes sizing.Resolver
 	// Authorizer answers whether a person may create in another namespace.
 	Authorizer authorizer.Authorizer
 	// Suffix makes the random end of a generated name; nil means the one that

@@ -24,16 +24,30 @@ const (
 	// KeyExtra holds the person's own extra as a JSON object of lists; it is missing
 	// when there is none.
 	KeyExtra = KeyPrefix + "extra"
+	// KeyPreview marks a dry run that is made to learn what would be said about a
+	// VirtualMachine; see package preview.
+	KeyPreview = KeyPrefix + "preview"
 )
+
+// MarkPreview adds to the headers of a request that it is a preview.
+func MarkPreview(headers http.Header) { addExtra(headers, KeyPreview, "true") }
+
+// Previews says whether a request is a preview: one that the server has marked so. It
+// still has to be a dry run.
+func (s Server) Previews(user authenticationv1.UserInfo) bool {
+	return s != "" && user.Username == string(s) && len(user.Extra[KeyPreview]) > 0
+}
+
+func addExtra(headers http.Header, key, value string) {
+	// The key is case-insensitive and ours is lower case; the slash in it has to be escaped.
+	headers.Add(authenticationv1.ImpersonateUserExtraHeaderPrefix+url.PathEscape(key), value)
+}
 
 // Headers are those of a request that the server makes for a person.
 func Headers(server Server, person authenticationv1.UserInfo) (http.Header, error) {
 	headers := http.Header{}
 	headers.Set(authenticationv1.ImpersonateUserHeader, string(server))
-	add := func(key, value string) {
-		// The key is case-insensitive and ours is lower case; the slash in it has to be escaped.
-		headers.Add(authenticationv1.ImpersonateUserExtraHeaderPrefix+url.PathEscape(key), value)
-	}
+	add := func(key, value string) { addExtra(headers, key, value) }
 	add(KeyUser, person.Username)
 	if person.UID != "" {
 		add(KeyUID, person.UID)

@@ -116,3 +116,27 @@ func TestBoundValuesThatCannotBeReadAreNotShown(t *testing.T) {
 		}
 	}
 }
+
+func TestPreviewsAreTheServersAlone(t *testing.T) {
+	marked := map[string]authenticationv1.ExtraValue{KeyPreview: {"true"}}
+	for _, tc := range []struct {
+		name   string
+		server Server
+		user   authenticationv1.UserInfo
+		want   bool
+	}{
+		{"the server's", server, authenticationv1.UserInfo{Username: string(server), Extra: marked}, true},
+		{"one that is not marked", server, authenticationv1.UserInfo{Username: string(server)}, false},
+		{"a person's with the mark", server, authenticationv1.UserInfo{Username: "mallory", Extra: marked}, false},
+		{"where there is no server", "", authenticationv1.UserInfo{Extra: marked}, false},
+	} {
+		if got := tc.server.Previews(tc.user); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+	headers := http.Header{}
+	MarkPreview(headers)
+	if got := headers.Get("Impersonate-Extra-Delegation.template.kubevirt.io%2Fpreview"); got != "true" {
+		t.Errorf("%v", headers)
+	}
+}

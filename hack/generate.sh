@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# hack/generate.sh writes everything in the tree that is generated from Go types: deep-copy methods, the CRDs in the
+# hack/generate.sh writes everything in the tree that is generated from Go types: deep-copy methods, the typed client, the CRDs in the
 # chart, the API reference, and the schemas of what policies read. `make generate` runs it; CI runs it too, and fails when it leaves a difference behind.
 set -euo pipefail
 
@@ -7,6 +7,10 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 root=$PWD
 controller_gen=$(hack/tool controller-gen)
 crd_ref_docs=$(hack/tool crd-ref-docs)
+# It writes its own name into what it generates, so it is called by the one that does not change.
+names=$(mktemp -d)
+trap 'rm -rf "$names"' EXIT
+ln -s "$(hack/tool client-gen)" "$names/client-gen"
 crds=charts/stencil/files/crds
 
 # What a type that is gone has left must go as well, so the folder starts empty.
@@ -16,6 +20,11 @@ rm -f "$crds"/*.yaml
 cd api
 "$controller_gen" object paths=./...
 "$controller_gen" crd "paths=./template/...;./stencil/..." output:crd:dir="$root/$crds"
+
+# The typed client. What a type that is gone has left must go as well.
+rm -rf client/clientset
+"$names/client-gen" --clientset-name=clientset --output-dir=client --output-pkg=github.com/vmstencil/stencil/api/client \
+	--input-base=github.com/vmstencil/stencil/api --input=template/v1beta1,stencil/v1alpha1 --go-header-file=/dev/null
 
 cd "$root"
 "$crd_ref_docs" --source-path=api --config=hack/crd-ref-docs.yaml --renderer=markdown \

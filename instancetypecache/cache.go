@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/watching"
 )
 
@@ -26,6 +26,9 @@ type Options struct {
 	Logger logr.Logger
 	// Registerer takes the metrics; nil means that none are kept.
 	Registerer prometheus.Registerer
+	// WithoutRevisions leaves out the ControllerRevisions that stored machines name: for
+	// those who ask about new ones only. They are what fills the cache.
+	WithoutRevisions bool
 	// Patience is how long Resolve waits for what is not known; the constant when 0.
 	// It must be shorter than the deadline of a webhook.
 	Patience time.Duration
@@ -48,6 +51,9 @@ func New(o Options) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
+	if o.WithoutRevisions {
+		delete(sources, kindRevision)
+	}
 	c := newCache(o, sources)
 	if o.Registerer != nil {
 		if err := o.Registerer.Register(&collector{index: c.index}); err != nil {
@@ -61,6 +67,11 @@ func newCache(o Options, sources map[string]cache.ListerWatcher) *Cache {
 	c := &Cache{index: newIndex(), log: o.Logger, patience: o.Patience}
 	if c.patience == 0 {
 		c.patience = Patience
+	}
+	for _, kind := range kinds {
+		if sources[kind] == nil {
+			c.index.change(kind, func(shelf *shelf) { shelf.synced = true })
+		}
 	}
 	for kind, source := range sources {
 		into := &store{index: c.index, kind: kind}
@@ -86,10 +97,10 @@ func (c *Cache) Synced() bool { return c.index.hasSynced() }
 // every VirtualMachine.
 func (c *Cache) Changed() <-chan struct{} { return c.index.alteration() }
 
-// Resolve implements policyinput.Resolver. An object and a machine that names it often
+// Resolve implements sizing.Resolver. An object and a machine that names it often
 // come together, and the watch may be a little behind: for one that is not known it waits
 // for a moment.
-func (c *Cache) Resolve(ctx context.Context, reference policyinput.Reference) (map[string]any, error) {
+func (c *Cache) Resolve(ctx context.Context, reference sizing.Reference) (map[string]any, error) {
 	object, changed, err := c.index.resolve(reference)
 	if err == nil {
 		return object, nil
@@ -111,12 +122,12 @@ func (c *Cache) Resolve(ctx context.Context, reference policyinput.Reference) (m
 }
 
 // Known is a Resolver that does not wait, for those who ask about stored machines.
-func (c *Cache) Known() policyinput.Resolver { return known{c.index} }
+func (c *Cache) Known() sizing.Resolver { return known{c.index} }
 
 type known struct{ index *index }
 
-// Resolve implements policyinput.Resolver.
-func (k known) Resolve(_ context.Context, reference policyinput.Reference) (map[string]any, error) {
+// Resolve implements sizing.Resolver.
+func (k known) Resolve(_ context.Context, reference sizing.Reference) (map[string]any, error) {
 	object, _, err := k.index.resolve(reference)
 	return object, err
 }

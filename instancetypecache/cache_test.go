@@ -24,7 +24,7 @@ import (
 	fakecache "k8s.io/client-go/tools/cache/testing"
 	"sigs.k8s.io/yaml"
 
-	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/sizing"
 )
 
 // fixture is a cache that is fed by sources that tests control.
@@ -99,15 +99,15 @@ data: {apiVersion: instancetype.kubevirt.io/v1beta1, kind: %[3]s, metadata: {nam
 
 func TestResolve(t *testing.T) {
 	f := newFixture(time.Millisecond)
-	f.sources[policyinput.KindClusterInstancetype].Add(object(t, small))
-	f.sources[policyinput.KindInstancetype].Add(object(t, `{metadata: {namespace: team-a, name: own}, spec: {cpu: {guest: 4}}}`))
-	f.sources[policyinput.KindClusterPreference].Add(object(t, `{metadata: {name: linux}, spec: {}}`))
+	f.sources[sizing.KindClusterInstancetype].Add(object(t, small))
+	f.sources[sizing.KindInstancetype].Add(object(t, `{metadata: {namespace: team-a, name: own}, spec: {cpu: {guest: 4}}}`))
+	f.sources[sizing.KindClusterPreference].Add(object(t, `{metadata: {name: linux}, spec: {}}`))
 	for _, r := range []*unstructured.Unstructured{
-		revision(t, "same", "u1.small", policyinput.KindClusterInstancetype, `{cpu: {guest: 1}, memory: {guest: 2Gi}}`),
-		revision(t, "former", "u1.small", policyinput.KindClusterInstancetype, `{cpu: {guest: 64}}`),
-		revision(t, "preference", "linux", policyinput.KindClusterPreference, `{}`),
+		revision(t, "same", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 1}, memory: {guest: 2Gi}}`),
+		revision(t, "former", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 64}}`),
+		revision(t, "preference", "linux", sizing.KindClusterPreference, `{}`),
 		revision(t, "strange", "u1.small", "Pod", `{}`),
-		revision(t, "empty", "u1.small", policyinput.KindClusterInstancetype, `null`),
+		revision(t, "empty", "u1.small", sizing.KindClusterInstancetype, `null`),
 	} {
 		f.sources[kindRevision].Add(r)
 	}
@@ -122,8 +122,8 @@ func TestResolve(t *testing.T) {
 		"metadata": map[string]any{"name": "u1.small", "labels": map[string]any{}, "annotations": map[string]any{}},
 		"spec":     map[string]any{"cpu": map[string]any{"guest": 64.0}},
 	}
-	cluster := policyinput.Reference{Kind: policyinput.KindClusterInstancetype, Namespace: "team-a", Name: "u1.small"}
-	with := func(change func(*policyinput.Reference)) policyinput.Reference {
+	cluster := sizing.Reference{Kind: sizing.KindClusterInstancetype, Namespace: "team-a", Name: "u1.small"}
+	with := func(change func(*sizing.Reference)) sizing.Reference {
 		changed := cluster
 		changed.Path = field.NewPath("spec", "instancetype")
 		change(&changed)
@@ -131,14 +131,14 @@ func TestResolve(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name      string
-		reference policyinput.Reference
+		reference sizing.Reference
 		want      map[string]any
 		wantError string
 	}{
 		{name: "the object of the cluster", reference: cluster, want: current},
 		{
 			name:      "the object of the namespace",
-			reference: with(func(r *policyinput.Reference) { r.Kind, r.Name = policyinput.KindInstancetype, "own" }),
+			reference: with(func(r *sizing.Reference) { r.Kind, r.Name = sizing.KindInstancetype, "own" }),
 			want: map[string]any{
 				"kind":     "VirtualMachineInstancetype",
 				"metadata": map[string]any{"name": "own", "namespace": "team-a", "labels": map[string]any{}, "annotations": map[string]any{}},
@@ -147,35 +147,35 @@ func TestResolve(t *testing.T) {
 		},
 		{
 			name: "one of another namespace is none",
-			reference: with(func(r *policyinput.Reference) {
-				r.Kind, r.Name, r.Namespace = policyinput.KindInstancetype, "own", "team-b"
+			reference: with(func(r *sizing.Reference) {
+				r.Kind, r.Name, r.Namespace = sizing.KindInstancetype, "own", "team-b"
 			}),
 			wantError: "it does not exist",
 		},
 		{
 			name:      "what does not exist",
-			reference: with(func(r *policyinput.Reference) { r.Name = "u1.huge" }),
+			reference: with(func(r *sizing.Reference) { r.Name = "u1.huge" }),
 			wantError: "it does not exist",
 		},
 		{
 			name:      "a revision with the content of now has the labels of now",
-			reference: with(func(r *policyinput.Reference) { r.Revision = "same" }),
+			reference: with(func(r *sizing.Reference) { r.Revision = "same" }),
 			want:      current,
 		},
 		{
 			name:      "a revision with another content says what counts, and has no labels",
-			reference: with(func(r *policyinput.Reference) { r.Revision = "former" }),
+			reference: with(func(r *sizing.Reference) { r.Revision = "former" }),
 			want:      former,
 		},
 		{
 			name:      "a revision that the status names counts",
-			reference: with(func(r *policyinput.Reference) { r.Revision, r.Loose = "former", true }),
+			reference: with(func(r *sizing.Reference) { r.Revision, r.Loose = "former", true }),
 			want:      former,
 		},
 		{
 			name: "unless the machine names another object by now",
-			reference: with(func(r *policyinput.Reference) {
-				r.Kind, r.Name, r.Revision, r.Loose = policyinput.KindInstancetype, "own", "former", true
+			reference: with(func(r *sizing.Reference) {
+				r.Kind, r.Name, r.Revision, r.Loose = sizing.KindInstancetype, "own", "former", true
 			}),
 			want: map[string]any{
 				"kind":     "VirtualMachineInstancetype",
@@ -185,32 +185,32 @@ func TestResolve(t *testing.T) {
 		},
 		{
 			name:      "a revision that is not known",
-			reference: with(func(r *policyinput.Reference) { r.Revision = "never" }),
+			reference: with(func(r *sizing.Reference) { r.Revision = "never" }),
 			wantError: "it does not exist, or KubeVirt did not make it of an instance type or a preference",
 		},
 		{
 			name:      "one that the status names",
-			reference: with(func(r *policyinput.Reference) { r.Revision, r.Loose = "never", true }),
+			reference: with(func(r *sizing.Reference) { r.Revision, r.Loose = "never", true }),
 			wantError: "ControllerRevision never, which its status names: it does not exist, or KubeVirt did not make it of an instance type or a preference",
 		},
 		{
 			name:      "a revision of the other family",
-			reference: with(func(r *policyinput.Reference) { r.Revision = "preference" }),
+			reference: with(func(r *sizing.Reference) { r.Revision = "preference" }),
 			wantError: `it holds a "VirtualMachineClusterPreference" and no instance type`,
 		},
 		{
 			name:      "a revision of something else",
-			reference: with(func(r *policyinput.Reference) { r.Revision = "strange" }),
+			reference: with(func(r *sizing.Reference) { r.Revision = "strange" }),
 			wantError: `it holds a "Pod" and no instance type`,
 		},
 		{
 			name:      "a revision without content",
-			reference: with(func(r *policyinput.Reference) { r.Revision = "empty" }),
+			reference: with(func(r *sizing.Reference) { r.Revision = "empty" }),
 			wantError: "it holds a VirtualMachineClusterInstancetype without a spec",
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for name, resolver := range map[string]policyinput.Resolver{"patient": f.Cache, "not": f.Known()} {
+			for name, resolver := range map[string]sizing.Resolver{"patient": f.Cache, "not": f.Known()} {
 				got, err := resolver.Resolve(t.Context(), tc.reference)
 				text := ""
 				if err != nil {
@@ -233,27 +233,27 @@ func TestWhatComesWhileSomebodyWaitsIsFound(t *testing.T) {
 	changed := f.Changed()
 	done := make(chan error)
 	go func() {
-		_, err := f.Resolve(context.WithoutCancel(t.Context()), policyinput.Reference{Kind: policyinput.KindClusterInstancetype, Namespace: "team-a", Name: "u1.small"})
+		_, err := f.Resolve(context.WithoutCancel(t.Context()), sizing.Reference{Kind: sizing.KindClusterInstancetype, Namespace: "team-a", Name: "u1.small"})
 		done <- err
 	}()
-	f.sources[kindRevision].Add(revision(t, "same", "u1.small", policyinput.KindClusterInstancetype, `{}`))
+	f.sources[kindRevision].Add(revision(t, "same", "u1.small", sizing.KindClusterInstancetype, `{}`))
 	eventually(t, func() bool { return f.index.size(kindRevision) == 1 })
 	select {
 	case <-changed:
 		t.Error("a revision counts as a change")
 	default:
 	}
-	f.sources[policyinput.KindClusterInstancetype].Add(object(t, small))
+	f.sources[sizing.KindClusterInstancetype].Add(object(t, small))
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	<-changed
-	f.sources[policyinput.KindClusterInstancetype].Delete(object(t, small))
-	eventually(t, func() bool { return f.index.size(policyinput.KindClusterInstancetype) == 0 })
+	f.sources[sizing.KindClusterInstancetype].Delete(object(t, small))
+	eventually(t, func() bool { return f.index.size(sizing.KindClusterInstancetype) == 0 })
 
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.Resolve(gone, policyinput.Reference{Kind: policyinput.KindPreference}); err == nil {
+	if _, err := f.Resolve(gone, sizing.Reference{Kind: sizing.KindPreference}); err == nil {
 		t.Error("what never comes was found")
 	}
 }
@@ -293,7 +293,7 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			source := &absent{FakeControllerSource: fakecache.NewFakeControllerSource(), err: tc.err}
 			source.Add(object(t, small))
-			sources := map[string]cache.ListerWatcher{policyinput.KindClusterInstancetype: source}
+			sources := map[string]cache.ListerWatcher{sizing.KindClusterInstancetype: source}
 			for _, kind := range kinds {
 				if sources[kind] == nil {
 					sources[kind] = fakecache.NewFakeControllerSource()
@@ -307,14 +307,14 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 				_ = f.Start(ctx)
 			}()
 			defer func() { cancel(); <-done }()
-			others := func() bool { return f.index.othersSynced(policyinput.KindClusterInstancetype) }
+			others := func() bool { return f.index.othersSynced(sizing.KindClusterInstancetype) }
 			eventually(t, others)
 			if tc.wantSynced {
 				eventually(t, f.Synced)
 			} else if f.Synced() {
 				t.Error("it is synced")
 			}
-			reference := policyinput.Reference{Kind: policyinput.KindClusterInstancetype, Name: "u1.small"}
+			reference := sizing.Reference{Kind: sizing.KindClusterInstancetype, Name: "u1.small"}
 			if _, err := f.Resolve(t.Context(), reference); err == nil || err.Error() != tc.wantError {
 				t.Errorf("error %v, want %s", err, tc.wantError)
 			}
@@ -338,7 +338,7 @@ func (x *index) othersSynced(but string) bool {
 func TestEqualRevisionsAreKeptOnce(t *testing.T) {
 	var handles []any
 	for _, name := range []string{"vm-1", "vm-2"} {
-		e, err := revisionEntry(revision(t, name, "u1.small", policyinput.KindClusterInstancetype, `{cpu: {guest: 1}}`))
+		e, err := revisionEntry(revision(t, name, "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 1}}`))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,7 +351,7 @@ func TestEqualRevisionsAreKeptOnce(t *testing.T) {
 
 func TestMetrics(t *testing.T) {
 	f := newFixture(time.Minute)
-	f.sources[policyinput.KindClusterInstancetype].Add(object(t, small))
+	f.sources[sizing.KindClusterInstancetype].Add(object(t, small))
 	f.start(t)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{index: f.index})

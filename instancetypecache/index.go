@@ -7,16 +7,16 @@ import (
 	"sync"
 	"unique"
 
-	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/sizing"
 )
 
-// kindRevision stands for ControllerRevisions beside the kinds of package policyinput.
+// kindRevision stands for ControllerRevisions beside the kinds of package sizing.
 const kindRevision = "ControllerRevision"
 
 // kinds are what is watched.
 var kinds = []string{
-	policyinput.KindInstancetype, policyinput.KindClusterInstancetype,
-	policyinput.KindPreference, policyinput.KindClusterPreference,
+	sizing.KindInstancetype, sizing.KindClusterInstancetype,
+	sizing.KindPreference, sizing.KindClusterPreference,
 	kindRevision,
 }
 
@@ -103,7 +103,7 @@ func (x *index) size(kind string) int {
 
 // resolve returns what a reference refers to, and a channel that is closed when anything
 // has changed.
-func (x *index) resolve(r policyinput.Reference) (object map[string]any, changed <-chan struct{}, err error) {
+func (x *index) resolve(r sizing.Reference) (object map[string]any, changed <-chan struct{}, err error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	object, err = x.find(r)
@@ -111,7 +111,7 @@ func (x *index) resolve(r policyinput.Reference) (object map[string]any, changed
 }
 
 // find is to be called with the lock held.
-func (x *index) find(r policyinput.Reference) (map[string]any, error) {
+func (x *index) find(r sizing.Reference) (map[string]any, error) {
 	if r.Revision != "" {
 		revision, found := x.shelfs[kindRevision].entries[key{r.Namespace, r.Revision}]
 		switch {
@@ -127,7 +127,7 @@ func (x *index) find(r policyinput.Reference) (map[string]any, error) {
 	}
 	shelf := x.shelfs[r.Kind]
 	at := key{r.Namespace, r.Name}
-	if r.Kind == policyinput.KindClusterInstancetype || r.Kind == policyinput.KindClusterPreference {
+	if r.Kind == sizing.KindClusterInstancetype || r.Kind == sizing.KindClusterPreference {
 		at.namespace = ""
 	}
 	live, found := shelf.entries[at]
@@ -144,7 +144,7 @@ func (x *index) find(r policyinput.Reference) (map[string]any, error) {
 // revised returns the object that a revision holds. KubeVirt leaves labels and annotations
 // out of it; while the object that it was made of has the same content, it has the same
 // labels and annotations, too.
-func (x *index) revised(r policyinput.Reference, revision entry) (map[string]any, error) {
+func (x *index) revised(r sizing.Reference, revision entry) (map[string]any, error) {
 	var stored wire
 	if err := json.Unmarshal([]byte(revision.content.Value()), &stored); err != nil {
 		return nil, fmt.Errorf("it cannot be read: %w", err)
@@ -164,7 +164,7 @@ func (x *index) revised(r policyinput.Reference, revision entry) (map[string]any
 }
 
 func familyOf(kind string) string {
-	if kind == policyinput.KindInstancetype || kind == policyinput.KindClusterInstancetype {
+	if kind == sizing.KindInstancetype || kind == sizing.KindClusterInstancetype {
 		return "instance type"
 	}
 	return "preference"
@@ -172,7 +172,7 @@ func familyOf(kind string) string {
 
 func sameFamily(want, got string) bool {
 	switch got {
-	case policyinput.KindInstancetype, policyinput.KindClusterInstancetype, policyinput.KindPreference, policyinput.KindClusterPreference:
+	case sizing.KindInstancetype, sizing.KindClusterInstancetype, sizing.KindPreference, sizing.KindClusterPreference:
 		return familyOf(want) == familyOf(got)
 	default:
 		return false

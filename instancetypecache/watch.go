@@ -15,7 +15,7 @@ import (
 	instancetypeapi "kubevirt.io/api/instancetype"
 	"kubevirt.io/api/instancetype/v1beta1"
 
-	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/sizing"
 )
 
 // newSources returns where the objects of each kind come from.
@@ -25,11 +25,11 @@ func newSources(config *rest.Config) (map[string]cache.ListerWatcher, error) {
 		return nil, fmt.Errorf("making the client of the instance type cache: %w", err)
 	}
 	return map[string]cache.ListerWatcher{
-		policyinput.KindInstancetype:        source(client, v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralResourceName), ""),
-		policyinput.KindClusterInstancetype: source(client, v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralResourceName), ""),
-		policyinput.KindPreference:          source(client, v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralPreferenceResourceName), ""),
-		policyinput.KindClusterPreference:   source(client, v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralPreferenceResourceName), ""),
-		kindRevision:                        source(client, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), instancetypeapi.ControllerRevisionObjectKindLabel),
+		sizing.KindInstancetype:        source(client, v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralResourceName), ""),
+		sizing.KindClusterInstancetype: source(client, v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralResourceName), ""),
+		sizing.KindPreference:          source(client, v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralPreferenceResourceName), ""),
+		sizing.KindClusterPreference:   source(client, v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralPreferenceResourceName), ""),
+		kindRevision:                   source(client, appsv1.SchemeGroupVersion.WithResource("controllerrevisions"), instancetypeapi.ControllerRevisionObjectKindLabel),
 	}, nil
 }
 

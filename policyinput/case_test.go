@@ -15,6 +15,7 @@ import (
 	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/template"
 )
 
@@ -208,10 +209,10 @@ func TestOriginOf(t *testing.T) {
 // catalogue knows objects by the text of what refers to them, and notes who asked.
 type catalogue struct {
 	known map[string]map[string]any
-	asked []policyinput.Reference
+	asked []sizing.Reference
 }
 
-func (c *catalogue) Resolve(_ context.Context, r policyinput.Reference) (map[string]any, error) {
+func (c *catalogue) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
 	r.Path = nil
 	c.asked = append(c.asked, r)
 	if found := c.known[r.String()]; found != nil {
@@ -229,41 +230,41 @@ func TestResolve(t *testing.T) {
 		kind      string
 		known     map[string]map[string]any
 		want      map[string]any
-		wantAsked []policyinput.Reference
+		wantAsked []sizing.Reference
 		wantError string
 	}{
 		{name: "a machine without either", vm: `{spec: {}}`},
 		{
 			name: "the cluster's when no kind is given", vm: `{spec: {instancetype: {name: small}}}`,
 			known: map[string]map[string]any{"VirtualMachineClusterInstancetype small": small}, want: small,
-			wantAsked: []policyinput.Reference{{Kind: policyinput.KindClusterInstancetype, Namespace: "team-a", Name: "small"}},
+			wantAsked: []sizing.Reference{{Kind: sizing.KindClusterInstancetype, Namespace: "team-a", Name: "small"}},
 		},
 		{
 			name: "kinds in any case and in the plural", vm: `{spec: {instancetype: {kind: virtualMachineInstancetypes, name: small}}}`,
 			known: map[string]map[string]any{"VirtualMachineInstancetype team-a/small": small}, want: small,
-			wantAsked: []policyinput.Reference{{Kind: policyinput.KindInstancetype, Namespace: "team-a", Name: "small"}},
+			wantAsked: []sizing.Reference{{Kind: sizing.KindInstancetype, Namespace: "team-a", Name: "small"}},
 		},
 		{
 			name: "a revision in the spec counts", vm: `{spec: {instancetype: {name: small, revisionName: of-then}}, status: {instancetypeRef: {controllerRevisionRef: {name: other}}}}`,
 			known: map[string]map[string]any{"ControllerRevision team-a/of-then": small}, want: small,
-			wantAsked: []policyinput.Reference{{Kind: policyinput.KindClusterInstancetype, Namespace: "team-a", Name: "small", Revision: "of-then"}},
+			wantAsked: []sizing.Reference{{Kind: sizing.KindClusterInstancetype, Namespace: "team-a", Name: "small", Revision: "of-then"}},
 		},
 		{
 			name: "or else one in the status", vm: `{spec: {instancetype: {name: small}}, status: {instancetypeRef: {name: small, controllerRevisionRef: {name: of-then}}}}`,
 			known: map[string]map[string]any{"VirtualMachineClusterInstancetype small": small}, want: small,
-			wantAsked: []policyinput.Reference{{Kind: policyinput.KindClusterInstancetype, Namespace: "team-a", Name: "small", Revision: "of-then", Loose: true}},
+			wantAsked: []sizing.Reference{{Kind: sizing.KindClusterInstancetype, Namespace: "team-a", Name: "small", Revision: "of-then", Loose: true}},
 		},
 		{
 			name: "what does not exist", vm: `{spec: {instancetype: {name: small}, preference: {name: linux}}}`,
-			wantAsked: []policyinput.Reference{
-				{Kind: policyinput.KindClusterInstancetype, Namespace: "team-a", Name: "small"},
-				{Kind: policyinput.KindClusterPreference, Namespace: "team-a", Name: "linux"},
+			wantAsked: []sizing.Reference{
+				{Kind: sizing.KindClusterInstancetype, Namespace: "team-a", Name: "small"},
+				{Kind: sizing.KindClusterPreference, Namespace: "team-a", Name: "linux"},
 			},
 			wantError: `[spec.instancetype: Not found: "VirtualMachineClusterInstancetype small": it does not exist, spec.preference: Not found: "VirtualMachineClusterPreference linux": it does not exist]`,
 		},
 		{
 			name: "is no error on the way out", vm: `{spec: {instancetype: {name: small}}}`, operation: "DELETE",
-			wantAsked: []policyinput.Reference{{Kind: policyinput.KindClusterInstancetype, Namespace: "team-a", Name: "small"}},
+			wantAsked: []sizing.Reference{{Kind: sizing.KindClusterInstancetype, Namespace: "team-a", Name: "small"}},
 		},
 		{
 			name: "a kind that there is not", vm: `{spec: {instancetype: {kind: Pod, name: small}}}`,

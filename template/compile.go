@@ -225,6 +225,11 @@ func (c *Compiled) Sensitive(name string) bool {
 	return i >= 0 && c.parameters[i].Sensitive
 }
 
+// HasSensitive says whether the template has any sensitive parameter.
+func (c *Compiled) HasSensitive() bool {
+	return slices.ContainsFunc(c.parameters, func(p parameter) bool { return p.Sensitive })
+}
+
 // Unused returns the names of the parameters that nothing refers to.
 func (c *Compiled) Unused() []string {
 	var names []string

@@ -10,6 +10,7 @@ require (
 	github.com/prometheus/client_golang v1.24.1
 	github.com/vmstencil/stencil v0.0.0
 	github.com/vmstencil/stencil/api v0.0.0
+	github.com/vmstencil/stencil/api/client v0.0.0
 	github.com/vmstencil/stencil/defaulting v0.0.0
 	github.com/vmstencil/stencil/template v0.0.0-00010101000000-000000000000
 	go.yaml.in/yaml/v3 v3.0.5
@@ -117,6 +118,7 @@ require (
 replace (
 	github.com/vmstencil/stencil => ../
 	github.com/vmstencil/stencil/api => ../api
+	github.com/vmstencil/stencil/api/client => ../api/client
 	github.com/vmstencil/stencil/defaulting => ../defaulting
 	github.com/vmstencil/stencil/template => ../template
 )

@@ -16,6 +16,8 @@ type Violation struct {
 	// Rule is the name of the rule, Message what its author says.
 	Rule    string
 	Message string
+	// Field is what the rule is about, as a path in the VirtualMachine.
+	Field string
 	// Detail says what was found and what is wanted. It may hold values of the
 	// VirtualMachine.
 	Detail string
@@ -42,7 +44,7 @@ func Judge(rules []Rule, template any) []Violation {
 	for i := range rules {
 		if detail := rules[i].judge(template); detail != "" {
 			violations = append(violations, Violation{
-				Rule: rules[i].Name, Message: rules[i].Message, Detail: detail, Warning: rules[i].Warning, Missing: detail == missing,
+				Rule: rules[i].Name, Message: rules[i].Message, Field: rules[i].field, Detail: detail, Warning: rules[i].Warning, Missing: detail == missing,
 			})
 		}
 	}

@@ -16,6 +16,7 @@ type Rule struct {
 	Warning bool
 
 	kind         string
+	field        string // the path in a VirtualMachine
 	path, valid  path
 	guarded      bool // valid is given
 	least, most  *bound
@@ -152,6 +153,7 @@ func (r *reader) rule(n *node, at string) Rule {
 	rule.kind = r.text1(n, at, "rule")
 	rule.Message = r.text1(n, at, "message")
 	rule.path = r.path(n, at, "path", true)
+	rule.field = rule.path.field()
 	rule.valid = r.path(n, at, "valid", false)
 	rule.guarded = n.get("valid") != nil
 	if warning := n.get("justWarning"); warning != nil {

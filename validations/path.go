@@ -92,6 +92,25 @@ func parsePath(text string) (path, error) {
 
 const fieldCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/"
 
+// field is the path in a VirtualMachine.
+func (p path) field() string {
+	var b strings.Builder
+	b.WriteString("spec.template")
+	for _, s := range p {
+		switch {
+		case s.kind == stepIndex:
+			fmt.Fprintf(&b, "[%d]", s.index)
+		case s.kind == stepAll:
+			b.WriteString("[*]")
+		case strings.Trim(s.key, fieldCharacters) == "" && !strings.Contains(s.key, "/"):
+			b.WriteString("." + s.key)
+		default:
+			fmt.Fprintf(&b, "[%s]", s.key)
+		}
+	}
+	return b.String()
+}
+
 // find returns the values that the path leads to.
 func (p path) find(root any) []any {
 	found := []any{root}

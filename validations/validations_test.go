@@ -147,7 +147,10 @@ func TestJudge(t *testing.T) {
 			}
 			var want []validations.Violation
 			if tc.want != "" {
-				want = []validations.Violation{{Rule: "r", Message: "told", Detail: tc.want, Missing: tc.want == "there is no such field"}}
+				_, path, _ := strings.Cut(tc.rule, `"path": "jsonpath::`)
+				path, _, _ = strings.Cut(path, `"`)
+				field := "spec.template" + strings.Replace(path, ".*", "[*]", 1)
+				want = []validations.Violation{{Rule: "r", Message: "told", Field: field, Detail: tc.want, Missing: tc.want == "there is no such field"}}
 			}
 			for _, exact := range []bool{true, false} {
 				decoder := json.NewDecoder(strings.NewReader(template))

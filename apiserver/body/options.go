@@ -15,7 +15,7 @@ const maximumShown = 64
 var versions = []string{"v1alpha1", "v1beta1"}
 
 // fields are those of ProcessOptions, in the order in which a message names them.
-var fields = []string{"apiVersion", "kind", "metadata", "parameters", "targetNamespace"}
+var fields = []string{"apiVersion", "kind", "metadata", "parameters", "targetNamespace", "explain"}
 
 // Options reads a ProcessOptions. An empty body is one without anything in it. Errors
 // are of type *Malformed.
@@ -52,6 +52,12 @@ func set(options *v1beta1.ProcessOptions, one member) error {
 		return value.want(object, one.name)
 	case "parameters":
 		return setParameters(options, value)
+	case "explain":
+		if value.kind != scalar || value.text != "true" && value.text != "false" {
+			return malformed(value.line, value.column, "explain must be true or false")
+		}
+		options.Explain = value.text == "true"
+		return nil
 	}
 	if err := value.want(text, one.name); err != nil {
 		return err

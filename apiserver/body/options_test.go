@@ -34,7 +34,7 @@ func TestOptions(t *testing.T) {
 		{name: "what typed clients send", body: `{"kind":"ProcessOptions","apiVersion":"subresources.template.kubevirt.io/v1alpha1","metadata":{"creationTimestamp":null},"parameters":{"A":"b"}}`, want: map[string]string{"A": "b"}},
 		{name: "another namespace", body: "targetNamespace: team-a", wantTarget: "team-a"},
 
-		{name: "an unknown field", body: "{\n  \"parameters\": {},\n  \"paramters\": {}}", wantError: `line 3, column 3: ProcessOptions has no field "paramters"; it has apiVersion, kind, metadata, parameters, targetNamespace`},
+		{name: "an unknown field", body: "{\n  \"parameters\": {},\n  \"paramters\": {}}", wantError: `line 3, column 3: ProcessOptions has no field "paramters"; it has apiVersion, kind, metadata, parameters, targetNamespace, explain`},
 		{name: "what JSON is not and YAML is", body: "{\n  \"parameters\": {\"A\": hunter2}\n}", want: map[string]string{"A": "hunter2"}},
 		{name: "JSON that ends too early", body: "{\"parameters\":\n  {\"A\": \"b\"", wantError: "line 2, column 12: it ends too early"},
 		{name: "JSON and something more", body: `{"parameters":{}} }`, wantError: "line 1, column 19: "},
@@ -46,6 +46,8 @@ func TestOptions(t *testing.T) {
 		{name: "a list of parameters", body: `{"parameters":[]}`, wantError: "line 1, column 15: parameters must be an object, not a list"},
 		{name: "another kind", body: "kind: VirtualMachine", wantError: "line 1, column 7: kind must be ProcessOptions"},
 		{name: "another group", body: "apiVersion: kubevirt.io/v1", wantError: "line 1, column 13: apiVersion must be"},
+		{name: "explain that is a string", body: `{"explain": "true"}`, wantError: "line 1, column 13: explain must be true or false"},
+		{name: "explain that is a number", body: "explain: 1", wantError: "line 1, column 10: explain must be true or false"},
 		{name: "a string", body: "hello", wantError: "line 1, column 1: it must be an object"},
 		{name: "an alias", body: "parameters: &p {A: b}\nmetadata: *p", wantError: "line 2, column 11: anchors and aliases are not taken here"},
 		{name: "a value that looks like an alias is not shown", body: "parameters: {PASSWORD: *hunter2}", wantError: "line 1, column 1: anchors and aliases are not taken here"},
@@ -85,4 +87,13 @@ func FuzzOptions(f *testing.F) {
 			}
 		}
 	})
+}
+
+func TestExplain(t *testing.T) {
+	for text, want := range map[string]bool{"explain: true": true, `{"explain":false}`: false, "explain:": false} {
+		got, err := body.Options([]byte(text))
+		if err != nil || got.Explain != want {
+			t.Errorf("%s: %v, %v", text, got.Explain, err)
+		}
+	}
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/vmstencil/stencil/apiserver/servingcert"
 	"github.com/vmstencil/stencil/certificates"
 	"github.com/vmstencil/stencil/delegation"
+	"github.com/vmstencil/stencil/instancetypecache"
 	"github.com/vmstencil/stencil/templatecache"
 )
 
@@ -50,10 +51,17 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err := certificates.RegisterExpiry(registry, source); err != nil {
 		return err
 	}
-	server, err := newServer(o, config, templates, source)
+	sizes, err := instancetypecache.New(instancetypecache.Options{
+		Config: config, Logger: logger.WithName("instancetypecache"), Registerer: registry, WithoutRevisions: true,
+	})
 	if err != nil {
 		return err
 	}
+	server, err := newServer(o, config, templates, sizes, source)
+	if err != nil {
+		return err
+	}
+	group.Go(func() error { return sizes.Start(needed) })
 	group.Go(func() error { return templates.Start(needed) })
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -69,7 +77,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 }
 
 // newServer puts the server together.
-func newServer(o *options, config *rest.Config, templates *templatecache.Cache, source certificates.Source) (*genericapiserver.GenericAPIServer, error) {
+func newServer(o *options, config *rest.Config, templates *templatecache.Cache, sizes *instancetypecache.Cache, source certificates.Source) (*genericapiserver.GenericAPIServer, error) {
 	scheme, codecs, err := apiserver.Codecs()
 	if err != nil {
 		return nil, err
@@ -127,6 +135,7 @@ func newServer(o *options, config *rest.Config, templates *templatecache.Cache, 
 	if err := apiserver.Install(server, apiserver.Options{
 		Templates:  templates,
 		Creator:    delegate,
+		Sizes:      sizes,
 		Authorizer: settings.Authorization.Authorizer,
 	}); err != nil {
 		return nil, err

@@ -20,6 +20,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/behalf"
 	"github.com/vmstencil/stencil/webhooks/policies"
 	"github.com/vmstencil/stencil/webhooks/policing"
+	"github.com/vmstencil/stencil/webhooks/preview"
 	"github.com/vmstencil/stencil/webhooks/render"
 	"github.com/vmstencil/stencil/webhooks/serving"
 	"github.com/vmstencil/stencil/webhooks/templates"
@@ -118,6 +119,13 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 		Metrics:       decisions,
 	})
 	server := delegation.Server(o.apiserverUser)
+	machines := validate.New(validate.Options{
+		Templates:   c.templates,
+		Approvals:   c.approvals,
+		Policies:    judge,
+		Sizes:       c.instancetypes,
+		ExemptUsers: o.exemptUsers,
+	})
 	for _, webhook := range []serving.Webhook{
 		{
 			Name: "render",
@@ -131,14 +139,14 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 			}),
 		},
 		{
-			Name: "machines",
-			Path: "/validate-virtualmachine",
-			Handler: behalf.New(server, validate.New(validate.Options{
-				Templates:   c.templates,
-				Approvals:   c.approvals,
-				Policies:    judge,
-				ExemptUsers: o.exemptUsers,
-			})),
+			Name:    "machines",
+			Path:    "/validate-virtualmachine",
+			Handler: behalf.New(server, machines),
+		},
+		{
+			Name:    "preview",
+			Path:    "/preview-virtualmachine",
+			Handler: behalf.New(server, preview.New(machines)),
 		},
 		{
 			Name:    "policed",

@@ -15,6 +15,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/template"
 )
 
@@ -29,7 +30,7 @@ type Policies interface {
 
 // Instancetypes knows instance types and preferences; an instancetypecache.Cache does.
 type Instancetypes interface {
-	Known() policyinput.Resolver
+	Known() sizing.Resolver
 	Synced() bool
 	// Changed returns a channel that is closed when an instance type or a preference changes.
 	Changed() <-chan struct{}
@@ -58,7 +59,7 @@ type policing struct {
 	set           *policyset.Set
 	evaluator     *policyset.Evaluator
 	templates     Templates
-	instancetypes policyinput.Resolver
+	instancetypes sizing.Resolver
 	namespaces    Namespaces
 	// now is when the audit began.
 	now time.Time

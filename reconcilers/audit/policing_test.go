@@ -15,10 +15,10 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/policycache"
-	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/sizing"
 )
 
 var policyCompiler = sync.OnceValues(rego.NewCompiler)
@@ -47,7 +47,7 @@ func (surroundings) Namespace(_ context.Context, name string) (labels, annotatio
 	return map[string]string{"env": strings.TrimPrefix(name, "team-")}, nil, true
 }
 
-func (surroundings) Resolve(_ context.Context, r policyinput.Reference) (map[string]any, error) {
+func (surroundings) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
 	if r.Name != "huge" {
 		return nil, errors.New("it does not exist")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/templatecache"
 )
@@ -38,7 +39,7 @@ type judgement struct {
 type judge struct {
 	set           *policyset.Set
 	evaluator     Evaluator
-	instancetypes policyinput.Resolver
+	instancetypes sizing.Resolver
 	// now is when the check began.
 	now time.Time
 }

@@ -19,9 +19,9 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/policycache"
-	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/templatecache"
 )
@@ -46,7 +46,7 @@ type Policies interface {
 
 // Instancetypes knows instance types and preferences; an instancetypecache.Cache does.
 type Instancetypes interface {
-	Known() policyinput.Resolver
+	Known() sizing.Resolver
 	Synced() bool
 	Changed() <-chan struct{}
 }

@@ -23,9 +23,9 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/policycache"
-	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/templatecache"
 )
 
@@ -96,10 +96,10 @@ func (c council) Changed() <-chan struct{}    { return nil }
 
 type catalogue struct{ *world }
 
-func (c catalogue) Synced() bool                { return true }
-func (c catalogue) Known() policyinput.Resolver { return c }
-func (c catalogue) Changed() <-chan struct{}    { return c.instancetypes }
-func (c catalogue) Resolve(_ context.Context, r policyinput.Reference) (map[string]any, error) {
+func (c catalogue) Synced() bool             { return true }
+func (c catalogue) Known() sizing.Resolver   { return c }
+func (c catalogue) Changed() <-chan struct{} { return c.instancetypes }
+func (c catalogue) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
 	c.resolved++
 	guest, found := c.sizes[r.Name]
 	if !found {

@@ -9,6 +9,8 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
+const previewWebhook = "MutatingWebhookConfiguration/zz-stencil-preview"
+
 const apiserverContainer = "Deployment/stencil-apiserver {.spec.template.spec.containers[0]"
 
 func TestTheAggregatedAPIServer(t *testing.T) {
@@ -19,8 +21,12 @@ func TestTheAggregatedAPIServer(t *testing.T) {
 	const user = "system:serviceaccount:stencil-system:stencil-apiserver"
 	runRenderCases(t, map[string]renderCase{
 		"by default": {
-			present: all,
+			present: append(all, previewWebhook),
+			absent:  []string{"NetworkPolicy/stencil-apiserver", "ServiceMonitor/stencil-apiserver"},
 			want: map[string]any{
+				previewWebhook + " {.webhooks[0].failurePolicy}": "Fail",
+				previewWebhook + " {.webhooks[0].matchConditions[0].expression}": `request.?dryRun.orValue(false) && request.userInfo.?username.orValue('') == "` + user +
+					`" && request.userInfo.?extra[?'delegation.template.kubevirt.io/preview'].hasValue()`,
 				v1beta1 + " {.spec.service}":                             map[string]any{"name": "stencil-apiserver", "namespace": "stencil-system", "port": 443},
 				v1beta1 + " {.spec.caBundle}":                            nil,
 				v1beta1 + " {.spec.versionPriority}":                     20,
@@ -38,7 +44,7 @@ func TestTheAggregatedAPIServer(t *testing.T) {
 		},
 		"without it nobody is believed": {
 			values: `{apiserver: {enabled: false}}`,
-			absent: all,
+			absent: append(all, previewWebhook),
 			want:   map[string]any{setting("delegated-machines", "apiserverUser"): `""`, setting("approved-templates", "apiserverUser"): `""`},
 		},
 		"outside the cluster": {
@@ -50,6 +56,23 @@ func TestTheAggregatedAPIServer(t *testing.T) {
 				"Service/stencil-apiserver {.spec.selector}":     nil,
 				v1beta1 + " {.spec.service.port}":                9444,
 			},
+		},
+		"reached by API servers alone, and by those who read metrics": {
+			values: `{networkPolicy: {enabled: true, webhooks: [{ipBlock: {cidr: 192.0.2.0/28}}], metrics: [{podSelector: {matchLabels: {app: prometheus}}}]}}`,
+			want: map[string]any{
+				"NetworkPolicy/stencil-apiserver {.spec.podSelector.matchLabels.app\\.kubernetes\\.io/component}": "apiserver",
+				"NetworkPolicy/stencil-apiserver {.spec.ingress}": []any{map[string]any{
+					"from": []any{
+						map[string]any{"ipBlock": map[string]any{"cidr": "192.0.2.0/28"}},
+						map[string]any{"podSelector": map[string]any{"matchLabels": map[string]any{"app": "prometheus"}}},
+					},
+					"ports": []any{map[string]any{"port": "https", "protocol": "TCP"}},
+				}},
+			},
+		},
+		"outside the cluster there is nothing to reach or to watch": {
+			values: `{apiserver: {serviceMonitor: {enabled: true}, external: {host: api.example.com}}, networkPolicy: {enabled: true, webhooks: [{ipBlock: {cidr: 192.0.2.0/28}}]}}`,
+			absent: []string{"NetworkPolicy/stencil-apiserver", "ServiceMonitor/stencil-apiserver"},
 		},
 		"with certificates of cert-manager": {
 			values:  `{certificates: {provider: cert-manager}}`,
@@ -119,14 +142,23 @@ func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"get template.kubevirt.io/virtualmachinetemplates *",
 		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/extra *",
 		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/group *",
+		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/preview *",
 		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/uid *",
 		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/user *",
 		"list apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io",
 		"list apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io",
+		"list instancetype.kubevirt.io/virtualmachineclusterinstancetypes *",
+		"list instancetype.kubevirt.io/virtualmachineclusterpreferences *",
+		"list instancetype.kubevirt.io/virtualmachineinstancetypes *",
+		"list instancetype.kubevirt.io/virtualmachinepreferences *",
 		"list template.kubevirt.io/virtualmachinetemplates *",
 		"use template.kubevirt.io/virtualmachinetemplates *",
 		"watch apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io",
 		"watch apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io",
+		"watch instancetype.kubevirt.io/virtualmachineclusterinstancetypes *",
+		"watch instancetype.kubevirt.io/virtualmachineclusterpreferences *",
+		"watch instancetype.kubevirt.io/virtualmachineinstancetypes *",
+		"watch instancetype.kubevirt.io/virtualmachinepreferences *",
 		"watch template.kubevirt.io/virtualmachinetemplates *",
 	}
 	if diff := gocmp.Diff(want, own); diff != "" {

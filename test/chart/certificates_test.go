@@ -39,7 +39,7 @@ func TestCertificates(t *testing.T) {
 				"ClusterRole/stencil-manager {.rules[?(@.apiGroups[0]==\"admissionregistration.k8s.io\")]}": []any{
 					map[string]any{
 						"apiGroups": []string{"admissionregistration.k8s.io"}, "resources": []string{"mutatingwebhookconfigurations"},
-						"resourceNames": []string{"a-stencil-render"}, "verbs": []string{"get", "list", "watch", "patch"},
+						"resourceNames": []string{"a-stencil-render", "zz-stencil-preview"}, "verbs": []string{"get", "list", "watch", "patch"},
 					},
 					map[string]any{
 						"apiGroups": []string{"admissionregistration.k8s.io"}, "resources": []string{"validatingwebhookconfigurations"},

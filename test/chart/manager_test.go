@@ -33,7 +33,7 @@ func TestManager(t *testing.T) {
 					"--certificate-authority-duration=8760h",
 					"--certificate-duration=24h",
 					"--certificate-dns-names=stencil-webhook.stencil-system.svc,stencil-webhook.stencil-system.svc.cluster.local",
-					"--webhook-configurations=mutating/a-stencil-render,validating/stencil-validate,validating/stencil-policies",
+					"--webhook-configurations=mutating/a-stencil-render,validating/stencil-validate,validating/stencil-policies,mutating/zz-stencil-preview",
 					"--api-services=apiservice/v1beta1.subresources.template.kubevirt.io,apiservice/v1alpha1.subresources.template.kubevirt.io",
 					"--policy-webhooks=stencil-policies",
 					"--policy-webhooks-trust=stencil-validate",

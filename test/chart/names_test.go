@@ -24,7 +24,7 @@ func TestNames(t *testing.T) {
 				"ClusterRole/templates-stencil-template-approver", "ClusterRole/templates-stencil-template-source",
 			},
 			want: map[string]any{
-				"Deployment/templates-stencil-manager {" + container + ".args}":                                                           items{"--certificate-authority-secret=templates-stencil-webhook-ca", "--webhook-configurations=mutating/a-templates-stencil-render,validating/templates-stencil-validate,validating/templates-stencil-policies", "--policy-webhooks=templates-stencil-policies", "--policy-webhooks-address=stencil-system/templates-stencil-webhook", "--leader-election-id=templates-stencil-manager"},
+				"Deployment/templates-stencil-manager {" + container + ".args}":                                                           items{"--certificate-authority-secret=templates-stencil-webhook-ca", "--webhook-configurations=mutating/a-templates-stencil-render,validating/templates-stencil-validate,validating/templates-stencil-policies,mutating/zz-templates-stencil-preview", "--policy-webhooks=templates-stencil-policies", "--policy-webhooks-address=stencil-system/templates-stencil-webhook", "--leader-election-id=templates-stencil-manager"},
 				"Role/templates-stencil-manager {.rules[?(@.resources[0]==\"secrets\")].resourceNames[0]}":                                "templates-stencil-webhook-ca",
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].resourceNames[0]}":   "a-templates-stencil-render",
 				"ClusterRole/templates-stencil-manager {.rules[?(@.resources[0]==\"validatingwebhookconfigurations\")].resourceNames[0]}": "templates-stencil-validate",
@@ -95,12 +95,12 @@ func TestRenderingSortsFirst(t *testing.T) {
 				configurations = append(configurations, object.GetName())
 			}
 		}
-		if len(configurations) != 1 {
-			t.Fatalf("release %s has mutating configurations %v, want one", release, configurations)
+		if len(configurations) != 2 {
+			t.Fatalf("release %s has mutating configurations %v, want one to render and one for previews", release, configurations)
 		}
-		all := append(neighbours(), configurations[0])
+		all := append(neighbours(), configurations...)
 		sort.Strings(all)
-		if all[0] != configurations[0] {
+		if !strings.HasSuffix(all[0], "-render") || !strings.HasSuffix(all[len(all)-1], "-preview") {
 			t.Errorf("release %s: called in the order %v", release, all)
 		}
 	}
@@ -111,6 +111,7 @@ func neighbours() []string {
 	return []string{"virt-api-mutator", "cdi-api-datavolume-mutate", "kubemacpool-mutator", "cert-manager-webhook", "z-quota"}
 }
 
+// Previews alone come after the defaults: they see what was filled in.
 func TestDefaultingSortsLast(t *testing.T) {
 	for _, release := range []string{"stencil", "a", "zzz"} {
 		all := neighbours()
@@ -120,7 +121,8 @@ func TestDefaultingSortsLast(t *testing.T) {
 			}
 		}
 		sort.Strings(all)
-		if last := all[len(all)-1]; !strings.HasSuffix(last, "-defaults") || !strings.HasSuffix(all[0], "-render") {
+		last := all[len(all)-2:]
+		if !strings.HasSuffix(last[0], "-defaults") || !strings.HasSuffix(last[1], "-preview") || !strings.HasSuffix(all[0], "-render") {
 			t.Errorf("release %s: called in the order %v", release, all)
 		}
 	}
@@ -136,7 +138,7 @@ func TestFlagsOfAManagerBesideTheCluster(t *testing.T) {
 		t.Run(fmt.Sprintf("%s, defaulting %v", release, tc.defaulting), func(t *testing.T) {
 			options := install.Options{Release: release, ManagerURL: "https://localhost:9443", Values: map[string]any{"defaulting": map[string]any{"enabled": tc.defaulting}}}
 			stdout, stderr, ok := helm(t, "", "install", release, chartFolder(t), "--namespace", install.Namespace, "--dry-run=client",
-				"--set", "manager.enabled=false", "--set", "webhooks.url="+options.ManagerURL, "--set", fmt.Sprintf("defaulting.enabled=%v", tc.defaulting))
+				"--set", "apiserver.enabled=false", "--set", "manager.enabled=false", "--set", "webhooks.url="+options.ManagerURL, "--set", fmt.Sprintf("defaulting.enabled=%v", tc.defaulting))
 			if !ok {
 				t.Fatal(stderr)
 			}

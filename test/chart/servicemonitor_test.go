@@ -47,3 +47,36 @@ func TestServiceMonitor(t *testing.T) {
 		t.Error("the monitor selects the Service of the webhooks, too")
 	}
 }
+
+func TestServiceMonitorOfTheAPIServer(t *testing.T) {
+	for values, secret := range map[string]string{
+		`{apiserver: {serviceMonitor: {enabled: true, interval: 30s, labels: {prometheus: main}}}}`:                                         "stencil-webhook-ca",
+		`{certificates: {provider: cert-manager}, apiserver: {serviceMonitor: {enabled: true, interval: 30s, labels: {prometheus: main}}}}`: "stencil-apiserver-tls",
+	} {
+		rendered := render(t, "stencil", values)
+		content, err := yaml.Marshal(rendered.get(t, "ServiceMonitor/stencil-apiserver").Object)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var monitor monitoringv1.ServiceMonitor
+		if err := yaml.UnmarshalStrict(content, &monitor); err != nil {
+			t.Fatal(err)
+		}
+		if len(monitor.Spec.Endpoints) != 1 || monitor.Labels["prometheus"] != "main" {
+			t.Fatalf("%+v", monitor)
+		}
+		endpoint := monitor.Spec.Endpoints[0]
+		if endpoint.Port != "https" || endpoint.Path != "/metrics" || endpoint.Interval != "30s" || endpoint.Scheme == nil || *endpoint.Scheme != "https" {
+			t.Errorf("endpoint %+v", endpoint)
+		}
+		if tls := endpoint.TLSConfig; tls == nil || tls.CA.Secret == nil || tls.CA.Secret.Name != secret || tls.CA.Secret.Key != "ca.crt" || tls.ServerName == nil || *tls.ServerName != "stencil-apiserver.stencil-system.svc" {
+			t.Errorf("tlsConfig %+v", tls)
+		}
+		service := rendered.get(t, "Service/stencil-apiserver")
+		for label, value := range monitor.Spec.Selector.MatchLabels {
+			if service.GetLabels()[label] != value {
+				t.Errorf("the monitor selects %s=%s, which the Service lacks", label, value)
+			}
+		}
+	}
+}

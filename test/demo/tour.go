@@ -41,6 +41,8 @@ type step struct {
 	holds string
 	// laidOut lays JSON out over several lines.
 	laidOut bool
+	// part is the field of that JSON which is shown, and "[...]" for the rest; all of it when empty.
+	part string
 	// quiet leaves the output out when the command succeeds.
 	quiet bool
 }
@@ -96,6 +98,18 @@ func (t *tour) take(ctx context.Context, s step) error {
 		var lines bytes.Buffer
 		if err := json.Indent(&lines, []byte(result.Stdout), "", "  "); err != nil {
 			return fmt.Errorf("the output is no JSON: %w: %s", err, output)
+		}
+		if s.part != "" {
+			var whole map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(result.Stdout), &whole); err != nil {
+				return fmt.Errorf("the output is no object: %w: %s", err, output)
+			}
+			lines.Reset()
+			fmt.Fprintf(&lines, "{\n  [...]\n  %q: ", s.part)
+			if err := json.Indent(&lines, whole[s.part], "  ", "  "); err != nil {
+				return fmt.Errorf("the output has no %s: %w: %s", s.part, err, output)
+			}
+			lines.WriteString("\n}")
 		}
 		output = lines.String() + "\n" + result.Stderr
 	}

@@ -3,6 +3,7 @@ package install
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -74,16 +75,17 @@ func (o Options) ManagerArgs() []string {
 		"--policy-webhooks-trust=" + prefix + "-validate",
 		"--policy-webhooks-address=" + cmp.Or(o.ManagerURL, o.Namespace+"/"+prefix+"-webhook"),
 	}
-	if o.APIServerAddress != "" {
-		arguments = append(arguments, "--api-services="+apiServices, "--apiserver-user="+o.apiServerName())
+	const configurations = "--webhook-configurations="
+	also := func(configuration string) {
+		i := slices.IndexFunc(arguments, func(argument string) bool { return strings.HasPrefix(argument, configurations) })
+		arguments[i] += ",mutating/zz-" + prefix + configuration
 	}
 	if defaulting, _ := o.Values["defaulting"].(map[string]any); defaulting["enabled"] == true {
-		const flag = "--webhook-configurations="
-		for i := range arguments {
-			if strings.HasPrefix(arguments[i], flag) {
-				arguments[i] += ",mutating/zz-" + prefix + "-defaults"
-			}
-		}
+		also("-defaults")
+	}
+	if o.APIServerAddress != "" {
+		also("-preview")
+		arguments = append(arguments, "--api-services="+apiServices, "--apiserver-user="+o.apiServerName())
 	}
 	if address, err := url.Parse(o.ManagerURL); err == nil && address.Hostname() != "" {
 		arguments = append(arguments, "--certificate-dns-names="+address.Hostname())

@@ -19,7 +19,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/sizing"
 )
 
 // Defaulter fills in defaults; a client.Client does. A refusal is a
@@ -44,7 +44,7 @@ type Options struct {
 	Defaulter     Defaulter
 	Cluster       Clusters
 	Approvals     Approvals
-	Instancetypes policyinput.Resolver
+	Instancetypes sizing.Resolver
 	// Policy says what is written.
 	Policy defaulting.Policy
 	// FailClosed refuses machines while the defaulter cannot answer; without it they are

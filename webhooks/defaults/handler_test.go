@@ -22,7 +22,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/defaulting"
-	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/sizing"
 )
 
 // environment is that of the defaulter of these tests.
@@ -95,7 +95,7 @@ func (c covered) Covering(namespace string) []*approval.Approval {
 
 type sizes map[string]map[string]any
 
-func (s sizes) Resolve(_ context.Context, r policyinput.Reference) (map[string]any, error) {
+func (s sizes) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
 	if object, found := s[r.Name]; found {
 		return object, nil
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/templatecache"
 )
 
@@ -45,7 +46,7 @@ type Options struct {
 	Policies      Policies
 	Namespaces    Namespaces
 	Templates     Templates
-	Instancetypes policyinput.Resolver
+	Instancetypes sizing.Resolver
 	// Log takes the decision log; nil means that there is none.
 	Log *Log
 	// Metrics counts decisions; nil means that nobody does.

@@ -30,6 +30,7 @@ import (
 	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/templatecache"
 	"github.com/vmstencil/stencil/webhooks/policing"
 )
@@ -79,7 +80,7 @@ func (s templates) Wait(_ context.Context, namespace, name string, _ time.Durati
 
 type catalogue map[string]map[string]any
 
-func (c catalogue) Resolve(_ context.Context, r policyinput.Reference) (map[string]any, error) {
+func (c catalogue) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
 	if found := c[r.String()]; found != nil {
 		return found, nil
 	}

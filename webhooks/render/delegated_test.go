@@ -112,3 +112,36 @@ func TestForWhomAVMWasCreatedStaysOnIt(t *testing.T) {
 		}
 	}
 }
+
+// What approvals say of a preview, the webhook says that sees the whole machine.
+func TestAPreviewIsRenderedAndNotJudged(t *testing.T) {
+	for _, tc := range []struct {
+		name        string
+		extra, dry  bool
+		wantAllowed bool
+	}{
+		{name: "a preview", extra: true, dry: true, wantAllowed: true},
+		{name: "what is stored is no preview, whatever it is marked as", extra: true},
+		{name: "another dry run is judged", dry: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &shelf{}
+			s.put(t, box, 7)
+			compiled, err := s.templates["golden/box"].Compiled()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := render.New(render.Options{Templates: s, Permissions: everything, Server: server,
+				Approvals: governing(approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: other}]}"))})
+			request := create(t, serverCreates(t, compiled.Digest(), ""))
+			request.UserInfo = authenticationv1.UserInfo{Username: server, Extra: map[string]authenticationv1.ExtraValue{delegation.KeyUser: {"ada"}}}
+			if tc.extra {
+				request.UserInfo.Extra[delegation.KeyPreview] = authenticationv1.ExtraValue{"true"}
+			}
+			request.DryRun = &tc.dry
+			if response := h.Handle(t.Context(), request); response.Allowed != tc.wantAllowed {
+				t.Errorf("%+v", response)
+			}
+		})
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/templatecache"
 	"github.com/vmstencil/stencil/webhooks/verdict"
 )
@@ -43,6 +44,8 @@ type Options struct {
 	Approvals Approvals
 	// Policies may be nil; nobody asks them then.
 	Policies Policies
+	// Sizes finds the instance types and preferences of machines that rules are about.
+	Sizes sizing.Resolver
 	// ExemptUsers are the full names of users whom no approval judges: the service
 	// accounts of KubeVirt's and CDI's own controllers. Policies judge what they
 	// create, and not what they change.
@@ -54,12 +57,13 @@ type Handler struct {
 	templates Templates
 	approvals Approvals
 	policies  Policies
+	sizes     sizing.Resolver
 	exempt    map[string]bool
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{templates: o.Templates, approvals: o.Approvals, policies: o.Policies, exempt: map[string]bool{}}
+	h := &Handler{templates: o.Templates, approvals: o.Approvals, policies: o.Policies, sizes: o.Sizes, exempt: map[string]bool{}}
 	for _, user := range o.ExemptUsers {
 		h.exempt[user] = true
 	}
@@ -68,30 +72,41 @@ func New(o Options) *Handler {
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	judged, refusal := h.Judge(ctx, request)
+	if refusal != nil {
+		return *refusal
+	}
+	return verdict.Joint(request, judged)
+}
+
+// Judge says what approvals, policies and the rules that came with the machine have to
+// say about a request. A refusal is for what nobody can judge.
+func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict.Judgement, *admission.Response) {
+	judged := verdict.Judgement{Approvals: approval.Verdict{Allowed: true}}
 	exempt := h.exempt[request.UserInfo.Username]
 	if request.Resource.Resource != "virtualmachines" || request.SubResource != "" ||
 		request.Operation != admissionv1.Create && request.Operation != admissionv1.Update ||
 		exempt && (request.Operation == admissionv1.Update || h.policies == nil) {
-		return admission.Allowed("")
+		return judged, nil
 	}
 	if !h.approvals.Synced() {
-		return refuseUnavailable("the approvals have not been read yet")
+		return judged, ptr.To(refuseUnavailable("the approvals have not been read yet"))
 	}
 	vm, refusal := take(request.Name, request.Object.Raw)
 	if refusal != nil {
-		return *refusal
+		return judged, refusal
 	}
-	approved := approval.Verdict{Allowed: true}
 	if !exempt {
-		if approved, refusal = h.approve(ctx, request, vm); refusal != nil {
-			return *refusal
+		if judged.Approvals, refusal = h.approve(ctx, request, vm); refusal != nil {
+			return judged, refusal
 		}
 	}
-	decision, err := h.ask(ctx, request, vm)
-	if err != nil {
-		return refuseUnavailable(err.Error())
+	var err error
+	if judged.Policies, err = h.ask(ctx, request, vm); err != nil {
+		return judged, ptr.To(refuseUnavailable(err.Error()))
 	}
-	return verdict.Joint(request, approved, decision)
+	judged.Rules, refusal = h.rules(ctx, request, vm)
+	return judged, refusal
 }
 
 // ask asks the policies about machines that refer to a template. The others, which come

@@ -3,6 +3,7 @@ package verdict
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -13,6 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/machinerules"
 	"github.com/vmstencil/stencil/rego/policyset"
 )
 
@@ -23,14 +25,25 @@ const (
 	maximumNames = 5
 )
 
-// Joint is what the approvals and the policies say together: a refusal that lists every
-// objection of both, or consent with all warnings.
-func Joint(request admission.Request, v approval.Verdict, d policyset.Decision) admission.Response {
-	warnings := append(Warnings(v), policyWarnings(d)...)
+// Judgement is what everybody has to say about one request.
+type Judgement struct {
+	Approvals approval.Verdict
+	Policies  policyset.Decision
+	// Rules are those that came with the machine.
+	Rules machinerules.Verdict
+}
+
+// Joint is what the approvals, the policies and the rules say together: a refusal that
+// lists every objection of all, or consent with all warnings.
+func Joint(request admission.Request, j Judgement) admission.Response {
+	v, d := j.Approvals, j.Policies
+	// A size that is not known at the door is one that nobody has judged.
+	rules := append(slices.Clip(j.Rules.Denials), j.Rules.Unjudged...)
+	warnings := append(append(Warnings(v), policyWarnings(d)...), ruleWarnings(j.Rules)...)
 	switch {
-	case len(d.Denials) == 0 && v.Refused():
+	case len(d.Denials)+len(rules) == 0 && v.Refused():
 		return Refuse(request, v.Objections).WithWarnings(warnings...)
-	case len(d.Denials) == 0:
+	case len(d.Denials)+len(rules) == 0:
 		return admission.Allowed("").WithWarnings(warnings...)
 	}
 	var lines []string
@@ -47,6 +60,14 @@ func Joint(request admission.Request, v approval.Verdict, d policyset.Decision) 
 		}
 		lines = append(lines, denial.line())
 		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeForbidden, Field: oneLine(denial.Field), Message: denial.text()})
+	}
+	for i, rule := range rules {
+		if i == maximumLines {
+			lines = append(lines, fmt.Sprintf("and %d more rules", len(rules)-i))
+			break
+		}
+		lines = append(lines, placed(oneLine(rule.String()), rule.Field))
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeForbidden, Field: oneLine(rule.Field), Message: oneLine(rule.String())})
 	}
 	why := lines[0]
 	if len(lines) > 1 {
@@ -71,6 +92,17 @@ func policyWarnings(d policyset.Decision) []string {
 	}
 	return warnings[:min(len(warnings), maximumLines)]
 }
+
+func ruleWarnings(v machinerules.Verdict) []string {
+	var warnings []string
+	for _, found := range v.Warnings {
+		warnings = append(warnings, placed(oneLine(found.String()), found.Field))
+	}
+	return warnings[:min(len(warnings), maximumLines)]
+}
+
+// placed is a text with the field that it is about.
+func placed(text, field string) string { return text + " at " + oneLine(field) }
 
 // group is a violation, and further policies that could not be evaluated for the same
 // reason.

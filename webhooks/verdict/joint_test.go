@@ -12,6 +12,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/machinerules"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
 	"github.com/vmstencil/stencil/webhooks/verdict"
@@ -39,6 +40,7 @@ func TestJoint(t *testing.T) {
 		name         string
 		approvals    approval.Verdict
 		policies     policyset.Decision
+		rules        machinerules.Verdict
 		wantMessage  string // after `virtualmachines.kubevirt.io "web-1" is forbidden: `
 		wantCauses   []metav1.StatusCause
 		wantWarnings []string
@@ -100,9 +102,31 @@ func TestJoint(t *testing.T) {
 			wantMessage: "policy sizes (high): one - policy other: two [31m",
 			wantCauses:  []metav1.StatusCause{{Type: metav1.CauseTypeForbidden, Message: "policy sizes (high): one - policy other: two [31m"}},
 		},
+		{
+			name: "rules that came with the machine, beside an objection", approvals: unapproved,
+			rules: machinerules.Verdict{
+				Denials:  []machinerules.Finding{{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "too small"}},
+				Warnings: []machinerules.Finding{{Source: "annotation a", Rule: "bus", Field: "spec.template.spec.domain.devices", Message: "slow"}},
+				Unjudged: []machinerules.Finding{{Source: "annotation a", Rule: "cores", Field: "spec.template.spec.domain.cpu.cores", Message: "it cannot be judged: no such instance type"}},
+			},
+			wantMessage: "\n- it is not approved in namespace \"team-a\": " + unapproved.Objections[0].String() +
+				"\n- rule memory of template golden/box: too small at spec.template.spec.domain.memory.guest" +
+				"\n- rule cores of annotation a: it cannot be judged: no such instance type at spec.template.spec.domain.cpu.cores",
+			wantCauses: []metav1.StatusCause{
+				{Type: metav1.CauseTypeForbidden, Field: "spec.runStrategy", Message: unapproved.Objections[0].Cause().ErrorBody()},
+				{Type: metav1.CauseTypeForbidden, Field: "spec.template.spec.domain.memory.guest", Message: "rule memory of template golden/box: too small"},
+				{Type: metav1.CauseTypeForbidden, Field: "spec.template.spec.domain.cpu.cores", Message: "rule cores of annotation a: it cannot be judged: no such instance type"},
+			},
+			wantWarnings: []string{"rule bus of annotation a: slow at spec.template.spec.domain.devices"},
+		},
+		{
+			name: "rules alone that only warn", approvals: approval.Verdict{Allowed: true},
+			rules:        machinerules.Verdict{Warnings: []machinerules.Finding{{Source: "annotation a", Rule: "bus", Field: "spec.template", Message: "slow"}}},
+			wantWarnings: []string{"rule bus of annotation a: slow at spec.template"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			response := verdict.Joint(request(), tc.approvals, tc.policies)
+			response := verdict.Joint(request(), verdict.Judgement{Approvals: tc.approvals, Policies: tc.policies, Rules: tc.rules})
 			if response.Allowed != (tc.wantMessage == "") {
 				t.Fatalf("allowed: %t", response.Allowed)
 			}
@@ -124,7 +148,7 @@ func TestJoint(t *testing.T) {
 		})
 	}
 	t.Run("of very many denials the rest is counted", func(t *testing.T) {
-		response := verdict.Joint(request(), approval.Verdict{Allowed: true}, many)
+		response := verdict.Joint(request(), verdict.Judgement{Approvals: approval.Verdict{Allowed: true}, Policies: many})
 		if !strings.HasSuffix(response.Result.Message, "\n- policy many (high): 63\n- and 6 more") {
 			t.Errorf("got %s", response.Result.Message)
 		}

@@ -7,6 +7,8 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // any approval covers is governed: a VirtualMachine there must satisfy at least
 // one of the approvals that cover it.
 //
+// +genclient
+// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"

@@ -10,6 +10,8 @@ import (
 // refuses, warns or counts. It takes effect when it compiles and its own tests
 // pass; until then the last version that did stays in force.
 //
+// +genclient
+// +genclient:nonNamespaced
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"

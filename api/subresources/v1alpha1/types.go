@@ -4,6 +4,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	virtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 )
 
 // VirtualMachineTemplate is the parent of the subresources process and create.
@@ -32,10 +34,17 @@ type ProcessOptions struct {
 
 	// TargetNamespace is where create creates the VirtualMachine; the namespace of
 	// the template when empty. In another one the caller needs the right to create
-	// virtualmachinetemplates/create there as well. It means nothing to process.
+	// virtualmachinetemplates/create there as well. It means nothing to process,
+	// unless explain asks what would happen there.
 	//
 	// +optional
 	TargetNamespace string `json:"targetNamespace,omitempty"`
+
+	// Explain asks what approvals, policies and every other admission would say about
+	// this VirtualMachine if the caller created it now. The answer has it in decisions.
+	//
+	// +optional
+	Explain bool `json:"explain,omitempty"`
 }
 
 // ProcessedVirtualMachineTemplate is what process and create answer with.
@@ -61,4 +70,12 @@ type ProcessedVirtualMachineTemplate struct {
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
+
+	// Decisions are what would be said about the VirtualMachine if the caller created
+	// it, denials first. They are there when explain asks for them; none means that
+	// nothing judges it.
+	//
+	// +optional
+	// +listType=atomic
+	Decisions []v1beta1.Decision `json:"decisions,omitempty"`
 }

@@ -5,6 +5,7 @@
 package v1alpha1
 
 import (
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	"k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	corev1 "kubevirt.io/api/core/v1"
@@ -56,6 +57,11 @@ func (in *ProcessedVirtualMachineTemplate) DeepCopyInto(out *ProcessedVirtualMac
 		in, out := &in.VirtualMachine, &out.VirtualMachine
 		*out = new(corev1.VirtualMachine)
 		(*in).DeepCopyInto(*out)
+	}
+	if in.Decisions != nil {
+		in, out := &in.Decisions, &out.Decisions
+		*out = make([]v1beta1.Decision, len(*in))
+		copy(*out, *in)
 	}
 }
 

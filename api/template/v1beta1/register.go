@@ -13,6 +13,9 @@ var (
 	// GroupVersion is the API group and version of this package.
 	GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1beta1"}
 
+	// SchemeGroupVersion is GroupVersion under the name by which generated clients know it.
+	SchemeGroupVersion = GroupVersion
+
 	// SchemeBuilder collects the functions that add this package's kinds to a scheme.
 	SchemeBuilder = runtime.NewSchemeBuilder(addKnownTypes)
 

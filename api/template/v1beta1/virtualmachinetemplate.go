@@ -8,6 +8,7 @@ import (
 // VirtualMachineTemplate is a VirtualMachine with placeholders, and the
 // parameters that fill them.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"

@@ -8,6 +8,7 @@ import (
 // VirtualMachineTemplateRequest asks for a VirtualMachineTemplate to be made
 // from a VirtualMachine.
 //
+// +genclient
 // +kubebuilder:object:root=true
 // +kubebuilder:storageversion
 // +kubebuilder:metadata:annotations="helm.sh/resource-policy=keep"

@@ -46,6 +46,22 @@ a-{{ include "stencil.fullname" . }}-render
 zz-{{ include "stencil.fullname" . }}-defaults
 {{- end -}}
 
+{{/* Previews show what the validating webhooks will see: it comes after the defaults. */}}
+{{- define "stencil.preview.configuration" -}}
+zz-{{ include "stencil.fullname" . }}-preview
+{{- end -}}
+
+{{/* The mutating configurations of the release, as a YAML list. */}}
+{{- define "stencil.mutating.configurations" -}}
+- {{ include "stencil.render.configuration" . }}
+{{- if .Values.defaulting.enabled }}
+- {{ include "stencil.defaults.configuration" . }}
+{{- end }}
+{{- if .Values.apiserver.enabled }}
+- {{ include "stencil.preview.configuration" . }}
+{{- end }}
+{{- end -}}
+
 {{- define "stencil.validate.configuration" -}}
 {{ include "stencil.fullname" . }}-validate
 {{- end -}}

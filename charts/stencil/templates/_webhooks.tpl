@@ -128,6 +128,24 @@ manager runs.
   expression: request.operation == 'CREATE' || object.?spec != oldObject.?spec
 {{- end -}}
 
+{{/* Rules that came with the machine, and are in force. */}}
+{{- define "stencil.condition.hasRules" -}}
+- name: has-rules
+  expression: >-
+    object.metadata.?annotations[?'vm.kubevirt.io/validations'].orValue('') != '' &&
+    object.metadata.?annotations[?'vm.kubevirt.io/skip-validations'].orValue('false') == 'false'
+{{- end -}}
+
+{{- define "stencil.condition.specOrRulesChange" -}}
+- name: create-or-spec-or-rules-change
+  expression: >-
+    request.operation == 'CREATE' ||
+    object.?spec != oldObject.?spec ||
+    ['validations', 'skip-validations'].exists(key,
+    object.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('') !=
+    oldObject.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue(''))
+{{- end -}}
+
 {{/* A VirtualMachine that wants no defaults does not depend on who fills them in. */}}
 {{- define "stencil.condition.notSkipped" -}}
 - name: not-skipped

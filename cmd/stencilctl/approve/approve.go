@@ -48,6 +48,9 @@ With --dry-run=client nothing is written, with --dry-run=server the cluster judg
 	a.dryRun.Register(command)
 	a.cluster.RegisterUnnamespaced(command.Flags())
 	a.format.Register(command, "output", "o")
+	// It fails only for a flag that there is not.
+	_ = command.RegisterFlagCompletionFunc("template", a.cluster.CompleteReferences(cluster.VirtualMachineTemplate))
+	a.cluster.CompleteNamespaces(command)
 	return command
 }
 

@@ -64,6 +64,8 @@ in another namespace, virtualmachinetemplaterequests/source there.`,
 	c.dryRun.Register(command)
 	c.cluster.Register(flags)
 	c.format.Register(command, "output", "o")
+	command.ValidArgsFunction = c.cluster.CompleteNames(cluster.VirtualMachines, false)
+	c.cluster.CompleteNamespaces(command)
 	return command
 }
 

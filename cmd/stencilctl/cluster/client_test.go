@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
-	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/sizing"
 )
 
 // client returns a client of a server that answers each request, by path and query,
@@ -85,18 +85,18 @@ func TestResolve(t *testing.T) {
 		"/apis/instancetype.kubevirt.io/v1beta1/virtualmachineclusterpreferences/secret":        `{"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": 403, "reason": "Forbidden", "message": "no"}`,
 	}
 	for name, tc := range map[string]struct {
-		reference policyinput.Reference
+		reference sizing.Reference
 		guest     string
 		fails     string
 	}{
-		"an object of the cluster":         {reference: policyinput.Reference{Kind: policyinput.KindClusterInstancetype, Name: "u1"}, guest: "2"},
-		"an object of the namespace":       {reference: policyinput.Reference{Kind: policyinput.KindInstancetype, Name: "u1"}, guest: "3"},
-		"a revision":                       {reference: policyinput.Reference{Kind: policyinput.KindClusterInstancetype, Name: "u1", Revision: "u1-old"}, guest: "1"},
-		"a revision that the status names": {reference: policyinput.Reference{Kind: policyinput.KindInstancetype, Name: "u1", Revision: "u1-old", Loose: true}, guest: "1"},
-		"a revision of another object":     {reference: policyinput.Reference{Kind: policyinput.KindClusterInstancetype, Name: "u2", Revision: "u1-old", Loose: true}, fails: "it does not exist"},
-		"a revision that is gone":          {reference: policyinput.Reference{Kind: policyinput.KindClusterInstancetype, Name: "u1", Revision: "none"}, fails: "ControllerRevision none does not exist"},
-		"an object that is gone":           {reference: policyinput.Reference{Kind: policyinput.KindPreference, Name: "none"}, fails: "it does not exist"},
-		"an object that may not be read":   {reference: policyinput.Reference{Kind: policyinput.KindClusterPreference, Name: "secret"}, fails: "no"},
+		"an object of the cluster":         {reference: sizing.Reference{Kind: sizing.KindClusterInstancetype, Name: "u1"}, guest: "2"},
+		"an object of the namespace":       {reference: sizing.Reference{Kind: sizing.KindInstancetype, Name: "u1"}, guest: "3"},
+		"a revision":                       {reference: sizing.Reference{Kind: sizing.KindClusterInstancetype, Name: "u1", Revision: "u1-old"}, guest: "1"},
+		"a revision that the status names": {reference: sizing.Reference{Kind: sizing.KindInstancetype, Name: "u1", Revision: "u1-old", Loose: true}, guest: "1"},
+		"a revision of another object":     {reference: sizing.Reference{Kind: sizing.KindClusterInstancetype, Name: "u2", Revision: "u1-old", Loose: true}, fails: "it does not exist"},
+		"a revision that is gone":          {reference: sizing.Reference{Kind: sizing.KindClusterInstancetype, Name: "u1", Revision: "none"}, fails: "ControllerRevision none does not exist"},
+		"an object that is gone":           {reference: sizing.Reference{Kind: sizing.KindPreference, Name: "none"}, fails: "it does not exist"},
+		"an object that may not be read":   {reference: sizing.Reference{Kind: sizing.KindClusterPreference, Name: "secret"}, fails: "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := NewSurroundings(client(t, answers))

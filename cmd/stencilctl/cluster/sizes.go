@@ -10,7 +10,7 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/offline"
 	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/sizing"
 )
 
 // resources of instance types and preferences, and whether they are in a namespace.
@@ -18,14 +18,14 @@ var resources = map[string]struct {
 	schema.GroupVersionResource
 	namespaced bool
 }{
-	policyinput.KindInstancetype:        {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralResourceName), true},
-	policyinput.KindClusterInstancetype: {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralResourceName), false},
-	policyinput.KindPreference:          {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralPreferenceResourceName), true},
-	policyinput.KindClusterPreference:   {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralPreferenceResourceName), false},
+	sizing.KindInstancetype:        {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralResourceName), true},
+	sizing.KindClusterInstancetype: {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralResourceName), false},
+	sizing.KindPreference:          {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralPreferenceResourceName), true},
+	sizing.KindClusterPreference:   {instancetypev1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralPreferenceResourceName), false},
 }
 
-// Resolve implements policyinput.Resolver.
-func (s *Surroundings) Resolve(ctx context.Context, r policyinput.Reference) (map[string]any, error) {
+// Resolve implements sizing.Resolver.
+func (s *Surroundings) Resolve(ctx context.Context, r sizing.Reference) (map[string]any, error) {
 	key := r
 	key.Path = nil
 	if known, found := s.sizes[key]; found {
@@ -37,7 +37,7 @@ func (s *Surroundings) Resolve(ctx context.Context, r policyinput.Reference) (ma
 	return found.object, found.err
 }
 
-func (s *Surroundings) resolve(ctx context.Context, r policyinput.Reference) (map[string]any, error) {
+func (s *Surroundings) resolve(ctx context.Context, r sizing.Reference) (map[string]any, error) {
 	if r.Revision != "" {
 		revision, err := s.client.Get(ctx, revisions, r.Namespace, r.Revision)
 		if err != nil {

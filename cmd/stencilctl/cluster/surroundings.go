@@ -13,6 +13,7 @@ import (
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/templatecache"
 )
 
@@ -36,7 +37,7 @@ type Surroundings struct {
 
 	namespaces map[string]rego.Namespace
 	templates  map[machine.Reference]*templatecache.Template
-	sizes      map[policyinput.Reference]size
+	sizes      map[sizing.Reference]size
 }
 
 type size struct {
@@ -50,7 +51,7 @@ func NewSurroundings(c *Client) *Surroundings {
 		client:     c,
 		namespaces: map[string]rego.Namespace{},
 		templates:  map[machine.Reference]*templatecache.Template{},
-		sizes:      map[policyinput.Reference]size{},
+		sizes:      map[sizing.Reference]size{},
 	}
 }
 

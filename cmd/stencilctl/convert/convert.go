@@ -60,6 +60,8 @@ templates of template.openshift.io.`,
 	_ = command.RegisterFlagCompletionFunc("syntax", cobra.FixedCompletions([]string{braces, parentheses}, cobra.ShellCompDirectiveNoFileComp))
 	c.cluster.Register(flags)
 	c.format.Register(command, "output", "o")
+	command.ValidArgsFunction = c.cluster.CompleteNames(templates, true)
+	c.cluster.CompleteNamespaces(command)
 	return command
 }
 

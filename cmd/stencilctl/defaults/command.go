@@ -15,6 +15,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/sizing"
 )
 
 // filling is the command defaults.
@@ -121,8 +122,8 @@ func requestFor(ctx context.Context, objects []source.Object) (*defaulting.Reque
 // sizes finds instance types and preferences in the files.
 type sizes []source.Object
 
-// Resolve implements policyinput.Resolver.
-func (s sizes) Resolve(_ context.Context, r policyinput.Reference) (map[string]any, error) {
+// Resolve implements sizing.Resolver.
+func (s sizes) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
 	for i := range s {
 		if s[i].Kind == r.Kind && s[i].Name() == r.Name {
 			return s[i].Content, nil

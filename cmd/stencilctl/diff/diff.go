@@ -48,6 +48,8 @@ in is not shown.`,
 	command.Flags().StringVarP(&d.template, "template", "t", "", "file with the template to compare with")
 	d.cluster.Register(command.Flags())
 	d.format.Register(command, "output", "o")
+	command.ValidArgsFunction = d.cluster.CompleteNames(cluster.VirtualMachines, false)
+	d.cluster.CompleteNamespaces(command)
 	return command
 }
 

@@ -39,6 +39,7 @@ permissions, the template and the values of its parameters are looked at one by 
 	command.Flags().StringVarP(&e.file, "filename", "f", "", "file with the VirtualMachine")
 	e.cluster.Register(command.Flags())
 	e.format.Register(command, "output", "o")
+	e.cluster.CompleteNamespaces(command)
 	return command
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/templatecache"
 )
 
@@ -91,7 +92,7 @@ func (s *Scene) surround(object *source.Object) error {
 	case kindNamespace:
 		metadata, _ := object.Content["metadata"].(map[string]any)
 		s.namespaces[object.Name()] = rego.Namespace{Labels: texts(metadata["labels"]), Annotations: texts(metadata["annotations"])}
-	case kindRevision, policyinput.KindInstancetype, policyinput.KindClusterInstancetype, policyinput.KindPreference, policyinput.KindClusterPreference:
+	case kindRevision, sizing.KindInstancetype, sizing.KindClusterInstancetype, sizing.KindPreference, sizing.KindClusterPreference:
 		s.sizes = append(s.sizes, *object)
 	}
 	return nil

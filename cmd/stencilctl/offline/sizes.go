@@ -6,14 +6,14 @@ import (
 	"slices"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
-	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/sizing"
 )
 
 var errNoFile = errors.New("no file holds it (--instancetype, --preference)")
 
-// Resolve implements policyinput.Resolver. A revision of which there is no file is what
+// Resolve implements sizing.Resolver. A revision of which there is no file is what
 // the object is that it was made of.
-func (s *Scene) Resolve(_ context.Context, r policyinput.Reference) (map[string]any, error) {
+func (s *Scene) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
 	if r.Revision != "" {
 		revision := s.find(func(o *source.Object) bool {
 			return o.Kind == kindRevision && o.Name() == r.Revision && o.Namespace() == r.Namespace
@@ -22,7 +22,7 @@ func (s *Scene) Resolve(_ context.Context, r policyinput.Reference) (map[string]
 			return Sized(data), nil
 		}
 	}
-	namespaced := r.Kind == policyinput.KindInstancetype || r.Kind == policyinput.KindPreference
+	namespaced := r.Kind == sizing.KindInstancetype || r.Kind == sizing.KindPreference
 	found := s.find(func(o *source.Object) bool {
 		return o.Kind == r.Kind && o.Name() == r.Name && (!namespaced || o.Namespace() == r.Namespace || o.Namespace() == "")
 	})

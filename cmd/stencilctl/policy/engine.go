@@ -10,6 +10,7 @@ import (
 	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/sizing"
 )
 
 // patience is how long one policy may take here. A policy that takes longer than it
@@ -65,7 +66,7 @@ func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Poli
 }
 
 // judge asks the policies about a case.
-func (e *engine) judge(ctx context.Context, c *policyinput.Case, resolver policyinput.Resolver) (verdict, error) {
+func (e *engine) judge(ctx context.Context, c *policyinput.Case, resolver sizing.Resolver) (verdict, error) {
 	entries := e.set.Matching(c.Query())
 	v := verdict{Kind: c.Request.Kind, Namespace: c.Request.Namespace, Name: c.Request.Name, Operation: c.Request.Operation, Allowed: true}
 	asked := map[string]bool{}

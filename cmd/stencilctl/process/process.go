@@ -30,6 +30,7 @@ type processing struct {
 	create     bool
 	dryRun     *cli.DryRun
 	print      bool
+	explain    bool
 	format     *cli.Format
 	formatted  bool // the format was asked for
 	// did is what is said of the VirtualMachine, when the command is about more than
@@ -46,6 +47,8 @@ func (p *processing) register(command *cobra.Command) {
 	flags.StringVar(&p.target, "target-namespace", "", "namespace of the VirtualMachine (default that of the template)")
 	p.cluster.Register(flags)
 	p.format.Register(command, "output", "o")
+	command.ValidArgsFunction = p.cluster.CompleteNames(cluster.VirtualMachineTemplate, false)
+	p.cluster.CompleteNamespaces(command, "target-namespace")
 }
 
 // NewProcess returns the command process.
@@ -57,9 +60,13 @@ func NewProcess(streams cli.Streams) *cobra.Command {
 		Long: `Print the VirtualMachine that a template makes. It goes to the standard output, the template's message to standard error.
 
 A template of the cluster is processed there, which takes the permission to create virtualmachinetemplates/process, and none
-to read the template. With --local it is read, and rendered here. A template in a file is rendered here and needs no cluster.`,
+to read the template. With --local it is read, and rendered here. A template in a file is rendered here and needs no cluster.
+
+With --explain, the decisions of approvals, policies and every other admission are printed instead, as they would be if you
+created the VirtualMachine now. Nothing is stored. The exit code is 1 when anything denies.`,
 		Example: `  stencilctl process fedora -n golden -p NAME=web-1 -p INSTANCETYPE=u1.large
   stencilctl process -f fedora.yaml --params-file values.yaml -o json
+  stencilctl process fedora -n golden -p NAME=web-1 --target-namespace team-a --explain
   stencilctl process -f fedora.yaml --print-params`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(command *cobra.Command, names []string) error {
@@ -69,6 +76,7 @@ to read the template. With --local it is read, and rendered here. A template in 
 	}
 	p.register(command)
 	command.Flags().BoolVar(&p.create, "create", false, "create the VirtualMachine, too")
+	command.Flags().BoolVar(&p.explain, "explain", false, "print what would be said about the VirtualMachine, by the cluster, instead")
 	command.Flags().BoolVar(&p.print, "print-params", false, "print the parameters of the template instead")
 	return command
 }
@@ -77,6 +85,8 @@ to read the template. With --local it is read, and rendered here. A template in 
 type result struct {
 	vm      map[string]any
 	message string
+	// decisions are there when they were asked for.
+	decisions []any
 }
 
 func (p *processing) run(ctx context.Context, names []string) error {
@@ -95,6 +105,9 @@ func (p *processing) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
+	if p.explain {
+		return p.showDecisions(made)
+	}
 	return p.show(made)
 }
 
@@ -108,6 +121,12 @@ func (p *processing) named(names []string) (string, error) {
 		return "", cli.Usage(errors.New("a template is either NAME or in the file of -f, not both"))
 	case p.print && (p.create || len(p.parameters) > 0 || p.valuesFile != ""):
 		return "", cli.Usage(errors.New("--print-params makes no VirtualMachine, and takes no values"))
+	case p.explain && (p.create || p.print):
+		return "", cli.Usage(errors.New("--explain creates nothing, and prints decisions: leave out --create and --print-params"))
+	case p.explain && (p.file != "" || p.local):
+		return "", cli.Usage(errors.New("--explain asks the cluster about a template that it has: for a manifest there is stencilctl explain"))
+	case p.explain && p.formatted && p.format.Is(cli.Name):
+		return "", cli.Usage(errors.New("--explain has no names to print: the format is table, json or yaml"))
 	case p.file == source.Stdin && p.valuesFile == source.Stdin:
 		return "", cli.Usage(errors.New("the standard input cannot be both the template and its values"))
 	case p.file != "":
@@ -199,6 +218,7 @@ type options struct {
 	Kind            string            `json:"kind"`
 	Parameters      map[string]string `json:"parameters,omitempty"`
 	TargetNamespace string            `json:"targetNamespace,omitempty"`
+	Explain         bool              `json:"explain,omitempty"`
 }
 
 func (p *processing) remotely(ctx context.Context, name string, given map[string]string) (*result, error) {
@@ -216,7 +236,7 @@ func (p *processing) remotely(ctx context.Context, name string, given map[string
 	}
 	body := options{
 		APIVersion: templates.Subresources.GroupVersion().String(), Kind: "ProcessOptions",
-		Parameters: given, TargetNamespace: p.target,
+		Parameters: given, TargetNamespace: p.target, Explain: p.explain,
 	}
 	how := cluster.Written{DryRun: p.create && p.dryRun.Server()}
 	answer, err := client.Call(ctx, templates.Subresources, at.Namespace, at.Name, subresource, body, how)
@@ -227,7 +247,8 @@ func (p *processing) remotely(ctx context.Context, name string, given map[string
 	if vm == nil {
 		return nil, cli.Cluster(fmt.Errorf("%s%s: the answer holds no VirtualMachine", doing, at))
 	}
-	return &result{vm: vm, message: machine.StringAt(answer, "message")}, nil
+	decisions, _ := answer["decisions"].([]any)
+	return &result{vm: vm, message: machine.StringAt(answer, "message"), decisions: decisions}, nil
 }
 
 // unserved adds to the error of a cluster without the API of subresources what to do. The

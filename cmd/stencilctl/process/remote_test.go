@@ -100,6 +100,45 @@ func TestProcessInTheCluster(t *testing.T) {
 			}}},
 		},
 		{
+			name: "explained, with denials",
+			line: []string{"golden/web", "-p", "NAME=web-1", "--target-namespace", "shop", "--explain"},
+			answers: map[string]answered{"POST " + subresources + "web/process": {code: 200, body: strings.Replace(processed, `"message": "hello"`, `"message": "hello", "decisions": [
+				{"decision": "deny", "kind": "VirtualMachinePolicy", "policy": "sizes", "message": "too\nlarge", "field": "spec.instancetype", "fix": "take u1.small"},
+				{"decision": "deny", "message": "virtualmachines.kubevirt.io \"web-1\" already exists"},
+				{"decision": "warn", "kind": "Rules", "policy": "template golden/web", "message": "memory: small", "field": "spec.template"},
+				{"decision": "allow", "kind": "TemplateApproval", "policy": "team"}, {"decision": "allow", "kind": "TemplateApproval", "message": "the approvals of the namespace exempt you"}]`, 1)}},
+			wantCode: cli.ExitFindings,
+			wantOut: "DECISION   BY                           FIELD               MESSAGE\n" +
+				"deny       VirtualMachinePolicy/sizes   spec.instancetype   too large; fix: take u1.small\n" +
+				"deny       admission                    <none>              virtualmachines.kubevirt.io \"web-1\" already exists\n" +
+				"warn       template golden/web          spec.template       memory: small\n" +
+				"allow      TemplateApproval/team        <none>              <none>\n" +
+				"allow      TemplateApproval             <none>              the approvals of the namespace exempt you\n",
+			wantErr: "error: something was found\n",
+			wantAsked: []asked{{Method: "POST", URI: subresources + "web/process", Body: map[string]any{
+				"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "ProcessOptions",
+				"parameters": map[string]any{"NAME": "web-1"}, "targetNamespace": "shop", "explain": true,
+			}}},
+		},
+		{
+			name:    "explained for programs, where nothing judges it",
+			line:    []string{"golden/web", "--explain", "-o", "json"},
+			answers: map[string]answered{"POST " + subresources + "web/process": {code: 200, body: processed}},
+			wantOut: "{\n  \"allowed\": true,\n  \"decisions\": []\n}\n",
+		},
+		{
+			name:    "explained for people, where nothing judges it",
+			line:    []string{"golden/web", "--explain"},
+			answers: map[string]answered{"POST " + subresources + "web/process": {code: 200, body: processed}},
+			wantOut: "nothing judges this VirtualMachine: it would be created\n",
+		},
+		{name: "a file is not explained", line: []string{"-f", "web.yaml", "--explain"}, wantCode: cli.ExitUsage,
+			wantErr: "error: --explain asks the cluster about a template that it has: for a manifest there is stencilctl explain\n"},
+		{name: "what is created is not explained", line: []string{"golden/web", "--create", "--explain"}, wantCode: cli.ExitUsage,
+			wantErr: "error: --explain creates nothing, and prints decisions: leave out --create and --print-params\n"},
+		{name: "decisions have no names", line: []string{"golden/web", "--explain", "-o", "name"}, wantCode: cli.ExitUsage,
+			wantErr: "error: --explain has no names to print: the format is table, json or yaml\n"},
+		{
 			name: "refused, with causes",
 			line: []string{"golden/web"},
 			answers: map[string]answered{"POST " + subresources + "web/process": {code: 422, body: `{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "Invalid", "code": 422,

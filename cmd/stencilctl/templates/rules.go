@@ -1,9 +1,10 @@
 package templates
 
 import (
-	"fmt"
+	"context"
 
 	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/machinerules"
 	"github.com/vmstencil/stencil/validations"
 )
 
@@ -11,31 +12,18 @@ import (
 // carries itself. What a rule misses on a machine that an instance type sizes may come
 // from that, so it is left to the cluster, and told among the warnings.
 func (t *Template) Judge(vm map[string]any) (violations, warnings []string) {
-	read, _ := machine.Read(vm)
-	if validations.Skipped(read.Annotations) {
-		return nil, nil
+	metadata, _ := vm["metadata"].(map[string]any)
+	verdict := machinerules.Case{
+		Object:    vm,
+		Namespace: machine.StringAt(metadata, "namespace"),
+		Template:  t.Object.Name,
+		Rules:     t.Object.Annotations[validations.AnnotationTemplate],
+	}.Judge(context.Background())
+	for _, found := range verdict.Denials {
+		violations = append(violations, found.String())
 	}
-	spec, _ := vm["spec"].(map[string]any)
-	_, sized := spec["instancetype"]
-	for _, each := range []struct{ name, text string }{
-		{validations.AnnotationTemplate, t.Object.Annotations[validations.AnnotationTemplate]},
-		{validations.Annotation, machine.StringAt(read.Annotations, validations.Annotation)},
-	} {
-		rules, err := validations.Parse(each.text)
-		if err != nil {
-			violations = append(violations, fmt.Sprintf("annotation %s: %v", each.name, err))
-			continue
-		}
-		for _, found := range validations.Judge(rules, spec["template"]) {
-			switch {
-			case found.Warning:
-				warnings = append(warnings, found.String())
-			case found.Missing && sized:
-				warnings = append(warnings, fmt.Sprintf("%s: not judged here, because an instance type sizes the machine", found.Rule))
-			default:
-				violations = append(violations, found.String())
-			}
-		}
+	for _, found := range append(verdict.Warnings, verdict.Unjudged...) {
+		warnings = append(warnings, found.String())
 	}
 	return violations, warnings
 }

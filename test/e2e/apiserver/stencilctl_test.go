@@ -5,7 +5,6 @@ import (
 	"errors"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,12 +14,7 @@ import (
 // TestStencilctl processes and creates with the command line, as people who may not read
 // the templates.
 func TestStencilctl(t *testing.T) {
-	binary := filepath.Join(t.TempDir(), "stencilctl")
-	build := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/stencilctl")
-	build.Dir = "../../.."
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
+	binary := stencilctl(t)
 	for _, tc := range []struct {
 		name             string
 		as               *controlplane.User

@@ -17,7 +17,7 @@
 - --certificate-authority-duration={{ .Values.certificates.selfManaged.authorityDuration }}
 - --certificate-duration={{ .Values.certificates.selfManaged.duration }}
 - --certificate-dns-names={{ include "stencil.webhook.hosts" . | fromYamlArray | join "," }}
-- --webhook-configurations=mutating/{{ include "stencil.render.configuration" . }},validating/{{ include "stencil.validate.configuration" . }},validating/{{ include "stencil.policies.configuration" . }}{{ if .Values.defaulting.enabled }},mutating/{{ include "stencil.defaults.configuration" . }}{{ end }}
+- --webhook-configurations=mutating/{{ include "stencil.render.configuration" . }},validating/{{ include "stencil.validate.configuration" . }},validating/{{ include "stencil.policies.configuration" . }}{{ range include "stencil.mutating.configurations" . | fromYamlArray | rest }},mutating/{{ . }}{{ end }}
 {{- if .Values.apiserver.enabled }}
 - --api-services={{ include "stencil.apiserver.targets" . }}
 {{- end }}

@@ -1,0 +1,110 @@
+// Package client is a typed Go client for Stencil: a generated clientset for its
+// CustomResourceDefinitions, and process, create and processedtemplates of the aggregated
+// API.
+//
+// It is a Go module of its own, so that whoever needs the types of package api alone does
+// not get client-go with them.
+package client
+
+import (
+	"context"
+	"fmt"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/client-go/rest"
+
+	"github.com/vmstencil/stencil/api/client/clientset"
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
+	templatev1beta1 "github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// The resources of the aggregated API.
+const (
+	templates          = "virtualmachinetemplates"
+	processedTemplates = "processedtemplates"
+)
+
+// Client reaches everything that Stencil serves. It is safe for concurrent use.
+type Client struct {
+	// Interface is the clientset of the CustomResourceDefinitions.
+	clientset.Interface
+	subresources rest.Interface
+}
+
+// New returns a Client of the cluster that config reaches. What the API server warns of
+// goes to the warning handler of config.
+func New(config *rest.Config) (*Client, error) {
+	config = rest.CopyConfig(config)
+	// Neither CustomResourceDefinitions nor the aggregated API speak anything else.
+	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
+	set, err := clientset.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the clientset: %w", err)
+	}
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, templatev1beta1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			return nil, fmt.Errorf("filling the scheme: %w", err)
+		}
+	}
+	config.GroupVersion = &v1beta1.GroupVersion
+	config.APIPath = "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+	subresources, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the aggregated API: %w", err)
+	}
+	return &Client{Interface: set, subresources: subresources}, nil
+}
+
+// Subresources is the aggregated API for the templates of one namespace.
+func (c *Client) Subresources(namespace string) Subresources {
+	return Subresources{client: c, namespace: namespace}
+}
+
+// Subresources processes templates of one namespace, and creates VirtualMachines from them.
+type Subresources struct {
+	client    *Client
+	namespace string
+}
+
+// Process renders a template that is stored, and stores nothing. It takes the right to
+// create virtualmachinetemplates/process. Errors are of the API server, with a cause for
+// each parameter that is wrong.
+func (s Subresources) Process(ctx context.Context, template string, options *v1beta1.ProcessOptions) (*v1beta1.ProcessedVirtualMachineTemplate, error) {
+	return do(ctx, s.call(template, "process", options))
+}
+
+// Create renders a template that is stored and creates the VirtualMachine, which is what
+// the answer holds. It takes the right to create virtualmachinetemplates/create, and none
+// on VirtualMachines. Errors are of the API server: whatever refuses the VirtualMachine.
+func (s Subresources) Create(ctx context.Context, template string, options *v1beta1.ProcessOptions, how metav1.CreateOptions) (*v1beta1.ProcessedVirtualMachineTemplate, error) {
+	request := s.call(template, "create", options)
+	for _, value := range how.DryRun {
+		request.Param("dryRun", value)
+	}
+	return do(ctx, request)
+}
+
+// ProcessTemplate renders a template that is stored nowhere, with the values that its
+// parameters have. It takes the right to create processedtemplates.
+func (s Subresources) ProcessTemplate(ctx context.Context, template *templatev1beta1.VirtualMachineTemplate) (*v1beta1.ProcessedVirtualMachineTemplate, error) {
+	return do(ctx, s.client.subresources.Post().Namespace(s.namespace).Resource(processedTemplates).Body(template))
+}
+
+func (s Subresources) call(template, subresource string, options *v1beta1.ProcessOptions) *rest.Request {
+	if options == nil {
+		options = &v1beta1.ProcessOptions{}
+	}
+	return s.client.subresources.Post().Namespace(s.namespace).Resource(templates).Name(template).SubResource(subresource).Body(options)
+}
+
+func do(ctx context.Context, request *rest.Request) (*v1beta1.ProcessedVirtualMachineTemplate, error) {
+	processed := &v1beta1.ProcessedVirtualMachineTemplate{}
+	if err := request.Do(ctx).Into(processed); err != nil {
+		return nil, err
+	}
+	return processed, nil
+}

@@ -1,0 +1,72 @@
+package apiserver
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
+	"github.com/vmstencil/stencil/delegation"
+	"github.com/vmstencil/stencil/preview"
+)
+
+// Preview implements Creator, by two dry runs. In the first one the manager's webhook for
+// previews tells what approvals, policies and rules say, all of it. The second one is made
+// when none of them denies: it goes all the way, and whoever else has something against
+// the machine says so.
+func (d *Delegate) Preview(ctx context.Context, person authenticationv1.UserInfo, namespace string, machine []byte) ([]v1beta1.Decision, error) {
+	headers, err := delegation.Headers(d.server, person)
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	all := []string{metav1.DryRunAll}
+	marked := headers.Clone()
+	delegation.MarkPreview(marked)
+	_, ours, err := d.post(ctx, marked, namespace, machine, all)
+	if err == nil {
+		return nil, apierrors.NewInternalError(errors.New("nobody answered the preview: the webhook preview.template.kubevirt.io is not installed, or does not know this server"))
+	}
+	decisions, previewed := preview.Decisions(err)
+	if !previewed {
+		// Somebody else refuses it before ours can see it.
+		return refusal(err)
+	}
+	if preview.Denied(decisions) {
+		return decisions, nil
+	}
+	_, theirs, err := d.post(ctx, headers, namespace, machine, all)
+	for _, text := range theirs {
+		if !slices.Contains(ours, text) {
+			decisions = append(decisions, v1beta1.Decision{Decision: v1beta1.EffectWarn, Message: text})
+		}
+	}
+	if err != nil {
+		denials, err := refusal(err)
+		if err != nil {
+			return nil, err
+		}
+		decisions = append(decisions, denials...)
+	}
+	preview.Sort(decisions)
+	return decisions, nil
+}
+
+// refusal is what somebody else has against a VirtualMachine: what the API server answers
+// with in the place of the VirtualMachine. What says nothing about it, such as that somebody
+// cannot be reached, stays an error, and so does that the template changed meanwhile.
+func refusal(err error) ([]v1beta1.Decision, error) {
+	var answered apierrors.APIStatus
+	about := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
+	if !about || movedMeanwhile(err) || !errors.As(err, &answered) {
+		return nil, err
+	}
+	decision := v1beta1.Decision{Decision: v1beta1.EffectDeny, Message: answered.Status().Message}
+	if details := answered.Status().Details; details != nil && len(details.Causes) == 1 {
+		decision.Field = details.Causes[0].Field
+	}
+	return []v1beta1.Decision{decision}, nil
+}

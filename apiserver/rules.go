@@ -1,0 +1,48 @@
+package apiserver
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/machinerules"
+	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/validations"
+)
+
+// judged holds what was rendered to the rules that came with it. What only the cluster can
+// judge, because the size of the machine is not known here, is among the warnings. create
+// needs none of this: the validating webhook judges what is created.
+func (h *handler) judged(ctx context.Context, found *templatecache.Template, made rendering, namespace string) ([]string, error) {
+	c := machinerules.Case{
+		Namespace: namespace,
+		Template:  found.Namespace + "/" + found.Name,
+		Rules:     found.Annotations[validations.AnnotationTemplate],
+		Secret:    made.compiled.HasSensitive(),
+		Sizes:     h.options.Sizes,
+	}
+	if c.Rules == "" && !bytes.Contains(made.rendered.JSON(), []byte(validations.Annotation)) {
+		return nil, nil
+	}
+	var err error
+	if c.Object, err = machine.Decode(made.rendered.JSON()); err != nil {
+		return nil, apierrors.NewInternalError(fmt.Errorf("reading what was rendered: %w", err))
+	}
+	verdict := c.Judge(ctx)
+	var causes field.ErrorList
+	for _, denial := range verdict.Denials {
+		causes = append(causes, &field.Error{Type: field.ErrorTypeInvalid, Field: "spec.virtualMachine." + denial.Field, BadValue: field.OmitValueType{}, Detail: denial.String()})
+	}
+	if len(causes) > 0 {
+		return nil, apierrors.NewInvalid(templateKind, found.Name, causes)
+	}
+	var warnings []string
+	for _, warning := range append(verdict.Warnings, verdict.Unjudged...) {
+		warnings = append(warnings, warning.String()+" at "+warning.Field)
+	}
+	return warnings, nil
+}

@@ -1,0 +1,278 @@
+package apiserver_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/client"
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+// judges are all that can have something to say about the machines of SPACE: an approval, two policies, the rules of
+// the template, and a policy of the cluster that has nothing to do with Stencil.
+const judges = `
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata:
+  name: judged
+  namespace: SPACE
+  annotations:
+    validations: '[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 134217728, "message": "it is slow", "justWarning": true}]'
+spec:
+  parameters:
+  - {name: NAME, required: true}
+  - {name: CORES, type: int, value: "1"}
+  - {name: MEMORY, value: 128Mi}
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: "${{CORES}}"}, memory: {guest: "${MEMORY}"}, devices: {}}}}}
+---
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: TemplateApproval
+metadata: {name: previewed}
+spec:
+  namespaces: [SPACE]
+  templates: [{namespace: SPACE, name: judged}]
+  parameters: [{name: CORES, maximum: 4}]
+---
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: VirtualMachinePolicy
+metadata: {name: previewed-names}
+spec:
+  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: SPACE}}}
+  rego: |
+    package previewednames
+
+    deny contains {"msg": sprintf("%s may not have a machine %s", [input.request.userInfo.username, input.object.metadata.name]), "field": "metadata.name", "fix": "begin with web-"} if {
+      not startswith(input.object.metadata.name, "web-")
+    }
+---
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: VirtualMachinePolicy
+metadata: {name: previewed-quiet}
+spec:
+  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: SPACE}}}
+  rego: |
+    package previewedquiet
+
+    deny contains {"msg": "never"} if input.object.metadata.name == "never"
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: previewed-elsewhere}
+spec:
+  matchConstraints: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: SPACE}}, resourceRules: [{apiGroups: [kubevirt.io], apiVersions: [v1], operations: [CREATE], resources: [virtualmachines]}]}
+  validations: [{expression: "object.metadata.name != 'web-taken'", message: this name is for somebody else}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: previewed-elsewhere}
+spec: {policyName: previewed-elsewhere, validationActions: [Deny]}
+`
+
+func TestPreview(t *testing.T) {
+	space, err := stencil.Plane.Namespace(t.Context(), "previewed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	process := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/process"}, Verbs: []string{"create"}}
+	create := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, Verbs: []string{"create"}}
+	machines := rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"create"}}
+	use := rbacv1.PolicyRule{APIGroups: []string{"template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates"}, Verbs: []string{"use"}}
+	for person, rules := range map[*controlplane.User][]rbacv1.PolicyRule{ada: {process, create}, bob: {process}, dora: {process, machines, use}} {
+		if err := stencil.Plane.Grant(t.Context(), person, space, rules...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	manifests := strings.ReplaceAll(judges, "SPACE", space)
+	mustKubectl(t, manifests, "apply", "-f", "-")
+	t.Cleanup(func() { mustKubectl(t, manifests, "delete", "--ignore-not-found", "-f", "-") })
+	explain := func(as *controlplane.User, version, parameters string) ([]v1beta1.Decision, error) {
+		r := request{as: as, path: strings.Replace(subresource(version, "judged", "process"), "/"+shop+"/", "/"+space+"/", 1), body: "parameters: {" + parameters + "}\nexplain: true"}
+		got := r.do(t)
+		var answer struct {
+			VirtualMachine map[string]any
+			Decisions      []v1beta1.Decision
+		}
+		if err := json.Unmarshal([]byte(got.body), &answer); err != nil || got.code != http.StatusOK || answer.VirtualMachine == nil {
+			return nil, fmt.Errorf("%d %s (%w)", got.code, got.body, err)
+		}
+		return answer.Decisions, nil
+	}
+	const approval, policy = v1beta1.DecisionKindApproval, v1beta1.DecisionKindPolicy
+	consent := []v1beta1.Decision{
+		{Decision: "allow", Kind: approval, Policy: "previewed"},
+		{Decision: "allow", Kind: policy, Policy: "previewed-names"},
+		{Decision: "allow", Kind: policy, Policy: "previewed-quiet"},
+	}
+	named := func(who, name string) v1beta1.Decision {
+		return v1beta1.Decision{Decision: "deny", Kind: policy, Policy: "previewed-names", Message: who + " may not have a machine " + name, Field: "metadata.name", Fix: "begin with web-"}
+	}
+	slow := v1beta1.Decision{Decision: "warn", Kind: v1beta1.DecisionKindRules, Policy: "template " + space + "/judged",
+		Message: "memory: it is slow (64Mi is less than 134217728)", Field: "spec.template.spec.domain.memory.guest"}
+	elsewhere := v1beta1.Decision{Decision: "deny", Message: `virtualmachines.kubevirt.io "web-taken" is forbidden: ValidatingAdmissionPolicy 'previewed-elsewhere' with binding 'previewed-elsewhere' denied request: this name is for somebody else`}
+	discard(t, space, "web-there")
+	for _, tc := range []struct {
+		name, parameters string
+		as               *controlplane.User
+		want             []v1beta1.Decision
+	}{
+		{"somebody else denies", "NAME: web-taken", ada, append([]v1beta1.Decision{elsewhere}, consent...)},
+		{"everybody consents", "NAME: web-1", ada, consent},
+		{"everybody objects, all at once", "NAME: box, CORES: 8, MEMORY: 64Mi", ada, []v1beta1.Decision{
+			{Decision: "deny", Kind: approval, Policy: "previewed", Message: "Invalid value: \"8\": must be at most 4", Field: "parameters[CORES]"},
+			named("ada", "box"), slow, consent[2],
+		}},
+		{"a warning", "NAME: web-1, MEMORY: 64Mi", ada, append([]v1beta1.Decision{slow}, consent...)},
+		{"somebody who writes manifests", "NAME: box", dora, []v1beta1.Decision{named("dora", "box"), consent[0], consent[2]}},
+		{"somebody who may create nothing is told that and no more", "NAME: box, CORES: 8", bob, []v1beta1.Decision{{Decision: "deny", Message: fmt.Sprintf(
+			"user \"bob\" may not create VirtualMachines from template %s/judged in namespace %q, which takes verb \"create\" on virtualmachinetemplates/create of group %s there", space, space, group)}}},
+	} {
+		for _, version := range []string{"v1alpha1", "v1beta1"} {
+			t.Run(tc.name+", "+version, func(t *testing.T) {
+				// Policies and approvals take effect a moment after they are stored.
+				eventually(t, func() error {
+					got, err := explain(tc.as, version, tc.parameters)
+					if err != nil {
+						return err
+					}
+					if diff := cmp.Diff(tc.want, got); diff != "" {
+						return fmt.Errorf("decisions (-want +got):\n%s", diff)
+					}
+					return nil
+				})
+			})
+		}
+	}
+	if names := mustKubectl(t, "", "get", "virtualmachines", "--namespace="+space, "-o", "name"); names != "" {
+		t.Errorf("a preview stored %s", names)
+	}
+	t.Run("what was foretold comes true", func(t *testing.T) {
+		r := creation(ada, "judged", "parameters: {NAME: web-there, MEMORY: 64Mi}\nexplain: true")
+		r.path = strings.Replace(r.path, "/"+shop+"/", "/"+space+"/", 1)
+		got := r.do(t)
+		if got.code != http.StatusOK || !strings.Contains(got.body, `"decision":"warn"`) || len(got.warnings) != 1 ||
+			!strings.Contains(got.warnings[0], "rule memory of template "+space+"/judged: it is slow (64Mi is less than 134217728)") {
+			t.Errorf("%d %s %q", got.code, got.body, got.warnings)
+		}
+		decisions, err := explain(ada, "v1beta1", "NAME: web-there")
+		if err != nil || len(decisions) == 0 || decisions[0].Decision != "deny" || !strings.Contains(decisions[0].Message, "already exists") {
+			t.Errorf("once more: %+v, %v", decisions, err)
+		}
+	})
+	t.Run("the typed client", func(t *testing.T) {
+		typed, err := client.New(ada.Config())
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := typed.Subresources(space).Process(t.Context(), "judged", &v1beta1.ProcessOptions{Parameters: map[string]string{"NAME": "box"}, Explain: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff([]v1beta1.Decision{named("ada", "box"), consent[0], consent[2]}, made.Decisions); diff != "" || made.VirtualMachine.Name != "box" {
+			t.Errorf("%+v (-want +got):\n%s", made.VirtualMachine, diff)
+		}
+		_, err = typed.Subresources(space).Create(t.Context(), "judged", &v1beta1.ProcessOptions{Parameters: map[string]string{"NAME": "box"}}, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if !apierrors.IsForbidden(err) || !apierrors.HasStatusCause(err, metav1.CauseTypeForbidden) {
+			t.Errorf("%v", err)
+		}
+		admin, err := client.New(stencil.Plane.AdminConfig())
+		if err != nil {
+			t.Fatal(err)
+		}
+		template, err := admin.TemplateV1beta1().VirtualMachineTemplates(space).Get(t.Context(), "judged", metav1.GetOptions{})
+		if err != nil || len(template.Spec.Parameters) != 3 {
+			t.Errorf("%+v, %v", template, err)
+		}
+		if approvals, err := admin.StencilV1alpha1().TemplateApprovals().List(t.Context(), metav1.ListOptions{}); err != nil || len(approvals.Items) == 0 {
+			t.Errorf("%+v, %v", approvals, err)
+		}
+	})
+	t.Run("stencilctl", func(t *testing.T) {
+		if err := stencil.Plane.Grant(t.Context(), ada, "floor", create); err != nil {
+			t.Fatal(err)
+		}
+		binary := stencilctl(t)
+		run := func(arguments ...string) (string, int) {
+			command := exec.CommandContext(t.Context(), binary, arguments...)
+			command.Env = append(os.Environ(), "KUBECONFIG="+ada.Kubeconfig)
+			out, _ := command.Output()
+			return string(out), command.ProcessState.ExitCode()
+		}
+		out, code := run("process", space+"/judged", "-p", "NAME=box", "-p", "MEMORY=64Mi", "--explain")
+		want := "DECISION   BY                                     FIELD                                    MESSAGE\n" +
+			"deny       VirtualMachinePolicy/previewed-names   metadata.name                            ada may not have a machine box; fix: begin with web-\n" +
+			fmt.Sprintf("warn       %-36s   spec.template.spec.domain.memory.guest   memory: it is slow (64Mi is less than 134217728)\n", "template "+space+"/judged") +
+			"allow      TemplateApproval/previewed             <none>                                   <none>\n" +
+			"allow      VirtualMachinePolicy/previewed-quiet   <none>                                   <none>\n"
+		if diff := cmp.Diff(want, out); diff != "" || code != 1 {
+			t.Errorf("exit code %d (-want +got):\n%s", code, diff)
+		}
+		// Where it would be created decides who judges it: nobody there.
+		eventually(t, func() error {
+			out, code := run("process", space+"/judged", "-p", "NAME=box", "--target-namespace=floor", "--explain", "-o", "json")
+			if code != 0 || out != "{\n  \"allowed\": true,\n  \"decisions\": []\n}\n" {
+				return fmt.Errorf("exit code %d: %s", code, out)
+			}
+			return nil
+		})
+		discard(t, "floor", "box")
+		if out, code := run("process", space+"/judged", "-p", "NAME=box", "--target-namespace=floor", "--create", "-o", "name"); code != 0 || out != "virtualmachine.kubevirt.io/box\n" {
+			t.Errorf("exit code %d: %s", code, out)
+		}
+		if found := mustKubectl(t, "", "get", "vm", "box", "--namespace=floor", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}`); found != "ada" {
+			t.Errorf("created by %q", found)
+		}
+	})
+}
+
+// Machines without a template have the rules that they bring along.
+func TestRulesOfAMachineWithoutATemplate(t *testing.T) {
+	vm := func(name, memory, warns string) string {
+		return `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "` + name + `", "namespace": "shop", "annotations": {"vm.kubevirt.io/validations":
+			"[{\"name\": \"memory\", \"rule\": \"integer\", \"path\": \"jsonpath::.spec.domain.memory.guest\", \"min\": 134217728, \"message\": \"too little\"` + warns + `}]"}},
+			"spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {"memory": {"guest": "` + memory + `"}, "devices": {}}}}}}`
+	}
+	const found = "rule memory of annotation vm.kubevirt.io/validations: too little (64Mi is less than 134217728) at spec.template.spec.domain.memory.guest"
+	discard(t, shop, "ruled")
+	if out := kubectl(t, dora, vm("ruled", "64Mi", ""), "create", "-f", "-"); out.Code == 0 || !strings.Contains(out.Stderr, found) {
+		t.Errorf("%d %s", out.Code, out.Stderr)
+	}
+	if out := kubectl(t, dora, vm("ruled", "64Mi", `, \"justWarning\": true`), "create", "-f", "-"); out.Code != 0 || !strings.Contains(out.Stderr, "Warning: "+found) {
+		t.Errorf("%d %s", out.Code, out.Stderr)
+	}
+	if out := kubectl(t, dora, vm("ruled", "64Mi", ""), "apply", "-f", "-"); out.Code != 0 {
+		t.Errorf("a rule that was not satisfied before stands in the way: %s", out.Stderr)
+	}
+	if out := kubectl(t, dora, vm("ruled", "128Mi", ""), "apply", "-f", "-"); out.Code != 0 {
+		t.Errorf("%s", out.Stderr)
+	}
+	if out := kubectl(t, dora, vm("ruled", "64Mi", ""), "apply", "-f", "-"); out.Code == 0 || !strings.Contains(out.Stderr, found) {
+		t.Errorf("%d %s", out.Code, out.Stderr)
+	}
+}
+
+// stencilctl builds the command line.
+func stencilctl(t *testing.T) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "stencilctl")
+	build := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-o", binary, "./cmd/stencilctl")
+	build.Dir = "../../.."
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, output)
+	}
+	return binary
+}

@@ -1,0 +1,37 @@
+package preview
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/preview"
+	"github.com/vmstencil/stencil/webhooks/verdict"
+)
+
+// Judge says what approvals, policies and rules have to say about a request; a
+// validate.Handler does.
+type Judge interface {
+	// Judge returns a refusal when nobody can judge.
+	Judge(ctx context.Context, request admission.Request) (verdict.Judgement, *admission.Response)
+}
+
+// Handler answers the admission requests of the preview webhook.
+type Handler struct{ judge Judge }
+
+// New returns a Handler.
+func New(judge Judge) *Handler { return &Handler{judge} }
+
+// Handle implements admission.Handler. It refuses everything.
+func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	judged, refusal := h.judge.Judge(ctx, request)
+	if refusal != nil {
+		return *refusal
+	}
+	status := preview.Status(decisions(judged))
+	// What the validating webhook would warn of, so that nobody takes it for the warning of
+	// somebody else.
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}.
+		WithWarnings(verdict.Joint(request, judged).Warnings...)
+}

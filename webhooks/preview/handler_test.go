@@ -1,0 +1,130 @@
+package preview_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/api/subresources/v1beta1"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/machinerules"
+	below "github.com/vmstencil/stencil/preview"
+	"github.com/vmstencil/stencil/rego"
+	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/webhooks/preview"
+	"github.com/vmstencil/stencil/webhooks/verdict"
+)
+
+// judge is what somebody judges.
+type judge struct {
+	judged  verdict.Judgement
+	refusal *admission.Response
+}
+
+func (j judge) Judge(context.Context, admission.Request) (verdict.Judgement, *admission.Response) {
+	return j.judged, j.refusal
+}
+
+func TestWhatIsSaid(t *testing.T) {
+	objection := []approval.Objection{{Approval: "team", Field: "parameters[SIZE]", Message: "large is not allowed"}}
+	violation := policyset.Violation{Policy: "sizes", Finding: rego.Finding{Message: "too large", Field: "spec.instancetype", Fix: "take u1.small"}}
+	finding := machinerules.Finding{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "too small"}
+	approved := func(effect v1beta1.Effect, message string) v1beta1.Decision {
+		return v1beta1.Decision{Decision: effect, Kind: "TemplateApproval", Policy: "team", Field: "parameters[SIZE]", Message: message}
+	}
+	policy := func(effect v1beta1.Effect, message string) v1beta1.Decision {
+		return v1beta1.Decision{Decision: effect, Kind: "VirtualMachinePolicy", Policy: "sizes", Message: message, Field: "spec.instancetype", Fix: "take u1.small"}
+	}
+	rule := func(effect v1beta1.Effect) v1beta1.Decision {
+		return v1beta1.Decision{Decision: effect, Kind: "Rules", Policy: "template golden/box", Message: "memory: too small", Field: finding.Field}
+	}
+	allowed := approval.Verdict{Allowed: true}
+	for _, tc := range []struct {
+		name         string
+		judged       verdict.Judgement
+		want         []v1beta1.Decision
+		wantWarnings []string
+	}{
+		{name: "nobody judges", judged: verdict.Judgement{Approvals: allowed}, want: []v1beta1.Decision{}},
+		{
+			name:   "everybody consents",
+			judged: verdict.Judgement{Approvals: approval.Verdict{Governed: true, Allowed: true, By: "team"}, Policies: policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeAllow}}}},
+			want:   []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Policy: "team"}, {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "sizes"}},
+		},
+		{
+			name:   "somebody whom the approvals exempt",
+			judged: verdict.Judgement{Approvals: approval.Verdict{Governed: true, Allowed: true, Exempt: true}},
+			want:   []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Message: "the approvals of the namespace exempt you"}},
+		},
+		{
+			name: "everybody denies",
+			judged: verdict.Judgement{
+				Approvals: approval.Verdict{Governed: true, Enforcement: v1alpha1.EnforcementDeny, Objections: objection},
+				Policies:  policyset.Decision{Denials: []policyset.Violation{violation}, Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeDeny}, {Policy: "other", Outcome: policyset.OutcomeAllow}}},
+				Rules:     machinerules.Verdict{Denials: []machinerules.Finding{finding}},
+			},
+			want: []v1beta1.Decision{approved("deny", "large is not allowed"), policy("deny", "too large"), rule("deny"), {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "other"}},
+		},
+		{
+			name: "everybody warns",
+			judged: verdict.Judgement{
+				Approvals: approval.Verdict{Governed: true, Enforcement: v1alpha1.EnforcementWarn, Objections: objection},
+				Policies:  policyset.Decision{Warnings: []policyset.Violation{violation}},
+				Rules:     machinerules.Verdict{Warnings: []machinerules.Finding{finding}},
+			},
+			want: []v1beta1.Decision{approved("warn", "large is not allowed"), policy("warn", "too large"), rule("warn")},
+			wantWarnings: []string{
+				`not approved: parameters[SIZE]: large is not allowed (approval "team")`, "policy sizes: too large at spec.instancetype; fix: take u1.small",
+				"rule memory of template golden/box: too small at spec.template.spec.domain.memory.guest",
+			},
+		},
+		{
+			name: "what is only audited stands in nobody's way",
+			judged: verdict.Judgement{
+				Approvals: approval.Verdict{Governed: true, Enforcement: v1alpha1.EnforcementAudit, Objections: objection},
+				Policies:  policyset.Decision{Audited: []policyset.Violation{violation}},
+			},
+			want: []v1beta1.Decision{approved("allow", "only audited: large is not allowed"), policy("allow", "only audited: too large")},
+		},
+		{
+			name: "a policy that fails and lets pass, and a size that is not known",
+			judged: verdict.Judgement{
+				Approvals: allowed,
+				Policies:  policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeTimeout}}},
+				Rules:     machinerules.Verdict{Unjudged: []machinerules.Finding{finding}},
+			},
+			want: []v1beta1.Decision{rule("deny"), {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "sizes", Message: "it could not be evaluated, which it lets pass"}},
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			response := preview.New(judge{judged: tc.judged}).Handle(t.Context(), admission.Request{})
+			if response.Allowed {
+				t.Fatal("a preview let a request pass")
+			}
+			got, found := below.Decisions(&apierrors.StatusError{ErrStatus: *response.Result})
+			if !found {
+				t.Fatalf("no decisions in %+v", response.Result)
+			}
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if diff := cmp.Diff(tc.wantWarnings, response.Warnings); diff != "" {
+				t.Errorf("warnings (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestWhatNobodyCanJudgeIsNoPreview(t *testing.T) {
+	refusal := admission.Response{}
+	refusal.Result = &metav1.Status{Code: 503, Reason: metav1.StatusReasonServiceUnavailable}
+	response := preview.New(judge{refusal: &refusal}).Handle(t.Context(), admission.Request{})
+	if response.Allowed || response.Result.Code != 503 {
+		t.Errorf("%+v", response)
+	}
+}

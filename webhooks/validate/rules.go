@@ -1,0 +1,47 @@
+package validate
+
+import (
+	"context"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/machinerules"
+	"github.com/vmstencil/stencil/policyinput"
+	"github.com/vmstencil/stencil/validations"
+)
+
+// rules judges a machine by the rules that came with it. On update those that the stored
+// machine does not satisfy either are left out: its template may have got them since.
+func (h *Handler) rules(ctx context.Context, request admission.Request, vm machine.Machine) (machinerules.Verdict, *admission.Response) {
+	now := h.rulesOf(ctx, vm, request.Namespace)
+	if request.Operation == admissionv1.Create || !now.Has() {
+		return now.Judge(ctx), nil
+	}
+	stored, refusal := take(request.Name, request.OldObject.Raw)
+	if refusal != nil {
+		return machinerules.Verdict{}, refusal
+	}
+	before := now
+	before.Object = stored.Object
+	return now.Judge(ctx).Since(before.Judge(ctx)), nil
+}
+
+// rulesOf puts together what a machine is judged by.
+func (h *Handler) rulesOf(ctx context.Context, vm machine.Machine, namespace string) machinerules.Case {
+	c := machinerules.Case{Object: vm.Object, Namespace: namespace, Sizes: h.sizes}
+	origin, found := policyinput.OriginOf(vm.Object, namespace)
+	if !found {
+		return c
+	}
+	t := h.templates.Wait(ctx, origin.Namespace, origin.Name, 0)
+	if t == nil || t.UID != origin.Record.UID {
+		return c // gone, and whatever has its name now is another one
+	}
+	c.Template, c.Rules = t.Namespace+"/"+t.Name, t.Annotations[validations.AnnotationTemplate]
+	if compiled, err := t.Compiled(); err == nil {
+		c.Secret = compiled.HasSensitive()
+	}
+	return c
+}

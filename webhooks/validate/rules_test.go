@@ -1,0 +1,78 @@
+package validate_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/sizing"
+	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/validate"
+)
+
+// onlySmall knows the instance type small, of 1 GiB.
+type onlySmall struct{}
+
+func (onlySmall) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
+	if r.Name != "small" {
+		return nil, errors.New("it does not exist")
+	}
+	return map[string]any{"spec": map[string]any{"cpu": map[string]any{"guest": 1}, "memory": map[string]any{"guest": "1Gi"}}}, nil
+}
+
+const atLeast = `[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 2147483648, "message": "it needs 2 GiB"}]`
+
+func ruled(t *testing.T, rules string) (*validate.Handler, *templatecache.Template) {
+	t.Helper()
+	all, found := templates(t)
+	found.Annotations = map[string]string{"validations": rules}
+	return validate.New(validate.Options{Templates: all, Approvals: govern{}, Sizes: onlySmall{}}), found
+}
+
+func TestRulesOfTheTemplate(t *testing.T) {
+	h, found := ruled(t, atLeast)
+	vm := stored(t, found)
+	// The template has a sensitive parameter, so that nothing is told of what was found.
+	check(t, h.Handle(t.Context(), request(admissionv1.Create, vm, nil)), []string{"rule memory of template golden/box: it needs 2 GiB at spec.template.spec.domain.memory.guest"}, "1Gi")
+
+	h, found = ruled(t, strings.Replace(atLeast, "}", `, "justWarning": true}`, 1))
+	response := h.Handle(t.Context(), request(admissionv1.Create, stored(t, found), nil))
+	if !response.Allowed || len(response.Warnings) != 1 || !strings.HasPrefix(response.Warnings[0], "rule memory of template golden/box: it needs 2 GiB") {
+		t.Errorf("%+v", response)
+	}
+}
+
+func TestRulesOfAMachineWithoutATemplate(t *testing.T) {
+	h := validate.New(validate.Options{Templates: shelf{}, Approvals: govern{}, Sizes: onlySmall{}})
+	machine := func(guest, more string) []byte {
+		return []byte(`{"metadata":{"name":"web-1","annotations":{"vm.kubevirt.io/validations":` + quote(atLeast) + more + `}},"spec":{"template":{"spec":{"domain":{"memory":{"guest":"` + guest + `"}}}}}}`)
+	}
+	const refusal = "rule memory of annotation vm.kubevirt.io/validations: it needs 2 GiB (1Gi is less than 2147483648) at spec.template.spec.domain.memory.guest"
+	for _, tc := range []struct {
+		name    string
+		request admission.Request
+		want    []string
+	}{
+		{name: "one that satisfies them", request: request(admissionv1.Create, machine("2Gi", ""), nil)},
+		{name: "one that does not", request: request(admissionv1.Create, machine("1Gi", ""), nil), want: []string{refusal}},
+		{name: "one whose rules are left out", request: request(admissionv1.Create, machine("1Gi", `,"vm.kubevirt.io/skip-validations":"true"`), nil)},
+		{name: "a change for the worse", request: request(admissionv1.Update, machine("1Gi", ""), machine("2Gi", "")), want: []string{refusal}},
+		{name: "what was never satisfied stands in nobody's way", request: request(admissionv1.Update, machine("512Mi", ""), machine("1Gi", ""))},
+	} {
+		t.Run(tc.name, func(t *testing.T) { check(t, h.Handle(t.Context(), tc.request), tc.want, "") })
+	}
+}
+
+func TestATemplateThatIsAnotherOneByNowHasNoRulesForTheMachine(t *testing.T) {
+	h, found := ruled(t, atLeast)
+	old := stored(t, found)
+	found.UID = "another"
+	now := stored(t, found, func(_, spec map[string]any) { spec["runStrategy"] = "Always" })
+	check(t, h.Handle(t.Context(), request(admissionv1.Update, now, old)), nil, "")
+}
+
+func quote(text string) string { return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"` }
