@@ -164,17 +164,25 @@ func devices(layout *domain.Layout) []defaulting.Device {
 	return list
 }
 
-// sameAddresses compares what may be written.
+// sameAddresses compares where the devices are that the VirtualMachine asks for. Those
+// whose address is not written are among them: a guest that has been started without
+// the addresses must find all of its devices where they were.
 func sameAddresses(a, b *domain.Layout) bool {
-	return maps.Equal(writable(a, a.Disks), writable(b, b.Disks)) && maps.Equal(writable(a, a.NICs), writable(b, b.NICs))
+	return maps.Equal(asked(a), asked(b))
 }
 
-func writable(layout *domain.Layout, addresses map[int]domain.Address) map[int]domain.Address {
-	kept := map[int]domain.Address{}
-	for index, address := range addresses {
-		if layout.Writable(address) {
-			kept[index] = address
+// place is where the VirtualMachine asks for a device.
+type place struct {
+	list  string
+	index int
+}
+
+func asked(layout *domain.Layout) map[place]domain.Address {
+	addresses := map[place]domain.Address{}
+	for _, device := range layout.Devices {
+		if device.List != "" {
+			addresses[place{device.List, device.Index}] = device.Address
 		}
 	}
-	return kept
+	return addresses
 }
