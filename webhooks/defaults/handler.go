@@ -47,6 +47,9 @@ type Options struct {
 	Instancetypes policyinput.Resolver
 	// Policy says what is written.
 	Policy defaulting.Policy
+	// Addresses and Namespaces are needed where the policy is to make MAC addresses.
+	Addresses  Addresses
+	Namespaces Namespaces
 	// FailClosed refuses machines while the defaulter cannot answer; without it they are
 	// let through with a warning.
 	FailClosed bool
