@@ -38,6 +38,11 @@ test-defaulter: tools ## what needs libvirt and QEMU: stencil-defaulter, and adm
 	@cd cmd/stencil-defaulter && go test -count=1 -tags $(TAGS) -timeout 25m ./...
 	@cd test && go test -count=1 -timeout 25m $$(go list ./... | grep '$(NEEDS_LIBVIRT)')
 
+.PHONY: oracle
+oracle: preflight ## layouts of the defaulter against those of KubeVirt's own converter (a first build takes minutes)
+	@# Without a package go test shows what the tests count.
+	@cd test/oracle && go vet -tags $(TAGS) ./... && go test -count=1 -tags $(TAGS) -timeout 25m
+
 .PHONY: lint
 lint: preflight ## static checks, the import rule among them
 	@linter=$$(hack/tool golangci-lint) && for module in $(MODULES) test/bench/helmengine; do \

@@ -47,8 +47,9 @@ const (
 	AnnotationDefaultsSkip = "defaults.template.kubevirt.io/skip"
 
 	// AnnotationDefaultsApplied holds a JSON object that says with which libvirt and
-	// QEMU the defaults were filled in, and the machine type. The defaults webhook
-	// writes it; whatever a person sends under this key is discarded.
+	// QEMU the defaults were filled in, the machine type, what that was pinned from, and
+	// the addresses that were written. The defaults webhook writes it; whatever a person
+	// sends under this key is discarded, unless the webhook is to leave the machine alone.
 	AnnotationDefaultsApplied = "defaults.template.kubevirt.io/applied"
 
 	// AnnotationDefaultsFailed says why they were not filled in. The defaults webhook

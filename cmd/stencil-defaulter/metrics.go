@@ -15,7 +15,7 @@ func registerMetrics(registry *prometheus.Registry, workers *supervisor.Supervis
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 		counter("stencil_defaulter_worker_restarts_total", "How often the process that has libvirt in it ended.", workers.Restarts),
 		gauge("stencil_defaulter_waiting", "Machines that are in libvirt or wait for it.", workers.Waiting),
-		gauge("stencil_defaulter_quarantined", "Machines on which libvirt has died twice.", workers.Quarantined),
+		gauge("stencil_defaulter_quarantined", "Machines on which libvirt has died twice, and that are tried again after a while.", workers.Quarantined),
 	)
 	counters := answers.Counters()
 	for _, c := range []struct {

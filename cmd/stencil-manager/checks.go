@@ -36,6 +36,9 @@ func addChecks(mgr manager.Manager, source certificates.Source, server *serving.
 	if c.kubevirt != nil {
 		checks["kubevirt"] = filled("the configuration of KubeVirt has not been read yet", c.kubevirt)
 	}
+	if c.addresses != nil {
+		checks["macaddresses"] = filled("the MAC addresses of the machines that there are have not been read yet", c.addresses)
+	}
 	for name, check := range checks {
 		if err := mgr.AddReadyzCheck(name, logged(name, check, logger)); err != nil {
 			return fmt.Errorf("adding the readiness check %s: %w", name, err)

@@ -25,10 +25,15 @@ func (o *options) defaultingPolicy() defaulting.Policy {
 		MachineType:  defaulting.MachineTypePolicy(o.defaultingMachineType),
 		PCIAddress:   ptr.To(o.defaultingPCIAddress),
 		FirmwareUUID: ptr.To(o.defaultingFirmwareUUID),
-		MAC:          defaulting.MACNever,
+		MAC:          defaulting.MACPolicy(o.defaultingMAC),
 		CPU:          ptr.To(o.defaultingCPU),
 		Memory:       ptr.To(o.defaultingMemory),
 	}
+}
+
+// generatesMAC says whether MAC addresses are made.
+func (o *options) generatesMAC() bool {
+	return o.defaultingSocket != "" && o.defaultingMAC == string(defaulting.MACGenerate)
 }
 
 // addDefaults registers the webhook that asks the defaulter, and what watches the latter.
@@ -51,18 +56,23 @@ func addDefaults(mgr manager.Manager, server *serving.Server, c caches, o *optio
 	})); err != nil {
 		return fmt.Errorf("adding the observer of the defaulter: %w", err)
 	}
+	options := defaults.Options{
+		Defaulter:     asked,
+		Cluster:       c.kubevirt,
+		Approvals:     c.approvals,
+		Instancetypes: c.instancetypes,
+		Policy:        o.defaultingPolicy(),
+		Namespaces:    c.approvals,
+		FailClosed:    o.defaultingFailurePolicy == failurePolicyFail,
+		ExemptUsers:   o.exemptUsers,
+		Metrics:       measured,
+	}
+	if c.addresses != nil {
+		options.Addresses = c.addresses
+	}
 	return server.Register(serving.Webhook{
-		Name: "defaults",
-		Path: "/mutate-virtualmachine-defaults",
-		Handler: defaults.New(defaults.Options{
-			Defaulter:     asked,
-			Cluster:       c.kubevirt,
-			Approvals:     c.approvals,
-			Instancetypes: c.instancetypes,
-			Policy:        o.defaultingPolicy(),
-			FailClosed:    o.defaultingFailurePolicy == failurePolicyFail,
-			ExemptUsers:   o.exemptUsers,
-			Metrics:       measured,
-		}),
+		Name:    "defaults",
+		Path:    "/mutate-virtualmachine-defaults",
+		Handler: defaults.New(options),
 	})
 }

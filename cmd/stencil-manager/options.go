@@ -77,6 +77,7 @@ type options struct {
 	defaultingMachineType   string
 	defaultingPCIAddress    bool
 	defaultingFirmwareUUID  bool
+	defaultingMAC           string
 	defaultingCPU           bool
 	defaultingMemory        bool
 
@@ -176,6 +177,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Write the PCI addresses of virtio disks and of interfaces.")
 	flags.BoolVar(&o.defaultingFirmwareUUID, "defaulting-firmware-uuid", true,
 		"Write a random UUID of the firmware on creation where KubeVirt has made none.")
+	flags.StringVar(&o.defaultingMAC, "defaulting-mac", string(defaulting.MACNever),
+		"What becomes of an interface without MAC address: never leaves it to KubeVirt or a pool manager, generate makes a random one that no machine of the namespace has, where no pool manager cares for the namespace.")
 	flags.BoolVar(&o.defaultingCPU, "defaulting-cpu", true,
 		"Write the CPU topology of machines without an instance type.")
 	flags.BoolVar(&o.defaultingMemory, "defaulting-memory", true,

@@ -131,6 +131,8 @@ func (o *options) validate() error {
 		"--defaulting-failure-policy: must be %s or %s, not %q", failurePolicyIgnore, failurePolicyFail, o.defaultingFailurePolicy)
 	complain(o.defaultingMachineType != string(defaulting.MachineTypePin) && o.defaultingMachineType != string(defaulting.MachineTypeKeep),
 		"--defaulting-machine-type: must be %s or %s, not %q", defaulting.MachineTypePin, defaulting.MachineTypeKeep, o.defaultingMachineType)
+	complain(o.defaultingMAC != string(defaulting.MACNever) && o.defaultingMAC != string(defaulting.MACGenerate),
+		"--defaulting-mac: must be %s or %s, not %q", defaulting.MACNever, defaulting.MACGenerate, o.defaultingMAC)
 	complain(o.shutdownTimeout <= 0, "--shutdown-timeout: must be positive")
 	complain(o.leaderElect && o.leaderElectionNamespace == "",
 		"--leader-election-namespace: must be given outside a pod, or as %s", namespaceVariable)

@@ -12,6 +12,7 @@ import (
 	"github.com/vmstencil/stencil/delegation"
 	"github.com/vmstencil/stencil/instancetypecache"
 	"github.com/vmstencil/stencil/kubevirtconfig"
+	"github.com/vmstencil/stencil/macaddresses"
 	"github.com/vmstencil/stencil/permission"
 	"github.com/vmstencil/stencil/policycache"
 	"github.com/vmstencil/stencil/rego"
@@ -37,6 +38,8 @@ type caches struct {
 	compiler *rego.Compiler
 	// kubevirt is nil without defaulting.
 	kubevirt *kubevirtconfig.Cache
+	// addresses is nil unless defaulting makes MAC addresses.
+	addresses *macaddresses.Cache
 }
 
 // addCaches makes the caches and lets the manager run them.
@@ -87,6 +90,15 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 			return c, err
 		}
 		runnables["KubeVirt configuration"] = c.kubevirt
+	}
+	if o.generatesMAC() {
+		if c.addresses, err = macaddresses.New(macaddresses.Options{
+			Config: mgr.GetConfig(),
+			Logger: logger.WithName("macaddresses"),
+		}); err != nil {
+			return c, err
+		}
+		runnables["MAC address"] = c.addresses
 	}
 	for name, cache := range runnables {
 		if err := mgr.Add(cache); err != nil {

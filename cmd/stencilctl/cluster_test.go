@@ -70,6 +70,16 @@ func request(template string, conditions ...string) string {
 const team = `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "team-a", "resourceVersion": "7"},
 	"spec": {"future": 9007199254740993, "namespaces": ["team-a"], "templates": [{"namespace": "golden", "name": "web"}], "parameters": [{"name": "SIZE", "allowed": ["small"]}], "enforcement": "Warn"}}`
 
+// pinned is a machine with defaults, unpinned the same without.
+const (
+	pinned = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"namespace": "shop", "name": "web-1", "resourceVersion": "7", "annotations":
+		{"defaults.template.kubevirt.io/applied": "{\"libvirt\":\"11.3.0\",\"machine\":\"pc-q35-9.2\",\"alias\":\"q35\",\"addresses\":{\"disks/root\":\"0000:07:00.0\"}}"}},
+		"spec": {"runStrategy": "Halted", "future": 9007199254740993, "template": {"spec": {"domain": {"machine": {"type": "pc-q35-9.2"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio", "pciAddress": "0000:07:00.0"}}]}}}}}}`
+	unpinned = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"namespace": "shop", "name": "web-1", "resourceVersion": "8", "annotations":
+		{"defaults.template.kubevirt.io/skip": "true", "defaults.template.kubevirt.io/applied": "{\"libvirt\":\"11.3.0\",\"unpinned\":true}"}},
+		"spec": {"runStrategy": "Halted", "future": 9007199254740993, "template": {"spec": {"domain": {"machine": {"type": "q35"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}}}}}}`
+)
+
 // clustered are commands with what the cluster answers, by method and path: one answer
 // after the other, and the last one again and again. FILE stands for a file of testdata.
 var clustered = map[string]struct {
@@ -105,6 +115,26 @@ var clustered = map[string]struct {
 	"approve, a template's name": {line: "approve team-b --template web -n team-b"},
 	"approve, no values":         {line: "approve team-b --allow SIZE"},
 	"approve, not valid":         {line: "approve team-b --template golden/web -n team-b,kube-system --override spec.** --enforcement Never"},
+
+	"unpin": {line: "defaults unpin web-1 db-1 -n shop --confirm", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {pinned}, "PUT " + vmAt + "/web-1": {pinned},
+	}},
+	"unpin, a dry run": {line: "defaults unpin -l os=fedora -n shop", answers: map[string][]string{
+		"GET " + vmAt: {`{"items": [` + pinned + `, {"metadata": {"namespace": "shop", "name": "bare"}, "spec": {}}, {"metadata": {"namespace": "shop", "name": "busy"}, "status": {"created": true}}]}`}, "PUT " + vmAt + "/web-1": {pinned},
+	}},
+	"unpin, refused": {line: "defaults unpin web-1 -n shop --confirm", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {pinned}, "PUT " + vmAt + "/web-1": {refuse(403, "Forbidden", "it is not approved here", "spec.template.spec.domain.machine.type: the approval does not list it among its overrides")},
+	}},
+	"unpin, changed meanwhile": {line: "defaults unpin web-1 -n shop --confirm", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {pinned}, "PUT " + vmAt + "/web-1": {refuse(409, "Conflict", "the object has been modified")},
+	}},
+	"repin": {line: "defaults repin web-1 -n shop --confirm", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {pinned}, "PUT " + vmAt + "/web-1": {unpinned, pinned},
+	}},
+	"repin, the defaulter is away": {line: "defaults repin web-1 -n shop --confirm", answers: map[string][]string{
+		"GET " + vmAt + "/web-1": {unpinned}, "PUT " + vmAt + "/web-1": {`{"metadata": {"namespace": "shop", "name": "web-1", "annotations": {"defaults.template.kubevirt.io/failed": "the defaulter does not answer"}}}`},
+	}},
+	"repin, nothing selected": {line: "defaults repin -n shop"},
 
 	"explain a machine, allowed": {line: "explain -f machines/web-1.yaml", answers: map[string][]string{
 		"POST " + reviewsAt: {may}, "GET " + templateAt: {"FILE templates/web.yaml"}, "POST " + vmAt: {`{}`},

@@ -84,9 +84,8 @@ func (s Shape) addDevices(devices *libvirtxml.DomainDeviceList) {
 	if s.Balloon {
 		devices.MemBalloon.Model = virtio
 	}
-	namer := diskNamer{}
 	for number, disk := range s.Disks {
-		devices.Disks = append(devices.Disks, disk.domain(number, namer, virtio))
+		devices.Disks = append(devices.Disks, disk.domain(number, virtio))
 	}
 	for _, input := range s.Inputs {
 		shown := libvirtxml.DomainInput{Type: string(input.Type), Bus: string(input.Bus)}
@@ -162,13 +161,12 @@ func (n NICShape) domain(virtio string) libvirtxml.DomainInterface {
 	}
 }
 
-func (d DiskShape) domain(number int, namer diskNamer, virtio string) libvirtxml.DomainDisk {
-	name, unit := namer.next(d.Bus)
+func (d DiskShape) domain(number int, virtio string) libvirtxml.DomainDisk {
 	disk := libvirtxml.DomainDisk{
 		Device:  d.Kind,
 		Driver:  &libvirtxml.DomainDiskDriver{Name: "qemu", Type: "raw"},
 		Source:  &libvirtxml.DomainDiskSource{File: &libvirtxml.DomainDiskSourceFile{File: mock(number)}},
-		Target:  &libvirtxml.DomainDiskTarget{Dev: name, Bus: string(d.Bus)},
+		Target:  &libvirtxml.DomainDiskTarget{Dev: d.target(), Bus: string(d.Bus)},
 		Alias:   &libvirtxml.DomainAlias{Name: diskAlias(d.Index)},
 		Address: d.Address.domain(),
 	}
@@ -182,29 +180,28 @@ func (d DiskShape) domain(number int, namer diskNamer, virtio string) libvirtxml
 		disk.Model = virtio
 	}
 	if d.Bus == kubevirtv1.DiskBusSCSI && d.Kind != "cdrom" {
-		zero := uint(0)
+		zero, unit := uint(0), d.Number
 		disk.Address = &libvirtxml.DomainAddress{Drive: &libvirtxml.DomainAddressDrive{Controller: &zero, Bus: &zero, Unit: &unit}}
 	}
 	return disk
 }
 
-// diskNamer counts the names that are given, by prefix.
-type diskNamer map[string]uint
-
-// next is the name of the next disk on a bus, and its number among those that share
-// the prefix. SATA, SCSI and USB share theirs.
-func (n diskNamer) next(bus kubevirtv1.DiskBus) (string, uint) {
-	prefix := "sd"
-	if bus == kubevirtv1.DiskBusVirtio {
-		prefix = "vd"
-	}
-	number := n[prefix]
-	n[prefix]++
+// target is the disk's name for libvirt, which decides where on its bus it is.
+func (d DiskShape) target() string {
 	name := ""
-	for left := int(number); left >= 0; left = left/26 - 1 {
+	for left := int(d.Number); left >= 0; left = left/26 - 1 {
 		name = string(rune('a'+left%26)) + name
 	}
-	return prefix + name, number
+	return targetPrefix(d.Bus) + name
+}
+
+// targetPrefix begins the names of the disks on a bus. SATA, SCSI and USB share
+// theirs.
+func targetPrefix(bus kubevirtv1.DiskBus) string {
+	if bus == kubevirtv1.DiskBusVirtio {
+		return "vd"
+	}
+	return "sd"
 }
 
 func (d HostDeviceShape) domain(number int) libvirtxml.DomainHostdev {

@@ -51,10 +51,12 @@ type DiskShape struct {
 	// Index is the disk's in the VirtualMachine.
 	Index int `json:"i"`
 	// Kind is disk, cdrom or lun.
-	Kind     string             `json:"kind"`
-	Bus      kubevirtv1.DiskBus `json:"bus"`
-	ReadOnly bool               `json:"ro,omitempty"`
-	Address  *Address           `json:"at,omitempty"`
+	Kind string             `json:"kind"`
+	Bus  kubevirtv1.DiskBus `json:"bus"`
+	// Number is the disk's among those that share the prefix of their names.
+	Number   uint     `json:"n,omitempty"`
+	ReadOnly bool     `json:"ro,omitempty"`
+	Address  *Address `json:"at,omitempty"`
 }
 
 // NICShape is an interface of the domain.
@@ -152,18 +154,17 @@ func hasEFI(spec *machineSpec) bool {
 	return firmware != nil && firmware.Bootloader != nil && firmware.Bootloader.EFI != nil
 }
 
-// disks leaves out what is plugged in once the guest runs.
+// disks leaves out what is plugged in once the guest runs. Such a disk has its name
+// already, so those after it are where they will stay.
 func disks(spec *machineSpec) []DiskShape {
 	plugged := map[string]bool{}
 	for i := range spec.Volumes {
 		plugged[spec.Volumes[i].Name] = hotplugged(&spec.Volumes[i])
 	}
 	var shapes []DiskShape
+	named := map[string]uint{}
 	for i := range spec.Domain.Devices.Disks {
 		disk := &spec.Domain.Devices.Disks[i]
-		if plugged[disk.Name] {
-			continue
-		}
 		shape := DiskShape{Index: i}
 		switch {
 		case disk.Disk != nil:
@@ -174,7 +175,12 @@ func disks(spec *machineSpec) []DiskShape {
 		case disk.LUN != nil:
 			shape.Kind, shape.Bus, shape.ReadOnly = "lun", disk.LUN.Bus, disk.LUN.ReadOnly
 		}
-		shapes = append(shapes, shape)
+		prefix := targetPrefix(shape.Bus)
+		shape.Number = named[prefix]
+		named[prefix]++
+		if !plugged[disk.Name] {
+			shapes = append(shapes, shape)
+		}
 	}
 	return shapes
 }

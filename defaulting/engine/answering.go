@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"net"
 	"strconv"
 	"strings"
 
@@ -121,11 +122,32 @@ func (a *answering) identify(machine *domain.Machine, identities Identities) {
 			a.random(domain.In("domain", "firmware", "uuid"), identities.UUID)
 		}
 	}
-	for i := range machine.Spec.Domain.Devices.Interfaces {
-		if machine.Spec.Domain.Devices.Interfaces[i].MacAddress == "" {
-			a.random(domain.InterfaceMAC(i), identities.MAC)
+	interfaces := machine.Spec.Domain.Devices.Interfaces
+	used := map[string]bool{}
+	for i := range interfaces {
+		if address, err := net.ParseMAC(interfaces[i].MacAddress); err == nil {
+			used[address.String()] = true
 		}
 	}
+	for i := range interfaces {
+		if interfaces[i].MacAddress == "" {
+			a.random(domain.InterfaceMAC(i), func() string { return unused(identities, used) })
+		}
+	}
+}
+
+// maxDraws bounds how often an address is drawn that the machine has. With 46 random
+// bits the second draw does not happen by chance.
+const maxDraws = 8
+
+// unused draws an address that no other interface of the machine has, and remembers it.
+func unused(identities Identities, used map[string]bool) string {
+	address := identities.MAC()
+	for draw := 1; used[address] && draw < maxDraws; draw++ {
+		address = identities.MAC()
+	}
+	used[address] = true
+	return address
 }
 
 func (a *answering) random(path domain.Path, value func() string) {
@@ -164,17 +186,25 @@ func devices(layout *domain.Layout) []defaulting.Device {
 	return list
 }
 
-// sameAddresses compares what may be written.
+// sameAddresses compares where the devices are that the VirtualMachine asks for. Those
+// whose address is not written are among them: a guest that has been started without
+// the addresses must find all of its devices where they were.
 func sameAddresses(a, b *domain.Layout) bool {
-	return maps.Equal(writable(a, a.Disks), writable(b, b.Disks)) && maps.Equal(writable(a, a.NICs), writable(b, b.NICs))
+	return maps.Equal(asked(a), asked(b))
 }
 
-func writable(layout *domain.Layout, addresses map[int]domain.Address) map[int]domain.Address {
-	kept := map[int]domain.Address{}
-	for index, address := range addresses {
-		if layout.Writable(address) {
-			kept[index] = address
+// place is where the VirtualMachine asks for a device.
+type place struct {
+	list  string
+	index int
+}
+
+func asked(layout *domain.Layout) map[place]domain.Address {
+	addresses := map[place]domain.Address{}
+	for _, device := range layout.Devices {
+		if device.List != "" {
+			addresses[place{device.List, device.Index}] = device.Address
 		}
 	}
-	return kept
+	return addresses
 }

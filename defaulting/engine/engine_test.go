@@ -5,6 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -34,6 +36,54 @@ func ask(t *testing.T, e *engine.Engine, request defaulting.Request) *defaulting
 		t.Fatal(err)
 	}
 	return response
+}
+
+// repeating is a source of chance that says everything twice.
+type repeating struct{ drawn int }
+
+func (*repeating) UUID() string { return "u" }
+
+func (r *repeating) MAC() string {
+	r.drawn++
+	return fmt.Sprintf("02:00:00:00:00:%02x", (r.drawn+1)/2)
+}
+
+func TestInterfacesOfOneMachineHaveDifferentMACAddresses(t *testing.T) {
+	vm := strings.NewReplacer(`"name":"n",`, `"name":"n","macAddress":"02-00-00-00-00-01",`).Replace(complete)
+	e := engine.New(engine.Options{Libvirt: &fake{}, Identities: &repeating{}, Version: "test"})
+	response := ask(t, e, defaulting.Request{VM: json.RawMessage(vm), Policy: defaulting.Policy{MAC: defaulting.MACGenerate}})
+	var made []string
+	for _, set := range response.Set {
+		if strings.HasSuffix(set.Path, "macAddress") {
+			made = append(made, fmt.Sprint(set.Value))
+		}
+	}
+	if diff := gocmp.Diff([]string{"02:00:00:00:00:02", "02:00:00:00:00:03", "02:00:00:00:00:04"}, made); diff != "" {
+		t.Errorf("addresses (-want +got):\n%s", diff)
+	}
+}
+
+func TestMACAddressesAreLocalUnicastWithChanceInEveryOtherBit(t *testing.T) {
+	var ever, always [6]byte
+	for i := range always {
+		always[i] = 0xff
+	}
+	for range 1000 {
+		address, err := net.ParseMAC(engine.Random{}.MAC())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, octet := range address {
+			ever[i] |= octet
+			always[i] &= octet
+		}
+	}
+	if want := [6]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff}; ever != want {
+		t.Errorf("bits that are ever set: %x, want %x", ever, want)
+	}
+	if want := [6]byte{0x02}; always != want {
+		t.Errorf("bits that are always set: %x, want %x", always, want)
+	}
 }
 
 func TestThePatchMakesTheMachineOfTheAnswer(t *testing.T) {

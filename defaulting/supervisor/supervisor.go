@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"k8s.io/utils/clock"
 
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/defaulting/launcher"
@@ -38,6 +39,8 @@ type Options struct {
 	Queue int
 	// Prepare is called before each start.
 	Prepare func() error
+	// Clock says when a machine in quarantine is tried again; nil means the real one.
+	Clock clock.PassiveClock
 	// Reap makes the supervisor wait for every child of this process. Tests that start
 	// processes of their own leave it off.
 	Reap bool
@@ -79,10 +82,13 @@ func New(options Options) *Supervisor {
 	if options.Queue == 0 {
 		options.Queue = 64
 	}
+	if options.Clock == nil {
+		options.Clock = clock.RealClock{}
+	}
 	return &Supervisor{
 		options:    options,
 		slots:      make(chan struct{}, options.Queue),
-		quarantine: newQuarantine(),
+		quarantine: newQuarantine(options.Clock),
 		changed:    make(chan struct{}),
 	}
 }
@@ -219,29 +225,72 @@ func (s *Supervisor) Quarantined() int { return s.quarantine.size() }
 
 // Define asks the worker. Beside a RefusedError it returns a defaulting.Problem.
 func (s *Supervisor) Define(ctx context.Context, xml string) (string, error) {
-	if s.quarantine.holds(xml) {
-		return "", defaulting.Unavailable("libvirt has died on this machine twice; it is not tried again")
+	verdict, left := s.quarantine.judge(xml)
+	if verdict == held {
+		return "", inQuarantine(left)
 	}
+	described, err := s.queued(ctx, xml, verdict)
+	if verdict == probation {
+		s.tell(xml, err)
+	}
+	return described, err
+}
+
+// queued asks where there is room in the queue: together with others first, and alone
+// when the worker died of it or when it has a past.
+func (s *Supervisor) queued(ctx context.Context, xml string, verdict verdict) (string, error) {
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	default:
 		return "", defaulting.Busy(time.Second)
 	}
-	described, err := s.together(ctx, xml)
-	if !errors.Is(err, errGone) && !errors.Is(err, errHung) {
-		return described, err
+	if verdict == free {
+		described, err := s.together(ctx, xml)
+		if !errors.Is(err, errGone) && !errors.Is(err, errHung) {
+			return described, err
+		}
 	}
-	described, err = s.alone(ctx, xml)
-	switch {
-	case errors.Is(err, errHung):
-		s.quarantine.add(xml)
-		return "", defaulting.Late("libvirt did not answer within %s, twice", s.options.Watchdog)
-	case errors.Is(err, errGone):
-		s.quarantine.add(xml)
-		return "", defaulting.Unavailable("libvirt has died on this machine twice; it is not tried again")
+	described, err := s.alone(ctx, xml)
+	if errors.Is(err, errHung) || errors.Is(err, errGone) {
+		period := s.quarantine.add(xml)
+		s.options.Log.Error(err, "libvirt has ended on a machine again; it is in quarantine", "period", period.String())
+		problem := inQuarantine(period)
+		if errors.Is(err, errHung) {
+			problem = defaulting.Late("libvirt did not answer within %s, again; the machine is tried again in %s", s.options.Watchdog, period)
+		}
+		return "", &endedError{problem}
 	}
 	return described, err
+}
+
+// endedError says that a domain has ended the worker, and is in quarantine.
+type endedError struct{ *defaulting.Problem }
+
+func (e *endedError) Unwrap() error { return e.Problem }
+
+// tell says what came of a domain on probation.
+func (s *Supervisor) tell(xml string, err error) {
+	var (
+		problem *defaulting.Problem
+		ended   *endedError
+	)
+	switch {
+	case errors.As(err, &ended):
+		// It is back already.
+	case errors.As(err, &problem):
+		s.quarantine.postpone(xml)
+	default:
+		// libvirt has answered, with a description or with a refusal.
+		s.quarantine.release(xml)
+	}
+}
+
+func inQuarantine(left time.Duration) *defaulting.Problem {
+	left = max(left.Round(time.Second), time.Second)
+	problem := defaulting.Unavailable("libvirt has died of this machine, or has hung, more than once; the machine is tried again in %s", left)
+	problem.RetryAfter = left
+	return problem
 }
 
 func (s *Supervisor) together(ctx context.Context, xml string) (string, error) {

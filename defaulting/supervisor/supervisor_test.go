@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sys/unix"
+	testingclock "k8s.io/utils/clock/testing"
 
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/defaulting/worker"
@@ -69,7 +70,11 @@ func TestLinger(*testing.T) {
 	os.Exit(0)
 }
 
-// scribe is a libvirt that hangs on some machines.
+// curedSuffix is the end of the name of a file beside the diary; while it exists no
+// machine does any harm.
+const curedSuffix = ".cured"
+
+// scribe is a libvirt that hangs on some machines, and is killed during others.
 type scribe struct{ diary string }
 
 func (s scribe) Define(_ context.Context, xml string) (string, error) {
@@ -83,36 +88,137 @@ func (s scribe) Define(_ context.Context, xml string) (string, error) {
 	if err := file.Close(); err != nil {
 		return "", err
 	}
+	if _, err := os.Stat(s.diary + curedSuffix); err == nil {
+		return "defined " + xml, nil
+	}
 	if strings.Contains(xml, "hang") {
 		time.Sleep(time.Minute)
+	}
+	if strings.Contains(xml, "killed") {
+		// As the kernel does when memory runs out.
+		return "", unix.Kill(os.Getpid(), unix.SIGKILL)
 	}
 	return "defined " + xml, nil
 }
 
 func (scribe) Machines() (map[string][]string, error) { return nil, nil }
 
-func TestAMachineThatHangsIsTriedOnAnotherWorkerBeforeItIsGivenUp(t *testing.T) {
+// startScribe runs a supervisor with such workers until the test ends.
+func startScribe(t *testing.T, change func(*Options)) (s *Supervisor, diary string) {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	diary := filepath.Join(t.TempDir(), "diary")
-	s := New(Options{
+	diary = filepath.Join(t.TempDir(), "diary")
+	options := Options{
 		Command:  Command{Path: self, Env: []string{diaryVariable + "=" + diary}},
 		Watchdog: 300 * time.Millisecond,
 		Log:      logr.Discard(),
-	})
-	ctx, stop := context.WithCancel(t.Context())
+	}
+	if change != nil {
+		change(&options)
+	}
+	s = New(options)
+	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Run(ctx) }()
-	defer func() {
+	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-	}()
+	})
+	return s, diary
+}
 
-	_, err = s.Define(t.Context(), "hang")
+func TestAMachineInQuarantineIsTriedAgainLaterAndLater(t *testing.T) {
+	for xml, wantStatus := range map[string]int{"hang": http.StatusGatewayTimeout, "killed": http.StatusServiceUnavailable} {
+		t.Run(xml, func(t *testing.T) {
+			clock := testingclock.NewFakePassiveClock(time.Unix(0, 0))
+			s, diary := startScribe(t, func(o *Options) {
+				o.Clock = clock
+				if xml == "killed" {
+					// What the worker leaves behind keeps its pipes open for longer than the other's.
+					o.Watchdog = 20 * time.Second
+				}
+			})
+			after := func(passed time.Duration) { clock.SetTime(clock.Now().Add(passed)) }
+			tried := func() int {
+				text, err := os.ReadFile(diary)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return strings.Count(string(text), xml)
+			}
+			refused := func(status, wantTried int, wantRetry time.Duration) {
+				t.Helper()
+				_, err := s.Define(t.Context(), xml)
+				var problem *defaulting.Problem
+				if !errors.As(err, &problem) || problem.Status != status {
+					t.Fatalf("got %v, want status %d", err, status)
+				}
+				if status == http.StatusServiceUnavailable && problem.RetryAfter != wantRetry {
+					t.Errorf("to be asked again after %s, want %s", problem.RetryAfter, wantRetry)
+				}
+				if got := tried(); got != wantTried {
+					t.Errorf("workers were asked %d times, want %d", got, wantTried)
+				}
+			}
+			refused(wantStatus, 2, time.Minute)
+			refused(http.StatusServiceUnavailable, 2, time.Minute)
+			after(59 * time.Second)
+			refused(http.StatusServiceUnavailable, 2, time.Second)
+			after(time.Second)
+			// Once is enough for a machine with a past.
+			refused(wantStatus, 3, 2*time.Minute)
+			after(time.Minute)
+			refused(http.StatusServiceUnavailable, 3, time.Minute)
+			after(time.Minute)
+			if err := os.WriteFile(diary+curedSuffix, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if described, err := s.Define(t.Context(), xml); err != nil || described != "defined "+xml {
+				t.Errorf("what ended the worker is gone: %q, %v", described, err)
+			}
+			if s.Quarantined() != 0 {
+				t.Error("it is in quarantine still")
+			}
+		})
+	}
+}
+
+func TestOnlyOneIsOnProbationAtATime(t *testing.T) {
+	clock := testingclock.NewFakePassiveClock(time.Unix(0, 0))
+	q := newQuarantine(clock)
+	want := func(what verdict) {
+		t.Helper()
+		if got, _ := q.judge("x"); got != what {
+			t.Errorf("verdict %d, want %d", got, what)
+		}
+	}
+	want(free)
+	q.add("x")
+	want(held)
+	clock.SetTime(clock.Now().Add(firstQuarantine))
+	want(probation)
+	want(held)
+	q.postpone("x")
+	want(probation)
+	q.release("x")
+	want(free)
+	for range 10 {
+		q.add("x")
+	}
+	if period := q.add("x"); period != maxQuarantine {
+		t.Errorf("held for %s, want at most %s", period, maxQuarantine)
+	}
+}
+
+func TestAMachineThatHangsIsTriedOnAnotherWorkerBeforeItIsGivenUp(t *testing.T) {
+	s, diary := startScribe(t, nil)
+
+	_, err := s.Define(t.Context(), "hang")
 	var problem *defaulting.Problem
 	if !errors.As(err, &problem) || problem.Status != http.StatusGatewayTimeout {
 		t.Errorf("got %v, want 504", err)

@@ -35,18 +35,21 @@ func TestDefaulting(t *testing.T) {
 				deployment + " {" + container + ".args}": items{
 					"--webhook-configurations=mutating/a-stencil-render,validating/stencil-validate,validating/stencil-policies,mutating/zz-stencil-defaults,mutating/zz-stencil-preview",
 					"--defaulting-socket=/run/stencil/defaulter.sock", "--defaulting-failure-policy=Ignore", "--defaulting-machine-type=pin",
-					"--defaulting-pci-address=true", "--defaulting-firmware-uuid=true", "--defaulting-cpu=true", "--defaulting-memory=true",
+					"--defaulting-pci-address=true", "--defaulting-firmware-uuid=true", "--defaulting-mac=never", "--defaulting-cpu=true", "--defaulting-memory=true",
 				},
 			},
 		},
 		"a policy of one's own": {
-			values: `{defaulting: {enabled: true, failurePolicy: Fail, machineType: keep, pciAddress: false, firmwareUUID: false, cpu: false, memory: false}}`,
+			values: `{defaulting: {enabled: true, failurePolicy: Fail, machineType: keep, pciAddress: false, firmwareUUID: false, mac: generate, cpu: false, memory: false}}`,
 			want: map[string]any{
 				defaultsWebhook + " {.webhooks[0].failurePolicy}": "Fail",
 				deployment + " {" + container + ".args}": items{
 					"--defaulting-failure-policy=Fail", "--defaulting-machine-type=keep", "--defaulting-pci-address=false",
-					"--defaulting-firmware-uuid=false", "--defaulting-cpu=false", "--defaulting-memory=false",
+					"--defaulting-firmware-uuid=false", "--defaulting-mac=generate", "--defaulting-cpu=false", "--defaulting-memory=false",
 				},
+				"ClusterRole/stencil-manager {.rules[?(@.verbs[0]==\"watch\")].resources}":                       "virtualmachines",
+				"ClusterRole/stencil-manager {.rules[?(@.resourceNames[0]==\"kubemacpool-mutator\")].verbs}":     []string{"list", "watch"},
+				"ClusterRole/stencil-manager {.rules[?(@.resourceNames[0]==\"kubemacpool-mutator\")].resources}": "mutatingwebhookconfigurations",
 			},
 		},
 		"the defaulter is beside the manager and meets the restricted profile": {
@@ -63,6 +66,11 @@ func TestDefaulting(t *testing.T) {
 				},
 				deployment + " {" + sidecar + ".resources.limits}":                             map[string]any{"memory": "256Mi"},
 				deployment + " {" + sidecar + ".ports}":                                        nil,
+				deployment + " {" + pod + ".hostNetwork}":                                      nil,
+				deployment + " {" + pod + ".hostPID}":                                          nil,
+				deployment + " {" + pod + ".securityContext.runAsNonRoot}":                     true,
+				deployment + " {" + sidecar + ".env}":                                          nil,
+				deployment + " {" + sidecar + ".volumeMounts[*].mountPath}":                    []string{"/run/stencil", "/var/lib/stencil-defaulter"},
 				deployment + " {" + pod + ".volumes[?(@.name==\"defaulter-state\")].emptyDir}": map[string]any{"medium": "Memory", "sizeLimit": "64Mi"},
 				deployment + " {" + sidecar + ".volumeMounts[*].name}":                         []string{"defaulter-socket", "defaulter-state"},
 			},

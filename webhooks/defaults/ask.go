@@ -20,12 +20,14 @@ func (h *Handler) ask(ctx context.Context, f *filling) (*defaulting.Response, er
 	}
 	request := &defaulting.Request{
 		Operation: defaulting.Operation(f.request.Operation),
-		Policy:    h.Policy,
 		Cluster:   h.Cluster.Cluster(),
 		// The whole machine is looked at where a result is compared.
 		PatchOnly: f.creates() || !h.governed(f.request),
 	}
 	var err error
+	if request.Policy, err = h.policy(ctx, f.request.Namespace); err != nil {
+		return nil, err
+	}
 	if request.VM, err = specOf(f.vm.Object); err != nil {
 		return nil, err
 	}
@@ -38,10 +40,17 @@ func (h *Handler) ask(ctx context.Context, f *filling) (*defaulting.Response, er
 	if err := h.resolve(ctx, f, request); err != nil {
 		return nil, err
 	}
-	begin := h.Clock.Now()
-	response, err := h.Defaulter.Defaults(ctx, request)
-	h.Metrics.observe(h.since(begin))
-	return response, err
+	for attempt := 1; ; attempt++ {
+		begin := h.Clock.Now()
+		response, err := h.Defaulter.Defaults(ctx, request)
+		h.Metrics.observe(h.since(begin))
+		if err != nil || !h.collides(f, response) {
+			return response, err
+		}
+		if attempt == maxCollisions {
+			return nil, fmt.Errorf("the defaulter has made MAC addresses %d times that machines of the namespace have already", attempt)
+		}
+	}
 }
 
 // resolve adds what the instance type and the preference of the machine say. What is

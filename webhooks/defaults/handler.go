@@ -47,6 +47,9 @@ type Options struct {
 	Instancetypes sizing.Resolver
 	// Policy says what is written.
 	Policy defaulting.Policy
+	// Addresses and Namespaces are needed where the policy is to make MAC addresses.
+	Addresses  Addresses
+	Namespaces Namespaces
 	// FailClosed refuses machines while the defaulter cannot answer; without it they are
 	// let through with a warning.
 	FailClosed bool
@@ -120,6 +123,12 @@ func (f *filling) runs() bool {
 	return created
 }
 
+// reopens says whether an update ends the wish for no defaults: then they are filled in,
+// whatever else it changes.
+func (f *filling) reopens() bool {
+	return machine.StringAt(f.stored.Annotations, contract.AnnotationDefaultsSkip) == "true"
+}
+
 // before is the annotation as it is stored; what a person sends is not believed.
 func (f *filling) before(annotation string) string {
 	return machine.StringAt(f.stored.Annotations, annotation)
@@ -138,7 +147,7 @@ func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 			sent = runtime.DeepCopyJSON(f.vm.Spec)
 		}
 		keep(f.stored.Object, f.vm.Object, f.patch)
-		if reflect.DeepEqual(f.vm.Spec, f.stored.Spec) {
+		if reflect.DeepEqual(f.vm.Spec, f.stored.Spec) && !f.reopens() {
 			stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), f.before(contract.AnnotationDefaultsFailed))
 			return f.answer()
 		}
@@ -176,9 +185,14 @@ func (h *Handler) apply(ctx context.Context, f *filling, sent map[string]any, re
 		}
 	}
 	text := f.before(contract.AnnotationDefaultsApplied)
-	if len(response.Set) > 0 || text == "" {
+	if before := recorded(text); len(response.Set) > 0 || text == "" || before.Unpinned {
+		if f.creates() {
+			// The webhook may be called again with its own result. Whoever forges that takes
+			// for a default what he has written himself, which stencilctl would then take out.
+			before = recorded(machine.StringAt(f.vm.Annotations, contract.AnnotationDefaultsApplied))
+		}
 		var err error
-		if text, err = record(f.vm.Object, response); err != nil {
+		if text, err = record(before, f.vm.Object, response); err != nil {
 			return h.fail(ctx, f, err)
 		}
 	}

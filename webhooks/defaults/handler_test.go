@@ -31,6 +31,12 @@ var environment = defaulting.Environment{Defaulter: "v1", Libvirt: "11.3.0", QEM
 // stamped is the record that such a defaulter leaves.
 const stamped = `{"defaulter":"v1","libvirt":"11.3.0","qemu":"9.2.0","kubevirt":"v1.8.2","machine":"pc-q35-9.2"}`
 
+// wrote is the record where it has pinned the machine type and placed the disk.
+var wrote = strings.TrimSuffix(stamped, "}") + `,"alias":"q35","addresses":{"disks/root":"0000:01:00.0"}}`
+
+// unpinned is the record after stencilctl has taken that out.
+const unpinned = `{"defaulter":"v1","libvirt":"11.3.0","qemu":"9.2.0","kubevirt":"v1.8.2","unpinned":true}`
+
 // defaulter pins the machine type, and gives each virtio disk an address.
 type defaulter struct {
 	err   error
@@ -186,17 +192,24 @@ func TestWhatIsStored(t *testing.T) {
 		namespace, sent, stored, want string
 		asked                         int
 	}{
-		"a new machine is filled":             {sent: vm(alias, open, ""), want: vm(pinned, placed, notes(stamped)), asked: 1},
+		"a new machine is filled":             {sent: vm(alias, open, ""), want: vm(pinned, placed, notes(wrote)), asked: 1},
 		"its own result changes nothing":      {sent: vm(pinned, placed, notes(stamped)), want: vm(pinned, placed, notes(stamped)), asked: 1},
-		"a record that a person sent is none": {sent: vm(alias, open, notes("{}")), want: vm(pinned, placed, notes(stamped)), asked: 1},
-		"in a governed namespace as well":     {namespace: "vault", sent: vm(alias, open, ""), want: vm(pinned, placed, notes(stamped)), asked: 1},
+		"a record that a person sent is none": {sent: vm(alias, open, notes("{}")), want: vm(pinned, placed, notes(wrote)), asked: 1},
+		"in a governed namespace as well":     {namespace: "vault", sent: vm(alias, open, ""), want: vm(pinned, placed, notes(wrote)), asked: 1},
+		"its record neither":                  {sent: vm(pinned, placed, notes(wrote)), want: vm(pinned, placed, notes(wrote)), asked: 1},
+		"but for what it cannot have written": {sent: vm(pinned, further, notes(wrote)), want: vm(pinned, further, notes(strings.Replace(stamped, "}", `,"alias":"q35"}`, 1))), asked: 1},
+		"or that it never writes":             {sent: vm(pinned, placed, notes(strings.Replace(wrote, `"q35"`, `"odd"`, 1))), want: vm(pinned, placed, notes(strings.Replace(wrote, `"alias":"q35",`, "", 1))), asked: 1},
+		"a machine that is not to be left alone any more": {
+			sent: vm(alias, open, notes(unpinned)), stored: vm(alias, open, strings.Replace(notes(unpinned), "{", `{defaults.template.kubevirt.io/skip: "true", `, 1)),
+			want: vm(pinned, placed, notes(wrote)), asked: 1,
+		},
 		"a machine that wants none": {
 			sent: vm(alias, open, `, annotations: {defaults.template.kubevirt.io/skip: "true", defaults.template.kubevirt.io/applied: x}`),
 			want: vm(alias, open, `, annotations: {defaults.template.kubevirt.io/skip: "true"}`),
 		},
 		"a machine without a template": {sent: `{metadata: {name: a}, spec: {}}`, want: `{metadata: {name: a}, spec: {}}`},
 		"a stopped machine that has none yet": {
-			sent: vm(alias, open, ", labels: {a: b}"), stored: vm(alias, "disk: {}", ""), want: vm(pinned, placed, `, labels: {a: b}`+notes(stamped)), asked: 1,
+			sent: vm(alias, open, ", labels: {a: b}"), stored: vm(alias, "disk: {}", ""), want: vm(pinned, placed, `, labels: {a: b}`+notes(wrote)), asked: 1,
 		},
 		"the same manifest again, also of an alias that means another version now": {
 			sent: vm(alias, open, notes("")), stored: vm(older, further, notes("then")), want: vm(older, further, notes("then")),
@@ -228,7 +241,7 @@ func TestWhatIsStored(t *testing.T) {
 			namespace: "vault",
 			sent:      `{metadata: {name: a}, spec: {template: {spec: {domain: {machine: {type: pc-q35-9.2}, devices: {disks: [{name: root, ` + placed + `}, {name: data, ` + open + `}]}}}}}}`,
 			stored:    vm(pinned, placed, notes(stamped)),
-			want:      `{metadata: {name: a` + notes(stamped) + `}, spec: {template: {spec: {domain: {machine: {type: pc-q35-9.2}, devices: {disks: [{name: root, ` + placed + `}, {name: data, disk: {bus: virtio, pciAddress: "0000:02:00.0"}}]}}}}}}`,
+			want:      `{metadata: {name: a` + notes(strings.Replace(stamped, "}", `,"addresses":{"disks/data":"0000:02:00.0"}}`, 1)) + `}, spec: {template: {spec: {domain: {machine: {type: pc-q35-9.2}, devices: {disks: [{name: root, ` + placed + `}, {name: data, disk: {bus: virtio, pciAddress: "0000:02:00.0"}}]}}}}}}`,
 			asked:     1,
 		},
 		"a machine that is being deleted": {

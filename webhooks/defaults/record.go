@@ -3,13 +3,15 @@ package defaults
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/machine"
 )
 
-// applied is what the annotation of that name says.
+// applied is what the annotation of that name says. stencilctl reads it as well, and
+// writes Unpinned.
 type applied struct {
 	Defaulter string `json:"defaulter"`
 	Libvirt   string `json:"libvirt"`
@@ -17,22 +19,55 @@ type applied struct {
 	KubeVirt  string `json:"kubevirt"`
 	// Machine is the machine type, its version where that is known.
 	Machine string `json:"machine,omitempty"`
+	// Alias is what that was pinned from; empty when a person has written it.
+	Alias string `json:"alias,omitempty"`
+	// Addresses are those that were written, by list and name of the device: disks/root.
+	Addresses map[string]string `json:"addresses,omitempty"`
+	// Unpinned says that all of that was taken out again.
+	Unpinned bool `json:"unpinned,omitempty"`
 }
 
-const machineTypePath = "spec.template.spec.domain.machine.type"
+const (
+	machineTypePath = "spec.template.spec.domain.machine.type"
+	devicesPath     = "spec.template.spec.domain.devices."
+)
 
-// record is the annotation for an answer to a machine.
-func record(object map[string]any, response *defaulting.Response) (string, error) {
+// recorded reads the annotation as it is stored. One that cannot be read says nothing.
+func recorded(text string) applied {
+	var a applied
+	if err := json.Unmarshal([]byte(text), &a); err != nil {
+		return applied{}
+	}
+	return a
+}
+
+// record is the annotation for an answer to a machine, of which before is what was
+// written earlier.
+func record(before applied, object map[string]any, response *defaulting.Response) (string, error) {
 	a := applied{
 		Defaulter: response.Environment.Defaulter,
 		Libvirt:   response.Environment.Libvirt,
 		QEMU:      response.Environment.QEMU,
 		KubeVirt:  response.Environment.KubeVirt,
 		Machine:   machine.StringAt(mapAt(object, domainAt.child("machine")...), "type"),
+		Addresses: standing(before.Addresses, object),
 	}
+	if a.Machine == before.Machine && versionOf(a.Machine, before.Alias) {
+		a.Alias = before.Alias
+	}
+	names := namesOf(object, response)
 	for _, set := range response.Set {
+		value, _ := set.Value.(string)
 		if set.Path == machineTypePath {
-			a.Machine, _ = set.Value.(string)
+			a.Machine, a.Alias = value, a.Machine
+			continue
+		}
+		device, isAddress := strings.CutSuffix(strings.TrimPrefix(set.Path, devicesPath), ".pciAddress")
+		if name := names[strings.TrimSuffix(device, ".disk")]; isAddress && name != "" {
+			if a.Addresses == nil {
+				a.Addresses = map[string]string{}
+			}
+			a.Addresses[name] = value
 		}
 	}
 	text, err := json.Marshal(a)
@@ -40,6 +75,56 @@ func record(object map[string]any, response *defaulting.Response) (string, error
 		return "", fmt.Errorf("writing the annotation %s: %w", contract.AnnotationDefaultsApplied, err)
 	}
 	return string(text), nil
+}
+
+// standing are the addresses that are as they were written.
+func standing(written map[string]string, object map[string]any) map[string]string {
+	var kept map[string]string
+	for _, list := range []string{"disks", "interfaces"} {
+		items, _ := mapAt(object, domainAt.child("devices")...)[list].([]any)
+		for _, item := range items {
+			device, _ := item.(map[string]any)
+			name := list + "/" + machine.StringAt(device, "name")
+			address := machine.StringAt(device, "pciAddress")
+			if list == "disks" {
+				address = machine.StringAt(mapAt(device, "disk"), "pciAddress")
+			}
+			if address != "" && written[name] == address {
+				if kept == nil {
+					kept = map[string]string{}
+				}
+				kept[name] = address
+			}
+		}
+	}
+	return kept
+}
+
+// namesOf are the devices of a machine with its defaults by their place: disks[0] is
+// disks/root.
+func namesOf(object map[string]any, response *defaulting.Response) map[string]string {
+	names := map[string]string{}
+	add := func(list string, first int, items []any) {
+		for i, item := range items {
+			if device, ok := item.(map[string]any); ok {
+				names[fmt.Sprintf("%s[%d]", list, first+i)] = list + "/" + machine.StringAt(device, "name")
+			}
+		}
+	}
+	for _, list := range []string{"disks", "interfaces"} {
+		items, _ := mapAt(object, domainAt.child("devices")...)[list].([]any)
+		add(list, 0, items)
+	}
+	for _, set := range response.Set {
+		place := strings.TrimPrefix(set.Path, devicesPath)
+		if items, ok := set.Value.([]any); ok && place == "interfaces" {
+			add(place, 0, items)
+		}
+		if disk, ok := set.Value.(map[string]any); ok && strings.HasPrefix(place, "disks[") && strings.HasSuffix(place, "]") && disk["name"] != nil {
+			names[place] = "disks/" + machine.StringAt(disk, "name")
+		}
+	}
+	return names
 }
 
 // stamp makes the webhook's two annotations what they should be, whatever was sent.

@@ -158,7 +158,7 @@ manager runs.
   expression: >-
     request.operation == 'CREATE' ||
     object.?spec != oldObject.?spec ||
-    ['applied', 'failed'].exists(key,
+    ['applied', 'failed', 'skip'].exists(key,
     object.metadata.?annotations[?'defaults.template.kubevirt.io/' + key].orValue('') !=
     oldObject.metadata.?annotations[?'defaults.template.kubevirt.io/' + key].orValue(''))
 {{- end -}}

@@ -55,5 +55,26 @@ func Random(random *rand.Rand) []Option {
 	maybe(1, 6, device(func(d *kubevirtv1.Devices) {
 		d.Inputs = []kubevirtv1.Input{{Name: "t", Type: "tablet", Bus: kubevirtv1.InputBus(pick("usb", "virtio", ""))}}
 	}))
+	maybe(1, 10, Disks(1, "usb"))
+	maybe(1, 10, device(func(d *kubevirtv1.Devices) {
+		d.Filesystems = []kubevirtv1.Filesystem{{Name: "f", Virtiofs: &kubevirtv1.FilesystemVirtiofs{}}}
+	}))
+	maybe(1, 10, device(func(d *kubevirtv1.Devices) {
+		model := kubevirtv1.PanicDeviceModel(pick(string(kubevirtv1.Pvpanic), string(kubevirtv1.Isa)))
+		d.PanicDevices = []kubevirtv1.PanicDevice{{Model: &model}}
+	}))
+	maybe(1, 10, device(func(d *kubevirtv1.Devices) {
+		if len(d.Interfaces) > 1 {
+			d.Interfaces[0].State = kubevirtv1.InterfaceStateAbsent
+		}
+	}))
+	maybe(1, 10, With(func(s *kubevirtv1.VirtualMachineInstanceSpec, d *kubevirtv1.Devices) {
+		if len(d.Disks) > 1 {
+			s.Volumes[1].DataVolume.Hotpluggable = true
+		}
+	}))
+	maybe(1, 10, device(func(d *kubevirtv1.Devices) { d.ClientPassthrough = &kubevirtv1.ClientPassthroughDevices{} }))
+	maybe(1, 10, With(func(s *kubevirtv1.VirtualMachineInstanceSpec, _ *kubevirtv1.Devices) { s.Architecture = "arm64" }))
+	maybe(1, 12, Annotation(kubevirtv1.PlacePCIDevicesOnRootComplex, "true"))
 	return options
 }

@@ -273,6 +273,9 @@ var All = map[string][]Option{
 	"a plugged-in disk": {Disks(2, "virtio"), NICs(1, "virtio"), With(func(s *kubevirtv1.VirtualMachineInstanceSpec, _ *kubevirtv1.Devices) {
 		s.Volumes[1].DataVolume.Hotpluggable = true
 	})},
+	"a plugged-in disk among seven on SATA": {Disks(7, "sata"), Disks(1, "virtio"), NICs(1, "virtio"), With(func(s *kubevirtv1.VirtualMachineInstanceSpec, _ *kubevirtv1.Devices) {
+		s.Volumes[1].DataVolume.Hotpluggable = true
+	})},
 }
 
 // Cluster knows what the host devices of the shapes are.

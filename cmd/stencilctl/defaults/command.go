@@ -52,6 +52,7 @@ defaults, with -o json the whole answer.`,
 	command.Flags().StringVar(&f.binary, "defaulter", "stencil-defaulter", "the stencil-defaulter to start where there is no --socket")
 	command.MarkFlagsMutuallyExclusive("socket", "defaulter")
 	f.format.Register(command, "output", "o")
+	command.AddCommand(newUnpin(streams), newRepin(streams))
 	return command
 }
 

@@ -24,6 +24,8 @@ const (
 type machines struct {
 	// reference is a VM that names a template and one parameter and nothing else, complete the VM that comes of it.
 	reference, complete []byte
+	// skipped is reference with the annotation that leaves its defaults open.
+	skipped []byte
 }
 
 // machinesFor makes the bodies of a client by having the API server render the one and taking the other from its answer. That the
@@ -67,7 +69,11 @@ func machinesFor(ctx context.Context, sender *sender, client int) (machines, err
 	if err != nil {
 		return machines{}, fmt.Errorf("encoding the complete VM: %w", err)
 	}
-	return machines{reference: reference, complete: complete}, nil
+	skipped, err := skipDefaults(reference)
+	if err != nil {
+		return machines{}, err
+	}
+	return machines{reference: reference, complete: complete, skipped: skipped}, nil
 }
 
 // sender creates VirtualMachines in dry runs, over a connection of its own.

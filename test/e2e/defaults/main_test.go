@@ -97,10 +97,11 @@ func run(m *testing.M) (code int) {
 		return failed(err)
 	}
 	if stencil, err = platform.Start(ctx, platform.Options{
-		KubeVirt:    true,
-		Log:         os.Stderr,
-		ManagerArgs: []string{"--defaulting-socket=" + sidecar.Socket(), "--audit-interval=2s"},
-		Values:      map[string]any{"defaulting": map[string]any{"enabled": true}},
+		KubeVirt: true,
+		Log:      os.Stderr,
+		// The chart gives the rights for MAC addresses; a test of its own has some made.
+		ManagerArgs: []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never", "--audit-interval=2s"},
+		Values:      map[string]any{"defaulting": map[string]any{"enabled": true, "mac": "generate"}},
 	}); err != nil {
 		return failed(err)
 	}

@@ -50,6 +50,7 @@
 - --defaulting-machine-type={{ .machineType }}
 - --defaulting-pci-address={{ .pciAddress }}
 - --defaulting-firmware-uuid={{ .firmwareUUID }}
+- --defaulting-mac={{ .mac }}
 - --defaulting-cpu={{ .cpu }}
 - --defaulting-memory={{ .memory }}
 {{- end }}

@@ -52,6 +52,7 @@ var benchmarks = []benchmark{
 	{"audit", runAudit},
 	{"policies", runPolicies},
 	{"defaulting", runDefaulting},
+	{"admission-defaulting", runAdmissionDefaulting},
 	{"process", runProcess},
 }
 
@@ -154,6 +155,14 @@ func runDefaulting(ctx context.Context, e environment) (report.Section, error) {
 		Log:      os.Stderr,
 		Progress: progress,
 	})
+	if err != nil {
+		return report.Section{}, err
+	}
+	return result.Section(e.machine), nil
+}
+
+func runAdmissionDefaulting(ctx context.Context, e environment) (report.Section, error) {
+	result, err := admission.RunDefaulting(ctx, admission.Options{Rounds: e.roundsOr(9), Log: os.Stderr, Progress: progress})
 	if err != nil {
 		return report.Section{}, err
 	}

@@ -1,0 +1,252 @@
+package defaults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+)
+
+var machines = kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines")
+
+// pinning is one of the commands unpin and repin.
+type pinning struct {
+	streams  cli.Streams
+	cluster  cluster.Flags
+	selector string
+	all      bool
+	confirm  bool
+	// again fills in the defaults anew.
+	again bool
+
+	client *cluster.Client
+	// done counts machines that were, or would be, changed, left those that were not
+	// although they were selected for it.
+	done, left int
+}
+
+func newUnpin(streams cli.Streams) *cobra.Command {
+	p := &pinning{streams: streams}
+	return p.command("unpin [NAME...]", "Take out of stopped VirtualMachines what defaulting has written", `Take out of stopped VirtualMachines what defaulting has written: the version of the machine type and PCI addresses.
+
+What a person has written stays; the record of the defaults webhook tells the two apart. The machines are left alone from then
+on, by the annotation `+contract.AnnotationDefaultsSkip+`, until repin or whoever removes it.`,
+		`  stencilctl defaults unpin web-1 db-1 --namespace shop
+  stencilctl defaults unpin -l os=windows --all-namespaces --confirm`)
+}
+
+func newRepin(streams cli.Streams) *cobra.Command {
+	p := &pinning{streams: streams, again: true}
+	return p.command("repin [NAME...]", "Have the defaults of stopped VirtualMachines filled in anew", `Have the defaults of stopped VirtualMachines filled in anew, with the libvirt and QEMU of now.
+
+What defaulting has written is taken out, as by unpin, and then the defaults webhook fills in what is open, in a second update of
+the same VirtualMachine. Guests may find other hardware when they start. Machines that were stored without defaults, or that unpin
+has left alone, get theirs.`,
+		`  stencilctl defaults repin --all --namespace shop
+  stencilctl defaults repin -l os=fedora --confirm`)
+}
+
+func (p *pinning) command(use, short, long, example string) *cobra.Command {
+	command := &cobra.Command{
+		Use:   use,
+		Short: short,
+		Long: long + `
+
+Nothing is changed without --confirm: the cluster judges the change in a dry run, and what would be done is printed. A machine
+that runs, or is to run, is not touched, and one that somebody changes meanwhile neither. Where an approval governs a namespace, it
+judges this as any other update: it takes overrides for these fields, or a user whom no approval judges. It takes the permission to
+get or list, and to update virtualmachines. The exit code is 1 when a machine was named or selected that could not be changed.`,
+		Example: example,
+		RunE:    func(command *cobra.Command, names []string) error { return p.run(command.Context(), names) },
+	}
+	command.Flags().StringVarP(&p.selector, "selector", "l", "", "label selector of the VirtualMachines")
+	command.Flags().BoolVar(&p.all, "all", false, "all VirtualMachines of the namespace, or of all namespaces")
+	command.Flags().BoolVar(&p.confirm, "confirm", false, "do it")
+	p.cluster.RegisterForAll(command.Flags())
+	return command
+}
+
+func (p *pinning) run(ctx context.Context, names []string) (err error) {
+	chosen := 0
+	for _, given := range []bool{len(names) > 0, p.selector != "", p.all} {
+		if given {
+			chosen++
+		}
+	}
+	if chosen != 1 {
+		return cli.Usage(errors.New("name VirtualMachines, or select them with -l, or all with --all"))
+	}
+	if p.client, err = p.cluster.Client(p.streams.Err); err != nil {
+		return err
+	}
+	if len(names) > 0 && p.client.Namespace == "" {
+		return cli.Usage(errors.New("names are of one namespace: leave --all-namespaces out"))
+	}
+	selected, err := p.selected(ctx, names)
+	if err != nil {
+		return err
+	}
+	for _, vm := range selected {
+		if err := p.one(ctx, vm); err != nil {
+			return err
+		}
+	}
+	return p.conclude(len(selected))
+}
+
+// selected are the machines that were asked for. They are all read before the first is
+// changed, so that a list that has become too old does not show one twice.
+func (p *pinning) selected(ctx context.Context, names []string) ([]map[string]any, error) {
+	var list []map[string]any
+	if len(names) == 0 {
+		err := p.client.List(ctx, machines, p.selector, func(vm map[string]any) error {
+			list = append(list, vm)
+			return nil
+		})
+		return list, err
+	}
+	for _, name := range names {
+		vm, err := p.client.Get(ctx, machines, p.client.Namespace, name)
+		if err != nil {
+			return nil, cluster.Failed("reading VirtualMachine "+name, err)
+		}
+		if vm == nil {
+			p.skip(p.client.Namespace+"/"+name, errors.New("there is none"))
+			continue
+		}
+		list = append(list, vm)
+	}
+	return list, nil
+}
+
+// one changes a machine, or says what would be changed. The error is one that ends the
+// command.
+func (p *pinning) one(ctx context.Context, vm map[string]any) error {
+	metadata := object(vm, "metadata")
+	name := fmt.Sprintf("%v/%v", metadata["namespace"], metadata["name"])
+	if metadata["annotations"] == nil {
+		metadata["annotations"] = map[string]any{}
+	}
+	changes, err := p.prepare(vm)
+	switch {
+	case errors.Is(err, errNothing):
+		// It is as it should be.
+		fmt.Fprintf(p.streams.Out, "%s: %v\n", name, err)
+		return nil
+	case err != nil:
+		p.skip(name, err)
+		return nil
+	}
+	if changes != nil {
+		if vm, err = p.update(ctx, vm); err != nil {
+			return p.refused(name, err)
+		}
+	}
+	p.done++
+	fmt.Fprintf(p.streams.Out, "%s\n", name)
+	for _, c := range changes {
+		fmt.Fprintf(p.streams.Out, "  %s: %s -> %s\n", c.field, c.from, c.to)
+	}
+	if !p.again {
+		return nil
+	}
+	if !p.confirm {
+		fmt.Fprintln(p.streams.Out, "  and what is open is filled in anew")
+		return nil
+	}
+	return p.fill(ctx, name, vm)
+}
+
+// prepare makes of a machine what is stored first. Without changes there is nothing to
+// be stored before it is filled in; where there is, they are never nil.
+func (p *pinning) prepare(vm map[string]any) ([]change, error) {
+	if !p.again {
+		return unpin(vm)
+	}
+	if skipped(vm) {
+		return nil, reopen(vm)
+	}
+	changes, err := unpin(vm)
+	if !errors.Is(err, errNothing) {
+		return changes, err
+	}
+	_, text, err := recordOf(object(vm, "metadata", "annotations"))
+	if err != nil {
+		return nil, err
+	}
+	return []change{}, setAside(vm, text)
+}
+
+// fill lets the defaults webhook write into a machine that is set aside.
+func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) error {
+	delete(object(vm, "metadata", "annotations"), contract.AnnotationDefaultsSkip)
+	filled, err := p.update(ctx, vm)
+	if err != nil {
+		p.done--
+		return p.refused(name+" has nothing of defaulting now, and repin has to be repeated", err)
+	}
+	annotations := object(filled, "metadata", "annotations")
+	if failed, _ := annotations[contract.AnnotationDefaultsFailed].(string); failed != "" {
+		p.done--
+		p.skip(name, fmt.Errorf("what was taken out is not filled in: %s", failed))
+		return nil
+	}
+	written, _, err := recordOf(annotations)
+	if err != nil {
+		p.skip(name, err)
+		return nil
+	}
+	fmt.Fprintf(p.streams.Out, "  filled in: machine type %s, %d PCI addresses\n", written.Machine, len(written.Addresses))
+	return nil
+}
+
+// update stores a machine in place of the version that was read, in a dry run without
+// confirmation.
+func (p *pinning) update(ctx context.Context, vm map[string]any) (map[string]any, error) {
+	metadata := object(vm, "metadata")
+	namespace, _ := metadata["namespace"].(string)
+	name, _ := metadata["name"].(string)
+	return p.client.Update(ctx, machines, namespace, name, vm, cluster.Written{DryRun: !p.confirm})
+}
+
+// refused says that the API server refuses a change; any other error ends the command.
+func (p *pinning) refused(name string, err error) error {
+	if apierrors.IsConflict(err) {
+		p.skip(name, errors.New("somebody has changed it meanwhile"))
+		return nil
+	}
+	refusal, isRefusal := cluster.RefusalOf(err)
+	if !isRefusal {
+		return cluster.Failed("changing "+name, err)
+	}
+	p.skip(name, fmt.Errorf("refused: %s", refusal.Message))
+	for _, cause := range refusal.Causes {
+		fmt.Fprintf(p.streams.Out, "  %s\n", cause)
+	}
+	return nil
+}
+
+// skip says why a machine is not changed.
+func (p *pinning) skip(name string, reason error) {
+	p.left++
+	fmt.Fprintf(p.streams.Out, "%s: %v\n", name, reason)
+}
+
+func (p *pinning) conclude(selected int) error {
+	did := "changed"
+	if !p.confirm {
+		did = "would be changed; nothing is without --confirm"
+	}
+	fmt.Fprintf(p.streams.Out, "%d of %d %s\n", p.done, selected, did)
+	if p.left > 0 {
+		return cli.ErrFindings
+	}
+	return nil
+}

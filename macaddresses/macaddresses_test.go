@@ -1,0 +1,133 @@
+package macaddresses
+
+import (
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+)
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// machine is a VirtualMachine as the watch delivers it.
+func machine(t *testing.T, namespace, name string, addresses ...string) *metav1.PartialObjectMetadata {
+	t.Helper()
+	o := object(t, `{spec: {template: {spec: {domain: {devices: {interfaces: [{name: none, masquerade: {}}]}}}}}}`)
+	o.SetNamespace(namespace)
+	o.SetName(name)
+	o.SetAnnotations(map[string]string{"large": "forgotten"})
+	interfaces, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "domain", "devices", "interfaces")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, address := range addresses {
+		interfaces = append(interfaces, map[string]any{"name": address, "macAddress": address})
+	}
+	if err := unstructured.SetNestedSlice(o.Object, interfaces, "spec", "template", "spec", "domain", "devices", "interfaces"); err != nil {
+		t.Fatal(err)
+	}
+	return reduced(o)
+}
+
+func TestAnAddressIsTakenByAnotherMachineOfTheNamespace(t *testing.T) {
+	c := &Cache{index: newIndex(), pool: &pool{}}
+	s := store{c}
+	if err := s.Replace([]any{machine(t, "a", "one", "02:00:00:00:00:01", "02-00-00-00-00-AA"), machine(t, "b", "one", "02:00:00:00:00:02")}, ""); err != nil {
+		t.Fatal(err)
+	}
+	check := func(namespace, name, address string, want bool) {
+		t.Helper()
+		if got := c.Taken(namespace, name, address); got != want {
+			t.Errorf("%s is taken for %s/%s: %t", address, namespace, name, got)
+		}
+	}
+	check("a", "two", "02:00:00:00:00:01", true)
+	check("a", "one", "02:00:00:00:00:01", false)
+	check("a", "two", "02:00:00:00:00:aa", true)
+	check("a", "two", "02:00:00:00:00:02", false)
+	check("b", "", "02:00:00:00:00:02", true)
+
+	// A clone that a person has made has the same address.
+	if err := s.Add(machine(t, "a", "clone", "02:00:00:00:00:01")); err != nil {
+		t.Fatal(err)
+	}
+	check("a", "one", "02:00:00:00:00:01", true)
+	if err := s.Update(machine(t, "a", "one", "02:00:00:00:00:03")); err != nil {
+		t.Fatal(err)
+	}
+	check("a", "two", "02:00:00:00:00:01", true)
+	check("a", "two", "02:00:00:00:00:aa", false)
+	if err := s.Delete(machine(t, "a", "clone")); err != nil {
+		t.Fatal(err)
+	}
+	check("a", "two", "02:00:00:00:00:01", false)
+	check("a", "two", "02:00:00:00:00:03", true)
+	if err := s.Replace(nil, ""); err != nil {
+		t.Fatal(err)
+	}
+	check("a", "two", "02:00:00:00:00:03", false)
+	if len(c.index.of)+len(c.index.holders) > 0 {
+		t.Errorf("something is left: %v, %v", c.index.of, c.index.holders)
+	}
+}
+
+func TestNothingButAddressesIsKept(t *testing.T) {
+	kept := machine(t, "a", "one", "02:00:00:00:00:01")
+	if len(kept.Annotations) != 1 {
+		t.Errorf("kept: %v", kept.Annotations)
+	}
+	bookmark := object(t, `{metadata: {resourceVersion: "7", annotations: {k8s.io/initial-events-end: "true"}}}`)
+	if kept := reduced(bookmark); kept.ResourceVersion != "7" || kept.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
+		t.Errorf("a bookmark has become %v", kept)
+	}
+}
+
+func TestWhetherAPoolManagerCaresForANamespace(t *testing.T) {
+	const selected = `
+metadata: {name: kubemacpool-mutator}
+webhooks:
+- {name: mutatepods.kubemacpool.io, namespaceSelector: {matchLabels: {never: "true"}}}
+- name: mutatevirtualmachines.kubemacpool.io
+  namespaceSelector: {matchExpressions: [{key: mutatevirtualmachines.kubemacpool.io, operator: NotIn, values: [ignore]}]}`
+	for name, tc := range map[string]struct {
+		configuration string
+		labels        map[string]string
+		want          bool
+	}{
+		"there is none":                           {},
+		"one for all that do not opt out":         {configuration: selected, want: true},
+		"of which this is one that does":          {configuration: selected, labels: map[string]string{"mutatevirtualmachines.kubemacpool.io": "ignore"}},
+		"one without a selector":                  {configuration: `webhooks: [{name: mutatevirtualmachines.kubemacpool.io}]`, want: true},
+		"one whose selector nobody understands":   {configuration: `webhooks: [{name: mutatevirtualmachines.kubemacpool.io, namespaceSelector: {matchExpressions: [{key: a, operator: Odd}]}}]`, want: true},
+		"one for pods alone":                      {configuration: `webhooks: [{name: mutatepods.kubemacpool.io}]`},
+		"one that cannot be read is careful with": {configuration: `webhooks: odd`, want: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := &pool{}
+			if p.synced() {
+				t.Error("it knows before there was a list")
+			}
+			var list []any
+			if tc.configuration != "" {
+				list = append(list, object(t, tc.configuration))
+			}
+			if err := p.Replace(list, ""); err != nil {
+				t.Fatal(err)
+			}
+			if got := p.covers(tc.labels); got != tc.want || !p.synced() {
+				t.Errorf("cares: %t, synced: %t", got, p.synced())
+			}
+			if err := p.Delete(nil); err != nil || p.covers(tc.labels) {
+				t.Errorf("it cares still, %v", err)
+			}
+		})
+	}
+}

@@ -1,0 +1,134 @@
+package macaddresses
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/tools/cache"
+)
+
+// What kubemacpool registers: a configuration of that name, with a webhook for machines
+// in the namespaces that it cares for.
+const (
+	poolConfiguration = "kubemacpool-mutator"
+	poolWebhook       = "mutatevirtualmachines.kubemacpool.io"
+)
+
+// poolSource lists and watches the one configuration, which is all that the manager may
+// read.
+func poolSource(client dynamic.Interface) cache.ListerWatcher {
+	configurations := client.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations"))
+	selector := fields.OneTermEqualSelector("metadata.name", poolConfiguration).String()
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			return configurations.List(ctx, options)
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			return configurations.Watch(ctx, options)
+		},
+	}
+}
+
+// pool knows whether there is a pool manager, and of which namespaces. It is safe for
+// concurrent use.
+type pool struct {
+	mu     sync.RWMutex
+	listed bool
+	// selector is nil without a pool manager.
+	selector labels.Selector
+}
+
+var _ cache.ReflectorStore = (*pool)(nil)
+
+func (p *pool) synced() bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.listed
+}
+
+func (p *pool) covers(namespace map[string]string) bool {
+	p.mu.RLock()
+	defer p.mu.RUnlock()
+	return p.selector != nil && p.selector.Matches(labels.Set(namespace))
+}
+
+// selectorOf is that of the webhook for machines. A configuration that cannot be read
+// is one of a pool manager that cares for everything.
+func selectorOf(object any) (labels.Selector, error) {
+	o, ok := object.(*unstructured.Unstructured)
+	if !ok {
+		return nil, fmt.Errorf("the cache of MAC pools was given a %T", object)
+	}
+	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, configuration); err != nil {
+		return labels.Everything(), nil
+	}
+	for i := range configuration.Webhooks {
+		webhook := &configuration.Webhooks[i]
+		if webhook.Name != poolWebhook {
+			continue
+		}
+		if webhook.NamespaceSelector == nil {
+			return labels.Everything(), nil
+		}
+		selector, err := metav1.LabelSelectorAsSelector(webhook.NamespaceSelector)
+		if err != nil {
+			return labels.Everything(), nil
+		}
+		return selector, nil
+	}
+	// It cares for pods alone.
+	return nil, nil
+}
+
+// Add implements cache.ReflectorStore.
+func (p *pool) Add(object any) error {
+	selector, err := selectorOf(object)
+	if err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.selector = selector
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (p *pool) Update(object any) error { return p.Add(object) }
+
+// Delete implements cache.ReflectorStore.
+func (p *pool) Delete(any) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.selector = nil
+	return nil
+}
+
+// Replace implements cache.ReflectorStore.
+func (p *pool) Replace(objects []any, _ string) error {
+	var selector labels.Selector
+	for _, object := range objects {
+		var err error
+		if selector, err = selectorOf(object); err != nil {
+			return err
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.selector, p.listed = selector, true
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (*pool) Resync() error { return nil }

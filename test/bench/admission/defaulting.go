@@ -1,0 +1,131 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/test/bench/report"
+	"github.com/vmstencil/stencil/test/bench/statistics"
+	"github.com/vmstencil/stencil/test/defaulter"
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+// wantedDefaulting is what the project wants defaulting to add at most, where the layout is known.
+const wantedDefaulting = time.Millisecond
+
+var (
+	// skipped is a machine whose annotation keeps the API server from calling the defaults webhook, filled one without.
+	skipped = setup{name: "rendered, defaults skipped", installed: true, body: func(m machines) []byte { return m.skipped }}
+	filled  = setup{name: "rendered and filled in", installed: true, body: func(m machines) []byte { return m.reference }}
+)
+
+// DefaultingResult is what RunDefaulting has measured.
+type DefaultingResult struct{ grid grid }
+
+// RunDefaulting measures what the defaults webhook adds, with the libvirt and QEMU of this machine. All machines are of one shape, as
+// those of one template are, so libvirt is asked once; each is given a UUID of its own, so no answer is the same as another.
+func RunDefaulting(ctx context.Context, options Options) (result *DefaultingResult, err error) {
+	sidecar, err := defaulter.New(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, sidecar.Close()) }()
+	if err := sidecar.Start(ctx); err != nil {
+		return nil, err
+	}
+	result = &DefaultingResult{}
+	comparison := plan{
+		setups: []setup{skipped, filled}, clients: []int{1, targetClients},
+		rounds: options.Rounds, requests: 2000, limit: 4 * time.Second,
+	}
+	// With KubeVirt, because the instance type and the preference of golden/fedora have to be there: the webhook waits a while for
+	// those that it does not know.
+	err = on(ctx, platform.Options{
+		KubeVirt:    true,
+		Log:         options.Log,
+		ManagerArgs: []string{"--defaulting-socket=" + sidecar.Socket()},
+		Values:      map[string]any{"defaulting": map[string]any{"enabled": true}},
+	}, func(b *bench) (err error) {
+		if err := unlimit(ctx, b.stencil); err != nil {
+			return err
+		}
+		if err := b.checkDefaulting(ctx); err != nil {
+			return err
+		}
+		result.grid, err = b.rounds(ctx, comparison, options.Progress)
+		return err
+	})
+	return result, err
+}
+
+// checkDefaulting says whether the two set-ups are what they are called.
+func (b *bench) checkDefaulting(ctx context.Context) error {
+	for _, s := range []setup{skipped, filled} {
+		answer, err := b.senders[0].create(ctx, s.body(b.machines[0]))
+		if err != nil {
+			return fmt.Errorf("creating a VM (%s): %w", s.name, err)
+		}
+		if got := bytes.Contains(answer, []byte(contract.AnnotationDefaultsApplied)); got != (s.name == filled.name) {
+			return fmt.Errorf("%s: whether the VM was given its defaults is %t: %s", s.name, got, answer)
+		}
+	}
+	return nil
+}
+
+// skipDefaults is a body with the annotation that opts out.
+func skipDefaults(body []byte) ([]byte, error) {
+	var object struct {
+		APIVersion string         `json:"apiVersion"`
+		Kind       string         `json:"kind"`
+		Metadata   map[string]any `json:"metadata"`
+	}
+	if err := json.Unmarshal(body, &object); err != nil {
+		return nil, fmt.Errorf("decoding a VM: %w", err)
+	}
+	annotations, _ := object.Metadata["annotations"].(map[string]any)
+	annotations[contract.AnnotationDefaultsSkip] = "true"
+	body, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a VM: %w", err)
+	}
+	return body, nil
+}
+
+// Section reports the result.
+func (r *DefaultingResult) Section(context string) report.Section {
+	table := report.Table{
+		Title:   "Dry-run creates of machines from one template",
+		Columns: []string{"set-up", "clients", "p50", "p99", "creates/s", "adds at p50", "adds at p99"},
+	}
+	section := report.Section{
+		Name:    "admission-defaulting",
+		Context: fmt.Sprintf("%s; medians of %d rounds", context, len(r.grid[1][filled.name].p50)),
+		Notes: []string{
+			"The manager asks a stencil-defaulter with the libvirt and QEMU of this machine. Both set-ups render golden/fedora; the first carries the annotation that keeps the API server from calling the defaults webhook. libvirt has been asked about the shape before, as it has for all but the first machine of a template. KubeVirt's own webhooks are called in both, without the limit that virt-api sets its own requests.",
+		},
+	}
+	for _, clients := range []int{1, targetClients} {
+		base, with := r.grid[clients][skipped.name], r.grid[clients][filled.name]
+		p50 := statistics.Median(statistics.Differences(with.p50, base.p50))
+		p99 := statistics.Median(statistics.Differences(with.p99, base.p99))
+		for _, s := range []setup{skipped, filled} {
+			c := r.grid[clients][s.name]
+			row := []string{s.name, fmt.Sprint(clients), milliseconds(c.p50), milliseconds(c.p99), fmt.Sprintf("%.0f", statistics.Median(c.throughput)), "", ""}
+			if s.name == filled.name {
+				row[5], row[6] = report.SignedMilliseconds(p50), report.SignedMilliseconds(p99)
+			}
+			table.Rows = append(table.Rows, row)
+		}
+		section.Targets = append(section.Targets, report.Target{
+			What: fmt.Sprintf("admission with defaulting adds at p50, known layout, clients: %d", clients), Wanted: "≤ 1 ms",
+			Measured: report.SignedMilliseconds(p50), Met: p50 <= float64(wantedDefaulting),
+		})
+	}
+	section.Tables = []report.Table{table}
+	return section
+}

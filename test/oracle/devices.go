@@ -1,0 +1,186 @@
+package oracle
+
+import (
+	"context"
+	"encoding/xml"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	virtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/defaulting/domain"
+	"github.com/vmstencil/stencil/defaulting/launcher"
+)
+
+// devices are the PCI devices of a guest: what is at an address. What the
+// VirtualMachine asks for is known by its field, everything else by what it is.
+type devices map[string]string
+
+// differences says, by address, where two guests differ.
+func (d devices) differences(other devices) []string {
+	var list []string
+	for _, address := range slices.Sorted(maps.Keys(d)) {
+		if got := other[address]; got != d[address] {
+			list = append(list, fmt.Sprintf("%s: KubeVirt has %q, the defaulter %q", address, d[address], got))
+		}
+	}
+	for _, address := range slices.Sorted(maps.Keys(other)) {
+		if _, found := d[address]; !found {
+			list = append(list, fmt.Sprintf("%s: KubeVirt has nothing, the defaulter %q", address, other[address]))
+		}
+	}
+	return list
+}
+
+// fields are the addresses of what the VirtualMachine asks for, by field.
+func (d devices) fields() map[string]string {
+	of := map[string]string{}
+	for address, device := range d {
+		if kind, field, found := strings.Cut(device, " "); found && kind != "controller" {
+			of[field] = address
+		}
+	}
+	return of
+}
+
+// mine has the defaulter lay out a machine.
+func mine(ctx context.Context, definer launcher.Definer, machine *virtv1.VirtualMachine, sizes sizes, cluster defaulting.Cluster) (devices, error) {
+	prepared := domain.Prepare(machine, domain.Inputs{Instancetype: sizes.instancetype, Preference: sizes.preference, Cluster: cluster})
+	layout, err := launcher.Layout(ctx, definer, domain.NewShape(prepared, cluster))
+	if err != nil {
+		return nil, err
+	}
+	found := devices{}
+	for _, device := range layout.Devices {
+		text := device.Kind
+		switch {
+		case device.List != "":
+			text += fmt.Sprintf(" %s[%d]", device.List, device.Index)
+		case device.Kind == "controller":
+			kind, model, _ := strings.Cut(device.Model, " ")
+			text += " " + controllerName(kind, model, strconv.FormatUint(uint64(*device.Number), 10))
+		}
+		found[device.Address.String()] = text
+	}
+	return found, nil
+}
+
+// theirs has KubeVirt lay it out.
+func (k kubeVirt) theirs(ctx context.Context, definer launcher.Definer, machine *virtv1.VirtualMachine, sizes sizes) (devices, error) {
+	instance, err := k.instance(machine, sizes)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := k.domain(instance)
+	if err != nil {
+		return nil, err
+	}
+	described, err := start(ctx, definer, instance, spec)
+	if err != nil {
+		return nil, err
+	}
+	return read(described, aliases(&instance.Spec.Domain.Devices))
+}
+
+// aliases are the fields of the VirtualMachine by the names that KubeVirt has libvirt
+// call the devices.
+func aliases(asked *virtv1.Devices) map[string]string {
+	fields := map[string]string{}
+	for i, disk := range asked.Disks {
+		fields["ua-"+disk.Name] = fmt.Sprintf("disks[%d]", i)
+	}
+	for i, nic := range asked.Interfaces {
+		for _, prefix := range []string{"ua-", "ua-sriov-"} {
+			fields[prefix+nic.Name] = fmt.Sprintf("interfaces[%d]", i)
+		}
+	}
+	for i, gpu := range asked.GPUs {
+		fields["ua-gpu-"+gpu.Name] = fmt.Sprintf("gpus[%d]", i)
+	}
+	for i, device := range asked.HostDevices {
+		for _, prefix := range []string{"ua-hostdevice-", "ua-usb-host-"} {
+			fields[prefix+device.Name] = fmt.Sprintf("hostDevices[%d]", i)
+		}
+	}
+	return fields
+}
+
+// element is any element of libvirt's description. It is read without the defaulter's
+// own reader, and knows no kinds of devices that could be missed.
+type element struct {
+	XMLName  xml.Name
+	Attrs    []xml.Attr `xml:",any,attr"`
+	Children []element  `xml:",any"`
+}
+
+func (e element) attribute(name string) string {
+	for _, attribute := range e.Attrs {
+		if attribute.Name.Local == name {
+			return attribute.Value
+		}
+	}
+	return ""
+}
+
+func (e element) child(name string) (element, bool) {
+	for _, child := range e.Children {
+		if child.XMLName.Local == name {
+			return child, true
+		}
+	}
+	return element{}, false
+}
+
+// read finds everything in a domain that has a PCI address.
+func read(described string, fields map[string]string) (devices, error) {
+	var root element
+	if err := xml.Unmarshal([]byte(described), &root); err != nil {
+		return nil, fmt.Errorf("reading libvirt's description: %w", err)
+	}
+	list, found := root.child("devices")
+	if !found {
+		return nil, fmt.Errorf("reading libvirt's description: it has no devices")
+	}
+	at := devices{}
+	for _, device := range list.Children {
+		address, found := device.child("address")
+		if !found || address.attribute("type") != "pci" {
+			continue
+		}
+		text := device.XMLName.Local
+		alias, _ := device.child("alias")
+		if field, asked := fields[alias.attribute("name")]; asked {
+			text += " " + field
+		} else if text == "controller" {
+			text += " " + controllerName(device.attribute("type"), device.attribute("model"), device.attribute("index"))
+		}
+		where, err := addressOf(address)
+		if err != nil {
+			return nil, err
+		}
+		if other, taken := at[where]; taken {
+			return nil, fmt.Errorf("libvirt has put %s and %s at %s", other, text, where)
+		}
+		at[where] = text
+	}
+	return at, nil
+}
+
+func controllerName(kind, model, index string) string {
+	return strings.Join([]string{kind, model, index}, "/")
+}
+
+func addressOf(e element) (string, error) {
+	var parts [4]uint64
+	for i, name := range []string{"domain", "bus", "slot", "function"} {
+		var err error
+		if parts[i], err = strconv.ParseUint(strings.TrimPrefix(e.attribute(name), "0x"), 16, 16); err != nil {
+			return "", fmt.Errorf("reading an address: %w", err)
+		}
+	}
+	return fmt.Sprintf("%04x:%02x:%02x.%x", parts[0], parts[1], parts[2], parts[3]), nil
+}

@@ -1,0 +1,112 @@
+package oracle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	kvlog "kubevirt.io/client-go/log"
+
+	"github.com/vmstencil/stencil/cmd/stencil-defaulter/libvirt"
+	"github.com/vmstencil/stencil/defaulting/supervisor"
+	"github.com/vmstencil/stencil/defaulting/worker"
+)
+
+const (
+	// roleVariable makes the test binary the process that calls libvirt.
+	roleVariable = "STENCIL_TEST_ROLE"
+	// nobody is whom that process becomes when it is started as root, as which
+	// libvirt asks QEMU about itself for every machine.
+	nobody = 65532
+)
+
+func TestMain(m *testing.M) {
+	if root := os.Getenv(roleVariable); root != "" {
+		if err := work(root); err != nil {
+			fmt.Fprintln(os.Stderr, "worker:", err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	// KubeVirt tells a lot about each machine.
+	if err := kvlog.Log.SetVerbosityLevel(0); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	kvlog.Log.SetIOWriter(discard{})
+	os.Exit(m.Run())
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// work serves the supervisor of the test.
+func work(root string) error {
+	if os.Geteuid() == 0 {
+		if err := errors.Join(os.Chown(root, nobody, nobody), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {
+			return fmt.Errorf("becoming user %d: %w", nobody, err)
+		}
+	}
+	session, err := libvirt.Open(root, false)
+	if err != nil {
+		return err
+	}
+	facts, err := session.Facts()
+	if err != nil {
+		return err
+	}
+	return errors.Join(worker.Serve(context.Background(), os.Stdin, os.Stdout, session, facts, 2), session.Close())
+}
+
+// startLibvirt runs libvirt until the test ends.
+func startLibvirt(t *testing.T) *supervisor.Supervisor {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	parent := "/dev/shm"
+	if _, err := os.Stat(parent); err != nil {
+		parent = os.TempDir()
+	}
+	root, err := os.MkdirTemp(parent, "stencil-oracle-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(root, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(root) })
+	s := supervisor.New(supervisor.Options{
+		Command: supervisor.Command{Path: self, Env: []string{
+			roleVariable + "=" + root, "HOME=" + root, "XDG_CACHE_HOME=" + root, "XDG_RUNTIME_DIR=" + root, "PATH=" + os.Getenv("PATH"),
+		}},
+		Log:  logr.Discard(),
+		Reap: true,
+	})
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("supervisor: %v", err)
+		}
+	})
+	deadline := time.Now().Add(30 * time.Second)
+	for {
+		if _, _, ready := s.Versions(); ready {
+			return s
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("libvirt does not start; %s", libvirt.Install)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
