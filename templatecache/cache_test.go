@@ -274,7 +274,7 @@ func TestListenersHearOfEveryTemplate(t *testing.T) {
 		t.Fatal(err)
 	}
 	var heard []string
-	(&Cache{store: s}).Listen(func(key types.NamespacedName) { heard = append(heard, key.Name) })
+	(&Cache{store: s}).Listen(func(key types.NamespacedName, t *Template) { heard = append(heard, fmt.Sprint(key.Name, t != nil)) })
 	written := vmt("fedora", 1, valid)
 	written.Status.Conditions = []metav1.Condition{{Type: "Ready"}}
 	for _, err := range []error{
@@ -284,7 +284,7 @@ func TestListenersHearOfEveryTemplate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := "[fedora ubuntu fedora ubuntu fedora]"; fmt.Sprint(heard) != want {
+	if want := "[fedoratrue ubuntutrue fedoratrue ubuntufalse fedorafalse]"; fmt.Sprint(heard) != want {
 		t.Errorf("heard %v, want %s", heard, want)
 	}
 }

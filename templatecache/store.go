@@ -23,7 +23,7 @@ type store struct {
 	// another content, other labels or annotations.
 	altered chan struct{}
 	// listeners are told of every template that came, went or was written.
-	listeners []func(types.NamespacedName)
+	listeners []Listener
 }
 
 var (
@@ -104,7 +104,7 @@ func (s *store) Add(object any) error {
 	}
 	s.templates[key] = t
 	s.announce()
-	s.tell(key)
+	s.tell(key, t)
 	return nil
 }
 
@@ -127,7 +127,7 @@ func (s *store) Delete(object any) error {
 	gone := types.NamespacedName{Namespace: namespace, Name: name}
 	delete(s.templates, gone)
 	s.alter()
-	s.tell(gone)
+	s.tell(gone, nil)
 	return nil
 }
 
@@ -149,12 +149,12 @@ func (s *store) Replace(objects []any, _ string) error {
 	s.synced = true
 	s.announce()
 	s.alter()
-	for key := range templates {
-		s.tell(key)
+	for key, t := range templates {
+		s.tell(key, t)
 	}
 	for key := range before {
 		if templates[key] == nil {
-			s.tell(key)
+			s.tell(key, nil)
 		}
 	}
 	return nil
@@ -182,17 +182,17 @@ func (s *store) alteration() <-chan struct{} {
 }
 
 // listen has a function told of every template, of those that are there at once.
-func (s *store) listen(listener func(types.NamespacedName)) {
+func (s *store) listen(listener Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.listeners = append(s.listeners, listener)
-	for key := range s.templates {
-		listener(key)
+	for key, t := range s.templates {
+		listener(key, t)
 	}
 }
 
-func (s *store) tell(key types.NamespacedName) {
+func (s *store) tell(key types.NamespacedName, t *Template) {
 	for _, listener := range s.listeners {
-		listener(key)
+		listener(key, t)
 	}
 }

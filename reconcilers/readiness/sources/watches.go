@@ -1,0 +1,101 @@
+package sources
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/vmstencil/stencil/watching"
+)
+
+// NotServedError says that the API server does not know a kind: what defines it is not installed.
+type NotServedError struct{ Kind Kind }
+
+// Error implements error.
+func (e *NotServedError) Error() string {
+	return fmt.Sprintf("the cluster does not know the kind %s", e.Kind)
+}
+
+// errNotYet says that the first list has not arrived.
+var errNotYet = errors.New("nothing is known yet")
+
+// Watches watches every kind. It runs until the context of Start ends.
+type Watches struct {
+	stores     map[Kind]*store
+	reflectors []*cache.Reflector
+	log        logr.Logger
+}
+
+// New returns Watches that have not started. changed is called with the key of each object that comes, goes or means something else
+// than before, and with a key without a name when that may be any object of a kind. It must be quick.
+func New(config *rest.Config, log logr.Logger, changed func(Key)) (*Watches, error) {
+	config = rest.CopyConfig(config)
+	// A handful of lists and watches; the API server has limits of its own.
+	config.QPS = -1
+	whole, err1 := dynamic.NewForConfig(config)
+	partial, err2 := metadata.NewForConfig(config)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("making the clients of the watches of what templates depend on: %w", err)
+	}
+	w := &Watches{stores: map[Kind]*store{}, log: log}
+	for kind, how := range kinds() {
+		s := newStore(kind, how.reduce, changed)
+		w.stores[kind] = s
+		var example runtime.Object = &unstructured.Unstructured{}
+		from := s.asking(
+			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+				return whole.Resource(how.resource).List(ctx, o)
+			},
+			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				return whole.Resource(how.resource).Watch(ctx, o)
+			})
+		if how.reduce == nil {
+			example = &metav1.PartialObjectMetadata{}
+			from = s.asking(
+				func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+					return partial.Resource(how.resource).List(ctx, o)
+				},
+				func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+					return partial.Resource(how.resource).Watch(ctx, o)
+				})
+		}
+		w.reflectors = append(w.reflectors, watching.Reflector("readiness-"+how.resource.Resource, from, example, s, log))
+	}
+	return w, nil
+}
+
+// Start fills the watches and keeps them current until ctx ends. The manager calls it on the leader.
+func (w *Watches) Start(ctx context.Context) error {
+	watching.Run(ctx, w.log, w.reflectors...)
+	return nil
+}
+
+// Settled says whether of every kind all objects are known, or why they cannot be.
+func (w *Watches) Settled() bool {
+	for _, s := range w.stores {
+		if !s.settled() {
+			return false
+		}
+	}
+	return true
+}
+
+// Get returns an object, whether there is one, and why nobody knows when nobody does.
+func (w *Watches) Get(key Key) (object Object, found bool, unknown error) {
+	s, watched := w.stores[key.Kind]
+	if !watched {
+		return Object{}, false, fmt.Errorf("the kind %s is none that is watched", key.Kind)
+	}
+	return s.get(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+}
