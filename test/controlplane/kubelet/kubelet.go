@@ -249,9 +249,9 @@ func (n *Nodes) succeed(ctx context.Context, pod *corev1.Pod) error {
 	})
 }
 
-// crash reports a container that ended with a message and waits to be restarted.
+// crash reports a container that ended with a message and is about to be restarted, which is when CDI reads the message.
 func (n *Nodes) crash(ctx context.Context, pod *corev1.Pod, message string) error {
-	if statuses := pod.Status.ContainerStatuses; len(statuses) > 0 && statuses[0].State.Waiting != nil {
+	if statuses := pod.Status.ContainerStatuses; len(statuses) > 0 && statuses[0].State.Terminated != nil {
 		return nil
 	}
 	now := metav1.Now()
@@ -259,8 +259,7 @@ func (n *Nodes) crash(ctx context.Context, pod *corev1.Pod, message string) erro
 		ExitCode: 1, Reason: "Error", Message: message, StartedAt: now, FinishedAt: now,
 	}}
 	return n.report(ctx, pod, corev1.PodRunning, corev1.ContainerStatus{
-		RestartCount: 1, LastTerminationState: ended,
-		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off restarting failed container"}},
+		RestartCount: 1, State: ended, LastTerminationState: ended,
 	})
 }
 
