@@ -3,6 +3,7 @@ package install
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -73,6 +74,10 @@ func (o Options) ManagerArgs() []string {
 		"--policy-webhooks=" + prefix + "-policies",
 		"--policy-webhooks-trust=" + prefix + "-validate",
 		"--policy-webhooks-address=" + cmp.Or(o.ManagerURL, o.Namespace+"/"+prefix+"-webhook"),
+	}
+	if readiness, _ := o.Values["readiness"].(map[string]any); readiness["dryRun"] == true {
+		arguments = append(arguments, "--readiness-dry-run",
+			"--exempt-users="+strings.Join(append(slices.Clone(exemptUsers), "system:serviceaccount:"+o.Namespace+":"+prefix+"-manager"), ","))
 	}
 	if o.APIServerAddress != "" {
 		arguments = append(arguments, "--api-services="+apiServices, "--apiserver-user="+o.apiServerName())

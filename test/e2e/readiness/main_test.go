@@ -131,6 +131,7 @@ func image(name string) string {
 		"spec": {"source": {"http": {"url": "http://images.example/x.qcow2"}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}`, name)
 }
 
-func dataSource(name, claim string) string {
-	return fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": %q}, "spec": {"source": {"pvc": {"name": %q}}}}`, name, claim)
+func dataSource(namespace, name, claim string) string {
+	return fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": %q},
+		"spec": {"source": {"pvc": {"namespace": %q, "name": %q}}}}`, name, namespace, claim)
 }

@@ -20,7 +20,7 @@ func TestATemplateBecomesReadyWithItsImage(t *testing.T) {
 	becomes(t, own, "box", ".status.volumes[0]", `"state":"NotFound"`, `"kind":"DataSource"`, `"name":"fedora"`, `"volume":"${NAME}-root"`)
 
 	remove := stencil.Plane.Nodes().When(kubelet.Rule{Namespace: own, Hold: true})
-	apply(t, own, dataSource("fedora", "disk"))
+	apply(t, own, dataSource(own, "fedora", "disk"))
 	becomes(t, own, "box", ".status.volumes[0]", `"state":"NotFound"`, fmt.Sprintf("DataSource %s/fedora stands for PersistentVolumeClaim %s/disk", own, own))
 	apply(t, own, image("disk"))
 	becomes(t, own, "box", ".status.volumes[0]", `"state":"Importing"`)
@@ -65,7 +65,7 @@ func TestEveryBadStateIsTold(t *testing.T) {
 	apply(t, own, `{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "daily"}, "spec": {"source": {"persistentVolumeClaimName": "disk"}}}`)
 	apply(t, own, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "unbound"}, "spec": {"storageClassName": "csi-wait", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`)
 	apply(t, own, fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "second"}, "spec": {"source": {"dataSource": {"name": "first", "namespace": %q}}}}`, own))
-	apply(t, own, dataSource("first", "disk"))
+	apply(t, own, dataSource(own, "first", "disk"))
 	apply(t, own, fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "third"}, "spec": {"source": {"dataSource": {"name": "second", "namespace": %q}}}}`, own))
 	failing := stencil.Plane.Nodes().When(kubelet.Rule{Namespace: own, Fail: "Unable to process data: 404 Not Found"})
 	defer failing()
@@ -157,10 +157,10 @@ func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 	}
 	eventually(t, "all are not ready", all("False"))
 	apply(t, own, image("disk"))
-	apply(t, own, dataSource("fedora", "disk"))
+	apply(t, own, dataSource(own, "fedora", "disk"))
 	eventually(t, "all are ready", all("True"))
 	began := time.Now()
-	apply(t, own, dataSource("fedora", "nowhere"))
+	apply(t, own, dataSource(own, "fedora", "nowhere"))
 	eventually(t, "all are not ready again", all("False"))
 	t.Logf("%d templates followed a DataSource in %s", many, time.Since(began).Round(time.Millisecond))
 
