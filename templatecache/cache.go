@@ -83,6 +83,15 @@ func (c *Cache) List() []*Template { return c.store.list() }
 // or has another content, other labels or annotations.
 func (c *Cache) Changed() <-chan struct{} { return c.store.alteration() }
 
+// Listener is told of a template that has come or was written, its status included; t is
+// nil when it has gone. It is called with the cache locked: it has to be quick, and must not
+// ask the cache.
+type Listener func(name types.NamespacedName, t *Template)
+
+// Listen has a listener told of every template from now on, and of each that is there
+// already.
+func (c *Cache) Listen(listener Listener) { c.store.listen(listener) }
+
 // Wait is Get for a caller who is patient: when the cache knows of no such
 // template it waits until one arrives, ctx ends, or the time is over, and
 // returns nil in the last two cases. A template and a machine that refers to it

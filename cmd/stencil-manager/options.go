@@ -52,6 +52,8 @@ type options struct {
 	// apiserverUser is the user as whom stencil-apiserver creates VirtualMachines for others.
 	apiserverUser string
 	auditInterval time.Duration
+	// readinessDryRun has templates tried in dry runs.
+	readinessDryRun bool
 	// decisionLogSample is the part of the decisions of policies that is logged.
 	decisionLogSample float64
 	clusterAdditions  list
@@ -146,6 +148,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.apiserverUser, "apiserver-user", "",
 		"Full name of the user as whom stencil-apiserver creates VirtualMachines for others: its requests are judged as those of the people whom they name. Empty believes nobody.")
 
+	flags.BoolVar(&o.readinessDryRun, "readiness-dry-run", false,
+		"Create the VirtualMachine of every template's defaults in a dry run, and report on the template whether it is accepted.")
 	flags.DurationVar(&o.auditInterval, "audit-interval", 10*time.Minute,
 		"How often every governed VirtualMachine is checked against its approvals when nothing changes.")
 	flags.Var(&o.clusterAdditions, "cluster-additions",

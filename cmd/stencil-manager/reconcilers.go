@@ -68,6 +68,9 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 	if err := addCompliance(mgr, c, o); err != nil {
 		return err
 	}
+	if err := addReadiness(mgr, c, o); err != nil {
+		return err
+	}
 	if err := addPolicies(mgr, c, o); err != nil {
 		return err
 	}

@@ -75,6 +75,10 @@ func (o Options) ManagerArgs() []string {
 		"--policy-webhooks-trust=" + prefix + "-validate",
 		"--policy-webhooks-address=" + cmp.Or(o.ManagerURL, o.Namespace+"/"+prefix+"-webhook"),
 	}
+	if readiness, _ := o.Values["readiness"].(map[string]any); readiness["dryRun"] == true {
+		arguments = append(arguments, "--readiness-dry-run",
+			"--exempt-users="+strings.Join(append(slices.Clone(exemptUsers), "system:serviceaccount:"+o.Namespace+":"+prefix+"-manager"), ","))
+	}
 	const configurations = "--webhook-configurations="
 	also := func(configuration string) {
 		i := slices.IndexFunc(arguments, func(argument string) bool { return strings.HasPrefix(argument, configurations) })

@@ -168,3 +168,12 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.nam
 {{- define "stencil.policyLibrary.name" -}}
 {{ include "stencil.fullname" . }}-policy-library
 {{- end -}}
+
+{{/* Users whom no approval judges, as a JSON list. With dry runs the manager is one of them, and creates nothing else. */}}
+{{- define "stencil.exemptUsers" -}}
+{{- $users := .Values.exemptUsers -}}
+{{- if .Values.readiness.dryRun -}}
+{{- $users = append $users (include "stencil.manager.user" .) -}}
+{{- end -}}
+{{- toJson $users -}}
+{{- end -}}

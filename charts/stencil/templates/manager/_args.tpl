@@ -34,8 +34,11 @@
 {{- with .Values.policies.decisionLog.sample }}
 - --decision-log-sample={{ . }}
 {{- end }}
-{{- with .Values.exemptUsers }}
+{{- with include "stencil.exemptUsers" . | fromJsonArray }}
 - {{ printf "--exempt-users=%s" (join "," .) | toJson }}
+{{- end }}
+{{- if .Values.readiness.dryRun }}
+- --readiness-dry-run
 {{- end }}
 {{- with include "stencil.apiserver.user" . }}
 - --apiserver-user={{ . }}

@@ -17,6 +17,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/engine"
 	"github.com/vmstencil/stencil/test/bench/policies"
 	"github.com/vmstencil/stencil/test/bench/process"
+	"github.com/vmstencil/stencil/test/bench/readiness"
 	"github.com/vmstencil/stencil/test/bench/report"
 )
 
@@ -54,6 +55,7 @@ var benchmarks = []benchmark{
 	{"defaulting", runDefaulting},
 	{"admission-defaulting", runAdmissionDefaulting},
 	{"process", runProcess},
+	{"readiness", runReadiness},
 }
 
 func names() []string {
@@ -180,6 +182,22 @@ func runProcess(ctx context.Context, e environment) (report.Section, error) {
 		Rounds:    e.roundsOr(7),
 		Log:       os.Stderr,
 		Progress:  progress,
+	})
+	if err != nil {
+		return report.Section{}, err
+	}
+	return result.Section(e.machine), nil
+}
+
+func runReadiness(ctx context.Context, e environment) (report.Section, error) {
+	result, err := readiness.Run(ctx, readiness.Options{
+		Definitions: filepath.Join(e.root, "charts", "stencil", "files", "crds"),
+		Templates:   10_000,
+		DataSources: 200,
+		Rounds:      e.roundsOr(10),
+		Steady:      time.Minute,
+		Log:         os.Stderr,
+		Progress:    progress,
 	})
 	if err != nil {
 		return report.Section{}, err

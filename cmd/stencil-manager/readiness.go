@@ -1,0 +1,19 @@
+package main
+
+import (
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+
+	"github.com/vmstencil/stencil/reconcilers/readiness"
+)
+
+// addReadiness adds what says of templates whether they can be used.
+func addReadiness(mgr manager.Manager, c caches, o *options) error {
+	return readiness.SetupWithManager(mgr, readiness.Options{
+		Config:     mgr.GetConfig(),
+		Templates:  c.templates,
+		Recorder:   mgr.GetEventRecorder("stencil-readiness"),
+		Registerer: metrics.Registry,
+		DryRun:     o.readinessDryRun,
+	})
+}

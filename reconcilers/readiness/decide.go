@@ -1,0 +1,156 @@
+package readiness
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/excerpt"
+	"github.com/vmstencil/stencil/sample"
+)
+
+const (
+	// maximumNamed is how many sources a message tells of.
+	maximumNamed = 5
+	// maximumMessage is how many bytes a condition's message has.
+	maximumMessage = 4096
+)
+
+// observation is all that was gathered about a template.
+type observation struct {
+	generation int64
+	// invalid is why it does not compile.
+	invalid error
+	// unrendered is why nobody knows what it depends on; nil when that is in found.
+	unrendered *sample.Error
+	found      v1beta1.TemplateSources
+	// compliance is the condition PolicyCompliant that the template has; nil when no policy applies.
+	compliance *metav1.Condition
+	// dryRun is what came of a dry run; nil when there are none.
+	dryRun *verdict
+}
+
+// decide returns the conditions of a template, without times.
+func decide(o observation) []metav1.Condition {
+	conditions := []metav1.Condition{valid(o), sourcesReady(o)}
+	if o.dryRun != nil {
+		conditions = append(conditions, dryRunSucceeded(o))
+	}
+	judged := conditions
+	if o.compliance != nil {
+		judged = append(judged[:len(judged):len(judged)], *o.compliance)
+	}
+	conditions = append(conditions, readiness(judged))
+	for i := range conditions {
+		conditions[i].ObservedGeneration = o.generation
+		conditions[i].Message = excerpt.Of(conditions[i].Message, maximumMessage)
+	}
+	return conditions
+}
+
+func valid(o observation) metav1.Condition {
+	if o.invalid != nil {
+		return metav1.Condition{
+			Type: v1beta1.ConditionValid, Status: metav1.ConditionFalse, Reason: v1beta1.ReasonInvalidConfiguration,
+			Message: o.invalid.Error(),
+		}
+	}
+	return metav1.Condition{Type: v1beta1.ConditionValid, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonCompiled, Message: "the template compiles"}
+}
+
+// dependency is one thing that a template depends on, as a message names it.
+type dependency struct {
+	what string
+	v1beta1.SourceStatus
+	progress string
+}
+
+func list(found v1beta1.TemplateSources) []dependency {
+	var all []dependency
+	for _, v := range found.Volumes {
+		all = append(all, dependency{"volume " + v.Volume, v.SourceStatus, v.Progress})
+	}
+	if r := found.Instancetype; r != nil {
+		all = append(all, dependency{"instance type", r.SourceStatus, ""})
+	}
+	if r := found.Preference; r != nil {
+		all = append(all, dependency{"preference", r.SourceStatus, ""})
+	}
+	for _, n := range found.Networks {
+		all = append(all, dependency{"network " + n.Network, n.SourceStatus, ""})
+	}
+	return all
+}
+
+// grave ranks states by how much they keep a template from being used, the worst first.
+var grave = []struct {
+	state  v1beta1.SourceState
+	status metav1.ConditionStatus
+	reason string
+}{
+	{v1beta1.SourceNotFound, metav1.ConditionFalse, v1beta1.ReasonSourceNotFound},
+	{v1beta1.SourceNotReady, metav1.ConditionFalse, v1beta1.ReasonSourceNotReady},
+	{v1beta1.SourceImporting, metav1.ConditionFalse, v1beta1.ReasonImporting},
+	{v1beta1.SourceUnknown, metav1.ConditionUnknown, v1beta1.ReasonSourceUnknown},
+}
+
+func sourcesReady(o observation) metav1.Condition {
+	made := metav1.Condition{Type: v1beta1.ConditionSourcesReady}
+	if o.unrendered != nil {
+		made.Status, made.Reason, made.Message = metav1.ConditionUnknown, o.unrendered.Reason, o.unrendered.Message
+		return made
+	}
+	all := list(o.found)
+	for _, rank := range grave {
+		var named []string
+		for _, one := range all {
+			// What waits for a person's parameters, or is not Stencil's to read, says nothing against the template.
+			if one.State != rank.state || one.Reason == reasonParameterRequired || one.Reason == reasonNotRead || one.Reason == reasonInferred {
+				continue
+			}
+			text := one.what + ": " + one.Message
+			if one.progress != "" {
+				text += " (" + one.progress + ")"
+			}
+			named = append(named, text)
+		}
+		if more := len(named) - maximumNamed; more > 0 {
+			named = append(named[:maximumNamed], fmt.Sprintf("and %d more", more))
+		}
+		if len(named) > 0 {
+			made.Status, made.Reason, made.Message = rank.status, rank.reason, strings.Join(named, "; ")
+			return made
+		}
+	}
+	made.Status, made.Reason, made.Message = metav1.ConditionTrue, v1beta1.ReasonAllReady, "everything that the template depends on can be used"
+	return made
+}
+
+func dryRunSucceeded(o observation) metav1.Condition {
+	v := o.dryRun
+	return metav1.Condition{Type: v1beta1.ConditionDryRunSucceeded, Status: v.status, Reason: v.reason, Message: v.message}
+}
+
+// readiness is what all conditions together say: False when one of them is, Unknown when nobody knows of a source, True otherwise.
+// A dry run or a policy that has not been asked keeps nobody from using a template.
+func readiness(conditions []metav1.Condition) metav1.Condition {
+	made := metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonReconciled, Message: v1beta1.MessageReady}
+	for _, each := range []struct{ kind, reason string }{
+		{v1beta1.ConditionValid, v1beta1.ReasonInvalidConfiguration},
+		{v1beta1.ConditionSourcesReady, v1beta1.ReasonSourcesNotReady},
+		{v1beta1.ConditionPolicyCompliant, v1beta1.ReasonPolicyViolations},
+		{v1beta1.ConditionDryRunSucceeded, v1beta1.ReasonDryRunFailed},
+	} {
+		if one := meta.FindStatusCondition(conditions, each.kind); one != nil && one.Status == metav1.ConditionFalse {
+			made.Status, made.Reason, made.Message = metav1.ConditionFalse, each.reason, one.Message
+			return made
+		}
+	}
+	if one := meta.FindStatusCondition(conditions, v1beta1.ConditionSourcesReady); one.Status == metav1.ConditionUnknown && one.Reason == v1beta1.ReasonSourceUnknown {
+		made.Status, made.Reason, made.Message = metav1.ConditionUnknown, v1beta1.ReasonSourceUnknown, one.Message
+	}
+	return made
+}

@@ -1,0 +1,86 @@
+package readiness
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// maximumSeries is how many templates that are not ready have a series of their own.
+const maximumSeries = 1000
+
+var (
+	templatesDescription = prometheus.NewDesc("stencil_template_readiness",
+		"VirtualMachineTemplates by the status of their condition Ready.", []string{"status"}, nil)
+	notReadyDescription = prometheus.NewDesc("stencil_template_not_ready",
+		fmt.Sprintf("VirtualMachineTemplates that are not ready, one series each with the reason, for up to %d of them.", maximumSeries),
+		[]string{"template_namespace", "template", "reason"}, nil)
+)
+
+// metrics are what an administrator watches. Replicas that do not lead have none of the values.
+type metrics struct {
+	writes  prometheus.Counter
+	dryRuns *prometheus.CounterVec
+
+	mutex sync.Mutex
+	known map[types.NamespacedName]metav1.Condition
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		known: map[types.NamespacedName]metav1.Condition{},
+		writes: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "stencil_template_readiness_writes_total",
+			Help: "Statuses of VirtualMachineTemplates that were written because their readiness had changed.",
+		}),
+		dryRuns: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stencil_template_dry_runs_total",
+			Help: "Dry runs of the VirtualMachines of templates, by outcome.",
+		}, []string{"outcome"}),
+	}
+	for _, collector := range []prometheus.Collector{m, m.writes, m.dryRuns} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, fmt.Errorf("registering the metrics of template readiness: %w", err)
+		}
+	}
+	return m, nil
+}
+
+// observe remembers the condition Ready of a template, or forgets the template when it is nil.
+func (m *metrics) observe(name types.NamespacedName, ready *metav1.Condition) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if ready == nil {
+		delete(m.known, name)
+	} else {
+		m.known[name] = *ready
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (m *metrics) Describe(into chan<- *prometheus.Desc) {
+	into <- templatesDescription
+	into <- notReadyDescription
+}
+
+// Collect implements prometheus.Collector.
+func (m *metrics) Collect(into chan<- prometheus.Metric) {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	if len(m.known) == 0 {
+		return
+	}
+	counts := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0}
+	for name, condition := range m.known {
+		counts[condition.Status]++
+		if condition.Status == metav1.ConditionFalse && counts[condition.Status] <= maximumSeries {
+			into <- prometheus.MustNewConstMetric(notReadyDescription, prometheus.GaugeValue, 1, name.Namespace, name.Name, condition.Reason)
+		}
+	}
+	for status, count := range counts {
+		into <- prometheus.MustNewConstMetric(templatesDescription, prometheus.GaugeValue, float64(count), string(status))
+	}
+}

@@ -1,0 +1,445 @@
+package readiness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	clocktesting "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
+	"github.com/vmstencil/stencil/sample"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// vmt is a template in namespace golden.
+func vmt(t *testing.T, name, text string) *v1beta1.VirtualMachineTemplate {
+	t.Helper()
+	var object v1beta1.VirtualMachineTemplate
+	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
+		t.Fatal(err)
+	}
+	object.Namespace, object.Name, object.UID, object.Generation = "golden", name, "uid-1", 3
+	return &object
+}
+
+// everything is a template that depends on one thing of every kind.
+const everything = `
+spec:
+  parameters:
+  - {name: NAME, required: true, generate: expression, from: "vm-[a-z0-9]{5}"}
+  - {name: IMAGE, value: fedora}
+  - {name: CLAIM, required: true}
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      instancetype: {name: u1.medium}
+      preference: {kind: VirtualMachinePreference, name: fedora}
+      dataVolumeTemplates:
+      - {metadata: {name: "root-${NAME}"}, spec: {sourceRef: {kind: DataSource, name: "${IMAGE}"}, storage: {}}}
+      - {metadata: {name: snap}, spec: {source: {snapshot: {namespace: images, name: daily}}, storage: {}}}
+      - {metadata: {name: clone}, spec: {source: {pvc: {namespace: images, name: base}}, storage: {}}}
+      - {metadata: {name: web}, spec: {source: {http: {url: "https://example/x"}}, storage: {}}}
+      - {metadata: {name: empty}, spec: {source: {blank: {}}, storage: {}}}
+      template:
+        spec:
+          domain: {devices: {}}
+          networks:
+          - {name: default, pod: {}}
+          - {name: storage, multus: {networkName: nets/vlan7}}
+          volumes:
+          - {name: root, dataVolume: {name: "root-${NAME}"}}
+          - {name: tools, containerDisk: {image: quay.io/tools}}
+          - {name: data, persistentVolumeClaim: {claimName: "${CLAIM}"}}
+          - {name: other, dataVolume: {name: shared}}
+          - {name: seed, cloudInitNoCloud: {secretRef: {name: seed}}}
+          - {name: scratch, emptyDisk: {capacity: 1Gi}}
+`
+
+func TestFindListsEverythingThatATemplateDependsOn(t *testing.T) {
+	outline, problem := sample.Outline(templatecache.Compile(vmt(t, "all", everything)))
+	if problem != nil {
+		t.Fatal(problem.Message)
+	}
+	found := find(outline, "golden")
+	var got []string
+	for _, v := range found.volumes {
+		got = append(got, fmt.Sprintf("%s: %s %s", v.name, v.Key, v.known.State))
+	}
+	got = append(got, found.instancetype.String(), found.preference.String())
+	for _, n := range found.networks {
+		got = append(got, n.name+": "+n.String())
+	}
+	want := []string{
+		"root-${NAME}: DataSource golden/fedora ",
+		"snap: VolumeSnapshot images/daily ",
+		"clone: PersistentVolumeClaim images/base ",
+		"web: HTTP  Remote",
+		"empty: Blank  Ready",
+		"tools: ContainerDisk  Remote",
+		"data: PersistentVolumeClaim golden/${CLAIM} ",
+		"other: DataVolume golden/shared ",
+		"seed: Secret golden/seed Unknown",
+		"VirtualMachineClusterInstancetype u1.medium",
+		"VirtualMachinePreference golden/fedora",
+		"storage: NetworkAttachmentDefinition nets/vlan7",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// shelf is a lookup of what is in it.
+type shelf struct {
+	mutex   sync.Mutex
+	objects map[sources.Key]sources.Object
+	unknown map[sources.Kind]error
+}
+
+func (s *shelf) Get(key sources.Key) (sources.Object, bool, error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	if err := s.unknown[key.Kind]; err != nil {
+		return sources.Object{}, false, err
+	}
+	object, found := s.objects[key]
+	return object, found, nil
+}
+
+func (s *shelf) Settled() bool { return true }
+
+func (s *shelf) put(key sources.Key, object sources.Object) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.objects[key] = object
+}
+
+func in(kind sources.Kind, name string) sources.Key {
+	return sources.Key{Kind: kind, Namespace: "golden", Name: name}
+}
+
+func TestTheStateOfASource(t *testing.T) {
+	usable := sources.Object{Ready: true}
+	judged := func(to sources.Key) sources.Object {
+		return sources.Object{Judged: true, Ready: true, To: to, Spec: to}
+	}
+	fedora, claim, snapshot := in(sources.DataSource, "fedora"), in(sources.Claim, "disk"), in(sources.Snapshot, "daily")
+	disk := in(sources.DataVolume, "disk")
+	for _, tc := range []struct {
+		name    string
+		objects map[sources.Key]sources.Object
+		unknown map[sources.Kind]error
+		of      sources.Key
+		want    v1beta1.SourceState
+		reason  string
+		message string
+	}{
+		{name: "a DataSource that stands for a bound claim", of: fedora, objects: map[sources.Key]sources.Object{fedora: judged(claim), claim: usable}, want: "Ready"},
+		{name: "a DataSource that stands for a snapshot", of: fedora, objects: map[sources.Key]sources.Object{fedora: judged(snapshot), snapshot: usable}, want: "Ready"},
+		{name: "a DataSource that is not there", of: fedora, want: "NotFound", reason: "NotFound", message: "DataSource golden/fedora does not exist"},
+		{
+			name: "a DataSource whose claim is not there", of: fedora, objects: map[sources.Key]sources.Object{fedora: {Judged: true, Reason: "NotFound", To: claim}},
+			want: "NotFound", reason: "NotFound", message: "DataSource golden/fedora stands for PersistentVolumeClaim golden/disk: PersistentVolumeClaim golden/disk does not exist",
+		},
+		{
+			name: "a DataSource whose claim is being imported says how far that is", of: fedora,
+			objects: map[sources.Key]sources.Object{fedora: {Judged: true, Reason: "ImportInProgress", To: claim}, claim: usable, disk: {Importing: true, Progress: "40%", Reason: "ImportInProgress"}},
+			want:    "Importing", reason: "ImportInProgress", message: "DataSource golden/fedora stands for PersistentVolumeClaim golden/disk: DataVolume golden/disk is being filled",
+		},
+		{
+			name: "a DataSource that CDI refuses for a reason of its own", of: fedora,
+			objects: map[sources.Key]sources.Object{fedora: {Judged: true, Reason: "NoSource", Message: "no source", To: claim}, claim: usable},
+			want:    "NotReady", reason: "NoSource", message: "CDI says that DataSource golden/fedora is not ready: no source",
+		},
+		{name: "a DataSource that stands for nothing", of: fedora, objects: map[sources.Key]sources.Object{fedora: {}}, want: "NotReady", reason: "NoSource", message: "DataSource golden/fedora names nothing that it stands for"},
+		{
+			name: "a DataSource is followed to one other", of: fedora,
+			objects: map[sources.Key]sources.Object{fedora: {To: in(sources.DataSource, "latest")}, in(sources.DataSource, "latest"): judged(claim), claim: usable}, want: "Ready",
+		},
+		{
+			name: "and no further", of: fedora,
+			objects: map[sources.Key]sources.Object{fedora: {To: in(sources.DataSource, "latest")}, in(sources.DataSource, "latest"): judged(in(sources.DataSource, "third"))},
+			want:    "NotReady", reason: "MaxReferenceDepthReached", message: "DataSource golden/fedora names DataSource golden/latest, which names another, and CDI follows one",
+		},
+		{
+			name: "nor into another namespace", of: fedora, objects: map[sources.Key]sources.Object{fedora: {To: sources.Key{Kind: sources.DataSource, Namespace: "other", Name: "x"}}},
+			want: "NotReady", reason: "CrossNamespaceReference", message: "DataSource golden/fedora names DataSource other/x, and CDI follows DataSources within a namespace only",
+		},
+		{name: "nor to itself", of: fedora, objects: map[sources.Key]sources.Object{fedora: {To: fedora}}, want: "NotReady", reason: "SelfReference", message: "DataSource golden/fedora names itself"},
+		{
+			name: "nor to one that is not there", of: fedora, objects: map[sources.Key]sources.Object{fedora: {To: in(sources.DataSource, "latest")}},
+			want: "NotFound", reason: "NotFound", message: "DataSource golden/fedora stands for DataSource golden/latest, which does not exist",
+		},
+		{name: "a claim that is not bound", of: claim, objects: map[sources.Key]sources.Object{claim: {Reason: "Pending", Message: "it is Pending and not Bound"}}, want: "NotReady", reason: "Pending", message: "PersistentVolumeClaim golden/disk cannot be used: it is Pending and not Bound"},
+		{name: "a bound claim whose DataVolume failed", of: claim, objects: map[sources.Key]sources.Object{claim: usable, disk: {Reason: "Error", Message: "404"}}, want: "NotReady", reason: "Error", message: "DataVolume golden/disk cannot be used: 404"},
+		{name: "a claim that is being deleted", of: claim, objects: map[sources.Key]sources.Object{claim: {Ready: true, Deleting: true}}, want: "NotReady", reason: "Terminating", message: "PersistentVolumeClaim golden/disk is being deleted"},
+		{name: "a DataVolume without its claim", of: disk, objects: map[sources.Key]sources.Object{disk: usable}, want: "NotFound", reason: "NotFound", message: "PersistentVolumeClaim golden/disk does not exist"},
+		{name: "a kind that the cluster does not know", of: snapshot, unknown: map[sources.Kind]error{sources.Snapshot: &sources.NotServedError{Kind: sources.Snapshot}}, want: "Unknown", reason: "NotServed", message: "the cluster does not know the kind VolumeSnapshot"},
+		{name: "a kind that may not be listed", of: snapshot, unknown: map[sources.Kind]error{sources.Snapshot: errors.New("forbidden")}, want: "Unknown", reason: "NotKnown", message: "forbidden"},
+		{name: "a name that depends on a parameter", of: in(sources.Claim, "${CLAIM}"), want: "Unknown", reason: "ParameterRequired", message: "its name depends on a parameter that has no default"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r := &resolver{lookup: &shelf{objects: tc.objects, unknown: tc.unknown}, seen: map[sources.Key]bool{}}
+			got := r.resolve(reference{Key: tc.of})
+			if diff := cmp.Diff(v1beta1.SourceStatus{State: tc.want, Reason: tc.reason, Message: tc.message}, got.SourceStatus); diff != "" {
+				t.Error(diff)
+			}
+			if tc.want == "Importing" && got.progress != "40%" {
+				t.Errorf("progress %q", got.progress)
+			}
+		})
+	}
+}
+
+func TestTheConditionsOfATemplate(t *testing.T) {
+	volumes := func(states ...v1beta1.SourceStatus) v1beta1.TemplateSources {
+		var found v1beta1.TemplateSources
+		for i, state := range states {
+			found.Volumes = append(found.Volumes, v1beta1.TemplateVolume{Volume: fmt.Sprint("v", i), SourceStatus: state})
+		}
+		return found
+	}
+	missing := v1beta1.SourceStatus{State: "NotFound", Reason: "NotFound", Message: "it does not exist"}
+	for _, tc := range []struct {
+		name     string
+		observed observation
+		// want are the conditions as TYPE=STATUS/REASON.
+		want    string
+		message string
+	}{
+		{name: "all is well", observed: observation{found: volumes(v1beta1.SourceStatus{State: "Ready"}, v1beta1.SourceStatus{State: "Remote"})}, want: "Valid=True/Compiled SourcesReady=True/AllReady Ready=True/Reconciled", message: v1beta1.MessageReady},
+		{
+			name: "it does not compile", observed: observation{invalid: errors.New("bad"), unrendered: &sample.Error{Reason: "NotRendered", Message: "the template does not compile"}},
+			want: "Valid=False/InvalidConfiguration SourcesReady=Unknown/NotRendered Ready=False/InvalidConfiguration", message: "bad",
+		},
+		{name: "a source is missing", observed: observation{found: volumes(missing)}, want: "Valid=True/Compiled SourcesReady=False/NotFound Ready=False/SourcesNotReady", message: "volume v0: it does not exist"},
+		{name: "the worst is told", observed: observation{found: volumes(v1beta1.SourceStatus{State: "Importing", Message: "soon"}, missing)}, want: "Valid=True/Compiled SourcesReady=False/NotFound Ready=False/SourcesNotReady", message: "volume v1: it does not exist"},
+		{name: "many are counted", observed: observation{found: volumes(missing, missing, missing, missing, missing, missing, missing)}, want: "Valid=True/Compiled SourcesReady=False/NotFound Ready=False/SourcesNotReady", message: "volume v0: it does not exist; volume v1: it does not exist; volume v2: it does not exist; volume v3: it does not exist; volume v4: it does not exist; and 2 more"},
+		{name: "nobody knows of a source", observed: observation{found: volumes(v1beta1.SourceStatus{State: "Unknown", Reason: "NotServed", Message: "what is that"})}, want: "Valid=True/Compiled SourcesReady=Unknown/Unknown Ready=Unknown/Unknown", message: "volume v0: what is that"},
+		{name: "a person will say", observed: observation{found: volumes(v1beta1.SourceStatus{State: "Unknown", Reason: "ParameterRequired"}, unread)}, want: "Valid=True/Compiled SourcesReady=True/AllReady Ready=True/Reconciled", message: v1beta1.MessageReady},
+		{name: "nothing is known without parameters", observed: observation{unrendered: &sample.Error{Reason: "ParametersRequired", Message: "CORES"}}, want: "Valid=True/Compiled SourcesReady=Unknown/ParametersRequired Ready=True/Reconciled", message: v1beta1.MessageReady},
+		{
+			name: "a policy refuses it", observed: observation{compliance: &metav1.Condition{Type: "PolicyCompliant", Status: "False", Reason: "PolicyViolations", Message: "too big"}},
+			want: "Valid=True/Compiled SourcesReady=True/AllReady Ready=False/PolicyViolations", message: "too big",
+		},
+		{name: "a dry run is refused", observed: observation{dryRun: &verdict{"False", "Refused", "no"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=False/Refused Ready=False/DryRunFailed", message: "no"},
+		{name: "a dry run waits", observed: observation{dryRun: &verdict{"Unknown", "NotTried", "later"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=Unknown/NotTried Ready=True/Reconciled", message: v1beta1.MessageReady},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			conditions := decide(tc.observed)
+			var got []string
+			for _, c := range conditions {
+				got = append(got, fmt.Sprintf("%s=%s/%s", c.Type, c.Status, c.Reason))
+			}
+			if joined := strings.Join(got, " "); joined != tc.want {
+				t.Errorf("got  %s\nwant %s", joined, tc.want)
+			}
+			if got := meta.FindStatusCondition(conditions, "Ready").Message; got != tc.message {
+				t.Errorf("Ready says %q, want %q", got, tc.message)
+			}
+		})
+	}
+}
+
+// world is everything that the reconciler is given, and what it writes.
+type world struct {
+	shelf
+	t         *testing.T
+	templates map[types.NamespacedName]*v1beta1.VirtualMachineTemplate
+	writes    int
+	fail      error
+}
+
+func (w *world) template(name types.NamespacedName) *templatecache.Template {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	if object := w.templates[name]; object != nil {
+		return templatecache.Compile(object)
+	}
+	return nil
+}
+
+type library struct{ *world }
+
+func (l library) Get(namespace, name string) *templatecache.Template {
+	return l.template(types.NamespacedName{Namespace: namespace, Name: name})
+}
+func (l library) Synced() bool                  { return true }
+func (l library) Listen(templatecache.Listener) {}
+
+func (w *world) write(_ context.Context, t *templatecache.Template, status *v1beta1.VirtualMachineTemplateStatus) error {
+	if w.fail != nil {
+		return w.fail
+	}
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	w.writes++
+	w.templates[types.NamespacedName{Namespace: t.Namespace, Name: t.Name}].Status = *status
+	return nil
+}
+
+var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
+
+func start(t *testing.T, templates ...*v1beta1.VirtualMachineTemplate) (*world, *Reconciler, *events.FakeRecorder) {
+	t.Helper()
+	w := &world{t: t, shelf: shelf{objects: map[sources.Key]sources.Object{}}, templates: map[types.NamespacedName]*v1beta1.VirtualMachineTemplate{}}
+	for _, one := range templates {
+		w.templates[types.NamespacedName{Namespace: one.Namespace, Name: one.Name}] = one
+	}
+	registry := prometheus.NewRegistry()
+	m, err := newMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	recorder := events.NewFakeRecorder(10)
+	r := newReconciler(Options{Templates: library{w}, Recorder: recorder, Clock: clocktesting.NewFakeClock(noon)}, w, m)
+	r.sources = &w.shelf
+	return w, r, recorder
+}
+
+func (w *world) look(r *Reconciler, name string) {
+	w.t.Helper()
+	if _, err := r.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "golden", Name: name}}); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+const fromFedora = `
+spec:
+  virtualMachine:
+    spec:
+      runStrategy: Halted
+      dataVolumeTemplates: [{metadata: {name: root}, spec: {sourceRef: {kind: DataSource, name: fedora}, storage: {}}}]
+      template: {spec: {domain: {devices: {}}, volumes: [{name: root, dataVolume: {name: root}}]}}
+`
+
+func TestATemplateFollowsItsSources(t *testing.T) {
+	w, r, recorder := start(t, vmt(t, "box", fromFedora))
+	box := types.NamespacedName{Namespace: "golden", Name: "box"}
+	w.look(r, "box")
+	if got := w.templates[box].Status; meta.IsStatusConditionTrue(got.Conditions, "Ready") || got.Volumes[0].State != "NotFound" {
+		t.Fatalf("got %+v", got)
+	}
+	if got := <-recorder.Events; !strings.Contains(got, "Warning SourcesNotReady volume root: DataSource golden/fedora does not exist") {
+		t.Errorf("event %s", got)
+	}
+
+	if r.isNews(box, templatecache.Compile(w.templates[box])) {
+		t.Error("its own write is taken for news")
+	}
+	w.look(r, "box")
+	if w.writes != 1 {
+		t.Errorf("%d writes although nothing changed", w.writes)
+	}
+
+	if got := r.index.of(in(sources.DataSource, "fedora")); len(got) != 1 || got[0] != box {
+		t.Fatalf("nobody would hear of the DataSource: %v", got)
+	}
+	w.put(in(sources.DataSource, "fedora"), sources.Object{Judged: true, Ready: true, To: in(sources.Claim, "disk")})
+	w.put(in(sources.Claim, "disk"), sources.Object{Ready: true})
+	w.look(r, "box")
+	want := v1beta1.TemplateVolume{Volume: "root", Kind: "DataSource", Namespace: "golden", Name: "fedora", SourceStatus: v1beta1.SourceStatus{State: "Ready"}}
+	if diff := cmp.Diff([]v1beta1.TemplateVolume{want}, w.templates[box].Status.Volumes); diff != "" {
+		t.Error(diff)
+	}
+	if got := <-recorder.Events; !strings.Contains(got, "Normal Reconciled "+v1beta1.MessageReady) {
+		t.Errorf("event %s", got)
+	}
+	if got := r.index.of(in(sources.Claim, "disk")); len(got) != 1 {
+		t.Error("nobody would hear of the claim behind the DataSource")
+	}
+
+	delete(w.templates, box)
+	w.look(r, "box")
+	if got := r.index.of(sources.Key{Kind: sources.DataSource}); len(got) != 0 {
+		t.Errorf("a template that is gone is still told: %v", got)
+	}
+}
+
+func TestWhatSomebodyElseWroteIsPutRight(t *testing.T) {
+	w, r, _ := start(t, vmt(t, "box", fromFedora))
+	box := types.NamespacedName{Namespace: "golden", Name: "box"}
+	w.look(r, "box")
+	w.templates[box].Status.Volumes = nil
+	if !r.isNews(box, templatecache.Compile(w.templates[box])) {
+		t.Error("it is taken for the own write")
+	}
+	w.look(r, "box")
+	if len(w.templates[box].Status.Volumes) != 1 || w.writes != 2 {
+		t.Errorf("%d writes, %+v", w.writes, w.templates[box].Status.Volumes)
+	}
+}
+
+func TestATransitionKeepsItsTime(t *testing.T) {
+	w, r, _ := start(t, vmt(t, "box", fromFedora))
+	box := types.NamespacedName{Namespace: "golden", Name: "box"}
+	w.look(r, "box")
+	clock := r.options.Clock.(*clocktesting.FakeClock)
+	clock.Step(time.Hour)
+	w.put(in(sources.DataSource, "fedora"), sources.Object{To: in(sources.Claim, "disk")})
+	w.look(r, "box")
+	for kind, want := range map[string]time.Time{"Ready": noon, "SourcesReady": noon, "Valid": noon} {
+		if got := meta.FindStatusCondition(w.templates[box].Status.Conditions, kind).LastTransitionTime.Time; !got.Equal(want) {
+			t.Errorf("%s changed at %s, want %s", kind, got, want)
+		}
+	}
+}
+
+func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
+	w, r, recorder := start(t, vmt(t, "box", fromFedora))
+	w.fail = errors.New("the API server is away")
+	if _, err := r.Reconcile(t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "golden", Name: "box"}}); !errors.Is(err, w.fail) {
+		t.Fatalf("got %v", err)
+	}
+	if len(recorder.Events) != 0 {
+		t.Error("an event tells what was not written")
+	}
+	w.fail = nil
+	w.look(r, "box")
+	if w.writes != 1 {
+		t.Errorf("%d writes", w.writes)
+	}
+}
+
+func TestMetricsNameWhatIsNotReady(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	m, err := newMetrics(registry)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "good"}, &metav1.Condition{Status: "True"})
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "bad"}, &metav1.Condition{Status: "False", Reason: "SourcesNotReady"})
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, &metav1.Condition{Status: "False"})
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, nil)
+	want := `
+# HELP stencil_template_not_ready VirtualMachineTemplates that are not ready, one series each with the reason, for up to 1000 of them.
+# TYPE stencil_template_not_ready gauge
+stencil_template_not_ready{reason="SourcesNotReady",template="bad",template_namespace="golden"} 1
+# HELP stencil_template_readiness VirtualMachineTemplates by the status of their condition Ready.
+# TYPE stencil_template_readiness gauge
+stencil_template_readiness{status="False"} 1
+stencil_template_readiness{status="True"} 1
+stencil_template_readiness{status="Unknown"} 0
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "stencil_template_not_ready", "stencil_template_readiness"); err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
+		t.Errorf("metric names: %v %v", problems, err)
+	}
+}

@@ -1,0 +1,226 @@
+package readiness
+
+import (
+	"context"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/events"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
+	"github.com/vmstencil/stencil/sample"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// Templates is where templates come from; a templatecache.Cache is one.
+type Templates interface {
+	Get(namespace, name string) *templatecache.Template
+	Synced() bool
+	Listen(templatecache.Listener)
+}
+
+// Options are what a Reconciler needs.
+type Options struct {
+	// Config reaches the API server.
+	Config    *rest.Config
+	Templates Templates
+	Recorder  events.EventRecorder
+	// Registerer receives the metrics.
+	Registerer prometheus.Registerer
+	// DryRun creates the VirtualMachine of every template in a dry run.
+	DryRun bool
+	// Clock says when a condition changed. Default: the real one.
+	Clock clock.WithTicker
+}
+
+// Reconciler says of each template whether it is ready.
+type Reconciler struct {
+	options  Options
+	sources  watches
+	statuses statuses
+	metrics  *metrics
+	index    *index
+	// dryRuns is nil when there are none.
+	dryRuns *dryRuns
+
+	mutex   sync.Mutex
+	written map[types.NamespacedName]echo
+}
+
+// watches are where the objects come from that templates depend on; sources.Watches are.
+type watches interface {
+	lookup
+	Settled() bool
+}
+
+// echo is what a template looks like after its status was written.
+type echo struct {
+	uid        types.UID
+	generation int64
+	conditions []metav1.Condition
+	sources    uint64
+	// compliance is what was known of the policies when it was written.
+	compliance *metav1.Condition
+}
+
+func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
+	if o.Clock == nil {
+		o.Clock = clock.RealClock{}
+	}
+	return &Reconciler{options: o, statuses: s, metrics: m, index: newIndex(), written: map[types.NamespacedName]echo{}}
+}
+
+// Reconcile implements reconcile.Reconciler: it looks at one template.
+func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
+	if !r.options.Templates.Synced() || !r.sources.Settled() {
+		return reconcile.Result{RequeueAfter: settleDelay}, nil
+	}
+	name := request.NamespacedName
+	t := r.options.Templates.Get(name.Namespace, name.Name)
+	if t == nil {
+		r.forget(name)
+		return reconcile.Result{}, nil
+	}
+	observed, seen := r.gather(name, t)
+	for r.index.set(name, seen) {
+		// What changed between the look and the note in the index was nobody's request: look again.
+		observed, seen = r.gather(name, t)
+	}
+	return reconcile.Result{}, r.apply(ctx, name, t, observed)
+}
+
+// gather reads all that is known about a template.
+func (r *Reconciler) gather(name types.NamespacedName, t *templatecache.Template) (observation, map[sources.Key]bool) {
+	o := observation{generation: t.Generation, compliance: meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant)}
+	resolver := &resolver{lookup: r.sources, seen: map[sources.Key]bool{}}
+	_, o.invalid = t.Compiled()
+	if outline, problem := sample.Outline(t); problem != nil {
+		o.unrendered = problem
+	} else {
+		o.found = resolver.survey(find(outline, t.Namespace))
+	}
+	if r.dryRuns != nil {
+		o.dryRun = r.dryRuns.verdict(name, t, sizes(o.found))
+	}
+	return o, resolver.seen
+}
+
+// sizes tells apart what KubeVirt judges a machine by beside the machine.
+func sizes(found v1beta1.TemplateSources) string {
+	var text strings.Builder
+	for _, one := range []*v1beta1.TemplateReference{found.Instancetype, found.Preference} {
+		if one != nil {
+			text.WriteString(string(one.State) + " ")
+		}
+	}
+	return text.String()
+}
+
+func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *templatecache.Template, o observation) error {
+	status := &v1beta1.VirtualMachineTemplateStatus{Conditions: decide(o), TemplateSources: o.found}
+	now := metav1.NewTime(r.options.Clock.Now())
+	changed := templatecache.Digest(&status.TemplateSources) != t.Sources
+	for i := range status.Conditions {
+		fresh := &status.Conditions[i]
+		fresh.LastTransitionTime = now
+		stored := meta.FindStatusCondition(t.Conditions, fresh.Type)
+		if stored != nil && stored.Status == fresh.Status {
+			fresh.LastTransitionTime = stored.LastTransitionTime
+		}
+		changed = changed || stored == nil || !equality.Semantic.DeepEqual(stored, fresh)
+	}
+	if o.dryRun == nil && meta.FindStatusCondition(t.Conditions, v1beta1.ConditionDryRunSucceeded) != nil {
+		// Dry runs were switched off; a write that leaves the condition out takes it away.
+		changed = true
+	}
+	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady)
+	r.metrics.observe(name, ready)
+	if !changed {
+		return nil
+	}
+	r.expect(name, t, status)
+	if err := r.statuses.write(ctx, t, status); err != nil {
+		r.expect(name, t, nil)
+		return err
+	}
+	r.metrics.writes.Inc()
+	r.announce(t, ready)
+	return nil
+}
+
+// announce writes an event when Ready has another status than before. A template that is ready from the start makes no noise.
+func (r *Reconciler) announce(t *templatecache.Template, ready *metav1.Condition) {
+	stored := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionReady)
+	if stored != nil && stored.Status == ready.Status || stored == nil && ready.Status == metav1.ConditionTrue {
+		return
+	}
+	kind := corev1.EventTypeWarning
+	if ready.Status == metav1.ConditionTrue {
+		kind = corev1.EventTypeNormal
+	}
+	about := &v1beta1.VirtualMachineTemplate{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta1.GroupVersion.String(), Kind: "VirtualMachineTemplate"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: t.Namespace, Name: t.Name, UID: t.UID, ResourceVersion: t.ResourceVersion},
+	}
+	r.options.Recorder.Eventf(about, nil, kind, ready.Reason, "CheckReadiness", "%s", ready.Message)
+}
+
+// expect notes what a template is going to look like, so that the news of it is not taken for a change; nil forgets that.
+func (r *Reconciler) expect(name types.NamespacedName, t *templatecache.Template, status *v1beta1.VirtualMachineTemplateStatus) {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	if status == nil {
+		delete(r.written, name)
+		return
+	}
+	r.written[name] = echo{
+		uid: t.UID, generation: t.Generation, conditions: status.Conditions, sources: templatecache.Digest(&status.TemplateSources),
+		compliance: meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant),
+	}
+}
+
+// isNews tells whether a template has come in another form than it was written in.
+func (r *Reconciler) isNews(name types.NamespacedName, t *templatecache.Template) bool {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	expected, is := r.written[name]
+	if t == nil || !is || expected.uid != t.UID || expected.generation != t.Generation || expected.sources != t.Sources {
+		return true
+	}
+	if !same(expected.compliance, meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant)) {
+		return true
+	}
+	for i := range expected.conditions {
+		if !same(&expected.conditions[i], meta.FindStatusCondition(t.Conditions, expected.conditions[i].Type)) {
+			return true
+		}
+	}
+	return false
+}
+
+// same compares conditions by what they say: times come back in whole seconds.
+func same(a, b *metav1.Condition) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message && a.ObservedGeneration == b.ObservedGeneration
+}
+
+func (r *Reconciler) forget(name types.NamespacedName) {
+	r.index.set(name, nil)
+	r.metrics.observe(name, nil)
+	r.expect(name, nil, nil)
+	if r.dryRuns != nil {
+		r.dryRuns.forget(name)
+	}
+}

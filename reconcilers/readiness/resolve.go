@@ -1,0 +1,191 @@
+package readiness
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
+)
+
+// Reasons of states that are Stencil's own. Others are CDI's, or the phase of an object.
+const (
+	reasonNotRead           = "NotRead"
+	reasonInferred          = "Inferred"
+	reasonParameterRequired = "ParameterRequired"
+	reasonNotServed         = "NotServed"
+	reasonNotKnown          = "NotKnown"
+	reasonTerminating       = "Terminating"
+	reasonNoSource          = "NoSource"
+	reasonCrossNamespace    = "CrossNamespaceReference"
+	reasonSelfReference     = "SelfReference"
+	reasonMaxDepth          = "MaxReferenceDepthReached"
+)
+
+// lookup reads objects; sources.Watches does.
+type lookup interface {
+	Get(key sources.Key) (object sources.Object, found bool, unknown error)
+}
+
+// resolver finds out states, and remembers what it looked at.
+type resolver struct {
+	lookup
+	seen map[sources.Key]bool
+}
+
+func (r *resolver) get(key sources.Key) (sources.Object, bool, error) {
+	r.seen[key] = true
+	return r.Get(key)
+}
+
+// result is the state of something.
+type result struct {
+	v1beta1.SourceStatus
+	progress string
+}
+
+func is(state v1beta1.SourceState, reason, format string, arguments ...any) result {
+	return result{SourceStatus: v1beta1.SourceStatus{State: state, Reason: reason, Message: fmt.Sprintf(format, arguments...)}}
+}
+
+var ready = result{SourceStatus: v1beta1.SourceStatus{State: v1beta1.SourceReady}}
+
+// resolve returns the state of what a reference names.
+func (r *resolver) resolve(from reference) result {
+	if from.known.State != "" {
+		return result{SourceStatus: from.known}
+	}
+	if strings.Contains(from.Namespace+from.Name, "${") {
+		return is(v1beta1.SourceUnknown, reasonParameterRequired, "its name depends on a parameter that has no default")
+	}
+	switch from.Kind {
+	case sources.DataSource:
+		return r.dataSource(from.Key)
+	case sources.Claim, sources.DataVolume:
+		return r.claim(from.Key)
+	default:
+		return r.object(from.Key)
+	}
+}
+
+// object returns the state of an object that leads nowhere.
+func (r *resolver) object(key sources.Key) result {
+	object, found, unknown := r.get(key)
+	switch {
+	case unknown != nil:
+		return ignorance(unknown)
+	case !found:
+		return is(v1beta1.SourceNotFound, v1beta1.ReasonSourceNotFound, "%s does not exist", key)
+	}
+	return state(key, object)
+}
+
+func ignorance(unknown error) result {
+	var notServed *sources.NotServedError
+	if errors.As(unknown, &notServed) {
+		return is(v1beta1.SourceUnknown, reasonNotServed, "%v", unknown)
+	}
+	return is(v1beta1.SourceUnknown, reasonNotKnown, "%v", unknown)
+}
+
+func state(key sources.Key, object sources.Object) result {
+	switch {
+	case object.Deleting:
+		return is(v1beta1.SourceNotReady, reasonTerminating, "%s is being deleted", key)
+	case object.Ready:
+		return ready
+	case object.Importing:
+		importing := is(v1beta1.SourceImporting, object.Reason, "%s is being filled", key)
+		importing.progress = object.Progress
+		return importing
+	}
+	return is(v1beta1.SourceNotReady, object.Reason, "%s cannot be used: %s", key, object.Message)
+}
+
+// claim returns the state of a claim, or of the claim of a DataVolume: both have the same name. While the DataVolume is there and has
+// not succeeded, what is in the claim is not what it is to be.
+func (r *resolver) claim(key sources.Key) result {
+	volumeKey, claimKey := key, key
+	volumeKey.Kind, claimKey.Kind = sources.DataVolume, sources.Claim
+	volume, there, _ := r.get(volumeKey)
+	if there && (volume.Deleting || !volume.Ready) {
+		return state(volumeKey, volume)
+	}
+	return r.object(claimKey)
+}
+
+// dataSource follows a DataSource as CDI does: to a claim or a snapshot, or to one other DataSource of its namespace that names one.
+func (r *resolver) dataSource(key sources.Key) result {
+	object, found, unknown := r.get(key)
+	switch {
+	case unknown != nil:
+		return ignorance(unknown)
+	case !found:
+		return is(v1beta1.SourceNotFound, v1beta1.ReasonSourceNotFound, "%s does not exist", key)
+	case object.Deleting:
+		return is(v1beta1.SourceNotReady, reasonTerminating, "%s is being deleted", key)
+	}
+	to := object.To
+	if to.Kind == sources.DataSource {
+		var problem result
+		if to, problem = r.second(key, to); problem.State != "" {
+			return problem
+		}
+	}
+	if to == (sources.Key{}) {
+		return is(v1beta1.SourceNotReady, reasonNoSource, "%s names nothing that it stands for", key)
+	}
+	behind := r.resolve(reference{Key: to})
+	switch {
+	case object.Judged && !object.Ready && (behind.State == v1beta1.SourceReady || behind.State == v1beta1.SourceUnknown):
+		return is(v1beta1.SourceNotReady, object.Reason, "CDI says that %s is not ready: %s", key, object.Message)
+	case behind.State != v1beta1.SourceReady:
+		behind.Message = fmt.Sprintf("%s stands for %s: %s", key, to, behind.Message)
+	}
+	return behind
+}
+
+// second follows a DataSource that another one names.
+func (r *resolver) second(first, key sources.Key) (to sources.Key, problem result) {
+	switch {
+	case key.Namespace != first.Namespace:
+		return to, is(v1beta1.SourceNotReady, reasonCrossNamespace, "%s names %s, and CDI follows DataSources within a namespace only", first, key)
+	case key.Name == first.Name:
+		return to, is(v1beta1.SourceNotReady, reasonSelfReference, "%s names itself", first)
+	}
+	object, found, unknown := r.get(key)
+	switch {
+	case unknown != nil:
+		return to, ignorance(unknown)
+	case !found:
+		return to, is(v1beta1.SourceNotFound, v1beta1.ReasonSourceNotFound, "%s stands for %s, which does not exist", first, key)
+	case object.Spec.Kind == sources.DataSource:
+		return to, is(v1beta1.SourceNotReady, reasonMaxDepth, "%s names %s, which names another, and CDI follows one", first, key)
+	}
+	return object.Spec, result{}
+}
+
+// survey returns the state of everything that a machine depends on.
+func (r *resolver) survey(d dependencies) v1beta1.TemplateSources {
+	var found v1beta1.TemplateSources
+	for _, one := range d.volumes {
+		got := r.resolve(one.reference)
+		found.Volumes = append(found.Volumes, v1beta1.TemplateVolume{
+			Volume: one.name, Kind: string(one.Kind), Namespace: one.Namespace, Name: one.Name, Progress: got.progress, SourceStatus: got.SourceStatus,
+		})
+	}
+	size := func(one *reference) *v1beta1.TemplateReference {
+		if one == nil {
+			return nil
+		}
+		return &v1beta1.TemplateReference{Kind: string(one.Kind), Namespace: one.Namespace, Name: one.Name, SourceStatus: r.resolve(*one).SourceStatus}
+	}
+	found.Instancetype, found.Preference = size(d.instancetype), size(d.preference)
+	for _, one := range d.networks {
+		found.Networks = append(found.Networks, v1beta1.TemplateNetwork{
+			Network: one.name, Namespace: one.Namespace, Name: one.Name, SourceStatus: r.resolve(reference{Key: one.Key}).SourceStatus,
+		})
+	}
+	return found
+}

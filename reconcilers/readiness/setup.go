@@ -1,0 +1,98 @@
+package readiness
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+const (
+	// settleDelay is how long to wait for the watches at the start.
+	settleDelay = 200 * time.Millisecond
+	// workers is how many templates are looked at, and written, at the same time.
+	workers = 4
+	// The delays between attempts to write a status.
+	shortestRetry, longestRetry = time.Second, time.Minute
+	// patience is how long the sources of the controller may take to start; they wait for nothing.
+	patience = time.Hour
+)
+
+// SetupWithManager adds a Reconciler and its watches to the manager, which runs them on the leader.
+func SetupWithManager(mgr manager.Manager, o Options) error {
+	statuses, err := newAPIServer(o.Config)
+	if err != nil {
+		return err
+	}
+	metrics, err := newMetrics(o.Registerer)
+	if err != nil {
+		return err
+	}
+	r := newReconciler(o, statuses, metrics)
+	queue := &requests{}
+	found, err := sources.New(o.Config, mgr.GetLogger().WithName("readiness"), func(key sources.Key) {
+		for _, template := range r.index.of(key) {
+			queue.add(template)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	r.sources = found
+	if err := mgr.Add(manager.RunnableFunc(found.Start)); err != nil {
+		return fmt.Errorf("adding the watches of what templates depend on: %w", err)
+	}
+	if o.DryRun {
+		r.dryRuns = newDryRuns(o.Templates, dryRunner{statuses.client}, metrics, r.options.Clock, queue.add)
+		if err := mgr.Add(manager.RunnableFunc(r.dryRuns.Start)); err != nil {
+			return fmt.Errorf("adding the dry runs of templates: %w", err)
+		}
+	}
+	one, err := controller.New("template-readiness", mgr, controller.Options{
+		Reconciler:              r,
+		MaxConcurrentReconciles: workers,
+		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](shortestRetry, longestRetry),
+		CacheSyncTimeout:        patience,
+	})
+	if err != nil {
+		return fmt.Errorf("making the controller of template readiness: %w", err)
+	}
+	if err := one.Watch(source.Func(func(_ context.Context, into workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		queue.flow(into)
+		o.Templates.Listen(func(name types.NamespacedName, t *templatecache.Template) {
+			if r.isNews(name, t) {
+				queue.add(name)
+			}
+		})
+		return nil
+	})); err != nil {
+		return fmt.Errorf("adding the templates to the controller of template readiness: %w", err)
+	}
+	return nil
+}
+
+// requests leads to the queue of the controller as soon as that has one. What comes before is lost, and asked for then, because
+// every template is.
+type requests struct {
+	into atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
+}
+
+func (q *requests) flow(into workqueue.TypedRateLimitingInterface[reconcile.Request]) {
+	q.into.Store(&into)
+}
+
+func (q *requests) add(name types.NamespacedName) {
+	if into := q.into.Load(); into != nil {
+		(*into).Add(reconcile.Request{NamespacedName: name})
+	}
+}

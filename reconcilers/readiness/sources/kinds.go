@@ -1,0 +1,66 @@
+package sources
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// Kind is the kind of an object that a template depends on.
+type Kind string
+
+// The kinds that are watched.
+const (
+	DataSource          Kind = "DataSource"
+	DataVolume          Kind = "DataVolume"
+	Claim               Kind = "PersistentVolumeClaim"
+	Snapshot            Kind = "VolumeSnapshot"
+	Instancetype        Kind = "VirtualMachineInstancetype"
+	ClusterInstancetype Kind = "VirtualMachineClusterInstancetype"
+	Preference          Kind = "VirtualMachinePreference"
+	ClusterPreference   Kind = "VirtualMachineClusterPreference"
+	Network             Kind = "NetworkAttachmentDefinition"
+)
+
+// Key names an object.
+type Key struct {
+	Kind            Kind
+	Namespace, Name string
+}
+
+// String is the name of the object, as people write it.
+func (k Key) String() string {
+	if k.Namespace == "" {
+		return string(k.Kind) + " " + k.Name
+	}
+	return string(k.Kind) + " " + k.Namespace + "/" + k.Name
+}
+
+// watched says how a kind is watched.
+type watched struct {
+	resource schema.GroupVersionResource
+	// reduce keeps what counts of an object; nil when its being there is all that does, and only metadata is read.
+	reduce func(*unstructured.Unstructured) Object
+}
+
+const (
+	cdiGroup          = "cdi.kubevirt.io"
+	instancetypeGroup = "instancetype.kubevirt.io"
+)
+
+// kinds are all kinds that are watched.
+func kinds() map[Kind]watched {
+	at := func(group, version, resource string) schema.GroupVersionResource {
+		return schema.GroupVersionResource{Group: group, Version: version, Resource: resource}
+	}
+	return map[Kind]watched{
+		DataSource:          {at(cdiGroup, "v1beta1", "datasources"), reduceDataSource},
+		DataVolume:          {at(cdiGroup, "v1beta1", "datavolumes"), reduceDataVolume},
+		Claim:               {at("", "v1", "persistentvolumeclaims"), reduceClaim},
+		Snapshot:            {at("snapshot.storage.k8s.io", "v1", "volumesnapshots"), reduceSnapshot},
+		Instancetype:        {at(instancetypeGroup, "v1beta1", "virtualmachineinstancetypes"), nil},
+		ClusterInstancetype: {at(instancetypeGroup, "v1beta1", "virtualmachineclusterinstancetypes"), nil},
+		Preference:          {at(instancetypeGroup, "v1beta1", "virtualmachinepreferences"), nil},
+		ClusterPreference:   {at(instancetypeGroup, "v1beta1", "virtualmachineclusterpreferences"), nil},
+		Network:             {at("k8s.cni.cncf.io", "v1", "network-attachment-definitions"), nil},
+	}
+}

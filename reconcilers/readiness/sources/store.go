@@ -1,0 +1,207 @@
+package sources
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// kept is an object on its way into the store, with as much of its metadata as a reflector needs.
+type kept struct {
+	metav1.ObjectMeta
+	Object
+}
+
+// store holds the objects of one kind.
+type store struct {
+	kind    Kind
+	reduce  func(*unstructured.Unstructured) Object
+	changed func(Key)
+
+	mutex   sync.RWMutex
+	objects map[types.NamespacedName]Object
+	synced  bool
+	// problem is why there is nothing in it: the kind is not served, or may not be read.
+	problem error
+}
+
+var (
+	_ cache.ReflectorStore    = &store{}
+	_ cache.TransformingStore = &store{}
+)
+
+func newStore(kind Kind, reduce func(*unstructured.Unstructured) Object, changed func(Key)) *store {
+	return &store{kind: kind, reduce: reduce, changed: changed, objects: map[types.NamespacedName]Object{}}
+}
+
+// get returns an object, whether there is one, and why nobody knows when nobody does.
+func (s *store) get(name types.NamespacedName) (object Object, found bool, unknown error) {
+	s.mutex.RLock()
+	defer s.mutex.RUnlock()
+	if s.problem != nil {
+		return Object{}, false, s.problem
+	}
+	if !s.synced {
+		return Object{}, false, errNotYet
+	}
+	object, found = s.objects[name]
+	return object, found, nil
+}
+
+// settled says whether the first list has arrived, or it is known why none does.
+func (s *store) settled() bool {
+	s.mutex.RLock()
+	defer s.mutex.RUnlock()
+	return s.synced || s.problem != nil
+}
+
+// Transformer implements cache.TransformingStore: objects are reduced while a list streams in.
+func (s *store) Transformer() cache.TransformFunc {
+	return func(object any) (any, error) { return s.keep(object) }
+}
+
+func (s *store) keep(object any) (*kept, error) {
+	if already, is := object.(*kept); is {
+		return already, nil
+	}
+	meta, is := object.(metav1.Object)
+	if !is {
+		return nil, fmt.Errorf("the watch of %ss was given a %T", s.kind, object)
+	}
+	made := &kept{ObjectMeta: metav1.ObjectMeta{Namespace: meta.GetNamespace(), Name: meta.GetName(), ResourceVersion: meta.GetResourceVersion()}}
+	if whole, is := object.(*unstructured.Unstructured); is && s.reduce != nil {
+		made.Object = s.reduce(whole)
+	} else {
+		made.Ready = true
+	}
+	made.Deleting = meta.GetDeletionTimestamp() != nil
+	return made, nil
+}
+
+// Add implements cache.ReflectorStore.
+func (s *store) Add(object any) error {
+	fresh, err := s.keep(object)
+	if err != nil {
+		return err
+	}
+	name := types.NamespacedName{Namespace: fresh.Namespace, Name: fresh.Name}
+	s.mutex.Lock()
+	before, was := s.objects[name]
+	s.objects[name] = fresh.Object
+	s.mutex.Unlock()
+	if !was || before != fresh.Object {
+		s.tell(name)
+	}
+	return nil
+}
+
+// Update implements cache.ReflectorStore.
+func (s *store) Update(object any) error { return s.Add(object) }
+
+// Delete implements cache.ReflectorStore.
+func (s *store) Delete(object any) error {
+	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
+	if err != nil {
+		return fmt.Errorf("reading the name of a deleted %s: %w", s.kind, err)
+	}
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return fmt.Errorf("reading the name of a deleted %s: %w", s.kind, err)
+	}
+	gone := types.NamespacedName{Namespace: namespace, Name: name}
+	s.mutex.Lock()
+	delete(s.objects, gone)
+	s.mutex.Unlock()
+	s.tell(gone)
+	return nil
+}
+
+// Replace implements cache.ReflectorStore: the first list, and each one after a watch was lost for good.
+func (s *store) Replace(objects []any, _ string) error {
+	fresh := make(map[types.NamespacedName]Object, len(objects))
+	for _, object := range objects {
+		one, err := s.keep(object)
+		if err != nil {
+			return err
+		}
+		fresh[types.NamespacedName{Namespace: one.Namespace, Name: one.Name}] = one.Object
+	}
+	s.mutex.Lock()
+	before, first := s.objects, !s.synced || s.problem != nil
+	s.objects, s.synced, s.problem = fresh, true, nil
+	s.mutex.Unlock()
+	if first {
+		// What is missing is known to be missing only now.
+		s.changed(Key{Kind: s.kind})
+		return nil
+	}
+	for name, object := range fresh {
+		if was, is := before[name]; !is || was != object {
+			s.tell(name)
+		}
+	}
+	for name := range before {
+		if _, is := fresh[name]; !is {
+			s.tell(name)
+		}
+	}
+	return nil
+}
+
+// Resync implements cache.ReflectorStore; nothing here needs to be looked at again without a change.
+func (s *store) Resync() error { return nil }
+
+func (s *store) tell(name types.NamespacedName) {
+	s.changed(Key{Kind: s.kind, Namespace: name.Namespace, Name: name.Name})
+}
+
+// failed notes why objects cannot be listed. A passing failure is none: what is known stays known.
+func (s *store) failed(err error) {
+	var problem error
+	switch {
+	case apierrors.IsNotFound(err):
+		problem = &NotServedError{s.kind}
+	case apierrors.IsForbidden(err):
+		problem = fmt.Errorf("the manager may not list objects of the kind %s", s.kind)
+	default:
+		return
+	}
+	s.mutex.Lock()
+	known := s.problem != nil
+	s.problem = problem
+	s.mutex.Unlock()
+	if !known {
+		s.changed(Key{Kind: s.kind})
+	}
+}
+
+// asking has a store told of what keeps its lists and watches from being answered.
+func (s *store) asking(
+	list func(context.Context, metav1.ListOptions) (runtime.Object, error),
+	watching func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			listed, err := list(ctx, options)
+			if err != nil {
+				s.failed(err)
+			}
+			return listed, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			watched, err := watching(ctx, options)
+			if err != nil {
+				s.failed(err)
+			}
+			return watched, err
+		},
+	}
+}

@@ -1,0 +1,137 @@
+// Package readiness_test watches templates become ready and not, with KubeVirt's and CDI's own controllers and admission, and storage
+// that is played.
+package readiness_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+var stencil *platform.Platform
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	var err error
+	if stencil, err = platform.Start(ctx, platform.Options{
+		KubeVirt: true, ControllerManager: true, CDI: true, Log: os.Stderr,
+		Values: map[string]any{"readiness": map[string]any{"dryRun": true}},
+	}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer func() {
+		if err := stencil.Stop(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
+	}()
+	return m.Run()
+}
+
+// kubectl runs kubectl, as the administrator when user is nil.
+func kubectl(t *testing.T, user *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+	t.Helper()
+	result, err := stencil.Plane.Kubectl(t.Context(), user, stdin, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// apply stores what a manifest says, in a namespace.
+func apply(t *testing.T, namespace, manifest string) {
+	t.Helper()
+	if got := kubectl(t, nil, manifest, "apply", "-n", namespace, "-f", "-"); got.Code != 0 {
+		t.Fatal(got.Stderr)
+	}
+}
+
+func namespace(t *testing.T) string {
+	t.Helper()
+	name, err := stencil.Plane.Namespace(t.Context(), "ready")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
+
+// limit is how long a test waits: two cores may be busy with much else.
+const limit = time.Minute
+
+// becomes waits until what a JSONPath finds in a template contains each of some texts.
+func becomes(t *testing.T, namespace, name, path string, want ...string) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("template %s has %q at %s", name, want, path), func() error {
+		got := kubectl(t, nil, "", "get", "virtualmachinetemplate", name, "-n", namespace, "-o", "jsonpath={"+path+"}")
+		for _, text := range want {
+			if !strings.Contains(got.Stdout, text) {
+				all := kubectl(t, nil, "", "get", "virtualmachinetemplate", name, "-n", namespace, "-o", "jsonpath={.status}")
+				return errors.New(got.Stdout + got.Stderr + " of " + all.Stdout)
+			}
+		}
+		return nil
+	})
+}
+
+// condition is the JSONPath of a condition.
+func condition(kind string) string { return `.status.conditions[?(@.type=="` + kind + `")]` }
+
+func eventually(t *testing.T, what string, ask func() error) {
+	t.Helper()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.Now().Add(limit)
+	for {
+		err := ask()
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain until %s: %v\n%s", what, err, stencil.Manager.Logs())
+		}
+		<-tick.C
+	}
+}
+
+// template is the manifest of a template whose root disk is filled from a source or a sourceRef.
+func template(name, from string) string {
+	return fmt.Sprintf(`
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: %s}
+spec:
+  parameters: [{name: NAME, required: true, generate: expression, from: "vm-[a-z0-9]{5}"}]
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      dataVolumeTemplates:
+      - metadata: {name: "${NAME}-root"}
+        spec: {%s, storage: {resources: {requests: {storage: 1Gi}}}}
+      template:
+        spec:
+          domain: {memory: {guest: 1Gi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
+          volumes: [{name: root, dataVolume: {name: "${NAME}-root"}}]
+`, name, from)
+}
+
+// image is the manifest of a DataVolume that is imported, and dataSource of a DataSource that stands for its claim.
+func image(name string) string {
+	return fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": {"name": %q},
+		"spec": {"source": {"http": {"url": "http://images.example/x.qcow2"}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}`, name)
+}
+
+func dataSource(namespace, name, claim string) string {
+	return fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": %q},
+		"spec": {"source": {"pvc": {"namespace": %q, "name": %q}}}}`, name, namespace, claim)
+}
