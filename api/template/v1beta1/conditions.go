@@ -144,6 +144,10 @@ const (
 	// stands in the template.
 	ReasonSecretsKept = "SecretsKept"
 
+	// ReasonNotSearched is the reason of SecretsFound when it is unknown, because
+	// some of the data is of no format that can be searched.
+	ReasonNotSearched = "NotSearched"
+
 	// ReasonSecretsParameterized is the reason of SecretsFound when all of them
 	// were replaced by parameters.
 	ReasonSecretsParameterized = "SecretsParameterized"
