@@ -21,6 +21,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/policies"
 	"github.com/vmstencil/stencil/webhooks/policing"
 	"github.com/vmstencil/stencil/webhooks/render"
+	"github.com/vmstencil/stencil/webhooks/requests"
 	"github.com/vmstencil/stencil/webhooks/serving"
 	"github.com/vmstencil/stencil/webhooks/templates"
 	"github.com/vmstencil/stencil/webhooks/validate"
@@ -117,6 +118,10 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 		Log:           policing.NewLog(mgr.GetLogger().WithName("decisions"), o.decisionLogSample, nil),
 		Metrics:       decisions,
 	})
+	sources, err := requests.NewAPIServer(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
 	server := delegation.Server(o.apiserverUser)
 	for _, webhook := range []serving.Webhook{
 		{
@@ -149,6 +154,11 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 			Name:    "templates",
 			Path:    "/validate-virtualmachinetemplate",
 			Handler: templates.New(),
+		},
+		{
+			Name:    "requests",
+			Path:    "/validate-virtualmachinetemplaterequest",
+			Handler: requests.New(requests.Options{Templates: c.templates, Permissions: permissions, Machines: sources}),
 		},
 		{
 			Name:    "approvals",
