@@ -8,7 +8,7 @@ NEEDS_LIBVIRT := /test/e2e/defaults$$
 TAGS := libvirt_dlopen
 # Test packages that start control planes run at most this many at a time.
 PLANES ?= 2
-PLANE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virt-api virt-controller kubevirt-manifests kubevirt-crds cdi-crds
+PLANE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virt-api virt-controller kubevirt-manifests cdi-server cdi-manifests kubevirt-crds cdi-crds snapshot-crds
 ARGS ?=
 GENERATED := ':(glob)api/**/zz_generated.*' charts/stencil/files docs/reference rego/schema/files
 FUZZTIME ?= 20s

@@ -83,6 +83,11 @@ func (c *Cache) List() []*Template { return c.store.list() }
 // or has another content, other labels or annotations.
 func (c *Cache) Changed() <-chan struct{} { return c.store.alteration() }
 
+// Listen has a function called with the name of every template that comes, goes or is
+// written, its status included, and of each that is there already. It is called with the
+// cache locked: it has to be quick, and must not ask the cache.
+func (c *Cache) Listen(listener func(types.NamespacedName)) { c.store.listen(listener) }
+
 // Wait is Get for a caller who is patient: when the cache knows of no such
 // template it waits until one arrives, ctx ends, or the time is over, and
 // returns nil in the last two cases. A template and a machine that refers to it

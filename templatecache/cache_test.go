@@ -267,3 +267,38 @@ func TestTheStoreRefusesWhatIsNoTemplate(t *testing.T) {
 		t.Error("a list that could not be read counts as read")
 	}
 }
+
+func TestListenersHearOfEveryTemplate(t *testing.T) {
+	s := newStore()
+	if err := s.Add(vmt("fedora", 1, valid)); err != nil {
+		t.Fatal(err)
+	}
+	var heard []string
+	(&Cache{store: s}).Listen(func(key types.NamespacedName) { heard = append(heard, key.Name) })
+	written := vmt("fedora", 1, valid)
+	written.Status.Conditions = []metav1.Condition{{Type: "Ready"}}
+	for _, err := range []error{
+		s.Add(vmt("ubuntu", 1, valid)), s.Update(written), s.Delete(vmt("ubuntu", 1, valid)), s.Replace(nil, "1"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if want := "[fedora ubuntu fedora ubuntu fedora]"; fmt.Sprint(heard) != want {
+		t.Errorf("heard %v, want %s", heard, want)
+	}
+}
+
+func TestTheDigestTellsStatusesApart(t *testing.T) {
+	one := vmt("fedora", 1, valid)
+	if got := Compile(one).Sources; got != 0 {
+		t.Errorf("of nothing: %d", got)
+	}
+	one.Status.Volumes = []v1beta1.TemplateVolume{{Volume: "root"}}
+	other := one.DeepCopy()
+	other.Status.Volumes[0].State = v1beta1.SourceReady
+	a, b := Compile(one).Sources, Compile(other).Sources
+	if a == b || a == 0 || b == 0 || a != Compile(one.DeepCopy()).Sources {
+		t.Errorf("digests %d and %d", a, b)
+	}
+}

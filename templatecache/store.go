@@ -22,6 +22,8 @@ type store struct {
 	// altered is closed, and replaced, whenever something came or went or has
 	// another content, other labels or annotations.
 	altered chan struct{}
+	// listeners are told of every template that came, went or was written.
+	listeners []func(types.NamespacedName)
 }
 
 var (
@@ -102,6 +104,7 @@ func (s *store) Add(object any) error {
 	}
 	s.templates[key] = t
 	s.announce()
+	s.tell(key)
 	return nil
 }
 
@@ -121,8 +124,10 @@ func (s *store) Delete(object any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.templates, types.NamespacedName{Namespace: namespace, Name: name})
+	gone := types.NamespacedName{Namespace: namespace, Name: name}
+	delete(s.templates, gone)
 	s.alter()
+	s.tell(gone)
 	return nil
 }
 
@@ -139,10 +144,19 @@ func (s *store) Replace(objects []any, _ string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	before := s.templates
 	s.templates = templates
 	s.synced = true
 	s.announce()
 	s.alter()
+	for key := range templates {
+		s.tell(key)
+	}
+	for key := range before {
+		if templates[key] == nil {
+			s.tell(key)
+		}
+	}
 	return nil
 }
 
@@ -165,4 +179,20 @@ func (s *store) alteration() <-chan struct{} {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.altered
+}
+
+// listen has a function told of every template, of those that are there at once.
+func (s *store) listen(listener func(types.NamespacedName)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.listeners = append(s.listeners, listener)
+	for key := range s.templates {
+		listener(key)
+	}
+}
+
+func (s *store) tell(key types.NamespacedName) {
+	for _, listener := range s.listeners {
+		listener(key)
+	}
 }

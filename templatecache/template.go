@@ -1,6 +1,8 @@
 package templatecache
 
 import (
+	"encoding/json"
+	"hash/fnv"
 	"maps"
 
 	corev1 "k8s.io/api/core/v1"
@@ -19,6 +21,9 @@ type Template struct {
 	// Conditions are those of the object's status. They are no part of what makes two
 	// versions differ.
 	Conditions []metav1.Condition
+	// Sources is a digest of the rest of the object's status (Digest). It is no part of
+	// what makes two versions differ, either.
+	Sources uint64
 
 	compiled *template.Compiled
 	invalid  error
@@ -40,7 +45,7 @@ func Compile(object *v1beta1.VirtualMachineTemplate) *Template {
 		ResourceVersion: object.ResourceVersion,
 		Labels:          object.Labels,
 		Annotations:     annotationsOf(object),
-	}, Conditions: object.Status.Conditions}
+	}, Conditions: object.Status.Conditions, Sources: Digest(&object.Status.TemplateSources)}
 	t.compiled, t.invalid = template.Compile(object)
 	return t
 }
@@ -54,6 +59,18 @@ func annotationsOf(object *v1beta1.VirtualMachineTemplate) map[string]string {
 	kept := maps.Clone(object.Annotations)
 	delete(kept, corev1.LastAppliedConfigAnnotation)
 	return kept
+}
+
+// Digest is a number that tells apart what templates depend on, so that the cache need
+// not keep it. It is zero when there is nothing.
+func Digest(sources *v1beta1.TemplateSources) uint64 {
+	if sources.Volumes == nil && sources.Networks == nil && sources.Instancetype == nil && sources.Preference == nil {
+		return 0
+	}
+	sum := fnv.New64a()
+	// Types of strings alone cannot fail to be encoded, nor a sum to be written to.
+	_ = json.NewEncoder(sum).Encode(sources)
+	return sum.Sum64()
 }
 
 // differs says whether the content, the labels or the annotations of two versions
@@ -71,5 +88,6 @@ func (t *Template) withMetadataOf(object *v1beta1.VirtualMachineTemplate) *Templ
 	fresh.Labels = object.Labels
 	fresh.Annotations = annotationsOf(object)
 	fresh.Conditions = object.Status.Conditions
+	fresh.Sources = Digest(&object.Status.TemplateSources)
 	return &fresh
 }

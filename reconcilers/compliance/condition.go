@@ -37,7 +37,7 @@ func (j judgement) condition(generation int64) *metav1.Condition {
 	others := slices.Concat(j.decision.Warnings, j.decision.Audited)
 	switch {
 	case j.unjudged != nil:
-		return is(metav1.ConditionUnknown, j.unjudged.reason, j.unjudged.message)
+		return is(metav1.ConditionUnknown, j.unjudged.Reason, j.unjudged.Message)
 	case len(refused) > 0:
 		return is(metav1.ConditionFalse, v1beta1.ReasonPolicyViolations, "with its defaults, VirtualMachines of this template are refused: "+enumerate(refused))
 	case len(failed) > 0:

@@ -6,11 +6,8 @@
 //
 // # Gather
 //
-// Every template of the cache is rendered with its defaults (sample.go). A required
-// parameter without a default gets a value that its declaration offers: the first one
-// listed, the minimum or else the maximum, false for a bool; one that the name of the VM
-// consists of gets the name policy-check. If any is left over, the template cannot be
-// judged, and is told so.
+// Every template of the cache is rendered with its defaults (package sample). If that
+// takes values that nobody knows, the template cannot be judged, and is told so.
 //
 // # Decide
 //

@@ -11,6 +11,7 @@ import (
 	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/sample"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/templatecache"
 )
@@ -30,7 +31,7 @@ type judgement struct {
 	// applying are the names of the policies that apply to it.
 	applying []string
 	// unjudged is why there is no decision.
-	unjudged *sampleError
+	unjudged *sample.Error
 	decision policyset.Decision
 }
 
@@ -44,7 +45,7 @@ type judge struct {
 }
 
 func (j judge) judge(ctx context.Context, t *templatecache.Template, namespace rego.Namespace) judgement {
-	object, unjudged := sampleOf(t)
+	object, unjudged := sample.Of(t)
 	c := policyinput.Case{
 		Request:   rego.Request{Operation: "CREATE", Kind: rego.KindVirtualMachine, Namespace: t.Namespace, Time: j.now},
 		Object:    object,

@@ -95,9 +95,10 @@ func lists(resources *metav1.APIResourceList, plural string) bool {
 	return false
 }
 
-// InstallVirtualizationCRDs installs the CRDs of KubeVirt and CDI on a plane that runs neither.
+// InstallVirtualizationCRDs installs the CRDs of KubeVirt on a plane that does not run it, and those of CDI unless the plane runs CDI
+// or is to run it later.
 func (p *Plane) InstallVirtualizationCRDs(ctx context.Context) error {
-	manifests, err := p.manifests(ctx)
+	manifests, err := p.manifests(ctx, "kubevirt-manifests")
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ const virtAPIService = "virt-api"
 // startKubeVirt does what virt-operator does on a cluster: it installs KubeVirt's CRDs, RBAC and configuration, starts virt-api and
 // virt-controller, and registers virt-api's aggregated API and admission webhooks. It returns when all of them work.
 func (p *Plane) startKubeVirt(ctx context.Context) error {
-	manifests, err := p.manifests(ctx)
+	manifests, err := p.manifests(ctx, "kubevirt-manifests")
 	if err != nil {
 		return err
 	}
@@ -45,7 +45,7 @@ func (p *Plane) startKubeVirt(ctx context.Context) error {
 	if err := errors.Join(err, <-controller); err != nil {
 		return err
 	}
-	if err := p.registerVirtAPI(ctx, client, manifests, port); err != nil {
+	if err := p.register(ctx, client, manifests, kubevirtNamespace, virtAPIService, port); err != nil {
 		return err
 	}
 	return p.awaitKubeVirt(ctx, client)

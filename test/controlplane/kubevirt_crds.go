@@ -7,7 +7,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// installVirtualizationCRDs installs the CRDs of KubeVirt and CDI: the schemas are generated from their API modules, and
+// installVirtualizationCRDs installs the CRDs of KubeVirt, and of CDI where it does not bring its own: the schemas are generated from their API modules, and
 // KubeVirt's names, columns, subresources and storage versions are those of its operator, because the types say nothing of them.
 func (p *Plane) installVirtualizationCRDs(ctx context.Context, manifests *manifests) error {
 	generated, err := p.generatedCRDs(ctx, "kubevirt-crds")
@@ -17,6 +17,9 @@ func (p *Plane) installVirtualizationCRDs(ctx context.Context, manifests *manife
 	kubevirt, err := mergeCRDs(generated, manifests.crds)
 	if err != nil {
 		return err
+	}
+	if p.options.CDI || p.options.CDILater {
+		return p.InstallCRDs(ctx, kubevirt...)
 	}
 	cdi, err := p.generatedCRDs(ctx, "cdi-crds")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 
 // shared is the plane of every test here that does not need one of its own.
 var shared = Shared{
-	Options: Options{KubeVirt: true, ControllerManager: true},
+	Options: Options{KubeVirt: true, ControllerManager: true, CDI: true},
 	Prepare: func(ctx context.Context, plane *Plane) error { return plane.InstallCatalogue(ctx) },
 }
 

@@ -10,6 +10,9 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/vmstencil/stencil/test/controlplane/csi"
+	"github.com/vmstencil/stencil/test/controlplane/kubelet"
 )
 
 // Options says what a plane consists of. The zero value is an API server with its etcd.
@@ -20,6 +23,13 @@ type Options struct {
 	// ControllerManager adds kube-controller-manager: service accounts, garbage collection, namespace deletion, ReplicaSets, and
 	// the aggregation that gives the ClusterRoles admin, edit and view their rules.
 	ControllerManager bool
+
+	// CDI adds CDI and what it needs: its CRDs and those of volume snapshots, its controllers and webhooks, a CSI driver with storage
+	// and snapshot classes (Plane.CSI), and a node for its worker pods (Plane.Nodes). It needs ControllerManager, which binds volumes.
+	CDI bool
+
+	// CDILater leaves CDI's CRDs out of the start; Plane.StartCDI brings them, and all that CDI would have.
+	CDILater bool
 
 	// Log receives the progress of a start, os.Stderr when nil. What the processes log goes to files (see Plane.Dir).
 	Log io.Writer
@@ -50,6 +60,9 @@ type Plane struct {
 	host             string
 	admin            *User
 
+	csi   *csi.Driver
+	nodes *kubelet.Nodes
+
 	mutex     sync.Mutex
 	processes []*process
 	stopped   bool
@@ -65,6 +78,9 @@ const startLimit = 2 * time.Minute
 func Start(ctx context.Context, options Options) (*Plane, error) {
 	if options.Log == nil {
 		options.Log = os.Stderr
+	}
+	if (options.CDI || options.CDILater) && !options.ControllerManager {
+		return nil, errors.New("Options.CDI needs Options.ControllerManager: nothing else binds volumes to claims")
 	}
 	tools, err := Tools(ctx, options.tools()...)
 	if err != nil {
@@ -95,6 +111,9 @@ func (o Options) tools() []string {
 	if o.KubeVirt {
 		names = append(names, "virt-api", "virt-controller", "kubevirt-manifests", "kubevirt-crds", "cdi-crds")
 	}
+	if o.CDI {
+		names = append(names, "cdi-server", "cdi-manifests", "cdi-crds", "snapshot-crds")
+	}
 	return names
 }
 
@@ -114,12 +133,24 @@ func (p *Plane) start(ctx context.Context) error {
 			return err
 		}
 	}
+	if p.options.CDI {
+		// Before KubeVirt, which looks once for what is there.
+		if err := p.installCDICRDs(ctx); err != nil {
+			return err
+		}
+	}
 	if p.options.KubeVirt {
 		if err := p.startKubeVirt(ctx); err != nil {
 			return err
 		}
 	}
-	return controllers(ctx)
+	if err := controllers(ctx); err != nil {
+		return err
+	}
+	if p.options.CDI {
+		return p.startCDI(ctx)
+	}
+	return nil
 }
 
 // Stop ends every process of the plane, waits for them, and removes the plane's folder unless Options.Dir named it. It may be
@@ -131,6 +162,12 @@ func (p *Plane) Stop() error {
 		return nil
 	}
 	p.stopped = true
+	if p.csi != nil {
+		p.csi.Stop()
+	}
+	if p.nodes != nil {
+		p.nodes.Stop()
+	}
 	// Last started, first ended: so no component logs that the API server it depends on has gone.
 	for i := len(p.processes) - 1; i >= 0; i-- {
 		p.processes[i].kill()

@@ -24,6 +24,8 @@ type Options struct {
 	KubeVirt bool
 	// ControllerManager adds kube-controller-manager, and garbage collection with it.
 	ControllerManager bool
+	// CDI adds CDI, with storage and nodes that are played; it needs ControllerManager. CDILater leaves it to Plane.StartCDI.
+	CDI, CDILater bool
 	// Log receives progress. Optional.
 	Log io.Writer
 	// APIServer adds stencil-apiserver.
@@ -51,7 +53,9 @@ type Platform struct {
 
 // Start starts everything; what it started is stopped again when it fails.
 func Start(ctx context.Context, options Options) (*Platform, error) {
-	plane, err := controlplane.Start(ctx, controlplane.Options{KubeVirt: options.KubeVirt, ControllerManager: options.ControllerManager, Log: options.Log})
+	plane, err := controlplane.Start(ctx, controlplane.Options{
+		KubeVirt: options.KubeVirt, ControllerManager: options.ControllerManager, CDI: options.CDI, CDILater: options.CDILater, Log: options.Log,
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -20,6 +20,7 @@ func main() {
 	var crds bool
 	flag.BoolVar(&options.KubeVirt, "kubevirt", false, "run KubeVirt's virt-api and virt-controller, and install its CRDs and CDI's")
 	flag.BoolVar(&options.ControllerManager, "controller-manager", false, "run kube-controller-manager")
+	flag.BoolVar(&options.CDI, "cdi", false, "run CDI with a CSI driver that is played; needs -controller-manager")
 	flag.StringVar(&options.Dir, "dir", "", "keep data, certificates and logs in this empty folder (default a temporary one)")
 	flag.BoolVar(&crds, "crds", false, "install the CRDs of KubeVirt and CDI without running KubeVirt")
 	flag.Parse()

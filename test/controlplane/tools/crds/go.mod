@@ -3,6 +3,7 @@ module github.com/vmstencil/stencil/test/controlplane/tools/crds
 go 1.26.0
 
 require (
+	github.com/kubernetes-csi/external-snapshotter/client/v8 v8.2.0
 	kubevirt.io/api v1.9.0
 	kubevirt.io/containerized-data-importer-api v1.66.0
 )

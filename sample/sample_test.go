@@ -1,4 +1,4 @@
-package compliance
+package sample
 
 import (
 	"strings"
@@ -6,9 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
+	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/templatecache"
 )
 
 func TestAssume(t *testing.T) {
@@ -49,9 +50,9 @@ spec:
     metadata: {generateName: box-, annotations: {pin: "${PIN}"}}
     spec: {runStrategy: Halted, instancetype: {name: "${SIZE}"}, template: {spec: {domain: {devices: {}}}}}
 `)
-	object, problem := sampleOf(found)
+	object, problem := Of(found)
 	if problem != nil {
-		t.Fatal(problem.message)
+		t.Fatal(problem.Message)
 	}
 	metadata := object["metadata"].(map[string]any)
 	annotations := metadata["annotations"].(map[string]any)
@@ -70,25 +71,68 @@ spec:
 	}
 }
 
-func TestMessagesAreBounded(t *testing.T) {
-	var many []policyset.Violation
-	for range 7 {
-		v := policyset.Violation{Policy: "p", Rule: policyset.RuleDeny}
-		v.Message = strings.Repeat("ä", 1000)
-		many = append(many, v)
+// vmt is a template in namespace golden.
+func vmt(t *testing.T, name, text string) *templatecache.Template {
+	t.Helper()
+	var object v1beta1.VirtualMachineTemplate
+	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
+		t.Fatal(err)
 	}
-	j := judgement{applying: []string{"p"}, decision: policyset.Decision{Denials: many}}
-	if got := len(j.condition(1).Message); got > maximumMessage || got < maximumMessage-4 {
-		t.Errorf("%d bytes", got)
+	object.Namespace, object.Name, object.UID, object.Generation = "golden", name, "uid-1", 3
+	return templatecache.Compile(&object)
+}
+
+func TestAnOutlineIsTheSameEveryTime(t *testing.T) {
+	found := vmt(t, "box", `
+spec:
+  parameters:
+  - {name: NAME, required: true, generate: expression, from: "vm-[a-z0-9]{5}"}
+  - {name: IMAGE, required: true}
+  - {name: CLASS, value: fast}
+  - {name: SIZE, required: true, enum: [small]}
+  virtualMachine:
+    metadata: {name: "${NAME}", annotations: {image: "from ${IMAGE}", class: "${CLASS}"}}
+    spec: {runStrategy: Halted, instancetype: {name: "${SIZE}"}, template: {spec: {domain: {devices: {}}}}}
+`)
+	for range 2 {
+		object, problem := Outline(found)
+		if problem != nil {
+			t.Fatal(problem.Message)
+		}
+		want := map[string]any{"name": "${NAME}", "annotations": map[string]any{"image": "from ${IMAGE}", "class": "fast"}}
+		if diff := cmp.Diff(want, object["metadata"]); diff != "" {
+			t.Error(diff)
+		}
 	}
-	if got := len(j.objections()["p"]); got > maximumCause || got < maximumCause-4 {
-		t.Errorf("%d bytes", got)
+}
+
+func TestAnOutlineSaysWhichParametersItNeeds(t *testing.T) {
+	_, problem := Outline(vmt(t, "box", `
+spec:
+  parameters: [{name: CORES, required: true, type: int}]
+  virtualMachine: {spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: "${{CORES}}"}, devices: {}}}}}}
+`))
+	if problem == nil || problem.Reason != v1beta1.ReasonParametersRequired || !strings.HasSuffix(problem.Message, ": CORES") {
+		t.Errorf("got %+v", problem)
 	}
-	j.decision.Denials = nil
-	for range 7 {
-		j.decision.Denials = append(j.decision.Denials, policyset.Violation{Policy: "p"})
+}
+
+func TestAPlainMachineSaysNothingOfItsTemplateAndTellsItsSecrets(t *testing.T) {
+	made, problem := Plain(vmt(t, "box", `
+spec:
+  parameters: [{name: PASSWORD, sensitive: true, value: hunter22}]
+  virtualMachine:
+    metadata: {annotations: {pin: "${PASSWORD}"}}
+    spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}
+`))
+	if problem != nil {
+		t.Fatal(problem.Message)
 	}
-	if got := j.condition(1).Message; !strings.HasSuffix(got, "; and 2 more") {
-		t.Errorf("got %s", got)
+	want := map[string]any{"name": "policy-check", "namespace": "golden", "annotations": map[string]any{"pin": "hunter22"}}
+	if diff := cmp.Diff(want, made.Object["metadata"]); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"hunter22"}, made.Secrets); diff != "" {
+		t.Error(diff)
 	}
 }

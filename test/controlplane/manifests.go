@@ -10,32 +10,32 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// manifests is what virt-operator would install, as the tool kubevirt-manifests prints it.
+// manifests is what an operator would install, KubeVirt's or CDI's, as a tool made of its code prints it.
 type manifests struct {
 	crds    []*apiextensionsv1.CustomResourceDefinition
 	objects []*unstructured.Unstructured
 }
 
-func (p *Plane) manifests(ctx context.Context) (*manifests, error) {
-	path, err := p.tool(ctx, "kubevirt-manifests")
+func (p *Plane) manifests(ctx context.Context, tool string) (*manifests, error) {
+	path, err := p.tool(ctx, tool)
 	if err != nil {
 		return nil, err
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("reading KubeVirt's manifests: %w", err)
+		return nil, fmt.Errorf("reading what %s printed: %w", tool, err)
 	}
 	var list struct {
 		Items []json.RawMessage `json:"items"`
 	}
 	if err := json.Unmarshal(content, &list); err != nil {
-		return nil, fmt.Errorf("decoding KubeVirt's manifests: %w", err)
+		return nil, fmt.Errorf("decoding what %s printed: %w", tool, err)
 	}
 	read := &manifests{}
 	for _, item := range list.Items {
 		object := &unstructured.Unstructured{}
 		if err := object.UnmarshalJSON(item); err != nil {
-			return nil, fmt.Errorf("decoding one of KubeVirt's manifests: %w", err)
+			return nil, fmt.Errorf("decoding one of the objects of %s: %w", tool, err)
 		}
 		if object.GetKind() != "CustomResourceDefinition" {
 			read.objects = append(read.objects, object)

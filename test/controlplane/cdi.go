@@ -1,0 +1,220 @@
+package controlplane
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/dynamic"
+
+	"github.com/vmstencil/stencil/test/controlplane/csi"
+	"github.com/vmstencil/stencil/test/controlplane/kubelet"
+)
+
+const (
+	// cdiNamespace is where CDI's own objects are.
+	cdiNamespace = "cdi"
+	// cdiService is the Service through which the API server finds CDI's webhooks.
+	cdiService = "cdi-api"
+)
+
+// The classes that a plane with CDI has.
+const (
+	// StorageClass provisions volumes at once and is the default.
+	StorageClass = "csi"
+	// StorageClassWaiting provisions a volume when a pod is to use it.
+	StorageClassWaiting = "csi-wait"
+	// VolumeSnapshotClass is the default for snapshots.
+	VolumeSnapshotClass = "csi"
+)
+
+// CSI is the CSI driver that is played on a plane with CDI; nil on another.
+func (p *Plane) CSI() *csi.Driver { return p.csi }
+
+// Nodes are the nodes that are played on a plane with CDI; nil on another.
+func (p *Plane) Nodes() *kubelet.Nodes { return p.nodes }
+
+// StartCDI brings CDI to a plane that was started with Options.CDILater, with its CRDs and those of volume snapshots.
+func (p *Plane) StartCDI(ctx context.Context) error {
+	if !p.options.CDILater || p.csi != nil {
+		return errors.New("the plane was not started with Options.CDILater, or has CDI already")
+	}
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	if err := p.installCDICRDs(ctx); err != nil {
+		return err
+	}
+	return p.startCDI(ctx)
+}
+
+// installCDICRDs installs the definitions of CDI's operator, those of the operator's own kind, and those of volume snapshots.
+func (p *Plane) installCDICRDs(ctx context.Context) error {
+	manifests, err := p.manifests(ctx, "cdi-manifests")
+	if err != nil {
+		return err
+	}
+	definitions := manifests.crds
+	generated, err := p.generatedCRDs(ctx, "cdi-crds")
+	if err != nil {
+		return err
+	}
+	for _, definition := range generated {
+		if definition.Name == "cdis.cdi.kubevirt.io" {
+			definitions = append(definitions, definition)
+		}
+	}
+	snapshots, err := p.generatedCRDs(ctx, "snapshot-crds")
+	if err != nil {
+		return err
+	}
+	for _, definition := range snapshots {
+		// Groups of Kubernetes are protected: who installs a definition says where it was agreed upon.
+		metav1.SetMetaDataAnnotation(&definition.ObjectMeta, apiextensionsv1.KubeAPIApprovedAnnotation,
+			"https://github.com/kubernetes-csi/external-snapshotter/pull/814")
+	}
+	return p.InstallCRDs(ctx, append(definitions, snapshots...)...)
+}
+
+// startCDI does what CDI's operator does on a cluster, and plays the storage and the node that CDI works with.
+func (p *Plane) startCDI(ctx context.Context) error {
+	manifests, err := p.manifests(ctx, "cdi-manifests")
+	if err != nil {
+		return err
+	}
+	client, err := dynamic.NewForConfig(p.AdminConfig())
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
+	}
+	if err := p.startStorage(ctx, client); err != nil {
+		return err
+	}
+	if err := create(ctx, client, object("v1", "Namespace", "", cdiNamespace, nil)); err != nil {
+		return err
+	}
+	for _, kind := range []string{"ServiceAccount", "ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"} {
+		if err := create(ctx, client, manifests.kind(kind)...); err != nil {
+			return err
+		}
+	}
+	if err := p.deployCDI(ctx, client); err != nil {
+		return err
+	}
+	port, err := p.runCDI(ctx)
+	if err != nil {
+		return err
+	}
+	if err := p.register(ctx, client, manifests, cdiNamespace, cdiService, port); err != nil {
+		return err
+	}
+	return p.awaitCDI(ctx, client)
+}
+
+// startStorage makes the classes of the CSI driver, and plays the driver and a node.
+func (p *Plane) startStorage(ctx context.Context, client dynamic.Interface) (err error) {
+	isDefault := map[string]any{"annotations": map[string]any{"storageclass.kubernetes.io/is-default-class": "true"}}
+	classes := object("storage.k8s.io/v1", "StorageClass", "", StorageClass, map[string]any{
+		"metadata": isDefault, "provisioner": csi.Name, "allowVolumeExpansion": true, "reclaimPolicy": "Delete", "volumeBindingMode": "Immediate",
+	})
+	waiting := object("storage.k8s.io/v1", "StorageClass", "", StorageClassWaiting, map[string]any{
+		"provisioner": csi.Name, "allowVolumeExpansion": true, "reclaimPolicy": "Delete", "volumeBindingMode": "WaitForFirstConsumer",
+	})
+	snapshots := object("snapshot.storage.k8s.io/v1", "VolumeSnapshotClass", "", VolumeSnapshotClass, map[string]any{
+		"metadata": map[string]any{"annotations": map[string]any{"snapshot.storage.kubernetes.io/is-default-class": "true"}},
+		"driver":   csi.Name, "deletionPolicy": "Delete",
+	})
+	driver := object("storage.k8s.io/v1", "CSIDriver", "", csi.Name, map[string]any{"spec": map[string]any{"attachRequired": false}})
+	if err := create(ctx, client, driver, classes, waiting, snapshots); err != nil {
+		return err
+	}
+	if p.csi, err = csi.Start(p.AdminConfig()); err != nil {
+		return err
+	}
+	p.nodes, err = kubelet.Start(ctx, p.AdminConfig())
+	return err
+}
+
+// deployCDI creates the object that configures all of CDI, in the state in which its operator leaves it.
+func (p *Plane) deployCDI(ctx context.Context, client dynamic.Interface) error {
+	// Its definition has no status subresource.
+	return create(ctx, client, object("cdi.kubevirt.io/v1beta1", "CDI", "", "cdi", map[string]any{
+		"spec":   map[string]any{"config": map[string]any{"featureGates": []any{"HonorWaitForFirstConsumer"}}},
+		"status": map[string]any{"phase": "Deployed"},
+	}))
+}
+
+// runCDI starts CDI's controllers and webhooks and waits until they work. It returns the port of the webhooks.
+func (p *Plane) runCDI(ctx context.Context) (port int, err error) {
+	path, err := p.tool(ctx, "cdi-server")
+	if err != nil {
+		return 0, err
+	}
+	groups := []string{"system:serviceaccounts", "system:serviceaccounts:" + cdiNamespace}
+	controller, err1 := p.User("system:serviceaccount:"+cdiNamespace+":cdi-sa", groups...)
+	apiServer, err2 := p.User("system:serviceaccount:"+cdiNamespace+":cdi-apiserver", groups...)
+	certificate, key, err3 := p.storeServing(cdiService, cdiService+"."+cdiNamespace+".svc", "127.0.0.1")
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return 0, err
+	}
+	err = p.ports.try(ctx, 1, func(ctx context.Context, ports []int) error {
+		port = ports[0]
+		started, err := p.startProcess("cdi", path,
+			"--controller-kubeconfig="+controller.Kubeconfig,
+			"--apiserver-kubeconfig="+apiServer.Kubeconfig,
+			"--tls-cert-file="+certificate,
+			"--tls-key-file="+key,
+			"--port="+strconv.Itoa(port),
+		)
+		if err != nil {
+			return err
+		}
+		return started.await(ctx, p.answers(port, "/healthz", "OK"))
+	})
+	return port, err
+}
+
+// awaitCDI returns when the API server asks CDI's webhook about DataVolumes, and CDI knows what the storage classes can do.
+func (p *Plane) awaitCDI(ctx context.Context, client dynamic.Interface) error {
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startLimit, true, func(ctx context.Context) (bool, error) {
+		last = errors.Join(judgesDataVolumes(ctx, client), profiles(ctx, client))
+		return last == nil, nil
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for CDI: %w (%w)", err, last)
+	}
+	return nil
+}
+
+// judgesDataVolumes tries, in a dry run, a DataVolume that only CDI's webhook refuses.
+func judgesDataVolumes(ctx context.Context, client dynamic.Interface) error {
+	const apiVersion, kind = "cdi.kubevirt.io/v1beta1", "DataVolume"
+	_, err := client.Resource(resourceOf(apiVersion, kind)).Namespace(metav1.NamespaceDefault).Create(ctx,
+		object(apiVersion, kind, metav1.NamespaceDefault, "readiness", map[string]any{"spec": map[string]any{}}),
+		metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+	if err != nil && strings.Contains(err.Error(), "datavolume-validate.cdi.kubevirt.io") {
+		return nil
+	}
+	return errors.Join(errors.New("CDI's webhook is not asked about DataVolumes yet"), err)
+}
+
+// profiles tells CDI what volumes of the driver's classes look like, which it knows by itself of the drivers that are sold.
+func profiles(ctx context.Context, client dynamic.Interface) error {
+	const patch = `{"spec":{"cloneStrategy":"snapshot","claimPropertySets":[` +
+		`{"accessModes":["ReadWriteMany"],"volumeMode":"Block"},{"accessModes":["ReadWriteOnce"],"volumeMode":"Block"},` +
+		`{"accessModes":["ReadWriteOnce"],"volumeMode":"Filesystem"}]}}`
+	for _, class := range []string{StorageClass, StorageClassWaiting} {
+		_, err := client.Resource(resourceOf("cdi.kubevirt.io/v1beta1", "StorageProfile")).
+			Patch(ctx, class, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
+		if err != nil {
+			return fmt.Errorf("describing the storage class %s to CDI: %w", class, err)
+		}
+	}
+	return nil
+}

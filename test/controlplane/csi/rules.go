@@ -1,0 +1,123 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// Step is one thing that the driver does. The object is what a rule's Namespace and Name are compared with.
+type Step string
+
+const (
+	// ProvisionVolume makes the volume of a claim; the object is the claim.
+	ProvisionVolume Step = "ProvisionVolume"
+	// ExpandVolume makes the volume of a claim larger; the object is the claim.
+	ExpandVolume Step = "ExpandVolume"
+	// DeleteVolume deletes the volume that a deleted claim leaves; the object is that claim.
+	DeleteVolume Step = "DeleteVolume"
+	// BindSnapshot makes the content of a snapshot; the object is the snapshot, here and below.
+	BindSnapshot Step = "BindSnapshot"
+	// TakeSnapshot gives the content its handle, its time and its size.
+	TakeSnapshot Step = "TakeSnapshot"
+	// ReadySnapshot reports content and snapshot as ready to use.
+	ReadySnapshot Step = "ReadySnapshot"
+	// DeleteSnapshot deletes the content of a deleted snapshot.
+	DeleteSnapshot Step = "DeleteSnapshot"
+)
+
+// Rule says what is different about a step, for the objects it applies to.
+type Rule struct {
+	// Namespace and Name limit the rule to some objects; empty is any.
+	Namespace, Name string
+	// Times is how many times the rule applies before it is spent; zero is always.
+	Times int
+	// Delay is how long the step takes.
+	Delay time.Duration
+	// Hold keeps the step from being done until the rule is removed.
+	Hold bool
+	// Fail has the step fail with this text, reported as the published components do. It is tried again.
+	Fail string
+	// Vanish has the step's object disappear instead, finalizers and all.
+	Vanish bool
+	// Disorder has the outcome reported before what should precede it: a snapshot is ready before it says to what it is bound.
+	Disorder bool
+	// Repeat is how many more times the outcome is written, each a change that says nothing new to those who watch.
+	Repeat int
+}
+
+type rules struct {
+	mutex   sync.Mutex
+	set     []*standing
+	changed func()
+}
+
+type standing struct {
+	Rule
+	step Step
+	used int
+}
+
+// errHeld says that a rule holds a step.
+var errHeld = errors.New("held by a rule")
+
+// When puts a rule in force for a step; of several that apply the first counts. The function that is returned removes it, and the
+// driver goes on with what the rule held.
+func (d *Driver) When(step Step, rule Rule) (remove func()) {
+	added := &standing{Rule: rule, step: step}
+	d.rules.mutex.Lock()
+	d.rules.set = append(d.rules.set, added)
+	d.rules.mutex.Unlock()
+	return sync.OnceFunc(func() {
+		d.rules.mutex.Lock()
+		for i, one := range d.rules.set {
+			if one == added {
+				d.rules.set = append(d.rules.set[:i:i], d.rules.set[i+1:]...)
+				break
+			}
+		}
+		d.rules.mutex.Unlock()
+		d.rules.changed()
+	})
+}
+
+// rule returns the rule that applies to a step on an object, the zero rule when there is none, and counts its use.
+func (r *rules) rule(step Step, namespace, name string) Rule {
+	r.mutex.Lock()
+	defer r.mutex.Unlock()
+	for _, one := range r.set {
+		applies := one.step == step && (one.Namespace == "" || one.Namespace == namespace) && (one.Name == "" || one.Name == name)
+		if applies && (one.Times == 0 || one.used < one.Times) {
+			one.used++
+			return one.Rule
+		}
+	}
+	return Rule{}
+}
+
+// failure is what a rule has a step fail with.
+type failure struct{ text string }
+
+func (f failure) Error() string { return f.text }
+
+// begin obeys a rule before its step is done.
+func (r Rule) begin(ctx context.Context) error {
+	if r.Hold {
+		return errHeld
+	}
+	if r.Delay > 0 {
+		timer := time.NewTimer(r.Delay)
+		defer timer.Stop()
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting: %w", ctx.Err())
+		case <-timer.C:
+		}
+	}
+	if r.Fail != "" {
+		return failure{r.Fail}
+	}
+	return nil
+}

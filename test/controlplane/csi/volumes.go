@@ -1,0 +1,210 @@
+package csi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+const (
+	provisionerAnnotation   = "volume.kubernetes.io/storage-provisioner"
+	provisionedByAnnotation = "pv.kubernetes.io/provisioned-by"
+	// volumeFinalizer keeps a volume until the driver has deleted what is behind it.
+	volumeFinalizer = "external-provisioner.volume.kubernetes.io/finalizer"
+)
+
+// reconcileClaim provisions the volume of a claim, and expands it.
+func (d *Driver) reconcileClaim(ctx context.Context, namespace, name string) error {
+	claim, err := d.kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	switch {
+	// The annotation is kube-controller-manager's, who asks for a volume with it once a node is chosen where one has to be.
+	case claim.DeletionTimestamp != nil, claim.Annotations[provisionerAnnotation] != Name:
+		return nil
+	case claim.Spec.VolumeName == "":
+		return d.provision(ctx, claim)
+	case claim.Status.Phase == corev1.ClaimBound:
+		return d.expand(ctx, claim)
+	}
+	return nil
+}
+
+func (d *Driver) provision(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	class, err := d.kube.StorageV1().StorageClasses().Get(ctx, *claim.Spec.StorageClassName, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	if populated(claim) {
+		// Somebody else fills a volume and gives it to the claim.
+		return nil
+	}
+	name := "pvc-" + string(claim.UID)
+	if _, err := d.kube.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{}); err == nil {
+		return nil
+	}
+	rule := d.rules.rule(ProvisionVolume, claim.Namespace, claim.Name)
+	err = rule.begin(ctx)
+	if err == nil && rule.Vanish {
+		return d.vanishClaim(ctx, claim.Namespace, claim.Name)
+	}
+	if err == nil {
+		err = d.checkSource(ctx, claim)
+	}
+	if err != nil {
+		if !errors.Is(err, errHeld) {
+			d.event(ctx, describe(claim, "PersistentVolumeClaim"), "ProvisioningFailed",
+				fmt.Sprintf("failed to provision volume with StorageClass %q: %v", class.Name, err))
+		}
+		return err
+	}
+	policy := corev1.PersistentVolumeReclaimDelete
+	if class.ReclaimPolicy != nil {
+		policy = *class.ReclaimPolicy
+	}
+	_, err = d.kube.CoreV1().PersistentVolumes().Create(ctx, &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Annotations: map[string]string{provisionedByAnnotation: Name},
+			Finalizers:  []string{volumeFinalizer},
+		},
+		Spec: corev1.PersistentVolumeSpec{
+			Capacity:                      corev1.ResourceList{corev1.ResourceStorage: claim.Spec.Resources.Requests[corev1.ResourceStorage]},
+			AccessModes:                   claim.Spec.AccessModes,
+			VolumeMode:                    claim.Spec.VolumeMode,
+			StorageClassName:              class.Name,
+			PersistentVolumeReclaimPolicy: policy,
+			ClaimRef: &corev1.ObjectReference{
+				APIVersion: "v1", Kind: "PersistentVolumeClaim",
+				Namespace: claim.Namespace, Name: claim.Name, UID: claim.UID, ResourceVersion: claim.ResourceVersion,
+			},
+			PersistentVolumeSource: corev1.PersistentVolumeSource{
+				CSI: &corev1.CSIPersistentVolumeSource{Driver: Name, VolumeHandle: "volume-" + string(claim.UID)},
+			},
+		},
+	}, metav1.CreateOptions{})
+	if err == nil {
+		err = d.repeat(ctx, rule, claims, claim.Namespace, claim.Name)
+	}
+	return err
+}
+
+// populated tells whether a claim is filled by a volume populator and not by the driver.
+func populated(claim *corev1.PersistentVolumeClaim) bool {
+	source := claim.Spec.DataSourceRef
+	return source != nil && source.Kind != "PersistentVolumeClaim" && source.Kind != "VolumeSnapshot"
+}
+
+// checkSource tells what keeps a claim from being filled from the snapshot or the claim that it names.
+func (d *Driver) checkSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	source := claim.Spec.DataSource
+	if source == nil {
+		return nil
+	}
+	wanted := claim.Spec.Resources.Requests[corev1.ResourceStorage]
+	var size resource.Quantity
+	if source.Kind == "VolumeSnapshot" {
+		snapshot, err := d.dynamic.Resource(snapshots).Namespace(claim.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("error getting snapshot %s from api server: %w", source.Name, asText(err))
+		}
+		ready, _, _ := unstructured.NestedBool(snapshot.Object, "status", "readyToUse")
+		text, _, _ := unstructured.NestedString(snapshot.Object, "status", "restoreSize")
+		if !ready || snapshot.GetDeletionTimestamp() != nil {
+			return fmt.Errorf("snapshot %s is not Ready", source.Name)
+		}
+		if text != "" {
+			if size, err = resource.ParseQuantity(text); err != nil {
+				return fmt.Errorf("snapshot %s has no usable size: %w", source.Name, err)
+			}
+		}
+	} else {
+		origin, err := d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("error getting PVC %s (namespace %q) from api server: %w", source.Name, claim.Namespace, asText(err))
+		}
+		if origin.Status.Phase != corev1.ClaimBound || origin.DeletionTimestamp != nil {
+			return fmt.Errorf("the PVC DataSource %s is not bound", source.Name)
+		}
+		size = origin.Spec.Resources.Requests[corev1.ResourceStorage]
+	}
+	if wanted.Cmp(size) < 0 {
+		return fmt.Errorf("requested volume size %d is less than the size %d for the source %s", wanted.Value(), size.Value(), source.Name)
+	}
+	return nil
+}
+
+// asText keeps an error's text and not its type: that a source is missing does not mean that the claim is.
+func asText(err error) error { return errors.New(err.Error()) }
+
+// expand plays external-resizer and the node that would enlarge the filesystem.
+func (d *Driver) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
+	wanted, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
+	if wanted.Cmp(has) <= 0 {
+		return nil
+	}
+	rule := d.rules.rule(ExpandVolume, claim.Namespace, claim.Name)
+	if err := rule.begin(ctx); err != nil {
+		if !errors.Is(err, errHeld) {
+			d.event(ctx, describe(claim, "PersistentVolumeClaim"), "VolumeResizeFailed", fmt.Sprintf("resize volume %q failed: %v", claim.Spec.VolumeName, err))
+		}
+		return err
+	}
+	volume, err := d.kube.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	volume.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: wanted}
+	if _, err := d.kube.CoreV1().PersistentVolumes().Update(ctx, volume, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: wanted}
+	_, err = d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
+	return err
+}
+
+// reconcileVolume deletes volumes that nobody claims any more.
+func (d *Driver) reconcileVolume(ctx context.Context, name string) error {
+	volume, err := d.kube.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
+	if err != nil || volume.Annotations[provisionedByAnnotation] != Name {
+		return err
+	}
+	released := volume.Status.Phase == corev1.VolumeReleased && volume.Spec.PersistentVolumeReclaimPolicy == corev1.PersistentVolumeReclaimDelete
+	if !released && volume.DeletionTimestamp == nil {
+		return nil
+	}
+	if released {
+		claim := volume.Spec.ClaimRef
+		if err := d.rules.rule(DeleteVolume, claim.Namespace, claim.Name).begin(ctx); err != nil {
+			return err
+		}
+		if volume.DeletionTimestamp == nil {
+			return d.kube.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID}})
+		}
+	}
+	if released || volume.Status.Phase == corev1.VolumeFailed {
+		if i := slices.Index(volume.Finalizers, volumeFinalizer); i >= 0 {
+			volume.Finalizers = slices.Delete(volume.Finalizers, i, i+1)
+			_, err = d.kube.CoreV1().PersistentVolumes().Update(ctx, volume, metav1.UpdateOptions{})
+		}
+	}
+	return err
+}
+
+// describe names a typed object in an event.
+func describe(object metav1.Object, kind string) *unstructured.Unstructured {
+	made := &unstructured.Unstructured{Object: map[string]any{}}
+	made.SetAPIVersion("v1")
+	made.SetKind(kind)
+	made.SetNamespace(object.GetNamespace())
+	made.SetName(object.GetName())
+	made.SetUID(object.GetUID())
+	return made
+}

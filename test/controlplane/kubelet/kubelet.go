@@ -1,0 +1,291 @@
+// Package kubelet plays the nodes of a cluster for the worker pods of CDI, which import, clone, upload and prepare volumes: it puts
+// them on a node once their claims are bound, lets them run, and lets them succeed. Other pods are left alone and stay Pending.
+//
+// Switches (Nodes.When) delay a pod, hold it, or have its container fail as a real one does: it is restarted again and again.
+package kubelet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/informers"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+)
+
+// Node is the name of the node that is played.
+const Node = "node-1"
+
+// workerLabel is on every worker pod of CDI.
+const workerLabel = "cdi.kubevirt.io"
+
+const (
+	retry   = 200 * time.Millisecond
+	workers = 4
+	// selectedNode is where the scheduler says for which node the volume of a claim is wanted.
+	selectedNode = "volume.kubernetes.io/selected-node"
+)
+
+// Rule says what is different about pods.
+type Rule struct {
+	// Namespace and Prefix limit the rule to pods of one namespace, and to names that begin like this; empty is any.
+	Namespace, Prefix string
+	// Delay is how long the pod runs before it succeeds.
+	Delay time.Duration
+	// Hold keeps the pod running until the rule is removed.
+	Hold bool
+	// Fail has the container end with this message, and be restarted.
+	Fail string
+}
+
+// Nodes are the nodes that are played.
+type Nodes struct {
+	kube    kubernetes.Interface
+	queue   workqueue.TypedRateLimitingInterface[string]
+	cancel  context.CancelFunc
+	running sync.WaitGroup
+	pods    cache.Store
+
+	mutex sync.Mutex
+	rules []*Rule
+}
+
+// Start makes a node and plays it until Stop.
+func Start(ctx context.Context, config *rest.Config) (*Nodes, error) {
+	kube, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client of the nodes: %w", err)
+	}
+	if err := register(ctx, kube); err != nil {
+		return nil, err
+	}
+	life, cancel := context.WithCancel(context.Background())
+	factory := informers.NewSharedInformerFactory(kube, 0)
+	informer := factory.Core().V1().Pods().Informer()
+	n := &Nodes{
+		kube: kube, cancel: cancel, pods: informer.GetStore(),
+		queue: workqueue.NewTypedRateLimitingQueue(workqueue.NewTypedItemFastSlowRateLimiter[string](retry, retry, 1)),
+	}
+	enqueue := func(changed any) {
+		if key, err := cache.MetaNamespaceKeyFunc(changed); err == nil {
+			n.queue.Add(key)
+		}
+	}
+	// Handlers of an informer that does not run yet are always accepted.
+	_, _ = informer.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: enqueue, UpdateFunc: func(_, changed any) { enqueue(changed) }})
+	factory.Start(life.Done())
+	for range workers {
+		n.running.Go(func() { n.work(life) })
+	}
+	n.running.Go(func() {
+		<-life.Done()
+		factory.Shutdown()
+	})
+	return n, nil
+}
+
+// Stop ends the nodes and waits for them.
+func (n *Nodes) Stop() {
+	n.cancel()
+	n.queue.ShutDown()
+	n.running.Wait()
+}
+
+// When puts a rule in force; of several that apply the first counts. The function that is returned removes it, and pods that it held
+// go on.
+func (n *Nodes) When(rule Rule) (remove func()) {
+	added := &rule
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	n.rules = append(n.rules, added)
+	return sync.OnceFunc(func() {
+		n.mutex.Lock()
+		defer n.mutex.Unlock()
+		for i, one := range n.rules {
+			if one == added {
+				n.rules = append(n.rules[:i:i], n.rules[i+1:]...)
+				break
+			}
+		}
+		for _, key := range n.pods.ListKeys() {
+			n.queue.Add(key)
+		}
+	})
+}
+
+func (n *Nodes) rule(pod *corev1.Pod) Rule {
+	n.mutex.Lock()
+	defer n.mutex.Unlock()
+	for _, one := range n.rules {
+		if (one.Namespace == "" || one.Namespace == pod.Namespace) && strings.HasPrefix(pod.Name, one.Prefix) {
+			return *one
+		}
+	}
+	return Rule{}
+}
+
+// register makes the node, as ready as nodes are.
+func register(ctx context.Context, kube kubernetes.Interface) error {
+	node, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+		Name: Node, Labels: map[string]string{corev1.LabelHostname: Node, "kubevirt.io/schedulable": "true"},
+	}}, metav1.CreateOptions{})
+	if err != nil {
+		return fmt.Errorf("making the node %s: %w", Node, err)
+	}
+	now := metav1.Now()
+	node.Status.Conditions = []corev1.NodeCondition{{
+		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now,
+	}}
+	if _, err := kube.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("reporting the node %s as ready: %w", Node, err)
+	}
+	return nil
+}
+
+func (n *Nodes) work(ctx context.Context) {
+	for {
+		key, ended := n.queue.Get()
+		if ended {
+			return
+		}
+		after, err := n.play(ctx, key)
+		switch {
+		case ctx.Err() != nil || apierrors.IsNotFound(err):
+		case err != nil:
+			n.queue.AddAfter(key, retry)
+		case after > 0:
+			n.queue.AddAfter(key, after)
+		}
+		n.queue.Done(key)
+	}
+}
+
+// play takes a pod one step on. It returns after how long the next step may be due.
+func (n *Nodes) play(ctx context.Context, key string) (time.Duration, error) {
+	namespace, name, err := cache.SplitMetaNamespaceKey(key)
+	if err != nil {
+		return 0, fmt.Errorf("reading the key of a pod: %w", err)
+	}
+	pod, err := n.kube.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return 0, err
+	}
+	_, worker := pod.Labels[workerLabel]
+	switch {
+	case pod.DeletionTimestamp != nil && pod.Spec.NodeName == Node:
+		now := int64(0)
+		return 0, n.kube.CoreV1().Pods(namespace).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+	case !worker || pod.DeletionTimestamp != nil || pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed:
+		return 0, nil
+	case pod.Spec.NodeName == "":
+		return n.schedule(ctx, pod)
+	}
+	rule := n.rule(pod)
+	switch {
+	case rule.Fail != "":
+		return 0, n.crash(ctx, pod, rule.Fail)
+	case rule.Hold, pod.Status.Phase != corev1.PodRunning:
+		return max(rule.Delay, retry), n.run(ctx, pod)
+	case rule.Delay > 0 && pod.Status.StartTime != nil && time.Since(pod.Status.StartTime.Time) < rule.Delay:
+		return rule.Delay, nil
+	}
+	return 0, n.succeed(ctx, pod)
+}
+
+// schedule puts a pod on the node when all its claims are bound, and says for which node those that wait for one are wanted.
+func (n *Nodes) schedule(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
+	for _, volume := range pod.Spec.Volumes {
+		if volume.PersistentVolumeClaim == nil {
+			continue
+		}
+		claim, err := n.kube.CoreV1().PersistentVolumeClaims(pod.Namespace).Get(ctx, volume.PersistentVolumeClaim.ClaimName, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return retry, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+		if claim.Status.Phase == corev1.ClaimBound {
+			continue
+		}
+		if claim.Annotations[selectedNode] == "" {
+			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, selectedNode, Node)
+			if _, err := n.kube.CoreV1().PersistentVolumeClaims(pod.Namespace).Patch(ctx, claim.Name, "application/merge-patch+json", patch, metav1.PatchOptions{}); err != nil {
+				return 0, err
+			}
+		}
+		return retry, nil
+	}
+	err := n.kube.CoreV1().Pods(pod.Namespace).Bind(ctx, &corev1.Binding{
+		ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID},
+		Target:     corev1.ObjectReference{Kind: "Node", Name: Node},
+	}, metav1.CreateOptions{})
+	return retry, err
+}
+
+func (n *Nodes) run(ctx context.Context, pod *corev1.Pod) error {
+	if pod.Status.Phase == corev1.PodRunning && pod.Status.ContainerStatuses[0].State.Running != nil {
+		return nil
+	}
+	now := metav1.Now()
+	return n.report(ctx, pod, corev1.PodRunning, corev1.ContainerStatus{
+		Ready: true, Started: new(true), State: corev1.ContainerState{Running: &corev1.ContainerStateRunning{StartedAt: now}},
+	})
+}
+
+func (n *Nodes) succeed(ctx context.Context, pod *corev1.Pod) error {
+	now := metav1.Now()
+	return n.report(ctx, pod, corev1.PodSucceeded, corev1.ContainerStatus{
+		State: corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{Reason: "Completed", Message: "{}", StartedAt: now, FinishedAt: now}},
+	})
+}
+
+// crash reports a container that ended with a message and waits to be restarted.
+func (n *Nodes) crash(ctx context.Context, pod *corev1.Pod, message string) error {
+	if statuses := pod.Status.ContainerStatuses; len(statuses) > 0 && statuses[0].State.Waiting != nil {
+		return nil
+	}
+	now := metav1.Now()
+	ended := corev1.ContainerState{Terminated: &corev1.ContainerStateTerminated{
+		ExitCode: 1, Reason: "Error", Message: message, StartedAt: now, FinishedAt: now,
+	}}
+	return n.report(ctx, pod, corev1.PodRunning, corev1.ContainerStatus{
+		RestartCount: 1, LastTerminationState: ended,
+		State: corev1.ContainerState{Waiting: &corev1.ContainerStateWaiting{Reason: "CrashLoopBackOff", Message: "back-off restarting failed container"}},
+	})
+}
+
+// report writes the status of a pod, with one like this for each of its containers.
+func (n *Nodes) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase, container corev1.ContainerStatus) error {
+	if len(pod.Spec.Containers) == 0 {
+		return errors.New("a pod without containers")
+	}
+	if pod.Status.StartTime == nil {
+		now := metav1.Now()
+		pod.Status.StartTime = &now
+	}
+	pod.Status.Phase, pod.Status.PodIP = phase, "127.0.0.1"
+	pod.Status.PodIPs = []corev1.PodIP{{IP: pod.Status.PodIP}}
+	pod.Status.ContainerStatuses = nil
+	for _, one := range pod.Spec.Containers {
+		status := container
+		status.Name, status.Image = one.Name, one.Image
+		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, status)
+	}
+	ready := corev1.ConditionFalse
+	if container.Ready {
+		ready = corev1.ConditionTrue
+	}
+	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: ready}, {Type: corev1.PodScheduled, Status: corev1.ConditionTrue}}
+	_, err := n.kube.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+	return err
+}
