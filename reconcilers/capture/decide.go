@@ -199,9 +199,9 @@ func snapshotTaken(s *state) *action {
 	case s.snapshot != nil:
 		return nil
 	case s.machine == nil:
-		return failure(v1beta1.ReasonSourceNotFound, "VirtualMachine %s/%s does not exist", source.Namespace, source.Name)
+		return failure(v1beta1.ReasonMachineNotFound, "VirtualMachine %s/%s does not exist", source.Namespace, source.Name)
 	case s.machine.DeletionTimestamp != nil:
-		return failure(v1beta1.ReasonSourceNotFound, "VirtualMachine %s/%s is being deleted", source.Namespace, source.Name)
+		return failure(v1beta1.ReasonMachineNotFound, "VirtualMachine %s/%s is being deleted", source.Namespace, source.Name)
 	}
 	return progress(createSnapshot, v1beta1.ReasonStarting, "taking a snapshot of VirtualMachine %s/%s", source.Namespace, source.Name)
 }

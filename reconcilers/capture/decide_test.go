@@ -107,11 +107,11 @@ func TestDecide(t *testing.T) {
 			want:  action{step: createSnapshot, reason: "Starting", message: "taking a snapshot of VirtualMachine shop/web"},
 		},
 		"a machine that is gone ends it": {
-			want: action{step: fail, reason: "SourceNotFound", message: "VirtualMachine shop/web does not exist"},
+			want: action{step: fail, reason: "MachineNotFound", message: "VirtualMachine shop/web does not exist"},
 		},
 		"so does one that is going": {
 			state: []func(*state){withMachine, func(s *state) { s.machine.DeletionTimestamp = &created }},
-			want:  action{step: fail, reason: "SourceNotFound", message: "VirtualMachine shop/web is being deleted"},
+			want:  action{step: fail, reason: "MachineNotFound", message: "VirtualMachine shop/web is being deleted"},
 		},
 		"a kind that nobody serves is waited for": {
 			state: []func(*state){func(s *state) { s.unknown = "VirtualMachineSnapshot (snapshot.kubevirt.io/v1beta1)" }},

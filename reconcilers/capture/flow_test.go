@@ -435,11 +435,11 @@ func TestFailures(t *testing.T) {
 		wantReason  string
 		wantMessage string
 	}{
-		"no machine":                 {wantReason: "SourceNotFound", wantMessage: "VirtualMachine shop/web does not exist"},
+		"no machine":                 {wantReason: "MachineNotFound", wantMessage: "VirtualMachine shop/web does not exist"},
 		"a template of that name":    {objects: []string{vm, "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplate\nmetadata: {namespace: golden, name: t, uid: other}"}, wantReason: "TemplateExists"},
-		"a snapshot that is refused": {objects: []string{vm}, refuse: refusing("create", "virtualmachinesnapshots", invalid), wantReason: "Refused", wantMessage: "creating VirtualMachineSnapshot shop/capture-r-uid"},
-		"disks that are refused":     {objects: []string{vm}, refuse: refusing("create", "datavolumes", invalid), wantReason: "Refused", wantMessage: "creating DataVolume golden/"},
-		"a template that is refused": {objects: []string{vm}, refuse: refusing("create", "virtualmachinetemplates", invalid), wantReason: "Refused", wantMessage: "creating VirtualMachineTemplate golden/t"},
+		"a snapshot that is refused": {objects: []string{vm}, refuse: refusing("create", "virtualmachinesnapshots", invalid), wantReason: "CaptureRefused", wantMessage: "creating VirtualMachineSnapshot shop/capture-r-uid"},
+		"disks that are refused":     {objects: []string{vm}, refuse: refusing("create", "datavolumes", invalid), wantReason: "CaptureRefused", wantMessage: "creating DataVolume golden/"},
+		"a template that is refused": {objects: []string{vm}, refuse: refusing("create", "virtualmachinetemplates", invalid), wantReason: "CaptureRefused", wantMessage: "creating VirtualMachineTemplate golden/t"},
 		"rights that nobody ever gives": {
 			objects: []string{vm}, more: ", timeout: 10m", refuse: refusing("create", "datavolumes", apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota"))),
 			later:      func(w *world) { w.clock.SetTime(created.Add(11 * time.Minute)) },

@@ -124,7 +124,7 @@ func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) 
 	}
 	result, err := capturing.Convert(vm, options)
 	if err != nil {
-		return &refusedError{v1beta1.ReasonRefused, err}
+		return &refusedError{v1beta1.ReasonCaptureRefused, err}
 	}
 	c := conditionsOf(s)
 	c.captured(result)

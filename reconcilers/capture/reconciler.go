@@ -111,7 +111,7 @@ func (r *Reconciler) tellTrouble(ctx context.Context, s *state, next action, tro
 	case errors.As(trouble, &unknown):
 		return r.progressing(ctx, s, v1beta1.ReasonWaitingForAPI, fmt.Sprintf("waiting until the API server serves %s", unknown.resource))
 	case permanent(trouble):
-		return r.end(ctx, s, v1beta1.ReasonRefused, trouble.Error())
+		return r.end(ctx, s, v1beta1.ReasonCaptureRefused, trouble.Error())
 	default:
 		return r.progressing(ctx, s, v1beta1.ReasonRetrying, fmt.Sprintf("could not %s, and tries again: %v", next.step, trouble))
 	}

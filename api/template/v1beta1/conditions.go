@@ -86,8 +86,8 @@ const (
 
 // Reasons of the condition Ready of a request that has ended and is not ready.
 const (
-	// ReasonSourceNotFound is the reason when the VirtualMachine is gone.
-	ReasonSourceNotFound = "SourceNotFound"
+	// ReasonMachineNotFound is the reason when the VirtualMachine is gone.
+	ReasonMachineNotFound = "MachineNotFound"
 
 	// ReasonTemplateExists is the reason when there is a template of that name
 	// which the request has not made.
@@ -116,9 +116,9 @@ const (
 	// from the UID of the request.
 	ReasonNameTaken = "NameTaken"
 
-	// ReasonRefused is the reason when the API server refuses what would have to be
-	// made, or the VirtualMachine cannot be made a template of.
-	ReasonRefused = "Refused"
+	// ReasonCaptureRefused is the reason when the API server refuses what would have
+	// to be made, or the VirtualMachine cannot be made a template of.
+	ReasonCaptureRefused = "CaptureRefused"
 
 	// ReasonTimeout is the reason when the time was over.
 	ReasonTimeout = "Timeout"

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/controlplane/csi"
 )
 
 // script is full of what looks like the template's language.
@@ -106,15 +108,86 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 	})
 }
 
-// TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed has a disk whose storage nobody knows.
+// TestDisksAreCopiedByCDIAndForEveryMachine has KubeVirt, CDI and storage work together.
+func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
+	s := real.on(t)
+	shop, golden := s.namespace(t, "shop"), s.namespace(t, "golden")
+	s.must(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"runStrategy": "Halted",
+		"dataVolumeTemplates": [{"metadata": {"name": "web-root"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}],
+		"template": {"spec": {"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}},
+		"volumes": [{"name": "root", "dataVolume": {"name": "web-root"}}]}}}}`, "create", "-n", shop, "-f", "-")
+	s.must(t, "", "wait", "--for=jsonpath={.status.phase}=Succeeded", "dv/web-root", "-n", shop, "--timeout=90s")
+	s.must(t, request(golden, "r", shop, "web", `, "templateName": "web"`), "create", "-f", "-")
+	if got := s.ends(t, golden, "r"); got["Ready"].Status != "True" || got["Complete"].Status != "True" {
+		t.Fatalf("conditions are %+v", got)
+	}
+	if disks := s.all(t, dataVolumes, golden); len(disks) != 1 {
+		t.Fatalf("there are %d DataVolumes", len(disks))
+	}
+	s.must(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-2", "namespace": "`+golden+`",
+		"annotations": {"template.kubevirt.io/template-ref": "web"}}}`, "create", "-f", "-")
+	eventually(t, func() string {
+		return s.kubectl(t, nil, "", "get", "dv", "root-web-2", "-n", golden).Stderr
+	})
+	s.must(t, "", "wait", "--for=jsonpath={.status.phase}=Succeeded", "dv/root-web-2", "-n", golden, "--timeout=90s")
+	// The disks go with the template, and the machines of it stay.
+	s.must(t, "", "delete", "vmt", "web", "-n", golden)
+	eventually(t, func() string {
+		for _, each := range s.all(t, dataVolumes, golden) {
+			if each.GetName() != "root-web-2" {
+				return each.GetName() + " is left"
+			}
+		}
+		if len(s.all(t, snapshots, shop)) > 0 {
+			return "a snapshot is left"
+		}
+		return ""
+	})
+}
+
+// TestASnapshotThatStorageNeverFinishesEndsTheRequest has the storage fail, and the capture end when its time is over.
+func TestASnapshotThatStorageNeverFinishesEndsTheRequest(t *testing.T) {
+	s := real.on(t)
+	shop := s.namespace(t, "shop")
+	s.must(t, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuff"}, "spec": {"storageClassName": "csi", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`,
+		"create", "-n", shop, "-f", "-")
+	s.must(t, onClaim, "create", "-n", shop, "-f", "-")
+	s.must(t, "", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/stuff", "-n", shop, "--timeout=60s")
+	release := s.platform.Plane.CSI().When(csi.ReadySnapshot, csi.Rule{Namespace: shop, Hold: true})
+	defer release()
+	s.must(t, request(shop, "r", shop, "web", `, "timeout": "8s"`), "create", "-f", "-")
+	got := s.ends(t, shop, "r")
+	// KubeVirt's own deadline is the same, and either may be first.
+	if got["Ready"].Reason != "Timeout" && got["Ready"].Reason != "SnapshotFailed" {
+		t.Errorf("conditions are %+v", got)
+	}
+	eventually(t, func() string {
+		if len(s.all(t, snapshots, shop))+len(s.all(t, dataVolumes, shop))+len(s.all(t, templates, shop)) > 0 {
+			return "something is left"
+		}
+		return ""
+	})
+}
+
+// onClaim is a machine with a claim.
+const onClaim = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"runStrategy": "Halted", "template": {"spec": {
+	"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "d", "disk": {"bus": "virtio"}}]}}, "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "stuff"}}]}}}}`
+
+// TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed has a disk on storage that takes none.
 func TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed(t *testing.T) {
 	s := real.on(t)
 	shop := s.namespace(t, "shop")
-	s.must(t, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuff"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`,
+	s.must(t, `{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "by-hand"}, "provisioner": "kubernetes.io/no-provisioner"}`, "create", "-f", "-")
+	t.Cleanup(func() {
+		s.must(t, "", "delete", "sc", "by-hand")
+		s.must(t, "", "delete", "pv", "by-hand", "--wait=false")
+	})
+	s.must(t, `{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "by-hand"}, "spec": {"storageClassName": "by-hand", "accessModes": ["ReadWriteOnce"],
+		"capacity": {"storage": "1Gi"}, "hostPath": {"path": "/nowhere"}}}`, "create", "-f", "-")
+	s.must(t, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuff"}, "spec": {"storageClassName": "by-hand", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`,
 		"create", "-n", shop, "-f", "-")
-	s.must(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"runStrategy": "Halted", "template": {"spec": {
-		"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "d", "disk": {"bus": "virtio"}}]}}, "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "stuff"}}]}}}}`,
-		"create", "-n", shop, "-f", "-")
+	s.must(t, onClaim, "create", "-n", shop, "-f", "-")
+	s.must(t, "", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/stuff", "-n", shop, "--timeout=60s")
 	s.must(t, request(shop, "r", shop, "web", ""), "create", "-f", "-")
 	got := s.ends(t, shop, "r")
 	if got["Ready"].Reason != "Unreachable" || got["Complete"].Status != "False" || !strings.Contains(got["Complete"].Message, "the disk d is not copied") {

@@ -1,7 +1,7 @@
 // Package capture_test makes templates of machines as people do, with a manager that has no more rights than the chart gives it.
 //
 // There are two planes, each started when a test asks for it. On one KubeVirt's own API server and controller judge machines, take
-// the snapshots and expand instance types. On the other the definitions of KubeVirt and CDI are installed and nobody acts by them
+// the snapshots and expand instance types, and CDI's own controllers copy the disks, on storage that is played. On the other the definitions of KubeVirt and CDI are installed and nobody acts by them
 // but the player of this package, which takes its time, fails, and loses things when it is told to; a capture can be held there at
 // any step.
 package capture_test
@@ -42,7 +42,7 @@ type stage struct {
 }
 
 var (
-	real   = &stage{options: platform.Options{KubeVirt: true, ControllerManager: true, Log: os.Stderr}}
+	real   = &stage{options: platform.Options{KubeVirt: true, ControllerManager: true, CDI: true, Log: os.Stderr}}
 	played = &stage{options: platform.Options{
 		ControllerManager: true, Log: os.Stderr,
 		// One manager at a time runs here, and a killed one need not be waited for.
