@@ -24,14 +24,16 @@ const (
 	DenyTTL = 2 * time.Second
 )
 
-// Verb is what a person wants to do with a template.
+// Verb is what a person wants to do.
 type Verb string
 
 const (
 	// Use is rendering a VirtualMachine from the template.
 	Use Verb = "use"
-	// Get is reading the template, and so learning that it exists.
+	// Get is reading an object, and so learning that it exists.
 	Get Verb = "get"
+	// Create is making one.
+	Create Verb = "create"
 )
 
 // Options are what a Checker needs.
@@ -75,21 +77,55 @@ func New(o Options) (*Checker, error) {
 // namespace and name. An error means that no answer could be had, which callers
 // must treat as a refusal.
 func (c *Checker) Allowed(ctx context.Context, person authenticationv1.UserInfo, verb Verb, namespace, name string) (bool, error) {
+	return c.May(ctx, person, Action{
+		Verb: verb, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: "virtualmachinetemplates",
+		Namespace: namespace, Name: name,
+	})
+}
+
+// Action is something that a person wants to do with objects of one namespace.
+type Action struct {
+	Verb                                  Verb
+	Group, Version, Resource, Subresource string
+	Namespace                             string
+	// Name is the name of the object; empty when it has none yet, or all are meant.
+	Name string
+}
+
+// String tells people what is meant: create virtualmachinetemplates in golden, get virtualmachines shop/web.
+func (a Action) String() string {
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	if a.Name == "" {
+		return fmt.Sprintf("%s %s in %s", a.Verb, resource, a.Namespace)
+	}
+	if a.Resource == "virtualmachinetemplates" && a.Subresource == "" {
+		resource = "template"
+	}
+	return fmt.Sprintf("%s %s %s/%s", a.Verb, resource, a.Namespace, a.Name)
+}
+
+// May says whether the person may do something. An error means that no answer
+// could be had, which callers must treat as a refusal.
+func (c *Checker) May(ctx context.Context, person authenticationv1.UserInfo, action Action) (bool, error) {
 	start := time.Now()
 	decision, _, err := c.authorizer.Authorize(ctx, authorizer.AttributesRecord{
 		User:            info(person),
-		Verb:            string(verb),
-		Namespace:       namespace,
-		APIGroup:        v1beta1.GroupVersion.Group,
-		APIVersion:      v1beta1.GroupVersion.Version,
-		Resource:        "virtualmachinetemplates",
-		Name:            name,
+		Verb:            string(action.Verb),
+		Namespace:       action.Namespace,
+		APIGroup:        action.Group,
+		APIVersion:      action.Version,
+		Resource:        action.Resource,
+		Subresource:     action.Subresource,
+		Name:            action.Name,
 		ResourceRequest: true,
 	})
 	allowed := err == nil && decision == authorizer.DecisionAllow
-	c.latency.WithLabelValues(string(verb), outcome(allowed, err)).Observe(time.Since(start).Seconds())
+	c.latency.WithLabelValues(string(action.Verb), outcome(allowed, err)).Observe(time.Since(start).Seconds())
 	if err != nil {
-		return false, fmt.Errorf("asking whether %q may %s template %s/%s: %w", person.Username, verb, namespace, name, err)
+		return false, fmt.Errorf("asking whether %q may %s: %w", person.Username, action, err)
 	}
 	return allowed, nil
 }

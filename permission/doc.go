@@ -1,4 +1,4 @@
-// Package permission answers whether a person may do something with a
+// Package permission answers whether a person may do something, mostly with a
 // VirtualMachineTemplate: use it, or see that it exists.
 //
 // It asks the API server with a SubjectAccessReview, through the delegating

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/reconcilers/audit"
+	"github.com/vmstencil/stencil/reconcilers/capture"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/reconcilers/governed"
 	"github.com/vmstencil/stencil/reconcilers/policylibrary"
@@ -74,6 +75,9 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 	if err := addPolicies(mgr, c, o); err != nil {
 		return err
 	}
+	if err := addCapture(mgr); err != nil {
+		return err
+	}
 	if o.policyLibrary != "" {
 		library := policylibrary.New(policylibrary.Options{
 			ConfigMap: types.NamespacedName{Namespace: o.namespace, Name: o.policyLibrary},
@@ -99,4 +103,21 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 		return err
 	}
 	return protection.SetupWithManager(mgr)
+}
+
+// addCapture adds what makes templates of VirtualMachines.
+func addCapture(mgr manager.Manager) error {
+	cluster, err := capture.NewCluster(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	captures, err := capture.New(capture.Options{
+		Cluster:    cluster,
+		Recorder:   mgr.GetEventRecorder("stencil-capture"),
+		Registerer: metrics.Registry,
+	})
+	if err != nil {
+		return err
+	}
+	return captures.SetupWithManager(mgr)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/policing"
 	"github.com/vmstencil/stencil/webhooks/preview"
 	"github.com/vmstencil/stencil/webhooks/render"
+	"github.com/vmstencil/stencil/webhooks/requests"
 	"github.com/vmstencil/stencil/webhooks/serving"
 	"github.com/vmstencil/stencil/webhooks/templates"
 	"github.com/vmstencil/stencil/webhooks/validate"
@@ -130,6 +131,10 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 		Log:           policing.NewLog(mgr.GetLogger().WithName("decisions"), o.decisionLogSample, nil),
 		Metrics:       decisions,
 	})
+	sources, err := requests.NewAPIServer(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
 	server := delegation.Server(o.apiserverUser)
 	machines := validate.New(validate.Options{
 		Templates:   c.templates,
@@ -169,6 +174,11 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 			Name:    "templates",
 			Path:    "/validate-virtualmachinetemplate",
 			Handler: templates.New(),
+		},
+		{
+			Name:    "requests",
+			Path:    "/validate-virtualmachinetemplaterequest",
+			Handler: requests.New(requests.Options{Templates: c.templates, Permissions: permissions, Machines: sources}),
 		},
 		{
 			Name:    "approvals",

@@ -45,7 +45,7 @@ func TestWebhooks(t *testing.T) {
 				validateWebhook + " {.webhooks[*].name}": []string{
 					"virtualmachinetemplate.validate.template.kubevirt.io", "virtualmachine.validate.template.kubevirt.io",
 					"governedvirtualmachine.validate.template.kubevirt.io", "templateapproval.validate.stencil.kubevirt.io",
-					"virtualmachinepolicy.validate.stencil.kubevirt.io",
+					"virtualmachinepolicy.validate.stencil.kubevirt.io", "virtualmachinetemplaterequest.validate.template.kubevirt.io",
 				},
 				validateWebhook + " {.webhooks[0].clientConfig}":            service("/validate-virtualmachinetemplate"),
 				validateWebhook + " {.webhooks[0].failurePolicy}":           "Fail",
@@ -65,10 +65,10 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent"},
 				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None"},
 				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10},
-				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Ignore", "Fail", "Fail"},
-				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
-				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None"},
-				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10, 10},
+				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Ignore", "Fail", "Fail", "Fail"},
+				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
+				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None", "None"},
+				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10, 10, 10},
 			},
 		},
 		"machines without a template are sent to rendering where an approval asks for one": {
@@ -107,6 +107,18 @@ func TestWebhooks(t *testing.T) {
 					"operations": []string{"CREATE", "UPDATE"}, "resources": []string{"templateapprovals"}, "scope": "Cluster",
 				}},
 				validateWebhook + " {.webhooks[3].matchConditions[*].name}": "create-or-spec-change",
+			},
+		},
+		"requests for templates are judged in both versions, when they are created": {
+			want: map[string]any{
+				validateWebhook + " {.webhooks[5].clientConfig}":      service("/validate-virtualmachinetemplaterequest"),
+				validateWebhook + " {.webhooks[5].namespaceSelector}": nil,
+				validateWebhook + " {.webhooks[5].objectSelector}":    nil,
+				validateWebhook + " {.webhooks[5].matchConditions}":   nil,
+				validateWebhook + " {.webhooks[5].rules}": []any{map[string]any{
+					"apiGroups": []string{"template.kubevirt.io"}, "apiVersions": []string{"v1alpha1", "v1beta1"},
+					"operations": []string{"CREATE"}, "resources": []string{"virtualmachinetemplaterequests"}, "scope": "Namespaced",
+				}},
 			},
 		},
 		"policies are judged before they are stored": {

@@ -31,11 +31,15 @@ type capturing struct {
 	name    string
 	labels  map[string]string
 	ttl     time.Duration
-	wait    bool
-	timeout time.Duration
-	every   time.Duration
-	dryRun  cli.DryRun
-	format  *cli.Format
+	limit   time.Duration
+	// chosen are the values of the options, by field of the request.
+	chosen       map[string]*string
+	parameterize []string
+	wait         bool
+	timeout      time.Duration
+	every        time.Duration
+	dryRun       cli.DryRun
+	format       *cli.Format
 }
 
 // NewCommand returns the command.
@@ -50,6 +54,7 @@ With --wait every change of its conditions is printed until it is ready, has fai
 on when this command ends. It takes the permission to create virtualmachinetemplaterequests, and, when the VirtualMachine is
 in another namespace, virtualmachinetemplaterequests/source there.`,
 		Example: `  stencilctl capture web-1 -n shop --name web --wait
+  stencilctl capture web-1 -n shop --instancetype Keep --secrets Parameterize --parameterize INSTANCETYPE,SSH_KEY
   stencilctl capture shop/web-1 -n golden --name web --labels os=fedora`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error { return c.run(command, names[0]) },
@@ -58,6 +63,7 @@ in another namespace, virtualmachinetemplaterequests/source there.`,
 	flags.StringVar(&c.name, "name", "", "name of the template (default that of the request)")
 	flags.StringToStringVar(&c.labels, "labels", nil, "labels of the template: KEY=VALUE,...")
 	flags.DurationVar(&c.ttl, "ttl", 0, "how long after its success the request is deleted (default never)")
+	c.options(flags)
 	flags.BoolVar(&c.wait, "wait", false, "wait until the template is ready")
 	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait")
 	flags.DurationVar(&c.every, "poll-interval", defaultEvery, "how often to look while waiting")
@@ -72,10 +78,13 @@ in another namespace, virtualmachinetemplaterequests/source there.`,
 func (c *capturing) run(command *cobra.Command, name string) error {
 	ctx := command.Context()
 	switch {
-	case c.every <= 0 || c.timeout <= 0 || c.ttl < 0:
+	case c.every <= 0 || c.timeout <= 0 || c.ttl < 0 || c.limit < 0:
 		return cli.Usage(errors.New("durations must be positive"))
 	case c.wait && (c.dryRun.Client() || c.dryRun.Server()):
 		return cli.Usage(errors.New("--wait: a dry run makes nothing to wait for"))
+	}
+	if err := c.check(); err != nil {
+		return cli.Usage(err)
 	}
 	client, err := c.cluster.Client(c.streams.Err)
 	if err != nil {
@@ -110,6 +119,17 @@ func (c *capturing) request(vm machine.Reference, namespace string, expires bool
 	}
 	if len(c.labels) > 0 {
 		spec["templateLabels"] = c.labels
+	}
+	for _, option := range options {
+		if value := c.chosen[option.field]; *value != "" {
+			spec[option.field] = *value
+		}
+	}
+	if len(c.parameterize) > 0 {
+		spec["parameterize"] = c.parameterize
+	}
+	if c.limit > 0 {
+		spec["timeout"] = c.limit.String()
 	}
 	if expires {
 		spec["ttlSecondsAfterFinished"] = int32(c.ttl / time.Second)

@@ -136,6 +136,11 @@ deny contains "a template needs an owner" if {
 deny contains "a template in use stays" if input.oldObject.metadata.labels.stays == "true"`)
 	active(t, "captures")
 	active(t, "catalogue")
+	// Before anything else a request is asked for a machine that there is.
+	for _, namespace := range []string{"golden", "team-a"} {
+		must(t, strings.Replace(machine("db", "x"), `"namespace":"default"`, `"namespace":"`+namespace+`"`, 1), "create", "-f", "-")
+		t.Cleanup(func() { must(t, "", "delete", "vm", "db", "--namespace", namespace, "--ignore-not-found") })
+	}
 	capture := func(from string) string {
 		return "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplateRequest\nmetadata: {name: capture, namespace: team-a}\nspec: {virtualMachineRef: {namespace: " + from + ", name: db}}\n"
 	}

@@ -1,0 +1,62 @@
+package capture
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// option is a field of a request that takes one of a few values. The first one is the default.
+type option struct {
+	flag, field, usage string
+	values             []string
+}
+
+var options = []option{
+	{"instancetype", "instancetype", "what becomes of the instance type and the preference", []string{
+		string(v1beta1.CaptureInstancetypeExpand), string(v1beta1.CaptureInstancetypeKeep),
+	}},
+	{"run-strategy", "runStrategy", "whether machines of the template run", []string{
+		string(v1beta1.CaptureRunStrategyHalted), string(v1beta1.CaptureRunStrategyKeep),
+	}},
+	{"secrets", "secrets", "what becomes of passwords and private keys in cloud-init data", []string{
+		string(v1beta1.CaptureSecretsKeep), string(v1beta1.CaptureSecretsParameterize),
+	}},
+}
+
+// parts are what can become a parameter.
+var parts = []string{
+	string(v1beta1.CaptureName), string(v1beta1.CaptureInstancetypeName), string(v1beta1.CapturePreferenceName),
+	string(v1beta1.CaptureStorageClass), string(v1beta1.CaptureNetwork), string(v1beta1.CaptureSSHKey),
+}
+
+// options registers the flags of what a request may ask for.
+func (c *capturing) options(flags *pflag.FlagSet) {
+	c.chosen = map[string]*string{}
+	for _, each := range options {
+		value := new(string)
+		c.chosen[each.field] = value
+		flags.StringVar(value, each.flag, "", fmt.Sprintf("%s: %s (default %s)", each.usage, strings.Join(each.values, " or "), each.values[0]))
+	}
+	flags.StringSliceVar(&c.parameterize, "parameterize", nil, "what becomes a parameter besides NAME: "+strings.Join(parts[1:], ", "))
+	flags.DurationVar(&c.limit, "limit", 0, "how long the request itself may take; then it fails and leaves nothing behind (default 1h)")
+}
+
+// check finds what no request can ask for.
+func (c *capturing) check() error {
+	for _, each := range options {
+		if value := *c.chosen[each.field]; value != "" && !slices.Contains(each.values, value) {
+			return fmt.Errorf("--%s: %q is none of %s", each.flag, value, strings.Join(each.values, ", "))
+		}
+	}
+	for _, part := range c.parameterize {
+		if !slices.Contains(parts, part) {
+			return fmt.Errorf("--parameterize: %q is none of %s", part, strings.Join(parts, ", "))
+		}
+	}
+	return nil
+}

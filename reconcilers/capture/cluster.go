@@ -1,0 +1,188 @@
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+
+	"github.com/vmstencil/stencil/machine"
+)
+
+// Cluster reads and writes what captures deal with.
+type Cluster struct {
+	dynamic  dynamic.Interface
+	expander expander
+}
+
+// expander writes out what an instance type and a preference stand for.
+type expander interface {
+	expand(ctx context.Context, namespace string, vm map[string]any) (map[string]any, error)
+}
+
+// NewCluster returns the way to the API server of that configuration.
+func NewCluster(config *rest.Config) (*Cluster, error) {
+	config = rest.CopyConfig(config)
+	// How many requests are worked on at a time is limit enough, and the API server has its own.
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of captures: %w", err)
+	}
+	version := expansion.GroupVersion()
+	config.GroupVersion = &version
+	config.APIPath = "/apis"
+	config.NegotiatedSerializer = serializer.NewCodecFactory(scheme.Scheme).WithoutConversion()
+	config.ContentType, config.AcceptContentTypes = "application/json", "application/json"
+	subresources, err := rest.RESTClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client of KubeVirt's subresources: %w", err)
+	}
+	return &Cluster{dynamic: client, expander: subresourceClient{subresources}}, nil
+}
+
+// unknownKindError says that the API server does not know a kind.
+type unknownKindError struct{ resource resource }
+
+func (e *unknownKindError) Error() string {
+	return fmt.Sprintf("the API server does not serve %s", e.resource)
+}
+
+// unknownKind says whether the API server does not know the kind, rather than the object: it answers both with 404.
+func unknownKind(err error) bool {
+	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+}
+
+// read decodes an object into a value; found is false when there is none.
+func (c *Cluster) read(ctx context.Context, from resource, namespace, name string, into any) (found bool, err error) {
+	object, err := c.dynamic.Resource(from.GroupVersionResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case unknownKind(err):
+		return false, &unknownKindError{from}
+	case apierrors.IsNotFound(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("reading %s %s/%s: %w", from.kind, namespace, name, err)
+	}
+	return true, decode(object, into)
+}
+
+func decode(object *unstructured.Unstructured, into any) error {
+	raw, err := object.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(raw, into)
+	}
+	if err != nil {
+		return fmt.Errorf("decoding %s %s/%s: %w", object.GetKind(), object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
+}
+
+// create creates an object and returns it as it is stored.
+func (c *Cluster) create(ctx context.Context, in resource, namespace string, object map[string]any) (*unstructured.Unstructured, error) {
+	object["apiVersion"], object["kind"] = in.GroupVersion().String(), in.kind
+	raw, err := json.Marshal(object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding a %s: %w", in.kind, err)
+	}
+	u := &unstructured.Unstructured{}
+	if err := u.UnmarshalJSON(raw); err != nil {
+		return nil, fmt.Errorf("encoding a %s: %w", in.kind, err)
+	}
+	made, err := c.dynamic.Resource(in.GroupVersionResource).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
+	if unknownKind(err) {
+		return nil, &unknownKindError{in}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("creating %s %s/%s: %w", in.kind, namespace, u.GetName(), err)
+	}
+	return made, nil
+}
+
+// patch changes this object as it was read, and no other of its name.
+func (c *Cluster) patch(ctx context.Context, in resource, object metav1.Object, change map[string]any, subresources ...string) error {
+	metadata, _ := change["metadata"].(map[string]any)
+	if metadata == nil {
+		metadata = map[string]any{}
+		change["metadata"] = metadata
+	}
+	metadata["uid"], metadata["resourceVersion"] = string(object.GetUID()), object.GetResourceVersion()
+	raw, err := json.Marshal(change)
+	if err != nil {
+		return fmt.Errorf("encoding a change of %s %s/%s: %w", in.kind, object.GetNamespace(), object.GetName(), err)
+	}
+	_, err = c.dynamic.Resource(in.GroupVersionResource).Namespace(object.GetNamespace()).
+		Patch(ctx, object.GetName(), types.MergePatchType, raw, metav1.PatchOptions{FieldManager: fieldManager}, subresources...)
+	if err != nil {
+		return fmt.Errorf("changing %s %s/%s: %w", in.kind, object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
+}
+
+// delete deletes this object, and no other of its name.
+func (c *Cluster) delete(ctx context.Context, in resource, object metav1.Object) error {
+	uid := object.GetUID()
+	err := c.dynamic.Resource(in.GroupVersionResource).Namespace(object.GetNamespace()).
+		Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
+	// A conflict says that there is another one by now.
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		return fmt.Errorf("deleting %s %s/%s: %w", in.kind, object.GetNamespace(), object.GetName(), err)
+	}
+	return nil
+}
+
+// list returns the metadata of the objects of a namespace with a label; nothing when the API server does not know the kind.
+func (c *Cluster) list(ctx context.Context, in resource, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
+	found, err := c.dynamic.Resource(in.GroupVersionResource).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
+	if unknownKind(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("listing %ss of namespace %s: %w", in.kind, namespace, err)
+	}
+	objects := make([]metav1.PartialObjectMetadata, len(found.Items))
+	for i := range found.Items {
+		if err := decode(&found.Items[i], &objects[i]); err != nil {
+			return nil, err
+		}
+	}
+	return objects, nil
+}
+
+// subresourceClient asks KubeVirt.
+type subresourceClient struct{ client rest.Interface }
+
+func (s subresourceClient) expand(ctx context.Context, namespace string, vm map[string]any) (map[string]any, error) {
+	raw, err := json.Marshal(vm)
+	if err != nil {
+		return nil, fmt.Errorf("encoding the VirtualMachine: %w", err)
+	}
+	answer, err := s.client.Put().Namespace(namespace).Resource("expand-vm-spec").Body(raw).SetHeader("Content-Type", "application/json").DoRaw(ctx)
+	if err != nil {
+		return nil, explained(err, answer)
+	}
+	expanded, err := machine.Decode(answer)
+	if err != nil {
+		return nil, fmt.Errorf("reading KubeVirt's answer: %w", err)
+	}
+	return expanded, nil
+}
+
+// explained adds KubeVirt's own words to an error of which client-go says only that there was one.
+func explained(err error, answer []byte) error {
+	var status *apierrors.StatusError
+	var said metav1.Status
+	if errors.As(err, &status) && json.Unmarshal(answer, &said) == nil && said.Message != "" {
+		status.ErrStatus.Message = said.Message
+	}
+	return err
+}

@@ -1,0 +1,114 @@
+package capture
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/capturing"
+	"github.com/vmstencil/stencil/excerpt"
+)
+
+// maximumMessage is how many bytes a condition may say; the definition allows 32 KiB.
+const maximumMessage = 8 << 10
+
+// conditions are those of a request while they are changed.
+type conditions struct {
+	list       []metav1.Condition
+	generation int64
+	now        time.Time
+}
+
+func conditionsOf(s *state) *conditions {
+	return &conditions{list: slices.Clone(s.request.Status.Conditions), generation: s.request.Generation, now: s.now}
+}
+
+func (c *conditions) set(kind string, status metav1.ConditionStatus, reason, message string) {
+	meta.SetStatusCondition(&c.list, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: excerpt.Of(message, maximumMessage),
+		ObservedGeneration: c.generation, LastTransitionTime: metav1.NewTime(c.now),
+	})
+}
+
+// differ says whether there is anything to be written.
+func (c *conditions) differ(s *state) bool {
+	return !equality.Semantic.DeepEqual(c.list, s.request.Status.Conditions)
+}
+
+// progressing tells what is done or waited for.
+func (c *conditions) progressing(reason, message string) {
+	c.set(v1beta1.ConditionProgressing, metav1.ConditionTrue, reason, message)
+	c.set(v1beta1.ConditionReady, metav1.ConditionFalse, reason, message)
+}
+
+// failed tells why the request has ended without a template.
+func (c *conditions) failed(reason, message string) {
+	c.set(v1beta1.ConditionProgressing, metav1.ConditionFalse, v1beta1.ReasonFailed, message)
+	c.set(v1beta1.ConditionReady, metav1.ConditionFalse, reason, message)
+}
+
+// finished tells that there is a template, and whether it can be used.
+func (c *conditions) finished(name string) (usable bool) {
+	made := fmt.Sprintf("VirtualMachineTemplate %s was made", name)
+	c.set(v1beta1.ConditionProgressing, metav1.ConditionFalse, v1beta1.ReasonReconciled, made)
+	complete := meta.FindStatusCondition(c.list, v1beta1.ConditionComplete)
+	if complete != nil && complete.Status == metav1.ConditionFalse && complete.Reason == v1beta1.ReasonUnreachable {
+		c.set(v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonUnreachable, made+", and refers to what its VirtualMachines cannot have: see the condition Complete")
+		return false
+	}
+	c.set(v1beta1.ConditionReady, metav1.ConditionTrue, v1beta1.ReasonReconciled, made)
+	return true
+}
+
+// captured tells what has come along, and what was found in it.
+func (c *conditions) captured(result *capturing.Result) {
+	if len(result.Left) == 0 {
+		c.set(v1beta1.ConditionComplete, metav1.ConditionTrue, v1beta1.ReasonEverythingCaptured, "everything of the VirtualMachine is in the template")
+	} else {
+		reason, said := v1beta1.ReasonLeftBehind, make([]string, len(result.Left))
+		for i, each := range result.Left {
+			said[i] = each.What
+			if each.Unreachable {
+				reason = v1beta1.ReasonUnreachable
+			}
+		}
+		c.set(v1beta1.ConditionComplete, metav1.ConditionFalse, reason, strings.Join(said, "; "))
+	}
+	c.secrets(result)
+}
+
+func (c *conditions) secrets(result *capturing.Result) {
+	var kept, replaced []string
+	for _, each := range result.Secrets {
+		if each.Parameter == "" {
+			kept = append(kept, each.Path)
+		} else {
+			replaced = append(replaced, each.Path+" is the parameter "+each.Parameter)
+		}
+	}
+	var said []string
+	if len(kept) > 0 {
+		said = append(said, "whoever may read the template can read "+strings.Join(kept, ", "))
+	}
+	said = append(said, replaced...)
+	if len(result.Unsearched) > 0 {
+		said = append(said, "not of a format that can be searched: "+strings.Join(result.Unsearched, ", "))
+	}
+	message := strings.Join(said, "; ")
+	switch {
+	case len(kept) > 0:
+		c.set(v1beta1.ConditionSecretsFound, metav1.ConditionTrue, v1beta1.ReasonSecretsKept, message)
+	case len(replaced) > 0:
+		c.set(v1beta1.ConditionSecretsFound, metav1.ConditionTrue, v1beta1.ReasonSecretsParameterized, message)
+	case len(result.Unsearched) > 0:
+		c.set(v1beta1.ConditionSecretsFound, metav1.ConditionUnknown, v1beta1.ReasonNotSearched, message)
+	default:
+		c.set(v1beta1.ConditionSecretsFound, metav1.ConditionFalse, v1beta1.ReasonNoSecrets, "no password and no private key was found in cloud-init data")
+	}
+}

@@ -1,0 +1,375 @@
+package capture
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// Times after which a request is looked at again when no event has come.
+const (
+	lookAgain = 30 * time.Second
+	// lookSoon is for what comes without an event that reaches us.
+	lookSoon = time.Second
+)
+
+// step is what an action does.
+type step string
+
+const (
+	// doNothing waits for an event.
+	doNothing step = "nothing"
+	// wait tells what is waited for.
+	wait step = "wait"
+	// fail ends the request; what it has made is deleted afterwards.
+	fail step = "fail"
+	// finish ends the request with its template.
+	finish step = "finish"
+
+	addFinalizer      step = "add the finalizer"
+	removeFinalizer   step = "remove the finalizer"
+	createSnapshot    step = "create the snapshot"
+	recordSnapshot    step = "record the snapshot"
+	createDataVolumes step = "create DataVolumes"
+	createTemplate    step = "create the template"
+	linkRequest       step = "have the template own the request"
+	unlinkRequest     step = "have the template own the request no more"
+	handOver          step = "hand the DataVolumes over to the template"
+	deleteSnapshot    step = "delete the snapshot"
+	releaseTemplate   step = "have the request own the template no more"
+	deleteTemplate    step = "delete the template"
+	deleteDataVolumes step = "delete DataVolumes"
+	deleteRequest     step = "delete the request"
+)
+
+// action is the one thing to do next.
+type action struct {
+	step step
+	// reason and message are what the conditions say; empty when they stay.
+	reason, message string
+	// again is when to look again at the latest; zero means at once after an action, and never after doNothing.
+	again time.Duration
+}
+
+// check is one line of the checklist: it returns the action that is due, or nil when the line is done.
+type check func(*state) *action
+
+// decide returns what to do next.
+func decide(s *state) action {
+	var list []check
+	switch {
+	case s.request.DeletionTimestamp != nil:
+		list = []check{unfinalized, noLink, noTemplate, noDataVolumes, noSnapshot, noFinalizer}
+	case s.ended() && s.ready():
+		list = []check{noSnapshot, noFinalizer, notExpired}
+	case s.ended():
+		list = []check{unfinalized, noLink, noTemplate, noDataVolumes, noSnapshot, noFinalizer}
+	default:
+		list = []check{
+			inTime, finalized, served, templateIsOurs,
+			linkedTemplate, disksRemain, handedOver, noSnapshotAfterwards, released, finished,
+			snapshotTaken, snapshotRecorded, snapshotReady, contentRead, dataVolumesCreated, dataVolumesReady, templateCreated,
+		}
+	}
+	for _, line := range list {
+		if next := line(s); next != nil {
+			return *next
+		}
+	}
+	return action{step: doNothing}
+}
+
+func failure(reason, format string, arguments ...any) *action {
+	return &action{step: fail, reason: reason, message: fmt.Sprintf(format, arguments...)}
+}
+
+func progress(next step, reason, format string, arguments ...any) *action {
+	return &action{step: next, reason: reason, message: fmt.Sprintf(format, arguments...)}
+}
+
+func waiting(s *state, reason, format string, arguments ...any) *action {
+	return &action{step: wait, reason: reason, message: fmt.Sprintf(format, arguments...), again: max(min(lookAgain, s.deadline().Sub(s.now)), lookSoon)}
+}
+
+// What holds of every request that goes on.
+
+func inTime(s *state) *action {
+	if s.now.Before(s.deadline()) {
+		return nil
+	}
+	last := ""
+	for _, condition := range s.request.Status.Conditions {
+		if condition.Type == v1beta1.ConditionProgressing && condition.Message != "" {
+			last = "; the last that was known: " + condition.Message
+		}
+	}
+	return failure(v1beta1.ReasonTimeout, "not finished within %s%s", s.deadline().Sub(s.request.CreationTimestamp.Time), last)
+}
+
+func finalized(s *state) *action {
+	if slices.Contains(s.request.Finalizers, v1beta1.FinalizerSnapshotCleanup) {
+		return nil
+	}
+	return progress(addFinalizer, v1beta1.ReasonStarting, "the request was accepted")
+}
+
+func served(s *state) *action {
+	if s.unknown == "" {
+		return nil
+	}
+	return waiting(s, v1beta1.ReasonWaitingForAPI, "waiting until the API server serves %s", s.unknown)
+}
+
+func templateIsOurs(s *state) *action {
+	name := templateName(s.request)
+	switch {
+	case s.template == nil && s.link() != nil, (s.underConstruction() || s.linked()) && s.template.DeletionTimestamp != nil:
+		return failure(v1beta1.ReasonTemplateDeleted, "VirtualMachineTemplate %s was deleted before the request was finished", name)
+	case s.template != nil && !s.underConstruction() && !s.linked():
+		return failure(v1beta1.ReasonTemplateExists, "VirtualMachineTemplate %s exists, and this request has not made it; choose another spec.templateName, or delete the template", name)
+	}
+	return nil
+}
+
+// Once there is a template, it only has to be handed what belongs to it.
+
+func linkedTemplate(s *state) *action {
+	if s.template == nil || s.linked() {
+		return nil
+	}
+	return progress(linkRequest, v1beta1.ReasonFinishing, "VirtualMachineTemplate %s was created", s.template.Name)
+}
+
+func disksRemain(s *state) *action {
+	if s.template == nil {
+		return nil
+	}
+	for _, each := range s.disks {
+		if each.copy == nil || each.copy.DeletionTimestamp != nil {
+			return failure(v1beta1.ReasonDataVolumeFailed, "DataVolume %s, a disk of the template, was deleted", each.name)
+		}
+	}
+	return nil
+}
+
+func handedOver(s *state) *action {
+	if s.template == nil || len(s.owned) == 0 {
+		return nil
+	}
+	return progress(handOver, v1beta1.ReasonFinishing, "the disks are handed over to VirtualMachineTemplate %s", s.template.Name)
+}
+
+func noSnapshotAfterwards(s *state) *action {
+	if s.template == nil {
+		return nil
+	}
+	return noSnapshot(s)
+}
+
+func released(s *state) *action {
+	if !s.underConstruction() {
+		return nil
+	}
+	return &action{step: releaseTemplate}
+}
+
+func finished(s *state) *action {
+	if s.template == nil {
+		return nil
+	}
+	return &action{step: finish}
+}
+
+// Until there is one, it is made.
+
+func snapshotTaken(s *state) *action {
+	source := s.request.Spec.VirtualMachineRef
+	recorded := s.request.Status.SnapshotRef
+	switch {
+	case s.snapshot != nil && recorded != nil && s.snapshot.UID != recorded.UID,
+		s.snapshot == nil && recorded != nil:
+		return failure(v1beta1.ReasonSnapshotLost, "VirtualMachineSnapshot %s/%s was deleted before it had served", recorded.Namespace, recorded.Name)
+	case s.snapshot != nil && !s.ownsSnapshot():
+		return failure(v1beta1.ReasonNameTaken, "VirtualMachineSnapshot %s/%s exists, and was not taken for this request", source.Namespace, s.snapshot.Name)
+	case s.snapshot != nil:
+		return nil
+	case s.machine == nil:
+		return failure(v1beta1.ReasonMachineNotFound, "VirtualMachine %s/%s does not exist", source.Namespace, source.Name)
+	case s.machine.DeletionTimestamp != nil:
+		return failure(v1beta1.ReasonMachineNotFound, "VirtualMachine %s/%s is being deleted", source.Namespace, source.Name)
+	}
+	return progress(createSnapshot, v1beta1.ReasonStarting, "taking a snapshot of VirtualMachine %s/%s", source.Namespace, source.Name)
+}
+
+func snapshotRecorded(s *state) *action {
+	if s.request.Status.SnapshotRef != nil {
+		return nil
+	}
+	return progress(recordSnapshot, v1beta1.ReasonWaitingForSnapshot, "%s", snapshotMessage(s))
+}
+
+func snapshotMessage(s *state) string {
+	message := fmt.Sprintf("waiting for VirtualMachineSnapshot %s/%s", s.request.Spec.VirtualMachineRef.Namespace, s.snapshot.Name)
+	if s.snapshot.Status.Phase != "" {
+		message += ": " + s.snapshot.Status.Phase
+	}
+	if trouble := s.snapshot.trouble(); trouble != "" {
+		message += ": " + trouble
+	}
+	return message
+}
+
+func snapshotReady(s *state) *action {
+	name := s.request.Spec.VirtualMachineRef.Namespace + "/" + s.snapshot.Name
+	switch {
+	case s.snapshot.DeletionTimestamp != nil:
+		return failure(v1beta1.ReasonSnapshotLost, "VirtualMachineSnapshot %s was deleted before it had served", name)
+	case s.snapshot.Status.Phase == "Failed":
+		trouble := s.snapshot.trouble()
+		if trouble == "" {
+			trouble = "KubeVirt gives no cause"
+		}
+		return failure(v1beta1.ReasonSnapshotFailed, "VirtualMachineSnapshot %s failed: %s", name, trouble)
+	case !s.snapshot.Status.ReadyToUse || s.snapshot.Status.Content == "":
+		return waiting(s, v1beta1.ReasonWaitingForSnapshot, "%s", snapshotMessage(s))
+	}
+	return nil
+}
+
+func contentRead(s *state) *action {
+	name := s.request.Spec.VirtualMachineRef.Namespace + "/" + s.snapshot.Status.Content
+	switch {
+	case s.content == nil || s.content.DeletionTimestamp != nil:
+		return failure(v1beta1.ReasonSnapshotLost, "VirtualMachineSnapshotContent %s was deleted before it had served", name)
+	case s.content.Spec.Source.VirtualMachine == nil:
+		return failure(v1beta1.ReasonSnapshotFailed, "VirtualMachineSnapshotContent %s holds no VirtualMachine", name)
+	}
+	return nil
+}
+
+func dataVolumesCreated(s *state) *action {
+	var missing []string
+	for _, each := range s.disks {
+		switch {
+		case each.copy == nil:
+			missing = append(missing, each.name)
+		case !ownedBy(each.copy, s.uid()):
+			return failure(v1beta1.ReasonNameTaken, "DataVolume %s exists, and was not made for this request", each.name)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	return progress(createDataVolumes, v1beta1.ReasonWaitingForDataVolumes, "copying %d disks: %s", len(s.disks), few(missing))
+}
+
+func dataVolumesReady(s *state) *action {
+	var open []string
+	for _, each := range s.disks {
+		switch phase := each.copy.Status.Phase; {
+		case each.copy.DeletionTimestamp != nil:
+			open = append(open, each.name+" is being deleted, and will be made anew")
+		case phase == "Succeeded":
+		case phase == "Failed":
+			trouble := each.copy.trouble()
+			if trouble == "" {
+				trouble = "CDI gives no cause"
+			}
+			return failure(v1beta1.ReasonDataVolumeFailed, "DataVolume %s failed: %s", each.name, trouble)
+		default:
+			open = append(open, strings.TrimRight(strings.Join([]string{each.name, phase, known(each.copy.Status.Progress), each.copy.trouble()}, " "), " "))
+		}
+	}
+	if len(open) == 0 {
+		return nil
+	}
+	return waiting(s, v1beta1.ReasonWaitingForDataVolumes, "%d of %d disks are copied, waiting for %s", len(s.disks)-len(open), len(s.disks), few(open))
+}
+
+// known is a progress, unless CDI has none.
+func known(progress string) string {
+	if progress == "N/A" {
+		return ""
+	}
+	return progress
+}
+
+// few names at most three.
+func few(names []string) string {
+	if more := len(names) - 3; more > 0 {
+		return strings.Join(names[:3], "; ") + fmt.Sprintf("; and %d more", more)
+	}
+	return strings.Join(names, "; ")
+}
+
+func templateCreated(s *state) *action {
+	return progress(createTemplate, v1beta1.ReasonFinishing, "making VirtualMachineTemplate %s", templateName(s.request))
+}
+
+// What is left over of a request that has ended or is deleted.
+
+// unfinalized is for requests that have made nothing, or whose cleaning up is done.
+func unfinalized(s *state) *action {
+	if slices.Contains(s.request.Finalizers, v1beta1.FinalizerSnapshotCleanup) {
+		return nil
+	}
+	return &action{step: doNothing}
+}
+
+// noLink keeps a request that tells why it has failed from going with its template.
+func noLink(s *state) *action {
+	if s.link() == nil || s.template != nil && !s.underConstruction() || s.ended() && s.ready() {
+		return nil
+	}
+	return &action{step: unlinkRequest}
+}
+
+func noTemplate(s *state) *action {
+	if !s.underConstruction() || s.template.DeletionTimestamp != nil {
+		return nil
+	}
+	return &action{step: deleteTemplate}
+}
+
+func noDataVolumes(s *state) *action {
+	if !slices.ContainsFunc(s.owned, func(each metav1.PartialObjectMetadata) bool { return each.DeletionTimestamp == nil }) {
+		return nil
+	}
+	return &action{step: deleteDataVolumes}
+}
+
+func noSnapshot(s *state) *action {
+	if !s.ownsSnapshot() || s.snapshot.DeletionTimestamp != nil {
+		return nil
+	}
+	return &action{step: deleteSnapshot}
+}
+
+func noFinalizer(s *state) *action {
+	if !slices.Contains(s.request.Finalizers, v1beta1.FinalizerSnapshotCleanup) {
+		return nil
+	}
+	return &action{step: removeFinalizer}
+}
+
+func notExpired(s *state) *action {
+	seconds := s.request.Spec.TTLSecondsAfterFinished
+	if seconds == nil {
+		return nil
+	}
+	for _, condition := range s.request.Status.Conditions {
+		if condition.Type != v1beta1.ConditionProgressing {
+			continue
+		}
+		if left := condition.LastTransitionTime.Add(time.Duration(*seconds) * time.Second).Sub(s.now); left > 0 {
+			return &action{step: doNothing, again: left}
+		}
+		return &action{step: deleteRequest}
+	}
+	return nil
+}

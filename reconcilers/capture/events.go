@@ -1,0 +1,35 @@
+package capture
+
+import (
+	"fmt"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/excerpt"
+)
+
+const (
+	normal  = corev1.EventTypeNormal
+	warning = corev1.EventTypeWarning
+
+	// maximumNote is how many bytes the note of an event may have.
+	maximumNote = 1 << 10
+)
+
+// tell records an event about the request, and the same about the machine.
+func (r *Reconciler) tell(s *state, machine *metav1.PartialObjectMetadata, kind, reason, doing, note string, arguments ...any) {
+	text := excerptOf(note, arguments...)
+	request := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.request.Namespace, Name: s.request.Name, UID: s.request.UID}}
+	request.SetGroupVersionKind(requests.GroupVersion().WithKind(requests.kind))
+	r.recorder.Eventf(request, nil, kind, reason, doing, "%s", text)
+	if machine != nil {
+		about := machine.DeepCopy()
+		about.SetGroupVersionKind(machines.GroupVersion().WithKind(machines.kind))
+		r.recorder.Eventf(about, nil, kind, reason, doing, "%s", text)
+	}
+}
+
+func excerptOf(note string, arguments ...any) string {
+	return excerpt.Of(fmt.Sprintf(note, arguments...), maximumNote)
+}

@@ -1,0 +1,589 @@
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic/fake"
+	clienttesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/events"
+	testingclock "k8s.io/utils/clock/testing"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// world is an API server that keeps objects, with KubeVirt and CDI played by the test.
+type world struct {
+	t        *testing.T
+	client   *fake.FakeDynamicClient
+	clock    *testingclock.FakePassiveClock
+	events   *events.FakeRecorder
+	expander expander
+	register *prometheus.Registry
+
+	writes []string
+	// killAt is the number of the write at which the manager dies, after it was done if done says so.
+	killAt int
+	done   bool
+	// refuse answers writes and reads before they happen.
+	refuse func(verb, resource, name string) error
+	uids   int
+}
+
+var errKilled = errors.New("killed")
+
+func newWorld(t *testing.T, objects ...string) *world {
+	t.Helper()
+	w := &world{
+		t: t, clock: testingclock.NewFakePassiveClock(created.Time), events: events.NewFakeRecorder(100), register: prometheus.NewRegistry(), killAt: -1,
+	}
+	lists := map[schema.GroupVersionResource]string{}
+	for _, each := range []resource{requests, templates, machines, snapshots, contents, volumeSnapshots, dataVolumes} {
+		lists[each.GroupVersionResource] = each.kind + "List"
+	}
+	w.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
+	react := clienttesting.ObjectReaction(w.client.Tracker())
+	w.client.PrependReactor("*", "*", func(a clienttesting.Action) (bool, runtime.Object, error) {
+		name := ""
+		switch a := a.(type) {
+		case clienttesting.CreateAction:
+			object := a.GetObject().(*unstructured.Unstructured)
+			name = object.GetName()
+			w.uids++
+			object.SetUID(types.UID(fmt.Sprintf("uid-%d", w.uids)))
+			object.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
+		case clienttesting.PatchAction:
+			name = a.GetName()
+		case clienttesting.GetAction:
+			name = a.GetName()
+		case clienttesting.DeleteAction:
+			name = a.GetName()
+		}
+		if w.refuse != nil {
+			if err := w.refuse(a.GetVerb(), a.GetResource().Resource, name); err != nil {
+				return true, nil, err
+			}
+		}
+		if a.GetVerb() == "get" || a.GetVerb() == "list" || a.GetVerb() == "watch" {
+			return false, nil, nil
+		}
+		n := len(w.writes)
+		w.writes = append(w.writes, a.GetVerb()+" "+a.GetResource().Resource+" "+a.GetSubresource())
+		if n != w.killAt {
+			return false, nil, nil
+		}
+		if w.done {
+			if _, _, err := react(a); err != nil {
+				t.Errorf("write %d failed: %v", n, err)
+			}
+		}
+		return true, nil, errKilled
+	})
+	for _, text := range objects {
+		w.add(text)
+	}
+	return w
+}
+
+func (w *world) add(text string) {
+	w.t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		w.t.Fatal(err)
+	}
+	u.SetCreationTimestamp(created)
+	if err := w.client.Tracker().Create(gvr(u.GetKind()), u, u.GetNamespace()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func gvr(kind string) schema.GroupVersionResource {
+	for _, each := range []resource{requests, templates, machines, snapshots, contents, volumeSnapshots, dataVolumes} {
+		if each.kind == kind {
+			return each.GroupVersionResource
+		}
+	}
+	panic(kind)
+}
+
+// manager is a new one, which knows nothing.
+func (w *world) manager() *Reconciler {
+	return &Reconciler{
+		gatherer: gatherer{&Cluster{dynamic: w.client, expander: w.expander}, w.clock}, recorder: w.events,
+		metrics: func() *metrics {
+			w.register = prometheus.NewRegistry()
+			m, err := newMetrics(w.register)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			return m
+		}(),
+	}
+}
+
+// all are the objects of a kind.
+func (w *world) all(of resource) []unstructured.Unstructured {
+	w.t.Helper()
+	list, err := w.client.Tracker().List(of.GroupVersionResource, of.GroupVersion().WithKind(of.kind), "")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return list.(*unstructured.UnstructuredList).Items
+}
+
+func (w *world) names(of resource) (names []string) {
+	for _, each := range w.all(of) {
+		names = append(names, each.GetNamespace()+"/"+each.GetName())
+	}
+	slices.Sort(names)
+	return names
+}
+
+func (w *world) change(of resource, object unstructured.Unstructured) {
+	w.t.Helper()
+	if err := w.client.Tracker().Update(of.GroupVersionResource, &object, object.GetNamespace()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// play does what KubeVirt and CDI do, and collects the garbage.
+func (w *world) play() {
+	w.t.Helper()
+	for _, each := range w.all(snapshots) {
+		if each.Object["status"] == nil {
+			each.Object["status"] = map[string]any{"phase": "Succeeded", "readyToUse": true, "virtualMachineSnapshotContentName": "content"}
+			w.change(snapshots, each)
+			w.add(strings.ReplaceAll(snapshotContent, "SOURCE", each.GetNamespace()))
+		}
+	}
+	if len(w.all(snapshots)) == 0 {
+		for _, each := range w.all(contents) {
+			if err := w.client.Tracker().Delete(contents.GroupVersionResource, each.GetNamespace(), each.GetName()); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+	for _, each := range w.all(dataVolumes) {
+		if each.Object["status"] == nil {
+			each.Object["status"] = map[string]any{"phase": "Succeeded"}
+			w.change(dataVolumes, each)
+		}
+	}
+}
+
+// run has managers work until the request rests. One that is killed is replaced by another.
+func (w *world) run(key types.NamespacedName) {
+	w.t.Helper()
+	manager := w.manager()
+	for range 100 {
+		result, err := manager.Reconcile(context.Background(), reconcile.Request{NamespacedName: key})
+		if errors.Is(err, errKilled) {
+			manager = w.manager()
+			continue
+		}
+		w.play()
+		if err == nil && result.RequeueAfter == 0 {
+			return
+		}
+	}
+	w.t.Fatalf("the request does not rest: %v", w.writes)
+}
+
+func (w *world) request(key types.NamespacedName) *v1beta1.VirtualMachineTemplateRequest {
+	w.t.Helper()
+	for _, each := range w.all(requests) {
+		if each.GetName() == key.Name {
+			request := &v1beta1.VirtualMachineTemplateRequest{}
+			if err := decode(&each, request); err != nil {
+				w.t.Fatal(err)
+			}
+			return request
+		}
+	}
+	return nil
+}
+
+const (
+	vm = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {namespace: shop, name: web, uid: vm-uid}
+spec: {template: {spec: {domain: {devices: {}}}}}`
+
+	snapshotContent = `
+apiVersion: snapshot.kubevirt.io/v1beta1
+kind: VirtualMachineSnapshotContent
+metadata: {namespace: SOURCE, name: content, uid: content-uid}
+spec:
+  source:
+    virtualMachine:
+      metadata: {namespace: SOURCE, name: web, uid: vm-uid}
+      spec:
+        runStrategy: Always
+        template:
+          spec:
+            domain: {devices: {disks: [{name: root}, {name: data}]}}
+            volumes:
+            - {name: root, dataVolume: {name: web-root}}
+            - {name: data, persistentVolumeClaim: {claimName: web-data}}
+            - {name: init, cloudInitNoCloud: {userData: "#cloud-config\npassword: hunter2\n"}}
+  volumeBackups:
+  - volumeName: root
+    volumeSnapshotName: vs-root
+    persistentVolumeClaim: {spec: {accessModes: [ReadWriteOnce], volumeMode: Block, storageClassName: fast, resources: {requests: {storage: 10Gi}}}}
+  - volumeName: data
+    volumeSnapshotName: vs-data
+    persistentVolumeClaim: {spec: {resources: {requests: {storage: 1Gi}}}}
+  - volumeName: persistent-state-for-web
+    volumeSnapshotName: vs-state
+    persistentVolumeClaim: {spec: {}}
+`
+)
+
+func templateRequest(namespace, more string) string {
+	return `
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplateRequest
+metadata: {namespace: ` + namespace + `, name: r, uid: r-uid, generation: 1}
+spec: {virtualMachineRef: {namespace: shop, name: web}, templateName: t, templateLabels: {os: fedora}` + more + `}`
+}
+
+var golden = types.NamespacedName{Namespace: "golden", Name: "r"}
+
+// checkReady holds what is true of a capture that has succeeded, whatever happened on the way.
+func checkReady(t *testing.T, w *world) {
+	t.Helper()
+	request := w.request(golden)
+	if request == nil {
+		t.Fatal("the request is gone")
+	}
+	made := w.all(templates)
+	if len(made) != 1 {
+		t.Fatalf("there are the templates %v", w.names(templates))
+	}
+	template := made[0]
+	if len(template.GetOwnerReferences()) != 0 || template.GetLabels()["os"] != "fedora" {
+		t.Errorf("the template has the owners %v and the labels %v", template.GetOwnerReferences(), template.GetLabels())
+	}
+	if len(request.Finalizers) != 0 || request.Status.SnapshotRef != nil || request.Status.TemplateRef == nil || request.Status.TemplateRef.Name != "t" ||
+		len(request.OwnerReferences) != 1 || request.OwnerReferences[0].UID != template.GetUID() {
+		t.Errorf("the request is %+v", request)
+	}
+	var said []string
+	for _, c := range request.Status.Conditions {
+		said = append(said, fmt.Sprintf("%s=%s %s: %s (%d)", c.Type, c.Status, c.Reason, c.Message, c.ObservedGeneration))
+	}
+	slices.Sort(said)
+	if diff := cmp.Diff([]string{
+		"Complete=True EverythingCaptured: everything of the VirtualMachine is in the template (1)",
+		"Progressing=False Reconciled: VirtualMachineTemplate t was made (1)",
+		"Ready=True Reconciled: VirtualMachineTemplate t was made (1)",
+		"SecretsFound=True SecretsKept: whoever may read the template can read spec.template.spec.volumes[2].cloudInitNoCloud.userData (password) (1)",
+	}, said); diff != "" {
+		t.Errorf("conditions (-want +got):\n%s", diff)
+	}
+	if left := append(w.names(snapshots), w.names(contents)...); len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+	root, data := dataVolumeName("r-uid", "t", "root"), dataVolumeName("r-uid", "t", "data")
+	if diff := cmp.Diff([]string{"golden/" + data, "golden/" + root}, w.names(dataVolumes)); diff != "" {
+		t.Errorf("DataVolumes (-want +got):\n%s", diff)
+	}
+	for _, each := range w.all(dataVolumes) {
+		if owners := each.GetOwnerReferences(); len(owners) != 1 || owners[0].UID != template.GetUID() || owners[0].Kind != "VirtualMachineTemplate" {
+			t.Errorf("DataVolume %s is owned by %v", each.GetName(), owners)
+		}
+		if each.GetName() == root {
+			want := map[string]any{
+				"source":  map[string]any{"snapshot": map[string]any{"namespace": "shop", "name": "vs-root"}},
+				"storage": map[string]any{"resources": map[string]any{"requests": map[string]any{"storage": "12Gi"}}, "storageClassName": "fast", "volumeMode": "Block", "accessModes": []any{"ReadWriteOnce"}},
+			}
+			if diff := cmp.Diff(want, each.Object["spec"]); diff != "" {
+				t.Errorf("DataVolume (-want +got):\n%s", diff)
+			}
+		}
+	}
+	text, _ := json.Marshal(template.Object["spec"])
+	for _, want := range []string{`"name":"` + root + `","namespace":"golden"`, `"name":"root-${NAME}"`, `"runStrategy":"Halted"`} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("the template lacks %s: %s", want, text)
+		}
+	}
+}
+
+// rootSnapshot got more than was asked for.
+const rootSnapshot = `
+apiVersion: snapshot.storage.k8s.io/v1
+kind: VolumeSnapshot
+metadata: {namespace: shop, name: vs-root}
+status: {restoreSize: 12Gi}`
+
+func TestACaptureFromBeginningToEnd(t *testing.T) {
+	w := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
+	w.run(golden)
+	checkReady(t, w)
+	close(w.events.Events)
+	var said []string
+	for event := range w.events.Events {
+		said = append(said, event)
+	}
+	started := "Normal CaptureStarted taking a snapshot of VirtualMachine shop/web, to make VirtualMachineTemplate golden/t of it"
+	captured := "Normal Captured VirtualMachineTemplate golden/t was made of VirtualMachine shop/web"
+	if diff := cmp.Diff([]string{started, started, captured, captured}, said); diff != "" {
+		t.Errorf("events (-want +got):\n%s", diff)
+	}
+	if strings.Contains(fmt.Sprint(said, w.request(golden).Status), "hunter") {
+		t.Error("a secret is told")
+	}
+	if err := testutil.GatherAndCompare(w.register, strings.NewReader(`
+# HELP stencil_captures_total VirtualMachineTemplateRequests that have ended: with a template (ready), with one that refers to what its machines cannot have (incomplete), or without one (failed), and the reason of their condition Ready.
+# TYPE stencil_captures_total counter
+stencil_captures_total{outcome="ready",reason="Reconciled"} 1
+`), "stencil_captures_total"); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAManagerThatIsKilledAtAnyWriteIsSucceeded kills the manager before and after every single write.
+func TestAManagerThatIsKilledAtAnyWriteIsSucceeded(t *testing.T) {
+	undisturbed := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
+	undisturbed.run(golden)
+	if len(undisturbed.writes) < 15 {
+		t.Fatalf("a capture writes only %v", undisturbed.writes)
+	}
+	for n, write := range undisturbed.writes {
+		for _, done := range []bool{false, true} {
+			t.Run(fmt.Sprintf("write %d, %s, done %v", n, write, done), func(t *testing.T) {
+				w := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
+				w.killAt, w.done = n, done
+				w.run(golden)
+				checkReady(t, w)
+			})
+		}
+	}
+}
+
+// TestNothingIsLeftOfACaptureThatEndsAtAnyWrite deletes something before every single write.
+func TestNothingIsLeftOfACaptureThatEndsAtAnyWrite(t *testing.T) {
+	undisturbed := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
+	undisturbed.run(golden)
+	for n := range undisturbed.writes {
+		t.Run(fmt.Sprintf("the request is deleted at write %d", n), func(t *testing.T) {
+			w := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
+			w.killAt = n
+			manager := w.manager()
+			for {
+				_, err := manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: golden})
+				if errors.Is(err, errKilled) {
+					break
+				}
+				w.play()
+			}
+			for _, each := range w.all(requests) {
+				now := metav1.NewTime(w.clock.Now())
+				each.SetDeletionTimestamp(&now)
+				w.change(requests, each)
+			}
+			// A template that was handed everything and let go of is no leftover, whether or not that was told yet.
+			finished := len(w.all(templates)) == 1 && len(w.all(templates)[0].GetOwnerReferences()) == 0
+			w.run(golden)
+			left := slices.Concat(w.names(snapshots), w.names(contents))
+			if !finished {
+				for _, each := range w.all(dataVolumes) {
+					// What the template owned goes with it.
+					if owners := each.GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "VirtualMachineTemplate" {
+						left = append(left, each.GetName())
+					}
+				}
+				left = append(left, w.names(templates)...)
+			}
+			if len(left) > 0 {
+				t.Errorf("left over: %v", left)
+			}
+			if request := w.request(golden); len(request.Finalizers) > 0 {
+				t.Error("the request cannot go")
+			}
+		})
+	}
+}
+
+func TestFailures(t *testing.T) {
+	invalid := apierrors.NewInvalid(schema.GroupKind{Kind: "x"}, "x", nil)
+	for name, tc := range map[string]struct {
+		objects     []string
+		more        string
+		refuse      func(verb, resource, name string) error
+		later       func(w *world)
+		wantReason  string
+		wantMessage string
+	}{
+		"no machine":                 {wantReason: "MachineNotFound", wantMessage: "VirtualMachine shop/web does not exist"},
+		"a template of that name":    {objects: []string{vm, "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplate\nmetadata: {namespace: golden, name: t, uid: other}"}, wantReason: "TemplateExists"},
+		"a snapshot that is refused": {objects: []string{vm}, refuse: refusing("create", "virtualmachinesnapshots", invalid), wantReason: "CaptureRefused", wantMessage: "creating VirtualMachineSnapshot shop/capture-r-uid"},
+		"disks that are refused":     {objects: []string{vm}, refuse: refusing("create", "datavolumes", invalid), wantReason: "CaptureRefused", wantMessage: "creating DataVolume golden/"},
+		"a template that is refused": {objects: []string{vm}, refuse: refusing("create", "virtualmachinetemplates", invalid), wantReason: "CaptureRefused", wantMessage: "creating VirtualMachineTemplate golden/t"},
+		"rights that nobody ever gives": {
+			objects: []string{vm}, more: ", timeout: 10m", refuse: refusing("create", "datavolumes", apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota"))),
+			later:      func(w *world) { w.clock.SetTime(created.Add(11 * time.Minute)) },
+			wantReason: "Timeout", wantMessage: "not finished within 10m0s; the last that was known: could not create DataVolumes, and tries again",
+		},
+		"a kind that never comes": {
+			objects: []string{vm}, refuse: refusing("", "virtualmachinesnapshots", missing("virtualmachinesnapshots")),
+			later:      func(w *world) { w.clock.SetTime(created.Add(2 * time.Hour)) },
+			wantReason: "Timeout", wantMessage: "not finished within 1h0m0s; the last that was known: waiting until the API server serves VirtualMachineSnapshot (snapshot.kubevirt.io/v1beta1)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, append(tc.objects, templateRequest("golden", tc.more))...)
+			w.refuse = tc.refuse
+			manager := w.manager()
+			for range 30 {
+				if _, err := manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: golden}); err != nil && tc.refuse == nil {
+					t.Error(err)
+				}
+				w.play()
+			}
+			if tc.later != nil {
+				tc.later(w)
+			}
+			w.run(golden)
+			conditions := w.request(golden).Status.Conditions
+			ready := meta.FindStatusCondition(conditions, "Ready")
+			if ready == nil || ready.Reason != tc.wantReason || !strings.Contains(ready.Message, tc.wantMessage) || !meta.IsStatusConditionFalse(conditions, "Progressing") {
+				t.Errorf("conditions are %+v", conditions)
+			}
+			left := slices.Concat(w.names(snapshots), w.names(dataVolumes))
+			if tc.wantReason != "TemplateExists" {
+				left = append(left, w.names(templates)...)
+			}
+			if len(left) > 0 {
+				t.Errorf("left over: %v", left)
+			}
+			if len(w.request(golden).Finalizers) > 0 {
+				t.Error("the request cannot go")
+			}
+		})
+	}
+}
+
+func refusing(verb, resource string, err error) func(verb, resource, name string) error {
+	return func(v, r, _ string) error {
+		if r == resource && (verb == "" || v == verb) {
+			return err
+		}
+		return nil
+	}
+}
+
+// missing is how an API server answers that does not know a kind.
+func missing(resource string) error {
+	return apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: resource}, "", "404 page not found", 0, true)
+}
+
+func TestAKindThatComesLaterIsUsed(t *testing.T) {
+	for _, kind := range []string{"virtualmachinesnapshots", "virtualmachinesnapshotcontents", "datavolumes"} {
+		t.Run(kind, func(t *testing.T) {
+			w := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
+			w.refuse = refusing("", kind, missing(kind))
+			manager := w.manager()
+			for range 10 {
+				if _, err := manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: golden}); err != nil {
+					t.Error(err)
+				}
+				if w.refuse("get", kind, "") != nil && kind != "virtualmachinesnapshotcontents" {
+					w.play()
+				}
+			}
+			progressing := meta.FindStatusCondition(w.request(golden).Status.Conditions, "Progressing")
+			if progressing == nil || progressing.Reason != "WaitingForAPI" && kind != "virtualmachinesnapshotcontents" {
+				t.Errorf("progressing is %+v", progressing)
+			}
+			w.refuse = nil
+			w.run(golden)
+			checkReady(t, w)
+		})
+	}
+}
+
+// expanding plays virt-api.
+type expanding struct {
+	got map[string]any
+	err error
+}
+
+func (e *expanding) expand(_ context.Context, namespace string, vm map[string]any) (map[string]any, error) {
+	e.got = runtime.DeepCopyJSON(vm)
+	if e.err != nil {
+		return nil, e.err
+	}
+	spec := vm["spec"].(map[string]any)
+	delete(spec, "instancetype")
+	spec["template"].(map[string]any)["spec"].(map[string]any)["domain"].(map[string]any)["cpu"] = map[string]any{"sockets": int64(2)}
+	return vm, nil
+}
+
+func TestInstancetypes(t *testing.T) {
+	for name, tc := range map[string]struct {
+		more, want string
+		err        error
+		wantReason string
+	}{
+		"are expanded":                  {want: `"cpu":{"sockets":2}`},
+		"are kept":                      {more: ", instancetype: Keep", want: `"instancetype":{"name":"u1.large"}`},
+		"that are gone end the request": {err: apierrors.NewBadRequest("no such revision"), wantReason: "ExpansionFailed"},
+		"that nobody can ask about yet": {err: missing("expand-vm-spec"), wantReason: "WaitingForAPI"},
+		"that are asked for in vain":    {err: errors.New("connection refused"), wantReason: "Retrying"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, vm, templateRequest("golden", tc.more))
+			kubevirt := &expanding{err: tc.err}
+			w.expander = kubevirt
+			manager := w.manager()
+			for range 20 {
+				//nolint:errcheck // What it says is in the conditions.
+				manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: golden})
+				w.play()
+				for _, each := range w.all(contents) {
+					machine := each.Object["spec"].(map[string]any)["source"].(map[string]any)["virtualMachine"].(map[string]any)
+					machine["spec"].(map[string]any)["instancetype"] = map[string]any{"name": "u1.large", "revisionName": "rev"}
+					w.change(contents, each)
+				}
+			}
+			ready := meta.FindStatusCondition(w.request(golden).Status.Conditions, "Ready")
+			if tc.wantReason != "" {
+				if ready == nil || ready.Reason != tc.wantReason || len(w.names(templates)) > 0 {
+					t.Errorf("ready is %+v", ready)
+				}
+				return
+			}
+			text, _ := json.Marshal(w.all(templates)[0].Object["spec"])
+			if ready.Status != "True" || !strings.Contains(string(text), tc.want) || strings.Contains(string(text), "rev\"") {
+				t.Errorf("ready is %v, the template %s", ready, text)
+			}
+			if tc.more == "" {
+				metadata := kubevirt.got["metadata"].(map[string]any)
+				if metadata["namespace"] != "shop" || metadata["name"] != "web" || kubevirt.got["kind"] != "VirtualMachine" {
+					t.Errorf("KubeVirt was asked about %v", kubevirt.got)
+				}
+			}
+		})
+	}
+}

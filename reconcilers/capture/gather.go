@@ -1,0 +1,136 @@
+package capture
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apiresource "k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/utils/clock"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// gatherer reads what there is of a capture.
+type gatherer struct {
+	cluster *Cluster
+	clock   clock.PassiveClock
+}
+
+// gather returns nil when there is no such request.
+func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*state, error) {
+	s := &state{request: &v1beta1.VirtualMachineTemplateRequest{}, now: g.clock.Now()}
+	if found, err := g.cluster.read(ctx, requests, key.Namespace, key.Name, s.request); err != nil || !found {
+		return nil, ignoreUnknown(err)
+	}
+	if s.ended() && len(s.request.Finalizers) == 0 {
+		// Nothing can be left over, and there may be many of these.
+		return s, nil
+	}
+	err := g.made(ctx, s)
+	var unknown *unknownKindError
+	if errors.As(err, &unknown) {
+		s.unknown, err = unknown.resource.String(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	// Also while another kind is unknown: what is there has to be cleaned up.
+	owned, err := g.cluster.list(ctx, dataVolumes, key.Namespace, v1beta1.LabelRequestUID+"="+string(s.uid()))
+	if err != nil {
+		return nil, err
+	}
+	for _, each := range owned {
+		if ownedBy(&each, s.uid()) {
+			s.owned = append(s.owned, each)
+		}
+	}
+	return s, nil
+}
+
+// made reads what the request has made, in the order in which it makes it.
+func (g *gatherer) made(ctx context.Context, s *state) error {
+	source := s.request.Spec.VirtualMachineRef
+	template := &metav1.PartialObjectMetadata{}
+	if found, err := g.cluster.read(ctx, templates, s.request.Namespace, templateName(s.request), template); err != nil {
+		return err
+	} else if found {
+		s.template = template
+	}
+	taken := &snapshot{}
+	switch found, err := g.cluster.read(ctx, snapshots, source.Namespace, snapshotName(s.uid()), taken); {
+	case err != nil:
+		return err
+	case !found:
+		return g.source(ctx, s)
+	}
+	s.snapshot = taken
+	if !s.ownsSnapshot() || !taken.Status.ReadyToUse || taken.Status.Content == "" {
+		return nil
+	}
+	held := &content{}
+	if found, err := g.cluster.read(ctx, contents, source.Namespace, taken.Status.Content, held); err != nil || !found {
+		return err
+	}
+	s.content = held
+	for _, each := range held.Spec.VolumeBackups {
+		if each.VolumeSnapshotName == nil || *each.VolumeSnapshotName == "" || strings.Contains(each.VolumeName, backendStorage) {
+			continue
+		}
+		one := disk{backup: each, name: dataVolumeName(s.uid(), templateName(s.request), each.VolumeName)}
+		copied := &dataVolume{}
+		found, err := g.cluster.read(ctx, dataVolumes, s.request.Namespace, one.name, copied)
+		if err != nil {
+			return err
+		}
+		if found {
+			one.copy = copied
+		}
+		s.disks = append(s.disks, one)
+	}
+	return nil
+}
+
+// source reads the VirtualMachine of which no snapshot was taken yet.
+func (g *gatherer) source(ctx context.Context, s *state) error {
+	if s.template != nil || s.ended() || s.request.DeletionTimestamp != nil || s.request.Status.SnapshotRef != nil {
+		return nil
+	}
+	source := s.request.Spec.VirtualMachineRef
+	machine := &metav1.PartialObjectMetadata{}
+	if found, err := g.cluster.read(ctx, machines, source.Namespace, source.Name, machine); err != nil {
+		return err
+	} else if found {
+		s.machine = machine
+	}
+	return nil
+}
+
+// restoreSize is how large a disk has to be that is made from a VolumeSnapshot: a claim may have got more than it asked for.
+func (g *gatherer) restoreSize(ctx context.Context, namespace string, b backup) (string, error) {
+	asked := b.PersistentVolumeClaim.Spec.Resources.Requests.Storage
+	taken := &volumeSnapshot{}
+	found, err := g.cluster.read(ctx, volumeSnapshots, namespace, *b.VolumeSnapshotName, taken)
+	if err != nil || !found || taken.Status.RestoreSize == "" {
+		return asked, err
+	}
+	larger, err := apiresource.ParseQuantity(taken.Status.RestoreSize)
+	if err != nil {
+		return "", fmt.Errorf("reading the size of VolumeSnapshot %s/%s: %w", namespace, taken.Name, err)
+	}
+	if least, err := apiresource.ParseQuantity(asked); err == nil && least.Cmp(larger) >= 0 {
+		return asked, nil
+	}
+	return taken.Status.RestoreSize, nil
+}
+
+func ignoreUnknown(err error) error {
+	var unknown *unknownKindError
+	if errors.As(err, &unknown) {
+		return nil
+	}
+	return err
+}

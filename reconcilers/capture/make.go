@@ -1,0 +1,255 @@
+package capture
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/capturing"
+)
+
+// metadata is that of everything that is made for a request.
+func (s *state) metadata(name string) map[string]any {
+	return map[string]any{"name": name, "labels": map[string]any{v1beta1.LabelRequestUID: string(s.uid())}}
+}
+
+func (s *state) reference() map[string]any {
+	return ownerReference(requests, s.request.Name, s.uid())
+}
+
+// createSnapshot has KubeVirt take the snapshot.
+func (r *Reconciler) createSnapshot(ctx context.Context, s *state) error {
+	source := s.request.Spec.VirtualMachineRef
+	metadata := s.metadata(snapshotName(s.uid()))
+	if source.Namespace == s.request.Namespace {
+		// The garbage collector would delete what has an owner in another namespace.
+		metadata["ownerReferences"] = []any{s.reference()}
+	}
+	_, err := r.cluster.create(ctx, snapshots, source.Namespace, map[string]any{
+		"metadata": metadata,
+		"spec": map[string]any{
+			"source": map[string]any{"apiGroup": machines.Group, "kind": machines.kind, "name": source.Name},
+			// KubeVirt's own deadline, after which it gives the snapshot up, is ours.
+			"failureDeadline": max(s.deadline().Sub(s.now).Round(time.Second), time.Second).String(),
+		},
+	})
+	if err != nil {
+		return err
+	}
+	r.tell(s, s.machine, normal, "CaptureStarted", "Snapshot", "taking a snapshot of VirtualMachine %s/%s, to make VirtualMachineTemplate %s/%s of it",
+		source.Namespace, source.Name, s.request.Namespace, templateName(s.request))
+	return nil
+}
+
+// recordSnapshot remembers which snapshot it is.
+func (r *Reconciler) recordSnapshot(ctx context.Context, s *state, next action) error {
+	c := conditionsOf(s)
+	c.progressing(next.reason, next.message)
+	return r.writeStatus(ctx, s, c, map[string]any{"snapshotRef": v1beta1.SnapshotReference{
+		Namespace: s.snapshot.Namespace, Name: s.snapshot.Name, UID: s.snapshot.UID,
+	}})
+}
+
+// createDataVolumes has CDI copy the volumes that are not copied yet.
+func (r *Reconciler) createDataVolumes(ctx context.Context, s *state) error {
+	var failures []error
+	for _, each := range s.disks {
+		if each.copy != nil {
+			continue
+		}
+		size, err := r.restoreSize(ctx, s.snapshot.Namespace, each.backup)
+		if err != nil {
+			return err
+		}
+		metadata := s.metadata(each.name)
+		metadata["ownerReferences"] = []any{s.reference()}
+		// Nobody will ever start a machine with it.
+		metadata["annotations"] = map[string]any{"cdi.kubevirt.io/storage.bind.immediate.requested": ""}
+		_, err = r.cluster.create(ctx, dataVolumes, s.request.Namespace, map[string]any{
+			"metadata": metadata,
+			"spec": map[string]any{
+				"source":  map[string]any{"snapshot": map[string]any{"namespace": s.snapshot.Namespace, "name": *each.backup.VolumeSnapshotName}},
+				"storage": storage(each.backup, size),
+			},
+		})
+		if !apierrors.IsAlreadyExists(err) {
+			failures = append(failures, err)
+		}
+	}
+	return errors.Join(failures...)
+}
+
+// storage is spec.storage of a copy.
+func storage(b backup, size string) map[string]any {
+	claim := b.PersistentVolumeClaim.Spec
+	made := map[string]any{}
+	if size != "" {
+		made["resources"] = map[string]any{"requests": map[string]any{"storage": size}}
+	}
+	if claim.StorageClassName != "" {
+		made["storageClassName"] = claim.StorageClassName
+	}
+	if claim.VolumeMode != "" {
+		made["volumeMode"] = claim.VolumeMode
+	}
+	if len(claim.AccessModes) > 0 {
+		made["accessModes"] = claim.AccessModes
+	}
+	return made
+}
+
+// createTemplate converts the machine that the snapshot holds, tells what was found, and stores the template.
+func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) error {
+	vm, err := r.expanded(ctx, s)
+	if err != nil {
+		return err
+	}
+	options := capturing.Options{Spec: s.request.Spec, Namespace: s.request.Namespace}
+	for _, each := range s.disks {
+		size, err := r.restoreSize(ctx, s.snapshot.Namespace, each.backup)
+		if err != nil {
+			return err
+		}
+		claim := each.backup.PersistentVolumeClaim.Spec
+		options.Disks = append(options.Disks, capturing.Disk{Volume: each.backup.VolumeName, DataVolume: each.name, Storage: capturing.Storage{
+			Size: size, Class: claim.StorageClassName, VolumeMode: claim.VolumeMode, AccessModes: claim.AccessModes,
+		}})
+	}
+	result, err := capturing.Convert(vm, options)
+	if err != nil {
+		return &refusedError{v1beta1.ReasonCaptureRefused, err}
+	}
+	c := conditionsOf(s)
+	c.captured(result)
+	c.progressing(next.reason, next.message)
+	if err := r.writeStatus(ctx, s, c, nil); err != nil {
+		return err
+	}
+	metadata := s.metadata(templateName(s.request))
+	labels, _ := metadata["labels"].(map[string]any)
+	for key, value := range s.request.Spec.TemplateLabels {
+		labels[key] = value
+	}
+	metadata["ownerReferences"] = []any{s.reference()}
+	_, err = r.cluster.create(ctx, templates, s.request.Namespace, map[string]any{"metadata": metadata, "spec": result.Spec})
+	return err
+}
+
+// expanded is the machine of the snapshot, with what its instance type and preference stood for then, unless their names are kept.
+func (r *Reconciler) expanded(ctx context.Context, s *state) (map[string]any, error) {
+	held := s.content.Spec.Source.VirtualMachine
+	metadata, _ := held["metadata"].(map[string]any)
+	spec, _ := held["spec"].(map[string]any)
+	source := s.request.Spec.VirtualMachineRef
+	vm := map[string]any{
+		"apiVersion": machines.GroupVersion().String(), "kind": machines.kind,
+		"metadata": metadata, "spec": spec,
+	}
+	if metadata == nil {
+		vm["metadata"] = map[string]any{"name": source.Name, "namespace": source.Namespace}
+	} else {
+		// A snapshot holds the metadata that makes up the machine, and not always where it was.
+		metadata["name"], metadata["namespace"] = source.Name, source.Namespace
+	}
+	if s.request.Spec.Instancetype == v1beta1.CaptureInstancetypeKeep || spec["instancetype"] == nil && spec["preference"] == nil {
+		return vm, nil
+	}
+	// Its status tells by which revisions KubeVirt knows what they stood for.
+	if held["status"] != nil {
+		vm["status"] = held["status"]
+	}
+	expanded, err := r.cluster.expander.expand(ctx, source.Namespace, vm)
+	switch {
+	case unknownKind(err):
+		return nil, &unknownKindError{expansion}
+	case apierrors.IsNotFound(err), permanent(err):
+		return nil, &refusedError{v1beta1.ReasonExpansionFailed, fmt.Errorf("expanding the instance type and the preference of VirtualMachine %s/%s: %w", source.Namespace, source.Name, err)}
+	case err != nil:
+		return nil, fmt.Errorf("expanding the instance type and the preference of VirtualMachine %s/%s: %w", source.Namespace, source.Name, err)
+	}
+	return expanded, nil
+}
+
+// handOver gives the DataVolumes from the request to the template.
+func (r *Reconciler) handOver(ctx context.Context, s *state) error {
+	owner := ownerReference(templates, s.template.Name, s.template.UID)
+	var failures []error
+	for i := range s.owned {
+		each := &s.owned[i]
+		failures = append(failures, r.cluster.patch(ctx, dataVolumes, each, owners(append(without(each, s.uid()), owner))))
+	}
+	return errors.Join(failures...)
+}
+
+func (r *Reconciler) deleteDataVolumes(ctx context.Context, s *state) error {
+	var failures []error
+	for i := range s.owned {
+		failures = append(failures, r.cluster.delete(ctx, dataVolumes, &s.owned[i]))
+	}
+	return errors.Join(failures...)
+}
+
+// removeFinalizer lets go of the request, and of the snapshot that is gone.
+func (r *Reconciler) removeFinalizer(ctx context.Context, s *state) error {
+	kept := slices.DeleteFunc(slices.Clone(s.request.Finalizers), func(each string) bool { return each == v1beta1.FinalizerSnapshotCleanup })
+	if kept == nil {
+		kept = []string{}
+	}
+	return r.cluster.patch(ctx, requests, s.request, finalizers(kept))
+}
+
+// end ends the request without a template.
+func (r *Reconciler) end(ctx context.Context, s *state, reason, message string) error {
+	c := conditionsOf(s)
+	c.failed(reason, message)
+	if err := r.writeStatus(ctx, s, c, nil); err != nil {
+		return err
+	}
+	r.metrics.ended(outcomeFailed, reason, r.clock.Now().Sub(s.request.CreationTimestamp.Time))
+	r.tell(s, s.sourceMachine(), warning, "CaptureFailed", "Capture", "no template was made of VirtualMachine %s/%s: %s: %s",
+		s.request.Spec.VirtualMachineRef.Namespace, s.request.Spec.VirtualMachineRef.Name, reason, message)
+	return nil
+}
+
+// finish ends the request with its template.
+func (r *Reconciler) finish(ctx context.Context, s *state) error {
+	c := conditionsOf(s)
+	usable := c.finished(s.template.Name)
+	if err := r.writeStatus(ctx, s, c, map[string]any{"templateRef": map[string]any{"name": s.template.Name}, "snapshotRef": nil}); err != nil {
+		return err
+	}
+	source, took := s.request.Spec.VirtualMachineRef, r.clock.Now().Sub(s.request.CreationTimestamp.Time)
+	if !usable {
+		r.metrics.ended(outcomeIncomplete, v1beta1.ReasonUnreachable, took)
+		r.tell(s, s.sourceMachine(), warning, "CaptureIncomplete", "Capture", "VirtualMachineTemplate %s/%s was made of VirtualMachine %s/%s, and refers to what its VirtualMachines cannot have",
+			s.request.Namespace, s.template.Name, source.Namespace, source.Name)
+		return nil
+	}
+	r.metrics.ended(outcomeReady, v1beta1.ReasonReconciled, took)
+	r.tell(s, s.sourceMachine(), normal, "Captured", "Capture", "VirtualMachineTemplate %s/%s was made of VirtualMachine %s/%s",
+		s.request.Namespace, s.template.Name, source.Namespace, source.Name)
+	return nil
+}
+
+// sourceMachine is the VirtualMachine, as far as it is known: events find it by its name, and by the UID that the snapshot has noted.
+func (s *state) sourceMachine() *metav1.PartialObjectMetadata {
+	if s.machine != nil {
+		return s.machine
+	}
+	named := &metav1.PartialObjectMetadata{}
+	named.Namespace, named.Name = s.request.Spec.VirtualMachineRef.Namespace, s.request.Spec.VirtualMachineRef.Name
+	if s.content != nil {
+		var held metav1.PartialObjectMetadata
+		if raw, err := json.Marshal(s.content.Spec.Source.VirtualMachine); err == nil && json.Unmarshal(raw, &held) == nil {
+			named.UID = held.UID
+		}
+	}
+	return named
+}

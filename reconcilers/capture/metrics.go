@@ -1,0 +1,46 @@
+package capture
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Outcomes of captures.
+const (
+	outcomeReady      = "ready"
+	outcomeIncomplete = "incomplete"
+	outcomeFailed     = "failed"
+)
+
+// metrics count what has ended.
+type metrics struct {
+	captures *prometheus.CounterVec
+	duration *prometheus.HistogramVec
+}
+
+func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
+	m := &metrics{
+		captures: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stencil_captures_total",
+			Help: "VirtualMachineTemplateRequests that have ended: with a template (ready), with one that refers to what its machines cannot have (incomplete), or without one (failed), and the reason of their condition Ready.",
+		}, []string{"outcome", "reason"}),
+		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "stencil_capture_duration_seconds",
+			Help:    "Time from the creation of a VirtualMachineTemplateRequest to its end, in seconds, by outcome.",
+			Buckets: []float64{1, 5, 15, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600},
+		}, []string{"outcome"}),
+	}
+	for _, collector := range []prometheus.Collector{m.captures, m.duration} {
+		if err := registerer.Register(collector); err != nil {
+			return nil, fmt.Errorf("registering the metrics of captures: %w", err)
+		}
+	}
+	return m, nil
+}
+
+func (m *metrics) ended(outcome, reason string, took time.Duration) {
+	m.captures.WithLabelValues(outcome, reason).Inc()
+	m.duration.WithLabelValues(outcome).Observe(took.Seconds())
+}

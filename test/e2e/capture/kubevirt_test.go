@@ -1,0 +1,196 @@
+package capture_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/test/controlplane/csi"
+)
+
+// script is full of what looks like the template's language.
+const script = "#!/bin/sh\necho ${HOME} $${NAME} ${{NAME}} ${NAME}\n"
+
+const source = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: web-1
+  labels: {app: web}
+  annotations: {note: "costs ${5}"}
+spec:
+  runStrategy: Always
+  instancetype: {kind: VirtualMachineClusterInstancetype, name: u1.medium}
+  preference: {kind: VirtualMachineClusterPreference, name: fedora}
+  template:
+    metadata: {labels: {kubevirt.io/vm: web-1}}
+    spec:
+      hostname: web-1
+      domain:
+        firmware: {uuid: 11111111-2222-3333-4444-555555555555, serial: secret-serial}
+        devices:
+          disks:
+          - {name: root, serial: D1, disk: {bus: virtio}}
+          - {name: init, disk: {bus: virtio}}
+          - {name: tools, disk: {bus: virtio}}
+          interfaces: [{name: default, macAddress: "02:00:00:00:00:01", masquerade: {}}]
+      networks: [{name: default, pod: {}}]
+      volumes:
+      - {name: root, containerDisk: {image: quay.io/containerdisks/fedora:latest}}
+      - {name: tools, cloudInitConfigDrive: {userData: SCRIPT}}
+      - name: init
+        cloudInitNoCloud:
+          userData: |
+            #cloud-config
+            password: hunter2
+            runcmd: ["echo ${HOME}"]
+`
+
+// TestARunningMachineBecomesATemplateAndAMachineAgain goes the whole way with KubeVirt's own API server and controller.
+func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
+	s := real.on(t)
+	shop, golden := s.namespace(t, "shop"), s.namespace(t, "golden")
+	encoded, err := json.Marshal(script)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// One cloud-init volume is all that a machine may have.
+	vm := strings.Replace(source, "      - {name: tools, cloudInitConfigDrive: {userData: SCRIPT}}\n", "", 1)
+	vm = strings.Replace(vm, "          - {name: tools, disk: {bus: virtio}}\n", "", 1)
+	vm = strings.Replace(vm, `note: "costs ${5}"`, `note: `+string(encoded), 1)
+	s.must(t, vm, "create", "-n", shop, "-f", "-")
+	s.must(t, request(golden, "r", shop, "web-1", `, "templateName": "web", "templateLabels": {"os": "fedora"}, "secrets": "Parameterize"`), "create", "-f", "-")
+	got := s.ends(t, golden, "r")
+	if got["Ready"].Status != "True" || got["Complete"].Status != "True" || got["SecretsFound"].Reason != "SecretsParameterized" {
+		t.Fatalf("conditions are %+v", got)
+	}
+	text := s.must(t, "", "get", "vmt", "web", "-n", golden, "-o", "json")
+	for _, want := range []string{`"os": "fedora"`, `"runStrategy": "Halted"`, `"name": "${NAME}"`, `"sockets"`, "password: \\\"${PASSWORD}\\\""} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the template lacks %s", want)
+		}
+	}
+	for _, unwanted := range []string{"hunter2", "secret-serial", "02:00:00", `"hostname"`, `"instancetype"`, `"D1"`} {
+		if strings.Contains(text, unwanted) {
+			t.Errorf("the template has %s", unwanted)
+		}
+	}
+	if t.Failed() {
+		t.Log(text)
+	}
+	s.must(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-2", "namespace": "`+golden+`", "annotations": {
+		"template.kubevirt.io/template-ref": "web", "parameter.template.kubevirt.io/PASSWORD": "hunter3"}}}`, "create", "-f", "-")
+	made := s.must(t, "", "get", "vm", "web-2", "-n", golden, "-o", "json")
+	for _, want := range []string{`password: \"hunter3\"`, "echo ${HOME}", `"kubevirt.io/vm": "web-2"`} {
+		if !strings.Contains(made, want) {
+			t.Errorf("the new machine lacks %s:\n%s", want, made)
+		}
+	}
+	var stored struct {
+		Metadata struct{ Annotations map[string]string }
+	}
+	if err := json.Unmarshal([]byte(made), &stored); err != nil || stored.Metadata.Annotations["note"] != script {
+		t.Errorf("the script is %q (%v)", stored.Metadata.Annotations["note"], err)
+	}
+	eventually(t, func() string {
+		if left := s.all(t, snapshots, shop); len(left) > 0 {
+			return "a snapshot is left"
+		}
+		for _, about := range []string{"VirtualMachineTemplateRequest", "VirtualMachine"} {
+			said := s.must(t, "", "get", "events", "-A", "-o", "jsonpath={.items[?(@.involvedObject.kind=='"+about+"')].reason}")
+			for _, want := range []string{"CaptureStarted", "Captured"} {
+				if !strings.Contains(said, want) {
+					return "no event " + want + " about the " + about + ": " + said
+				}
+			}
+		}
+		return ""
+	})
+}
+
+// TestDisksAreCopiedByCDIAndForEveryMachine has KubeVirt, CDI and storage work together.
+func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
+	s := real.on(t)
+	shop, golden := s.namespace(t, "shop"), s.namespace(t, "golden")
+	s.must(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"runStrategy": "Halted",
+		"dataVolumeTemplates": [{"metadata": {"name": "web-root"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}],
+		"template": {"spec": {"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}},
+		"volumes": [{"name": "root", "dataVolume": {"name": "web-root"}}]}}}}`, "create", "-n", shop, "-f", "-")
+	s.must(t, "", "wait", "--for=jsonpath={.status.phase}=Succeeded", "dv/web-root", "-n", shop, "--timeout=90s")
+	s.must(t, request(golden, "r", shop, "web", `, "templateName": "web"`), "create", "-f", "-")
+	if got := s.ends(t, golden, "r"); got["Ready"].Status != "True" || got["Complete"].Status != "True" {
+		t.Fatalf("conditions are %+v", got)
+	}
+	if disks := s.all(t, dataVolumes, golden); len(disks) != 1 {
+		t.Fatalf("there are %d DataVolumes", len(disks))
+	}
+	s.must(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-2", "namespace": "`+golden+`",
+		"annotations": {"template.kubevirt.io/template-ref": "web"}}}`, "create", "-f", "-")
+	eventually(t, func() string {
+		return s.kubectl(t, nil, "", "get", "dv", "root-web-2", "-n", golden).Stderr
+	})
+	s.must(t, "", "wait", "--for=jsonpath={.status.phase}=Succeeded", "dv/root-web-2", "-n", golden, "--timeout=90s")
+	// The disks go with the template, and the machines of it stay.
+	s.must(t, "", "delete", "vmt", "web", "-n", golden)
+	eventually(t, func() string {
+		for _, each := range s.all(t, dataVolumes, golden) {
+			if each.GetName() != "root-web-2" {
+				return each.GetName() + " is left"
+			}
+		}
+		if len(s.all(t, snapshots, shop)) > 0 {
+			return "a snapshot is left"
+		}
+		return ""
+	})
+}
+
+// TestASnapshotThatStorageNeverFinishesEndsTheRequest has the storage fail, and the capture end when its time is over.
+func TestASnapshotThatStorageNeverFinishesEndsTheRequest(t *testing.T) {
+	s := real.on(t)
+	shop := s.namespace(t, "shop")
+	s.must(t, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuff"}, "spec": {"storageClassName": "csi", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`,
+		"create", "-n", shop, "-f", "-")
+	s.must(t, onClaim, "create", "-n", shop, "-f", "-")
+	s.must(t, "", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/stuff", "-n", shop, "--timeout=60s")
+	release := s.platform.Plane.CSI().When(csi.ReadySnapshot, csi.Rule{Namespace: shop, Hold: true})
+	defer release()
+	s.must(t, request(shop, "r", shop, "web", `, "timeout": "8s"`), "create", "-f", "-")
+	got := s.ends(t, shop, "r")
+	// KubeVirt's own deadline is the same, and either may be first.
+	if got["Ready"].Reason != "Timeout" && got["Ready"].Reason != "SnapshotFailed" {
+		t.Errorf("conditions are %+v", got)
+	}
+	eventually(t, func() string {
+		if len(s.all(t, snapshots, shop))+len(s.all(t, dataVolumes, shop))+len(s.all(t, templates, shop)) > 0 {
+			return "something is left"
+		}
+		return ""
+	})
+}
+
+// onClaim is a machine with a claim.
+const onClaim = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"runStrategy": "Halted", "template": {"spec": {
+	"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "d", "disk": {"bus": "virtio"}}]}}, "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "stuff"}}]}}}}`
+
+// TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed has a disk on storage that takes none.
+func TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed(t *testing.T) {
+	s := real.on(t)
+	shop := s.namespace(t, "shop")
+	s.must(t, `{"apiVersion": "storage.k8s.io/v1", "kind": "StorageClass", "metadata": {"name": "by-hand"}, "provisioner": "kubernetes.io/no-provisioner"}`, "create", "-f", "-")
+	t.Cleanup(func() {
+		s.must(t, "", "delete", "sc", "by-hand")
+		s.must(t, "", "delete", "pv", "by-hand", "--wait=false")
+	})
+	s.must(t, `{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "by-hand"}, "spec": {"storageClassName": "by-hand", "accessModes": ["ReadWriteOnce"],
+		"capacity": {"storage": "1Gi"}, "hostPath": {"path": "/nowhere"}}}`, "create", "-f", "-")
+	s.must(t, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuff"}, "spec": {"storageClassName": "by-hand", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`,
+		"create", "-n", shop, "-f", "-")
+	s.must(t, onClaim, "create", "-n", shop, "-f", "-")
+	s.must(t, "", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/stuff", "-n", shop, "--timeout=60s")
+	s.must(t, request(shop, "r", shop, "web", ""), "create", "-f", "-")
+	got := s.ends(t, shop, "r")
+	if got["Ready"].Reason != "Unreachable" || got["Complete"].Status != "False" || !strings.Contains(got["Complete"].Message, "the disk d is not copied") {
+		t.Errorf("conditions are %+v", got)
+	}
+}

@@ -1,0 +1,129 @@
+package requests
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/permission"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+var (
+	requestKind     = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "VirtualMachineTemplateRequest"}
+	requestResource = schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "virtualmachinetemplaterequests"}
+)
+
+// Templates knows the templates that there are; a templatecache.Cache does.
+type Templates interface {
+	Get(namespace, name string) *templatecache.Template
+}
+
+// Permissions says what people may do; a permission.Checker does.
+type Permissions interface {
+	May(context.Context, authenticationv1.UserInfo, permission.Action) (bool, error)
+}
+
+// Machines says whether there is a VirtualMachine.
+type Machines interface {
+	Exists(ctx context.Context, namespace, name string) (bool, error)
+}
+
+// Options are what a Handler needs.
+type Options struct {
+	Templates   Templates
+	Permissions Permissions
+	Machines    Machines
+}
+
+// Handler answers the admission requests of the webhook.
+type Handler struct{ Options }
+
+// New returns a Handler.
+func New(o Options) *Handler { return &Handler{Options: o} }
+
+// Handle implements admission.Handler.
+func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	// The spec of a request never changes: its definition sees to that.
+	if request.SubResource != "" || request.Operation != admissionv1.Create {
+		return admission.Allowed("")
+	}
+	// The versions have identical schemas, so one type reads both.
+	var object v1beta1.VirtualMachineTemplateRequest
+	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
+		return refuse(apierrors.NewBadRequest(fmt.Sprintf("decoding the request: %v", err)).Status())
+	}
+	object.Namespace = request.Namespace
+	causes := check(&object)
+	if err := h.permitted(ctx, request.UserInfo, &object); err != nil {
+		return refuse(err.ErrStatus)
+	}
+	found, err := h.existence(ctx, &object)
+	if err != nil {
+		return refuse(err.ErrStatus)
+	}
+	if causes = append(causes, found...); len(causes) > 0 {
+		return refuse(apierrors.NewInvalid(requestKind, object.Name, causes).Status())
+	}
+	return admission.Allowed("")
+}
+
+// permitted asks what decides whether the person may learn more.
+func (h *Handler) permitted(ctx context.Context, person authenticationv1.UserInfo, object *v1beta1.VirtualMachineTemplateRequest) *apierrors.StatusError {
+	for _, right := range rights(object) {
+		allowed, err := h.Permissions.May(ctx, person, right.action)
+		switch {
+		case err != nil:
+			return internal(err)
+		case !allowed:
+			return apierrors.NewForbidden(requestResource, object.Name, errors.New(right.refusal))
+		}
+	}
+	return nil
+}
+
+// existence looks for what must be there, and for what must not.
+func (h *Handler) existence(ctx context.Context, object *v1beta1.VirtualMachineTemplateRequest) (field.ErrorList, *apierrors.StatusError) {
+	var causes field.ErrorList
+	source, path := object.Spec.VirtualMachineRef, field.NewPath("spec")
+	if name := templateName(object); h.Templates.Get(object.Namespace, name) != nil {
+		at := path.Child("templateName")
+		if object.Spec.TemplateName == "" {
+			at = field.NewPath("metadata", "name")
+		}
+		causes = append(causes, field.Invalid(at, name, "a VirtualMachineTemplate of this name exists; choose another spec.templateName, or delete the template"))
+	}
+	if len(validReference(source)) > 0 {
+		return causes, nil
+	}
+	exists, err := h.Machines.Exists(ctx, source.Namespace, source.Name)
+	if err != nil {
+		return nil, internal(err)
+	}
+	if !exists {
+		causes = append(causes, field.NotFound(path.Child("virtualMachineRef"), source.Namespace+"/"+source.Name))
+	}
+	return causes, nil
+}
+
+// internal refuses for a cause that is not the person's, whom it would tell nothing.
+func internal(err error) *apierrors.StatusError {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return apierrors.NewTimeoutError("the request could not be judged in time; try again", 1)
+	}
+	return apierrors.NewInternalError(err)
+}
+
+func refuse(status metav1.Status) admission.Response {
+	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+}

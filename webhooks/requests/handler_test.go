@@ -1,0 +1,187 @@
+package requests_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	admissionv1 "k8s.io/api/admission/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/permission"
+	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/requests"
+)
+
+// cluster holds template golden/fedora and machine shop/web, and gives rights.
+type cluster struct {
+	rights map[string]bool
+	err    error
+	// looked is what was looked for.
+	looked []string
+}
+
+func (c *cluster) Get(namespace, name string) *templatecache.Template {
+	c.looked = append(c.looked, "template "+namespace+"/"+name)
+	if namespace == "golden" && name == "fedora" {
+		return &templatecache.Template{}
+	}
+	return nil
+}
+
+func (c *cluster) Exists(_ context.Context, namespace, name string) (bool, error) {
+	c.looked = append(c.looked, "machine "+namespace+"/"+name)
+	return (namespace == "shop" || namespace == "golden") && name == "web", c.err
+}
+
+func (c *cluster) May(_ context.Context, person authenticationv1.UserInfo, action permission.Action) (bool, error) {
+	if person.Username != "ada" {
+		return false, errors.New("who?")
+	}
+	return c.rights[action.String()], nil
+}
+
+const (
+	useSource  = "create virtualmachinetemplaterequests/source shop/web"
+	useMissing = "create virtualmachinetemplaterequests/source shop/missing"
+	read       = "get virtualmachines golden/web"
+	create     = "create virtualmachinetemplates in golden"
+)
+
+func ask(c *cluster, spec string) admission.Response {
+	raw := `{"metadata":{"name":"r"},"spec":` + spec + `}`
+	return requests.New(requests.Options{Templates: c, Permissions: c, Machines: c}).Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+		Operation: admissionv1.Create, Namespace: "golden", UserInfo: authenticationv1.UserInfo{Username: "ada"}, Object: runtime.RawExtension{Raw: []byte(raw)},
+	}})
+}
+
+func TestRequests(t *testing.T) {
+	const subdomain = ": a lowercase RFC 1123 subdomain must consist of"
+	for name, tc := range map[string]struct {
+		spec   string
+		rights []string
+		want   []string
+		reason string
+	}{
+		"what can be done is allowed": {
+			spec: `{"virtualMachineRef":{"namespace":"shop","name":"web"},"templateName":"t","templateLabels":{"os":"fedora"}}`, rights: []string{useSource, create},
+		},
+		"in the same namespace as well": {
+			spec: `{"virtualMachineRef":{"namespace":"golden","name":"web"}}`, rights: []string{read, create},
+		},
+		"everything that is wrong is told at once": {
+			spec:   `{"virtualMachineRef":{"namespace":"shop","name":"missing"},"templateName":"Not_A.Name","templateLabels":{"os":"not a value"}}`,
+			rights: []string{useMissing, create}, reason: "Invalid",
+			want: []string{
+				"spec.templateName: \"Not_A.Name\"" + subdomain, "spec.templateLabels: \"not a value\": a valid label must be", "spec.virtualMachineRef: Not found",
+			},
+		},
+		"a template of that name": {
+			spec:   `{"virtualMachineRef":{"namespace":"shop","name":"web"},"templateName":"fedora"}`,
+			rights: []string{useSource, create}, reason: "Invalid",
+			want: []string{"spec.templateName: \"fedora\": a VirtualMachineTemplate of this name exists; choose another spec.templateName, or delete the template"},
+		},
+		"references that name nothing": {
+			spec:   `{"virtualMachineRef":{"namespace":"","name":"A b"}}`,
+			rights: []string{"create virtualmachinetemplaterequests/source /A b", create}, reason: "Invalid",
+			want: []string{"spec.virtualMachineRef.namespace: names the VirtualMachine to be captured", "spec.virtualMachineRef.name: \"A b\"" + subdomain},
+		},
+		"without the right to the source": {
+			spec: `{"virtualMachineRef":{"namespace":"shop","name":"web"}}`, rights: []string{create}, reason: "Forbidden",
+			want: []string{"not allowed to use VirtualMachine shop/web as the source of a VirtualMachineTemplateRequest: ask an administrator of its namespace for verb create on virtualmachinetemplaterequests/source"},
+		},
+		"without the right to read": {
+			spec: `{"virtualMachineRef":{"namespace":"golden","name":"web"}}`, rights: []string{create}, reason: "Forbidden",
+			want: []string{"not allowed to read VirtualMachine golden/web, which the template would show: ask an administrator of the namespace for verb get on virtualmachines.kubevirt.io"},
+		},
+		"without the right to create a template": {
+			spec: `{"virtualMachineRef":{"namespace":"shop","name":"web"},"templateName":"fedora"}`, rights: []string{useSource}, reason: "Forbidden",
+			want: []string{"not allowed to create VirtualMachineTemplates in namespace golden: ask an administrator of the namespace for verb create on virtualmachinetemplates.template.kubevirt.io"},
+		},
+		"no JSON": {spec: `x`, reason: "BadRequest", want: []string{"decoding the request"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &cluster{rights: map[string]bool{}}
+			for _, each := range tc.rights {
+				c.rights[each] = true
+			}
+			answer := ask(c, tc.spec)
+			if len(tc.want) == 0 {
+				if !answer.Allowed {
+					t.Errorf("refused: %v", answer.Result)
+				}
+				return
+			}
+			if answer.Allowed || string(answer.Result.Reason) != tc.reason {
+				t.Fatalf("got %v %v, want reason %s", answer.Allowed, answer.Result, tc.reason)
+			}
+			got := []string{answer.Result.Message}
+			if tc.reason == "Invalid" {
+				got = nil
+				for _, cause := range answer.Result.Details.Causes {
+					got = append(got, cause.Field+": "+cause.Message[strings.Index(cause.Message, ": ")+2:])
+					if strings.HasPrefix(cause.Message, "Not found") {
+						got[len(got)-1] = cause.Field + ": Not found"
+					}
+				}
+			}
+			if len(got) < len(tc.want) {
+				t.Fatalf("got %q, want %q", got, tc.want)
+			}
+			for _, want := range tc.want {
+				if !strings.Contains(strings.Join(got, "\n"), want) {
+					t.Errorf("got %q, which lacks %q", got, want)
+				}
+			}
+		})
+	}
+}
+
+// TestExistenceIsNotToldToWhoMayNotAsk holds against somebody who tries names: the answers are the same, and nothing was looked for.
+func TestExistenceIsNotToldToWhoMayNotAsk(t *testing.T) {
+	for name, tc := range map[string]struct {
+		rights          map[string]bool
+		there, notThere string
+	}{
+		"of machines elsewhere":           {map[string]bool{create: true}, `{"virtualMachineRef":{"namespace":"shop","name":"web"}}`, `{"virtualMachineRef":{"namespace":"shop","name":"nix"}}`},
+		"of machines in the namespace":    {map[string]bool{create: true}, `{"virtualMachineRef":{"namespace":"golden","name":"web"}}`, `{"virtualMachineRef":{"namespace":"golden","name":"nix"}}`},
+		"of templates":                    {map[string]bool{useSource: true}, `{"virtualMachineRef":{"namespace":"shop","name":"web"},"templateName":"fedora"}`, `{"virtualMachineRef":{"namespace":"shop","name":"web"},"templateName":"fedoro"}`},
+		"of templates, with a bad source": {map[string]bool{create: true}, `{"virtualMachineRef":{"namespace":"shop","name":"web"},"templateName":"fedora"}`, `{"virtualMachineRef":{"namespace":"shop","name":"web"},"templateName":"fedoro"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &cluster{rights: tc.rights}
+			there, _ := json.Marshal(ask(c, tc.there).Result)
+			notThere, _ := json.Marshal(ask(c, tc.notThere).Result)
+			if diff := cmp.Diff(strings.ReplaceAll(string(notThere), "nix", "web"), string(there)); diff != "" {
+				t.Errorf("the answers differ:\n%s", diff)
+			}
+			if len(c.looked) > 0 {
+				t.Errorf("looked for %v", c.looked)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeJudgedIsRefused(t *testing.T) {
+	c := &cluster{rights: map[string]bool{useSource: true, create: true}, err: errors.New("no answer")}
+	if answer := ask(c, `{"virtualMachineRef":{"namespace":"shop","name":"web"}}`); answer.Allowed || answer.Result.Code != 500 {
+		t.Errorf("got %v", answer.Result)
+	}
+	c.err = context.DeadlineExceeded
+	if answer := ask(c, `{"virtualMachineRef":{"namespace":"shop","name":"web"}}`); answer.Allowed || answer.Result.Reason != "Timeout" {
+		t.Errorf("got %v", answer.Result)
+	}
+}
+
+func TestOnlyCreationIsJudged(t *testing.T) {
+	for _, request := range []admissionv1.AdmissionRequest{{Operation: admissionv1.Update}, {Operation: admissionv1.Create, SubResource: "status"}} {
+		if answer := requests.New(requests.Options{}).Handle(t.Context(), admission.Request{AdmissionRequest: request}); !answer.Allowed {
+			t.Errorf("%v: %v", request.Operation, answer.Result)
+		}
+	}
+}
