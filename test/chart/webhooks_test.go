@@ -44,8 +44,8 @@ func TestWebhooks(t *testing.T) {
 			want: map[string]any{
 				validateWebhook + " {.webhooks[*].name}": []string{
 					"virtualmachinetemplate.validate.template.kubevirt.io", "virtualmachine.validate.template.kubevirt.io",
-					"governedvirtualmachine.validate.template.kubevirt.io", "templateapproval.validate.stencil.kubevirt.io",
-					"virtualmachinepolicy.validate.stencil.kubevirt.io", "virtualmachinetemplaterequest.validate.template.kubevirt.io",
+					"governedvirtualmachine.validate.template.kubevirt.io", "ruledvirtualmachine.validate.template.kubevirt.io",
+					"templateapproval.validate.stencil.kubevirt.io", "virtualmachinepolicy.validate.stencil.kubevirt.io", "virtualmachinetemplaterequest.validate.template.kubevirt.io",
 				},
 				validateWebhook + " {.webhooks[0].clientConfig}":            service("/validate-virtualmachinetemplate"),
 				validateWebhook + " {.webhooks[0].failurePolicy}":           "Fail",
@@ -65,10 +65,10 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent"},
 				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None"},
 				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10},
-				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Ignore", "Fail", "Fail", "Fail"},
-				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
-				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None", "None"},
-				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10, 10, 10},
+				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Ignore", "Fail", "Fail", "Fail", "Fail"},
+				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
+				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None", "None", "None"},
+				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10, 10, 10, 10},
 			},
 		},
 		"machines without a template are sent to rendering where an approval asks for one": {
@@ -101,21 +101,21 @@ func TestWebhooks(t *testing.T) {
 		},
 		"approvals are judged": {
 			want: map[string]any{
-				validateWebhook + " {.webhooks[3].clientConfig}": service("/validate-templateapproval"),
-				validateWebhook + " {.webhooks[3].rules}": []any{map[string]any{
+				validateWebhook + " {.webhooks[4].clientConfig}": service("/validate-templateapproval"),
+				validateWebhook + " {.webhooks[4].rules}": []any{map[string]any{
 					"apiGroups": []string{"stencil.kubevirt.io"}, "apiVersions": []string{"v1alpha1"},
 					"operations": []string{"CREATE", "UPDATE"}, "resources": []string{"templateapprovals"}, "scope": "Cluster",
 				}},
-				validateWebhook + " {.webhooks[3].matchConditions[*].name}": "create-or-spec-change",
+				validateWebhook + " {.webhooks[4].matchConditions[*].name}": "create-or-spec-change",
 			},
 		},
 		"requests for templates are judged in both versions, when they are created": {
 			want: map[string]any{
-				validateWebhook + " {.webhooks[5].clientConfig}":      service("/validate-virtualmachinetemplaterequest"),
-				validateWebhook + " {.webhooks[5].namespaceSelector}": nil,
-				validateWebhook + " {.webhooks[5].objectSelector}":    nil,
-				validateWebhook + " {.webhooks[5].matchConditions}":   nil,
-				validateWebhook + " {.webhooks[5].rules}": []any{map[string]any{
+				validateWebhook + " {.webhooks[6].clientConfig}":      service("/validate-virtualmachinetemplaterequest"),
+				validateWebhook + " {.webhooks[6].namespaceSelector}": nil,
+				validateWebhook + " {.webhooks[6].objectSelector}":    nil,
+				validateWebhook + " {.webhooks[6].matchConditions}":   nil,
+				validateWebhook + " {.webhooks[6].rules}": []any{map[string]any{
 					"apiGroups": []string{"template.kubevirt.io"}, "apiVersions": []string{"v1alpha1", "v1beta1"},
 					"operations": []string{"CREATE"}, "resources": []string{"virtualmachinetemplaterequests"}, "scope": "Namespaced",
 				}},
@@ -123,13 +123,13 @@ func TestWebhooks(t *testing.T) {
 		},
 		"policies are judged before they are stored": {
 			want: map[string]any{
-				validateWebhook + " {.webhooks[4].clientConfig}":      service("/validate-virtualmachinepolicy"),
-				validateWebhook + " {.webhooks[4].namespaceSelector}": nil,
-				validateWebhook + " {.webhooks[4].rules}": []any{map[string]any{
+				validateWebhook + " {.webhooks[5].clientConfig}":      service("/validate-virtualmachinepolicy"),
+				validateWebhook + " {.webhooks[5].namespaceSelector}": nil,
+				validateWebhook + " {.webhooks[5].rules}": []any{map[string]any{
 					"apiGroups": []string{"stencil.kubevirt.io"}, "apiVersions": []string{"v1alpha1"},
 					"operations": []string{"CREATE", "UPDATE"}, "resources": []string{"virtualmachinepolicies"}, "scope": "Cluster",
 				}},
-				validateWebhook + " {.webhooks[4].matchConditions[*].name}": "create-or-spec-change",
+				validateWebhook + " {.webhooks[5].matchConditions[*].name}": "create-or-spec-change",
 			},
 		},
 		"the webhooks that policies need are left to the manager": {
@@ -186,7 +186,7 @@ webhooks:
 				validateWebhook + " {.webhooks[1].namespaceSelector}":                         nil,
 				validateWebhook + " {.webhooks[1].objectSelector}":                            nil,
 				validateWebhook + " {.webhooks[2].namespaceSelector}":                         governed,
-				validateWebhook + " {.webhooks[3].objectSelector}":                            nil,
+				validateWebhook + " {.webhooks[4].objectSelector}":                            nil,
 			},
 		},
 		"other users are exempt, whatever characters their names have": {
