@@ -70,8 +70,8 @@ func selectorOf(object any) (labels.Selector, error) {
 	if !ok {
 		return nil, fmt.Errorf("the cache of MAC pools was given a %T", object)
 	}
-	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	if runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, configuration) != nil {
+	configuration, readable := configurationOf(o)
+	if !readable {
 		return labels.Everything(), nil
 	}
 	for i := range configuration.Webhooks {
@@ -86,6 +86,12 @@ func selectorOf(object any) (labels.Selector, error) {
 	}
 	// It cares for pods alone.
 	return nil, nil
+}
+
+func configurationOf(o *unstructured.Unstructured) (configuration *admissionregistrationv1.MutatingWebhookConfiguration, readable bool) {
+	configuration = &admissionregistrationv1.MutatingWebhookConfiguration{}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, configuration)
+	return configuration, err == nil
 }
 
 func orEverything(selector labels.Selector, err error) labels.Selector {
