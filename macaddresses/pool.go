@@ -70,8 +70,8 @@ func selectorOf(object any) (labels.Selector, error) {
 	if !ok {
 		return nil, fmt.Errorf("the cache of MAC pools was given a %T", object)
 	}
-	configuration := &admissionregistrationv1.MutatingWebhookConfiguration{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, configuration); err != nil {
+	configuration, readable := configurationOf(o)
+	if !readable {
 		return labels.Everything(), nil
 	}
 	for i := range configuration.Webhooks {
@@ -82,14 +82,23 @@ func selectorOf(object any) (labels.Selector, error) {
 		if webhook.NamespaceSelector == nil {
 			return labels.Everything(), nil
 		}
-		selector, err := metav1.LabelSelectorAsSelector(webhook.NamespaceSelector)
-		if err != nil {
-			return labels.Everything(), nil
-		}
-		return selector, nil
+		return orEverything(metav1.LabelSelectorAsSelector(webhook.NamespaceSelector)), nil
 	}
 	// It cares for pods alone.
 	return nil, nil
+}
+
+func configurationOf(o *unstructured.Unstructured) (configuration *admissionregistrationv1.MutatingWebhookConfiguration, readable bool) {
+	configuration = &admissionregistrationv1.MutatingWebhookConfiguration{}
+	err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, configuration)
+	return configuration, err == nil
+}
+
+func orEverything(selector labels.Selector, err error) labels.Selector {
+	if err != nil {
+		return labels.Everything()
+	}
+	return selector
 }
 
 // Add implements cache.ReflectorStore.

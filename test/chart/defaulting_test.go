@@ -47,9 +47,9 @@ func TestDefaulting(t *testing.T) {
 					"--defaulting-failure-policy=Fail", "--defaulting-machine-type=keep", "--defaulting-pci-address=false",
 					"--defaulting-firmware-uuid=false", "--defaulting-mac=generate", "--defaulting-cpu=false", "--defaulting-memory=false",
 				},
-				"ClusterRole/stencil-manager {.rules[?(@.verbs[0]==\"watch\")].resources}":                       "virtualmachines",
+				"ClusterRole/stencil-manager {.rules[?(@.verbs[0]==\"watch\")].resources}":                       []string{"virtualmachines"},
 				"ClusterRole/stencil-manager {.rules[?(@.resourceNames[0]==\"kubemacpool-mutator\")].verbs}":     []string{"list", "watch"},
-				"ClusterRole/stencil-manager {.rules[?(@.resourceNames[0]==\"kubemacpool-mutator\")].resources}": "mutatingwebhookconfigurations",
+				"ClusterRole/stencil-manager {.rules[?(@.resourceNames[0]==\"kubemacpool-mutator\")].resources}": []string{"mutatingwebhookconfigurations"},
 			},
 		},
 		"the defaulter is beside the manager and meets the restricted profile": {

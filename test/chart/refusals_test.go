@@ -47,9 +47,9 @@ func TestValuesThatAreRefused(t *testing.T) {
 			values: `{defaulting: {machineType: alias}}`,
 			want:   "at '/defaulting/machineType': value must be one of 'pin', 'keep'",
 		},
-		"MAC addresses, which nobody generates": {
-			values: `{defaulting: {mac: generate}}`,
-			want:   "at '/defaulting': additional properties 'mac' not allowed",
+		"MAC addresses in a way that there is not": {
+			values: `{defaulting: {mac: pool}}`,
+			want:   "at '/defaulting/mac': value must be one of 'never', 'generate'",
 		},
 		"no replicas": {
 			values: `{manager: {replicas: 0}}`,

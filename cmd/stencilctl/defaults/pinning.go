@@ -60,7 +60,7 @@ func (p *pinning) command(use, short, long, example string) *cobra.Command {
 		Long: long + `
 
 Nothing is changed without --confirm: the cluster judges the change in a dry run, and what would be done is printed. A machine
-that runs, or is to run, is not touched, and one that somebody changes meanwhile neither. Where an approval governs a namespace, it
+that runs, or is to run, is not touched, and one that somebody changes meanwhile is looked at anew. Where an approval governs a namespace, it
 judges this as any other update: it takes overrides for these fields, or a user whom no approval judges. It takes the permission to
 get or list, and to update virtualmachines. The exit code is 1 when a machine was named or selected that could not be changed.`,
 		Example: example,
@@ -94,7 +94,7 @@ func (p *pinning) run(ctx context.Context, names []string) (err error) {
 		return err
 	}
 	for _, vm := range selected {
-		if err := p.one(ctx, vm); err != nil {
+		if err := p.one(ctx, vm, 1); err != nil {
 			return err
 		}
 	}
@@ -126,9 +126,13 @@ func (p *pinning) selected(ctx context.Context, names []string) ([]map[string]an
 	return list, nil
 }
 
+// maxConflicts is how often a machine is read again that somebody has changed meanwhile:
+// KubeVirt's controllers do all the time.
+const maxConflicts = 5
+
 // one changes a machine, or says what would be changed. The error is one that ends the
 // command.
-func (p *pinning) one(ctx context.Context, vm map[string]any) error {
+func (p *pinning) one(ctx context.Context, vm map[string]any, attempt int) error {
 	metadata := object(vm, "metadata")
 	name := fmt.Sprintf("%v/%v", metadata["namespace"], metadata["name"])
 	if metadata["annotations"] == nil {
@@ -145,9 +149,19 @@ func (p *pinning) one(ctx context.Context, vm map[string]any) error {
 		return nil
 	}
 	if changes != nil {
-		if vm, err = p.update(ctx, vm); err != nil {
+		updated, err := p.update(ctx, vm)
+		if apierrors.IsConflict(err) && attempt < maxConflicts {
+			// It is decided anew: it may have been started.
+			fresh, err := p.reread(ctx, vm)
+			if err != nil {
+				return p.refused(name, err)
+			}
+			return p.one(ctx, fresh, attempt+1)
+		}
+		if err != nil {
 			return p.refused(name, err)
 		}
+		vm = updated
 	}
 	p.done++
 	fmt.Fprintf(p.streams.Out, "%s\n", name)
@@ -188,6 +202,18 @@ func (p *pinning) prepare(vm map[string]any) ([]change, error) {
 func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) error {
 	delete(object(vm, "metadata", "annotations"), contract.AnnotationDefaultsSkip)
 	filled, err := p.update(ctx, vm)
+	for attempt := 1; apierrors.IsConflict(err) && attempt < maxConflicts; attempt++ {
+		var fresh map[string]any
+		if fresh, err = p.reread(ctx, vm); err != nil {
+			break
+		}
+		if reason := reopen(fresh); reason != nil {
+			p.done--
+			p.skip(name, reason)
+			return nil
+		}
+		filled, err = p.update(ctx, fresh)
+	}
 	if err != nil {
 		p.done--
 		return p.refused(name+" has nothing of defaulting now, and repin has to be repeated", err)
@@ -214,6 +240,18 @@ func (p *pinning) update(ctx context.Context, vm map[string]any) (map[string]any
 	namespace, _ := metadata["namespace"].(string)
 	name, _ := metadata["name"].(string)
 	return p.client.Update(ctx, machines, namespace, name, vm, cluster.Written{DryRun: !p.confirm})
+}
+
+// reread is a machine as it is stored now. The error is the API server's.
+func (p *pinning) reread(ctx context.Context, vm map[string]any) (map[string]any, error) {
+	metadata := object(vm, "metadata")
+	namespace, _ := metadata["namespace"].(string)
+	name, _ := metadata["name"].(string)
+	fresh, err := p.client.Get(ctx, machines, namespace, name)
+	if err == nil && fresh == nil {
+		err = apierrors.NewNotFound(machines.GroupResource(), name)
+	}
+	return fresh, err
 }
 
 // refused says that the API server refuses a change; any other error ends the command.
