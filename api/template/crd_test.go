@@ -53,6 +53,8 @@ type column struct {
 
 func TestDefinitionsAreThePublishedOnes(t *testing.T) {
 	ready := column{Name: "Ready", JSONPath: `.status.conditions[?(@.type=="Ready")].status`}
+	// Stencil's own, after the published ones.
+	sources := column{Name: "Sources", JSONPath: `.status.conditions[?(@.type=="SourcesReady")].reason`}
 	age := column{Name: "Age", JSONPath: ".metadata.creationTimestamp"}
 
 	for name, tc := range map[string]struct {
@@ -62,7 +64,7 @@ func TestDefinitionsAreThePublishedOnes(t *testing.T) {
 	}{
 		"templates": {
 			file: "template.kubevirt.io_virtualmachinetemplates.yaml", kind: "VirtualMachineTemplate", plural: "virtualmachinetemplates",
-			shortNames: []string{"vmt", "vmts"}, columns: []column{age, ready},
+			shortNames: []string{"vmt", "vmts"}, columns: []column{age, ready, sources},
 		},
 		"requests": {
 			file: "template.kubevirt.io_virtualmachinetemplaterequests.yaml", kind: "VirtualMachineTemplateRequest", plural: "virtualmachinetemplaterequests",

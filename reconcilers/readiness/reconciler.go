@@ -2,6 +2,9 @@ package readiness
 
 import (
 	"context"
+	"fmt"
+	"hash/fnv"
+	"slices"
 	"strings"
 	"sync"
 
@@ -63,14 +66,11 @@ type watches interface {
 	Settled() bool
 }
 
-// echo is what a template looks like after its status was written.
+// echo is what a template looks like after its status was written, as digests: there is one for every template.
 type echo struct {
-	uid        types.UID
-	generation int64
-	conditions []metav1.Condition
-	sources    uint64
-	// compliance is what was known of the policies when it was written.
-	compliance *metav1.Condition
+	uid                 types.UID
+	generation          int64
+	conditions, sources uint64
 }
 
 func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
@@ -183,37 +183,36 @@ func (r *Reconciler) expect(name types.NamespacedName, t *templatecache.Template
 		delete(r.written, name)
 		return
 	}
-	r.written[name] = echo{
-		uid: t.UID, generation: t.Generation, conditions: status.Conditions, sources: templatecache.Digest(&status.TemplateSources),
-		compliance: meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant),
+	conditions := status.Conditions
+	if compliance := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant); compliance != nil {
+		conditions = append(slices.Clone(conditions), *compliance)
 	}
+	r.written[name] = echo{t.UID, t.Generation, digest(conditions), templatecache.Digest(&status.TemplateSources)}
 }
 
 // isNews tells whether a template has come in another form than it was written in.
 func (r *Reconciler) isNews(name types.NamespacedName, t *templatecache.Template) bool {
 	r.mutex.Lock()
-	defer r.mutex.Unlock()
 	expected, is := r.written[name]
-	if t == nil || !is || expected.uid != t.UID || expected.generation != t.Generation || expected.sources != t.Sources {
-		return true
-	}
-	if !same(expected.compliance, meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant)) {
-		return true
-	}
-	for i := range expected.conditions {
-		if !same(&expected.conditions[i], meta.FindStatusCondition(t.Conditions, expected.conditions[i].Type)) {
-			return true
-		}
-	}
-	return false
+	r.mutex.Unlock()
+	return t == nil || !is || expected != echo{t.UID, t.Generation, digest(t.Conditions), t.Sources}
 }
 
-// same compares conditions by what they say: times come back in whole seconds.
-func same(a, b *metav1.Condition) bool {
-	if a == nil || b == nil {
-		return a == b
+// conditionTypes are the types of the conditions that are written or read here.
+var conditionTypes = []string{
+	v1beta1.ConditionValid, v1beta1.ConditionSourcesReady, v1beta1.ConditionPolicyCompliant, v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionReady,
+}
+
+// digest is of what conditions say. Times are left out: they come back in whole seconds.
+func digest(conditions []metav1.Condition) uint64 {
+	sum := fnv.New64a()
+	for _, kind := range conditionTypes {
+		if c := meta.FindStatusCondition(conditions, kind); c != nil {
+			// A sum cannot fail to be written to.
+			_, _ = fmt.Fprintf(sum, "%q %q %q %q %d ", c.Type, c.Status, c.Reason, c.Message, c.ObservedGeneration)
+		}
 	}
-	return a.Status == b.Status && a.Reason == b.Reason && a.Message == b.Message && a.ObservedGeneration == b.ObservedGeneration
+	return sum.Sum64()
 }
 
 func (r *Reconciler) forget(name types.NamespacedName) {

@@ -80,3 +80,26 @@ func TestServiceMonitorOfTheAPIServer(t *testing.T) {
 		}
 	}
 }
+
+func TestPrometheusRule(t *testing.T) {
+	rendered := render(t, "stencil", `{manager: {metrics: {prometheusRule: {enabled: true, for: 1h, labels: {prometheus: main}}}}}`)
+	content, err := yaml.Marshal(rendered.get(t, "PrometheusRule/stencil-manager").Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rule monitoringv1.PrometheusRule
+	if err := yaml.UnmarshalStrict(content, &rule); err != nil {
+		t.Fatal(err)
+	}
+	if rule.APIVersion != "monitoring.coreos.com/v1" || rule.Labels["prometheus"] != "main" {
+		t.Errorf("apiVersion %s, labels %v", rule.APIVersion, rule.Labels)
+	}
+	alert := rule.Spec.Groups[0].Rules[0]
+	if alert.Alert != "StencilTemplateNotReady" || alert.For == nil || *alert.For != "1h" {
+		t.Errorf("alert %+v", alert)
+	}
+	// The label names are those of the metric, and Prometheus fills them in, not helm.
+	if got, want := alert.Annotations["summary"], "VirtualMachineTemplate {{ $labels.template_namespace }}/{{ $labels.template }} is not ready"; got != want {
+		t.Errorf("summary %q, want %q", got, want)
+	}
+}

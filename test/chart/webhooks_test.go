@@ -99,6 +99,14 @@ func TestWebhooks(t *testing.T) {
 				validateWebhook + " {.webhooks[2].matchConditions[*].name}": []string{"has-no-template-ref", "create-or-spec-change", "not-exempt"},
 			},
 		},
+		"what claims none and carries rules is judged in every namespace": {
+			want: map[string]any{
+				validateWebhook + " {.webhooks[3].clientConfig}":            service("/validate-virtualmachine"),
+				validateWebhook + " {.webhooks[3].namespaceSelector}":       nil,
+				validateWebhook + " {.webhooks[3].rules}":                   machines("CREATE", "UPDATE"),
+				validateWebhook + " {.webhooks[3].matchConditions[*].name}": []string{"has-no-template-ref", "has-rules", "create-or-spec-or-rules-change", "not-exempt"},
+			},
+		},
 		"approvals are judged": {
 			want: map[string]any{
 				validateWebhook + " {.webhooks[4].clientConfig}": service("/validate-templateapproval"),

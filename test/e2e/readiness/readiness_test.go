@@ -108,8 +108,8 @@ func TestInstanceTypesPreferencesAndNetworksAreLookedFor(t *testing.T) {
 	becomes(t, own, "box", ".status.preference", `"state":"Ready"`)
 	becomes(t, own, "box", condition("Ready"), `"status":"False"`)
 
-	apply(t, own, strings.ReplaceAll(template("wired", `source: {blank: {}}`), "volumes:", `networks: [{name: lan, multus: {networkName: vlan7}}]
-          volumes:`))
+	apply(t, own, strings.NewReplacer("devices: {", "devices: {interfaces: [{name: lan, bridge: {}}], ", "volumes:", `networks: [{name: lan, multus: {networkName: vlan7}}]
+          volumes:`).Replace(template("wired", `source: {blank: {}}`)))
 	becomes(t, own, "wired", ".status.networks[0]", `"state":"Unknown"`, `"reason":"NotServed"`, `"name":"vlan7"`)
 	becomes(t, own, "wired", condition("Ready"), `"status":"Unknown"`)
 }
