@@ -175,13 +175,16 @@ var clustered = map[string]struct {
 	"capture, too late": {line: "capture web-1 -n shop --wait --timeout 2s --poll-interval 1h", answers: map[string][]string{
 		"POST " + requestsAt: {request("")}, "GET " + requestsAt + "/web-1-abcde": {request("", "Progressing True Reconciling")},
 	}},
-	"capture, deleted":             {line: "capture web-1 -n shop --wait", answers: map[string][]string{"POST " + requestsAt: {request("")}}},
-	"capture, refused":             {line: "capture web-1 -n shop", answers: map[string][]string{"POST " + requestsAt: {refuse(403, "Forbidden", "ada cannot create it")}}},
-	"capture, a dry run":           {line: "capture web-1 -n shop --dry-run=client -o yaml"},
-	"capture, waiting for nothing": {line: "capture web-1 -n shop --dry-run=server --wait"},
-	"capture, no name":             {line: "capture a/b/c"},
-	"capture, no time":             {line: "capture web-1 --timeout 0s"},
-	"capture, a strategy":          {line: "capture web-1 --dry-run=maybe"},
+	"capture, deleted":                 {line: "capture web-1 -n shop --wait", answers: map[string][]string{"POST " + requestsAt: {request("")}}},
+	"capture, refused":                 {line: "capture web-1 -n shop", answers: map[string][]string{"POST " + requestsAt: {refuse(403, "Forbidden", "ada cannot create it")}}},
+	"capture, a dry run":               {line: "capture web-1 -n shop --dry-run=client -o yaml"},
+	"capture, with all it may ask for": {line: "capture web-1 -n shop --dry-run=client -o yaml --instancetype Keep --run-strategy Keep --secrets Parameterize --parameterize INSTANCETYPE,SSH_KEY --limit 2h"},
+	"capture, no such choice":          {line: "capture web-1 --secrets Hide"},
+	"capture, no such parameter":       {line: "capture web-1 --parameterize COLOUR"},
+	"capture, waiting for nothing":     {line: "capture web-1 -n shop --dry-run=server --wait"},
+	"capture, no name":                 {line: "capture a/b/c"},
+	"capture, no time":                 {line: "capture web-1 --timeout 0s"},
+	"capture, a strategy":              {line: "capture web-1 --dry-run=maybe"},
 }
 
 func TestCommandsInACluster(t *testing.T) {

@@ -87,25 +87,25 @@ func decode(object *unstructured.Unstructured, into any) error {
 	return nil
 }
 
-// create creates an object and returns it as it is stored.
-func (c *Cluster) create(ctx context.Context, in resource, namespace string, object map[string]any) (*unstructured.Unstructured, error) {
+// create creates an object.
+func (c *Cluster) create(ctx context.Context, in resource, namespace string, object map[string]any) error {
 	object["apiVersion"], object["kind"] = in.GroupVersion().String(), in.kind
 	raw, err := json.Marshal(object)
 	if err != nil {
-		return nil, fmt.Errorf("encoding a %s: %w", in.kind, err)
+		return fmt.Errorf("encoding a %s: %w", in.kind, err)
 	}
 	u := &unstructured.Unstructured{}
 	if err := u.UnmarshalJSON(raw); err != nil {
-		return nil, fmt.Errorf("encoding a %s: %w", in.kind, err)
+		return fmt.Errorf("encoding a %s: %w", in.kind, err)
 	}
-	made, err := c.dynamic.Resource(in.GroupVersionResource).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
+	_, err = c.dynamic.Resource(in.GroupVersionResource).Namespace(namespace).Create(ctx, u, metav1.CreateOptions{FieldManager: fieldManager})
 	if unknownKind(err) {
-		return nil, &unknownKindError{in}
+		return &unknownKindError{in}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("creating %s %s/%s: %w", in.kind, namespace, u.GetName(), err)
+		return fmt.Errorf("creating %s %s/%s: %w", in.kind, namespace, u.GetName(), err)
 	}
-	return made, nil
+	return nil
 }
 
 // patch changes this object as it was read, and no other of its name.

@@ -72,9 +72,8 @@ func newWorld(t *testing.T, objects ...string) *world {
 			object.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
 		case clienttesting.PatchAction:
 			name = a.GetName()
+		// Deletions have a name as well, and nothing else.
 		case clienttesting.GetAction:
-			name = a.GetName()
-		case clienttesting.DeleteAction:
 			name = a.GetName()
 		}
 		if w.refuse != nil {

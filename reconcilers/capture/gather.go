@@ -115,7 +115,8 @@ func (g *gatherer) restoreSize(ctx context.Context, namespace string, b backup) 
 	taken := &volumeSnapshot{}
 	found, err := g.cluster.read(ctx, volumeSnapshots, namespace, *b.VolumeSnapshotName, taken)
 	if err != nil || !found || taken.Status.RestoreSize == "" {
-		return asked, err
+		// CDI, which needs the VolumeSnapshot more than we do, tells when it is not there.
+		return asked, ignoreUnknown(err)
 	}
 	larger, err := apiresource.ParseQuantity(taken.Status.RestoreSize)
 	if err != nil {

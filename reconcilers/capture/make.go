@@ -32,7 +32,7 @@ func (r *Reconciler) createSnapshot(ctx context.Context, s *state) error {
 		// The garbage collector would delete what has an owner in another namespace.
 		metadata["ownerReferences"] = []any{s.reference()}
 	}
-	_, err := r.cluster.create(ctx, snapshots, source.Namespace, map[string]any{
+	err := r.cluster.create(ctx, snapshots, source.Namespace, map[string]any{
 		"metadata": metadata,
 		"spec": map[string]any{
 			"source": map[string]any{"apiGroup": machines.Group, "kind": machines.kind, "name": source.Name},
@@ -72,7 +72,7 @@ func (r *Reconciler) createDataVolumes(ctx context.Context, s *state) error {
 		metadata["ownerReferences"] = []any{s.reference()}
 		// Nobody will ever start a machine with it.
 		metadata["annotations"] = map[string]any{"cdi.kubevirt.io/storage.bind.immediate.requested": ""}
-		_, err = r.cluster.create(ctx, dataVolumes, s.request.Namespace, map[string]any{
+		err = r.cluster.create(ctx, dataVolumes, s.request.Namespace, map[string]any{
 			"metadata": metadata,
 			"spec": map[string]any{
 				"source":  map[string]any{"snapshot": map[string]any{"namespace": s.snapshot.Namespace, "name": *each.backup.VolumeSnapshotName}},
@@ -138,8 +138,7 @@ func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) 
 		labels[key] = value
 	}
 	metadata["ownerReferences"] = []any{s.reference()}
-	_, err = r.cluster.create(ctx, templates, s.request.Namespace, map[string]any{"metadata": metadata, "spec": result.Spec})
-	return err
+	return r.cluster.create(ctx, templates, s.request.Namespace, map[string]any{"metadata": metadata, "spec": result.Spec})
 }
 
 // expanded is the machine of the snapshot, with what its instance type and preference stood for then, unless their names are kept.

@@ -170,9 +170,10 @@ func (s *stage) conditions(t *testing.T, namespace, name string) map[string]cond
 // eventually waits until problem returns nothing.
 func eventually(t *testing.T, problem func() string) {
 	t.Helper()
-	deadline, last := time.Now().Add(limit), ""
+	deadline := time.Now().Add(limit)
 	for {
-		if last = problem(); last == "" {
+		last := problem()
+		if last == "" {
 			return
 		}
 		if time.Now().After(deadline) {
