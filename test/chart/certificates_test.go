@@ -21,7 +21,7 @@ func TestCertificates(t *testing.T) {
 	noSecrets := map[string]any{
 		"Role/stencil-manager {.rules[?(@.resources[0]==\"secrets\")]}":                               nil,
 		"ClusterRole/stencil-manager {.rules[?(@.apiGroups[0]==\"admissionregistration.k8s.io\")]}":   nil,
-		"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"virtualmachinetemplates\")].verbs}":  []string{"get", "list", "watch"},
+		"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"virtualmachinetemplates\")].verbs}":  []any{[]string{"get", "list", "watch"}, []string{"create", "patch", "delete"}},
 		"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"subjectaccessreviews\")].verbs}":     []string{"create"},
 		"Role/stencil-manager {.rules[?(@.resources[0]==\"leases\")].resourceNames}":                  []string{"stencil-manager"},
 		"MutatingWebhookConfiguration/a-stencil-render {.webhooks[0].clientConfig.service.path}":      "/mutate-virtualmachine-render",

@@ -36,7 +36,7 @@ func run(out io.Writer, once bool) (err error) {
 	// it runs on.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	options := platform.Options{KubeVirt: true, APIServer: true, Log: os.Stderr}
+	options := platform.Options{KubeVirt: true, ControllerManager: true, CDI: true, APIServer: true, Log: os.Stderr}
 	sidecar, err := startDefaulter(running, out)
 	if err != nil {
 		return err
@@ -55,7 +55,7 @@ func run(out io.Writer, once bool) (err error) {
 			err = stopErr
 		}
 	}()
-	fmt.Fprintf(out, "\nThe control plane, KubeVirt's API server and controller, stencil-manager and stencil-apiserver run (%.0f s).\n", time.Since(start).Seconds())
+	fmt.Fprintf(out, "\nThe control plane, KubeVirt's and CDI's API servers and controllers, stencil-manager and stencil-apiserver run (%.0f s).\n", time.Since(start).Seconds())
 
 	tour := &tour{stencil: stencil, out: out, defaulted: sidecar != nil}
 	if err := tour.run(ctx); err != nil {

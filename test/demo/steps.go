@@ -77,6 +77,51 @@ metadata:
     parameter.template.kubevirt.io/SSH_KEY: ssh-ed25519 AAAA ada
 `
 
+// workbench is a machine that somebody has set up by hand; its disk holds what was installed on it.
+const workbench = `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: workbench
+spec:
+  runStrategy: Halted
+  dataVolumeTemplates:
+  - metadata: {name: workbench}
+    spec:
+      source: {blank: {}}
+      storage: {resources: {requests: {storage: 1Gi}}}
+  template:
+    spec:
+      hostname: workbench
+      domain:
+        memory: {guest: 2Gi}
+        devices: {}
+      volumes:
+      - {name: root, dataVolume: {name: workbench}}
+      - name: init
+        cloudInitNoCloud:
+          userData: |
+            #cloud-config
+            password: hunter2
+            runcmd: ["echo ${HOME}"]
+`
+
+const capture = `apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplateRequest
+metadata:
+  name: workbench
+spec:
+  virtualMachineRef: {namespace: workshop, name: workbench}
+  secrets: Parameterize
+`
+
+const captured = `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: bench-1
+  annotations:
+    template.kubevirt.io/template-ref: workbench
+`
+
 // subresources is where the aggregated API has the golden templates.
 const subresources = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/"
 
@@ -159,12 +204,28 @@ func steps(example func(string) string, defaulted bool) []step {
 		{says: "Refused: a machine without a template; Ada is told which ones she may use.", as: "ada", stdin: untemplated,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "you may use: golden/fedora, golden/ubuntu"},
 	}
+	all = append(all, captureSteps()...)
 	if defaulted {
 		// The others show machines without, to be the same everywhere.
 		all = slices.Insert(all, 1, step{quiet: true, args: []string{"label", "namespace", "team-a", skipDefaults + "=true"}})
 		all = append(all, guestSteps()...)
 	}
 	return all
+}
+
+// captureSteps make a template of a machine.
+func captureSteps() []step {
+	return []step{
+		{quiet: true, args: []string{"create", "namespace", "workshop"}},
+		{says: "A machine that somebody has set up by hand becomes a template: its disk is copied, and the password in it becomes a parameter.", stdin: workbench,
+			args: []string{"create", "--namespace=workshop", "-f", "-"}},
+		{quiet: true, holds: "Succeeded", args: []string{"get", "datavolume", "workbench", "--namespace=workshop"}},
+		{stdin: capture, args: []string{"create", "--namespace=workshop", "-f", "-"}},
+		{args: []string{"wait", "vmtr/workbench", "--namespace=workshop", "--for=condition=Ready", "--timeout=120s"}},
+		{args: []string{"get", "vmtr,vmt,datavolume", "--namespace=workshop"}},
+		{says: "What stood in dollar signs there still does, and the password is a new one.", stdin: captured,
+			args: []string{"create", "--namespace=workshop", "-f", "-", "-o", `jsonpath={.spec.template.spec.volumes[?(@.name=="init")].cloudInitNoCloud.userData}{"\n"}`}},
+	}
 }
 
 const skipDefaults = "defaults.template.kubevirt.io/skip"
