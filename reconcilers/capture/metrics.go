@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
 // Outcomes of captures.
@@ -37,6 +39,11 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			return nil, fmt.Errorf("registering the metrics of captures: %w", err)
 		}
 	}
+	// A series that is missing until the first capture ends makes alerts on it guess.
+	for _, outcome := range []string{outcomeReady, outcomeIncomplete, outcomeFailed} {
+		m.duration.WithLabelValues(outcome)
+	}
+	m.captures.WithLabelValues(outcomeReady, v1beta1.ReasonReconciled)
 	return m, nil
 }
 

@@ -2,11 +2,14 @@ package readiness
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/prometheus/client_golang/prometheus"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
 // maximumSeries is how many templates that are not ready have a series of their own.
@@ -45,6 +48,10 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("registering the metrics of template readiness: %w", err)
 		}
+	}
+	// A series that is missing until the first dry run makes alerts on it guess.
+	for _, reason := range []string{v1beta1.ReasonAccepted, v1beta1.ReasonRefused, v1beta1.ReasonNotTried, v1beta1.ReasonParametersRequired, v1beta1.ReasonNotRendered} {
+		m.dryRuns.WithLabelValues(strings.ToLower(reason))
 	}
 	return m, nil
 }

@@ -38,6 +38,16 @@ func TestDocumentationListsEveryMetric(t *testing.T) {
 	}
 	// The metric of caBundle updates begins with the first of them.
 	kubectl(t, "", "patch", renderConfiguration, "--type=json", "--patch", `[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)
+	// That of templates that are not ready begins with the first of them.
+	kubectl(t, `
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: lacking, namespace: default}
+spec:
+  virtualMachine:
+    spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}, volumes: [{name: root, persistentVolumeClaim: {claimName: nowhere}}]}}}
+`, "create", "-f", "-")
+	defer kubectl(t, "", "delete", "vmt", "lacking", "--namespace=default")
 	var exposed []family
 	eventually(t, func() error {
 		text, err := process.Metrics(t.Context())
@@ -45,8 +55,10 @@ func TestDocumentationListsEveryMetric(t *testing.T) {
 			return err
 		}
 		exposed = families(exposedFamily, text)
-		if !slices.ContainsFunc(exposed, func(f family) bool { return f.Name == "stencil_ca_bundle_updates_total" }) {
-			return errors.New("no caBundle update is counted")
+		for _, name := range []string{"stencil_ca_bundle_updates_total", "stencil_template_not_ready"} {
+			if !slices.ContainsFunc(exposed, func(f family) bool { return f.Name == name }) {
+				return errors.New("there is no " + name)
+			}
 		}
 		return nil
 	})
