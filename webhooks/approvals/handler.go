@@ -9,13 +9,13 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 )
 
 var approvalKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "TemplateApproval"}
@@ -53,7 +53,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	}
 	var object v1alpha1.TemplateApproval
 	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
-		return refuse(apierrors.NewBadRequest(fmt.Sprintf("decoding the approval: %v", err)).Status())
+		return refuse.With(apierrors.NewBadRequest(fmt.Sprintf("decoding the approval: %v", err)).Status())
 	}
 	if request.Operation == admissionv1.Update && sameSpec(&object, request.OldObject.Raw) {
 		// Labels and finalizers of an approval must stay editable even when a newer
@@ -64,9 +64,9 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	var invalid *approval.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return refuse(apierrors.NewInvalid(approvalKind, object.Name, invalid.Causes).Status())
+		return refuse.With(apierrors.NewInvalid(approvalKind, object.Name, invalid.Causes).Status())
 	case err != nil:
-		return refuse(apierrors.NewInternalError(fmt.Errorf("compiling the approval: %w", err)).Status())
+		return refuse.With(apierrors.NewInternalError(fmt.Errorf("compiling the approval: %w", err)).Status())
 	}
 	return admission.Allowed("").WithWarnings(shorten(h.gather(&object, compiled).warnings())...)
 }
@@ -89,8 +89,4 @@ func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.A
 func sameSpec(object *v1alpha1.TemplateApproval, oldRaw []byte) bool {
 	var old v1alpha1.TemplateApproval
 	return json.Unmarshal(oldRaw, &old) == nil && equality.Semantic.DeepEqual(object.Spec, old.Spec)
-}
-
-func refuse(status metav1.Status) admission.Response {
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }

@@ -6,12 +6,12 @@ package behalf
 import (
 	"context"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/delegation"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 )
 
 // Handler puts the person into the place of the server, and hands the request on.
@@ -31,7 +31,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if err != nil {
 		resource := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
 		status := apierrors.NewForbidden(resource, request.Name, err).Status()
-		return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+		return refuse.With(status)
 	}
 	request.UserInfo = person
 	return h.next.Handle(ctx, request)

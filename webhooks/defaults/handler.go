@@ -20,6 +20,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/sizing"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 )
 
 // Defaulter fills in defaults; a client.Client does. A refusal is a
@@ -89,13 +90,13 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	case admissionv1.Create:
 	case admissionv1.Update:
 		var refusal *admission.Response
-		if stored, refusal = take(request.Name, request.OldObject.Raw); refusal != nil {
+		if stored, refusal = refuse.Machine(request.Name, request.OldObject.Raw); refusal != nil {
 			return *refusal
 		}
 	default:
 		return admission.Allowed("")
 	}
-	vm, refusal := take(request.Name, request.Object.Raw)
+	vm, refusal := refuse.Machine(request.Name, request.Object.Raw)
 	if refusal != nil {
 		return *refusal
 	}
@@ -232,7 +233,7 @@ func (h *Handler) fail(ctx context.Context, f *filling, err error) admission.Res
 	var problem *defaulting.Problem
 	if errors.As(err, &problem) && problem.Status == http.StatusUnprocessableEntity {
 		h.Metrics.count(f.request, outcomeRefused)
-		return refuseInvalid(f.vm.Name(), causesOf(problem))
+		return refuse.Invalid(f.vm.Name(), causesOf(problem))
 	}
 	why := "the defaulter does not answer"
 	if problem != nil {
@@ -242,7 +243,7 @@ func (h *Handler) fail(ctx context.Context, f *filling, err error) admission.Res
 	logr.FromContextOrDiscard(ctx).Info("defaults could not be filled in",
 		"namespace", f.request.Namespace, "name", f.vm.Name(), "failClosed", h.FailClosed, "cause", err.Error())
 	if h.FailClosed {
-		return refuseUnavailable(fmt.Sprintf("the defaults that the guest sees cannot be filled in: %s; with annotation %s: \"true\" they are left open", why, contract.AnnotationDefaultsSkip))
+		return refuse.Unavailable(fmt.Sprintf("the defaults that the guest sees cannot be filled in: %s; with annotation %s: \"true\" they are left open", why, contract.AnnotationDefaultsSkip))
 	}
 	stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), why)
 	response := f.answer()
@@ -250,20 +251,6 @@ func (h *Handler) fail(ctx context.Context, f *filling, err error) admission.Res
 		response = response.WithWarnings("the defaults that the guest sees were not filled in: " + why + "; the machine gets them when it is started, as it would without Stencil")
 	}
 	return response
-}
-
-func take(name string, raw []byte) (machine.Machine, *admission.Response) {
-	decoded, err := machine.Decode(raw)
-	if err != nil {
-		response := refuseMalformed(err)
-		return machine.Machine{}, &response
-	}
-	vm, errs := machine.Read(decoded)
-	if len(errs) > 0 {
-		response := refuseInvalid(name, errs)
-		return machine.Machine{}, &response
-	}
-	return vm, nil
 }
 
 // answer lets the machine through with the patch.
@@ -274,7 +261,7 @@ func (f *filling) answer() admission.Response {
 	}
 	raw, err := json.Marshal(f.patch.operations)
 	if err != nil {
-		return refuseUnavailable("the answer could not be encoded")
+		return refuse.Unavailable("the answer could not be encoded")
 	}
 	patchType := admissionv1.PatchTypeJSONPatch
 	response.Patch, response.PatchType = raw, &patchType

@@ -9,11 +9,11 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/policycache"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 )
 
 // Policies compiles a policy and runs its tests; a policycache.Cache does.
@@ -39,7 +39,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	}
 	var object v1alpha1.VirtualMachinePolicy
 	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
-		return refuse(apierrors.NewBadRequest(fmt.Sprintf("decoding the policy: %v", err)).Status())
+		return refuse.With(apierrors.NewBadRequest(fmt.Sprintf("decoding the policy: %v", err)).Status())
 	}
 	if request.Operation == admissionv1.Update && sameSpec(&object, request.OldObject.Raw) {
 		// Labels and finalizers of a policy must stay editable even when a newer Stencil
@@ -49,11 +49,11 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	trial, err := h.Policies.Try(ctx, &object)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return refuse(apierrors.NewTimeoutError("the policy could not be compiled in time; try again", 1).Status())
+		return refuse.With(apierrors.NewTimeoutError("the policy could not be compiled in time; try again", 1).Status())
 	case err != nil:
-		return refuse(apierrors.NewInternalError(fmt.Errorf("compiling the policy: %w", err)).Status())
+		return refuse.With(apierrors.NewInternalError(fmt.Errorf("compiling the policy: %w", err)).Status())
 	case len(trial.Problems) > 0:
-		return refuse(invalid(object.Name, trial.Problems))
+		return refuse.With(invalid(object.Name, trial.Problems))
 	}
 	return admission.Allowed("").WithWarnings(warnings(trial)...)
 }
@@ -61,8 +61,4 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 func sameSpec(object *v1alpha1.VirtualMachinePolicy, oldRaw []byte) bool {
 	var old v1alpha1.VirtualMachinePolicy
 	return json.Unmarshal(oldRaw, &old) == nil && equality.Semantic.DeepEqual(object.Spec, old.Spec)
-}
-
-func refuse(status metav1.Status) admission.Response {
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }

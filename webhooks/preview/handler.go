@@ -3,10 +3,10 @@ package preview
 import (
 	"context"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/preview"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 	"github.com/vmstencil/stencil/webhooks/verdict"
 )
 
@@ -32,6 +32,6 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	status := preview.Status(decisions(judged))
 	// What the validating webhook would warn of, so that nobody takes it for the warning of
 	// somebody else.
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}.
+	return refuse.With(status).
 		WithWarnings(verdict.Joint(request, judged).Warnings...)
 }

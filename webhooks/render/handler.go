@@ -18,6 +18,7 @@ import (
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/permission"
 	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 	"github.com/vmstencil/stencil/webhooks/verdict"
 )
 
@@ -89,17 +90,13 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 }
 
 func (h *Handler) create(ctx context.Context, request admission.Request) admission.Response {
-	decoded, err := machine.Decode(request.Object.Raw)
-	if err != nil {
-		return refuseMalformed(err)
-	}
-	vm, errs := machine.Read(decoded)
-	if len(errs) > 0 {
-		return refuseInvalid(request.Name, errs)
+	vm, refusal := refuse.Machine(request.Name, request.Object.Raw)
+	if refusal != nil {
+		return *refusal
 	}
 	person, delegated, err := h.server.Person(request.UserInfo)
 	if err != nil {
-		return refuse(apierrors.NewForbidden(machineResource, vm.Name(), err).Status())
+		return refuse.With(apierrors.NewForbidden(machineResource, vm.Name(), err).Status())
 	}
 	exempt := h.exempt[person.Username]
 	if from, is := copied(vm, request.Namespace); is && exempt && !delegated {
@@ -117,7 +114,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	}
 	ref, errs := machine.ParseReference(written, request.Namespace)
 	if len(errs) > 0 {
-		return refuseInvalid(vm.Name(), errs)
+		return refuse.Invalid(vm.Name(), errs)
 	}
 	// The server has asked whether the person may create VMs from this template; that it
 	// may use templates itself is a right of its own.
@@ -145,7 +142,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 		return verdict.Refuse(request, decided.objections)
 	}
 	if decided.moved {
-		return refuse(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed while this VM was created from it; create the VM again")).Status())
+		return refuse.With(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed while this VM was created from it; create the VM again")).Status())
 	}
 	return answer(vm.Name(), decided)
 }
@@ -185,16 +182,16 @@ func (h *Handler) find(ctx context.Context, person authenticationv1.UserInfo, re
 func (h *Handler) update(request admission.Request) admission.Response {
 	decoded, err := machine.Decode(request.Object.Raw)
 	if err != nil {
-		return refuseMalformed(err)
+		return refuse.Malformed(err)
 	}
 	decodedOld, err := machine.Decode(request.OldObject.Raw)
 	if err != nil {
-		return refuseMalformed(fmt.Errorf("stored object: %w", err))
+		return refuse.Malformed(fmt.Errorf("stored object: %w", err))
 	}
 	vm, errs := machine.Read(decoded)
 	stored, storedErrs := machine.Read(decodedOld)
 	if errs = append(errs, storedErrs...); len(errs) > 0 {
-		return refuseInvalid(request.Name, errs)
+		return refuse.Invalid(request.Name, errs)
 	}
 	return answer(request.Name, update{
 		raw:          request.Object.Raw,
@@ -206,7 +203,7 @@ func (h *Handler) update(request admission.Request) admission.Response {
 
 func answer(name string, o outcome) admission.Response {
 	if len(o.causes) > 0 {
-		return refuseInvalid(name, o.causes)
+		return refuse.Invalid(name, o.causes)
 	}
 	raw, err := o.patch.marshal()
 	if err != nil {

@@ -4,35 +4,20 @@ import (
 	"errors"
 	"fmt"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 
 	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 )
 
 var (
 	machineResource  = schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
-	machineKind      = schema.GroupKind{Group: "kubevirt.io", Kind: "VirtualMachine"}
 	templateResource = schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "virtualmachinetemplates"}
 )
-
-func refuse(status metav1.Status) admission.Response {
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
-}
-
-func refuseInvalid(name string, causes field.ErrorList) admission.Response {
-	return refuse(apierrors.NewInvalid(machineKind, name, causes).Status())
-}
-
-func refuseMalformed(err error) admission.Response {
-	return refuse(apierrors.NewBadRequest(err.Error()).Status())
-}
 
 // refuseUnavailable is for what is our fault, or nobody's: the same request may
 // well pass a moment later.
@@ -41,7 +26,7 @@ func refuseUnavailable(what string, err error) *admission.Response {
 	if err != nil {
 		message = fmt.Sprintf("%s; try again in a moment: %v", what, err)
 	}
-	response := refuse(apierrors.NewServiceUnavailable(message).Status())
+	response := refuse.With(apierrors.NewServiceUnavailable(message).Status())
 	return &response
 }
 
@@ -54,11 +39,11 @@ func refuseUse(person string, ref machine.Reference) *admission.Response {
 }
 
 func refuseForbidden(ref machine.Reference, why string) *admission.Response {
-	response := refuse(apierrors.NewForbidden(templateResource, ref.String(), errors.New(why)).Status())
+	response := refuse.With(apierrors.NewForbidden(templateResource, ref.String(), errors.New(why)).Status())
 	return &response
 }
 
 func refuseMissing(ref machine.Reference) *admission.Response {
-	response := refuse(apierrors.NewNotFound(templateResource, ref.String()).Status())
+	response := refuse.With(apierrors.NewNotFound(templateResource, ref.String()).Status())
 	return &response
 }

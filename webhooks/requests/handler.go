@@ -9,7 +9,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -17,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/permission"
 	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 )
 
 var (
@@ -61,19 +61,19 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	// The versions have identical schemas, so one type reads both.
 	var object v1beta1.VirtualMachineTemplateRequest
 	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
-		return refuse(apierrors.NewBadRequest(fmt.Sprintf("decoding the request: %v", err)).Status())
+		return refuse.With(apierrors.NewBadRequest(fmt.Sprintf("decoding the request: %v", err)).Status())
 	}
 	object.Namespace = request.Namespace
 	causes := check(&object)
 	if err := h.permitted(ctx, request.UserInfo, &object); err != nil {
-		return refuse(err.ErrStatus)
+		return refuse.With(err.ErrStatus)
 	}
 	found, err := h.existence(ctx, &object)
 	if err != nil {
-		return refuse(err.ErrStatus)
+		return refuse.With(err.ErrStatus)
 	}
 	if causes = append(causes, found...); len(causes) > 0 {
-		return refuse(apierrors.NewInvalid(requestKind, object.Name, causes).Status())
+		return refuse.With(apierrors.NewInvalid(requestKind, object.Name, causes).Status())
 	}
 	return admission.Allowed("")
 }
@@ -122,8 +122,4 @@ func internal(err error) *apierrors.StatusError {
 		return apierrors.NewTimeoutError("the request could not be judged in time; try again", 1)
 	}
 	return apierrors.NewInternalError(err)
-}
-
-func refuse(status metav1.Status) admission.Response {
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }

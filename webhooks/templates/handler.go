@@ -9,7 +9,6 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
@@ -18,6 +17,7 @@ import (
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/templatelint"
 	"github.com/vmstencil/stencil/validations"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 )
 
 var templateKind = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "VirtualMachineTemplate"}
@@ -36,7 +36,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	// The versions have identical schemas, so one type reads both.
 	var object v1beta1.VirtualMachineTemplate
 	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
-		return refuse(apierrors.NewBadRequest(fmt.Sprintf("decoding the template: %v", err)).Status())
+		return refuse.With(apierrors.NewBadRequest(fmt.Sprintf("decoding the template: %v", err)).Status())
 	}
 	if request.Operation == admissionv1.Update && sameWords(&object, request.OldObject.Raw) {
 		// Labels and finalizers of a template must stay editable even when a
@@ -50,10 +50,10 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	case errors.As(err, &invalid):
 		causes = invalid.Causes
 	case err != nil:
-		return refuse(apierrors.NewInternalError(fmt.Errorf("compiling the template: %w", err)).Status())
+		return refuse.With(apierrors.NewInternalError(fmt.Errorf("compiling the template: %w", err)).Status())
 	}
 	if causes = append(causes, templatelint.Validations(&object)...); len(causes) > 0 {
-		return refuse(apierrors.NewInvalid(templateKind, object.Name, causes).Status())
+		return refuse.With(apierrors.NewInvalid(templateKind, object.Name, causes).Status())
 	}
 	return admission.Allowed("").WithWarnings(templatelint.Warnings(compiled)...)
 }
@@ -64,8 +64,4 @@ func sameWords(object *v1beta1.VirtualMachineTemplate, oldRaw []byte) bool {
 	var old v1beta1.VirtualMachineTemplate
 	return json.Unmarshal(oldRaw, &old) == nil && equality.Semantic.DeepEqual(object.Spec, old.Spec) &&
 		object.Annotations[validations.AnnotationTemplate] == old.Annotations[validations.AnnotationTemplate]
-}
-
-func refuse(status metav1.Status) admission.Response {
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 	"github.com/vmstencil/stencil/webhooks/verdict"
 )
 
@@ -25,7 +26,7 @@ func judgeUntemplated(request admission.Request, covering []*approval.Approval) 
 func judgeCreate(request admission.Request, vm machine.Machine, found *templatecache.Template, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
 	compiled, err := found.Compiled()
 	if err != nil {
-		return approval.Verdict{}, ptr.To(refuseUnavailable(fmt.Sprintf("template %s/%s does not compile", found.Namespace, found.Name)))
+		return approval.Verdict{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s/%s does not compile", found.Namespace, found.Name)))
 	}
 	if cause := recordMismatch(vm, found, compiled); cause != "" {
 		return approval.Verdict{}, ptr.To(verdict.Refuse(request, []approval.Objection{{Field: machine.AnnotationsPath.Key(contract.AnnotationRendered).String(), Message: cause}}))

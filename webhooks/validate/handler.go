@@ -15,6 +15,7 @@ import (
 	"github.com/vmstencil/stencil/rego/policyset"
 	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 	"github.com/vmstencil/stencil/webhooks/verdict"
 )
 
@@ -90,9 +91,9 @@ func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict
 		return judged, nil
 	}
 	if !h.approvals.Synced() {
-		return judged, ptr.To(refuseUnavailable("the approvals have not been read yet"))
+		return judged, ptr.To(refuse.Unavailable("the approvals have not been read yet"))
 	}
-	vm, refusal := take(request.Name, request.Object.Raw)
+	vm, refusal := refuse.Machine(request.Name, request.Object.Raw)
 	if refusal != nil {
 		return judged, refusal
 	}
@@ -103,7 +104,7 @@ func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict
 	}
 	var err error
 	if judged.Policies, err = h.ask(ctx, request, vm); err != nil {
-		return judged, ptr.To(refuseUnavailable(err.Error()))
+		return judged, ptr.To(refuse.Unavailable(err.Error()))
 	}
 	judged.Rules, refusal = h.rules(ctx, request, vm)
 	return judged, refusal
@@ -138,25 +139,11 @@ func (h *Handler) approve(ctx context.Context, request admission.Request, vm mac
 	if len(covering) == 0 {
 		return approval.Verdict{Allowed: true}, nil
 	}
-	stored, refusal := take(request.Name, request.OldObject.Raw)
+	stored, refusal := refuse.Machine(request.Name, request.OldObject.Raw)
 	if refusal != nil {
 		return approval.Verdict{}, refusal
 	}
 	return judgeUpdate(request, vm, stored, covering, h.templateOf(ctx, stored)), nil
-}
-
-func take(name string, raw []byte) (machine.Machine, *admission.Response) {
-	decoded, err := machine.Decode(raw)
-	if err != nil {
-		response := refuseMalformed(err)
-		return machine.Machine{}, &response
-	}
-	vm, errs := machine.Read(decoded)
-	if len(errs) > 0 {
-		response := refuseInvalid(name, errs)
-		return machine.Machine{}, &response
-	}
-	return vm, nil
 }
 
 func (h *Handler) create(ctx context.Context, request admission.Request, vm machine.Machine, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
@@ -166,11 +153,11 @@ func (h *Handler) create(ctx context.Context, request admission.Request, vm mach
 	}
 	ref, errs := machine.ParseReference(written, request.Namespace)
 	if len(errs) > 0 {
-		return approval.Verdict{}, ptr.To(refuseInvalid(request.Name, errs))
+		return approval.Verdict{}, ptr.To(refuse.Invalid(request.Name, errs))
 	}
 	found := h.templates.Wait(ctx, ref.Namespace, ref.Name, patience)
 	if found == nil {
-		return approval.Verdict{}, ptr.To(refuseUnavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref)))
+		return approval.Verdict{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref)))
 	}
 	return judgeCreate(request, vm, found, covering)
 }

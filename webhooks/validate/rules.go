@@ -10,6 +10,7 @@ import (
 	"github.com/vmstencil/stencil/machinerules"
 	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/validations"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 )
 
 // rules judges a machine by the rules that came with it. On update those that the stored
@@ -19,7 +20,7 @@ func (h *Handler) rules(ctx context.Context, request admission.Request, vm machi
 	if request.Operation == admissionv1.Create || !now.Has() {
 		return now.Judge(ctx), nil
 	}
-	stored, refusal := take(request.Name, request.OldObject.Raw)
+	stored, refusal := refuse.Machine(request.Name, request.OldObject.Raw)
 	if refusal != nil {
 		return machinerules.Verdict{}, refusal
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"unicode"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +15,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/machinerules"
 	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 )
 
 const (
@@ -76,13 +76,13 @@ func Joint(request admission.Request, j Judgement) admission.Response {
 	resource := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
 	status := apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status()
 	status.Details.Causes = causes
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}.WithWarnings(warnings...)
+	return refuse.With(status).WithWarnings(warnings...)
 }
 
 // Unavailable is the refusal of a request that nobody can decide about at the moment.
 func Unavailable(why string) admission.Response {
 	status := apierrors.NewServiceUnavailable(why + "; try again in a moment").Status()
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+	return refuse.With(status)
 }
 
 func policyWarnings(d policyset.Decision) []string {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"strings"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/webhooks/refuse"
 )
 
 // Response is a refusal with every objection, consent with a warning for each, or
@@ -43,7 +43,7 @@ func Refuse(request admission.Request, objections []approval.Objection, hints ..
 	resource := schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
 	status := apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status()
 	status.Details.Causes = causes
-	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
+	return refuse.With(status)
 }
 
 // unapproved puts objections of approvals, and hints, into one sentence and into causes.
