@@ -2,26 +2,20 @@ package audit
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/client-go/dynamic"
 	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/policycache"
+	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 )
 
-var policyResource = v1alpha1.GroupVersion.WithResource("virtualmachinepolicies")
-
 // policyStatuses writes status.audit of policies by server-side apply, and nothing else of them.
-type policyStatuses struct{ client dynamic.Interface }
+type policyStatuses struct{ writer *statuswriter.Writer }
 
 // write writes what an audit found about each policy, where it is another than what is stored.
 func (s policyStatuses) write(ctx context.Context, states []policycache.State, found counts, at time.Time) error {
@@ -32,7 +26,7 @@ func (s policyStatuses) write(ctx context.Context, states []policycache.State, f
 		if next == nil {
 			continue
 		}
-		if err := s.apply(ctx, state.Object.Name, next); err != nil {
+		if err := s.writer.Apply(ctx, statuswriter.Policy(state.Object.Name), v1alpha1.FieldManagerPolicyAudit, map[string]any{"audit": next}); err != nil {
 			failures = append(failures, err)
 		}
 	}
@@ -59,24 +53,4 @@ func auditOf(state *policycache.State, found counts, at time.Time) *v1alpha1.Pol
 	}
 	next.LastTime = ptr.To(metav1.NewTime(at))
 	return next
-}
-
-func (s policyStatuses) apply(ctx context.Context, name string, audit *v1alpha1.PolicyAudit) error {
-	raw, err := json.Marshal(map[string]any{
-		"apiVersion": v1alpha1.GroupVersion.String(), "kind": "VirtualMachinePolicy",
-		"metadata": map[string]any{"name": name},
-		"status":   map[string]any{"audit": audit},
-	})
-	if err != nil {
-		return fmt.Errorf("encoding the status of VirtualMachinePolicy %s: %w", name, err)
-	}
-	patch := &unstructured.Unstructured{}
-	if err := patch.UnmarshalJSON(raw); err != nil {
-		return fmt.Errorf("encoding the status of VirtualMachinePolicy %s: %w", name, err)
-	}
-	_, err = s.client.Resource(policyResource).ApplyStatus(ctx, name, patch, metav1.ApplyOptions{FieldManager: v1alpha1.FieldManagerPolicyAudit, Force: true})
-	if err != nil && !apierrors.IsNotFound(err) {
-		return fmt.Errorf("writing the status of VirtualMachinePolicy %s: %w", name, err)
-	}
-	return nil
 }

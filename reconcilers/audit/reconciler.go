@@ -17,6 +17,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/policycache"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 	"github.com/vmstencil/stencil/rego/policyset"
 	"github.com/vmstencil/stencil/templatecache"
 )
@@ -98,7 +99,11 @@ func New(options Options) (*Reconciler, error) {
 	if r.reports, err = newReports(options.Config); err != nil {
 		return nil, err
 	}
-	r.policies = policyStatuses{r.reports.objects}
+	writer, err := statuswriter.New(options.Config)
+	if err != nil {
+		return nil, err
+	}
+	r.policies = policyStatuses{writer}
 	if r.metrics, err = newMetrics(options.Registerer); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/policycache"
+	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
 	"github.com/vmstencil/stencil/sizing"
@@ -86,7 +87,7 @@ func New(o Options) (*Reconciler, error) {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	statuses, err := newAPIServer(o.Config)
+	writer, err := statuswriter.New(o.Config)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +95,7 @@ func New(o Options) (*Reconciler, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newReconciler(o, statuses, metrics), nil
+	return newReconciler(o, apiServer{writer}, metrics), nil
 }
 
 func newReconciler(o Options, s statuses, m *metrics) *Reconciler {

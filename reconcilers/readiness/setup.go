@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -14,6 +15,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
+	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 	"github.com/vmstencil/stencil/templatecache"
 )
 
@@ -30,7 +32,7 @@ const (
 
 // SetupWithManager adds a Reconciler and its watches to the manager, which runs them on the leader.
 func SetupWithManager(mgr manager.Manager, o Options) error {
-	statuses, err := newAPIServer(o.Config)
+	writer, err := statuswriter.New(o.Config)
 	if err != nil {
 		return err
 	}
@@ -38,7 +40,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	r := newReconciler(o, statuses, metrics)
+	r := newReconciler(o, apiServer{writer}, metrics)
 	queue := &requests{}
 	found, err := sources.New(o.Config, mgr.GetLogger().WithName("readiness"), func(key sources.Key) {
 		for _, template := range r.index.of(key) {
@@ -53,7 +55,12 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("adding the watches of what templates depend on: %w", err)
 	}
 	if o.DryRun {
-		r.dryRuns = newDryRuns(o.Templates, dryRunner{statuses.client}, metrics, r.options.Clock, queue.add)
+		// Its limit is far above how fast dry runs are made.
+		client, err := dynamic.NewForConfig(o.Config)
+		if err != nil {
+			return fmt.Errorf("making the client of the dry runs of templates: %w", err)
+		}
+		r.dryRuns = newDryRuns(o.Templates, dryRunner{client}, metrics, r.options.Clock, queue.add)
 		if err := mgr.Add(manager.RunnableFunc(r.dryRuns.Start)); err != nil {
 			return fmt.Errorf("adding the dry runs of templates: %w", err)
 		}

@@ -1,0 +1,91 @@
+// Package statuswriter writes parts of statuses by server-side apply, each for an owner of its own: several controllers tell
+// something about one template, or about one policy.
+package statuswriter
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/templatecache"
+)
+
+// Object is whose status is written.
+type Object struct {
+	Group     schema.GroupVersion
+	Resource  string
+	Kind      string
+	Namespace string
+	Name      string
+	// UID, if given, is that of the object that was looked at: one of the same name that came after it is another one.
+	UID types.UID
+}
+
+// Template is a template as it was looked at.
+func Template(t *templatecache.Template) Object {
+	return Object{Group: v1beta1.GroupVersion, Resource: "virtualmachinetemplates", Kind: "VirtualMachineTemplate", Namespace: t.Namespace, Name: t.Name, UID: t.UID}
+}
+
+// Policy is the policy of a name.
+func Policy(name string) Object {
+	return Object{Group: v1alpha1.GroupVersion, Resource: "virtualmachinepolicies", Kind: "VirtualMachinePolicy", Name: name}
+}
+
+// String is the object as errors name it.
+func (o Object) String() string {
+	if o.Namespace == "" {
+		return o.Kind + " " + o.Name
+	}
+	return o.Kind + " " + o.Namespace + "/" + o.Name
+}
+
+// Writer writes statuses, and nothing else.
+type Writer struct{ client dynamic.Interface }
+
+// New returns a Writer. It sends as many requests at a time as its callers do: the API server has limits of its own.
+func New(config *rest.Config) (*Writer, error) {
+	config = rest.CopyConfig(config)
+	config.QPS = -1
+	client, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client that writes statuses: %w", err)
+	}
+	return &Writer{client}, nil
+}
+
+// Apply writes the fields of a status that an owner has: those given, and no others any more. An object that was deleted, or
+// replaced by another, while it was looked at needs no status.
+func (w *Writer) Apply(ctx context.Context, object Object, owner string, status any) error {
+	metadata := map[string]any{"name": object.Name}
+	if object.Namespace != "" {
+		metadata["namespace"] = object.Namespace
+	}
+	if object.UID != "" {
+		metadata["uid"] = string(object.UID)
+	}
+	raw, err := json.Marshal(map[string]any{"apiVersion": object.Group.String(), "kind": object.Kind, "metadata": metadata, "status": status})
+	if err != nil {
+		return fmt.Errorf("encoding the status of %s: %w", object, err)
+	}
+	patch := &unstructured.Unstructured{}
+	if err := patch.UnmarshalJSON(raw); err != nil {
+		return fmt.Errorf("encoding the status of %s: %w", object, err)
+	}
+	_, err = w.client.Resource(object.Group.WithResource(object.Resource)).Namespace(object.Namespace).
+		ApplyStatus(ctx, object.Name, patch, metav1.ApplyOptions{FieldManager: owner, Force: true})
+	replaced := object.UID != "" && apierrors.IsConflict(err)
+	if err == nil || apierrors.IsNotFound(err) || replaced {
+		return nil
+	}
+	return fmt.Errorf("writing the status of %s: %w", object, err)
+}
