@@ -54,12 +54,7 @@ type snapshot struct {
 		Error      struct {
 			Message string `json:"message"`
 		} `json:"error"`
-		Conditions []struct {
-			Type    string `json:"type"`
-			Status  string `json:"status"`
-			Reason  string `json:"reason"`
-			Message string `json:"message"`
-		} `json:"conditions"`
+		Conditions []condition `json:"conditions"`
 	} `json:"status"`
 }
 
@@ -113,18 +108,21 @@ type volumeSnapshot struct {
 	} `json:"status"`
 }
 
+// condition is what is read of a condition, KubeVirt's and CDI's alike.
+type condition struct {
+	Type    string `json:"type"`
+	Status  string `json:"status"`
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
 // dataVolume is what is read of a DataVolume.
 type dataVolume struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            struct {
-		Phase      string `json:"phase"`
-		Progress   string `json:"progress"`
-		Conditions []struct {
-			Type    string `json:"type"`
-			Status  string `json:"status"`
-			Reason  string `json:"reason"`
-			Message string `json:"message"`
-		} `json:"conditions"`
+		Phase      string      `json:"phase"`
+		Progress   string      `json:"progress"`
+		Conditions []condition `json:"conditions"`
 	} `json:"status"`
 }
 

@@ -61,6 +61,11 @@ var exemptUsers = []string{
 func (o Options) ManagerArgs() []string {
 	o = o.withDefaults()
 	prefix := o.prefix()
+	exempt := exemptUsers
+	readiness, _ := o.Values["readiness"].(map[string]any)
+	if readiness["dryRun"] == true {
+		exempt = append(slices.Clone(exempt), "system:serviceaccount:"+o.Namespace+":"+prefix+"-manager")
+	}
 	arguments := []string{
 		"--leader-election-namespace=" + o.Namespace,
 		"--certificate-source=authority",
@@ -69,15 +74,14 @@ func (o Options) ManagerArgs() []string {
 		"--leader-election-id=" + prefix + "-manager",
 		"--protected-objects=" + prefix + "-protected-objects",
 		"--policy-library=" + prefix + "-policy-library",
-		"--exempt-users=" + strings.Join(exemptUsers, ","),
+		"--exempt-users=" + strings.Join(exempt, ","),
 		"--webhook-configurations=mutating/a-" + prefix + "-render,validating/" + prefix + "-validate,validating/" + prefix + "-policies",
 		"--policy-webhooks=" + prefix + "-policies",
 		"--policy-webhooks-trust=" + prefix + "-validate",
 		"--policy-webhooks-address=" + cmp.Or(o.ManagerURL, o.Namespace+"/"+prefix+"-webhook"),
 	}
-	if readiness, _ := o.Values["readiness"].(map[string]any); readiness["dryRun"] == true {
-		arguments = append(arguments, "--readiness-dry-run",
-			"--exempt-users="+strings.Join(append(slices.Clone(exemptUsers), "system:serviceaccount:"+o.Namespace+":"+prefix+"-manager"), ","))
+	if readiness["dryRun"] == true {
+		arguments = append(arguments, "--readiness-dry-run")
 	}
 	const configurations = "--webhook-configurations="
 	also := func(configuration string) {
