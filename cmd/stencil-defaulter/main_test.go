@@ -98,3 +98,16 @@ func startSupervisor(t testing.TB, change func(*supervisor.Options)) *supervisor
 		time.Sleep(5 * time.Millisecond)
 	}
 }
+
+// TestNothingIsLeftAtTheEnd counts children that have ended and were not waited for as well.
+func TestNothingIsLeftAtTheEnd(t *testing.T) {
+	t.Run("while it runs", func(t *testing.T) {
+		startSupervisor(t, nil)
+		if len(childrenOf(t, os.Getpid())) == 0 {
+			t.Error("there is no worker")
+		}
+	})
+	if left := childrenOf(t, os.Getpid()); len(left) > 0 {
+		t.Errorf("children %v are left", left)
+	}
+}

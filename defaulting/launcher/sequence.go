@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"context"
+	"encoding/xml"
 	"fmt"
 
 	"libvirt.org/go/libvirtxml"
@@ -52,11 +53,12 @@ func Layout(ctx context.Context, definer Definer, shape domain.Shape) (*domain.L
 }
 
 func define(ctx context.Context, definer Definer, d *libvirtxml.Domain) (*libvirtxml.Domain, error) {
-	text, err := d.Marshal()
+	// The domain's own Marshal indents, which nobody reads and libvirt has to skip.
+	text, err := xml.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("writing the domain: %w", err)
 	}
-	described, err := definer.Define(ctx, text)
+	described, err := definer.Define(ctx, string(text))
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,16 +39,24 @@ func reap(ctx context.Context) {
 	}
 }
 
-func reapAll() {
+// reapAll waits for the children that have ended, and says whether there are others.
+func reapAll() (others bool) {
 	for {
 		var status syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-		if errors.Is(err, syscall.EINTR) {
-			continue
+		switch {
+		case errors.Is(err, syscall.EINTR), err == nil && pid > 0:
+		default:
+			return err == nil
 		}
-		if err != nil || pid <= 0 {
-			return
-		}
+	}
+}
+
+// reapRest waits for every child that is left, so that none is left to whoever has
+// started this process. It gives up after the limit.
+func reapRest(limit time.Duration) {
+	for deadline := time.Now().Add(limit); reapAll() && time.Now().Before(deadline); {
+		time.Sleep(time.Millisecond)
 	}
 }
 

@@ -99,7 +99,18 @@ func (s *Supervisor) Run(ctx context.Context) error {
 		if err := becomeReaper(); err != nil {
 			return err
 		}
-		go reap(ctx)
+		// What is killed at the end is waited for too.
+		reaping, stop := context.WithCancel(context.WithoutCancel(ctx))
+		reaped := make(chan struct{})
+		go func() {
+			defer close(reaped)
+			reap(reaping)
+		}()
+		defer func() {
+			stop()
+			<-reaped
+			reapRest(endLimit)
+		}()
 	}
 	s.keep(ctx)
 	return nil

@@ -26,8 +26,8 @@ type capabilities struct {
 	} `xml:"guest"`
 }
 
-// Facts asks libvirt what it is. With an empty cache QEMU tells about itself then,
-// which takes a quarter of a second.
+// Facts asks libvirt what it is. With an empty cache every QEMU that it finds tells
+// about itself then.
 func (s *Session) Facts() (worker.Facts, error) {
 	number, err := s.connection.GetLibVersion()
 	if err != nil {
