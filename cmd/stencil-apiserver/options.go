@@ -32,6 +32,7 @@ type options struct {
 	user string
 
 	bindAddress         string
+	pprofBindAddress    string
 	maxRequests         int
 	maxMutatingRequests int
 	requestTimeout      time.Duration
@@ -72,6 +73,8 @@ func (o *options) bind(flags *pflag.FlagSet) {
 
 	flags.StringVar(&o.bindAddress, "bind-address", ":8443",
 		"Address on which the API, /metrics, /healthz, /livez and /readyz are served over HTTPS.")
+	flags.StringVar(&o.pprofBindAddress, "pprof-bind-address", "",
+		"Address on which Go profiles are served over plain HTTP at /debug/pprof/; empty serves none.")
 	flags.IntVar(&o.maxRequests, "max-requests-in-flight", 400,
 		"How many requests that only read are served at a time, discovery among them; more are answered with 429.")
 	flags.IntVar(&o.maxMutatingRequests, "max-mutating-requests-in-flight", 200,

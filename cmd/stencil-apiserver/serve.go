@@ -9,6 +9,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
+	"k8s.io/apiserver/pkg/authentication/request/union"
 	openapinamer "k8s.io/apiserver/pkg/endpoints/openapi"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/apiserver/pkg/server/healthz"
@@ -17,6 +18,7 @@ import (
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/vmstencil/stencil/apiserver"
+	"github.com/vmstencil/stencil/apiserver/frontproxy"
 	"github.com/vmstencil/stencil/apiserver/servingcert"
 	"github.com/vmstencil/stencil/certificates"
 	"github.com/vmstencil/stencil/delegation"
@@ -60,6 +62,9 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	server, err := newServer(o, config, templates, sizes, source)
 	if err != nil {
 		return err
+	}
+	if o.pprofBindAddress != "" {
+		group.Go(func() error { return serveProfiles(needed, o.pprofBindAddress) })
 	}
 	group.Go(func() error { return sizes.Start(needed) })
 	group.Go(func() error { return templates.Start(needed) })
@@ -108,6 +113,9 @@ func newServer(o *options, config *rest.Config, templates *templatecache.Cache, 
 	}
 	if err := o.authentication.ApplyTo(&settings.Authentication, settings.SecureServing, settings.OpenAPIConfig); err != nil {
 		return nil, fmt.Errorf("setting up authentication: %w", err)
+	}
+	if proxies := settings.Authentication.RequestHeaderConfig; proxies != nil {
+		settings.Authentication.Authenticator = union.New(frontproxy.New(proxies, nil), settings.Authentication.Authenticator)
 	}
 	if err := o.authorization.ApplyTo(&settings.Authorization); err != nil {
 		return nil, fmt.Errorf("setting up authorization: %w", err)
