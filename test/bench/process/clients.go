@@ -12,6 +12,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/bench/catalogue"
 	"github.com/vmstencil/stencil/test/bench/load"
+	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -22,7 +23,10 @@ const number = 0
 var parameters = []byte(`{"parameters": {"NAME": "bench-1", "INSTANCETYPE": "u1.large"}}`)
 
 // clients are those of a person, with a connection each.
-type clients struct{ each []rest.Interface }
+type clients struct {
+	user *controlplane.User
+	each []rest.Interface
+}
 
 func newClients(ctx context.Context, stencil *platform.Platform) (*clients, error) {
 	user, err := stencil.Plane.User("ada")
@@ -32,7 +36,7 @@ func newClients(ctx context.Context, stencil *platform.Platform) (*clients, erro
 	if err := stencil.Plane.Grant(ctx, user, catalogue.Namespace(number), rights()...); err != nil {
 		return nil, err
 	}
-	c := &clients{}
+	c := &clients{user: user}
 	for range crowd {
 		config := user.Config()
 		// The dialer is what connections are shared by.
@@ -65,6 +69,13 @@ func (c *clients) post(ctx context.Context, client int, path, dryRun string, bod
 
 func (c *clients) process(ctx context.Context, client int) error {
 	return c.named(c.post(ctx, client, c.template("process"), "", parameters))
+}
+
+// idle asks a server that does nothing.
+func (c *clients) idle(i *idler) load.Send {
+	return func(ctx context.Context, client int) error {
+		return c.named(c.post(ctx, client, i.path(), "", parameters))
+	}
 }
 
 // create stores nothing, as plain does not, so that etcd does not grow from round to round.

@@ -14,6 +14,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/catalogue"
 	"github.com/vmstencil/stencil/test/bench/load"
 	"github.com/vmstencil/stencil/test/bench/machine"
+	"github.com/vmstencil/stencil/test/bench/profiles"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -32,6 +33,8 @@ type Options struct {
 	Templates int
 	// Rounds is how often each load is measured; the results are medians. At least 1.
 	Rounds int
+	// Profile is a folder for Go profiles of the server under load, empty for none.
+	Profile string
 	// Log is told what the cluster does, Progress what the benchmark does.
 	Log      io.Writer
 	Progress func(format string, arguments ...any)
@@ -40,8 +43,9 @@ type Options struct {
 // Result is what Run has measured.
 type Result struct {
 	templates, rounds int
-	// processed are the rounds of the crowd, alone those of one client.
-	processed, alone []load.Sample
+	// processed are the rounds of the crowd, alone those of one client; idle and idleAlone are theirs against a server that does
+	// nothing.
+	processed, alone, idle, idleAlone []load.Sample
 	// plain and created take turns: one client creates a complete VirtualMachine, and has one created from a template.
 	plain, created []load.Sample
 	// memory is that of the server at the end.
@@ -50,7 +54,17 @@ type Result struct {
 
 // Run starts a cluster with the templates and measures.
 func Run(ctx context.Context, options Options) (result *Result, err error) {
-	stencil, err := platform.Start(ctx, platform.Options{APIServer: true, Log: options.Log})
+	var (
+		source    *profiles.Source
+		arguments []string
+	)
+	if options.Profile != "" {
+		if source, err = profiles.New(options.Profile); err != nil {
+			return nil, err
+		}
+		arguments = []string{source.Argument()}
+	}
+	stencil, err := platform.Start(ctx, platform.Options{APIServer: true, APIServerArgs: arguments, Log: options.Log})
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +77,15 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	if err != nil {
 		return nil, err
 	}
-	complete, err := clients.complete(ctx)
+	answer, complete, err := clients.complete(ctx)
 	if err != nil {
 		return nil, err
 	}
+	idler, err := newIdler(ctx, stencil.Plane, clients.user, answer)
+	if err != nil {
+		return nil, err
+	}
+	defer idler.close()
 	result = &Result{templates: options.Templates, rounds: options.Rounds}
 	for round := range options.Rounds {
 		options.Progress("process: round %d of %d", round+1, options.Rounds)
@@ -76,7 +95,9 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 			into *[]load.Sample
 		}{
 			{load.Load{Clients: crowd, Warmup: 2000, Requests: 10_000, Limit: 20 * time.Second}, clients.process, &result.processed},
+			{load.Load{Clients: crowd, Warmup: 2000, Requests: 10_000, Limit: 20 * time.Second}, clients.idle(idler), &result.idle},
 			{load.Load{Clients: 1, Warmup: 100, Requests: 1000, Limit: 10 * time.Second}, clients.process, &result.alone},
+			{load.Load{Clients: 1, Warmup: 100, Requests: 1000, Limit: 10 * time.Second}, clients.idle(idler), &result.idleAlone},
 			{load.Load{Clients: 1, Warmup: 100, Requests: 1000, Limit: 10 * time.Second}, clients.plain(complete), &result.plain},
 			{load.Load{Clients: 1, Warmup: 100, Requests: 1000, Limit: 10 * time.Second}, clients.create, &result.created},
 		} {
@@ -90,8 +111,28 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 			*one.into = append(*one.into, sample)
 		}
 	}
-	result.memory, err = machine.MemoryOf(stencil.APIServer.PID())
-	return result, err
+	if result.memory, err = machine.MemoryOf(stencil.APIServer.PID()); err != nil || source == nil {
+		return result, err
+	}
+	options.Progress("process: profiling the server")
+	return result, clients.profile(ctx, source)
+}
+
+// profileTime is how long the server is profiled.
+const profileTime = 10 * time.Second
+
+// profile takes profiles of the server while the crowd processes. It is no part of the measurements.
+func (c *clients) profile(ctx context.Context, source *profiles.Source) error {
+	done := make(chan error, 1)
+	go func() {
+		_, err := load.Load{Clients: crowd, Requests: 1 << 30, Limit: profileTime + time.Second}.Measure(ctx, c.process)
+		done <- err
+	}()
+	err := source.CPU(ctx, profileTime, "process-cpu.pprof")
+	if err = errors.Join(err, <-done); err != nil {
+		return err
+	}
+	return source.Allocations(ctx, "process-allocs.pprof")
 }
 
 // rights are those of the person who asks.
@@ -102,17 +143,16 @@ func rights() []rbacv1.PolicyRule {
 	}
 }
 
-// complete is the VirtualMachine that a plain creation sends: what the template makes.
-func (c *clients) complete(ctx context.Context) ([]byte, error) {
-	answer, err := c.post(ctx, 0, c.template("process"), "", parameters)
-	if err != nil {
-		return nil, fmt.Errorf("processing a template: %w", err)
+// complete is an answer to process, and the VirtualMachine in it, which a plain creation sends.
+func (c *clients) complete(ctx context.Context) (answer, vm []byte, err error) {
+	if answer, err = c.post(ctx, 0, c.template("process"), "", parameters); err != nil {
+		return nil, nil, fmt.Errorf("processing a template: %w", err)
 	}
 	var processed struct {
 		VirtualMachine json.RawMessage `json:"virtualMachine"`
 	}
 	if err := json.Unmarshal(answer, &processed); err != nil || len(processed.VirtualMachine) == 0 {
-		return nil, fmt.Errorf("the template was not processed: %w: %s", err, answer)
+		return nil, nil, fmt.Errorf("the template was not processed: %w: %s", err, answer)
 	}
-	return processed.VirtualMachine, nil
+	return answer, processed.VirtualMachine, nil
 }

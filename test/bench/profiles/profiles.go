@@ -1,4 +1,4 @@
-// Package profiles fetches Go profiles of a stencil-manager that a benchmark runs. They are for whoever wants to know why a number is
+// Package profiles fetches Go profiles of a server of Stencil's that a benchmark runs. They are for whoever wants to know why a number is
 // what it is, and are never taken while one is measured.
 package profiles
 
@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// Source is a manager that serves profiles.
+// Source is a server that serves profiles.
 type Source struct {
 	address, folder string
 }
@@ -31,7 +31,7 @@ func New(folder string) (*Source, error) {
 	return &Source{address: address, folder: folder}, nil
 }
 
-// Argument is the flag that makes a manager serve its profiles to this source.
+// Argument is the flag that makes a server serve its profiles to this source.
 func (s *Source) Argument() string { return "--pprof-bind-address=" + s.address }
 
 // CPU takes a profile of the processor time of the time to come.

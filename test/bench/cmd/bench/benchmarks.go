@@ -180,6 +180,7 @@ func runProcess(ctx context.Context, e environment) (report.Section, error) {
 		Golden:    template,
 		Templates: 1000,
 		Rounds:    e.roundsOr(7),
+		Profile:   e.profile,
 		Log:       os.Stderr,
 		Progress:  progress,
 	})
