@@ -31,6 +31,8 @@ type Options struct {
 // Result is what Run has measured.
 type Result struct {
 	starts []time.Duration
+	// idle are answers of a request that nothing is done for.
+	idle times
 	// same are answers to one request again and again; named are those to requests for one shape under many names; unknown are those
 	// for shapes that nobody asked for.
 	same, named, unknown times
@@ -94,6 +96,9 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 
 func (r *Result) measure(ctx context.Context, p *process, options Options) (err error) {
 	options.Progress("defaulting: known answers")
+	if r.idle, err = timed(10_000, func(int) error { return p.idle(ctx) }); err != nil {
+		return err
+	}
 	same := request(0, "same")
 	sameAgain := func(int) []byte { return same }
 	if r.same, err = one(ctx, p, 20_000, sameAgain); err != nil {
@@ -146,11 +151,22 @@ func (r *Result) read(p *process, misses int) error {
 
 // one asks one request after another.
 func one(ctx context.Context, p *process, count int, body func(number int) []byte) (times, error) {
+	bodies := make([][]byte, count)
+	for number := range bodies {
+		bodies[number] = body(number)
+	}
+	return timed(count, func(number int) error {
+		_, err := p.client.Raw(ctx, bodies[number])
+		return err
+	})
+}
+
+// timed does something again and again.
+func timed(count int, do func(number int) error) (times, error) {
 	taken := make(times, count)
 	for number := range count {
-		text := body(number)
 		begin := time.Now()
-		if _, err := p.client.Raw(ctx, text); err != nil {
+		if err := do(number); err != nil {
 			return nil, fmt.Errorf("request %d: %w", number, err)
 		}
 		taken[number] = time.Since(begin)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -33,6 +35,8 @@ func build(ctx context.Context, root, folder string) (string, error) {
 type process struct {
 	command *exec.Cmd
 	client  *client.Client
+	// plain asks as the client does, for whatever path.
+	plain *http.Client
 }
 
 // start runs the binary and waits until it answers a request. It returns how long that took.
@@ -44,7 +48,12 @@ func start(ctx context.Context, binary, folder string, log io.Writer) (*process,
 	if err := command.Start(); err != nil {
 		return nil, 0, fmt.Errorf("starting stencil-defaulter: %w", err)
 	}
-	p := &process{command: command, client: client.New(socket)}
+	p := &process{command: command, client: client.New(socket), plain: &http.Client{Transport: &http.Transport{
+		DisableCompression: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
+		},
+	}}}
 	for {
 		_, err := p.client.Raw(ctx, request(0, "first"))
 		if err == nil {
@@ -55,6 +64,23 @@ func start(ctx context.Context, binary, folder string, log io.Writer) (*process,
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
+}
+
+// idle asks for the health of the process, which is nothing but a request and an answer.
+func (p *process) idle(ctx context.Context) error {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://defaulter/healthz", nil)
+	if err != nil {
+		return fmt.Errorf("asking for health: %w", err)
+	}
+	response, err := p.plain.Do(request)
+	if err != nil {
+		return fmt.Errorf("asking for health: %w", err)
+	}
+	defer response.Body.Close()
+	if _, err := io.Copy(io.Discard, response.Body); err != nil || response.StatusCode != http.StatusOK {
+		return fmt.Errorf("asking for health: %s: %w", response.Status, err)
+	}
+	return nil
 }
 
 // stop ends the process, and with it its worker.
