@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"time"
 
@@ -19,28 +19,11 @@ import (
 // webhook has.
 const Timeout = 1500 * time.Millisecond
 
-// maxAnswer bounds an answer, in bytes.
-const maxAnswer = 8 << 20
-
 // Client asks the defaulter that listens on a socket. It is safe for concurrent use.
-type Client struct {
-	pooled *http.Client
-	fresh  *http.Client
-}
+type Client struct{ connections pool }
 
 // New makes a Client. It connects when it is used.
-func New(socket string) *Client {
-	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		var dialer net.Dialer
-		return dialer.DialContext(ctx, "unix", socket)
-	}
-	return &Client{
-		pooled: &http.Client{Transport: &http.Transport{
-			DialContext: dial, MaxIdleConnsPerHost: 64, IdleConnTimeout: time.Minute, DisableCompression: true,
-		}},
-		fresh: &http.Client{Transport: &http.Transport{DialContext: dial, DisableKeepAlives: true, DisableCompression: true}},
-	}
-}
+func New(socket string) *Client { return &Client{connections: pool{socket: socket}} }
 
 // Defaults asks for the defaults of a VirtualMachine. A refusal is a
 // *defaulting.Problem; any other error means that the defaulter could not be asked.
@@ -62,25 +45,21 @@ func (c *Client) Defaults(ctx context.Context, request *defaulting.Request) (*de
 
 // Raw does that with a request and a response as JSON.
 func (c *Client) Raw(ctx context.Context, body []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, Timeout)
-	defer cancel()
-	text, err := post(ctx, c.pooled, body)
-	var problem *defaulting.Problem
-	if err == nil || errors.As(err, &problem) || ctx.Err() != nil {
-		return text, err
+	limit := time.Now().Add(Timeout)
+	if known := c.connections.take(); known != nil {
+		text, err := c.ask(ctx, limit, known, defaults(body))
+		// The connection may be one of a process that is gone.
+		if !errors.Is(err, errBroken) {
+			return text, err
+		}
 	}
-	// The connection may be one of a process that is gone.
-	return post(ctx, c.fresh, body)
+	return c.askAnew(ctx, limit, defaults(body))
 }
 
 // Environment asks with what the defaulter makes its answers. It fails when libvirt
 // cannot be asked.
 func (c *Client) Environment(ctx context.Context) (*defaulting.Environment, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://defaulter/v1/environment", nil)
-	if err != nil {
-		return nil, fmt.Errorf("asking for the environment: %w", err)
-	}
-	text, err := do(c.fresh, request)
+	text, err := c.askAnew(ctx, time.Time{}, &http.Request{Method: http.MethodGet, URL: address("/v1/environment")})
 	if err != nil {
 		return nil, fmt.Errorf("asking for the environment: %w", err)
 	}
@@ -91,43 +70,48 @@ func (c *Client) Environment(ctx context.Context) (*defaulting.Environment, erro
 	return environment, nil
 }
 
-func post(ctx context.Context, client *http.Client, body []byte) ([]byte, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://defaulter/v1/defaults", bytes.NewReader(body))
-	if err != nil {
-		return nil, fmt.Errorf("asking for defaults: %w", err)
+// address is what is asked. The host says nothing: there is one socket.
+func address(path string) *url.URL { return &url.URL{Scheme: "http", Host: "defaulter", Path: path} }
+
+var defaultsAddress = address("/v1/defaults")
+
+// defaults is a request for defaults.
+func defaults(body []byte) *http.Request {
+	return &http.Request{
+		Method: http.MethodPost, URL: defaultsAddress, Header: http.Header{"Content-Type": {"application/json"}},
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),
 	}
-	request.Header.Set("Content-Type", "application/json")
-	return do(client, request)
 }
 
-func do(client *http.Client, request *http.Request) ([]byte, error) {
-	response, err := client.Do(request)
+// askAnew asks over a connection that nobody has used.
+func (c *Client) askAnew(ctx context.Context, limit time.Time, request *http.Request) ([]byte, error) {
+	fresh, err := c.connections.dial(ctx, limit)
 	if err != nil {
 		return nil, fmt.Errorf("asking for defaults: %w", err)
 	}
-	defer func() { _ = response.Body.Close() }()
-	text, err := readAll(response)
-	if err != nil {
-		return nil, fmt.Errorf("reading the defaults: %w", err)
+	return c.ask(ctx, limit, fresh, request)
+}
+
+// ask sends a request and keeps the connection if it can be used again.
+func (c *Client) ask(ctx context.Context, limit time.Time, over *connection, request *http.Request) ([]byte, error) {
+	got, err := over.roundTrip(ctx, limit, request)
+	if err != nil || got.last {
+		_ = over.Close()
+	} else {
+		c.connections.put(over)
 	}
-	if response.StatusCode == http.StatusOK {
-		return text, nil
+	if err != nil {
+		return nil, fmt.Errorf("asking for defaults: %w", err)
+	}
+	if got.code == http.StatusOK {
+		return got.text, nil
 	}
 	problem := &defaulting.Problem{}
-	if err := json.Unmarshal(text, problem); err != nil || problem.Status != response.StatusCode {
-		return nil, fmt.Errorf("asking for defaults: the answer is %s", response.Status)
+	if err := json.Unmarshal(got.text, problem); err != nil || problem.Status != got.code {
+		return nil, fmt.Errorf("asking for defaults: the answer is %s", got.status)
 	}
-	if seconds, err := strconv.Atoi(response.Header.Get("Retry-After")); err == nil {
+	if seconds, err := strconv.Atoi(got.retryAfter); err == nil {
 		problem.RetryAfter = time.Duration(seconds) * time.Second
 	}
 	return nil, problem
-}
-
-func readAll(response *http.Response) ([]byte, error) {
-	if size := response.ContentLength; size >= 0 && size <= maxAnswer {
-		text := make([]byte, size)
-		_, err := io.ReadFull(response.Body, text)
-		return text, err
-	}
-	return io.ReadAll(io.LimitReader(response.Body, maxAnswer))
 }
