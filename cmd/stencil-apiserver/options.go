@@ -115,9 +115,9 @@ func parse(arguments []string, environment program.Lookup, stderr io.Writer) (*o
 
 func (o *options) validate() error {
 	var problems []error
-	complain := func(wrong bool, format string, arguments ...any) {
+	complain := func(wrong bool, what string) {
 		if wrong {
-			problems = append(problems, fmt.Errorf(format, arguments...))
+			problems = append(problems, errors.New(what))
 		}
 	}
 	complain(o.user == "", "--user: must not be empty")
