@@ -8,7 +8,9 @@ NEEDS_LIBVIRT := /test/e2e/defaults$$
 TAGS := libvirt_dlopen
 # Test packages that start control planes run at most this many at a time.
 PLANES ?= 2
-PLANE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virtctl virt-api virt-controller kubevirt-manifests cdi-server cdi-manifests kubevirt-crds cdi-crds snapshot-crds
+PLANE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virt-api virt-controller kubevirt-manifests cdi-server cdi-manifests kubevirt-crds cdi-crds snapshot-crds
+# Only tests run these.
+TEST_TOOLS := virtctl cert-manager
 ARGS ?=
 GENERATED := ':(glob)api/**/zz_generated.*' api/client/clientset charts/stencil/files docs/reference rego/schema/files
 FUZZTIME ?= 20s
@@ -26,6 +28,7 @@ demo: tools ## a cluster with Stencil on loopback, and what it does (ARGS=--once
 
 .PHONY: test
 test: tools ## every test that needs nothing installed: unit, and against the embedded control plane
+	@hack/tool $(TEST_TOOLS) >/dev/null
 	@for module in $(WITHOUT_LIBVIRT); do \
 		echo "== go test in $$module"; \
 		race=-race; [ $$module = test ] && race=; \

@@ -12,8 +12,9 @@ import (
 // Build says what this binary was built from.
 type Build struct {
 	// Version is that of a release, or what the go command makes of the checkout.
-	Version  string
-	program  string
+	Version string
+	// Program is the name of the binary.
+	Program  string
 	revision string
 	modified bool
 }
@@ -21,7 +22,7 @@ type Build struct {
 // Current reads what the linker and the go command left in the binary of a program.
 // version is what the linker has set in release builds, empty in others.
 func Current(program, version string) Build {
-	b := Build{Version: version, program: program, revision: "unknown"}
+	b := Build{Version: version, Program: program, revision: "unknown"}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
@@ -46,7 +47,7 @@ func (b Build) String() string {
 	if b.modified {
 		revision += ", modified"
 	}
-	return fmt.Sprintf("%s %s (revision %s, %s)", b.program, b.Version, revision, runtime.Version())
+	return fmt.Sprintf("%s %s (revision %s, %s)", b.Program, b.Version, revision, runtime.Version())
 }
 
 // Register registers a metric whose labels tell what runs.

@@ -7,29 +7,20 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
 	"github.com/vmstencil/stencil/certificates"
 	"github.com/vmstencil/stencil/certificates/authority"
-	"github.com/vmstencil/stencil/certificates/files"
 	"github.com/vmstencil/stencil/certificates/publication"
 )
 
-// authorityLabels mark the Secret of the authority, which whoever comes first makes.
-var authorityLabels = map[string]string{"app.kubernetes.io/managed-by": "stencil-manager"}
-
 // addCertificates adds the source of serving certificates that the options ask for, and what it needs, to the group.
 func addCertificates(ctx context.Context, group *errgroup.Group, o *options, config *rest.Config, logger logr.Logger) (certificates.Source, error) {
-	var source certificates.Source
-	var err error
-	if o.certificateSource == sourceFiles {
-		source, err = files.New(files.Options{Directory: o.certificateDirectory})
-	} else {
-		source, err = addAuthority(ctx, group, o, config, logger)
-	}
+	source, err := o.certificates.Open(config, logger, func() (authority.Publication, error) {
+		return addPublication(ctx, group, o, config)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -37,8 +28,8 @@ func addCertificates(ctx context.Context, group *errgroup.Group, o *options, con
 	return source, nil
 }
 
-// addAuthority adds the watch of the APIServices: a certificate is served when they trust it.
-func addAuthority(ctx context.Context, group *errgroup.Group, o *options, config *rest.Config, logger logr.Logger) (certificates.Source, error) {
+// addPublication adds the watch of the APIServices: a certificate is served when they trust it.
+func addPublication(ctx context.Context, group *errgroup.Group, o *options, config *rest.Config) (authority.Publication, error) {
 	targets, err := publication.ParseTargets(o.apiServices)
 	if err != nil {
 		return nil, fmt.Errorf("--api-services: %w", err)
@@ -60,15 +51,5 @@ func addAuthority(ctx context.Context, group *errgroup.Group, o *options, config
 		return nil, err
 	}
 	group.Go(func() error { return watch.Start(ctx) })
-	return authority.New(authority.Options{
-		Config:            config,
-		Secret:            types.NamespacedName{Namespace: o.authorityNamespace, Name: o.authoritySecret},
-		SecretLabels:      authorityLabels,
-		AuthorityDuration: o.authorityDuration,
-		Duration:          o.certificateDuration,
-		Names:             o.certificateNames,
-		Settling:          o.certificateSettleTime,
-		Publication:       watch,
-		Logger:            logger,
-	}), nil
+	return watch, nil
 }

@@ -13,16 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/vmstencil/stencil/certificates/publication"
+	"github.com/vmstencil/stencil/program"
 )
-
-// The values of --certificate-source.
-const (
-	sourceAuthority = "authority"
-	sourceFiles     = "files"
-)
-
-// namespaceVariable holds the namespace of the pod.
-const namespaceVariable = "POD_NAMESPACE"
 
 // options are the settings of the process.
 type options struct {
@@ -38,15 +30,8 @@ type options struct {
 	requestTimeout      time.Duration
 	shutdownDelay       time.Duration
 
-	certificateSource     string
-	certificateDirectory  string
-	authoritySecret       string
-	authorityNamespace    string
-	authorityDuration     time.Duration
-	certificateDuration   time.Duration
-	certificateNames      []string
-	certificateSettleTime time.Duration
-	apiServices           []string
+	certificates program.Certificates
+	apiServices  []string
 
 	authentication *genericoptions.DelegatingAuthenticationOptions
 	authorization  *genericoptions.DelegatingAuthorizationOptions
@@ -84,22 +69,9 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second,
 		"How long to go on serving, not ready, after SIGTERM.")
 
-	flags.StringVar(&o.certificateSource, "certificate-source", sourceAuthority,
-		"Where serving certificates come from: authority (signed by Stencil's own) or files.")
-	flags.StringVar(&o.certificateDirectory, "certificate-directory", "/etc/stencil/certificates",
-		"Directory of tls.crt and tls.key (source files). They are read again when they change.")
-	flags.StringVar(&o.authoritySecret, "certificate-authority-secret", "stencil-webhook-ca",
-		"Secret that keeps the certificate authority, the same as stencil-manager's (source authority).")
-	flags.StringVar(&o.authorityNamespace, "certificate-authority-namespace", os.Getenv(namespaceVariable),
-		"Namespace of that Secret; that of the pod when empty.")
-	flags.DurationVar(&o.authorityDuration, "certificate-authority-duration", 365*24*time.Hour,
-		"How long a certificate authority is valid; the same as stencil-manager's.")
-	flags.DurationVar(&o.certificateDuration, "certificate-duration", 24*time.Hour,
-		"How long a serving certificate is valid; the same as stencil-manager's.")
-	flags.StringSliceVar(&o.certificateNames, "certificate-dns-names", []string{"localhost", "127.0.0.1", "::1"},
-		"DNS names and IP addresses by which the server is called (source authority).")
-	flags.DurationVar(&o.certificateSettleTime, "certificate-settle-time", 5*time.Second,
-		"How long an authority has to be published before a certificate of it takes the place of one that is trusted already (source authority).")
+	certificates := flag.NewFlagSet("", flag.ContinueOnError)
+	o.certificates.Bind(certificates)
+	flags.AddGoFlagSet(certificates)
 	flags.StringSliceVar(&o.apiServices, "api-services", nil,
 		"APIServices through which this server is called, each apiservice/NAME (source authority). stencil-manager keeps their caBundle.")
 
@@ -107,12 +79,12 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	o.authorization.AddFlags(flags)
 	o.audit.AddFlags(flags)
 	logging := flag.NewFlagSet("", flag.ContinueOnError)
-	o.zap.BindFlags(logging)
+	program.BindLogging(logging, &o.zap)
 	flags.AddGoFlagSet(logging)
 }
 
 // parse reads the command line.
-func parse(arguments []string, stderr io.Writer) (*options, error) {
+func parse(arguments []string, environment program.Lookup, stderr io.Writer) (*options, error) {
 	o := newOptions()
 	flags := pflag.NewFlagSet("stencil-apiserver", pflag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -127,6 +99,13 @@ func parse(arguments []string, stderr io.Writer) (*options, error) {
 	if o.version {
 		return o, nil
 	}
+	if o.certificates.Namespace == "" {
+		own, err := program.Namespace(environment)
+		if err != nil {
+			return nil, err
+		}
+		o.certificates.Namespace = own
+	}
 	// Those who are asked who somebody is, and what they may, are reached like the API server.
 	if o.authentication.RemoteKubeConfigFile == "" {
 		o.authentication.RemoteKubeConfigFile = o.kubeconfig
@@ -139,9 +118,9 @@ func parse(arguments []string, stderr io.Writer) (*options, error) {
 
 func (o *options) validate() error {
 	var problems []error
-	complain := func(wrong bool, format string, arguments ...any) {
+	complain := func(wrong bool, what string) {
 		if wrong {
-			problems = append(problems, fmt.Errorf(format, arguments...))
+			problems = append(problems, errors.New(what))
 		}
 	}
 	complain(o.user == "", "--user: must not be empty")
@@ -149,21 +128,11 @@ func (o *options) validate() error {
 	complain(o.maxMutatingRequests <= 0, "--max-mutating-requests-in-flight: must be positive")
 	complain(o.requestTimeout <= 0, "--request-timeout: must be positive")
 	complain(o.shutdownDelay < 0, "--shutdown-delay: must not be negative")
-	switch o.certificateSource {
-	case sourceAuthority:
-		complain(o.authoritySecret == "", "--certificate-authority-secret: must not be empty")
-		complain(o.authorityNamespace == "", "--certificate-authority-namespace: must be given outside a pod, or as %s", namespaceVariable)
-		complain(o.certificateDuration <= 0, "--certificate-duration: must be positive")
-		complain(o.certificateSettleTime < 0, "--certificate-settle-time: must not be negative")
-		complain(o.certificateDuration >= o.authorityDuration, "--certificate-duration: must be less than --certificate-authority-duration")
-		complain(len(o.certificateNames) == 0, "--certificate-dns-names: must not be empty")
+	problems = append(problems, o.certificates.Validate()...)
+	if o.certificates.Source == program.SourceAuthority {
 		if _, err := publication.ParseTargets(o.apiServices); err != nil {
 			problems = append(problems, fmt.Errorf("--api-services: %w", err))
 		}
-	case sourceFiles:
-		complain(o.certificateDirectory == "", "--certificate-directory: must not be empty")
-	default:
-		complain(true, "--certificate-source: must be %s or %s, not %q", sourceAuthority, sourceFiles, o.certificateSource)
 	}
 	for _, errs := range [][]error{o.authentication.Validate(), o.authorization.Validate(), o.audit.Validate()} {
 		problems = append(problems, errs...)

@@ -32,10 +32,8 @@ const maximumStreams = 1000
 
 // serve runs the server until ctx ends and what is in flight is done.
 func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) error {
-	build := currentBuild()
-	logger.Info("starting stencil-apiserver", "version", build.Version, "build", build.String())
 	registry := legacyregistry.Registerer()
-	if err := build.Register(registry); err != nil {
+	if err := currentBuild().Register(registry); err != nil {
 		return err
 	}
 	templates, err := templatecache.New(templatecache.Options{Config: config, Logger: logger.WithName("templatecache"), Registerer: registry})
@@ -77,7 +75,6 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if waited := group.Wait(); waited != nil && !errors.Is(waited, context.Canceled) {
 		err = errors.Join(err, waited)
 	}
-	logger.Info("stopped")
 	return err
 }
 

@@ -6,29 +6,20 @@ import (
 	"slices"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/vmstencil/stencil/certificates"
 	"github.com/vmstencil/stencil/certificates/authority"
-	"github.com/vmstencil/stencil/certificates/files"
 	"github.com/vmstencil/stencil/certificates/publication"
 	"github.com/vmstencil/stencil/reconcilers/cabundle"
 )
 
-// authorityLabels mark the Secret of the authority as Stencil's.
-var authorityLabels = map[string]string{"app.kubernetes.io/managed-by": "stencil-manager"}
-
 // addCertificates adds the source of serving certificates that the options ask for, and what it needs.
 func addCertificates(ctx context.Context, mgr manager.Manager, o *options, logger logr.Logger) (certificates.Source, error) {
-	var source certificates.Source
-	var err error
-	if o.certificateSource == sourceFiles {
-		source, err = files.New(files.Options{Directory: o.certificateDirectory})
-	} else {
-		source, err = addAuthority(ctx, mgr, o, logger)
-	}
+	source, err := o.certificates.Open(mgr.GetConfig(), logger, func() (authority.Publication, error) {
+		return addPublication(ctx, mgr, o, logger)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -41,9 +32,8 @@ func addCertificates(ctx context.Context, mgr manager.Manager, o *options, logge
 	return source, nil
 }
 
-// addAuthority adds the watch of the webhook configurations and the reconciler that publishes the authority in them.
-func addAuthority(ctx context.Context, mgr manager.Manager, o *options, logger logr.Logger) (certificates.Source, error) {
-	secret := types.NamespacedName{Namespace: o.authorityNamespace, Name: o.authoritySecret}
+// addPublication adds the watch of the webhook configurations and the reconciler that publishes the authority in them.
+func addPublication(ctx context.Context, mgr manager.Manager, o *options, logger logr.Logger) (authority.Publication, error) {
 	targets, err := publication.ParseTargets(slices.Concat(o.webhookConfigurations, o.apiServices))
 	if err != nil {
 		return nil, fmt.Errorf("--webhook-configurations, --api-services: %w", err)
@@ -66,10 +56,10 @@ func addAuthority(ctx context.Context, mgr manager.Manager, o *options, logger l
 	}
 	reconciler, err := cabundle.New(cabundle.Options{
 		Secrets:             mgr.GetCache(),
-		Secret:              secret,
+		Secret:              o.certificates.AuthoritySecret(),
 		Configurations:      watch,
 		Client:              mgr.GetClient(),
-		CertificateDuration: o.certificateDuration,
+		CertificateDuration: o.certificates.Duration,
 		Recorder:            mgr.GetEventRecorder("stencil-ca-bundle"),
 		Registerer:          metrics.Registry,
 	})
@@ -79,15 +69,5 @@ func addAuthority(ctx context.Context, mgr manager.Manager, o *options, logger l
 	if err := reconciler.SetupWithManager(mgr, mgr.GetCache(), watch); err != nil {
 		return nil, err
 	}
-	return authority.New(authority.Options{
-		Config:            mgr.GetConfig(),
-		Secret:            secret,
-		SecretLabels:      authorityLabels,
-		AuthorityDuration: o.authorityDuration,
-		Duration:          o.certificateDuration,
-		Names:             o.certificateNames,
-		Settling:          o.certificateSettleTime,
-		Publication:       watch,
-		Logger:            logger,
-	}), nil
+	return watch, nil
 }

@@ -44,7 +44,7 @@ func newManager(o *options, config *rest.Config) (manager.Manager, error) {
 		Cache: cache.Options{
 			ByObject: map[client.Object]cache.ByObject{
 				&corev1.Secret{}: {Namespaces: map[string]cache.Config{
-					o.authorityNamespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", o.authoritySecret)},
+					o.certificates.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", o.certificates.Secret)},
 				}},
 			},
 			// A read of anything else is a mistake, and must not start to watch the whole cluster.

@@ -8,12 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/vmstencil/stencil/defaulting"
-)
-
-// The values of --certificate-source.
-const (
-	sourceAuthority = "authority"
-	sourceFiles     = "files"
+	"github.com/vmstencil/stencil/program"
 )
 
 // versionFlag is the one flag that is no setting.
@@ -29,7 +24,7 @@ type options struct {
 	pprofBindAddress       string
 	webhookHTTP2           bool
 	webhookClientCAFile    string
-	webhookClientNames     list
+	webhookClientNames     program.List
 	shutdownDelay          time.Duration
 	shutdownTimeout        time.Duration
 
@@ -37,18 +32,11 @@ type options struct {
 	leaderElectionID        string
 	leaderElectionNamespace string
 
-	certificateSource     string
-	certificateDirectory  string
-	authoritySecret       string
-	authorityNamespace    string
-	authorityDuration     time.Duration
-	certificateDuration   time.Duration
-	certificateNames      list
-	certificateSettleTime time.Duration
-	webhookConfigurations list
-	apiServices           list
+	certificates          program.Certificates
+	webhookConfigurations program.List
+	apiServices           program.List
 
-	exemptUsers list
+	exemptUsers program.List
 	// apiserverUser is the user as whom stencil-apiserver creates VirtualMachines for others.
 	apiserverUser string
 	auditInterval time.Duration
@@ -56,7 +44,7 @@ type options struct {
 	readinessDryRun bool
 	// decisionLogSample is the part of the decisions of policies that is logged.
 	decisionLogSample float64
-	clusterAdditions  list
+	clusterAdditions  program.List
 	// policyWebhooks is the name of the webhook configuration of the policies, policyWebhooksTrust that from which its
 	// caBundle is taken.
 	policyWebhooks           string
@@ -120,23 +108,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.leaderElectionNamespace, "leader-election-namespace", "",
 		"Namespace of the Lease; empty means the manager's own.")
 
-	flags.StringVar(&o.certificateSource, "certificate-source", sourceAuthority,
-		"Where serving certificates come from: authority (signed by Stencil's own) or files.")
-	flags.StringVar(&o.certificateDirectory, "certificate-directory", "/etc/stencil/certificates",
-		"Directory of tls.crt and tls.key (source files). They are read again when they change.")
-	flags.StringVar(&o.authoritySecret, "certificate-authority-secret", "stencil-webhook-ca",
-		"Secret that keeps the certificate authority (source authority).")
-	flags.StringVar(&o.authorityNamespace, "certificate-authority-namespace", "",
-		"Namespace of that Secret; empty means the manager's own.")
-	flags.DurationVar(&o.authorityDuration, "certificate-authority-duration", 365*24*time.Hour,
-		"How long a certificate authority is valid; it is replaced after two thirds of that.")
-	flags.DurationVar(&o.certificateDuration, "certificate-duration", 24*time.Hour,
-		"How long a serving certificate is valid; it is replaced after two thirds of that. Also how long an authority is trusted after it was replaced.")
-	o.certificateNames = list{"localhost", "127.0.0.1", "::1"}
-	flags.Var(&o.certificateNames, "certificate-dns-names",
-		"DNS names and IP addresses, separated by commas, by which API servers call the webhooks (source authority).")
-	flags.DurationVar(&o.certificateSettleTime, "certificate-settle-time", 5*time.Second,
-		"How long an authority has to be published before a certificate of it takes the place of one that is trusted already (source authority).")
+	o.certificates.Bind(flags)
 	flags.Var(&o.webhookConfigurations, "webhook-configurations",
 		"Webhook configurations, separated by commas, whose caBundle is kept (source authority): mutating/NAME, validating/NAME, or NAME for both kinds.")
 	flags.Var(&o.apiServices, "api-services",
@@ -194,19 +166,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Requests to the API server above the rate for a short time; without meaning when --kube-api-qps is negative.")
 
 	config.RegisterFlags(flags)
-	o.zap.BindFlags(flags)
-	for name, usage := range libraryUsage {
-		flags.Lookup(name).Usage = usage
-	}
-}
-
-// libraryUsage says in our words what the flags of controller-runtime do: its own texts leave out what is the default
-// here, or name another.
-var libraryUsage = map[string]string{
-	config.KubeconfigFlagName: "Kubeconfig file with which to reach the API server; needed outside a cluster only.",
-	"zap-devel":               "Log for people: console encoder, level debug, stack traces from warnings on.",
-	"zap-encoder":             "Encoding of log lines: json or console. Default json.",
-	"zap-log-level":           "Least severe level that is logged: debug, info, error, panic, or a number for more than debug. Default info.",
-	"zap-stacktrace-level":    "Least severe level that is logged with a stack trace: info, error or panic. Default error.",
-	"zap-time-encoding":       "Encoding of times in the log: epoch, millis, nano, iso8601, rfc3339 or rfc3339nano. Default rfc3339.",
+	// Its own text leaves out when it is needed.
+	flags.Lookup(config.KubeconfigFlagName).Usage = "Kubeconfig file with which to reach the API server; needed outside a cluster only."
+	program.BindLogging(flags, &o.zap)
 }

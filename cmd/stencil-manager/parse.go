@@ -11,24 +11,18 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/certificates/publication"
 	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/program"
 )
 
 const (
 	// environmentPrefix begins the names of the environment variables that stand for flags.
 	environmentPrefix = "STENCIL_"
-	// namespaceVariable is how the chart tells the manager its own namespace.
-	namespaceVariable = "POD_NAMESPACE"
 	// nameVariable is how the chart tells the manager the name of its pod.
 	nameVariable = "POD_NAME"
-	// namespaceFile is where Kubernetes tells every pod its own namespace.
-	namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 )
 
-// lookup finds an environment variable; os.LookupEnv does.
-type lookup func(name string) (value string, found bool)
-
 // parse reads the flags, and the environment for those that are not given.
-func parse(arguments []string, environment lookup, stderr io.Writer) (*options, error) {
+func parse(arguments []string, environment program.Lookup, stderr io.Writer) (*options, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("stencil-manager", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -60,7 +54,7 @@ func variable(flagName string) string {
 }
 
 // applyEnvironment sets the flags that were not given from the environment.
-func applyEnvironment(flags *flag.FlagSet, environment lookup) error {
+func applyEnvironment(flags *flag.FlagSet, environment program.Lookup) error {
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })
 	var problems []error
@@ -77,16 +71,12 @@ func applyEnvironment(flags *flag.FlagSet, environment lookup) error {
 }
 
 // completeNamespaces puts the manager's own namespace where none is given.
-func (o *options) completeNamespaces(environment lookup) error {
-	own, _ := environment(namespaceVariable)
-	if own == "" {
-		content, err := os.ReadFile(namespaceFile)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return fmt.Errorf("finding out the manager's own namespace: %w", err)
-		}
-		own = strings.TrimSpace(string(content))
+func (o *options) completeNamespaces(environment program.Lookup) error {
+	own, err := program.Namespace(environment)
+	if err != nil {
+		return err
 	}
-	for _, namespace := range []*string{&o.leaderElectionNamespace, &o.authorityNamespace} {
+	for _, namespace := range []*string{&o.leaderElectionNamespace, &o.certificates.Namespace} {
 		if *namespace == "" {
 			*namespace = own
 		}
@@ -98,7 +88,7 @@ func (o *options) completeNamespaces(environment lookup) error {
 }
 
 // completeReplica finds out the name of this replica.
-func (o *options) completeReplica(environment lookup) (err error) {
+func (o *options) completeReplica(environment program.Lookup) (err error) {
 	if o.replica, _ = environment(nameVariable); o.replica != "" {
 		return nil
 	}
@@ -135,32 +125,18 @@ func (o *options) validate() error {
 		"--defaulting-mac: must be %s or %s, not %q", defaulting.MACNever, defaulting.MACGenerate, o.defaultingMAC)
 	complain(o.shutdownTimeout <= 0, "--shutdown-timeout: must be positive")
 	complain(o.leaderElect && o.leaderElectionNamespace == "",
-		"--leader-election-namespace: must be given outside a pod, or as %s", namespaceVariable)
+		"--leader-election-namespace: must be given outside a pod, or as %s", program.NamespaceVariable)
 	complain(o.leaderElect && o.leaderElectionID == "", "--leader-election-id: must not be empty")
 	complain(o.kubeAPIQPS >= 0 && o.kubeAPIBurst <= 0, "--kube-api-burst: must be positive when --kube-api-qps limits the rate")
 
-	switch o.certificateSource {
-	case sourceAuthority:
-		complain(o.authoritySecret == "", "--certificate-authority-secret: must not be empty")
-		complain(o.authorityNamespace == "",
-			"--certificate-authority-namespace: must be given outside a pod, or as %s", namespaceVariable)
-		complain(o.certificateDuration <= 0, "--certificate-duration: must be positive")
-		complain(o.certificateSettleTime < 0, "--certificate-settle-time: must not be negative")
-		// The certificate that is served while a new authority is being published has a third of its life left at
-		// least, and so has its authority.
-		complain(o.certificateSettleTime >= o.certificateDuration/3, "--certificate-settle-time: must be less than a third of --certificate-duration")
-		complain(o.certificateDuration >= o.authorityDuration, "--certificate-duration: must be less than --certificate-authority-duration")
-		complain(len(o.certificateNames) == 0, "--certificate-dns-names: must not be empty")
+	problems = append(problems, o.certificates.Validate()...)
+	if o.certificates.Source == program.SourceAuthority {
 		if _, err := publication.ParseTargets(o.webhookConfigurations); err != nil {
 			problems = append(problems, fmt.Errorf("--webhook-configurations: %w", err))
 		}
 		if _, err := publication.ParseTargets(o.apiServices); err != nil {
 			problems = append(problems, fmt.Errorf("--api-services: %w", err))
 		}
-	case sourceFiles:
-		complain(o.certificateDirectory == "", "--certificate-directory: must not be empty")
-	default:
-		complain(true, "--certificate-source: must be %s or %s, not %q", sourceAuthority, sourceFiles, o.certificateSource)
 	}
 	return errors.Join(problems...)
 }

@@ -9,10 +9,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/program"
 )
 
 // environmentOf looks variables up in a map.
-func environmentOf(variables map[string]string) lookup {
+func environmentOf(variables map[string]string) program.Lookup {
 	return func(name string) (string, bool) {
 		value, found := variables[name]
 		return value, found
@@ -110,8 +112,8 @@ func TestParse(t *testing.T) {
 			}
 			got := seen{
 				ShutdownDelay: o.shutdownDelay, HTTP2: o.webhookHTTP2,
-				LeaseNamespace: o.leaderElectionNamespace, SecretNamespace: o.authorityNamespace,
-				Names: o.certificateNames.String(), Configurations: o.webhookConfigurations.String(), QPS: o.kubeAPIQPS,
+				LeaseNamespace: o.leaderElectionNamespace, SecretNamespace: o.certificates.Namespace,
+				Names: o.certificates.Names.String(), Configurations: o.webhookConfigurations.String(), QPS: o.kubeAPIQPS,
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("options (-want +got):\n%s", diff)
@@ -211,7 +213,7 @@ func TestRunWithoutAServer(t *testing.T) {
 			arguments: []string{"--help"}, wantStderr: "-webhook-bind-address",
 		},
 		"the flags are wrong": {
-			arguments: []string{"--certificate-source=vault"}, want: exitUsage,
+			arguments: []string{"--certificate-source=vault"}, want: program.ExitUsage,
 			wantStderr: `stencil-manager: --certificate-source: must be authority or files, not "vault"`,
 		},
 	}

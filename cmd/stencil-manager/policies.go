@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/vmstencil/stencil/certificates/publication"
+	"github.com/vmstencil/stencil/program"
 	"github.com/vmstencil/stencil/reconcilers/policystatus"
 	"github.com/vmstencil/stencil/reconcilers/policywebhook"
 )
@@ -45,7 +46,7 @@ func (o *options) policyWebhookSettings() (policywebhook.Settings, error) {
 // keepsBundles says that the reconciler of caBundles looks after the webhooks of the policies.
 func (o *options) keepsBundles() bool {
 	targets, err := publication.ParseTargets(o.webhookConfigurations)
-	return err == nil && o.certificateSource == sourceAuthority &&
+	return err == nil && o.certificates.Source == program.SourceAuthority &&
 		slices.Contains(targets, publication.Target{Kind: publication.Validating, Name: o.policyWebhooks})
 }
 

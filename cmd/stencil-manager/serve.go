@@ -15,9 +15,7 @@ import (
 // serve builds everything that the process consists of and runs it until ctx ends, and then for as long as
 // the shutdown takes.
 func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) error {
-	build := currentBuild()
-	logger.Info("starting stencil-manager", "version", build.Version, "build", build.String())
-	if err := build.Register(metrics.Registry); err != nil {
+	if err := currentBuild().Register(metrics.Registry); err != nil {
 		return err
 	}
 	mgr, err := newManager(o, config)
@@ -65,6 +63,5 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err := mgr.Start(lingering); err != nil {
 		return fmt.Errorf("running the manager: %w", err)
 	}
-	logger.Info("stopped")
 	return nil
 }

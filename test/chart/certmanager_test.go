@@ -1,9 +1,6 @@
 package chart
 
 import (
-	"os/exec"
-	"path/filepath"
-	"strings"
 	"testing"
 
 	certmanagerv1 "github.com/cert-manager/cert-manager/pkg/apis/certmanager/v1"
@@ -15,25 +12,17 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// installCertManagerCRDs installs the definitions that cert-manager ships in its Go module.
-func installCertManagerCRDs(t *testing.T, plane *controlplane.Plane) {
+// knowCertManager installs the definitions of cert-manager.
+func knowCertManager(t *testing.T, plane *controlplane.Plane) {
 	t.Helper()
-	output, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/cert-manager/cert-manager").Output()
-	if err != nil {
-		t.Fatalf("finding the module of cert-manager: %v", err)
-	}
-	definitions, err := controlplane.ReadCRDs(filepath.Join(strings.TrimSpace(string(output)), "deploy", "crds"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := plane.InstallCRDs(t.Context(), definitions...); err != nil {
+	if err := plane.InstallCertManagerCRDs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestCertManagerAcceptsTheIssuersAndCertificates(t *testing.T) {
 	plane := shared.Plane(t)
-	installCertManagerCRDs(t, plane)
+	knowCertManager(t, plane)
 	installed(t, install.Options{Values: map[string]any{"certificates": map[string]any{"provider": "cert-manager"}}})
 
 	client, err := dynamic.NewForConfig(plane.AdminConfig())

@@ -10,7 +10,7 @@ import (
 // The API server reads every object that the chart can make: unknown fields, wrong types and CEL that does not compile are refused.
 func TestAPIServerAcceptsEveryVariation(t *testing.T) {
 	plane := shared.Plane(t)
-	installCertManagerCRDs(t, plane)
+	knowCertManager(t, plane)
 	if err := install.Chart(t.Context(), plane, install.Options{}); err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func TestUpgradesLeaveTheWebhooksOfPoliciesToTheManager(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			plane := shared.Plane(t)
 			if tc.provider == "cert-manager" {
-				installCertManagerCRDs(t, plane)
+				knowCertManager(t, plane)
 			}
 			arguments := append([]string{"--namespace", install.Namespace, "--set", "certificates.provider=" + tc.provider}, tc.arguments...)
 			run(t, plane, append([]string{"install", "stencil", chartFolder(t), withoutAPIServer, "--create-namespace"}, arguments...)...)

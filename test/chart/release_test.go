@@ -177,7 +177,7 @@ func TestNotesSayWhatToDoNext(t *testing.T) {
 			want:   []string{"kubectl -n stencil-system get certificate stencil-webhook"},
 		},
 	}
-	installCertManagerCRDs(t, plane)
+	knowCertManager(t, plane)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			notes := run(t, plane, append([]string{

@@ -6,6 +6,7 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"fmt"
+	"slices"
 	"strconv"
 
 	"k8s.io/client-go/rest"
@@ -18,6 +19,8 @@ const (
 	serviceIP = "10.96.0.1"
 
 	serviceAccountIssuer = "https://kubernetes.default.svc.cluster.local"
+
+	apiServerProcess = "kube-apiserver"
 
 	// aggregatorName is the common name of the certificate with which the API server proves itself to aggregated API servers.
 	aggregatorName = "front-proxy-client"
@@ -53,18 +56,44 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 		if p.admin, err = p.User("stencil-admin", "system:masters"); err != nil {
 			return err
 		}
-		client, err := rest.UnversionedRESTClientFor(unversioned(p.AdminConfig()))
-		if err != nil {
-			return fmt.Errorf("making a client of the API server: %w", err)
-		}
-		started, err := p.startProcess("kube-apiserver", path, append([]string{"--secure-port=" + strconv.Itoa(ports[0])}, arguments...)...)
+		started, err := p.startProcess(apiServerProcess, path, append([]string{"--secure-port=" + strconv.Itoa(ports[0])}, arguments...)...)
 		if err != nil {
 			return err
 		}
-		return started.await(ctx, func(ctx context.Context) error {
-			return client.Get().AbsPath("/readyz").Do(ctx).Error()
-		})
+		return p.awaitAPIServer(ctx, started)
 	})
+}
+
+func (p *Plane) awaitAPIServer(ctx context.Context, started *process) error {
+	client, err := rest.UnversionedRESTClientFor(unversioned(p.AdminConfig()))
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
+	}
+	return started.await(ctx, func(ctx context.Context) error {
+		return client.Get().AbsPath("/readyz").Do(ctx).Error()
+	})
+}
+
+// RestartAPIServer kills kube-apiserver, starts it again at the same address and returns when it is ready. What is stored stays, and
+// so do the certificates.
+func (p *Plane) RestartAPIServer(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	p.mutex.Lock()
+	i := slices.IndexFunc(p.processes, func(each *process) bool { return each.name == apiServerProcess })
+	former := p.processes[i]
+	p.mutex.Unlock()
+	former.kill()
+	started, err := p.startProcess(apiServerProcess, former.command.Path, former.command.Args[1:]...)
+	if err != nil {
+		return err
+	}
+	p.mutex.Lock()
+	// In its place: the others need it when they are ended.
+	p.processes = slices.DeleteFunc(p.processes, func(each *process) bool { return each == started })
+	p.processes[i] = started
+	p.mutex.Unlock()
+	return p.awaitAPIServer(ctx, started)
 }
 
 // apiServerIdentity makes every key and certificate of the API server and returns the flags that name them.

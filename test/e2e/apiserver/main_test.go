@@ -18,10 +18,13 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/platform"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 var (
 	stencil *platform.Platform
+	// binary is stencilctl.
+	binary string
 	// ada may process and create from the templates of shop, and has no right on VirtualMachines. bob may process and nothing
 	// more. carl may create from the template box alone. dora owns VirtualMachines in shop and may process and create nothing.
 	ada, bob, carl, dora *controlplane.User
@@ -101,7 +104,10 @@ spec:
     spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 64Mi}, devices: {}}}}}
 `
 
-func prepare(ctx context.Context) error {
+func prepare(ctx context.Context) (err error) {
+	if binary, err = stencilctl.Build(ctx); err != nil {
+		return err
+	}
 	if out, err := stencil.Plane.Kubectl(ctx, nil, templates, "apply", "-f", "-"); err != nil || out.Code != 0 {
 		return fmt.Errorf("applying templates: %w: %s", err, out.Stderr)
 	}
@@ -148,7 +154,7 @@ type request struct {
 	contentType, accept string
 	body                string
 	header              http.Header
-	// host is where it goes past the aggregator, by somebody who has no certificate.
+	// host is where it goes past the aggregator; by somebody who has no certificate when as is nil.
 	host string
 }
 
@@ -159,7 +165,11 @@ func (r request) do(t *testing.T) answer {
 		config = r.as.Config()
 	}
 	if r.host != "" {
-		config = &rest.Config{Host: r.host, TLSClientConfig: rest.TLSClientConfig{Insecure: true}}
+		tls := rest.TLSClientConfig{Insecure: true}
+		if r.as != nil {
+			tls.CertData, tls.KeyData = config.CertData, config.KeyData
+		}
+		config = &rest.Config{Host: r.host, TLSClientConfig: tls}
 	}
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {

@@ -1,13 +1,9 @@
 package apiserver_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -19,6 +15,7 @@ import (
 	"github.com/vmstencil/stencil/api/client"
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 // judges are all that can have something to say about the machines of SPACE: an approval, two policies, the rules of
@@ -205,12 +202,12 @@ func TestPreview(t *testing.T) {
 		if err := stencil.Plane.Grant(t.Context(), ada, "floor", create); err != nil {
 			t.Fatal(err)
 		}
-		binary := stencilctl(t)
 		run := func(arguments ...string) (string, int) {
-			command := exec.CommandContext(t.Context(), binary, arguments...)
-			command.Env = append(os.Environ(), "KUBECONFIG="+ada.Kubeconfig)
-			out, _ := command.Output()
-			return string(out), command.ProcessState.ExitCode()
+			ran, err := stencilctl.Command{Binary: binary, Kubeconfig: ada.Kubeconfig, Arguments: arguments}.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ran.Output, ran.Code
 		}
 		out, code := run("process", space+"/judged", "-p", "NAME=box", "-p", "MEMORY=64Mi", "--explain")
 		want := "DECISION   BY                                     FIELD                                    MESSAGE\n" +
@@ -263,16 +260,4 @@ func TestRulesOfAMachineWithoutATemplate(t *testing.T) {
 	if out := kubectl(t, dora, vm("ruled", "64Mi", ""), "apply", "-f", "-"); out.Code == 0 || !strings.Contains(out.Stderr, found) {
 		t.Errorf("%d %s", out.Code, out.Stderr)
 	}
-}
-
-// stencilctl builds the command line.
-func stencilctl(t *testing.T) string {
-	t.Helper()
-	binary := filepath.Join(t.TempDir(), "stencilctl")
-	build := exec.CommandContext(context.WithoutCancel(t.Context()), "go", "build", "-o", binary, "./cmd/stencilctl")
-	build.Dir = "../../.."
-	if output, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, output)
-	}
-	return binary
 }

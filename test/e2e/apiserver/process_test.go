@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
-
-	"github.com/vmstencil/stencil/test/controlplane"
 )
 
 // processed is what process and create answer with.
@@ -96,66 +94,21 @@ func TestProcess(t *testing.T) {
 	}
 }
 
-func TestAParameterWithoutEffectIsWarnedOf(t *testing.T) {
-	got := request{as: bob, path: subresource("v1beta1", "box", "process"), body: "parameters: {NAME: web-1, UNUSED: x}"}.do(t)
-	if len(got.warnings) != 1 || !strings.Contains(got.warnings[0], "parameter UNUSED has no effect") {
-		t.Errorf("%d, warnings %q", got.code, got.warnings)
-	}
-}
-
-func TestRefusals(t *testing.T) {
-	for _, tc := range []struct {
-		name     string
-		as       *controlplane.User
-		method   string
-		template string
-		verb     string
-		body     string
-		wantCode int
-		want     []string
-		wantNot  string
-	}{
-		{name: "a template without required parameters takes an empty body", as: bob, template: "crate", wantCode: 200, want: []string{`"generateName":"crate-"`}},
-		{name: "malformed", as: bob, body: "parameters:\n  NAME: a: b\n", wantCode: 400, want: []string{"line 2, column 3"}},
-		{name: "an unknown field", as: bob, body: `{"params":{}}`, wantCode: 400, want: []string{`no field \"params\"`}},
-		{name: "an unknown parameter", as: bob, body: "parameters: {NAME: a, COREZ: 1}", wantCode: 422, want: []string{"parameters[COREZ]", "did you mean CORES?"}},
-		{name: "a missing parameter", as: bob, wantCode: 422, want: []string{"parameters[NAME]", `"causes":[`}},
-		{name: "a bad value does not show the others", as: bob, body: "parameters: {NAME: a, CORES: many, PASSWORD: hunter2hunter}", wantCode: 422, want: []string{"parameters[CORES]"}, wantNot: "hunter2"},
-		{name: "a missing template", as: bob, template: "gone", wantCode: 404, want: []string{"not found"}},
-		{name: "too much", as: bob, body: strings.Repeat(" ", 1<<20+1), wantCode: 413},
-		{name: "GET", method: http.MethodGet, wantCode: 405},
-		{name: "PUT", method: http.MethodPut, wantCode: 405},
-		{name: "process without a right", as: dora, wantCode: 403, want: []string{"virtualmachinetemplates/process"}},
-		{name: "create without a right, for an owner of VirtualMachines too", as: dora, verb: "create", wantCode: 403, want: []string{"virtualmachinetemplates/create"}},
-		{name: "create by somebody who may process only", as: bob, verb: "create", wantCode: 403, want: []string{"virtualmachinetemplates/create"}},
-		{name: "create from another template than one's own", as: carl, template: "crate", verb: "create", wantCode: 403, want: []string{`\"crate\"`}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			if tc.template == "" {
-				tc.template = "box"
-			}
-			if tc.verb == "" {
-				tc.verb = "process"
-			}
-			got := request{as: tc.as, method: tc.method, path: subresource("v1beta1", tc.template, tc.verb), body: tc.body}.do(t)
-			if got.code != tc.wantCode {
-				t.Errorf("%d, want %d: %s", got.code, tc.wantCode, got.body)
-			}
-			for _, want := range tc.want {
-				if !strings.Contains(got.body, want) {
-					t.Errorf("%s does not say %s", got.body, want)
-				}
-			}
-			if tc.wantNot != "" && strings.Contains(got.body, tc.wantNot) {
-				t.Errorf("%s says %s", got.body, tc.wantNot)
-			}
-		})
-	}
-}
-
 func TestATemplateThatIsSentIsProcessedByKubectl(t *testing.T) {
 	const sent = `{"apiVersion":"template.kubevirt.io/v1alpha1","kind":"VirtualMachineTemplate","metadata":{"name":"draft"},"spec":{
 		"parameters":[{"name":"NAME","value":"web-1"}],"virtualMachine":{"metadata":{"name":"${NAME}"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`
+	everyForm(t, func(t *testing.T, version, form string) {
+		own := request{as: bob, path: "/apis/" + group + "/" + version + "/namespaces/" + shop + "/processedtemplates", body: strings.Replace(sent, "v1alpha1", version, 1)}
+		got := own.in(t, form).do(t)
+		p := decode(t, answer{code: got.code - http.StatusCreated + http.StatusOK, body: got.body})
+		if p.Kind != "ProcessedVirtualMachineTemplate" || p.APIVersion != group+"/"+version || p.VirtualMachine.Metadata.Name != "web-1" || got.header.Get("Content-Type") != "application/"+strings.ToLower(form) {
+			t.Errorf("%s: %s", got.header.Get("Content-Type"), got.body)
+		}
+		own.as = carl
+		if got := own.in(t, form).do(t); got.code != http.StatusForbidden {
+			t.Errorf("without a right: %d %s", got.code, got.body)
+		}
+	})
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		path := "/apis/" + group + "/" + version + "/namespaces/" + shop + "/processedtemplates"
 		out := kubectl(t, bob, sent, "create", "--raw", path, "-f", "-")

@@ -1,20 +1,18 @@
 package apiserver_test
 
 import (
-	"bytes"
-	"errors"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 // TestStencilctl processes and creates with the command line, as people who may not read
 // the templates.
 func TestStencilctl(t *testing.T) {
-	binary := stencilctl(t)
 	for _, tc := range []struct {
 		name             string
 		as               *controlplane.User
@@ -33,18 +31,29 @@ func TestStencilctl(t *testing.T) {
 		{"once more", ada, "process shop/box -p NAME=cli-2 --create", 3, "", "already exists"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			command := exec.CommandContext(t.Context(), binary, strings.Fields(tc.line)...)
-			command.Env = append(os.Environ(), "KUBECONFIG="+tc.as.Kubeconfig)
-			var out, problems bytes.Buffer
-			command.Stdout, command.Stderr = &out, &problems
-			err := command.Run()
-			var exit *exec.ExitError
-			if err != nil && !errors.As(err, &exit) {
+			ran, err := stencilctl.Command{Binary: binary, Kubeconfig: tc.as.Kubeconfig, Line: tc.line}.Run(t.Context())
+			if err != nil {
 				t.Fatal(err)
 			}
-			if code := command.ProcessState.ExitCode(); code != tc.wantCode || out.String() != tc.wantOut || !strings.Contains(problems.String(), tc.wantErr) {
-				t.Errorf("exit code %d, output %q, standard error %q", code, out.String(), problems.String())
+			if ran.Code != tc.wantCode || ran.Output != tc.wantOut || !strings.Contains(ran.Problems, tc.wantErr) {
+				t.Errorf("%+v", ran)
 			}
 		})
+	}
+}
+
+// Under the name kubectl-stencil on the PATH it is a plugin.
+func TestThePluginOfKubectl(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.Symlink(binary, filepath.Join(folder, "kubectl-stencil")); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
+	out := kubectl(t, bob, "", "stencil", "process", "shop/box", "-p", "NAME=cli-1", "-o", "name")
+	if out.Code != 0 || out.Stdout != "virtualmachine.kubevirt.io/cli-1\n" {
+		t.Errorf("%+v", out)
+	}
+	if out := kubectl(t, bob, "", "stencil", "process", "--nonsense"); out.Code == 0 || !strings.Contains(out.Stderr, "kubectl stencil: unknown flag: --nonsense") {
+		t.Errorf("%+v", out)
 	}
 }

@@ -9,7 +9,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 // TestVirtctl is KubeVirt's own command line, as it is released: it knows nothing of Stencil.
@@ -71,6 +78,102 @@ func TestVirtctl(t *testing.T) {
 			if out, problems, code := virtctl(tc.as, tc.arguments...); code == 0 || !strings.Contains(problems, tc.want) {
 				t.Errorf("%s: exit code %d: %s%s", tc.name, code, out, problems)
 			}
+		}
+	})
+	t.Run("create makes a request, with the rights that it takes", func(t *testing.T) {
+		gus, err := stencil.Plane.User("gus")
+		if err != nil {
+			t.Fatal(err)
+		}
+		grant := func(group, resource, verb string) {
+			t.Helper()
+			rule := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
+			if err := stencil.Plane.Grant(t.Context(), gus, shop, rule); err != nil {
+				t.Fatal(err)
+			}
+		}
+		refused := func(want string, arguments ...string) {
+			t.Helper()
+			arguments = append([]string{"create", "--vm-name", "virtctl-vm", "-n", shop}, arguments...)
+			if out, problems, code := virtctl(gus, arguments...); code == 0 || !strings.Contains(problems, want) {
+				t.Errorf("exit code %d, want %q: %s%s", code, want, out, problems)
+			}
+		}
+		refused(`cannot create resource "virtualmachinetemplaterequests"`)
+		grant("template.kubevirt.io", "virtualmachinetemplaterequests", "create")
+		refused("not allowed to read VirtualMachine shop/virtctl-vm")
+		grant("kubevirt.io", "virtualmachines", "get")
+		refused("virtualmachinesnapshots.snapshot.kubevirt.io")
+		grant("snapshot.kubevirt.io", "virtualmachinesnapshots", "create")
+		refused("datavolumes.cdi.kubevirt.io")
+		grant("cdi.kubevirt.io", "datavolumes", "create")
+		refused("virtualmachinetemplates.template.kubevirt.io")
+		grant("template.kubevirt.io", "virtualmachinetemplates", "create")
+		refused("not allowed to use VirtualMachine floor/virtctl-vm as the source", "--vm-namespace", "floor")
+
+		refused(`spec.virtualMachineRef: Not found: "shop/virtctl-vm"`)
+		discard(t, shop, "virtctl-vm")
+		mustKubectl(t, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"virtctl-vm","namespace":"shop"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`, "create", "-f", "-")
+		out, problems, code := virtctl(gus, "create", "--vm-name", "virtctl-vm", "-n", shop, "--name", "virtctl-template")
+		if code != 0 {
+			t.Fatalf("exit code %d: %s%s", code, out, problems)
+		}
+		t.Cleanup(func() {
+			mustKubectl(t, "", "delete", "virtualmachinetemplaterequests", "--all", "--namespace="+shop, "--wait=false")
+		})
+		var list v1beta1.VirtualMachineTemplateRequestList
+		if err := json.Unmarshal([]byte(mustKubectl(t, "", "get", "vmtr", "--namespace="+shop, "-o", "json")), &list); err != nil || len(list.Items) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		want := v1beta1.VirtualMachineTemplateRequestSpec{
+			VirtualMachineRef: v1beta1.VirtualMachineReference{Namespace: shop, Name: "virtctl-vm"}, TemplateName: "virtctl-template",
+		}
+		if diff := cmp.Diff(want, list.Items[0].Spec); diff != "" || !strings.HasPrefix(list.Items[0].Name, "virtctl-vm-") || !strings.Contains(out+problems, list.Items[0].Name) {
+			t.Errorf("%s: %s%s (-want +got):\n%s", list.Items[0].Name, out, problems, diff)
+		}
+	})
+	t.Run("what convert makes of OpenShift's Templates is a template", func(t *testing.T) {
+		out, problems, code := virtctl(dora, "convert", "--file", stencil.Example("openshift/rhel.yaml"))
+		if code != 0 {
+			t.Fatalf("exit code %d: %s%s", code, out, problems)
+		}
+		// It knows no way to write ${HOME} for the guest, which is no parameter: see below what the two differ in.
+		if refused := kubectl(t, nil, out, "create", "--namespace="+shop, "-f", "-"); refused.Code == 0 || !strings.Contains(refused.Stderr, "no parameter is called HOME") {
+			t.Errorf("%s%s", refused.Stdout, refused.Stderr)
+		}
+		out = strings.ReplaceAll(out, "${HOME}", "$${HOME}")
+		mustKubectl(t, out, "create", "--namespace="+shop, "-f", "-")
+		t.Cleanup(func() { mustKubectl(t, "", "delete", "vmt", "rhel-server", "--namespace="+shop) })
+
+		theirs, problems, code := virtctl(bob, "process", "rhel-server", "-n", shop, "-p", "NAME=web-1", "-p", "CLOUD_USER_PASSWORD=abcd")
+		if code != 0 {
+			t.Fatalf("exit code %d: %s%s", code, theirs, problems)
+		}
+		converted, err := stencilctl.Command{Binary: binary, Arguments: []string{"convert", "-f", stencil.Example("openshift/rhel.yaml")}}.Run(t.Context())
+		if err != nil || converted.Code != 0 {
+			t.Fatalf("%+v, %v", converted, err)
+		}
+		ours, err := stencilctl.Command{Binary: binary, Line: "process -f - -p NAME=web-1 -p CLOUD_USER_PASSWORD=abcd", Stdin: converted.Output}.Run(t.Context())
+		if err != nil || ours.Code != 0 {
+			t.Fatalf("%+v, %v", ours, err)
+		}
+		var want, got map[string]any
+		if err := errors.Join(yaml.Unmarshal([]byte(ours.Output), &want), yaml.Unmarshal([]byte(theirs), &got)); err != nil {
+			t.Fatal(err)
+		}
+		// It drops the Template's labels, which ours puts on the machine and on its instance.
+		for _, labels := range [][]string{{"metadata", "labels"}, {"spec", "template", "metadata"}} {
+			unstructured.RemoveNestedField(want, labels...)
+			unstructured.RemoveNestedField(got, labels...)
+		}
+		// Whatever is read into KubeVirt's types comes out with these.
+		for _, empty := range [][]string{{"status"}, {"spec", "template", "spec", "domain", "resources"}} {
+			if found, _, _ := unstructured.NestedMap(got, empty...); len(found) == 0 {
+				unstructured.RemoveNestedField(got, empty...)
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-stencilctl +virtctl):\n%s", diff)
 		}
 	})
 	t.Run("templates of the deprecated version are read, and rendered there", func(t *testing.T) {

@@ -2,41 +2,27 @@
 package cli_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 var (
 	shared = controlplane.Shared{Prepare: prepare}
-	// binary is stencilctl, built once.
+	// binary is stencilctl.
 	binary string
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	folder, err := os.MkdirTemp("", "stencilctl-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	binary = filepath.Join(folder, "stencilctl")
-	return shared.Run(m)
-}
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 // prepare installs the kinds that policies are about. Nobody else's webhook judges what the tests store.
-func prepare(ctx context.Context, plane *controlplane.Plane) error {
-	if err := build(ctx); err != nil {
+func prepare(ctx context.Context, plane *controlplane.Plane) (err error) {
+	if binary, err = stencilctl.Build(ctx); err != nil {
 		return err
 	}
 	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
@@ -49,34 +35,20 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 	return plane.InstallCRDs(ctx, definitions...)
 }
 
-func build(ctx context.Context) error {
-	command := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/stencilctl")
-	command.Dir = "../../.."
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("building stencilctl: %w\n%s", err, output)
-	}
-	return nil
-}
-
 // result is how stencilctl ended.
 type result struct {
 	code             int
 	output, problems string
 }
 
-// stencilctl runs the command as a user.
-func stencilctl(t *testing.T, as *controlplane.User, arguments ...string) result {
+// run runs stencilctl as a user.
+func run(t *testing.T, as *controlplane.User, arguments ...string) result {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), binary, arguments...)
-	command.Env = append(os.Environ(), "KUBECONFIG="+as.Kubeconfig)
-	var output, problems bytes.Buffer
-	command.Stdout, command.Stderr = &output, &problems
-	err := command.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	ran, err := stencilctl.Command{Binary: binary, Kubeconfig: as.Kubeconfig, Arguments: arguments}.Run(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return result{code: command.ProcessState.ExitCode(), output: output.String(), problems: problems.String()}
+	return result{code: ran.Code, output: ran.Output, problems: ran.Problems}
 }
 
 // apply stores objects as the administrator.

@@ -65,7 +65,7 @@ type simulated struct {
 func simulate(t *testing.T, as *controlplane.User, wantCode int, arguments ...string) simulated {
 	t.Helper()
 	arguments = append([]string{"policy", "simulate", "-o", "json", "-p", write(t, "policies.yaml", policies)}, arguments...)
-	got := stencilctl(t, as, arguments...)
+	got := run(t, as, arguments...)
 	if got.code != wantCode {
 		t.Fatalf("exit code %d, want %d: %s%s", got.code, wantCode, got.output, got.problems)
 	}
@@ -170,7 +170,7 @@ spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 3}, devices:
 		}
 	})
 	t.Run("for people", func(t *testing.T) {
-		got := stencilctl(t, plane.Admin(), "policy", "simulate", "-n", "bank", "-p", write(t, "p.yaml", policies))
+		got := run(t, plane.Admin(), "policy", "simulate", "-n", "bank", "-p", write(t, "p.yaml", policies))
 		for _, want := range []string{
 			"VirtualMachine bank/huge (CREATE): denied\n  deny processors (medium): it has 16 processors\n",
 			"VirtualMachine bank/pane (CREATE): allowed, with warnings\n  warn linux (medium): ",
@@ -204,7 +204,7 @@ spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 3}, devices:
 		}
 	})
 	t.Run("no cluster", func(t *testing.T) {
-		got := stencilctl(t, plane.Admin(), "policy", "simulate", "-p", write(t, "p.yaml", policies), "--server", "https://127.0.0.1:1")
+		got := run(t, plane.Admin(), "policy", "simulate", "-p", write(t, "p.yaml", policies), "--server", "https://127.0.0.1:1")
 		if got.code != 3 || !strings.Contains(got.problems, "listing virtualmachine") {
 			t.Errorf("%+v", got)
 		}
@@ -224,7 +224,7 @@ func TestSimulateReadsManyPages(t *testing.T) {
 	}
 	apply(t, manifest.String())
 	policy := write(t, "odd.rego", "package odd\n\ndeny contains \"odd\" if input.object.spec.template.spec.domain.cpu.cores == 2\n")
-	got := stencilctl(t, plane.Admin(), "policy", "simulate", "-n", namespace, "-p", policy)
+	got := run(t, plane.Admin(), "policy", "simulate", "-n", namespace, "-p", policy)
 	if want := fmt.Sprintf("%d objects were judged: %d would be denied, 0 warned about, 0 only recorded\n", many, many/2); got.code != 1 || !strings.HasSuffix(got.output, want) {
 		t.Errorf("exit code %d, output ends with %q, want %q", got.code, got.output[max(0, len(got.output)-len(want)):], want)
 	}

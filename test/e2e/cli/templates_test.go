@@ -81,35 +81,35 @@ func (r result) want(t *testing.T, code int, output, problems string) {
 func TestProcessWithTheRightsOfThePerson(t *testing.T) {
 	namespace, ada := namespaceWith(t, web)
 	// What may not be read is not rendered here.
-	stencilctl(t, ada, "process", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
+	run(t, ada, "process", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
 		want(t, 3, "", "cannot get resource \"virtualmachinetemplates\"")
 	grant(t, ada, namespace, "template.kubevirt.io", "virtualmachinetemplates", "get")
-	stencilctl(t, ada, "process", namespace+"/web", "--local", "-p", "NAME=web-1", "-o", "name").
+	run(t, ada, "process", namespace+"/web", "--local", "-p", "NAME=web-1", "-o", "name").
 		want(t, 0, "virtualmachine.kubevirt.io/web-1\n", "web-1 has 2 cores.\n")
-	stencilctl(t, ada, "process", "web", "-n", namespace, "--print-params").
+	run(t, ada, "process", "web", "-n", namespace, "--print-params").
 		want(t, 0, ""+
 			"NAME       REQUIRED   DEFAULT       CONSTRAINT            DESCRIPTION\n"+
 			"NAME       yes        <none>        <none>                Name of the machine\n"+
 			"CORES      no         2             integer from 1 to 8   \n"+
 			"PASSWORD   no         (generated)   <none>                \n", "")
-	stencilctl(t, ada, "process", "other", "-n", namespace, "--local").
+	run(t, ada, "process", "other", "-n", namespace, "--local").
 		want(t, 3, "", "template "+namespace+"/other does not exist\n")
 
 	// What is created is created as this person.
-	stencilctl(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
+	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
 		want(t, 3, "", "cannot create resource \"virtualmachines\"")
 	grant(t, ada, namespace, "kubevirt.io", "virtualmachines", "create", "get")
-	stencilctl(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1", "--dry-run=server").
+	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1", "--dry-run=server").
 		want(t, 0, "virtualmachine.kubevirt.io/web-1 created (server dry run)\n", "web-1 has 2 cores.\n")
-	stencilctl(t, ada, "create", "-f", write(t, "web.yaml", web), "-n", namespace, "-p", "NAME=web-1", "-p", "CORES=4").
+	run(t, ada, "create", "-f", write(t, "web.yaml", web), "-n", namespace, "-p", "NAME=web-1", "-p", "CORES=4").
 		want(t, 0, "virtualmachine.kubevirt.io/web-1 created\n", "web-1 has 4 cores.\n")
-	stencilctl(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
+	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
 		want(t, 3, "", `virtualmachines.kubevirt.io "web-1" already exists`)
 	// It is no terminal, so nothing is asked.
-	stencilctl(t, ada, "create", "web", "-n", namespace, "--local").
+	run(t, ada, "create", "web", "-n", namespace, "--local").
 		want(t, 2, "", "parameters[NAME]: Required value")
 	// As somebody else.
-	stencilctl(t, shared.Plane(t).Admin(), "create", "web", "-n", namespace, "--local", "-p", "NAME=web-2", "--as", "eve").
+	run(t, shared.Plane(t).Admin(), "create", "web", "-n", namespace, "--local", "-p", "NAME=web-2", "--as", "eve").
 		want(t, 3, "", `User "eve" cannot get resource`)
 }
 
@@ -117,21 +117,21 @@ func TestDiff(t *testing.T) {
 	namespace, ada := namespaceWith(t, web)
 	grant(t, ada, namespace, "template.kubevirt.io", "virtualmachinetemplates", "get")
 	grant(t, ada, namespace, "kubevirt.io", "virtualmachines", "create", "get", "patch")
-	stencilctl(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").want(t, 0, "virtualmachine.kubevirt.io/web-1 created\n", "cores")
-	stencilctl(t, ada, "diff", "web-1", "-n", namespace).want(t, 2, "", "VirtualMachine "+namespace+"/web-1 names no template: give one (-t)")
+	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").want(t, 0, "virtualmachine.kubevirt.io/web-1 created\n", "cores")
+	run(t, ada, "diff", "web-1", "-n", namespace).want(t, 2, "", "VirtualMachine "+namespace+"/web-1 names no template: give one (-t)")
 	file := write(t, "web.yaml", web)
-	stencilctl(t, ada, "diff", "web-1", "-n", namespace, "-t", file).
+	run(t, ada, "diff", "web-1", "-n", namespace, "-t", file).
 		want(t, 0, "VirtualMachine "+namespace+"/web-1 and template in "+file+": 0 differences\n", "")
 	patch := fmt.Sprintf(`{"metadata": {"annotations": {"template.kubevirt.io/template-ref": "%s/web"}}, "spec": {"template": {"spec": {"domain": {"cpu": {"cores": 9}}}}}}`, namespace)
 	if result, err := shared.Plane(t).Kubectl(t.Context(), ada, "", "patch", "vm", "web-1", "-n", namespace, "--type=merge", "-p", patch); err != nil || result.Code != 0 {
 		t.Fatalf("%v: %s", err, result.Stderr)
 	}
-	stencilctl(t, ada, "diff", "web-1", "-n", namespace).want(t, 1, "VirtualMachine "+namespace+"/web-1 and template "+namespace+`/web: 1 difference
+	run(t, ada, "diff", "web-1", "-n", namespace).want(t, 1, "VirtualMachine "+namespace+"/web-1 and template "+namespace+`/web: 1 difference
 spec.template.spec.domain.cpu.cores
   template ${CORES}, which must be at most 8
   machine  "9"
 `, "")
-	stencilctl(t, ada, "diff", "web-2", "-n", namespace).want(t, 3, "", "there is no VirtualMachine web-2 in namespace "+namespace)
+	run(t, ada, "diff", "web-2", "-n", namespace).want(t, 3, "", "there is no VirtualMachine web-2 in namespace "+namespace)
 }
 
 func TestApproveCreatesAndExtends(t *testing.T) {
@@ -139,7 +139,7 @@ func TestApproveCreatesAndExtends(t *testing.T) {
 	const team = "templateapproval.stencil.kubevirt.io/approve-test "
 	approve := func(arguments ...string) result {
 		t.Helper()
-		return stencilctl(t, plane.Admin(), append([]string{"approve", "approve-test"}, arguments...)...)
+		return run(t, plane.Admin(), append([]string{"approve", "approve-test"}, arguments...)...)
 	}
 	approve("--template", "golden/web", "--namespace", "team-x", "--dry-run=server").want(t, 0, team+"created (server dry run)\n", "")
 	approve("--template", "golden/web", "--namespace", "team-x", "--allow", "CORES=1,2").want(t, 0, team+"created\n", "")
@@ -166,13 +166,13 @@ func TestApproveCreatesAndExtends(t *testing.T) {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	_, ada := namespaceWith(t, "")
-	stencilctl(t, ada, "approve", "mine", "--template", "golden/web", "-n", "team-x").want(t, 3, "", "cannot get resource \"templateapprovals\"")
+	run(t, ada, "approve", "mine", "--template", "golden/web", "-n", "team-x").want(t, 3, "", "cannot get resource \"templateapprovals\"")
 }
 
 func TestCaptureShowsProgress(t *testing.T) {
 	plane := shared.Plane(t)
 	namespace, ada := namespaceWith(t, vm2("web-1"))
-	stencilctl(t, ada, "capture", "web-1", "-n", namespace).want(t, 3, "", "cannot create resource \"virtualmachinetemplaterequests\"")
+	run(t, ada, "capture", "web-1", "-n", namespace).want(t, 3, "", "cannot create resource \"virtualmachinetemplaterequests\"")
 	grant(t, ada, namespace, "template.kubevirt.io", "virtualmachinetemplaterequests", "create", "get")
 
 	for _, tc := range []struct {
@@ -195,7 +195,7 @@ func TestCaptureShowsProgress(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			done := make(chan error, 1)
 			go func() { done <- carry(t.Context(), plane, namespace, tc.last) }()
-			got := stencilctl(t, ada, "capture", "web-1", "-n", namespace, "--wait", "--timeout", "60s", "--poll-interval", "100ms")
+			got := run(t, ada, "capture", "web-1", "-n", namespace, "--wait", "--timeout", "60s", "--poll-interval", "100ms")
 			if err := <-done; err != nil {
 				t.Fatal(err)
 			}
@@ -205,7 +205,7 @@ func TestCaptureShowsProgress(t *testing.T) {
 			}
 		})
 	}
-	got := stencilctl(t, ada, "capture", "web-1", "-n", namespace, "--wait", "--timeout", "1s", "--poll-interval", "100ms")
+	got := run(t, ada, "capture", "web-1", "-n", namespace, "--wait", "--timeout", "1s", "--poll-interval", "100ms")
 	got.want(t, 1, "", " is not finished after 1s; it goes on\n")
 }
 
@@ -290,9 +290,9 @@ labels: {app: "${NAME}"}
 objects: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: "${NAME}"}, spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}}]
 parameters: [{name: NAME, required: true}]
 `)
-	stencilctl(t, ada, "convert", "rhel", "-n", namespace).want(t, 3, "", "cannot get resource \"templates\"")
-	stencilctl(t, plane.Admin(), "convert", "none", "-n", namespace).want(t, 3, "", "there is no Template none in namespace "+namespace)
-	got := stencilctl(t, plane.Admin(), "convert", "rhel", "-n", namespace)
+	run(t, ada, "convert", "rhel", "-n", namespace).want(t, 3, "", "cannot get resource \"templates\"")
+	run(t, plane.Admin(), "convert", "none", "-n", namespace).want(t, 3, "", "there is no Template none in namespace "+namespace)
+	got := run(t, plane.Admin(), "convert", "rhel", "-n", namespace)
 	if got.code != 0 || !strings.Contains(got.problems, "1 Template: 1 converted with 0 losses, 0 refused\n") {
 		t.Fatalf("%+v", got)
 	}
@@ -300,5 +300,5 @@ parameters: [{name: NAME, required: true}]
 	if result, err := plane.Kubectl(t.Context(), nil, got.output, "create", "-f", "-"); err != nil || result.Code != 0 {
 		t.Fatalf("%v: %s\n%s", err, result.Stderr, got.output)
 	}
-	stencilctl(t, plane.Admin(), "process", "rhel", "-n", namespace, "--local", "-p", "NAME=web-1", "-o", "name").want(t, 0, "virtualmachine.kubevirt.io/web-1\n", "")
+	run(t, plane.Admin(), "process", "rhel", "-n", namespace, "--local", "-p", "NAME=web-1", "-o", "name").want(t, 0, "virtualmachine.kubevirt.io/web-1\n", "")
 }

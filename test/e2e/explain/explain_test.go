@@ -3,18 +3,15 @@
 package explain_test
 
 import (
-	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/platform"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 var (
@@ -30,13 +27,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
-	folder, err := os.MkdirTemp("", "stencilctl-")
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	defer func() { _ = os.RemoveAll(folder) }()
-	binary = filepath.Join(folder, "stencilctl")
+	var err error
 	if stencil, err = platform.Start(ctx, platform.Options{Log: os.Stderr}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -62,10 +53,8 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: bob}]
 `
 
 func prepare(ctx context.Context) (err error) {
-	command := exec.CommandContext(ctx, "go", "build", "-o", binary, "./cmd/stencilctl")
-	command.Dir = "../../.."
-	if output, err := command.CombinedOutput(); err != nil {
-		return fmt.Errorf("building stencilctl: %w\n%s", err, output)
+	if binary, err = stencilctl.Build(ctx); err != nil {
+		return err
 	}
 	if ada, err = stencil.Plane.User("ada", "team-a"); err != nil {
 		return err
@@ -95,17 +84,11 @@ func prepare(ctx context.Context) (err error) {
 
 func explain(t *testing.T, as *controlplane.User, manifest string) (code int, output string) {
 	t.Helper()
-	command := exec.CommandContext(t.Context(), binary, "explain", "-n", "team-a", "-f", "-")
-	command.Env = append(os.Environ(), "KUBECONFIG="+as.Kubeconfig)
-	command.Stdin = strings.NewReader(manifest)
-	var out bytes.Buffer
-	command.Stdout, command.Stderr = &out, &out
-	err := command.Run()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
+	ran, err := stencilctl.Command{Binary: binary, Kubeconfig: as.Kubeconfig, Line: "explain -n team-a -f -", Stdin: manifest}.Run(t.Context())
+	if err != nil {
 		t.Fatal(err)
 	}
-	return command.ProcessState.ExitCode(), out.String()
+	return ran.Code, ran.Output + ran.Problems
 }
 
 func machine(name, template, beside string) string {

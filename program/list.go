@@ -1,17 +1,17 @@
-package main
+package program
 
 import "strings"
 
-// list is the value of a flag that takes several words separated by commas.
-type list []string
+// List is the value of a flag that takes several words separated by commas.
+type List []string
 
 // String implements flag.Value.
-func (l *list) String() string {
+func (l *List) String() string {
 	return strings.Join(*l, ",")
 }
 
 // Set implements flag.Value. Spaces around words and empty words do not count.
-func (l *list) Set(text string) error {
+func (l *List) Set(text string) error {
 	*l = nil
 	for word := range strings.SplitSeq(text, ",") {
 		if word = strings.TrimSpace(word); word != "" {

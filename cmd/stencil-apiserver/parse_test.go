@@ -1,0 +1,51 @@
+package main
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/program"
+)
+
+func inPod(name string) (string, bool) {
+	return "stencil-system", name == program.NamespaceVariable
+}
+
+func TestParse(t *testing.T) {
+	o, err := parse([]string{"--user=system:serviceaccount:a:b", "--kubeconfig=/a", "--certificate-dns-names=a.svc,b.svc", "--zap-log-level=debug"}, inPod, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o.certificates.Namespace != "stencil-system" || o.certificates.Names.String() != "a.svc,b.svc" || o.authentication.RemoteKubeConfigFile != "/a" || o.authorization.RemoteKubeConfigFile != "/a" {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestRunWithoutAServer(t *testing.T) {
+	for name, tc := range map[string]struct {
+		arguments              []string
+		want                   int
+		wantStdout, wantStderr string
+	}{
+		"the version is asked for": {arguments: []string{"--version"}, wantStdout: "stencil-apiserver "},
+		"help is asked for":        {arguments: []string{"--help"}, wantStderr: "--certificate-authority-secret"},
+		"a word that is no flag":   {arguments: []string{"serve"}, want: program.ExitUsage, wantStderr: `stencil-apiserver: arguments are not taken: ["serve"]`},
+		"everything that is wrong, at once": {
+			arguments: []string{"--max-requests-in-flight=0", "--certificate-duration=0s", "--certificate-settle-time=-1s", "--api-services=converting/x"}, want: program.ExitUsage,
+			wantStderr: "stencil-apiserver: --user: must not be empty\n" +
+				"--max-requests-in-flight: must be positive\n" +
+				"--certificate-duration: must be positive\n" +
+				"--certificate-settle-time: must not be negative\n" +
+				`--api-services: webhook configuration "converting/x": `,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var stdout, stderr strings.Builder
+			got := run(t.Context(), tc.arguments, inPod, &stdout, &stderr)
+			if got != tc.want || !strings.Contains(stdout.String(), tc.wantStdout) || !strings.Contains(stderr.String(), tc.wantStderr) {
+				t.Errorf("exit code %d, output %q, error output %q", got, stdout.String(), stderr.String())
+			}
+		})
+	}
+}

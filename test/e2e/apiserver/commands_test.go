@@ -1,0 +1,248 @@
+package apiserver_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/stencilctl"
+)
+
+var update = stencilctl.UpdateFlag()
+
+// booth is where the commands find things, kiosk where an approval and a policy judge machines.
+const booth = `
+{apiVersion: v1, kind: Namespace, metadata: {name: booth}}
+---
+{apiVersion: v1, kind: Namespace, metadata: {name: kiosk}}
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata:
+  name: web
+  namespace: booth
+  annotations:
+    validations: '[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 134217728, "message": "it is slow", "justWarning": true}]'
+spec:
+  message: "${NAME} has ${CORES} cores."
+  parameters:
+  - {name: NAME, displayName: Name, required: true, description: Name of the machine}
+  - {name: CORES, type: int, minimum: 1, maximum: 8, value: "2"}
+  - {name: MEMORY, value: 128Mi}
+  - {name: TIER, required: true, enum: [front, back]}
+  - {name: PASSWORD, displayName: Password, sensitive: true, required: true}
+  virtualMachine:
+    metadata: {name: "${NAME}", labels: {tier: "${TIER}"}}
+    spec:
+      runStrategy: Halted
+      template:
+        spec:
+          domain: {cpu: {cores: "${{CORES}}"}, memory: {guest: "${MEMORY}"}, devices: {}}
+          volumes: [{name: init, cloudInitNoCloud: {userData: "password: ${PASSWORD}"}}]
+---
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: TemplateApproval
+metadata: {name: kiosk}
+spec:
+  namespaces: [kiosk]
+  templates: [{namespace: booth, name: web}]
+  parameters: [{name: CORES, maximum: 4}]
+---
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: VirtualMachinePolicy
+metadata: {name: kiosk-names}
+spec:
+  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kiosk}}}
+  rego: |
+    package kiosknames
+
+    deny contains {"msg": sprintf("%s may not be called that", [input.object.metadata.name]), "field": "metadata.name", "fix": "begin with web-"} if {
+      not startswith(input.object.metadata.name, "web-")
+    }
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: templates.template.openshift.io}
+spec:
+  group: template.openshift.io
+  scope: Namespaced
+  names: {kind: Template, listKind: TemplateList, plural: templates, singular: template}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`
+
+// stored are a machine that is not as its template says, and a Template of OpenShift's.
+const stored = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: drifted, namespace: booth, labels: {tier: side}, annotations: {template.kubevirt.io/template-ref: booth/web, parameter.template.kubevirt.io/NAME: drifted, parameter.template.kubevirt.io/TIER: front, parameter.template.kubevirt.io/PASSWORD: hunter2}}
+spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 3}}}}}
+---
+apiVersion: template.openshift.io/v1
+kind: Template
+metadata: {name: rhel, namespace: booth, labels: {os: rhel}}
+labels: {app: "${NAME}"}
+objects: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: "${NAME}", namespace: elsewhere}, spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}}]
+parameters: [{name: NAME, required: true}]
+`
+
+// machine is a manifest as people of the kiosk write it.
+const machine = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: NAME
+  namespace: kiosk
+  annotations:
+    template.kubevirt.io/template-ref: booth/web
+    parameter.template.kubevirt.io/TIER: front
+    parameter.template.kubevirt.io/PASSWORD: hunter2
+    parameter.template.kubevirt.io/CORES: "CORES"
+`
+
+// TestCommands runs every command of stencilctl against the cluster, with pipes and on a terminal, and compares what is printed.
+func TestCommands(t *testing.T) {
+	mustKubectl(t, booth, "apply", "-f", "-")
+	t.Cleanup(func() {
+		mustKubectl(t, "", "delete", "templateapproval/kiosk", "templateapproval/team-y", "--ignore-not-found")
+		mustKubectl(t, "", "delete", "virtualmachinepolicy/kiosk-names", "--ignore-not-found")
+	})
+	eventually(t, func() error {
+		// The kind and the template have to be known first.
+		if out := kubectl(t, nil, stored, "apply", "-f", "-"); out.Code != 0 {
+			return errors.New(out.Stderr)
+		}
+		return nil
+	})
+	fay := commander(t)
+	// Approvals and policies take effect a moment after they are stored.
+	eventually(t, func() error {
+		ran, err := stencilctl.Command{Binary: binary, Kubeconfig: fay.Kubeconfig, Line: "process booth/web --target-namespace kiosk -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 --explain"}.Run(t.Context())
+		if err == nil && (!strings.Contains(ran.Output, "TemplateApproval/kiosk") || !strings.Contains(ran.Output, "VirtualMachinePolicy/kiosk-names")) {
+			err = errors.New(ran.Output + ran.Problems)
+		}
+		return err
+	})
+	for _, tc := range []struct {
+		name string
+		as   *controlplane.User
+		line string
+		// stdin is piped; on a terminal it is a file that takes the place of the last argument, "-".
+		stdin string
+		// differently is the line on a terminal, where the same one would find what the first one left.
+		differently string
+		answers     []stencilctl.Answer
+	}{
+		{name: "process", as: fay, line: "process web -n booth -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 -p CORES=4"},
+		{name: "process, without rights", as: bob, line: "process web -n booth -p NAME=web-1"},
+		{name: "process, explain, everybody consents", as: fay, line: "process booth/web --target-namespace kiosk -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 --explain"},
+		{name: "process, explain, a warning", as: fay, line: "process booth/web --target-namespace kiosk -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 -p MEMORY=64Mi --explain"},
+		{name: "process, explain, denied", as: fay, line: "process booth/web --target-namespace kiosk -p NAME=box -p TIER=front -p PASSWORD=hunter2 -p MEMORY=64Mi -p CORES=8 --explain"},
+		{name: "process, explain, as JSON", as: fay, line: "process booth/web --target-namespace kiosk -p NAME=box -p TIER=front -p PASSWORD=hunter2 --explain -o json"},
+		{name: "process, explain, nobody judges", as: fay, line: "process booth/web -p NAME=box -p TIER=front -p PASSWORD=hunter2 --explain"},
+		{name: "create", as: fay, line: "create web -n booth -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2", differently: "create web -n booth -p NAME=web-2",
+			answers: []stencilctl.Answer{{Prompt: "TIER: ", Text: "side"}, {Prompt: "TIER: ", Text: "2"}, {Prompt: "PASSWORD: ", Text: "hunter2"}}},
+		{name: "create, the whole form", as: fay, line: "create web -n booth", differently: "create web -n booth",
+			answers: []stencilctl.Answer{{Prompt: "NAME: ", Text: "web-3"}, {Prompt: "TIER: ", Text: "front"}, {Prompt: "PASSWORD: ", Text: "hunter2"}}},
+		{name: "create, denied", as: fay, line: "create booth/web --target-namespace kiosk -p NAME=box -p TIER=front -p PASSWORD=hunter2"},
+		{name: "convert", as: fay, line: "convert rhel -n booth"},
+		{name: "lint", as: fay, line: "lint -", stdin: mustKubectl(t, "", "get", "vmt", "web", "--namespace=booth", "-o", "yaml")},
+		{name: "capture", as: fay, line: "capture booth/drifted -n booth --name golden-web --dry-run=server -o name"},
+		{name: "capture, without rights", as: bob, line: "capture booth/drifted -n booth"},
+		{name: "diff", as: fay, line: "diff drifted -n booth"},
+		{name: "approve", as: stencil.Plane.Admin(), line: "approve team-y --template booth/web -n team-y --allow CORES=1,2", differently: "approve team-y --allow TIER=front --enforcement Warn"},
+		{name: "approve, without rights", as: fay, line: "approve mine --template booth/web -n team-y"},
+		{name: "explain, allowed", as: fay, line: "explain -f -", stdin: strings.NewReplacer("NAME", "web-1", `"CORES"`, `"4"`).Replace(machine)},
+		{name: "explain, denied", as: fay, line: "explain -f -", stdin: strings.NewReplacer("NAME", "box", `"CORES"`, `"8"`).Replace(machine)},
+		{name: "policy check", as: fay, line: "policy check docs/examples/policies/owners.yaml docs/examples/policies/mistaken.yaml"},
+		{name: "policy test", as: fay, line: "policy test docs/examples/policies/owners.yaml -v"},
+		{name: "policy eval", as: fay, line: "policy eval -f docs/examples/stencilctl/vm.yaml -p docs/examples/policies/owners.yaml -n team-a --template docs/examples/golden/fedora.yaml --instancetype docs/examples/stencilctl/sizes.yaml"},
+		{name: "policy explain", as: fay, line: "policy explain -f docs/examples/stencilctl/vm.yaml -p docs/examples/policies/owners.yaml -n team-a --template docs/examples/golden/fedora.yaml --instancetype docs/examples/stencilctl/sizes.yaml"},
+		{name: "policy fmt", as: fay, line: "policy fmt --check docs/examples/policies/owners.yaml cmd/stencilctl/testdata/unformatted/policy.yaml"},
+		{name: "policy simulate", as: fay, line: "policy simulate -n booth -p cmd/stencilctl/testdata/policies/cpus.rego"},
+		{name: "defaults, no defaulter", as: fay, line: "defaults -f cmd/stencilctl/testdata/machines/web-1.yaml --socket /nowhere/defaulter.sock"},
+		{name: "defaults unpin", as: fay, line: "defaults unpin drifted -n booth"},
+		{name: "defaults repin", as: fay, line: "defaults repin --all -n booth"},
+		{name: "completion of names", as: fay, line: "__complete process booth/"},
+		{name: "completion of machines", as: fay, line: "__complete diff -n booth d"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "stdin.yaml")
+			golden := stencilctl.Golden{Folder: "testdata/commands", Update: update, Scrub: func(text string) string {
+				return scrub(strings.ReplaceAll(text, file, "FILE"))
+			}}
+			command := stencilctl.Command{Binary: binary, Kubeconfig: tc.as.Kubeconfig, Line: tc.line, Stdin: tc.stdin, Folder: "../../.."}
+			ran, err := command.Run(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			golden.Compare(t, tc.name, command, ran)
+
+			if tc.stdin != "" {
+				if err := os.WriteFile(file, []byte(tc.stdin), 0o600); err != nil {
+					t.Fatal(err)
+				}
+				command.Line, command.Stdin = strings.TrimSuffix(tc.line, "-")+file, ""
+			}
+			if tc.differently != "" {
+				command.Line = tc.differently
+			}
+			shown, err := command.OnTerminal(t.Context(), tc.answers...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(shown.Output, "hunter2") && !strings.Contains(command.Line, "hunter2") {
+				t.Errorf("what was typed for a sensitive parameter is shown:\n%s", shown.Output)
+			}
+			golden.Compare(t, tc.name+", on a terminal", command, shown)
+		})
+	}
+}
+
+// commander may do what the commands of booth take, and make machines in kiosk of the templates of booth.
+func commander(t *testing.T) *controlplane.User {
+	t.Helper()
+	fay, err := stencil.Plane.User("fay")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rule := func(group string, resources, verbs []string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: resources, Verbs: verbs}
+	}
+	subresources := rule(group, []string{"virtualmachinetemplates/process", "virtualmachinetemplates/create"}, []string{"create"})
+	machines := rule("kubevirt.io", []string{"virtualmachines"}, []string{"get", "list", "create", "update", "patch"})
+	for namespace, rules := range map[string][]rbacv1.PolicyRule{
+		"booth": {
+			subresources, machines,
+			rule("template.kubevirt.io", []string{"virtualmachinetemplates"}, []string{"get", "list", "use", "create"}),
+			rule("template.kubevirt.io", []string{"virtualmachinetemplaterequests"}, []string{"get", "create"}),
+			rule("snapshot.kubevirt.io", []string{"virtualmachinesnapshots"}, []string{"create"}),
+			rule("cdi.kubevirt.io", []string{"datavolumes"}, []string{"create"}),
+			rule("template.openshift.io", []string{"templates"}, []string{"get"}),
+		},
+		"kiosk": {subresources, machines},
+	} {
+		if err := stencil.Plane.Grant(context.WithoutCancel(t.Context()), fay, namespace, rules...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return fay
+}
+
+// scrubbed is what is another in every run.
+var scrubbed = map[*regexp.Regexp]string{
+	regexp.MustCompile(`virtualmachinetemplaterequest\.template\.kubevirt\.io/drifted-[a-z0-9]{5}`): "virtualmachinetemplaterequest.template.kubevirt.io/drifted-xxxxx",
+}
+
+func scrub(text string) string {
+	for pattern, by := range scrubbed {
+		text = pattern.ReplaceAllString(text, by)
+	}
+	return text
+}

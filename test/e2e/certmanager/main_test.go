@@ -1,0 +1,145 @@
+// Package certmanager_test runs the chart with certificates.provider=cert-manager against cert-manager's own controllers and CA
+// injector: they issue what the chart asks for and tell the API server whom to trust, and both servers of Stencil serve with it.
+package certmanager_test
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+	"github.com/vmstencil/stencil/test/manager"
+)
+
+var shared = controlplane.Shared{Prepare: prepare}
+
+func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+
+func prepare(ctx context.Context, plane *controlplane.Plane) error {
+	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
+		return err
+	}
+	return plane.StartCertManager(ctx)
+}
+
+// server is one of Stencil's servers, outside the cluster.
+type server struct {
+	program manager.Program
+	// certificate is the name of the Certificate, secret that of its Secret.
+	certificate, secret string
+	user                *controlplane.User
+	address             string
+	arguments           []string
+	// directory is where the Secret is mounted.
+	directory string
+	process   *manager.Process
+}
+
+// mount does what a kubelet does with the volume of a Secret: it writes the keys into a folder, and returns an error while there
+// are none.
+func (s *server) mount(t *testing.T) error {
+	t.Helper()
+	out := kubectl(t, nil, "", "get", "secret", s.secret, "--namespace="+install.Namespace, "--output=json")
+	if out.Code != 0 {
+		return errors.New(out.Stderr)
+	}
+	var secret struct{ Data map[string]string }
+	if err := json.Unmarshal([]byte(out.Stdout), &secret); err != nil {
+		return err
+	}
+	if secret.Data["tls.crt"] == "" || secret.Data["tls.key"] == "" {
+		return fmt.Errorf("secret %s holds no certificate yet", s.secret)
+	}
+	for name, encoded := range secret.Data {
+		content, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(s.directory, name), content, 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// start starts the server as the chart does in a cluster.
+func (s *server) start(t *testing.T) {
+	t.Helper()
+	_, port, err := net.SplitHostPort(s.address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.process, err = manager.Start(context.WithoutCancel(t.Context()), manager.Options{
+		Program: s.program, Kubeconfig: s.user.Kubeconfig, Namespace: install.Namespace,
+		WebhookAddress: net.JoinHostPort("127.0.0.1", port),
+		Args:           append(s.arguments, "--certificate-source=files", "--certificate-directory="+s.directory),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.process.Stop(); err != nil {
+			t.Errorf("stopping %s: %v", s.program, err)
+		}
+		if t.Failed() {
+			t.Logf("what %s wrote:\n%s", s.program, s.process.Logs())
+		}
+	})
+}
+
+// serves returns the certificate that the server shows.
+func (s *server) serves(t *testing.T) (*x509.Certificate, error) {
+	t.Helper()
+	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
+	connection, err := dialer.DialContext(t.Context(), "tcp", s.process.WebhookAddress())
+	if err != nil {
+		return nil, err
+	}
+	defer connection.Close()
+	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
+}
+
+// kubectl runs kubectl as a person; nil is the administrator. Cleanups call it too, after the context of the test has ended.
+func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+	t.Helper()
+	out, err := shared.Plane(t).Kubectl(context.WithoutCancel(t.Context()), as, stdin, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func mustKubectl(t *testing.T, stdin string, arguments ...string) string {
+	t.Helper()
+	out := kubectl(t, nil, stdin, arguments...)
+	if out.Code != 0 {
+		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), out.Stderr)
+	}
+	return out.Stdout
+}
+
+// eventually polls until there is no complaint, for a minute.
+func eventually(t *testing.T, complaint func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+		last = complaint()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatal(last)
+	}
+}

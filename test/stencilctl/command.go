@@ -1,0 +1,70 @@
+package stencilctl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+
+	"github.com/vmstencil/stencil/test/manager"
+)
+
+// program is what is built.
+const program manager.Program = "stencilctl"
+
+// Build builds the command and returns its path; see [manager.BuildProgram].
+func Build(ctx context.Context) (string, error) { return manager.BuildProgram(ctx, program) }
+
+// Command is a line that a person types.
+type Command struct {
+	// Binary is the path of the command, as Build returns it.
+	Binary string
+	// Kubeconfig says as whom.
+	Kubeconfig string
+	// Line is what follows the name of the command, words separated by spaces. Arguments
+	// follow it, as they are.
+	Line      string
+	Arguments []string
+	// Stdin is what is piped into it. On a terminal nothing can be.
+	Stdin string
+	// Folder is where it runs; that of the test when empty.
+	Folder string
+}
+
+// Result is how a command ended.
+type Result struct {
+	Code int
+	// Output is what was printed to the standard output, or shown on the terminal.
+	Output string
+	// Problems is what was printed to standard error; empty on a terminal, which shows
+	// both.
+	Problems string
+}
+
+// command prepares the process. Nothing of the environment of the test decides what is printed.
+func (c Command) command(ctx context.Context) *exec.Cmd {
+	command := exec.CommandContext(ctx, c.Binary, append(strings.Fields(c.Line), c.Arguments...)...)
+	command.Dir = c.Folder
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); name != "NO_COLOR" && name != "TERM" && name != "KUBECONFIG" {
+			command.Env = append(command.Env, variable)
+		}
+	}
+	command.Env = append(command.Env, "KUBECONFIG="+c.Kubeconfig, "TERM=xterm")
+	return command
+}
+
+// Run runs the command with pipes.
+func (c Command) Run(ctx context.Context) (Result, error) {
+	command := c.command(ctx)
+	var output, problems bytes.Buffer
+	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(c.Stdin), &output, &problems
+	var exit *exec.ExitError
+	if err := command.Run(); err != nil && !errors.As(err, &exit) {
+		return Result{}, fmt.Errorf("running stencilctl: %w", err)
+	}
+	return Result{Code: command.ProcessState.ExitCode(), Output: output.String(), Problems: problems.String()}, nil
+}
