@@ -3,6 +3,7 @@ package capturing
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/runtime"
 
@@ -73,7 +74,9 @@ type conversion struct {
 	namespace  string // the namespace of the VirtualMachine
 	disks      map[string]Disk
 	parameters []v1beta1.Parameter
-	result     Result
+	// message are lines of the template's message.
+	message []string
+	result  Result
 }
 
 // literal is text in the template's language; any other string is text of the VirtualMachine.
@@ -103,6 +106,8 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 	c.identity(machine)
 	c.state(machine)
 	c.volumes(spec, machine)
+	c.bootImage(machine)
+	c.claims(machine)
 	c.credentials(machine)
 	c.cloudInit(machine)
 	c.networks(machine)
@@ -120,6 +125,7 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 	}
 	c.result.Spec = v1beta1.VirtualMachineTemplateSpec{
 		VirtualMachine: &runtime.RawExtension{Raw: encoded}, Parameters: c.parameters,
+		Message: strings.Join(c.message, "\n"),
 	}
 	return &c.result, nil
 }

@@ -281,7 +281,8 @@ func TestWhatStaysBehind(t *testing.T) {
 			},
 		},
 		"what is referred to, from another namespace": {
-			vm: vm(`{domain: {devices: {}}, accessCredentials: [{sshPublicKey: {source: {secret: {secretName: keys}}, propagationMethod: {noCloud: {}}}}],
+			vm: vm(`{domain: {devices: {}, firmware: {kernelBoot: {container: {image: k, imagePullSecret: kernels}}}},
+				resourceClaims: [{name: gpu, resourceClaimName: card}, {name: nic, resourceClaimTemplateName: ports}], accessCredentials: [{sshPublicKey: {source: {secret: {secretName: keys}}, propagationMethod: {noCloud: {}}}}],
 				networks: [{name: n1, multus: {networkName: lan}}],
 				volumes: [{name: s, secret: {secretName: s1}}, {name: c, configMap: {name: c1}}, {name: a, serviceAccount: {serviceAccountName: sa}},
 				{name: e, ephemeral: {persistentVolumeClaim: {claimName: base}}}, {name: w, sysprep: {secret: {name: answers}}},
@@ -295,6 +296,9 @@ func TestWhatStaysBehind(t *testing.T) {
 				{What: "spec.template.spec.volumes[5].cloudInitNoCloud.secretRef: Secret u stays in namespace shop", Unreachable: true},
 				{What: "spec.template.spec.volumes[5].cloudInitNoCloud.networkDataSecretRef: Secret n1 stays in namespace shop", Unreachable: true},
 				{What: "spec.template.spec.volumes[6].containerDisk.imagePullSecret: Secret pull stays in namespace shop", Unreachable: true},
+				{What: "spec.template.spec.domain.firmware.kernelBoot.container.imagePullSecret: Secret kernels stays in namespace shop", Unreachable: true},
+				{What: "spec.template.spec.resourceClaims[0].resourceClaimName: ResourceClaim card stays in namespace shop", Unreachable: true},
+				{What: "spec.template.spec.resourceClaims[1].resourceClaimTemplateName: ResourceClaimTemplate ports stays in namespace shop", Unreachable: true},
 				{What: "spec.template.spec.accessCredentials[0].sshPublicKey: Secret keys stays in namespace shop", Unreachable: true},
 				{What: "spec.template.spec.networks[0].multus.networkName: NetworkAttachmentDefinition lan stays in namespace shop", Unreachable: true},
 			},
@@ -302,6 +306,13 @@ func TestWhatStaysBehind(t *testing.T) {
 		"what is referred to, in the same namespace": {
 			vm: vm(`{domain: {devices: {}}, volumes: [{name: s, secret: {secretName: s1}}]}`), namespace: "shop",
 			want: []capturing.Left{{What: "spec.template.spec.volumes[0].secret: Secret s1 stays in namespace shop, and VirtualMachines of other namespaces need one of that name"}},
+		},
+		"instance types and preferences of the namespace, however their kinds are written": {
+			vm: "metadata: {name: a, namespace: shop}\nspec: {instancetype: {kind: virtualmachineinstancetypes, name: small}, preference: {kind: VirtualMachinePreference, name: fedora}, template: {spec: {domain: {devices: {}}}}}", namespace: "golden",
+			want: []capturing.Left{
+				{What: "spec.instancetype: VirtualMachineInstancetype small stays in namespace shop", Unreachable: true},
+				{What: "spec.preference: VirtualMachinePreference fedora stays in namespace shop", Unreachable: true},
+			},
 		},
 		"state that is kept beside the disks": {
 			vm: vm(`{domain: {firmware: {bootloader: {efi: {persistent: true}}}, devices: {tpm: {persistent: true}}}}`), namespace: "golden",

@@ -2,6 +2,7 @@ package capturing
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
@@ -29,8 +30,12 @@ func (c *conversion) matcher(spec map[string]any, key string, parameter v1beta1.
 	if name == "" {
 		return
 	}
-	if kind, _ := matcher["kind"].(string); kind == "VirtualMachineInstancetype" || kind == "VirtualMachinePreference" {
-		c.reference("spec."+key, kind, name)
+	// KubeVirt takes kinds in any case, in singular and plural.
+	written, _ := matcher["kind"].(string)
+	for _, kind := range []string{"VirtualMachineInstancetype", "VirtualMachinePreference"} {
+		if strings.EqualFold(strings.TrimSuffix(strings.ToLower(written), "s"), kind) {
+			c.reference("spec."+key, kind, name)
+		}
 	}
 	if c.wants(parameter) {
 		matcher["name"] = c.declare(v1beta1.Parameter{

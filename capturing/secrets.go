@@ -176,10 +176,13 @@ func (s *search) declarePassword(user string) literal {
 		name += "_" + strings.ToUpper(notWord.ReplaceAllString(user, "_"))
 		description = "Password of the user " + user
 	}
-	return s.declare(v1beta1.Parameter{
+	reference := s.declare(v1beta1.Parameter{
 		Name: name, Description: description, Generate: v1beta1.GeneratorExpression, From: generatedPassword,
 		Required: true, Pattern: patternLine, Sensitive: true,
 	})
+	// Nobody else tells the person who has a machine made which passwords it has.
+	s.message = append(s.message, escapeText(description)+": "+string(reference))
+	return reference
 }
 
 var notWord = regexp.MustCompile(`[^a-zA-Z0-9]`)

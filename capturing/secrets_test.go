@@ -138,6 +138,10 @@ func checkParameterized(t *testing.T, result *capturing.Result) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("user data (-want +got):\n%s", diff)
 	}
+	if diff := cmp.Diff("Password of the default user: ${PASSWORD}\nPassword of the user eve: ${PASSWORD_EVE}\n"+
+		"Password of the user root: ${PASSWORD_ROOT}\nPassword of the user bob: ${PASSWORD_BOB}", result.Spec.Message); diff != "" {
+		t.Errorf("message (-want +got):\n%s", diff)
+	}
 	// All that can be generated is: the key has to be given.
 	compiled := compile(t, result)
 	if _, err := compiled.Bind(nil); err == nil || !strings.Contains(err.Error(), "SSH_ED25519_PRIVATE") || strings.Contains(err.Error(), "PASSWORD") {

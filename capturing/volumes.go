@@ -175,6 +175,26 @@ func (c *conversion) secretReferences(volume map[string]any, source, path string
 	}
 }
 
+// bootImage tells of the Secret with which the image of a kernel is pulled.
+func (c *conversion) bootImage(machine map[string]any) {
+	domain, _ := machine["domain"].(map[string]any)
+	firmware, _ := domain["firmware"].(map[string]any)
+	kernel, _ := firmware["kernelBoot"].(map[string]any)
+	image, _ := kernel["container"].(map[string]any)
+	name, _ := image["imagePullSecret"].(string)
+	c.reference("spec.template.spec.domain.firmware.kernelBoot.container.imagePullSecret", "Secret", name)
+}
+
+// claims tells of the devices that the machine claims.
+func (c *conversion) claims(machine map[string]any) {
+	for i, claim := range objects(machine["resourceClaims"]) {
+		for _, from := range []struct{ key, kind string }{{"resourceClaimName", "ResourceClaim"}, {"resourceClaimTemplateName", "ResourceClaimTemplate"}} {
+			name, _ := claim[from.key].(string)
+			c.reference(fmt.Sprintf("spec.template.spec.resourceClaims[%d].%s", i, from.key), from.kind, name)
+		}
+	}
+}
+
 // credentials tells of the Secrets that accessCredentials name.
 func (c *conversion) credentials(machine map[string]any) {
 	for i, credential := range objects(machine["accessCredentials"]) {

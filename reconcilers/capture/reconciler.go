@@ -113,7 +113,7 @@ func (r *Reconciler) tellTrouble(ctx context.Context, s *state, next action, tro
 	case permanent(trouble):
 		return r.end(ctx, s, v1beta1.ReasonCaptureRefused, trouble.Error())
 	default:
-		return r.progressing(ctx, s, v1beta1.ReasonRetrying, fmt.Sprintf("could not %s, and tries again: %v", next.step, trouble))
+		return r.progressing(ctx, s, v1beta1.ReasonRetrying, couldNot(next.step)+trouble.Error())
 	}
 }
 
@@ -130,7 +130,7 @@ func (r *Reconciler) apply(ctx context.Context, s *state, next action) error {
 		// Tells of itself, together with what it has found.
 		return r.createTemplate(ctx, s, next)
 	}
-	if next.reason != "" {
+	if next.reason != "" && !s.retrying(next.step) {
 		if err := r.progressing(ctx, s, next.reason, next.message); err != nil {
 			return err
 		}

@@ -1,6 +1,8 @@
 package capture
 
 import (
+	"fmt"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -58,6 +60,16 @@ func (s *state) deadline() time.Time {
 func (s *state) ended() bool {
 	return meta.IsStatusConditionFalse(s.request.Status.Conditions, v1beta1.ConditionProgressing)
 }
+
+// retrying says whether the step failed when it was last tried. Until it succeeds, that stays what the request tells.
+func (s *state) retrying(next step) bool {
+	progressing := meta.FindStatusCondition(s.request.Status.Conditions, v1beta1.ConditionProgressing)
+	return progressing != nil && progressing.Status == metav1.ConditionTrue && progressing.Reason == v1beta1.ReasonRetrying &&
+		strings.HasPrefix(progressing.Message, couldNot(next))
+}
+
+// couldNot is how a request begins to tell of a step that failed.
+func couldNot(next step) string { return fmt.Sprintf("could not %s, and tries again: ", next) }
 
 func (s *state) ready() bool {
 	return meta.IsStatusConditionTrue(s.request.Status.Conditions, v1beta1.ConditionReady)

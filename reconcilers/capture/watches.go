@@ -2,14 +2,17 @@ package capture
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 
 	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -22,10 +25,11 @@ import (
 )
 
 // wake tells which requests to look at. It watches the requests, and by the label with the UID of a request what was made for one:
-// metadata only, and no more of that is kept than names. A kind that the API server does not know yet is tried again every few
-// seconds, and everything is looked at when it has come.
+// metadata only, and no more of that is kept than names. The API server is asked for a kind that it does not know every few seconds,
+// and everything is looked at when it has come.
 type wake struct {
 	client metadata.Interface
+	served discovery.ServerResourcesInterface
 	log    logr.Logger
 
 	mutex sync.Mutex
@@ -35,39 +39,43 @@ type wake struct {
 }
 
 func newWake(config *rest.Config, log logr.Logger) (*wake, error) {
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making the client that watches captures: %w", err)
+	client, err1 := metadata.NewForConfig(config)
+	served, err2 := discovery.NewDiscoveryClientForConfig(config)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("making the clients that watch captures: %w", err)
 	}
-	return &wake{client: client, log: log, byUID: map[types.UID]types.NamespacedName{}}, nil
+	return &wake{client: client, served: served, log: log, byUID: map[types.UID]types.NamespacedName{}}, nil
 }
 
 // source starts the watches together with a controller.
 func (w *wake) source() source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		w.queue = queue
-		reflectors := []*cache.Reflector{w.reflector(requests, "", &requestStore{w})}
+		late := []watching.Late{w.watch(requests, "", &requestStore{wake: w, known: map[types.UID]metav1.ObjectMeta{}})}
 		for _, each := range []resource{snapshots, dataVolumes, templates} {
-			reflectors = append(reflectors, w.reflector(each, v1beta1.LabelRequestUID, &madeStore{wake: w, known: map[string]types.UID{}}))
+			late = append(late, w.watch(each, v1beta1.LabelRequestUID, &madeStore{wake: w, known: map[string]types.UID{}}))
 		}
-		go watching.Run(ctx, w.log, reflectors...)
+		go watching.RunLate(ctx, w.log, w.served, late...)
 		return nil
 	})
 }
 
-func (w *wake) reflector(of resource, selector string, into cache.ReflectorStore) *cache.Reflector {
+// watch is how the objects of a kind get into a store.
+func (w *wake) watch(of resource, selector string, into cache.ReflectorStore) watching.Late {
 	client := w.client.Resource(of.GroupVersionResource)
-	lister := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.LabelSelector = selector
-			return client.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = selector
-			return client.Watch(ctx, options)
+	return watching.Late{
+		Name: "capture-" + of.Resource, Resource: of.GroupVersionResource, Example: &metav1.PartialObjectMetadata{}, Into: into,
+		Source: &cache.ListWatch{
+			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+				options.LabelSelector = selector
+				return client.List(ctx, options)
+			},
+			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+				options.LabelSelector = selector
+				return client.Watch(ctx, options)
+			},
 		},
 	}
-	return watching.Reflector("capture-"+of.Resource, lister, &metav1.PartialObjectMetadata{}, into, w.log)
 }
 
 func (w *wake) add(key types.NamespacedName) { w.queue.Add(reconcile.Request{NamespacedName: key}) }
@@ -91,8 +99,13 @@ func (w *wake) everything() {
 	}
 }
 
-// requestStore receives the requests.
-type requestStore struct{ *wake }
+// requestStore receives the requests. A change of the status alone, which is ours, is no reason to look at one: a request whose step
+// fails is told so, and would be tried again at once instead of at growing intervals.
+type requestStore struct {
+	*wake
+	// known is what else there is to be changed about the requests. Only the reflector uses it.
+	known map[types.UID]metav1.ObjectMeta
+}
 
 var _ cache.ReflectorStore = &requestStore{}
 
@@ -106,8 +119,20 @@ func (s *requestStore) Add(object any) error {
 	s.mutex.Lock()
 	s.byUID[request.UID] = key
 	s.mutex.Unlock()
-	s.add(key)
+	before, known := s.known[request.UID]
+	s.known[request.UID] = beyondStatus(request)
+	if !known || !equality.Semantic.DeepEqual(before, s.known[request.UID]) {
+		s.add(key)
+	}
 	return nil
+}
+
+// beyondStatus is what of the metadata counts, and does not change with the status.
+func beyondStatus(request *metav1.PartialObjectMetadata) metav1.ObjectMeta {
+	return metav1.ObjectMeta{
+		Generation: request.Generation, DeletionTimestamp: request.DeletionTimestamp,
+		Finalizers: request.Finalizers, OwnerReferences: request.OwnerReferences,
+	}
 }
 
 // Update implements cache.ReflectorStore.
@@ -119,6 +144,7 @@ func (s *requestStore) Delete(object any) error {
 	if err != nil {
 		return err
 	}
+	delete(s.known, request.UID)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	delete(s.byUID, request.UID)
@@ -130,6 +156,7 @@ func (s *requestStore) Replace(objects []any, _ string) error {
 	s.mutex.Lock()
 	clear(s.byUID)
 	s.mutex.Unlock()
+	clear(s.known)
 	for _, object := range objects {
 		if err := s.Add(object); err != nil {
 			return err

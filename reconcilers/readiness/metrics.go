@@ -83,7 +83,8 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	counts := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0}
 	for name, condition := range m.known {
 		counts[condition.Status]++
-		if condition.Status == metav1.ConditionFalse && counts[condition.Status] <= maximumSeries {
+		// Nobody can use a template of which nobody can tell, either.
+		if condition.Status != metav1.ConditionTrue && counts[metav1.ConditionFalse]+counts[metav1.ConditionUnknown] <= maximumSeries {
 			into <- prometheus.MustNewConstMetric(notReadyDescription, prometheus.GaugeValue, 1, name.Namespace, name.Name, condition.Reason)
 		}
 	}

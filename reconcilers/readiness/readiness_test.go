@@ -54,8 +54,11 @@ spec:
       - {metadata: {name: "root-${NAME}"}, spec: {sourceRef: {kind: DataSource, name: "${IMAGE}"}, storage: {}}}
       - {metadata: {name: snap}, spec: {source: {snapshot: {namespace: images, name: daily}}, storage: {}}}
       - {metadata: {name: clone}, spec: {source: {pvc: {namespace: images, name: base}}, storage: {}}}
-      - {metadata: {name: web}, spec: {source: {http: {url: "https://example/x"}}, storage: {}}}
+      - {metadata: {name: web}, spec: {source: {http: {url: "https://example/x", secretRef: login, certConfigMap: roots, secretExtraHeaders: [token]}}, storage: {}}}
       - {metadata: {name: empty}, spec: {source: {blank: {}}, storage: {}}}
+      - {metadata: {name: restored}, spec: {storage: {dataSourceRef: {apiGroup: snapshot.storage.k8s.io, kind: VolumeSnapshot, name: nightly}}}}
+      - {metadata: {name: copied}, spec: {pvc: {dataSource: {kind: PersistentVolumeClaim, name: base}}}}
+      - {metadata: {name: poured}, spec: {storage: {dataSourceRef: {apiGroup: example.org, kind: Pitcher, name: milk}}}}
       template:
         spec:
           domain: {devices: {}}
@@ -64,12 +67,33 @@ spec:
           - {name: storage, multus: {networkName: nets/vlan7}}
           volumes:
           - {name: root, dataVolume: {name: "root-${NAME}"}}
-          - {name: tools, containerDisk: {image: quay.io/tools}}
+          - {name: snap, persistentVolumeClaim: {claimName: snap}}
+          - {name: tools, containerDisk: {image: quay.io/tools, imagePullSecret: pull}}
           - {name: data, persistentVolumeClaim: {claimName: "${CLAIM}"}}
           - {name: other, dataVolume: {name: shared}}
           - {name: seed, cloudInitNoCloud: {secretRef: {name: seed}}}
+          - {name: answers, sysprep: {configMap: {name: unattend}}}
+          - {name: token, serviceAccount: {serviceAccountName: agent}}
           - {name: scratch, emptyDisk: {capacity: 1Gi}}
+          accessCredentials:
+          - {sshPublicKey: {source: {secret: {secretName: keys}}, propagationMethod: {noCloud: {}}}}
 `
+
+func TestKindsOfInstanceTypesAreReadAsKubeVirtReadsThem(t *testing.T) {
+	for written, want := range map[string]sources.Key{
+		"":                                   {Kind: sources.ClusterInstancetype, Name: "small"},
+		"VirtualMachineClusterInstancetype":  {Kind: sources.ClusterInstancetype, Name: "small"},
+		"virtualmachineclusterinstancetypes": {Kind: sources.ClusterInstancetype, Name: "small"},
+		"VirtualMachineInstancetype":         {Kind: sources.Instancetype, Namespace: "golden", Name: "small"},
+		"virtualmachineinstancetype":         {Kind: sources.Instancetype, Namespace: "golden", Name: "small"},
+		"virtualmachineinstancetypes":        {Kind: sources.Instancetype, Namespace: "golden", Name: "small"},
+	} {
+		matcher := map[string]any{"kind": written, "name": "small"}
+		if got := sizing(matcher, "golden", sources.ClusterInstancetype, sources.Instancetype); got.Key != want {
+			t.Errorf("kind %q is %s, want %s", written, got, want)
+		}
+	}
+}
 
 func TestFindListsEverythingThatATemplateDependsOn(t *testing.T) {
 	outline, problem := sample.Outline(templatecache.Compile(vmt(t, "all", everything)))
@@ -90,11 +114,21 @@ func TestFindListsEverythingThatATemplateDependsOn(t *testing.T) {
 		"snap: VolumeSnapshot images/daily ",
 		"clone: PersistentVolumeClaim images/base ",
 		"web: HTTP  Remote",
+		"web: Secret golden/login Unknown",
+		"web: ConfigMap golden/roots Unknown",
+		"web: Secret golden/token Unknown",
 		"empty: Blank  Ready",
+		"restored: VolumeSnapshot golden/nightly ",
+		"copied: PersistentVolumeClaim golden/base ",
+		"poured: Pitcher golden/milk Unknown",
 		"tools: ContainerDisk  Remote",
+		"tools: Secret golden/pull Unknown",
 		"data: PersistentVolumeClaim golden/${CLAIM} ",
 		"other: DataVolume golden/shared ",
 		"seed: Secret golden/seed Unknown",
+		"answers: ConfigMap golden/unattend Unknown",
+		"token: ServiceAccount golden/agent Unknown",
+		"accessCredentials[0]: Secret golden/keys Unknown",
 		"VirtualMachineClusterInstancetype u1.medium",
 		"VirtualMachinePreference golden/fedora",
 		"storage: NetworkAttachmentDefinition nets/vlan7",
@@ -424,17 +458,19 @@ func TestMetricsNameWhatIsNotReady(t *testing.T) {
 	}
 	m.observe(types.NamespacedName{Namespace: "golden", Name: "good"}, &metav1.Condition{Status: "True"})
 	m.observe(types.NamespacedName{Namespace: "golden", Name: "bad"}, &metav1.Condition{Status: "False", Reason: "SourcesNotReady"})
+	m.observe(types.NamespacedName{Namespace: "golden", Name: "foggy"}, &metav1.Condition{Status: "Unknown", Reason: "Unknown"})
 	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, &metav1.Condition{Status: "False"})
 	m.observe(types.NamespacedName{Namespace: "golden", Name: "gone"}, nil)
 	want := `
 # HELP stencil_template_not_ready VirtualMachineTemplates that are not ready, one series each with the reason, for up to 1000 of them.
 # TYPE stencil_template_not_ready gauge
 stencil_template_not_ready{reason="SourcesNotReady",template="bad",template_namespace="golden"} 1
+stencil_template_not_ready{reason="Unknown",template="foggy",template_namespace="golden"} 1
 # HELP stencil_template_readiness VirtualMachineTemplates by the status of their condition Ready.
 # TYPE stencil_template_readiness gauge
 stencil_template_readiness{status="False"} 1
 stencil_template_readiness{status="True"} 1
-stencil_template_readiness{status="Unknown"} 0
+stencil_template_readiness{status="Unknown"} 1
 `
 	if err := testutil.GatherAndCompare(registry, strings.NewReader(want), "stencil_template_not_ready", "stencil_template_readiness"); err != nil {
 		t.Error(err)

@@ -33,10 +33,19 @@ type network struct {
 	sources.Key
 }
 
-// remoteKinds are the sources of DataVolumes that are outside the cluster, by their field.
-var remoteKinds = map[string]sources.Kind{
-	"registry": "Registry", "http": "HTTP", "s3": "S3", "gcs": "GCS", "imageio": "Imageio", "vddk": "VDDK",
+// sourceKind is a source of DataVolumes, by its field.
+type sourceKind struct {
+	field string
+	kind  sources.Kind
 }
+
+var (
+	// localKinds are the sources that are objects, remoteKinds those that are outside the cluster.
+	localKinds  = []sourceKind{{"pvc", sources.Claim}, {"snapshot", sources.Snapshot}}
+	remoteKinds = []sourceKind{
+		{"registry", "Registry"}, {"http", "HTTP"}, {"s3", "S3"}, {"gcs", "GCS"}, {"imageio", "Imageio"}, {"vddk", "VDDK"},
+	}
+)
 
 // find returns what a machine in a namespace depends on. What is not shaped like a VirtualMachine is passed over: that is said by the
 // condition Valid.
@@ -47,16 +56,22 @@ func find(object map[string]any, namespace string) dependencies {
 	for _, one := range mapsAt(spec, "dataVolumeTemplates") {
 		name := machine.StringAt(mapAt(one, "metadata"), "name")
 		templated[name] = true
-		found.volumes = append(found.volumes, volume{name, filledFrom(mapAt(one, "spec"), namespace)})
+		from := mapAt(one, "spec")
+		found.volumes = append(found.volumes, volume{name, filledFrom(from, namespace)})
+		for _, needed := range importSecrets(mapAt(from, "source"), namespace) {
+			found.volumes = append(found.volumes, volume{name, needed})
+		}
 	}
 	pod := mapAt(mapAt(spec, "template"), "spec")
 	for _, one := range mapsAt(pod, "volumes") {
 		for _, from := range volumeReferences(one, namespace) {
-			if from.Kind != sources.DataVolume || !templated[from.Name] {
+			// The claim of a DataVolume has its name, and KubeVirt lets a volume refer to either.
+			if from.Kind != sources.DataVolume && from.Kind != sources.Claim || !templated[from.Name] {
 				found.volumes = append(found.volumes, volume{machine.StringAt(one, "name"), from})
 			}
 		}
 	}
+	found.volumes = append(found.volumes, credentials(pod, namespace)...)
 	found.instancetype = sizing(mapAt(spec, "instancetype"), namespace, sources.ClusterInstancetype, sources.Instancetype)
 	found.preference = sizing(mapAt(spec, "preference"), namespace, sources.ClusterPreference, sources.Preference)
 	for _, one := range mapsAt(pod, "networks") {
@@ -77,14 +92,21 @@ func filledFrom(spec map[string]any, namespace string) reference {
 		return reference{Key: keyIn(sources.Kind(machine.StringAt(from, "kind")), from, namespace)}
 	}
 	source := mapAt(spec, "source")
-	for field, kind := range map[string]sources.Kind{"pvc": sources.Claim, "snapshot": sources.Snapshot} {
-		if from := mapAt(source, field); from != nil {
-			return reference{Key: keyIn(kind, from, namespace)}
+	for _, local := range localKinds {
+		if from := mapAt(source, local.field); from != nil {
+			return reference{Key: keyIn(local.kind, from, namespace)}
 		}
 	}
-	for field, kind := range remoteKinds {
-		if _, is := source[field]; is {
-			return reference{Key: sources.Key{Kind: kind}, known: remote}
+	for _, elsewhere := range remoteKinds {
+		if _, is := source[elsewhere.field]; is {
+			return reference{Key: sources.Key{Kind: elsewhere.kind}, known: remote}
+		}
+	}
+	for _, claim := range []string{"storage", "pvc"} {
+		for _, field := range []string{"dataSourceRef", "dataSource"} {
+			if from := mapAt(mapAt(spec, claim), field); from != nil {
+				return populatedFrom(from, namespace)
+			}
 		}
 	}
 	if _, is := source["upload"]; is {
@@ -93,51 +115,42 @@ func filledFrom(spec map[string]any, namespace string) reference {
 	return reference{Key: sources.Key{Kind: "Blank"}, known: v1beta1.SourceStatus{State: v1beta1.SourceReady}}
 }
 
-var (
-	remote = v1beta1.SourceStatus{State: v1beta1.SourceRemote}
-	// unread is the state of Secrets and ConfigMaps: to see which there are, Stencil would have to be allowed to read all of them.
-	unread = v1beta1.SourceStatus{State: v1beta1.SourceUnknown, Reason: reasonNotRead, Message: "Stencil may not read objects of this kind"}
-)
+var remote = v1beta1.SourceStatus{State: v1beta1.SourceRemote}
+
+// populatedFrom returns what a claim is filled from by the storage, or by somebody's volume populator.
+func populatedFrom(from map[string]any, namespace string) reference {
+	kind := sources.Kind(machine.StringAt(from, "kind"))
+	found := reference{Key: keyIn(kind, from, namespace)}
+	if kind != sources.Claim && kind != sources.Snapshot {
+		found.known = unread
+	}
+	return found
+}
 
 // volumeReferences returns what a volume of a machine comes from: nothing for volumes that are made with the machine.
 func volumeReferences(one map[string]any, namespace string) []reference {
-	object := func(kind sources.Kind, in map[string]any, field string) []reference {
-		name := machine.StringAt(in, field)
-		if name == "" {
-			return nil
-		}
-		return []reference{{Key: sources.Key{Kind: kind, Namespace: namespace, Name: name}}}
-	}
-	hidden := func(kind sources.Kind, in map[string]any, field string) []reference {
-		found := object(kind, in, field)
-		for i := range found {
-			found[i].known = unread
-		}
-		return found
-	}
 	switch {
 	case one["containerDisk"] != nil:
-		return []reference{{Key: sources.Key{Kind: "ContainerDisk"}, known: remote}}
+		image := reference{Key: sources.Key{Kind: "ContainerDisk"}, known: remote}
+		return append([]reference{image}, hidden("Secret", mapAt(one, "containerDisk"), "imagePullSecret", namespace)...)
 	case one["dataVolume"] != nil:
-		return object(sources.DataVolume, mapAt(one, "dataVolume"), "name")
+		return named(sources.DataVolume, mapAt(one, "dataVolume"), "name", namespace)
 	case one["persistentVolumeClaim"] != nil:
-		return object(sources.Claim, mapAt(one, "persistentVolumeClaim"), "claimName")
+		return named(sources.Claim, mapAt(one, "persistentVolumeClaim"), "claimName", namespace)
 	case one["ephemeral"] != nil:
-		return object(sources.Claim, mapAt(mapAt(one, "ephemeral"), "persistentVolumeClaim"), "claimName")
-	case one["secret"] != nil:
-		return hidden("Secret", mapAt(one, "secret"), "secretName")
-	case one["configMap"] != nil:
-		return hidden("ConfigMap", mapAt(one, "configMap"), "name")
-	case one["sysprep"] != nil:
-		return append(hidden("Secret", mapAt(mapAt(one, "sysprep"), "secret"), "name"),
-			hidden("ConfigMap", mapAt(mapAt(one, "sysprep"), "configMap"), "name")...)
+		return named(sources.Claim, mapAt(mapAt(one, "ephemeral"), "persistentVolumeClaim"), "claimName", namespace)
+	default:
+		return hiddenReferences(one, namespace)
 	}
-	for _, kind := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
-		if data := mapAt(one, kind); data != nil {
-			return append(hidden("Secret", mapAt(data, "secretRef"), "name"), hidden("Secret", mapAt(data, "networkDataSecretRef"), "name")...)
-		}
+}
+
+// named is a reference to an object by a field, where that says anything.
+func named(kind sources.Kind, in map[string]any, field, namespace string) []reference {
+	name := machine.StringAt(in, field)
+	if name == "" {
+		return nil
 	}
-	return nil
+	return []reference{{Key: sources.Key{Kind: kind, Namespace: namespace, Name: name}}}
 }
 
 // sizing returns the instance type or the preference that a matcher names; nil when it is empty.
@@ -146,7 +159,8 @@ func sizing(matcher map[string]any, namespace string, clusterWide, namespaced so
 		return nil
 	}
 	found := &reference{Key: sources.Key{Kind: clusterWide, Name: machine.StringAt(matcher, "name")}}
-	if strings.EqualFold(machine.StringAt(matcher, "kind"), string(namespaced)) {
+	// KubeVirt takes kinds in any case, in singular and plural.
+	if strings.EqualFold(strings.TrimSuffix(strings.ToLower(machine.StringAt(matcher, "kind")), "s"), string(namespaced)) {
 		found.Kind, found.Namespace = namespaced, namespace
 	}
 	if found.Name == "" {

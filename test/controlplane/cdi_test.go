@@ -100,10 +100,7 @@ func TestAMachineWithItsDataVolumeIsSnapshotted(t *testing.T) {
 func TestTheDriverObeysItsRules(t *testing.T) {
 	plane := shared.Plane(t)
 	own := namespace(t, plane)
-	claim := func(name string) {
-		apply(t, plane, own, fmt.Sprintf(`{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": %q},
-			"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`, name))
-	}
+	claim := func(name string) { apply(t, plane, own, claimOf(name)) }
 	t.Run("a volume that cannot be provisioned is reported on its claim and made later", func(t *testing.T) {
 		plane.CSI().When(csi.ProvisionVolume, csi.Rule{Namespace: own, Name: "full", Fail: "the pool is full", Times: 2})
 		claim("full")
@@ -138,12 +135,7 @@ func TestTheDriverObeysItsRules(t *testing.T) {
 	t.Run("a snapshot vanishes while it is taken", func(t *testing.T) {
 		plane.CSI().When(csi.ReadySnapshot, csi.Rule{Namespace: own, Name: "vanishing", Vanish: true})
 		apply(t, plane, own, snapshotOf("vanishing", "data"))
-		eventually(t, "the snapshot is gone", func() error {
-			if got := kubectl(t, plane, nil, "", "get", "volumesnapshot/vanishing", "-n", own); !strings.Contains(got.Stderr, "NotFound") {
-				return errors.New(got.Stdout + got.Stderr)
-			}
-			return nil
-		})
+		vanishes(t, plane, own, "volumesnapshot/vanishing")
 	})
 	t.Run("a claim whose volume vanishes is lost", func(t *testing.T) {
 		if err := plane.CSI().VanishVolume(t.Context(), own, "data"); err != nil {

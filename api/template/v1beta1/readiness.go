@@ -97,14 +97,15 @@ type SourceStatus struct {
 // TemplateVolume is a dataVolumeTemplate or a volume of the VirtualMachine that a template makes with
 // the defaults of its parameters, and what its content comes from.
 type TemplateVolume struct {
-	// Volume is the name of the dataVolumeTemplate or of the volume.
+	// Volume is the name of the dataVolumeTemplate or of the volume, or the field of the VirtualMachine
+	// where that is neither, such as accessCredentials[0].
 	//
 	// +required
 	Volume string `json:"volume"`
 
 	// Kind is what the content comes from: DataSource, PersistentVolumeClaim, VolumeSnapshot, DataVolume,
-	// Secret, ConfigMap, or for what is outside the cluster Registry, ContainerDisk, HTTP, S3, GCS,
-	// Imageio or VDDK.
+	// Secret, ConfigMap, ServiceAccount, or for what is outside the cluster Registry, ContainerDisk, HTTP,
+	// S3, GCS, Imageio or VDDK.
 	//
 	// +required
 	Kind string `json:"kind"`

@@ -1,16 +1,13 @@
 package sources
 
 import (
-	"context"
 	"fmt"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 )
 
@@ -163,7 +160,7 @@ func (s *store) tell(name types.NamespacedName) {
 	s.changed(Key{Kind: s.kind, Namespace: name.Namespace, Name: name.Name})
 }
 
-// failed notes why objects cannot be listed. A passing failure is none: what is known stays known.
+// failed notes why objects cannot be listed or watched. A passing failure is none: what is known stays known.
 func (s *store) failed(err error) {
 	var problem error
 	switch {
@@ -180,28 +177,5 @@ func (s *store) failed(err error) {
 	s.mutex.Unlock()
 	if !known {
 		s.changed(Key{Kind: s.kind})
-	}
-}
-
-// asking has a store told of what keeps its lists and watches from being answered.
-func (s *store) asking(
-	list func(context.Context, metav1.ListOptions) (runtime.Object, error),
-	watching func(context.Context, metav1.ListOptions) (watch.Interface, error),
-) cache.ListerWatcher {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			listed, err := list(ctx, options)
-			if err != nil {
-				s.failed(err)
-			}
-			return listed, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			watched, err := watching(ctx, options)
-			if err != nil {
-				s.failed(err)
-			}
-			return watched, err
-		},
 	}
 }

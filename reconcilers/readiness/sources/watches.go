@@ -4,16 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
-	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
@@ -38,21 +33,11 @@ var errNotYet = errors.New("nothing is known yet")
 
 // Watches watches every kind. It runs until the context of Start ends.
 type Watches struct {
-	stores  map[Kind]*store
-	running []run
-	served  discovery.ServerResourcesInterface
-	log     logr.Logger
+	stores map[Kind]*store
+	late   []watching.Late
+	served discovery.ServerResourcesInterface
+	log    logr.Logger
 }
-
-// run is what is run for one kind.
-type run struct {
-	store     *store
-	resource  schema.GroupVersionResource
-	reflector *cache.Reflector
-}
-
-// servedInterval is how often the API server is asked for a kind that it does not serve.
-const servedInterval = 5 * time.Second
 
 // New returns Watches that have not started. changed is called with the key of each object that comes, goes or means something else
 // than before, and with a key without a name when that may be any object of a kind. It must be quick.
@@ -70,64 +55,38 @@ func New(config *rest.Config, log logr.Logger, changed func(Key)) (*Watches, err
 	for kind, how := range kinds() {
 		s := newStore(kind, how.reduce, changed)
 		w.stores[kind] = s
-		var example runtime.Object = &unstructured.Unstructured{}
-		from := s.asking(
-			func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-				return whole.Resource(how.resource).List(ctx, o)
+		late := watching.Late{
+			Name: "readiness-" + how.resource.Resource, Resource: how.resource, Into: s, Failed: s.failed,
+			Example: &unstructured.Unstructured{},
+			Source: &cache.ListWatch{
+				ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+					return whole.Resource(how.resource).List(ctx, o)
+				},
+				WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+					return whole.Resource(how.resource).Watch(ctx, o)
+				},
 			},
-			func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-				return whole.Resource(how.resource).Watch(ctx, o)
-			})
+		}
 		if how.reduce == nil {
-			example = &metav1.PartialObjectMetadata{}
-			from = s.asking(
-				func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			late.Example = &metav1.PartialObjectMetadata{}
+			late.Source = &cache.ListWatch{
+				ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 					return partial.Resource(how.resource).List(ctx, o)
 				},
-				func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+				WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 					return partial.Resource(how.resource).Watch(ctx, o)
-				})
+				},
+			}
 		}
-		w.running = append(w.running, run{s, how.resource, watching.Reflector("readiness-"+how.resource.Resource, from, example, s, log)})
+		w.late = append(w.late, late)
 	}
 	return w, nil
 }
 
 // Start fills the watches and keeps them current until ctx ends. The manager calls it on the leader.
 func (w *Watches) Start(ctx context.Context) error {
-	var running sync.WaitGroup
-	for _, one := range w.running {
-		running.Go(func() {
-			if w.awaitServed(ctx, one) {
-				watching.Run(ctx, w.log, one.reflector)
-			}
-		})
-	}
-	running.Wait()
+	watching.RunLate(ctx, w.log, w.served, w.late...)
 	return nil
-}
-
-// awaitServed returns true when the API server serves a kind, false when ctx ends first. A reflector would ask as well, and log each
-// time that there is nothing; but many clusters never have all kinds.
-func (w *Watches) awaitServed(ctx context.Context, one run) bool {
-	tick := time.NewTicker(servedInterval)
-	defer tick.Stop()
-	for {
-		listed, err := w.served.ServerResourcesForGroupVersion(one.resource.GroupVersion().String())
-		switch {
-		case err == nil && slices.ContainsFunc(listed.APIResources, func(r metav1.APIResource) bool { return r.Name == one.resource.Resource }):
-			return true
-		case err == nil || apierrors.IsNotFound(err):
-			one.store.failed(apierrors.NewNotFound(one.resource.GroupResource(), ""))
-		default:
-			w.log.Info("asking whether a kind is served failed", "resource", one.resource.Resource, "reason", err.Error())
-		}
-		select {
-		case <-ctx.Done():
-			return false
-		case <-tick.C:
-		}
-	}
 }
 
 // Settled says whether of every kind all objects are known, or why they cannot be.

@@ -193,8 +193,12 @@ func (d *Driver) again(resource schema.GroupVersionResource, namespace, name str
 
 // event writes an event as one of the components around a driver does.
 func (d *Driver) event(ctx context.Context, object *unstructured.Unstructured, reason, message string) {
-	now := metav1.Now()
-	_, _ = d.kube.CoreV1().Events(object.GetNamespace()).Create(ctx, &corev1.Event{
+	now, namespace := metav1.Now(), object.GetNamespace()
+	if namespace == "" {
+		// Where events about objects without a namespace go.
+		namespace = metav1.NamespaceDefault
+	}
+	_, _ = d.kube.CoreV1().Events(namespace).Create(ctx, &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{GenerateName: object.GetName() + "."},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion: object.GetAPIVersion(), Kind: object.GetKind(),

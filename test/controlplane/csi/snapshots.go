@@ -262,14 +262,18 @@ func (d *Driver) deleteSnapshot(ctx context.Context, snapshot *unstructured.Unst
 	case err != nil:
 		return err
 	case text(content, "spec", "deletionPolicy") == "Delete":
-		if _, err := d.begin(ctx, DeleteSnapshot, snapshot); err != nil {
-			return err
-		}
 		uid := content.GetUID()
 		if content.GetDeletionTimestamp() == nil {
 			if err := d.dynamic.Resource(contents).Delete(ctx, content.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}}); err != nil {
 				return err
 			}
+		}
+		// The sidecar's turn: snapshot and content wait for it with their finalizers.
+		if _, err := d.begin(ctx, DeleteSnapshot, snapshot); err != nil {
+			if !errors.Is(err, errHeld) {
+				d.event(ctx, content, "SnapshotDeleteError", "Failed to delete snapshot")
+			}
+			return err
 		}
 		if content, err = d.dynamic.Resource(contents).Get(ctx, content.GetName(), metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
 			return err

@@ -153,9 +153,13 @@ func (d *Driver) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	rule := d.rules.rule(ExpandVolume, claim.Namespace, claim.Name)
 	if err := rule.begin(ctx); err != nil {
 		if !errors.Is(err, errHeld) {
-			d.event(ctx, describe(claim, "PersistentVolumeClaim"), "VolumeResizeFailed", fmt.Sprintf("resize volume %q failed: %v", claim.Spec.VolumeName, err))
+			d.event(ctx, describe(claim, "PersistentVolumeClaim"), "VolumeResizeFailed",
+				fmt.Sprintf("resize volume %q by resizer %q failed: %v", claim.Spec.VolumeName, Name, err))
 		}
 		return err
+	}
+	if rule.Vanish {
+		return d.vanishClaim(ctx, claim.Namespace, claim.Name)
 	}
 	volume, err := d.kube.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
 	if err != nil {
@@ -166,8 +170,10 @@ func (d *Driver) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim
 		return err
 	}
 	claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: wanted}
-	_, err = d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{})
-	return err
+	if _, err = d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
+		return err
+	}
+	return d.repeat(ctx, rule, claims, claim.Namespace, claim.Name)
 }
 
 // reconcileVolume deletes volumes that nobody claims any more.
@@ -183,10 +189,18 @@ func (d *Driver) reconcileVolume(ctx context.Context, name string) error {
 	if released {
 		claim := volume.Spec.ClaimRef
 		if err := d.rules.rule(DeleteVolume, claim.Namespace, claim.Name).begin(ctx); err != nil {
+			if !errors.Is(err, errHeld) {
+				d.event(ctx, describe(volume, "PersistentVolume"), "VolumeFailedDelete", err.Error())
+			}
 			return err
 		}
 		if volume.DeletionTimestamp == nil {
-			return d.kube.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID}})
+			if err := d.kube.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID}}); err != nil {
+				return err
+			}
+			if volume, err = d.kube.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{}); err != nil {
+				return err
+			}
 		}
 	}
 	if released || volume.Status.Phase == corev1.VolumeFailed {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,50 +16,77 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-var stencil *platform.Platform
+// stage is a plane with Stencil.
+type stage struct {
+	*platform.Platform
+	options platform.Options
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+	once sync.Once
+	err  error
+}
 
-func run(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var err error
-	if stencil, err = platform.Start(ctx, platform.Options{
-		KubeVirt: true, ControllerManager: true, CDI: true, Log: os.Stderr,
-		Values: map[string]any{"readiness": map[string]any{"dryRun": true}},
-	}); err != nil {
+// full is for the tests that need nothing of their own.
+var full = &stage{options: platform.Options{
+	KubeVirt: true, ControllerManager: true, CDI: true, Log: os.Stderr,
+	Values: map[string]any{"readiness": map[string]any{"dryRun": true}},
+}}
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := full.end(); err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		return 1
+		code = 1
 	}
-	defer func() {
-		if err := stencil.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	return m.Run()
+	os.Exit(code)
+}
+
+// on starts the stage with the first test that asks for it.
+func (s *stage) on(t *testing.T) *stage {
+	t.Helper()
+	// It serves later tests too, so the life of this one must not bound it.
+	s.once.Do(func() { s.Platform, s.err = platform.Start(context.Background(), s.options) })
+	if s.err != nil {
+		t.Fatal(s.err)
+	}
+	return s
+}
+
+func (s *stage) end() error {
+	if s.Platform == nil {
+		return nil
+	}
+	return s.Stop()
 }
 
 // kubectl runs kubectl, as the administrator when user is nil.
-func kubectl(t *testing.T, user *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+func (s *stage) kubectl(t *testing.T, user *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	result, err := stencil.Plane.Kubectl(t.Context(), user, stdin, arguments...)
+	result, err := s.Plane.Kubectl(t.Context(), user, stdin, arguments...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return result
 }
 
-// apply stores what a manifest says, in a namespace.
-func apply(t *testing.T, namespace, manifest string) {
+// must runs kubectl as the administrator, and returns what it prints.
+func (s *stage) must(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
-	if got := kubectl(t, nil, manifest, "apply", "-n", namespace, "-f", "-"); got.Code != 0 {
-		t.Fatal(got.Stderr)
+	got := s.kubectl(t, nil, stdin, arguments...)
+	if got.Code != 0 {
+		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), got.Stderr)
 	}
+	return got.Stdout
 }
 
-func namespace(t *testing.T) string {
+// apply stores what a manifest says, in a namespace.
+func (s *stage) apply(t *testing.T, namespace, manifest string) {
 	t.Helper()
-	name, err := stencil.Plane.Namespace(t.Context(), "ready")
+	s.must(t, manifest, "apply", "-n", namespace, "-f", "-")
+}
+
+func (s *stage) namespace(t *testing.T) string {
+	t.Helper()
+	name, err := s.Plane.Namespace(t.Context(), "ready")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,13 +97,13 @@ func namespace(t *testing.T) string {
 const limit = time.Minute
 
 // becomes waits until what a JSONPath finds in a template contains each of some texts.
-func becomes(t *testing.T, namespace, name, path string, want ...string) {
+func (s *stage) becomes(t *testing.T, namespace, name, path string, want ...string) {
 	t.Helper()
-	eventually(t, fmt.Sprintf("template %s has %q at %s", name, want, path), func() error {
-		got := kubectl(t, nil, "", "get", "virtualmachinetemplate", name, "-n", namespace, "-o", "jsonpath={"+path+"}")
+	s.eventually(t, fmt.Sprintf("template %s has %q at %s", name, want, path), func() error {
+		got := s.kubectl(t, nil, "", "get", "virtualmachinetemplate", name, "-n", namespace, "-o", "jsonpath={"+path+"}")
 		for _, text := range want {
 			if !strings.Contains(got.Stdout, text) {
-				all := kubectl(t, nil, "", "get", "virtualmachinetemplate", name, "-n", namespace, "-o", "jsonpath={.status}")
+				all := s.kubectl(t, nil, "", "get", "virtualmachinetemplate", name, "-n", namespace, "-o", "jsonpath={.status}")
 				return errors.New(got.Stdout + got.Stderr + " of " + all.Stdout)
 			}
 		}
@@ -86,7 +114,7 @@ func becomes(t *testing.T, namespace, name, path string, want ...string) {
 // condition is the JSONPath of a condition.
 func condition(kind string) string { return `.status.conditions[?(@.type=="` + kind + `")]` }
 
-func eventually(t *testing.T, what string, ask func() error) {
+func (s *stage) eventually(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -97,7 +125,7 @@ func eventually(t *testing.T, what string, ask func() error) {
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s: %v\n%s", what, err, stencil.Manager.Logs())
+			t.Fatalf("waited in vain until %s: %v\n%s", what, err, s.Manager.Logs())
 		}
 		<-tick.C
 	}

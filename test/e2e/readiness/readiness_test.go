@@ -14,62 +14,64 @@ import (
 const fedora = "sourceRef: {kind: DataSource, name: fedora}"
 
 func TestATemplateBecomesReadyWithItsImage(t *testing.T) {
-	own := namespace(t)
-	apply(t, own, template("box", fedora))
-	becomes(t, own, "box", condition("Ready"), `"status":"False"`, `"reason":"SourcesNotReady"`, fmt.Sprintf("volume ${NAME}-root: DataSource %s/fedora does not exist", own))
-	becomes(t, own, "box", ".status.volumes[0]", `"state":"NotFound"`, `"kind":"DataSource"`, `"name":"fedora"`, `"volume":"${NAME}-root"`)
+	s := full.on(t)
+	own := s.namespace(t)
+	s.apply(t, own, template("box", fedora))
+	s.becomes(t, own, "box", condition("Ready"), `"status":"False"`, `"reason":"SourcesNotReady"`, fmt.Sprintf("volume ${NAME}-root: DataSource %s/fedora does not exist", own))
+	s.becomes(t, own, "box", ".status.volumes[0]", `"state":"NotFound"`, `"kind":"DataSource"`, `"name":"fedora"`, `"volume":"${NAME}-root"`)
 
-	remove := stencil.Plane.Nodes().When(kubelet.Rule{Namespace: own, Hold: true})
-	apply(t, own, dataSource(own, "fedora", "disk"))
-	becomes(t, own, "box", ".status.volumes[0]", `"state":"NotFound"`, fmt.Sprintf("DataSource %s/fedora stands for PersistentVolumeClaim %s/disk", own, own))
-	apply(t, own, image("disk"))
-	becomes(t, own, "box", ".status.volumes[0]", `"state":"Importing"`)
-	becomes(t, own, "box", condition("SourcesReady"), `"reason":"Importing"`)
+	remove := s.Plane.Nodes().When(kubelet.Rule{Namespace: own, Hold: true})
+	s.apply(t, own, dataSource(own, "fedora", "disk"))
+	s.becomes(t, own, "box", ".status.volumes[0]", `"state":"NotFound"`, fmt.Sprintf("DataSource %s/fedora stands for PersistentVolumeClaim %s/disk", own, own))
+	s.apply(t, own, image("disk"))
+	s.becomes(t, own, "box", ".status.volumes[0]", `"state":"Importing"`)
+	s.becomes(t, own, "box", condition("SourcesReady"), `"reason":"Importing"`)
 	remove()
-	becomes(t, own, "box", condition("Ready"), `"status":"True"`, `"reason":"Reconciled"`)
-	becomes(t, own, "box", condition("DryRunSucceeded"), `"status":"True"`, `"reason":"Accepted"`)
+	s.becomes(t, own, "box", condition("Ready"), `"status":"True"`, `"reason":"Reconciled"`)
+	s.becomes(t, own, "box", condition("DryRunSucceeded"), `"status":"True"`, `"reason":"Accepted"`)
 
-	columns := strings.Fields(kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "--no-headers").Stdout)
+	columns := strings.Fields(s.kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "--no-headers").Stdout)
 	if len(columns) != 4 || columns[2] != "True" || columns[3] != "AllReady" {
 		t.Errorf("columns Name, Age, Ready and Sources: %q", columns)
 	}
-	eventually(t, "both changes are events", func() error {
-		got := kubectl(t, nil, "", "get", "events", "-n", own, "-o", `jsonpath={range .items[?(@.involvedObject.kind=="VirtualMachineTemplate")]}{.type} {.reason};{end}`)
+	s.eventually(t, "both changes are events", func() error {
+		got := s.kubectl(t, nil, "", "get", "events", "-n", own, "-o", `jsonpath={range .items[?(@.involvedObject.kind=="VirtualMachineTemplate")]}{.type} {.reason};{end}`)
 		if !strings.Contains(got.Stdout, "Warning SourcesNotReady;") || !strings.Contains(got.Stdout, "Normal Reconciled;") {
 			return errors.New(got.Stdout + got.Stderr)
 		}
 		return nil
 	})
 
-	if err := stencil.Plane.CSI().VanishVolume(t.Context(), own, "disk"); err != nil {
+	if err := s.Plane.CSI().VanishVolume(t.Context(), own, "disk"); err != nil {
 		t.Fatal(err)
 	}
-	becomes(t, own, "box", condition("Ready"), `"status":"False"`, "Lost")
-	if got := kubectl(t, nil, "", "delete", "datasource", "fedora", "-n", own); got.Code != 0 {
+	s.becomes(t, own, "box", condition("Ready"), `"status":"False"`, "Lost")
+	if got := s.kubectl(t, nil, "", "delete", "datasource", "fedora", "-n", own); got.Code != 0 {
 		t.Fatal(got.Stderr)
 	}
-	becomes(t, own, "box", condition("Ready"), `"status":"False"`, "fedora does not exist")
+	s.becomes(t, own, "box", condition("Ready"), `"status":"False"`, "fedora does not exist")
 }
 
 func TestEveryBadStateIsTold(t *testing.T) {
-	own := namespace(t)
-	apply(t, own, image("disk"))
-	eventually(t, "the image is there", func() error {
-		if got := kubectl(t, nil, "", "get", "dv/disk", "-n", own, "-o", "jsonpath={.status.phase}"); got.Stdout != "Succeeded" {
+	s := full.on(t)
+	own := s.namespace(t)
+	s.apply(t, own, image("disk"))
+	s.eventually(t, "the image is there", func() error {
+		if got := s.kubectl(t, nil, "", "get", "dv/disk", "-n", own, "-o", "jsonpath={.status.phase}"); got.Stdout != "Succeeded" {
 			return errors.New(got.Stdout + got.Stderr)
 		}
 		return nil
 	})
-	remove := stencil.Plane.CSI().When(csi.TakeSnapshot, csi.Rule{Namespace: own, Name: "daily", Fail: "the array is offline"})
+	remove := s.Plane.CSI().When(csi.TakeSnapshot, csi.Rule{Namespace: own, Name: "daily", Fail: "the array is offline"})
 	defer remove()
-	apply(t, own, `{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "daily"}, "spec": {"source": {"persistentVolumeClaimName": "disk"}}}`)
-	apply(t, own, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "unbound"}, "spec": {"storageClassName": "csi-wait", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`)
-	apply(t, own, fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "second"}, "spec": {"source": {"dataSource": {"name": "first", "namespace": %q}}}}`, own))
-	apply(t, own, dataSource(own, "first", "disk"))
-	apply(t, own, fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "third"}, "spec": {"source": {"dataSource": {"name": "second", "namespace": %q}}}}`, own))
-	failing := stencil.Plane.Nodes().When(kubelet.Rule{Namespace: own, Fail: "Unable to process data: 404 Not Found"})
+	s.apply(t, own, `{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "daily"}, "spec": {"source": {"persistentVolumeClaimName": "disk"}}}`)
+	s.apply(t, own, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "unbound"}, "spec": {"storageClassName": "csi-wait", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`)
+	s.apply(t, own, fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "second"}, "spec": {"source": {"dataSource": {"name": "first", "namespace": %q}}}}`, own))
+	s.apply(t, own, dataSource(own, "first", "disk"))
+	s.apply(t, own, fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "third"}, "spec": {"source": {"dataSource": {"name": "second", "namespace": %q}}}}`, own))
+	failing := s.Plane.Nodes().When(kubelet.Rule{Namespace: own, Fail: "Unable to process data: 404 Not Found"})
 	defer failing()
-	apply(t, own, image("absent"))
+	s.apply(t, own, image("absent"))
 	for name, tc := range map[string]struct {
 		from string
 		want []string
@@ -85,54 +87,69 @@ func TestEveryBadStateIsTold(t *testing.T) {
 		"remote":           {`source: {registry: {url: "docker://quay.io/x"}}`, []string{`"state":"Remote"`, `"kind":"Registry"`}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			apply(t, own, template(name, strings.ReplaceAll(tc.from, "NS", own)))
+			s.apply(t, own, template(name, strings.ReplaceAll(tc.from, "NS", own)))
 			var want []string
 			for _, text := range tc.want {
 				want = append(want, strings.ReplaceAll(text, "NS", own))
 			}
-			becomes(t, own, name, ".status.volumes[0]", want...)
+			s.becomes(t, own, name, ".status.volumes[0]", want...)
 		})
 	}
 	remove()
-	becomes(t, own, "snapshot-failed", condition("SourcesReady"), `"status":"True"`)
+	s.becomes(t, own, "snapshot-failed", condition("SourcesReady"), `"status":"True"`)
 	failing()
-	becomes(t, own, "import-failed", condition("SourcesReady"), `"status":"True"`)
+	s.becomes(t, own, "import-failed", condition("SourcesReady"), `"status":"True"`)
 }
 
 func TestInstanceTypesPreferencesAndNetworksAreLookedFor(t *testing.T) {
-	own := namespace(t)
-	apply(t, own, strings.ReplaceAll(template("box", `source: {blank: {}}`), "runStrategy: Halted", `runStrategy: Halted
+	s := full.on(t)
+	own := s.namespace(t)
+	s.apply(t, own, strings.ReplaceAll(template("box", `source: {blank: {}}`), "runStrategy: Halted", `runStrategy: Halted
       instancetype: {kind: VirtualMachineInstancetype, name: small}
       preference: {name: fedora}`))
-	becomes(t, own, "box", ".status.instancetype", `"state":"NotFound"`, "VirtualMachineInstancetype "+own+"/small does not exist")
-	becomes(t, own, "box", ".status.preference", `"state":"Ready"`)
-	becomes(t, own, "box", condition("Ready"), `"status":"False"`)
+	s.becomes(t, own, "box", ".status.instancetype", `"state":"NotFound"`, "VirtualMachineInstancetype "+own+"/small does not exist")
+	s.becomes(t, own, "box", ".status.preference", `"state":"Ready"`)
+	s.becomes(t, own, "box", condition("Ready"), `"status":"False"`)
 
-	apply(t, own, strings.NewReplacer("devices: {", "devices: {interfaces: [{name: lan, bridge: {}}], ", "volumes:", `networks: [{name: lan, multus: {networkName: vlan7}}]
+	s.apply(t, own, strings.NewReplacer("devices: {", "devices: {interfaces: [{name: lan, bridge: {}}], ", "volumes:", `networks: [{name: lan, multus: {networkName: vlan7}}]
           volumes:`).Replace(template("wired", `source: {blank: {}}`)))
-	becomes(t, own, "wired", ".status.networks[0]", `"state":"Unknown"`, `"reason":"NotServed"`, `"name":"vlan7"`)
-	becomes(t, own, "wired", condition("Ready"), `"status":"Unknown"`)
+	s.becomes(t, own, "wired", ".status.networks[0]", `"state":"Unknown"`, `"reason":"NotServed"`, `"name":"vlan7"`)
+	s.becomes(t, own, "wired", condition("Ready"), `"status":"Unknown"`)
+}
+
+// TestWhatIsNotReadIsListed holds for the command of docs/readiness.md as well.
+func TestWhatIsNotReadIsListed(t *testing.T) {
+	s := full.on(t)
+	own := s.namespace(t)
+	s.apply(t, own, strings.NewReplacer("disks: [", "disks: [{name: seed, disk: {bus: virtio}}, ", "volumes: [", "volumes: [{name: seed, cloudInitNoCloud: {secretRef: {name: web-login}}}, ").
+		Replace(template("web", `source: {blank: {}}`)))
+	s.becomes(t, own, "web", condition("Ready"), `"status":"True"`)
+	got := s.must(t, "", "get", "vmt", "web", "--namespace="+own, "-o", `jsonpath={range .status.volumes[?(@.reason=="NotRead")]}{.kind} {.namespace}/{.name}{"\n"}{end}`)
+	if want := "Secret " + own + "/web-login\n"; got != want {
+		t.Errorf("listed %q, want %q", got, want)
+	}
 }
 
 func TestADryRunHasKubeVirtJudge(t *testing.T) {
-	own := namespace(t)
-	apply(t, own, strings.ReplaceAll(template("diskless", `source: {blank: {}}`), "[{name: root, disk: {bus: virtio}}]", "[{name: root, disk: {bus: virtio}}, {name: lost, disk: {bus: virtio}}]"))
-	becomes(t, own, "diskless", condition("DryRunSucceeded"), `"status":"False"`, `"reason":"Refused"`, "lost")
-	becomes(t, own, "diskless", condition("Ready"), `"status":"False"`, `"reason":"DryRunFailed"`)
-	if got := kubectl(t, nil, "", "get", "vm", "-n", own, "-o", "name"); got.Stdout != "" {
+	s := full.on(t)
+	own := s.namespace(t)
+	s.apply(t, own, strings.ReplaceAll(template("diskless", `source: {blank: {}}`), "[{name: root, disk: {bus: virtio}}]", "[{name: root, disk: {bus: virtio}}, {name: lost, disk: {bus: virtio}}]"))
+	s.becomes(t, own, "diskless", condition("DryRunSucceeded"), `"status":"False"`, `"reason":"Refused"`, "lost")
+	s.becomes(t, own, "diskless", condition("Ready"), `"status":"False"`, `"reason":"DryRunFailed"`)
+	if got := s.kubectl(t, nil, "", "get", "vm", "-n", own, "-o", "name"); got.Stdout != "" {
 		t.Errorf("a dry run has left %s", got.Stdout)
 	}
 
-	manager, err := stencil.Plane.User("system:serviceaccount:stencil-system:stencil-manager", "system:serviceaccounts")
+	manager, err := s.Plane.User("system:serviceaccount:stencil-system:stencil-manager", "system:serviceaccounts")
 	if err != nil {
 		t.Fatal(err)
 	}
 	const machine = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "stolen"}, "spec": {"runStrategy": "Halted",
 		"template": {"spec": {"domain": {"devices": {}, "memory": {"guest": "1Gi"}}}}}}`
-	if got := kubectl(t, manager, machine, "create", "-n", own, "--dry-run=server", "-f", "-"); got.Code != 0 {
+	if got := s.kubectl(t, manager, machine, "create", "-n", own, "--dry-run=server", "-f", "-"); got.Code != 0 {
 		t.Errorf("the manager may not try a machine: %s", got.Stderr)
 	}
-	got := kubectl(t, manager, machine, "create", "-n", own, "-f", "-")
+	got := s.kubectl(t, manager, machine, "create", "-n", own, "-f", "-")
 	if got.Code == 0 || !strings.Contains(got.Stderr, "creates VirtualMachines in dry runs only") {
 		t.Errorf("with the manager's token somebody creates machines: %s%s", got.Stdout, got.Stderr)
 	}
@@ -140,48 +157,49 @@ func TestADryRunHasKubeVirtJudge(t *testing.T) {
 
 func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 	const many = 50
-	own := namespace(t)
+	s := full.on(t)
+	own := s.namespace(t)
 	var manifests strings.Builder
 	for i := range many {
 		manifests.WriteString("---" + template(fmt.Sprintf("box-%02d", i), fedora))
 	}
-	apply(t, own, manifests.String())
+	s.apply(t, own, manifests.String())
 	all := func(status string) func() error {
 		return func() error {
-			got := kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="SourcesReady")].status} {end}`)
+			got := s.kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="SourcesReady")].status} {end}`)
 			if n := strings.Count(got.Stdout, status); n != many {
 				return fmt.Errorf("%d of %d are %s: %s", n, many, status, got.Stderr)
 			}
 			return nil
 		}
 	}
-	eventually(t, "all are not ready", all("False"))
-	apply(t, own, image("disk"))
-	apply(t, own, dataSource(own, "fedora", "disk"))
-	eventually(t, "all are ready", all("True"))
+	s.eventually(t, "all are not ready", all("False"))
+	s.apply(t, own, image("disk"))
+	s.apply(t, own, dataSource(own, "fedora", "disk"))
+	s.eventually(t, "all are ready", all("True"))
 	began := time.Now()
-	apply(t, own, dataSource(own, "fedora", "nowhere"))
-	eventually(t, "all are not ready again", all("False"))
+	s.apply(t, own, dataSource(own, "fedora", "nowhere"))
+	s.eventually(t, "all are not ready again", all("False"))
 	t.Logf("%d templates followed a DataSource in %s", many, time.Since(began).Round(time.Millisecond))
 
 	// Another leader has nothing to write.
 	resourceVersions := func() string {
-		return kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.metadata.name}={.metadata.resourceVersion} {end}`).Stdout
+		return s.kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.metadata.name}={.metadata.resourceVersion} {end}`).Stdout
 	}
 	settled := func() error {
-		got := kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="DryRunSucceeded")].reason} {end}`)
+		got := s.kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="DryRunSucceeded")].reason} {end}`)
 		if n := strings.Count(got.Stdout, "Accepted"); n != many {
 			return fmt.Errorf("%d of %d dry runs are done", n, many)
 		}
 		return nil
 	}
-	eventually(t, "all dry runs are done", settled)
+	s.eventually(t, "all dry runs are done", settled)
 	before := resourceVersions()
-	if err := stencil.RestartManager(); err != nil {
+	if err := s.RestartManager(); err != nil {
 		t.Fatal(err)
 	}
-	apply(t, own, template("late", fedora))
-	becomes(t, own, "late", condition("Ready"), `"status":"False"`)
+	s.apply(t, own, template("late", fedora))
+	s.becomes(t, own, "late", condition("Ready"), `"status":"False"`)
 	if after := resourceVersions(); !strings.Contains(after, before) {
 		t.Errorf("a new leader wrote what was there:\n%s\n%s", before, after)
 	}

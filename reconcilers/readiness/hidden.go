@@ -1,0 +1,72 @@
+package readiness
+
+import (
+	"fmt"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
+)
+
+// unread is the state of Secrets, ConfigMaps and ServiceAccounts. To know which there are, Stencil would have to be allowed to list them,
+// and RBAC knows no right to do that without reading what is in them.
+var unread = v1beta1.SourceStatus{State: v1beta1.SourceUnknown, Reason: reasonNotRead, Message: "Stencil has no right to read objects of this kind"}
+
+// hidden is named for what Stencil may not read.
+func hidden(kind sources.Kind, in map[string]any, field, namespace string) []reference {
+	found := named(kind, in, field, namespace)
+	for i := range found {
+		found[i].known = unread
+	}
+	return found
+}
+
+// hiddenReferences returns what a volume takes from Secrets, ConfigMaps and ServiceAccounts.
+func hiddenReferences(one map[string]any, namespace string) []reference {
+	switch {
+	case one["secret"] != nil:
+		return hidden("Secret", mapAt(one, "secret"), "secretName", namespace)
+	case one["configMap"] != nil:
+		return hidden("ConfigMap", mapAt(one, "configMap"), "name", namespace)
+	case one["serviceAccount"] != nil:
+		return hidden("ServiceAccount", mapAt(one, "serviceAccount"), "serviceAccountName", namespace)
+	case one["sysprep"] != nil:
+		answers := mapAt(one, "sysprep")
+		return append(hidden("Secret", mapAt(answers, "secret"), "name", namespace),
+			hidden("ConfigMap", mapAt(answers, "configMap"), "name", namespace)...)
+	}
+	for _, kind := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
+		if data := mapAt(one, kind); data != nil {
+			return append(hidden("Secret", mapAt(data, "secretRef"), "name", namespace),
+				hidden("Secret", mapAt(data, "networkDataSecretRef"), "name", namespace)...)
+		}
+	}
+	return nil
+}
+
+// importSecrets returns what CDI needs to read a source that is outside the cluster.
+func importSecrets(source map[string]any, namespace string) (found []reference) {
+	for _, elsewhere := range remoteKinds {
+		from := mapAt(source, elsewhere.field)
+		found = append(found, hidden("Secret", from, "secretRef", namespace)...)
+		found = append(found, hidden("ConfigMap", from, "certConfigMap", namespace)...)
+		headers, _ := from["secretExtraHeaders"].([]any)
+		for _, name := range headers {
+			found = append(found, hidden("Secret", map[string]any{"name": name}, "name", namespace)...)
+		}
+	}
+	return found
+}
+
+// credentials returns the Secrets from which a machine gets keys and passwords while it runs. They belong to no volume, and are named
+// by their field.
+func credentials(pod map[string]any, namespace string) (found []volume) {
+	for i, one := range mapsAt(pod, "accessCredentials") {
+		for _, kind := range []string{"sshPublicKey", "userPassword"} {
+			secret := mapAt(mapAt(mapAt(one, kind), "source"), "secret")
+			for _, from := range hidden("Secret", secret, "secretName", namespace) {
+				found = append(found, volume{fmt.Sprintf("accessCredentials[%d]", i), from})
+			}
+		}
+	}
+	return found
+}

@@ -1,0 +1,146 @@
+package readiness_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+// multus is the definition that Multus brings, as far as it matters.
+const multus = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: network-attachment-definitions.k8s.cni.cncf.io}
+spec:
+  group: k8s.cni.cncf.io
+  scope: Namespaced
+  names: {plural: network-attachment-definitions, singular: network-attachment-definition, kind: NetworkAttachmentDefinition, shortNames: [net-attach-def]}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {config: {type: string}}}}}}
+`
+
+// Objects of the definitions that come late.
+const (
+	vlan       = `{"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "vlan7"}, "spec": {"config": "{}"}}`
+	small      = `{"apiVersion": "instancetype.kubevirt.io/v1beta1", "kind": "VirtualMachineInstancetype", "metadata": {"name": "small"}, "spec": {"cpu": {"guest": 1}, "memory": {"guest": "1Gi"}}}`
+	preference = `{"apiVersion": "instancetype.kubevirt.io/v1beta1", "kind": "VirtualMachineClusterPreference", "metadata": {"name": "late"}, "spec": {}}`
+	daily      = `{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "daily"}, "spec": {"source": {"persistentVolumeClaimName": "disk"}}}`
+)
+
+// takeAway deletes a definition, and returns what brings it back.
+func (s *stage) takeAway(t *testing.T, definition string) (manifest string) {
+	t.Helper()
+	crd := unstructured.Unstructured{}
+	if err := json.Unmarshal([]byte(s.must(t, "", "get", "crd", definition, "-o", "json")), &crd.Object); err != nil {
+		t.Fatal(err)
+	}
+	crd.SetResourceVersion("")
+	crd.SetUID("")
+	delete(crd.Object, "status")
+	text, err := json.Marshal(crd.Object)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.must(t, "", "delete", "crd", definition, "--timeout=60s")
+	return string(text)
+}
+
+// install installs a definition, and then an object that it defines.
+func (s *stage) install(t *testing.T, definition, namespace, object string) {
+	t.Helper()
+	s.must(t, definition, "create", "-f", "-")
+	s.eventually(t, "the definition is served", func() error {
+		if got := s.kubectl(t, nil, object, "create", "-n", namespace, "-f", "-"); got.Code != 0 {
+			return errors.New(got.Stderr)
+		}
+		return nil
+	})
+}
+
+// TestDefinitionsComeAndGoWhileTheManagerRuns starts a manager on a cluster without CDI, snapshots, instance types and Multus, and has
+// them installed, and taken away again, while it runs.
+func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
+	s := (&stage{options: platform.Options{ControllerManager: true, CDILater: true, Log: os.Stderr}}).on(t)
+	t.Cleanup(func() {
+		if err := s.end(); err != nil {
+			t.Error(err)
+		}
+	})
+	const sizes, preferences = "virtualmachineinstancetypes.instancetype.kubevirt.io", "virtualmachineclusterpreferences.instancetype.kubevirt.io"
+	sizesDefinition, preferencesDefinition := s.takeAway(t, sizes), s.takeAway(t, preferences)
+	if err := s.RestartManager(); err != nil {
+		t.Fatal(err)
+	}
+
+	own := s.namespace(t)
+	s.apply(t, own, strings.NewReplacer(
+		"runStrategy: Halted", `runStrategy: Halted
+      instancetype: {kind: VirtualMachineInstancetype, name: small}
+      preference: {kind: VirtualMachineClusterPreference, name: late}`,
+		"domain: {memory: {guest: 1Gi}, devices: {", "domain: {devices: {interfaces: [{name: lan, bridge: {}}], ",
+		"volumes:", `networks: [{name: lan, multus: {networkName: vlan7}}]
+          volumes:`,
+	).Replace(template("box", fedora)))
+	s.apply(t, own, template("restored", fmt.Sprintf("source: {snapshot: {name: daily, namespace: %s}}", own)))
+	const notServed = `"reason":"NotServed"`
+	unknown := func(name, path, kind string) {
+		t.Helper()
+		s.becomes(t, own, name, path, `"state":"Unknown"`, notServed, "the cluster does not know the kind "+kind)
+	}
+	unknown("box", ".status.volumes[0]", "DataSource")
+	unknown("restored", ".status.volumes[0]", "VolumeSnapshot")
+	unknown("box", ".status.instancetype", "VirtualMachineInstancetype")
+	unknown("box", ".status.preference", "VirtualMachineClusterPreference")
+	unknown("box", ".status.networks[0]", "NetworkAttachmentDefinition")
+	for _, name := range []string{"box", "restored"} {
+		s.becomes(t, own, name, condition("Ready"), `"status":"Unknown"`, `"reason":"Unknown"`, "the cluster does not know the kind")
+	}
+
+	// Each as it comes, and nobody starts the manager again.
+	s.install(t, sizesDefinition, own, small)
+	s.becomes(t, own, "box", ".status.instancetype", `"state":"Ready"`)
+	s.install(t, preferencesDefinition, own, preference)
+	s.becomes(t, own, "box", ".status.preference", `"state":"Ready"`)
+	s.install(t, multus, own, vlan)
+	s.becomes(t, own, "box", ".status.networks[0]", `"state":"Ready"`)
+	s.becomes(t, own, "box", condition("Ready"), `"status":"Unknown"`, "the cluster does not know the kind DataSource")
+	if err := s.Plane.StartCDI(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.becomes(t, own, "box", ".status.volumes[0]", `"state":"NotFound"`)
+	s.becomes(t, own, "restored", ".status.volumes[0]", `"state":"NotFound"`)
+	s.apply(t, own, image("disk"))
+	s.apply(t, own, dataSource(own, "fedora", "disk"))
+	s.becomes(t, own, "box", condition("Ready"), `"status":"True"`)
+	s.apply(t, own, daily)
+	s.becomes(t, own, "restored", condition("Ready"), `"status":"True"`)
+
+	// And as it goes. Its objects go with a definition.
+	dataSources := s.takeAway(t, "datasources.cdi.kubevirt.io")
+	unknown("box", ".status.volumes[0]", "DataSource")
+	networks := s.takeAway(t, "network-attachment-definitions.k8s.cni.cncf.io")
+	unknown("box", ".status.networks[0]", "NetworkAttachmentDefinition")
+	sizesDefinition = s.takeAway(t, sizes)
+	unknown("box", ".status.instancetype", "VirtualMachineInstancetype")
+	s.becomes(t, own, "box", condition("Ready"), `"status":"Unknown"`)
+
+	s.install(t, dataSources, own, dataSource(own, "fedora", "disk"))
+	s.install(t, networks, own, vlan)
+	s.install(t, sizesDefinition, own, small)
+	s.becomes(t, own, "box", condition("Ready"), `"status":"True"`)
+	select {
+	case <-s.Manager.Done():
+		t.Errorf("the manager has ended: %s", s.Manager.Logs())
+	default:
+	}
+}
