@@ -235,6 +235,8 @@ func snapshotReady(s *state) *action {
 			trouble = "KubeVirt gives no cause"
 		}
 		return failure(v1beta1.ReasonSnapshotFailed, "VirtualMachineSnapshot %s failed: %s", name, trouble)
+	case len(s.lost) > 0:
+		return failure(v1beta1.ReasonSnapshotLost, "VirtualMachineSnapshot %s lost VolumeSnapshots before it had served: %s", name, few(s.lost))
 	case !s.snapshot.Status.ReadyToUse || s.snapshot.Status.Content == "":
 		return waiting(s, v1beta1.ReasonWaitingForSnapshot, "%s", snapshotMessage(s))
 	}

@@ -137,6 +137,10 @@ func TestDecide(t *testing.T) {
 			state: []func(*state){withSnapshot("InProgress", false), recorded, func(s *state) { s.snapshot.Status.Error.Message = "no freeze" }},
 			want:  action{step: wait, reason: "WaitingForSnapshot", message: "waiting for VirtualMachineSnapshot shop/capture-r-uid: InProgress: no freeze", again: lookAgain},
 		},
+		"a snapshot of which a part is gone ends it": {
+			state: []func(*state){withSnapshot("Succeeded", false), recorded, func(s *state) { s.lost = []string{"vs-root", "vs-data"} }},
+			want:  action{step: fail, reason: "SnapshotLost", message: "VirtualMachineSnapshot shop/capture-r-uid lost VolumeSnapshots before it had served: vs-root; vs-data"},
+		},
 		"a snapshot that has failed ends it": {
 			state: []func(*state){withSnapshot("Failed", false), recorded, func(s *state) { s.snapshot.Status.Error.Message = "disk on fire" }},
 			want:  action{step: fail, reason: "SnapshotFailed", message: "VirtualMachineSnapshot shop/capture-r-uid failed: disk on fire"},

@@ -483,6 +483,27 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestASnapshotOfWhichAPartIsGoneIsNotWaitedFor has KubeVirt's snapshot taken, and one of its VolumeSnapshots deleted before it was ready.
+func TestASnapshotOfWhichAPartIsGoneIsNotWaitedFor(t *testing.T) {
+	volumeSnapshot := func(name string) string {
+		return "apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshot\nmetadata: {namespace: shop, name: " + name + "}"
+	}
+	w := newWorld(t, vm, templateRequest("golden", ""), strings.ReplaceAll(snapshotContent, "SOURCE", "shop"), volumeSnapshot("vs-root"), volumeSnapshot("vs-state"), `
+apiVersion: snapshot.kubevirt.io/v1beta1
+kind: VirtualMachineSnapshot
+metadata: {namespace: shop, name: capture-r-uid, uid: s-uid, labels: {`+v1beta1.LabelRequestUID+`: r-uid}}
+spec: {source: {kind: VirtualMachine, name: web}}
+status: {phase: Succeeded, readyToUse: false, virtualMachineSnapshotContentName: content, error: {message: VolumeSnapshots (vs-data) missing}}`)
+	w.run(golden)
+	ready := meta.FindStatusCondition(w.request(golden).Status.Conditions, "Ready")
+	if ready == nil || ready.Reason != "SnapshotLost" || ready.Message != "VirtualMachineSnapshot shop/capture-r-uid lost VolumeSnapshots before it had served: vs-data" {
+		t.Errorf("the condition is %+v", ready)
+	}
+	if left := append(w.names(snapshots), w.names(contents)...); len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
 func refusing(verb, resource string, err error) func(verb, resource, name string) error {
 	return func(v, r, _ string) error {
 		if r == resource && (verb == "" || v == verb) {

@@ -68,7 +68,7 @@ func (g *gatherer) made(ctx context.Context, s *state) error {
 		return g.source(ctx, s)
 	}
 	s.snapshot = taken
-	if !s.ownsSnapshot() || !taken.Status.ReadyToUse || taken.Status.Content == "" {
+	if !s.ownsSnapshot() || !taken.taken() || taken.Status.Content == "" {
 		return nil
 	}
 	held := &content{}
@@ -76,8 +76,11 @@ func (g *gatherer) made(ctx context.Context, s *state) error {
 		return err
 	}
 	s.content = held
-	for _, each := range held.Spec.VolumeBackups {
-		if each.VolumeSnapshotName == nil || *each.VolumeSnapshotName == "" || strings.Contains(each.VolumeName, backendStorage) {
+	if !taken.Status.ReadyToUse {
+		return g.lost(ctx, s)
+	}
+	for _, each := range held.backups() {
+		if strings.Contains(each.VolumeName, backendStorage) {
 			continue
 		}
 		one := disk{backup: each, name: dataVolumeName(s.uid(), templateName(s.request), each.VolumeName)}
@@ -90,6 +93,21 @@ func (g *gatherer) made(ctx context.Context, s *state) error {
 			one.copy = copied
 		}
 		s.disks = append(s.disks, one)
+	}
+	return nil
+}
+
+// lost looks whether the VolumeSnapshots of a snapshot that was taken, and is not ready, are there still. KubeVirt makes none of them
+// anew, and tells of it in words only.
+func (g *gatherer) lost(ctx context.Context, s *state) error {
+	for _, each := range s.content.backups() {
+		found, err := g.cluster.read(ctx, volumeSnapshots, s.snapshot.Namespace, *each.VolumeSnapshotName, &volumeSnapshot{})
+		if err != nil {
+			return err
+		}
+		if !found {
+			s.lost = append(s.lost, *each.VolumeSnapshotName)
+		}
 	}
 	return nil
 }
