@@ -64,11 +64,18 @@ func (g *gatherer) made(ctx context.Context, s *state) error {
 	switch found, err := g.cluster.read(ctx, snapshots, source.Namespace, snapshotName(s.uid()), taken); {
 	case err != nil:
 		return err
+	case !found && s.request.Status.SnapshotRef != nil:
+		return nil
 	case !found:
 		return g.source(ctx, s)
 	}
 	s.snapshot = taken
-	if !s.ownsSnapshot() || !taken.taken() || taken.Status.Content == "" {
+	switch {
+	case !s.ownsSnapshot():
+		return nil
+	case !taken.taken():
+		return g.source(ctx, s)
+	case taken.Status.Content == "":
 		return nil
 	}
 	held := &content{}
@@ -114,7 +121,7 @@ func (g *gatherer) lost(ctx context.Context, s *state) error {
 
 // source reads the VirtualMachine of which no snapshot was taken yet.
 func (g *gatherer) source(ctx context.Context, s *state) error {
-	if s.template != nil || s.ended() || s.request.DeletionTimestamp != nil || s.request.Status.SnapshotRef != nil {
+	if s.template != nil || s.ended() || s.request.DeletionTimestamp != nil {
 		return nil
 	}
 	source := s.request.Spec.VirtualMachineRef

@@ -128,7 +128,9 @@ func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) 
 	}
 	c := conditionsOf(s)
 	c.captured(result)
-	c.progressing(next.reason, next.message)
+	if !s.retried(next) {
+		c.progressing(next.reason, next.message)
+	}
 	if err := r.writeStatus(ctx, s, c, nil); err != nil {
 		return err
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/tools/events"
 	"k8s.io/utils/clock"
@@ -113,8 +115,18 @@ func (r *Reconciler) tellTrouble(ctx context.Context, s *state, next action, tro
 	case permanent(trouble):
 		return r.end(ctx, s, v1beta1.ReasonCaptureRefused, trouble.Error())
 	default:
-		return r.progressing(ctx, s, v1beta1.ReasonRetrying, fmt.Sprintf("could not %s, and tries again: %v", next.step, trouble))
+		return r.progressing(ctx, s, v1beta1.ReasonRetrying, fmt.Sprintf("%s: %v", failing(next.step), trouble))
 	}
+}
+
+// failing is how the message begins that tells of trouble with a step.
+func failing(step step) string { return fmt.Sprintf("could not %s, and tries again", step) }
+
+// retried says whether the request tells of trouble with this action. It goes on to do so until the action is done: each change of the
+// status would have the request looked at again at once, and no growing interval would ever be waited for.
+func (s *state) retried(next action) bool {
+	told := meta.FindStatusCondition(s.request.Status.Conditions, v1beta1.ConditionProgressing)
+	return told != nil && told.Reason == v1beta1.ReasonRetrying && strings.HasPrefix(told.Message, failing(next.step))
 }
 
 // apply does what was decided, after telling of it.
@@ -130,7 +142,7 @@ func (r *Reconciler) apply(ctx context.Context, s *state, next action) error {
 		// Tells of itself, together with what it has found.
 		return r.createTemplate(ctx, s, next)
 	}
-	if next.reason != "" {
+	if next.reason != "" && !s.retried(next) {
 		if err := r.progressing(ctx, s, next.reason, next.message); err != nil {
 			return err
 		}

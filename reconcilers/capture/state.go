@@ -30,7 +30,7 @@ type state struct {
 	disks []disk
 	// owned are the DataVolumes that the request owns.
 	owned []metav1.PartialObjectMetadata
-	// machine is the VirtualMachine; nil when there is none. It is read while there is no snapshot only.
+	// machine is the VirtualMachine; nil when there is none. It is read until the snapshot is taken.
 	machine *metav1.PartialObjectMetadata
 	// unknown is a kind that the API server does not know; empty when it knew all that were asked for.
 	unknown string

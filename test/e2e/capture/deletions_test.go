@@ -1,8 +1,12 @@
 package capture_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
 // The moments that divide a capture. Each is the first step of which something else holds.
@@ -40,6 +44,12 @@ func goesAndLeavesNothing(t *testing.T, c *capture, release func()) {
 	c.nothing(t, requests)
 }
 
+func goesBeforeRelease(t *testing.T, c *capture, release func()) {
+	t.Helper()
+	c.nothing(t, requests)
+	release()
+}
+
 func fails(reasons ...string) outcome {
 	return func(t *testing.T, c *capture, release func()) {
 		t.Helper()
@@ -49,13 +59,29 @@ func fails(reasons ...string) outcome {
 	}
 }
 
-// failsBeforeRelease is for what takes a while to go: the capture must not be faster.
+// failsBeforeRelease is for what a capture must notice while it is held. The write that is held may be under way, and what takes a
+// while to go may be there still when it is done.
 func failsBeforeRelease(reasons ...string) outcome {
 	return func(t *testing.T, c *capture, release func()) {
 		t.Helper()
 		c.failed(t, reasons)
 		release()
 		c.nothing(t)
+	}
+}
+
+// isMadeAnew waits until there are as many again as there have to be, none of them on its way out.
+func isMadeAnew(kind schema.GroupVersionResource, want int) outcome {
+	return func(t *testing.T, c *capture, release func()) {
+		t.Helper()
+		eventually(t, func() string {
+			there := slices.DeleteFunc(c.all(t, kind, c.golden), func(each unstructured.Unstructured) bool { return each.GetDeletionTimestamp() != nil })
+			if len(there) != want {
+				return fmt.Sprintf("there are %d %s", len(there), kind.Resource)
+			}
+			return ""
+		})
+		isFinished(t, c, release)
 	}
 }
 
@@ -76,24 +102,26 @@ func TestDeletionsLeaveNothing(t *testing.T) {
 		from, before int
 		want         outcome
 	}{
-		{"the request", request, 0, afterwards, goesAndLeavesNothing},
+		{"the request", request, 0, snapshotServed, goesAndLeavesNothing},
+		// The write that is held would be the last one.
+		{"the request", request, snapshotServed, afterwards, goesBeforeRelease},
 		{"the namespace of the request", ofRequest, 0, afterwards, goesAndLeavesNothing},
 
 		{"the machine", machine, 0, snapshotExists, fails("MachineNotFound")},
 		// KubeVirt keeps a machine until its snapshot is taken.
 		{"the machine", machine, snapshotExists, afterwards, isFinished},
 
-		{"the snapshot", snapshot, snapshotExists, templateExists, fails("SnapshotLost")},
+		{"the snapshot", snapshot, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost")},
 		{"the snapshot", snapshot, templateExists, snapshotServed, isFinished},
 
 		{"the namespace of the machine", ofMachine, snapshotExists - 1, snapshotExists, failsBeforeRelease("MachineNotFound", "CaptureRefused")},
-		{"the namespace of the machine", ofMachine, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost")},
+		{"the namespace of the machine", ofMachine, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost", "MachineNotFound")},
 		{"the namespace of the machine", ofMachine, templateExists, afterwards, isFinished},
 
-		// They are made anew.
-		{"a disk", disk, disksExist, templateExists, isFinished},
-		{"a disk", disk, templateExists, snapshotServed, fails("DataVolumeFailed")},
-		{"the template", template, templateExists, templateOwns, isFinished},
+		{"a disk", disk, disksExist, templateExists, isMadeAnew(dataVolumes, 2)},
+		{"a disk", disk, templateExists, templateOwns, fails("DataVolumeFailed")},
+		{"a disk", disk, templateOwns, snapshotServed, failsBeforeRelease("DataVolumeFailed")},
+		{"the template", template, templateExists, templateOwns, isMadeAnew(templates, 1)},
 		{"the template", template, templateOwns, afterwards, leavesNothing},
 	} {
 		for _, step := range steps[tc.from:tc.before] {
