@@ -20,15 +20,16 @@ import (
 // step is a moment of a capture at which it can be held.
 type step struct {
 	name string
-	// storage is what the storage does not do in the namespace of the machine, or
+	// storage is the step of the storage that is not done in the namespace of the machine. Empty when a write is refused.
 	storage csi.Step
-	// write is what the manager is refused: OPERATION.RESOURCE, in the namespace of the machine if beside says so.
+	// write is the write that the manager is refused, as OPERATION.RESOURCE: in the namespace of the request, or with beside in that of
+	// the machine.
 	write  string
 	beside bool
+	// after is a write that is refused first. It is for a write like one that comes earlier in the capture.
+	after string
 	// says is what the request says of its progress then.
 	says string
-	// after is the write that is held first, for one that is like an earlier one.
-	after string
 }
 
 // steps are all moments of a capture, in their order: before each write but those of the status, and while it waits for others.
