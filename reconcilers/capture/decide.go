@@ -235,6 +235,12 @@ func snapshotReady(s *state) *action {
 			trouble = "KubeVirt gives no cause"
 		}
 		return failure(v1beta1.ReasonSnapshotFailed, "VirtualMachineSnapshot %s failed: %s", name, trouble)
+	case !s.snapshot.taken() && s.machine == nil:
+		// KubeVirt would wait for it until the deadline. Once it has begun, it keeps the machine.
+		source := s.request.Spec.VirtualMachineRef
+		return failure(v1beta1.ReasonMachineNotFound, "VirtualMachine %s/%s was deleted before its snapshot was taken", source.Namespace, source.Name)
+	case len(s.lost) > 0:
+		return failure(v1beta1.ReasonSnapshotLost, "VirtualMachineSnapshot %s lost VolumeSnapshots before it had served: %s", name, few(s.lost))
 	case !s.snapshot.Status.ReadyToUse || s.snapshot.Status.Content == "":
 		return waiting(s, v1beta1.ReasonWaitingForSnapshot, "%s", snapshotMessage(s))
 	}

@@ -134,8 +134,16 @@ func TestDecide(t *testing.T) {
 			want:  action{step: fail, reason: "NameTaken", message: "VirtualMachineSnapshot golden/capture-r-uid exists, and was not taken for this request"},
 		},
 		"a snapshot that is not ready is waited for, with what it says": {
-			state: []func(*state){withSnapshot("InProgress", false), recorded, func(s *state) { s.snapshot.Status.Error.Message = "no freeze" }},
+			state: []func(*state){withSnapshot("InProgress", false), recorded, withMachine, func(s *state) { s.snapshot.Status.Error.Message = "no freeze" }},
 			want:  action{step: wait, reason: "WaitingForSnapshot", message: "waiting for VirtualMachineSnapshot shop/capture-r-uid: InProgress: no freeze", again: lookAgain},
+		},
+		"unless its machine is gone, which KubeVirt would wait for": {
+			state: []func(*state){withSnapshot("InProgress", false), recorded},
+			want:  action{step: fail, reason: "MachineNotFound", message: "VirtualMachine shop/web was deleted before its snapshot was taken"},
+		},
+		"a snapshot of which a part is gone ends it": {
+			state: []func(*state){withSnapshot("Succeeded", false), recorded, func(s *state) { s.lost = []string{"vs-root", "vs-data"} }},
+			want:  action{step: fail, reason: "SnapshotLost", message: "VirtualMachineSnapshot shop/capture-r-uid lost VolumeSnapshots before it had served: vs-root; vs-data"},
 		},
 		"a snapshot that has failed ends it": {
 			state: []func(*state){withSnapshot("Failed", false), recorded, func(s *state) { s.snapshot.Status.Error.Message = "disk on fire" }},
@@ -214,14 +222,14 @@ func TestDecide(t *testing.T) {
 			want:  action{step: fail, reason: "TemplateDeleted", message: "VirtualMachineTemplate t was deleted before the request was finished"},
 		},
 		"time that is over ends it": {
-			state: []func(*state){withSnapshot("InProgress", false), recorded, func(s *state) {
+			state: []func(*state){withSnapshot("InProgress", false), recorded, withMachine, func(s *state) {
 				s.request.Spec.Timeout = &metav1.Duration{Duration: time.Minute}
 				s.request.Status.Conditions = []metav1.Condition{{Type: "Progressing", Status: "True", Message: "waiting for x"}}
 			}},
 			want: action{step: fail, reason: "Timeout", message: "not finished within 1m0s; the last that was known: waiting for x"},
 		},
 		"the last look is when time is over": {
-			state: []func(*state){withSnapshot("", false), recorded, func(s *state) { s.request.Spec.Timeout = &metav1.Duration{Duration: 70 * time.Second} }},
+			state: []func(*state){withSnapshot("", false), recorded, withMachine, func(s *state) { s.request.Spec.Timeout = &metav1.Duration{Duration: 70 * time.Second} }},
 			want:  action{step: wait, reason: "WaitingForSnapshot", message: "waiting for VirtualMachineSnapshot shop/capture-r-uid", again: 10 * time.Second},
 		},
 

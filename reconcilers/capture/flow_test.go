@@ -483,6 +483,68 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestASnapshotOfWhichAPartIsGoneIsNotWaitedFor has KubeVirt's snapshot taken, and one of its VolumeSnapshots deleted before it was ready.
+func TestASnapshotOfWhichAPartIsGoneIsNotWaitedFor(t *testing.T) {
+	volumeSnapshot := func(name string) string {
+		return "apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshot\nmetadata: {namespace: shop, name: " + name + "}"
+	}
+	w := newWorld(t, vm, templateRequest("golden", ""), strings.ReplaceAll(snapshotContent, "SOURCE", "shop"), volumeSnapshot("vs-root"), volumeSnapshot("vs-state"), `
+apiVersion: snapshot.kubevirt.io/v1beta1
+kind: VirtualMachineSnapshot
+metadata: {namespace: shop, name: capture-r-uid, uid: s-uid, labels: {`+v1beta1.LabelRequestUID+`: r-uid}}
+spec: {source: {kind: VirtualMachine, name: web}}
+status: {phase: Succeeded, readyToUse: false, virtualMachineSnapshotContentName: content, error: {message: VolumeSnapshots (vs-data) missing}}`)
+	w.run(golden)
+	ready := meta.FindStatusCondition(w.request(golden).Status.Conditions, "Ready")
+	if ready == nil || ready.Reason != "SnapshotLost" || ready.Message != "VirtualMachineSnapshot shop/capture-r-uid lost VolumeSnapshots before it had served: vs-data" {
+		t.Errorf("the condition is %+v", ready)
+	}
+	if left := append(w.names(snapshots), w.names(contents)...); len(left) > 0 {
+		t.Errorf("left over: %v", left)
+	}
+}
+
+// TestTroubleThatStaysIsToldOnce has writes fail again and again. A request whose status changes is looked at again at once.
+func TestTroubleThatStaysIsToldOnce(t *testing.T) {
+	for _, tc := range []struct{ verb, resource string }{
+		{"create", "virtualmachinesnapshots"}, {"create", "datavolumes"}, {"create", "virtualmachinetemplates"}, {"patch", "datavolumes"},
+		{"delete", "virtualmachinesnapshots"}, {"patch", "virtualmachinetemplates"},
+	} {
+		t.Run(tc.verb+" "+tc.resource, func(t *testing.T) {
+			w := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
+			forbidden := true
+			quota := refusing(tc.verb, tc.resource, apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota")))
+			w.refuse = func(verb, resource, name string) error {
+				if forbidden {
+					return quota(verb, resource, name)
+				}
+				return nil
+			}
+			manager := w.manager()
+			attempt := func() {
+				//nolint:errcheck // That it fails is what this is about.
+				manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: golden})
+				w.play()
+			}
+			for range 30 {
+				attempt()
+			}
+			told := meta.FindStatusCondition(w.request(golden).Status.Conditions, "Progressing")
+			if told == nil || told.Reason != "Retrying" || !strings.Contains(told.Message, "exceeded quota") {
+				t.Fatalf("the condition is %+v", told)
+			}
+			before := len(w.writes)
+			attempt()
+			if more := w.writes[before:]; len(more) > 0 {
+				t.Errorf("another attempt has written %v", more)
+			}
+			forbidden = false
+			w.run(golden)
+			checkReady(t, w)
+		})
+	}
+}
+
 func refusing(verb, resource string, err error) func(verb, resource, name string) error {
 	return func(v, r, _ string) error {
 		if r == resource && (verb == "" || v == verb) {

@@ -64,11 +64,18 @@ func (g *gatherer) made(ctx context.Context, s *state) error {
 	switch found, err := g.cluster.read(ctx, snapshots, source.Namespace, snapshotName(s.uid()), taken); {
 	case err != nil:
 		return err
+	case !found && s.request.Status.SnapshotRef != nil:
+		return nil
 	case !found:
 		return g.source(ctx, s)
 	}
 	s.snapshot = taken
-	if !s.ownsSnapshot() || !taken.Status.ReadyToUse || taken.Status.Content == "" {
+	switch {
+	case !s.ownsSnapshot():
+		return nil
+	case !taken.taken():
+		return g.source(ctx, s)
+	case taken.Status.Content == "":
 		return nil
 	}
 	held := &content{}
@@ -76,8 +83,11 @@ func (g *gatherer) made(ctx context.Context, s *state) error {
 		return err
 	}
 	s.content = held
-	for _, each := range held.Spec.VolumeBackups {
-		if each.VolumeSnapshotName == nil || *each.VolumeSnapshotName == "" || strings.Contains(each.VolumeName, backendStorage) {
+	if !taken.Status.ReadyToUse {
+		return g.lost(ctx, s)
+	}
+	for _, each := range held.backups() {
+		if strings.Contains(each.VolumeName, backendStorage) {
 			continue
 		}
 		one := disk{backup: each, name: dataVolumeName(s.uid(), templateName(s.request), each.VolumeName)}
@@ -94,9 +104,24 @@ func (g *gatherer) made(ctx context.Context, s *state) error {
 	return nil
 }
 
+// lost looks whether the VolumeSnapshots of a snapshot that was taken, and is not ready, are there still. KubeVirt makes none of them
+// anew, and tells of it in words only.
+func (g *gatherer) lost(ctx context.Context, s *state) error {
+	for _, each := range s.content.backups() {
+		found, err := g.cluster.read(ctx, volumeSnapshots, s.snapshot.Namespace, *each.VolumeSnapshotName, &volumeSnapshot{})
+		if err != nil {
+			return err
+		}
+		if !found {
+			s.lost = append(s.lost, *each.VolumeSnapshotName)
+		}
+	}
+	return nil
+}
+
 // source reads the VirtualMachine of which no snapshot was taken yet.
 func (g *gatherer) source(ctx context.Context, s *state) error {
-	if s.template != nil || s.ended() || s.request.DeletionTimestamp != nil || s.request.Status.SnapshotRef != nil {
+	if s.template != nil || s.ended() || s.request.DeletionTimestamp != nil {
 		return nil
 	}
 	source := s.request.Spec.VirtualMachineRef

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -58,6 +59,9 @@ type snapshot struct {
 	} `json:"status"`
 }
 
+// taken says whether the moment that the snapshot holds has passed. All of its VolumeSnapshots exist since then, ready or not.
+func (s *snapshot) taken() bool { return s.Status.ReadyToUse || s.Status.Phase == "Succeeded" }
+
 // trouble is what the snapshot complains about.
 func (s *snapshot) trouble() string {
 	if s.Status.Error.Message != "" {
@@ -80,6 +84,13 @@ type content struct {
 		} `json:"source"`
 		VolumeBackups []backup `json:"volumeBackups"`
 	} `json:"spec"`
+}
+
+// backups are the volumes of which a VolumeSnapshot was taken.
+func (c *content) backups() []backup {
+	return slices.DeleteFunc(slices.Clone(c.Spec.VolumeBackups), func(each backup) bool {
+		return each.VolumeSnapshotName == nil || *each.VolumeSnapshotName == ""
+	})
 }
 
 // backup is a volume of which a VolumeSnapshot was taken.

@@ -24,13 +24,15 @@ type state struct {
 	template *metav1.PartialObjectMetadata
 	// snapshot has the name that derives from the request; nil when there is none.
 	snapshot *snapshot
-	// content belongs to the snapshot, once that is ready; nil when there is none.
+	// content belongs to the snapshot, once that is taken; nil when there is none.
 	content *content
+	// lost are the VolumeSnapshots that the snapshot had, and that are no more.
+	lost []string
 	// disks are the volumes in the content, with their copies.
 	disks []disk
 	// owned are the DataVolumes that the request owns.
 	owned []metav1.PartialObjectMetadata
-	// machine is the VirtualMachine; nil when there is none. It is read while there is no snapshot only.
+	// machine is the VirtualMachine; nil when there is none. It is read until the snapshot is taken.
 	machine *metav1.PartialObjectMetadata
 	// unknown is a kind that the API server does not know; empty when it knew all that were asked for.
 	unknown string

@@ -34,6 +34,10 @@ type Options struct {
 	APIServerArgs []string
 	// ManagerArgs are further flags of the manager.
 	ManagerArgs []string
+	// Replicated puts the manager behind an address that others can share with it: see StartReplica.
+	Replicated bool
+	// AuditPolicy has Plane.AuditEvents tell what the API server was asked for.
+	AuditPolicy string
 	// Values are laid over the chart's.
 	Values map[string]any
 }
@@ -45,16 +49,19 @@ type Platform struct {
 	// APIServer is stencil-apiserver; nil when there is none.
 	APIServer *manager.Process
 
-	ctx     context.Context
-	options Options
-	install install.Options
-	process manager.Options
+	ctx      context.Context
+	options  Options
+	install  install.Options
+	process  manager.Options
+	service  *manager.Service
+	replicas []*manager.Process
 }
 
 // Start starts everything; what it started is stopped again when it fails.
 func Start(ctx context.Context, options Options) (*Platform, error) {
 	plane, err := controlplane.Start(ctx, controlplane.Options{
-		KubeVirt: options.KubeVirt, ControllerManager: options.ControllerManager, CDI: options.CDI, CDILater: options.CDILater, Log: options.Log,
+		KubeVirt: options.KubeVirt, ControllerManager: options.ControllerManager, CDI: options.CDI, CDILater: options.CDILater,
+		AuditPolicy: options.AuditPolicy, Log: options.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -67,7 +74,7 @@ func Start(ctx context.Context, options Options) (*Platform, error) {
 }
 
 func (p *Platform) start() error {
-	address, err := manager.FreeAddress()
+	address, err := p.address()
 	if err != nil {
 		return err
 	}
@@ -101,10 +108,12 @@ func (p *Platform) start() error {
 		return err
 	}
 	p.process = manager.Options{
-		Kubeconfig:     user.Kubeconfig,
-		Namespace:      install.Namespace,
-		WebhookAddress: address,
-		Args:           append(p.install.ManagerArgs(), p.options.ManagerArgs...),
+		Kubeconfig: user.Kubeconfig,
+		Namespace:  install.Namespace,
+		Args:       append(p.install.ManagerArgs(), p.options.ManagerArgs...),
+	}
+	if p.service == nil {
+		p.process.WebhookAddress = address
 	}
 	p.say("building and starting stencil-manager")
 	if err := p.StartManager(); err != nil {
@@ -120,6 +129,18 @@ func (p *Platform) start() error {
 		return p.StartAPIServer()
 	}
 	return nil
+}
+
+// address is where the API server finds managers.
+func (p *Platform) address() (string, error) {
+	if !p.options.Replicated {
+		return manager.FreeAddress()
+	}
+	var err error
+	if p.service, err = manager.NewService(p.ctx); err != nil {
+		return "", err
+	}
+	return p.service.Address(), nil
 }
 
 // StartAPIServer starts stencil-apiserver, at the address that the chart was given, and waits until the API server reaches it.
@@ -147,7 +168,7 @@ func (p *Platform) StartAPIServer() error {
 
 // StartManager starts the manager, at the address that the chart was given.
 func (p *Platform) StartManager() (err error) {
-	p.Manager, err = manager.Start(p.ctx, p.process)
+	p.Manager, err = p.launch()
 	return err
 }
 
@@ -156,11 +177,33 @@ func (p *Platform) RestartManager(more ...string) error {
 	if err := p.StopManager(); err != nil {
 		return err
 	}
+	var err error
+	p.Manager, err = p.launch(more...)
+	return err
+}
+
+// StartReplica starts one more manager with these flags, at the address that all of them share; Options.Replicated is needed. Stop ends
+// it, unless the caller has done so.
+func (p *Platform) StartReplica(more ...string) (*manager.Process, error) {
+	if p.service == nil {
+		return nil, errors.New("the platform was not started with Options.Replicated")
+	}
+	started, err := p.launch(more...)
+	if err == nil {
+		p.replicas = append(p.replicas, started)
+	}
+	return started, err
+}
+
+// launch starts a manager.
+func (p *Platform) launch(more ...string) (*manager.Process, error) {
 	given := p.process
 	given.Args = append(append([]string(nil), given.Args...), more...)
-	var err error
-	p.Manager, err = manager.Start(p.ctx, given)
-	return err
+	started, err := manager.Start(p.ctx, given)
+	if err == nil && p.service != nil {
+		p.service.Add(p.ctx, started)
+	}
+	return started, err
 }
 
 // StopManager stops the manager as a node would, with SIGTERM.
@@ -174,6 +217,12 @@ func (p *Platform) Stop() error {
 	}
 	if p.Manager != nil {
 		err = errors.Join(err, p.Manager.Stop())
+	}
+	for _, each := range p.replicas {
+		err = errors.Join(err, each.Stop())
+	}
+	if p.service != nil {
+		p.service.Close()
 	}
 	return errors.Join(err, p.Plane.Stop())
 }

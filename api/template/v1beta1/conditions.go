@@ -100,7 +100,7 @@ const (
 	// ReasonSnapshotFailed is the reason when KubeVirt could not take the snapshot.
 	ReasonSnapshotFailed = "SnapshotFailed"
 
-	// ReasonSnapshotLost is the reason when the snapshot was deleted before it had
+	// ReasonSnapshotLost is the reason when the snapshot, or a part of it, was deleted before it had
 	// served.
 	ReasonSnapshotLost = "SnapshotLost"
 

@@ -3,22 +3,12 @@ package capture_test
 import (
 	"context"
 	"fmt"
-	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-)
-
-// mood is what the player does with what it is asked for.
-type mood string
-
-const (
-	does  mood = "does it"
-	waits mood = "waits"
-	fails mood = "fails"
 )
 
 // player acts by snapshots, as virt-controller does, and by DataVolumes, as CDI does: it looks at all of them again and again. A
@@ -28,16 +18,13 @@ type player struct {
 	client dynamic.Interface
 	cancel context.CancelFunc
 	done   chan struct{}
-
-	mutex            sync.Mutex
-	snapshots, disks mood
 }
 
 const playerFinalizer = "snapshot.kubevirt.io/vmsnapshot-protection"
 
 func startPlayer(client dynamic.Interface) *player {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &player{client: client, cancel: cancel, done: make(chan struct{}), snapshots: does, disks: does}
+	p := &player{client: client, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		ticks := time.NewTicker(50 * time.Millisecond)
@@ -59,37 +46,14 @@ func (p *player) stop() {
 	<-p.done
 }
 
-func (p *player) set(snapshots, disks mood) {
-	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	p.snapshots, p.disks = snapshots, disks
-}
-
-func (p *player) willing() { p.set(does, does) }
-
 // look looks at everything once. What fails now is done the next time: objects come and go while it looks.
 func (p *player) look(ctx context.Context) {
-	p.mutex.Lock()
-	snapshotMood, diskMood := p.snapshots, p.disks
-	p.mutex.Unlock()
 	for _, each := range p.list(ctx, snapshots) {
-		p.snapshot(ctx, each, snapshotMood)
+		p.snapshot(ctx, each)
 	}
 	for _, each := range p.list(ctx, dataVolumes) {
-		if phase, _, _ := unstructured.NestedString(each.Object, "status", "phase"); phase == "Succeeded" || phase == "Failed" {
-			continue
-		}
-		switch diskMood {
-		case does:
+		if each.Object["status"] == nil {
 			p.status(ctx, dataVolumes, each, map[string]any{"phase": "Succeeded", "progress": "100.0%"})
-		case fails:
-			p.status(ctx, dataVolumes, each, map[string]any{"phase": "Failed", "conditions": []any{map[string]any{
-				"type": "Running", "status": "False", "reason": "Error", "message": "no space left",
-			}}})
-		case waits:
-			if each.Object["status"] == nil {
-				p.status(ctx, dataVolumes, each, map[string]any{"phase": "CloneInProgress", "progress": "42.0%"})
-			}
 		}
 	}
 }
@@ -109,7 +73,7 @@ func (p *player) status(ctx context.Context, resource schema.GroupVersionResourc
 	p.client.Resource(resource).Namespace(object.GetNamespace()).UpdateStatus(ctx, &object, metav1.UpdateOptions{})
 }
 
-func (p *player) snapshot(ctx context.Context, each unstructured.Unstructured, mood mood) {
+func (p *player) snapshot(ctx context.Context, each unstructured.Unstructured) {
 	client := p.client.Resource(snapshots).Namespace(each.GetNamespace())
 	content := "content-" + string(each.GetUID())
 	if each.GetDeletionTimestamp() != nil {
@@ -126,38 +90,29 @@ func (p *player) snapshot(ctx context.Context, each unstructured.Unstructured, m
 		client.Update(ctx, &each, metav1.UpdateOptions{})
 		return
 	}
-	if phase, _, _ := unstructured.NestedString(each.Object, "status", "phase"); phase == "Succeeded" || phase == "Failed" {
+	if each.Object["status"] != nil {
 		return
 	}
-	switch mood {
-	case waits:
-		if each.Object["status"] == nil {
-			p.status(ctx, snapshots, each, map[string]any{"phase": "InProgress", "readyToUse": false})
-		}
-	case fails:
-		p.status(ctx, snapshots, each, map[string]any{"phase": "Failed", "readyToUse": false, "error": map[string]any{"message": "the disk is on fire"}})
-	case does:
-		name, _, _ := unstructured.NestedString(each.Object, "spec", "source", "name")
-		machine, err := p.client.Resource(machines).Namespace(each.GetNamespace()).Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return
-		}
-		made := &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshotContent",
-			"metadata": map[string]any{"namespace": each.GetNamespace(), "name": content},
-			"spec": map[string]any{
-				"virtualMachineSnapshotName": each.GetName(),
-				"source": map[string]any{"virtualMachine": map[string]any{
-					"metadata": map[string]any{"namespace": machine.GetNamespace(), "name": machine.GetName(), "uid": string(machine.GetUID())},
-					"spec":     machine.Object["spec"], "status": map[string]any{},
-				}},
-				"volumeBackups": backups(machine),
-			},
-		}}
-		//nolint:errcheck // It is tried again at the next look.
-		p.client.Resource(contents).Namespace(each.GetNamespace()).Create(ctx, made, metav1.CreateOptions{})
-		p.status(ctx, snapshots, each, map[string]any{"phase": "Succeeded", "readyToUse": true, "virtualMachineSnapshotContentName": content})
+	name, _, _ := unstructured.NestedString(each.Object, "spec", "source", "name")
+	machine, err := p.client.Resource(machines).Namespace(each.GetNamespace()).Get(ctx, name, metav1.GetOptions{})
+	if err != nil {
+		return
 	}
+	made := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshotContent",
+		"metadata": map[string]any{"namespace": each.GetNamespace(), "name": content},
+		"spec": map[string]any{
+			"virtualMachineSnapshotName": each.GetName(),
+			"source": map[string]any{"virtualMachine": map[string]any{
+				"metadata": map[string]any{"namespace": machine.GetNamespace(), "name": machine.GetName(), "uid": string(machine.GetUID())},
+				"spec":     machine.Object["spec"], "status": map[string]any{},
+			}},
+			"volumeBackups": backups(machine),
+		},
+	}}
+	//nolint:errcheck // It is tried again at the next look.
+	p.client.Resource(contents).Namespace(each.GetNamespace()).Create(ctx, made, metav1.CreateOptions{})
+	p.status(ctx, snapshots, each, map[string]any{"phase": "Succeeded", "readyToUse": true, "virtualMachineSnapshotContentName": content})
 }
 
 // backups are those of the disks of a machine.

@@ -1,0 +1,153 @@
+package capture_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The moments that divide a capture. Each is the first step of which something else holds.
+var (
+	snapshotExists = index("while the snapshot is taken")
+	disksExist     = index("while the disks are copied")
+	templateExists = index("before the request is the template's")
+	templateOwns   = index("before the disks are handed over")
+	snapshotServed = index("before the template is let go of")
+	afterwards     = len(steps)
+)
+
+func index(name string) int {
+	return slices.IndexFunc(steps, func(each step) bool { return each.name == name })
+}
+
+// outcome is what becomes of a capture from which something was taken away.
+type outcome func(t *testing.T, c *capture, release func())
+
+func isFinished(t *testing.T, c *capture, release func()) {
+	t.Helper()
+	release()
+	c.captured(t)
+}
+
+func leavesNothing(t *testing.T, c *capture, release func()) {
+	t.Helper()
+	release()
+	c.nothing(t)
+}
+
+func goesAndLeavesNothing(t *testing.T, c *capture, release func()) {
+	t.Helper()
+	release()
+	c.nothing(t, requests)
+}
+
+func goesBeforeRelease(t *testing.T, c *capture, release func()) {
+	t.Helper()
+	c.nothing(t, requests)
+	release()
+}
+
+func fails(reasons ...string) outcome {
+	return func(t *testing.T, c *capture, release func()) {
+		t.Helper()
+		release()
+		c.failed(t, reasons)
+		c.nothing(t)
+	}
+}
+
+// failsBeforeRelease is for what a capture must notice while it is held. The write that is held may be under way, and what takes a
+// while to go may be there still when it is done.
+func failsBeforeRelease(reasons ...string) outcome {
+	return func(t *testing.T, c *capture, release func()) {
+		t.Helper()
+		c.failed(t, reasons)
+		release()
+		c.nothing(t)
+	}
+}
+
+// isMadeAnew waits until there are as many again as there have to be, none of them on its way out.
+func isMadeAnew(kind schema.GroupVersionResource, want int) outcome {
+	return func(t *testing.T, c *capture, release func()) {
+		t.Helper()
+		eventually(t, func() string {
+			there := slices.DeleteFunc(c.all(t, kind, c.golden), func(each unstructured.Unstructured) bool { return each.GetDeletionTimestamp() != nil })
+			if len(there) != want {
+				return fmt.Sprintf("there are %d %s", len(there), kind.Resource)
+			}
+			return ""
+		})
+		isFinished(t, c, release)
+	}
+}
+
+// TestDeletionsLeaveNothing takes away everything that has a part in a capture, at each of its steps.
+func TestDeletionsLeaveNothing(t *testing.T) {
+	s := real.on(t)
+	request := func(t *testing.T, c *capture) { c.remove(t, requests, c.golden, "r") }
+	machine := func(t *testing.T, c *capture) { c.remove(t, machines, c.shop, "web") }
+	snapshot := func(t *testing.T, c *capture) { c.remove(t, snapshots, c.shop, c.one(t, snapshots, c.shop)) }
+	disk := func(t *testing.T, c *capture) { c.remove(t, dataVolumes, c.golden, c.one(t, dataVolumes, c.golden)) }
+	template := func(t *testing.T, c *capture) { c.remove(t, templates, c.golden, "r") }
+	ofMachine := func(t *testing.T, c *capture) { c.remove(t, namespaces, "", c.shop) }
+	ofRequest := func(t *testing.T, c *capture) { c.remove(t, namespaces, "", c.golden) }
+	for _, tc := range []struct {
+		name   string
+		delete func(t *testing.T, c *capture)
+		// from is the first step, and before the one that follows the last.
+		from, before int
+		want         outcome
+	}{
+		{"the request", request, 0, snapshotServed, goesAndLeavesNothing},
+		// The write that is held would be the last one.
+		{"the request", request, snapshotServed, afterwards, goesBeforeRelease},
+		{"the namespace of the request", ofRequest, 0, afterwards, goesAndLeavesNothing},
+
+		{"the machine", machine, 0, snapshotExists, fails("MachineNotFound")},
+		// KubeVirt keeps a machine until its snapshot is taken.
+		{"the machine", machine, snapshotExists, afterwards, isFinished},
+
+		{"the snapshot", snapshot, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost")},
+		{"the snapshot", snapshot, templateExists, snapshotServed, isFinished},
+
+		{"the namespace of the machine", ofMachine, snapshotExists - 1, snapshotExists, failsBeforeRelease("MachineNotFound", "CaptureRefused")},
+		{"the namespace of the machine", ofMachine, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost", "MachineNotFound")},
+		{"the namespace of the machine", ofMachine, templateExists, afterwards, isFinished},
+
+		{"a disk", disk, disksExist, templateExists, isMadeAnew(dataVolumes, 2)},
+		{"a disk", disk, templateExists, templateOwns, fails("DataVolumeFailed")},
+		{"a disk", disk, templateOwns, snapshotServed, failsBeforeRelease("DataVolumeFailed")},
+		{"the template", template, templateExists, templateOwns, isMadeAnew(templates, 1)},
+		{"the template", template, templateOwns, afterwards, leavesNothing},
+	} {
+		for _, step := range steps[tc.from:tc.before] {
+			t.Run("of "+tc.name+" "+step.name, func(t *testing.T) {
+				t.Parallel()
+				c, release := s.held(t, step, "")
+				tc.delete(t, c)
+				tc.want(t, c, release)
+			})
+		}
+	}
+	t.Run("of the template afterwards take everything along", func(t *testing.T) {
+		t.Parallel()
+		c := s.pair(t)
+		c.begin(t, "")
+		c.captured(t)
+		template(t, c)
+		c.nothing(t, requests)
+	})
+	t.Run("of the request afterwards leave the template", func(t *testing.T) {
+		t.Parallel()
+		c := s.pair(t)
+		c.begin(t, `, "ttlSecondsAfterFinished": 0`)
+		eventually(t, func() string { return c.left(t, requests, snapshots, contents) })
+		if made, disks := c.all(t, templates, c.golden), c.all(t, dataVolumes, c.golden); len(made) != 1 || len(disks) != 2 {
+			t.Errorf("there are %d templates and %d DataVolumes", len(made), len(disks))
+		}
+	})
+}

@@ -1,0 +1,162 @@
+package capture_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"os/exec"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/manager"
+)
+
+// written is what a process has written so far.
+type written struct {
+	mutex sync.Mutex
+	text  bytes.Buffer
+}
+
+func (w *written) Write(part []byte) (int, error) {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.text.Write(part)
+}
+
+func (w *written) String() string {
+	w.mutex.Lock()
+	defer w.mutex.Unlock()
+	return w.text.String()
+}
+
+// capturing is a stencilctl capture that runs.
+type capturing struct {
+	command      *exec.Cmd
+	output, told written
+}
+
+// stencilctl starts stencilctl capture as somebody, for the machine of c.
+func (c *capture) stencilctl(t *testing.T, as *controlplane.User, more ...string) *capturing {
+	t.Helper()
+	binary, err := manager.BuildProgram(t.Context(), "stencilctl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run := &capturing{command: exec.CommandContext(t.Context(), binary, append([]string{"capture", "-n", c.golden, "--wait", "--poll-interval=100ms"}, more...)...)}
+	run.command.Env = append(os.Environ(), "KUBECONFIG="+as.Kubeconfig)
+	run.command.Stdout, run.command.Stderr = &run.output, &run.told
+	if err := run.command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+// tells waits until the command has written a text to its standard error.
+func (r *capturing) tells(t *testing.T, part string) {
+	t.Helper()
+	eventually(t, func() string {
+		if told := r.told.String(); !strings.Contains(told, part) {
+			return "want " + part + " in\n" + told
+		}
+		return ""
+	})
+}
+
+// ends waits for the end of the command, which has to have this exit code and to have written these texts, in their order.
+func (r *capturing) ends(t *testing.T, code int, output string, told ...string) {
+	t.Helper()
+	var exit *exec.ExitError
+	if err := r.command.Wait(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	if got := r.command.ProcessState.ExitCode(); got != code {
+		t.Errorf("exit code %d, want %d", got, code)
+	}
+	if got := r.output.String(); got != output {
+		t.Errorf("it printed %q, want %q", got, output)
+	}
+	rest := r.told.String()
+	for _, part := range told {
+		_, after, found := strings.Cut(rest, part)
+		if !found {
+			t.Fatalf("want %q in\n%sof\n%s", part, rest, r.told.String())
+		}
+		rest = after
+	}
+}
+
+// told is a line about a condition.
+var told = regexp.MustCompile(`^(Progressing|Ready|Complete|SecretsFound) (True|False|Unknown) \([A-Za-z]+\): .+$`)
+
+// TestStencilctlTellsHowFarACaptureHasCome runs it as somebody who may capture the machine and see what becomes of the request.
+func TestStencilctlTellsHowFarACaptureHasCome(t *testing.T) {
+	s := real.on(t)
+	const created, ofRequest = " created\n", "virtualmachinetemplaterequest.template.kubevirt.io/"
+	c := s.pair(t)
+	c.filled(t)
+	ada, err1 := s.platform.Plane.User("ada")
+	eve, err2 := s.platform.Plane.User("eve")
+	if err := errors.Join(err1, err2); err != nil {
+		t.Fatal(err)
+	}
+	allow := func(namespace, group, resource string, verbs ...string) {
+		t.Helper()
+		if err := s.platform.Plane.Grant(t.Context(), ada, namespace, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	allow(c.golden, requests.Group, requests.Resource, "create", "get")
+	allow(c.golden, templates.Group, templates.Resource, "create")
+	allow(c.golden, dataVolumes.Group, dataVolumes.Resource, "create")
+	allow(c.shop, requests.Group, requests.Resource+"/source", "create")
+
+	t.Run("to the template", func(t *testing.T) {
+		take, copy := at("while the snapshot is taken"), at("while the disks are copied")
+		taken, copied := c.hold(t, take), c.hold(t, copy)
+		run := c.stencilctl(t, ada, c.shop+"/web", "--name=web", "--labels=os=none")
+		run.tells(t, "Progressing True (WaitingForSnapshot): waiting for VirtualMachineSnapshot "+c.shop+"/capture-")
+		taken()
+		run.tells(t, "Progressing True (WaitingForDataVolumes): 0 of 2 disks are copied, waiting for web-")
+		copied()
+		run.ends(t, 0, "virtualmachinetemplate.template.kubevirt.io/web ready\n",
+			ofRequest+"web-", created,
+			"Progressing True (WaitingForSnapshot): waiting for VirtualMachineSnapshot ",
+			"Progressing True (WaitingForDataVolumes): 0 of 2 disks are copied, waiting for web-",
+			"Progressing False (Reconciled): VirtualMachineTemplate web was made\n",
+			"Ready True (Reconciled): VirtualMachineTemplate web was made\n")
+		lines := strings.Split(strings.TrimSuffix(run.told.String(), "\n"), "\n")
+		for i, line := range lines[1:] {
+			if !told.MatchString(line) || line == lines[i] {
+				t.Errorf("the line %q is no news about a condition", line)
+			}
+		}
+		for _, want := range []string{"Complete True (EverythingCaptured): everything of the VirtualMachine is in the template", "SecretsFound False (NoSecrets): "} {
+			if !strings.Contains(run.told.String(), want) {
+				t.Errorf("want %q in\n%s", want, run.told.String())
+			}
+		}
+		if made := s.all(t, templates, c.golden); len(made) != 1 || made[0].GetLabels()["os"] != "none" {
+			t.Errorf("templates are %v", made)
+		}
+	})
+	t.Run("to a failure", func(t *testing.T) {
+		defer c.hold(t, at("while the snapshot is taken"))()
+		c.stencilctl(t, ada, c.shop+"/web", "--limit=8s").ends(t, 1, "",
+			created, "Progressing True (WaitingForSnapshot): ", "Progressing False (Failed): ", "Ready False (", "): ", ofRequest+"web-", " has failed\n")
+	})
+	t.Run("for as long as one wants to wait", func(t *testing.T) {
+		defer c.hold(t, at("while the snapshot is taken"))()
+		c.stencilctl(t, ada, c.shop+"/web", "--timeout=3s").ends(t, 1, "", created, "Progressing True (", ofRequest+"web-", " is not finished after 3s; it goes on\n")
+	})
+	t.Run("unless there is nothing to capture", func(t *testing.T) {
+		c.stencilctl(t, ada, c.shop+"/nix").ends(t, 3, "", "capturing VirtualMachine "+c.shop+"/nix: ", `spec.virtualMachineRef: Not found: "`+c.shop+`/nix"`)
+	})
+	t.Run("unless it is forbidden", func(t *testing.T) {
+		c.stencilctl(t, eve, c.shop+"/web").ends(t, 3, "", `User "eve" cannot create resource "virtualmachinetemplaterequests"`)
+	})
+}
