@@ -106,6 +106,12 @@ func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 		s.becomes(t, own, name, condition("Ready"), `"status":"Unknown"`, `"reason":"Unknown"`, "the cluster does not know the kind")
 	}
 
+	for _, reflector := range []string{"readiness-datasources", "capture-datavolumes"} {
+		if strings.Contains(s.Manager.Logs(), reflector) {
+			t.Errorf("a kind that is not there fills the log: %s", s.Manager.Logs())
+		}
+	}
+
 	// Each as it comes, and nobody starts the manager again.
 	s.install(t, sizesDefinition, own, small)
 	s.becomes(t, own, "box", ".status.instancetype", `"state":"Ready"`)
