@@ -78,7 +78,7 @@ func TestEveryInput(t *testing.T) {
 		{name: "a rule warns", as: bob, template: "ruled", body: "parameters: {MEMORY: 128Mi}", wantCode: 200, wantWarning: "it is slow"},
 		{name: "a rule warns of what is created", as: ada, template: "ruled", verb: "create", query: "?dryRun=All", body: "parameters: {MEMORY: 128Mi}", wantCode: 200, wantWarning: "it is slow"},
 		{name: "a rule refuses", as: bob, template: "ruled", body: "parameters: {MEMORY: 64Mi}", wantCode: 422, want: []string{`"field":"spec.virtualMachine.spec.template.spec.domain.memory.guest"`, "too little"}},
-		{name: "a rule refuses to create", as: ada, template: "ruled", verb: "create", body: "parameters: {MEMORY: 64Mi}", wantCode: 422, want: []string{"too little"}},
+		{name: "a rule refuses to create", as: ada, template: "ruled", verb: "create", body: "parameters: {MEMORY: 64Mi}", wantCode: 403, want: []string{"too little", `"field":"spec.template.spec.domain.memory.guest"`}},
 
 		{name: "malformed", as: bob, literally: "parameters:\n  NAME: a: b\n", wantCode: 400, want: []string{"line 2, column 3"}},
 		{name: "malformed JSON", as: bob, literally: "{\n\"parameters\": {\"NAME\": }\n", wantCode: 400, want: []string{"line "}},

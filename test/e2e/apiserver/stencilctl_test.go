@@ -63,11 +63,11 @@ func TestStencilctlTakesAContext(t *testing.T) {
 		t.Fatal(err)
 	}
 	for line, want := range map[string]stencilctl.Result{
-		"process box -p NAME=cli-1 -o name":                                {Output: "virtualmachine.kubevirt.io/cli-1\n", Problems: "cli-1 has password "},
-		"create box -p NAME=cli-1 --dry-run=server":                        {Code: 3, Problems: "cannot create resource"},
-		"create box -p NAME=cli-1 --dry-run=server --context ada":          {Output: "virtualmachine.kubevirt.io/cli-1 created (server dry run)\n", Problems: "cli-1 has password "},
-		"create box -p NAME=cli-1 --dry-run=server --context ada -n floor": {Code: 3, Problems: `in the namespace "floor"`},
-		"process box --context nowhere":                                    {Code: 2, Problems: `context "nowhere" does not exist`},
+		"process box -p NAME=cli-1 -o name":                                  {Output: "virtualmachine.kubevirt.io/cli-1\n", Problems: "cli-1 has password "},
+		"create box -p NAME=cli-1 --dry-run=server":                          {Code: 3, Problems: "cannot create resource"},
+		"create box -p NAME=cli-1 --dry-run=server --context ada":            {Output: "virtualmachine.kubevirt.io/cli-1 created (server dry run)\n", Problems: "cli-1 has password "},
+		"create box -p NAME=cli-1 --dry-run=server --context ada -n default": {Code: 3, Problems: `in the namespace "default"`},
+		"process box --context nowhere":                                      {Code: 3, Problems: `context "nowhere" does not exist`},
 	} {
 		got, err := stencilctl.Command{Binary: binary, Kubeconfig: file, Line: line}.Run(t.Context())
 		if err != nil {
