@@ -205,6 +205,24 @@ func TestCommands(t *testing.T) {
 	}
 }
 
+// What stands in the document was printed by one of the commands.
+func TestTheDocumentShowsWhatCommandsPrint(t *testing.T) {
+	document, err := os.ReadFile("../../../docs/stencilctl.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"create-the-whole-form-on-a-terminal", "process-explain-denied", "process-explain-everybody-consents"} {
+		golden, err := os.ReadFile(filepath.Join("testdata/commands", name+".txt"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		printed, _, _ := strings.Cut(regexp.MustCompile("<[0-9]+>").ReplaceAllString(string(golden), ""), "--- exit code")
+		if want := strings.Replace(printed, "$ stencilctl ", "$ kubectl stencil ", 1); !strings.Contains(string(document), want) {
+			t.Errorf("docs/stencilctl.md does not show:\n%s", want)
+		}
+	}
+}
+
 // commander may do what the commands of booth take, and make machines in kiosk of the templates of booth.
 func commander(t *testing.T) *controlplane.User {
 	t.Helper()

@@ -74,6 +74,11 @@ func TestEveryInput(t *testing.T) {
 		{name: "also what is created", as: ada, verb: "create", query: "?dryRun=All", literally: "{parameters: {NAME: web-9, NUMBER: 1.10}}", wantCode: 200, want: []string{`"number":"1.10"`}},
 		{name: "a parameter without effect is warned of", as: bob, body: "parameters: {NAME: web-9, UNUSED: x}", wantCode: 200, wantWarning: "parameter UNUSED has no effect"},
 		{name: "when it creates, too", as: ada, verb: "create", query: "?dryRun=All", body: "parameters: {NAME: web-9, UNUSED: x}", wantCode: 200, wantWarning: "parameter UNUSED has no effect"},
+		{name: "rules that came with the template are satisfied", as: bob, template: "ruled", body: "{}", wantCode: 200},
+		{name: "a rule warns", as: bob, template: "ruled", body: "parameters: {MEMORY: 128Mi}", wantCode: 200, wantWarning: "it is slow"},
+		{name: "a rule warns of what is created", as: ada, template: "ruled", verb: "create", query: "?dryRun=All", body: "parameters: {MEMORY: 128Mi}", wantCode: 200, wantWarning: "it is slow"},
+		{name: "a rule refuses", as: bob, template: "ruled", body: "parameters: {MEMORY: 64Mi}", wantCode: 422, want: []string{`"field":"spec.virtualMachine.spec.template.spec.domain.memory.guest"`, "too little"}},
+		{name: "a rule refuses to create", as: ada, template: "ruled", verb: "create", body: "parameters: {MEMORY: 64Mi}", wantCode: 403, want: []string{"too little", `"field":"spec.template.spec.domain.memory.guest"`}},
 
 		{name: "malformed", as: bob, literally: "parameters:\n  NAME: a: b\n", wantCode: 400, want: []string{"line 2, column 3"}},
 		{name: "malformed JSON", as: bob, literally: "{\n\"parameters\": {\"NAME\": }\n", wantCode: 400, want: []string{"line "}},

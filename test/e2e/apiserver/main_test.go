@@ -102,6 +102,21 @@ spec:
   virtualMachine:
     metadata: {generateName: crate-}
     spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 64Mi}, devices: {}}}}}
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata:
+  name: ruled
+  namespace: shop
+  annotations:
+    validations: |
+      [{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 134217728, "message": "too little"},
+       {"name": "more", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 268435456, "message": "it is slow", "justWarning": true}]
+spec:
+  parameters: [{name: MEMORY, value: 512Mi}]
+  virtualMachine:
+    metadata: {generateName: ruled-}
+    spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: "${MEMORY}"}, devices: {}}}}}
 `
 
 func prepare(ctx context.Context) (err error) {

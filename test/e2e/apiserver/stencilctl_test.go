@@ -6,6 +6,9 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
@@ -39,6 +42,40 @@ func TestStencilctl(t *testing.T) {
 				t.Errorf("%+v", ran)
 			}
 		})
+	}
+}
+
+// The kubeconfig is read as kubectl does: its contexts have a user and a namespace.
+func TestStencilctlTakesAContext(t *testing.T) {
+	config := clientcmdapi.NewConfig()
+	for _, person := range []*controlplane.User{ada, bob} {
+		own, err := clientcmd.LoadFromFile(person.Kubeconfig)
+		if err != nil {
+			t.Fatal(err)
+		}
+		config.Clusters["plane"] = own.Clusters[own.Contexts[own.CurrentContext].Cluster]
+		config.AuthInfos[person.Name] = own.AuthInfos[person.Name]
+		config.Contexts[person.Name] = &clientcmdapi.Context{Cluster: "plane", AuthInfo: person.Name, Namespace: shop}
+	}
+	config.CurrentContext = bob.Name
+	file := filepath.Join(t.TempDir(), "config")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	for line, want := range map[string]stencilctl.Result{
+		"process box -p NAME=cli-1 -o name":                                  {Output: "virtualmachine.kubevirt.io/cli-1\n", Problems: "cli-1 has password "},
+		"create box -p NAME=cli-1 --dry-run=server":                          {Code: 3, Problems: "cannot create resource"},
+		"create box -p NAME=cli-1 --dry-run=server --context ada":            {Output: "virtualmachine.kubevirt.io/cli-1 created (server dry run)\n", Problems: "cli-1 has password "},
+		"create box -p NAME=cli-1 --dry-run=server --context ada -n default": {Code: 3, Problems: `in the namespace "default"`},
+		"process box --context nowhere":                                      {Code: 3, Problems: `context "nowhere" does not exist`},
+	} {
+		got, err := stencilctl.Command{Binary: binary, Kubeconfig: file, Line: line}.Run(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Code != want.Code || got.Output != want.Output || !strings.Contains(got.Problems, want.Problems) {
+			t.Errorf("%s: %+v", line, got)
+		}
 	}
 }
 

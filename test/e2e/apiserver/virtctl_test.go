@@ -34,6 +34,9 @@ func TestVirtctl(t *testing.T) {
 		if err := command.Run(); err != nil && !errors.As(err, &exit) {
 			t.Fatal(err)
 		}
+		if testing.Verbose() {
+			t.Logf("%s$ virtctl template %s\n%s%s", as.Name, strings.Join(arguments, " "), stdout.String(), stderr.String())
+		}
 		return stdout.String(), stderr.String(), command.ProcessState.ExitCode()
 	}
 	t.Run("process", func(t *testing.T) {
