@@ -31,8 +31,8 @@ test: tools ## every test that needs nothing installed: unit, and against the em
 	@hack/tool $(TEST_TOOLS) >/dev/null
 	@for module in $(WITHOUT_LIBVIRT); do \
 		echo "== go test in $$module"; \
-		race=-race; [ $$module = test ] && race=; \
-		(cd $$module && go test -tags $(TAGS) $$race -p $(PLANES) -timeout 25m $$(go list ./... | grep -v '$(NEEDS_LIBVIRT)')) || exit 1; \
+		flags=-race; [ $$module = test ] && flags="-p $(PLANES)"; \
+		(cd $$module && go test -tags $(TAGS) $$flags -timeout 25m $$(go list ./... | grep -v '$(NEEDS_LIBVIRT)')) || exit 1; \
 	done
 
 .PHONY: test-defaulter
