@@ -8,8 +8,8 @@ NEEDS_LIBVIRT := /test/e2e/defaults$$
 TAGS := libvirt_dlopen
 # Test packages that start control planes run at most this many at a time.
 PLANES ?= 2
-# How many captures a test has go on at once.
-CAPTURES ?= 500
+# Anything has the longest of the tests do less.
+BRIEF ?=
 PLANE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virt-api virt-controller kubevirt-manifests cdi-server cdi-manifests kubevirt-crds cdi-crds snapshot-crds
 # Only tests run these.
 TEST_TOOLS := virtctl cert-manager
@@ -34,7 +34,7 @@ test: tools ## every test that needs nothing installed: unit, and against the em
 	@for module in $(WITHOUT_LIBVIRT); do \
 		echo "== go test in $$module"; \
 		flags=-race; [ $$module = test ] && flags="-p $(PLANES)"; \
-		(cd $$module && STENCIL_TEST_CAPTURES=$(CAPTURES) go test -tags $(TAGS) $$flags -timeout 25m $$(go list ./... | grep -v '$(NEEDS_LIBVIRT)')) || exit 1; \
+		(cd $$module && STENCIL_TEST_BRIEF=$(BRIEF) go test -tags $(TAGS) $$flags -timeout 25m $$(go list ./... | grep -v '$(NEEDS_LIBVIRT)')) || exit 1; \
 	done
 
 .PHONY: test-defaulter

@@ -124,7 +124,10 @@ func TestDeletionsLeaveNothing(t *testing.T) {
 		{"the template", template, templateExists, templateOwns, isMadeAnew(templates, 1)},
 		{"the template", template, templateOwns, afterwards, leavesNothing},
 	} {
-		for _, step := range steps[tc.from:tc.before] {
+		for number, step := range steps[tc.from:tc.before] {
+			if brief && number%2 == 1 {
+				continue
+			}
 			t.Run("of "+tc.name+" "+step.name, func(t *testing.T) {
 				t.Parallel()
 				c, release := s.held(t, step, "")

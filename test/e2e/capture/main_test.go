@@ -34,8 +34,11 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
+// brief is for runs that have less time: a fifth of the captures at once, and deletions at every other step.
+var brief = os.Getenv("STENCIL_TEST_BRIEF") != ""
+
 // limit is how long anything may take that is waited for.
-const limit = 90 * time.Second
+const limit = 3 * time.Minute
 
 // together is how many parallel tests run at a time. They wait for controllers most of their time.
 const together = "6"

@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"os"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -108,25 +106,12 @@ func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 	})
 }
 
-// capturesVariable says how many captures go on at once, where a run has less time than `make test` has.
-const capturesVariable = "STENCIL_TEST_CAPTURES"
-
-func manyCaptures(t *testing.T) int {
-	t.Helper()
-	text, given := os.LookupEnv(capturesVariable)
-	if !given {
-		return 500
-	}
-	many, err := strconv.Atoi(text)
-	if err != nil || many < 1 {
-		t.Fatalf("%s: %q is no number of captures", capturesVariable, text)
-	}
-	return many
-}
-
 // TestManyCaptures has many machines captured at once.
 func TestManyCaptures(t *testing.T) {
-	many := manyCaptures(t)
+	many := 500
+	if brief {
+		many = 100
+	}
 	s := played.on(t)
 	c := s.pair(t)
 	shop, golden := c.shop, c.golden
