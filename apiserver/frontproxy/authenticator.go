@@ -27,23 +27,15 @@ const (
 
 // New returns an authenticator of what the front proxies of the configuration hand on.
 // It has nothing to say of a request whose certificate is none of theirs: the
-// authenticators after it find out what is wrong with it. A clock that is nil is the
-// real one.
+// authenticators after it find out what is wrong with it.
 func New(config *authenticatorfactory.RequestHeaderConfig, clock clock.PassiveClock) authenticator.Request {
 	return group.NewAuthenticatedGroupAdder(&proxies{
 		certificate: requestx509.NewDynamicCAVerifier(config.CAContentProvider.VerifyOptions, authenticator.RequestFunc(anybody), config.AllowedClientNames),
 		person:      headerrequest.NewDynamic(config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes),
 		config:      config,
-		clock:       orReal(clock),
+		clock:       clock,
 		verified:    map[fingerprint]time.Time{},
 	})
-}
-
-func orReal(given clock.PassiveClock) clock.PassiveClock {
-	if given == nil {
-		return clock.RealClock{}
-	}
-	return given
 }
 
 // anybody is behind the verification of the certificate, which is asked only whether

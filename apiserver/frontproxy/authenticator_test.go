@@ -1,14 +1,8 @@
 package frontproxy
 
 import (
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
-	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -21,58 +15,22 @@ import (
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	clocktesting "k8s.io/utils/clock/testing"
+
+	"github.com/vmstencil/stencil/certificates/certificatestest"
 )
 
-// authority signs the certificates of proxies.
-type authority struct {
-	certificate *x509.Certificate
-	key         *ecdsa.PrivateKey
+// validFrom is when the certificates of the tests begin to be valid.
+const validFrom = -time.Hour
+
+func newAuthority(t *testing.T) *certificatestest.Authority {
+	t.Helper()
+	return certificatestest.NewAuthority(t, time.Now().Add(validFrom), 2*time.Hour)
 }
 
-var serial atomic.Int64
-
-func newAuthority(t *testing.T) *authority {
+// proxy is a certificate of a proxy, valid for a time from now on.
+func proxy(t *testing.T, by *certificatestest.Authority, name string, validFor time.Duration) *x509.Certificate {
 	t.Helper()
-	a := &authority{}
-	a.certificate, a.key = issue(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}, nil)
-	return a
-}
-
-// proxy is a certificate of a proxy, valid for a time.
-func (a *authority) proxy(t *testing.T, name string, validFor time.Duration) *x509.Certificate {
-	t.Helper()
-	certificate, _ := issue(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: name}, NotAfter: time.Now().Add(validFor), ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
-	}, a)
-	return certificate
-}
-
-func issue(t *testing.T, wanted *x509.Certificate, by *authority) (*x509.Certificate, *ecdsa.PrivateKey) {
-	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
-	}
-	wanted.SerialNumber = big.NewInt(serial.Add(1))
-	wanted.NotBefore = time.Now().Add(-time.Hour)
-	if wanted.NotAfter.IsZero() {
-		wanted.NotAfter = time.Now().Add(time.Hour)
-	}
-	parent, signer := wanted, key
-	if by != nil {
-		parent, signer = by.certificate, by.key
-	}
-	raw, err := x509.CreateCertificate(rand.Reader, wanted, parent, &key.PublicKey, signer)
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := x509.ParseCertificate(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate, key
+	return by.Client(t, name, time.Now().Add(validFrom), validFor-validFrom).Leaf
 }
 
 // trust is what may change while the server runs, and counts how often a certificate is verified.
@@ -84,10 +42,10 @@ type trust struct {
 	verifications atomic.Int64
 }
 
-func (t *trust) set(a *authority, names ...string) {
+func (t *trust) set(a *certificatestest.Authority, names ...string) {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	t.content, t.names = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw}), names
+	t.content, t.names = a.PEM(), names
 }
 
 func (t *trust) Name() string { return "test" }
@@ -170,16 +128,16 @@ func TestACertificateIsVerifiedOnceAndPeopleAreReadEveryTime(t *testing.T) {
 	s := newStage(t)
 	good := newAuthority(t)
 	s.set(good, "front-proxy")
-	proxy := good.proxy(t, "front-proxy", time.Hour)
-	s.wants(t, "ada", "ada", 1, proxy)
-	s.wants(t, "bob", "bob", 0, proxy)
-	s.wants(t, "", "", 0, proxy)
+	known := proxy(t, good, "front-proxy", time.Hour)
+	s.wants(t, "ada", "ada", 1, known)
+	s.wants(t, "bob", "bob", 0, known)
+	s.wants(t, "", "", 0, known)
 	s.wants(t, "ada", "", 0)
-	another := good.proxy(t, "front-proxy", time.Hour)
+	another := proxy(t, good, "front-proxy", time.Hour)
 	s.wants(t, "ada", "ada", 1, another)
 	s.clock.SetTime(s.clock.Now().Add(remembered))
-	s.wants(t, "ada", "ada", 1, proxy)
-	s.wants(t, "ada", "ada", 0, proxy)
+	s.wants(t, "ada", "ada", 1, known)
+	s.wants(t, "ada", "ada", 0, known)
 }
 
 // TestAStrangerIsNobody comes again and again with what must not be believed; nothing of it is remembered.
@@ -187,14 +145,14 @@ func TestAStrangerIsNobody(t *testing.T) {
 	s := newStage(t)
 	good, evil := newAuthority(t), newAuthority(t)
 	s.set(good, "front-proxy")
-	proxy := good.proxy(t, "front-proxy", time.Hour)
-	s.wants(t, "ada", "ada", 1, proxy)
+	known := proxy(t, good, "front-proxy", time.Hour)
+	s.wants(t, "ada", "ada", 1, known)
 	for name, chain := range map[string][]*x509.Certificate{
-		"a certificate of the same name by another authority": {evil.proxy(t, "front-proxy", time.Hour)},
-		"one that brings its own authority along":             {evil.proxy(t, "front-proxy", time.Hour), evil.certificate},
-		"one that brings the certificate of the proxy along":  {evil.proxy(t, "front-proxy", time.Hour), proxy},
-		"a certificate for another name":                      {good.proxy(t, "somebody", time.Hour)},
-		"a certificate that has expired":                      {good.proxy(t, "front-proxy", -time.Minute)},
+		"a certificate of the same name by another authority": {proxy(t, evil, "front-proxy", time.Hour)},
+		"one that brings its own authority along":             {proxy(t, evil, "front-proxy", time.Hour), evil.Certificate},
+		"one that brings the certificate of the proxy along":  {proxy(t, evil, "front-proxy", time.Hour), known},
+		"a certificate for another name":                      {proxy(t, good, "somebody", time.Hour)},
+		"a certificate that has expired":                      {proxy(t, good, "front-proxy", -time.Minute)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s.wants(t, "system:admin", "", 1, chain...)
@@ -207,15 +165,15 @@ func TestWhatIsTrustedChangesAtOnce(t *testing.T) {
 	s := newStage(t)
 	old, next := newAuthority(t), newAuthority(t)
 	s.set(old, "front-proxy")
-	proxy := old.proxy(t, "front-proxy", time.Hour)
-	s.wants(t, "ada", "ada", 1, proxy)
+	known := proxy(t, old, "front-proxy", time.Hour)
+	s.wants(t, "ada", "ada", 1, known)
 	s.set(next, "front-proxy")
-	s.wants(t, "ada", "", 1, proxy)
-	s.wants(t, "ada", "ada", 1, next.proxy(t, "front-proxy", time.Hour))
+	s.wants(t, "ada", "", 1, known)
+	s.wants(t, "ada", "ada", 1, proxy(t, next, "front-proxy", time.Hour))
 	s.set(old, "another")
-	s.wants(t, "ada", "", 1, proxy)
+	s.wants(t, "ada", "", 1, known)
 	s.set(old)
-	s.wants(t, "ada", "ada", 1, proxy)
+	s.wants(t, "ada", "ada", 1, known)
 }
 
 // TestACertificateIsNotRememberedBeyondItsEnd has the clock of the memory go on, by which it is forgotten; that it has expired is
@@ -224,13 +182,13 @@ func TestACertificateIsNotRememberedBeyondItsEnd(t *testing.T) {
 	s := newStage(t)
 	good := newAuthority(t)
 	s.set(good)
-	proxy := good.proxy(t, "front-proxy", 5*time.Second)
-	s.wants(t, "ada", "ada", 1, proxy)
-	s.clock.SetTime(proxy.NotAfter.Add(-time.Millisecond))
-	s.wants(t, "ada", "ada", 0, proxy)
-	s.clock.SetTime(proxy.NotAfter)
+	known := proxy(t, good, "front-proxy", 5*time.Second)
+	s.wants(t, "ada", "ada", 1, known)
+	s.clock.SetTime(known.NotAfter.Add(-time.Millisecond))
+	s.wants(t, "ada", "ada", 0, known)
+	s.clock.SetTime(known.NotAfter)
 	before := s.verifications.Load()
-	s.ask("ada", proxy)
+	s.ask("ada", known)
 	if s.verifications.Load() == before {
 		t.Error("it is believed after its end")
 	}
@@ -240,10 +198,10 @@ func TestTheMemoryIsBounded(t *testing.T) {
 	s := newStage(t)
 	good := newAuthority(t)
 	s.set(good)
-	first := good.proxy(t, "front-proxy", time.Hour)
+	first := proxy(t, good, "front-proxy", time.Hour)
 	s.wants(t, "ada", "ada", 1, first)
 	for range capacity {
-		s.wants(t, "ada", "ada", 1, good.proxy(t, "front-proxy", time.Hour))
+		s.wants(t, "ada", "ada", 1, proxy(t, good, "front-proxy", time.Hour))
 	}
 	s.wants(t, "ada", "ada", 1, first)
 }
@@ -252,12 +210,12 @@ func TestManyAtOnce(t *testing.T) {
 	s := newStage(t)
 	good, next := newAuthority(t), newAuthority(t)
 	s.set(good)
-	proxy := good.proxy(t, "front-proxy", time.Hour)
+	known := proxy(t, good, "front-proxy", time.Hour)
 	var wait sync.WaitGroup
 	for range 8 {
 		wait.Go(func() {
 			for range 200 {
-				if name, _ := s.ask("ada", proxy); name != "ada" && name != "" {
+				if name, _ := s.ask("ada", known); name != "ada" && name != "" {
 					t.Errorf("it is %q", name)
 				}
 			}
@@ -271,7 +229,7 @@ func TestManyAtOnce(t *testing.T) {
 	})
 	wait.Wait()
 	s.set(next)
-	if name, _ := s.ask("ada", proxy); name != "" {
+	if name, _ := s.ask("ada", known); name != "" {
 		t.Errorf("it is %q, by an authority that is not trusted any more", name)
 	}
 }

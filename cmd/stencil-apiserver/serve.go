@@ -16,6 +16,7 @@ import (
 	"k8s.io/apiserver/pkg/util/compatibility"
 	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
+	"k8s.io/utils/clock"
 
 	"github.com/vmstencil/stencil/apiserver"
 	"github.com/vmstencil/stencil/apiserver/frontproxy"
@@ -112,7 +113,7 @@ func newServer(o *options, config *rest.Config, templates *templatecache.Cache, 
 		return nil, fmt.Errorf("setting up authentication: %w", err)
 	}
 	if proxies := settings.Authentication.RequestHeaderConfig; proxies != nil {
-		settings.Authentication.Authenticator = union.New(frontproxy.New(proxies, nil), settings.Authentication.Authenticator)
+		settings.Authentication.Authenticator = union.New(frontproxy.New(proxies, clock.RealClock{}), settings.Authentication.Authenticator)
 	}
 	if err := o.authorization.ApplyTo(&settings.Authorization); err != nil {
 		return nil, fmt.Errorf("setting up authorization: %w", err)
