@@ -1,7 +1,6 @@
 package frontproxy
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/x509"
 	"net/http"
@@ -29,13 +28,17 @@ const (
 // It has nothing to say of a request whose certificate is none of theirs: the
 // authenticators after it find out what is wrong with it.
 func New(config *authenticatorfactory.RequestHeaderConfig, clock clock.PassiveClock) authenticator.Request {
-	return group.NewAuthenticatedGroupAdder(&proxies{
-		certificate: requestx509.NewDynamicCAVerifier(config.CAContentProvider.VerifyOptions, authenticator.RequestFunc(anybody), config.AllowedClientNames),
-		person:      headerrequest.NewDynamic(config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes),
-		config:      config,
-		clock:       clock,
-		verified:    map[fingerprint]time.Time{},
-	})
+	return newProxies(config, clock).authenticator()
+}
+
+func newProxies(config *authenticatorfactory.RequestHeaderConfig, clock clock.PassiveClock) *proxies {
+	return &proxies{
+		person:   headerrequest.NewDynamic(config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes),
+		verifier: requestx509.NewDynamicCAVerifier,
+		config:   config,
+		clock:    clock,
+		verified: map[evidence]time.Time{},
+	}
 }
 
 // anybody is behind the verification of the certificate, which is asked only whether
@@ -44,19 +47,30 @@ func anybody(*http.Request) (*authenticator.Response, bool, error) {
 	return &authenticator.Response{}, true, nil
 }
 
-// fingerprint is of a certificate and of everything it was verified against.
-type fingerprint [sha256.Size]byte
+// evidence is a certificate and everything it was verified against, so that it is
+// verified anew as soon as any of that is another.
+type evidence struct {
+	// content is of the certificate and of the names a proxy may have.
+	content [sha256.Size]byte
+	// roots are the authorities. Providers make a new pool of authorities that have
+	// changed and hand out the same one until then.
+	roots *x509.CertPool
+}
 
 type proxies struct {
-	certificate authenticator.Request
-	person      authenticator.Request
-	config      *authenticatorfactory.RequestHeaderConfig
-	clock       clock.PassiveClock
+	person   authenticator.Request
+	verifier func(requestx509.VerifyOptionFunc, authenticator.Request, requestx509.StringSliceProvider) authenticator.Request
+	config   *authenticatorfactory.RequestHeaderConfig
+	clock    clock.PassiveClock
 
 	mutex sync.Mutex
 	// verified says until when. Only certificates that are good come in, so a stranger
 	// cannot fill it.
-	verified map[fingerprint]time.Time
+	verified map[evidence]time.Time
+}
+
+func (p *proxies) authenticator() authenticator.Request {
+	return group.NewAuthenticatedGroupAdder(p)
 }
 
 // AuthenticateRequest implements authenticator.Request.
@@ -67,50 +81,51 @@ func (p *proxies) AuthenticateRequest(request *http.Request) (*authenticator.Res
 	return p.person.AuthenticateRequest(request)
 }
 
-// trusts says whether the connection is that of a front proxy.
+// trusts says whether the connection is that of a front proxy. Authorities and names
+// are read once: what is remembered has to be what was verified against, whatever they
+// change to, and back to, meanwhile.
 func (p *proxies) trusts(request *http.Request) bool {
 	if request.TLS == nil || len(request.TLS.PeerCertificates) == 0 {
 		return false
 	}
-	leaf := request.TLS.PeerCertificates[0]
-	authorities := p.config.CAContentProvider.CurrentCABundleContent()
-	mark := p.fingerprint(leaf, authorities)
-	if p.knows(mark) {
-		return true
-	}
-	if _, good, err := p.certificate.AuthenticateRequest(request); err != nil || !good {
+	options, known := p.config.CAContentProvider.VerifyOptions()
+	if !known {
 		return false
 	}
-	// Authorities that have changed meanwhile may be those that have verified it.
-	if bytes.Equal(authorities, p.config.CAContentProvider.CurrentCABundleContent()) {
-		p.remember(mark, leaf.NotAfter)
+	leaf, names := request.TLS.PeerCertificates[0], headerrequest.StaticStringSlice(p.config.AllowedClientNames.Value())
+	found := evidence{content: digest(leaf, names), roots: options.Roots}
+	if p.knows(found) {
+		return true
 	}
+	read := func() (x509.VerifyOptions, bool) { return options, true }
+	verifier := p.verifier(read, authenticator.RequestFunc(anybody), names)
+	if _, good, err := verifier.AuthenticateRequest(request); err != nil || !good {
+		return false
+	}
+	p.remember(found, leaf.NotAfter)
 	return true
 }
 
-// fingerprint changes with the authorities and with the names, so that a certificate
-// is verified anew as soon as either is another.
-func (p *proxies) fingerprint(leaf *x509.Certificate, authorities []byte) fingerprint {
+func digest(leaf *x509.Certificate, names []string) [sha256.Size]byte {
 	hash := sha256.New()
 	part := func(content []byte) {
 		sum := sha256.Sum256(content)
 		hash.Write(sum[:])
 	}
 	part(leaf.Raw)
-	part(authorities)
-	for _, name := range p.config.AllowedClientNames.Value() {
+	for _, name := range names {
 		part([]byte(name))
 	}
-	return fingerprint(hash.Sum(nil))
+	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-func (p *proxies) knows(mark fingerprint) bool {
+func (p *proxies) knows(found evidence) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	return p.clock.Now().Before(p.verified[mark])
+	return p.clock.Now().Before(p.verified[found])
 }
 
-func (p *proxies) remember(mark fingerprint, expires time.Time) {
+func (p *proxies) remember(found evidence, expires time.Time) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if len(p.verified) >= capacity {
@@ -120,5 +135,5 @@ func (p *proxies) remember(mark fingerprint, expires time.Time) {
 	if expires.Before(until) {
 		until = expires
 	}
-	p.verified[mark] = until
+	p.verified[found] = until
 }

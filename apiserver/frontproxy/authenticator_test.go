@@ -11,8 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apiserver/pkg/authentication/authenticator"
 	"k8s.io/apiserver/pkg/authentication/authenticatorfactory"
 	"k8s.io/apiserver/pkg/authentication/request/headerrequest"
+	requestx509 "k8s.io/apiserver/pkg/authentication/request/x509"
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	clocktesting "k8s.io/utils/clock/testing"
 
@@ -33,34 +35,35 @@ func proxy(t *testing.T, by *certificatestest.Authority, name string, validFor t
 	return by.Client(t, name, time.Now().Add(validFrom), validFor-validFrom).Leaf
 }
 
-// trust is what may change while the server runs, and counts how often a certificate is verified.
+// trust is what may change while the server runs.
 type trust struct {
 	dynamiccertificates.Notifier
-	mutex         sync.Mutex
-	content       []byte
-	names         []string
-	verifications atomic.Int64
+	mutex sync.Mutex
+	roots *x509.CertPool
+	names []string
+	// read is called after the authorities have been read.
+	read func()
 }
 
 func (t *trust) set(a *certificatestest.Authority, names ...string) {
+	pool := x509.NewCertPool()
+	pool.AddCert(a.Certificate)
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
-	t.content, t.names = a.PEM(), names
+	t.roots, t.names = pool, names
 }
 
 func (t *trust) Name() string { return "test" }
 
-func (t *trust) CurrentCABundleContent() []byte {
-	t.mutex.Lock()
-	defer t.mutex.Unlock()
-	return t.content
-}
+func (t *trust) CurrentCABundleContent() []byte { return nil }
 
 func (t *trust) VerifyOptions() (x509.VerifyOptions, bool) {
-	t.verifications.Add(1)
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(t.CurrentCABundleContent())
-	return x509.VerifyOptions{Roots: pool, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, true
+	if t.read != nil {
+		defer t.read()
+	}
+	t.mutex.Lock()
+	defer t.mutex.Unlock()
+	return x509.VerifyOptions{Roots: t.roots, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}, t.roots != nil
 }
 
 func (t *trust) Value() []string {
@@ -73,13 +76,15 @@ func (t *trust) Value() []string {
 type stage struct {
 	*trust
 	clock *clocktesting.FakePassiveClock
-	ask   func(person string, chain ...*x509.Certificate) (name string, groups []string)
+	// verifications is how often a certificate was verified.
+	verifications atomic.Int64
+	ask           func(person string, chain ...*x509.Certificate) (name string, groups []string)
 }
 
 func newStage(t *testing.T) *stage {
 	t.Helper()
 	s := &stage{trust: &trust{}, clock: clocktesting.NewFakePassiveClock(time.Now())}
-	tested := New(&authenticatorfactory.RequestHeaderConfig{
+	proxies := newProxies(&authenticatorfactory.RequestHeaderConfig{
 		UsernameHeaders:     headerrequest.StaticStringSlice{"X-Remote-User"},
 		UIDHeaders:          headerrequest.StaticStringSlice{"X-Remote-Uid"},
 		GroupHeaders:        headerrequest.StaticStringSlice{"X-Remote-Group"},
@@ -87,6 +92,12 @@ func newStage(t *testing.T) *stage {
 		CAContentProvider:   s.trust,
 		AllowedClientNames:  s.trust,
 	}, s.clock)
+	verifier := proxies.verifier
+	proxies.verifier = func(options requestx509.VerifyOptionFunc, then authenticator.Request, names requestx509.StringSliceProvider) authenticator.Request {
+		s.verifications.Add(1)
+		return verifier(options, then, names)
+	}
+	tested := proxies.authenticator()
 	s.ask = func(person string, chain ...*x509.Certificate) (string, []string) {
 		request := httptest.NewRequest(http.MethodPost, "/", nil)
 		if person != "" {
@@ -174,6 +185,25 @@ func TestWhatIsTrustedChangesAtOnce(t *testing.T) {
 	s.wants(t, "ada", "", 1, known)
 	s.set(old)
 	s.wants(t, "ada", "ada", 1, known)
+}
+
+// TestWhatIsTrustedChangesInBetween has the authorities change and change back while a certificate is verified: what is remembered is
+// what it was verified against.
+func TestWhatIsTrustedChangesInBetween(t *testing.T) {
+	s := newStage(t)
+	good, next := newAuthority(t), newAuthority(t)
+	known := proxy(t, good, "front-proxy", time.Hour)
+	s.set(good, "front-proxy")
+	s.read = func() { s.set(next, "another") }
+	s.ask("ada", known)
+	s.read = nil
+	s.wants(t, "ada", "", 1, known)
+	s.read = func() { s.set(good, "front-proxy") }
+	s.ask("ada", known)
+	s.read = nil
+	s.wants(t, "ada", "ada", 1, known)
+	s.set(next, "another")
+	s.wants(t, "ada", "", 1, known)
 }
 
 // TestACertificateIsNotRememberedBeyondItsEnd has the clock of the memory go on, by which it is forgotten; that it has expired is
