@@ -45,18 +45,11 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 
 	judging := plan{setups: []setup{unjudged, judged}, clients: []int{1, targetClients}, rounds: options.Rounds, requests: 2000, limit: 4 * time.Second}
 
-	var (
-		source    *profiles.Source
-		arguments []string
-	)
-	if options.Profile != "" {
-		var err error
-		if source, err = profiles.New(options.Profile); err != nil {
-			return nil, err
-		}
-		arguments = []string{source.Argument()}
+	source, arguments, err := options.profiles()
+	if err != nil {
+		return nil, err
 	}
-	err := on(ctx, platform.Options{Log: options.Log, ManagerArgs: arguments}, func(b *bench) (err error) {
+	err = on(ctx, platform.Options{Log: options.Log, ManagerArgs: arguments}, func(b *bench) (err error) {
 		if result.base, err = b.rounds(ctx, everything, options.Progress); err != nil {
 			return err
 		}
@@ -73,7 +66,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 			return err
 		}
 		options.Progress("admission: profiling")
-		return b.profile(ctx, source)
+		return b.profile(ctx, source, withRef, "admission")
 	})
 	if err != nil {
 		return nil, err
@@ -87,6 +80,18 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		return err
 	})
 	return result, err
+}
+
+// profiles are where the profiles come from, nil where none are wanted, and what the manager is told for them.
+func (o Options) profiles() (*profiles.Source, []string, error) {
+	if o.Profile == "" {
+		return nil, nil, nil
+	}
+	source, err := profiles.New(o.Profile)
+	if err != nil {
+		return nil, nil, err
+	}
+	return source, []string{source.Argument()}, nil
 }
 
 // on runs the work on a cluster of its own.

@@ -34,7 +34,7 @@ type cell struct {
 type grid map[int]map[string]*cell
 
 // processes are what processor time is attributed to; "" is this program, which plays the clients.
-var processes = []string{"kube-apiserver", "etcd", "stencil-manager", "virt-api", "virt-controller", ""}
+var processes = []string{"kube-apiserver", "etcd", "stencil-manager", "stencil-defaulter", "virt-api", "virt-controller", ""}
 
 // rounds measures all set-ups in each round, for one number of clients after the other. Every other round goes through them
 // backwards, so that none of them always comes first.
@@ -74,6 +74,11 @@ func (b *bench) measure(ctx context.Context, p plan, s setup, clients int, into 
 	}
 	if err := b.idler.registration.set(ctx, s.idle); err != nil {
 		return err
+	}
+	if b.ready != nil {
+		if err := b.ready.registration.set(ctx, s.ready); err != nil {
+			return err
+		}
 	}
 	exercise := load.Load{Clients: clients, Warmup: max(50, p.requests/10), Requests: p.requests, Limit: p.limit}
 	if err := exercise.Warm(ctx, b.send(s)); err != nil {

@@ -28,6 +28,8 @@ type setup struct {
 	unjudged bool
 	// idle says that it knows of webhooks that do nothing instead.
 	idle bool
+	// ready says that it knows of a webhook beside them that has its answer ready.
+	ready bool
 	// body is what is sent.
 	body func(machines) []byte
 }
@@ -54,8 +56,11 @@ type bench struct {
 	registration *registration
 	judgement    *registration
 	idler        *idler
-	senders      []*sender
-	machines     []machines
+	// ready answers what the defaults webhook does; nil where that is not measured.
+	ready    *idler
+	objects  dynamic.Interface
+	senders  []*sender
+	machines []machines
 }
 
 // prepare applies the examples and makes that many clients, which are one person who owns machines and may use the template.
@@ -96,7 +101,8 @@ func prepare(ctx context.Context, stencil *platform.Platform, clients int) (*ben
 	if b.judgement, err = recordRegistration(ctx, objects, install.Release, judgement, b.judges); err != nil {
 		return nil, err
 	}
-	b.idler, err = newIdler(objects, func(ctx context.Context) error { return b.send(without)(ctx, 0) })
+	b.objects = objects
+	b.idler, err = newIdler(objects, nil, func(ctx context.Context) error { return b.send(without)(ctx, 0) })
 	return b, err
 }
 

@@ -164,7 +164,12 @@ func runDefaulting(ctx context.Context, e environment) (report.Section, error) {
 }
 
 func runAdmissionDefaulting(ctx context.Context, e environment) (report.Section, error) {
-	result, err := admission.RunDefaulting(ctx, admission.Options{Rounds: e.roundsOr(9), Log: os.Stderr, Progress: progress})
+	result, err := admission.RunDefaulting(ctx, admission.Options{
+		Rounds:   e.roundsOr(9),
+		Profile:  e.profile,
+		Log:      os.Stderr,
+		Progress: progress,
+	})
 	if err != nil {
 		return report.Section{}, err
 	}
