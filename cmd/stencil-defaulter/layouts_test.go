@@ -99,6 +99,16 @@ func checkProperties(t *testing.T, e *engine.Engine, vm *kubevirtv1.VirtualMachi
 	if diff := cmp.Diff(first.VM, answer(t, e, sent).VM); diff != "" {
 		t.Errorf("the same request is answered differently:\n%s", diff)
 	}
+	// So is what the webhook sends, which is part of it.
+	var whole map[string]any
+	decodeInto(t, sent, &whole)
+	part := answer(t, e, encode(t, defaulting.Relevant(whole)))
+	if diff := cmp.Diff(first.Patch, part.Patch); diff != "" {
+		t.Errorf("what defaults depend on is patched otherwise (-whole +part):\n%s", diff)
+	}
+	if diff := cmp.Diff(first.Skipped, part.Skipped); diff != "" {
+		t.Errorf("of what defaults depend on something else is skipped (-whole +part):\n%s", diff)
+	}
 	// A fixpoint.
 	second := answer(t, e, first.VM)
 	if len(second.Set) > 0 {
@@ -137,7 +147,7 @@ func checkProperties(t *testing.T, e *engine.Engine, vm *kubevirtv1.VirtualMachi
 }
 
 // encode is a machine as JSON.
-func encode(t testing.TB, vm *kubevirtv1.VirtualMachine) json.RawMessage {
+func encode(t testing.TB, vm any) json.RawMessage {
 	t.Helper()
 	text, err := json.Marshal(vm)
 	if err != nil {

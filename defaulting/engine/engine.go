@@ -99,9 +99,9 @@ type answerKey struct {
 func (e *Engine) Serve(ctx context.Context, body []byte) ([]byte, error) {
 	libvirt, qemu, _ := e.libvirt.Versions()
 	key := answerKey{sha256.Sum256(body), libvirt, qemu}
-	if known, ok := e.answers.Get(key); ok {
+	if found, ok := e.answers.Get(key); ok {
 		e.counters.AnswerHits.Add(1)
-		return known.([]byte), nil
+		return found.(*remembered).again(e.identities), nil
 	}
 	var request defaulting.Request
 	if err := json.Unmarshal(body, &request); err != nil {
@@ -117,25 +117,6 @@ func (e *Engine) Serve(ctx context.Context, body []byte) ([]byte, error) {
 	}
 	e.remember(key, response, len(answer))
 	return answer, nil
-}
-
-// remember keeps an answer that will be the same the next time.
-func (e *Engine) remember(key answerKey, response *defaulting.Response, size int) {
-	if size > rememberedAnswer || key.libvirt != response.Environment.Libvirt {
-		return
-	}
-	for _, set := range response.Set {
-		if set.Source == defaulting.FromStencil {
-			return
-		}
-	}
-	again := *response
-	if again.Cache == defaulting.Miss {
-		again.Cache = defaulting.Hit
-	}
-	if answer, err := json.Marshal(again); err == nil {
-		e.answers.Add(key, answer)
-	}
 }
 
 // Answer answers a request.

@@ -226,19 +226,61 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
-func TestWhatIsRandomIsNotRemembered(t *testing.T) {
-	e := newEngine(&fake{})
-	body := []byte(`{"vm":` + strings.Replace(complete, `"firmware":{"uuid":"u"},`, "", 1) + `}`)
-	first, err := e.Serve(context.Background(), body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	second, err := e.Serve(context.Background(), body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(string(first), "uuid-1") || !strings.Contains(string(second), "uuid-2") {
-		t.Errorf("the UUIDs of two machines:\n%s\n%s", first, second)
+// TestEachMachineOfARememberedAnswerIsItself has one request asked several times, as machines of one template are.
+func TestEachMachineOfARememberedAnswerIsItself(t *testing.T) {
+	anonymous := `{"vm":` + strings.Replace(complete, `"firmware":{"uuid":"u"},`, "", 1)
+	for name, tc := range map[string]struct {
+		body string
+		// random are the paths whose values may not be the same again.
+		random []string
+		hits   int64
+	}{
+		"a UUID is made anew": {body: anonymous + `}`, random: []string{"domain.firmware.uuid"}, hits: 2},
+		"MAC addresses are drawn by looking at the machine": {
+			body: anonymous + `,"policy":{"mac":"generate"}}`,
+			random: []string{
+				"domain.firmware.uuid", "domain.devices.interfaces[0].macAddress", "domain.devices.interfaces[1].macAddress",
+				"domain.devices.interfaces[2].macAddress", "domain.devices.interfaces[3].macAddress",
+			},
+		},
+		"nothing is random": {body: `{"vm":` + complete + `}`, hits: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := engine.New(engine.Options{Libvirt: &fake{}, Identities: engine.Random{}, Version: "test"})
+			used := map[any]bool{}
+			var first map[string]any
+			for range 3 {
+				text, err := e.Serve(context.Background(), []byte(tc.body))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var response defaulting.Response
+				if err := json.Unmarshal(text, &response); err != nil {
+					t.Fatal(err)
+				}
+				written := filled(&response)
+				for _, path := range tc.random {
+					value := written[path]
+					if used[value] {
+						t.Errorf("two machines have %v in %s", value, path)
+					}
+					used[value] = true
+					if strings.Count(string(text), fmt.Sprint(value)) != 3 {
+						t.Errorf("%s is not %v in the patch, the list and the machine: %s", path, value, text)
+					}
+					delete(written, path)
+				}
+				if first == nil {
+					first = written
+				}
+				if diff := gocmp.Diff(first, written); diff != "" {
+					t.Errorf("the rest is not the same (-first +now):\n%s", diff)
+				}
+			}
+			if got := e.Counters().AnswerHits.Load(); got != tc.hits {
+				t.Errorf("%d answers were remembered, want %d", got, tc.hits)
+			}
+		})
 	}
 }
 

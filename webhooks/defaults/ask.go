@@ -12,8 +12,9 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// ask asks the defaulter about a machine. It is sent nothing but the spec: the
-// defaults depend on nothing else, and machines of one template are then alike.
+// ask asks the defaulter about a machine. It is sent what defaults depend on, unless
+// the whole machine is compared afterwards: machines of one template are then alike, and
+// what is secret in a machine stays here.
 func (h *Handler) ask(ctx context.Context, f *filling) (*defaulting.Response, error) {
 	if !h.Cluster.Synced() {
 		return nil, fmt.Errorf("the configuration of KubeVirt has not been read yet")
@@ -21,18 +22,23 @@ func (h *Handler) ask(ctx context.Context, f *filling) (*defaulting.Response, er
 	request := &defaulting.Request{
 		Operation: defaulting.Operation(f.request.Operation),
 		Cluster:   h.Cluster.Cluster(),
-		// The whole machine is looked at where a result is compared.
 		PatchOnly: f.creates() || !h.governed(f.request),
 	}
 	var err error
 	if request.Policy, err = h.policy(ctx, f.request.Namespace); err != nil {
 		return nil, err
 	}
-	if request.VM, err = specOf(f.vm.Object); err != nil {
+	sent := func(object map[string]any) (json.RawMessage, error) {
+		if request.PatchOnly {
+			return textOf(defaulting.Relevant(object))
+		}
+		return textOf(map[string]any{"spec": object["spec"]})
+	}
+	if request.VM, err = sent(f.vm.Object); err != nil {
 		return nil, err
 	}
 	if !f.creates() {
-		if request.OldVM, err = specOf(f.stored.Object); err != nil {
+		if request.OldVM, err = sent(f.stored.Object); err != nil {
 			return nil, err
 		}
 		request.Running = f.runs()
@@ -76,15 +82,16 @@ func (h *Handler) resolve(ctx context.Context, f *filling, request *defaulting.R
 	return nil
 }
 
-// specOf is the part of a machine that is sent.
-func specOf(object map[string]any) (json.RawMessage, error) {
-	text, err := json.Marshal(map[string]any{"spec": object["spec"]})
+func textOf(object map[string]any) (json.RawMessage, error) {
+	text, err := json.Marshal(object)
 	if err != nil {
 		return nil, fmt.Errorf("writing the machine: %w", err)
 	}
 	return text, nil
 }
 
+// into reads an object as what it is. Values are those that JSON has, whose numbers may
+// be json.Number.
 func into(value, target any) error {
 	text, err := json.Marshal(value)
 	if err != nil {

@@ -187,6 +187,25 @@ const (
 
 func running(vm string) string { return strings.TrimSuffix(vm, "}") + ", status: {created: true}}" }
 
+// TestTheDefaulterIsToldWhatDefaultsDependOn by two machines of one template, which are the same to it.
+func TestTheDefaulterIsToldWhatDefaultsDependOn(t *testing.T) {
+	one := `{metadata: {name: a}, spec: {template: {metadata: {labels: {vm: a}}, spec: {hostname: a, domain: {devices: {disks: [{name: init, disk: {bus: virtio}}]}},
+		volumes: [{name: init, cloudInitNoCloud: {userData: "password: secret"}}]}}}}`
+	d := &defaulter{}
+	for _, machine := range []string{one, strings.NewReplacer("name: a", "name: b", "vm: a", "vm: b", "secret", "another").Replace(one)} {
+		request := requestOf(t, "team-a", machine, "")
+		if response := newHandler(d, nil).Handle(t.Context(), request); !strings.Contains(patched(t, request, response), "0000:01:00.0") {
+			t.Errorf("it was not filled: %s", response.Patch)
+		}
+	}
+	const want = `{"spec":{"template":{"metadata":{},"spec":{"domain":{"devices":{"disks":[{"disk":{"bus":"virtio"},"name":"init"}]}},"volumes":[{"name":"init"}]}}}}`
+	for _, asked := range d.asked {
+		if diff := cmp.Diff(want, string(asked.VM)); diff != "" {
+			t.Errorf("what was asked (-want +got):\n%s", diff)
+		}
+	}
+}
+
 func TestWhatIsStored(t *testing.T) {
 	for name, tc := range map[string]struct {
 		namespace, sent, stored, want string

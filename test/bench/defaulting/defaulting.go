@@ -33,11 +33,11 @@ type Result struct {
 	starts []time.Duration
 	// idle are answers of a request that nothing is done for.
 	idle times
-	// same are answers to one request again and again; named are those to requests for one shape under many names; unknown are those
+	// same are answers to one request again and again; noted are those to requests for one shape with many notes; unknown are those
 	// for shapes that nobody asked for.
-	same, named, unknown times
+	same, noted, unknown times
 	// Answers in a second, for 16 clients and for 4.
-	sameRate, namedRate, unknownRate float64
+	sameRate, notedRate, unknownRate float64
 	// memory is the resident set of both processes after numbers of defines.
 	memory []reading
 }
@@ -107,11 +107,11 @@ func (r *Result) measure(ctx context.Context, p *process, options Options) (err 
 	if r.sameRate, err = many(ctx, p, 16, 60_000, sameAgain); err != nil {
 		return err
 	}
-	named := func(number int) []byte { return request(0, fmt.Sprintf("machine-%d", number)) }
-	if r.named, err = one(ctx, p, 5_000, named); err != nil {
+	noted := func(number int) []byte { return request(0, fmt.Sprintf("note-%d", number)) }
+	if r.noted, err = one(ctx, p, 5_000, noted); err != nil {
 		return err
 	}
-	if r.namedRate, err = many(ctx, p, 16, 20_000, func(number int) []byte { return named(10_000 + number) }); err != nil {
+	if r.notedRate, err = many(ctx, p, 16, 20_000, func(number int) []byte { return noted(10_000 + number) }); err != nil {
 		return err
 	}
 
