@@ -35,6 +35,27 @@ type Response struct {
 	Cache Cache `json:"cache"`
 }
 
+// firmwareUUID is the path of what is random in most responses.
+const firmwareUUID = "spec.template.spec.domain.firmware.uuid"
+
+// Repeatable says whether a response is the one to the same request made again, and
+// which UUID in it has to be another one then, if any. With MAC addresses it is not:
+// they are drawn until no machine has one twice.
+func (r *Response) Repeatable() (uuid string, ok bool) {
+	for _, set := range r.Set {
+		if set.Source != FromStencil {
+			continue
+		}
+		if set.Path != firmwareUUID {
+			return "", false
+		}
+		if uuid, ok = set.Value.(string); !ok {
+			return "", false
+		}
+	}
+	return uuid, true
+}
+
 // PatchOperation is one of a JSON patch (RFC 6902): add, or replace for the alias
 // of a machine type.
 type PatchOperation struct {

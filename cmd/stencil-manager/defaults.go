@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 
+	"k8s.io/utils/clock"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
@@ -57,7 +58,7 @@ func addDefaults(mgr manager.Manager, server *serving.Server, c caches, o *optio
 		return fmt.Errorf("adding the observer of the defaulter: %w", err)
 	}
 	options := defaults.Options{
-		Defaulter:     asked,
+		Defaulter:     client.NewRemembering(asked, clock.RealClock{}),
 		Cluster:       c.kubevirt,
 		Approvals:     c.approvals,
 		Instancetypes: c.instancetypes,

@@ -32,6 +32,10 @@ func (c *Client) Defaults(ctx context.Context, request *defaulting.Request) (*de
 	if err != nil {
 		return nil, fmt.Errorf("writing the request for defaults: %w", err)
 	}
+	return c.defaults(ctx, body)
+}
+
+func (c *Client) defaults(ctx context.Context, body []byte) (*defaulting.Response, error) {
 	text, err := c.Raw(ctx, body)
 	if err != nil {
 		return nil, err
@@ -47,13 +51,13 @@ func (c *Client) Defaults(ctx context.Context, request *defaulting.Request) (*de
 func (c *Client) Raw(ctx context.Context, body []byte) ([]byte, error) {
 	limit := time.Now().Add(Timeout)
 	if known := c.connections.take(); known != nil {
-		text, err := c.ask(ctx, limit, known, defaults(body))
+		text, err := c.ask(ctx, limit, known, asking(body))
 		// The connection may be one of a process that is gone.
 		if !errors.Is(err, errBroken) {
 			return text, err
 		}
 	}
-	return c.askAnew(ctx, limit, defaults(body))
+	return c.askAnew(ctx, limit, asking(body))
 }
 
 // Environment asks with what the defaulter makes its answers. It fails when libvirt
@@ -75,8 +79,8 @@ func address(path string) *url.URL { return &url.URL{Scheme: "http", Host: "defa
 
 var defaultsAddress = address("/v1/defaults")
 
-// defaults is a request for defaults.
-func defaults(body []byte) *http.Request {
+// asking is a request for defaults.
+func asking(body []byte) *http.Request {
 	return &http.Request{
 		Method: http.MethodPost, URL: defaultsAddress, Header: http.Header{"Content-Type": {"application/json"}},
 		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)),

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +16,7 @@ import (
 
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/defaulting/engine"
+	"github.com/vmstencil/stencil/defaulting/identity"
 )
 
 // complete is a machine that leaves little open: two virtio disks, an interface.
@@ -60,29 +60,6 @@ func TestInterfacesOfOneMachineHaveDifferentMACAddresses(t *testing.T) {
 	}
 	if diff := gocmp.Diff([]string{"02:00:00:00:00:02", "02:00:00:00:00:03", "02:00:00:00:00:04"}, made); diff != "" {
 		t.Errorf("addresses (-want +got):\n%s", diff)
-	}
-}
-
-func TestMACAddressesAreLocalUnicastWithChanceInEveryOtherBit(t *testing.T) {
-	var ever, always [6]byte
-	for i := range always {
-		always[i] = 0xff
-	}
-	for range 1000 {
-		address, err := net.ParseMAC(engine.Random{}.MAC())
-		if err != nil {
-			t.Fatal(err)
-		}
-		for i, octet := range address {
-			ever[i] |= octet
-			always[i] &= octet
-		}
-	}
-	if want := [6]byte{0xfe, 0xff, 0xff, 0xff, 0xff, 0xff}; ever != want {
-		t.Errorf("bits that are ever set: %x, want %x", ever, want)
-	}
-	if want := [6]byte{0x02}; always != want {
-		t.Errorf("bits that are always set: %x, want %x", always, want)
 	}
 }
 
@@ -246,7 +223,7 @@ func TestEachMachineOfARememberedAnswerIsItself(t *testing.T) {
 		"nothing is random": {body: `{"vm":` + complete + `}`, hits: 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := engine.New(engine.Options{Libvirt: &fake{}, Identities: engine.Random{}, Version: "test"})
+			e := engine.New(engine.Options{Libvirt: &fake{}, Identities: identity.Random{}, Version: "test"})
 			used := map[any]bool{}
 			var first map[string]any
 			for range 3 {

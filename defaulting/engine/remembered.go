@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 
 	"github.com/vmstencil/stencil/defaulting"
-	"github.com/vmstencil/stencil/defaulting/domain"
 )
 
 // remembered is an answer that will be the same the next time, but for what is random.
@@ -24,31 +23,20 @@ func (r *remembered) again(identities Identities) []byte {
 	return bytes.ReplaceAll(r.text, []byte(r.uuid), []byte(identities.UUID()))
 }
 
-var firmwareUUID = domain.In("domain", "firmware", "uuid").String()
-
-// remember keeps an answer. One with MAC addresses is not kept: they are drawn until the
-// machine has none twice.
+// remember keeps an answer that can be given again.
 func (e *Engine) remember(key answerKey, response *defaulting.Response, size int) {
 	if size > rememberedAnswer || key.libvirt != response.Environment.Libvirt {
 		return
 	}
-	r := &remembered{}
-	for _, set := range response.Set {
-		if set.Source != defaulting.FromStencil {
-			continue
-		}
-		uuid, ok := set.Value.(string)
-		if set.Path != firmwareUUID || !ok {
-			return
-		}
-		r.uuid = uuid
+	uuid, repeatable := response.Repeatable()
+	if !repeatable {
+		return
 	}
 	again := *response
 	if again.Cache == defaulting.Miss {
 		again.Cache = defaulting.Hit
 	}
-	var err error
-	if r.text, err = json.Marshal(again); err == nil {
-		e.answers.Add(key, r)
+	if text, err := json.Marshal(again); err == nil {
+		e.answers.Add(key, &remembered{text: text, uuid: uuid})
 	}
 }

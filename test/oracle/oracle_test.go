@@ -19,6 +19,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencil-defaulter/shapes"
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/defaulting/engine"
+	"github.com/vmstencil/stencil/defaulting/identity"
 	"github.com/vmstencil/stencil/defaulting/launcher"
 )
 
@@ -101,7 +102,7 @@ func newOracle(t *testing.T) *oracle {
 	libvirt := startLibvirt(t)
 	return &oracle{
 		kubeVirt: newKubeVirt(), definer: libvirt,
-		engine: engine.New(engine.Options{Libvirt: libvirt, Identities: engine.Random{}, Version: "test"}),
+		engine: engine.New(engine.Options{Libvirt: libvirt, Identities: identity.Random{}, Version: "test"}),
 	}
 }
 

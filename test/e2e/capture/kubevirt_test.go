@@ -114,7 +114,7 @@ func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
 		"dataVolumeTemplates": [{"metadata": {"name": "web-root"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}],
 		"template": {"spec": {"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}},
 		"volumes": [{"name": "root", "dataVolume": {"name": "web-root"}}]}}}}`, "create", "-n", shop, "-f", "-")
-	s.must(t, "", "wait", "--for=jsonpath={.status.phase}=Succeeded", "dv/web-root", "-n", shop, "--timeout=90s")
+	s.reaches(t, shop, "dv/web-root", "Succeeded")
 	s.must(t, request(golden, "r", shop, "web", `, "templateName": "web"`), "create", "-f", "-")
 	if got := s.ends(t, golden, "r"); got["Ready"].Status != "True" || got["Complete"].Status != "True" {
 		t.Fatalf("conditions are %+v", got)
@@ -124,10 +124,7 @@ func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
 	}
 	s.must(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-2", "namespace": "`+golden+`",
 		"annotations": {"template.kubevirt.io/template-ref": "web"}}}`, "create", "-f", "-")
-	eventually(t, func() string {
-		return s.kubectl(t, nil, "", "get", "dv", "root-web-2", "-n", golden).Stderr
-	})
-	s.must(t, "", "wait", "--for=jsonpath={.status.phase}=Succeeded", "dv/root-web-2", "-n", golden, "--timeout=90s")
+	s.reaches(t, golden, "dv/root-web-2", "Succeeded")
 	// The disks go with the template, and the machines of it stay.
 	s.must(t, "", "delete", "vmt", "web", "-n", golden)
 	eventually(t, func() string {
@@ -161,7 +158,7 @@ func TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed(t *testing.T) {
 	s.must(t, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuff"}, "spec": {"storageClassName": "by-hand", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`,
 		"create", "-n", shop, "-f", "-")
 	s.must(t, onClaim, "create", "-n", shop, "-f", "-")
-	s.must(t, "", "wait", "--for=jsonpath={.status.phase}=Bound", "pvc/stuff", "-n", shop, "--timeout=60s")
+	s.reaches(t, shop, "pvc/stuff", "Bound")
 	s.must(t, request(shop, "r", shop, "web", ""), "create", "-f", "-")
 	got := s.ends(t, shop, "r")
 	if got["Ready"].Reason != "Unreachable" || got["Complete"].Status != "False" || !strings.Contains(got["Complete"].Message, "the disk d is not copied") {

@@ -216,6 +216,18 @@ func eventually(t *testing.T, problem func() string) {
 	}
 }
 
+// reaches waits until an object that a controller makes is in a phase.
+func (s *stage) reaches(t *testing.T, namespace, object, phase string) {
+	t.Helper()
+	eventually(t, func() string {
+		got := s.kubectl(t, nil, "", "get", object, "-n", namespace, "-o", "jsonpath={.status.phase}")
+		if got.Stdout == phase {
+			return ""
+		}
+		return object + " is " + got.Stdout + got.Stderr
+	})
+}
+
 // ends waits until a request has ended, and returns its conditions.
 func (s *stage) ends(t *testing.T, namespace, name string) map[string]metav1.Condition {
 	t.Helper()

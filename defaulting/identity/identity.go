@@ -1,4 +1,5 @@
-package engine
+// Package identity makes what tells machines apart.
+package identity
 
 import (
 	"crypto/rand"
