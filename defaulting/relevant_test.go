@@ -20,8 +20,15 @@ func TestRelevant(t *testing.T) {
 				`"domain":{"cpu":{"cores":2}},"networks":[{"name":"n","pod":{}}],"volumes":[{"name":"c"},{"name":"d","dataVolume":{"hotpluggable":true}},` +
 				`{"name":"f","persistentVolumeClaim":{}},{"name":"m","memoryDump":{}}]}}}}`,
 		},
+		"so are identities": {
+			`{"spec":{"template":{"spec":{"domain":{"chassis":{"serial":"c"},"firmware":{"uuid":"u","serial":"s","bootloader":{"bios":{}}},"devices":{"rng":{},"disks":[{"name":"d","serial":"e","bootOrder":1}]}}}}}}`,
+			`{"spec":{"template":{"spec":{"domain":{"firmware":{"uuid":"written","bootloader":{"bios":{}}},"devices":{"rng":{},"disks":[{"name":"d","bootOrder":1}]}}}}}}`,
+		},
+		"a UUID that is open stays open": {
+			`{"spec":{"template":{"spec":{"domain":{"firmware":{"uuid":""},"devices":{"disks":null}}}}}}`, `{"spec":{"template":{"spec":{"domain":{"firmware":{"uuid":""},"devices":{"disks":null}}}}}}`,
+		},
 		"a machine without a template":      {`{"spec":{"runStrategy":"Always"}}`, `{"spec":{}}`},
-		"what cannot be read is kept":       {`{"spec":{"template":{"metadata":5,"spec":{"volumes":[7,{"name":"a","dataVolume":"b"}]}}}}`, `{"spec":{"template":{"metadata":5,"spec":{"volumes":[7,{"name":"a","dataVolume":"b"}]}}}}`},
+		"what cannot be read is kept":       {`{"spec":{"template":{"metadata":5,"spec":{"volumes":[7,{"name":"a","dataVolume":"b"}],"domain":{"firmware":"f","devices":{"disks":[3]}}}}}}`, `{"spec":{"template":{"metadata":5,"spec":{"volumes":[7,{"name":"a","dataVolume":"b"}],"domain":{"firmware":"f","devices":{"disks":[3]}}}}}}`},
 		"a template that cannot be read is": {`{"spec":{"template":[]}}`, `{"spec":{"template":[]}}`},
 		"volumes that are no list":          {`{"spec":{"template":{"spec":{"volumes":"x"}}}}`, `{"spec":{"template":{"spec":{"volumes":"x"}}}}`},
 		"nothing":                           {`{}`, `{}`},
