@@ -141,7 +141,8 @@ func (r *DefaultingResult) Section(context string) report.Section {
 		Name:    "admission-defaulting",
 		Context: fmt.Sprintf("%s; medians of %d rounds", context, len(r.grid[1][filled.name].p50)),
 		Notes: []string{
-			"The manager asks a stencil-defaulter with the libvirt and QEMU of this machine. Both set-ups render golden/fedora; the first carries the annotation that keeps the API server from calling the defaults webhook. libvirt has been asked about the shape before, as it has for all but the first machine of a template. KubeVirt's own webhooks are called in both, without the limit that virt-api sets its own requests.",
+			"The manager asks a stencil-defaulter with the libvirt and QEMU of this machine. All set-ups render golden/fedora; the first two carry the annotation that keeps the API server from calling the defaults webhook. libvirt has been asked about the shape before, as it has for all but the first machine of a template. KubeVirt's own webhooks are called in all, without the limit that virt-api sets its own requests.",
+			"Where the defaults are known beforehand, a webhook in the process of the clients answers every create at once with the same patch: what the API server takes for one more webhook that changes something, and KubeVirt's for judging what was added. No webhook can go below that.",
 		},
 	}
 	for _, clients := range []int{1, targetClients} {
