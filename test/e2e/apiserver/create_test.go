@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 func creation(as *controlplane.User, template, body string) request {
@@ -102,7 +103,7 @@ func TestAnotherNamespaceTakesTheRightThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A refusal is remembered for a moment.
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		got := elsewhere.do(t)
 		if got.code != http.StatusOK {
 			return fmt.Errorf("%d %s", got.code, got.body)
@@ -159,7 +160,7 @@ func judgesThePerson(t *testing.T, space, version, form string) {
 		path := strings.Replace(subresource(version, template, "create"), "/"+shop+"/", "/"+space+"/", 1) + "?dryRun=All"
 		return request{as: as, path: path, body: body}.in(t, form).do(t)
 	}
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		if got := create(bob, "box", "parameters: {NAME: web-6}"); got.code != http.StatusForbidden || !strings.Contains(got.body, "for-team-ada") {
 			return fmt.Errorf("bob, who is not of the team: %d %s", got.code, got.body)
 		}

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 func TestKubectlFindsTheTemplatesOfTheDefinition(t *testing.T) {
@@ -50,7 +52,7 @@ func TestOpenAPIDescribesWhatIsSent(t *testing.T) {
 			}
 		}
 	}
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		got := request{method: http.MethodGet, path: "/openapi/v2"}.do(t)
 		if !strings.Contains(got.body, "/virtualmachinetemplates/{name}/process") {
 			return errors.New("OpenAPI v2 does not know process")

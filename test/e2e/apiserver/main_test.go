@@ -4,19 +4,17 @@ package apiserver_test
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
@@ -36,26 +34,13 @@ const (
 	shop = "shop"
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var err error
+func start(ctx context.Context) (stop func() error, err error) {
 	if stencil, err = platform.Start(ctx, platform.Options{APIServer: true, Log: os.Stderr}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return nil, err
 	}
-	defer func() {
-		if err := stencil.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	if err := prepare(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	return stencil.Stop, prepare(ctx)
 }
 
 // templates are those of shop. box is what most tests use.
@@ -123,8 +108,8 @@ func prepare(ctx context.Context) (err error) {
 	if binary, err = stencilctl.Build(ctx); err != nil {
 		return err
 	}
-	if out, err := stencil.Plane.Kubectl(ctx, nil, templates, "apply", "-f", "-"); err != nil || out.Code != 0 {
-		return fmt.Errorf("applying templates: %w: %s", err, out.Stderr)
+	if err := harness.Apply(ctx, stencil.Plane, templates, "-"); err != nil {
+		return err
 	}
 	process := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/process", "processedtemplates"}, Verbs: []string{"create"}}
 	create := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, Verbs: []string{"create"}}
@@ -226,39 +211,16 @@ func subresource(version, name, verb string) string {
 // kubectl runs kubectl as a person; nil is the administrator.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	out, err := stencil.Plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return harness.Kubectl(t, stencil.Plane, as, stdin, arguments...)
 }
 
 func mustKubectl(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
-	out := kubectl(t, nil, stdin, arguments...)
-	if out.Code != 0 {
-		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), out.Stderr)
-	}
-	return out.Stdout
+	return harness.Must(t, stencil.Plane, nil, stdin, arguments...).Stdout
 }
 
 // discard deletes VMs when the test ends.
 func discard(t *testing.T, namespace string, names ...string) {
 	t.Helper()
-	t.Cleanup(func() {
-		mustKubectl(t, "", append([]string{"--namespace=" + namespace, "delete", "virtualmachine", "--ignore-not-found", "--wait=true"}, names...)...)
-	})
-}
-
-// eventually polls until there is no complaint, for half a minute.
-func eventually(t *testing.T, complaint func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		last = complaint()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
+	harness.Discard(t, stencil.Plane, namespace, names...)
 }

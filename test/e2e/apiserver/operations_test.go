@@ -19,6 +19,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
 )
@@ -29,7 +30,7 @@ func works(t *testing.T, space string, version int) {
 	template := fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"box","namespace":%q},
 		"spec":{"message":"version %d","virtualMachine":{"metadata":{"generateName":"box-"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, space, version)
 	want := fmt.Sprintf(`"message":"version %d"`, version)
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		if out := kubectl(t, nil, template, "apply", "-f", "-"); out.Code != 0 {
 			return errors.New(out.Stderr)
 		}

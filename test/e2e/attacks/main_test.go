@@ -8,7 +8,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -77,39 +77,24 @@ spec:
   overrides: [spec.runStrategy, "metadata.labels.team", "metadata.annotations.note"]
 `
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var err error
+func start(ctx context.Context) (stop func() error, err error) {
 	if stencil, err = platform.Start(ctx, platform.Options{KubeVirt: true, Log: os.Stderr}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return nil, err
 	}
-	defer func() {
-		if err := stencil.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	if err := prepare(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	return stencil.Stop, prepare(ctx)
 }
 
 func prepare(ctx context.Context) (err error) {
 	if mallory, err = stencil.Plane.User("mallory"); err != nil {
 		return err
 	}
-	for _, args := range [][]string{
-		{"apply", "-f", stencil.Example("golden"), "-f", stencil.Example("access")},
-		{"apply", "-f", "-"},
-	} {
-		if out, err := stencil.Plane.Kubectl(ctx, nil, prepared, args...); err != nil || out.Code != 0 {
-			return fmt.Errorf("%v: %w: %s", args, err, out.Stderr)
-		}
+	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden"), stencil.Example("access")); err != nil {
+		return err
+	}
+	if err := harness.Apply(ctx, stencil.Plane, prepared, "-"); err != nil {
+		return err
 	}
 	// The approval holds as soon as the manager and the API server have read it.
 	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
@@ -118,33 +103,20 @@ func prepare(ctx context.Context) (err error) {
 	})
 }
 
-func kubectl(t *testing.T, as *controlplane.User, stdin string, args ...string) controlplane.Result {
+// kubectl runs kubectl as a person, in vault unless the arguments say otherwise.
+func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") }) {
-		args = append([]string{"--namespace=vault"}, args...)
-	}
-	// Cleanups call kubectl too, after the context of the test has ended.
-	out, err := stencil.Plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In("vault", arguments)...)
 }
 
-func mustKubectl(t *testing.T, as *controlplane.User, stdin string, args ...string) controlplane.Result {
+func mustKubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	out := kubectl(t, as, stdin, args...)
-	if out.Code != 0 {
-		t.Fatalf("kubectl %s: exit %d\n%s%s", strings.Join(args, " "), out.Code, out.Stdout, out.Stderr)
-	}
-	return out
+	return harness.Must(t, stencil.Plane, as, stdin, harness.In("vault", arguments)...)
 }
 
 func discard(t *testing.T, names ...string) {
 	t.Helper()
-	t.Cleanup(func() {
-		mustKubectl(t, nil, "", append([]string{"delete", "virtualmachine", "--ignore-not-found", "--wait=true"}, names...)...)
-	})
+	harness.Discard(t, stencil.Plane, "vault", names...)
 }
 
 func get(t *testing.T, name string) *unstructured.Unstructured {

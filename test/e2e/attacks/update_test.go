@@ -1,26 +1,18 @@
 package attacks_test
 
 import (
-	"context"
 	"encoding/json"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 func eventually(t *testing.T, missing func() string) {
 	t.Helper()
-	var last string
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		last = missing()
-		return last == "", nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
+	harness.Eventually(t, func() error { return harness.Complaint(missing()) })
 }
 
 // TestAnApprovedMachineStaysWhatItIs changes a stored VM in every way there is.

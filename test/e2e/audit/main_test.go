@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/util/wait"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -46,15 +46,7 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 // kubectl runs kubectl as the administrator, who must succeed, and returns what it printed.
 func kubectl(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
 	t.Helper()
-	// Cleanups call kubectl too, after the context of the test has ended.
-	result, err := plane.Kubectl(context.WithoutCancel(t.Context()), nil, stdin, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if result.Code != 0 {
-		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
-	}
-	return result.Stdout
+	return harness.Must(t, plane, nil, stdin, arguments...).Stdout
 }
 
 // lookup is kubectl whose answer may be that something is not there.
@@ -82,19 +74,6 @@ func namespace(t *testing.T, plane *controlplane.Plane) string {
 		t.Fatal(err)
 	}
 	return name
-}
-
-// eventually polls until nothing is missing, and fails the test with what was missing last.
-func eventually(t *testing.T, limit time.Duration, condition func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, limit, true, func(context.Context) (bool, error) {
-		last = condition()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
 }
 
 // always polls for the time given, and fails the test as soon as the condition does not hold.

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // reportDefinitions is the folder of OpenReports' own CustomResourceDefinitions, in the module that brings the types.
@@ -59,7 +60,7 @@ func TestReports(t *testing.T) {
 	}
 	await := func(namespace, want string) {
 		t.Helper()
-		eventually(t, patience, func() error {
+		harness.Within(t, patience, func() error {
 			if diff := cmp.Diff(want, report(namespace)); diff != "" {
 				return fmt.Errorf("report of %s (-want +got):\n%s", namespace, diff)
 			}
@@ -89,7 +90,7 @@ func TestReports(t *testing.T) {
 	}
 	before, audits := version(), leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil)
 	kubectl(t, plane, "", "label", "namespace", idle, "touched-")
-	eventually(t, patience, func() error {
+	harness.Within(t, patience, func() error {
 		if leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil) == audits {
 			return fmt.Errorf("there was no audit")
 		}

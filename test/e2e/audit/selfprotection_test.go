@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -93,7 +94,7 @@ func TestSelfProtection(t *testing.T) {
 	}
 	restored := func(t *testing.T, object string) {
 		t.Helper()
-		eventually(t, seconds, func() error {
+		harness.Within(t, seconds, func() error {
 			text, err := essence(t, plane, object)
 			if err != nil {
 				return err
@@ -125,7 +126,7 @@ func TestSelfProtection(t *testing.T) {
 		if diff := cmp.Diff(sorted(installed), sorted(protected)); diff != "" {
 			t.Errorf("installed and protected (-want +got):\n%s", diff)
 		}
-		eventually(t, seconds, func() error {
+		harness.Within(t, seconds, func() error {
 			if got, want := leader.metric(t, "stencil_protected_objects", nil), len(sorted(protected)); int(got) != want {
 				return fmt.Errorf("the metric counts %v protected objects of %d", got, want)
 			}
@@ -138,7 +139,7 @@ func TestSelfProtection(t *testing.T) {
 		before := count(kind, name)
 		return func(t *testing.T) {
 			t.Helper()
-			eventually(t, seconds, func() error {
+			harness.Within(t, seconds, func() error {
 				if got := count(kind, name); got != before+1 {
 					return fmt.Errorf("the metric counts %v restorations, %v before", got, before)
 				}
@@ -213,7 +214,7 @@ func TestSelfProtection(t *testing.T) {
 	})
 	t.Run("a caBundle survives that something else is restored", func(t *testing.T) {
 		kubectl(t, plane, "", "patch", render, "--type=json", `-p=[{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":1}]`)
-		eventually(t, seconds, func() error {
+		harness.Within(t, seconds, func() error {
 			got, err := lookup(t, plane, "get", render, "-o", "jsonpath={.webhooks[0].clientConfig.caBundle} {.webhooks[0].timeoutSeconds}")
 			if got != "QUJD 10" {
 				return fmt.Errorf("got %q, %w", got, err)
@@ -223,7 +224,7 @@ func TestSelfProtection(t *testing.T) {
 	})
 	t.Run("whoever did it is named in an event", func(t *testing.T) {
 		kubectl(t, plane, "", "patch", policy, "--field-manager=mallory", "--type=merge", `-p={"spec":{"failurePolicy":"Ignore"}}`)
-		eventually(t, seconds, func() error {
+		harness.Within(t, seconds, func() error {
 			const want = `ValidatingAdmissionPolicy/stencil-template-reference was restored: spec.failurePolicy had been changed, last by field manager "mallory"`
 			got, err := lookup(t, plane, "get", "events", "--namespace", install.Namespace, "-o", `jsonpath={range .items[?(@.reason=="Restored")]}{.type} {.involvedObject.name}: {.message}{"\n"}{end}`)
 			if !strings.Contains(got, "Warning stencil-protected-objects: "+want) {
@@ -251,7 +252,7 @@ func TestSelfProtection(t *testing.T) {
 			t.Errorf("%v restorations during the upgrade", got-before)
 		}
 		kubectl(t, plane, "", "patch", render, "--type=json", `-p=[{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":1}]`)
-		eventually(t, seconds, func() error {
+		harness.Within(t, seconds, func() error {
 			got, err := lookup(t, plane, "get", render, "-o", "jsonpath={.webhooks[0].timeoutSeconds}")
 			if got != "7" {
 				return fmt.Errorf("timeout %q, %w", got, err)
@@ -262,7 +263,7 @@ func TestSelfProtection(t *testing.T) {
 	t.Run("when the release is uninstalled everything goes and stays away", func(t *testing.T) {
 		// As if a restoration had come at the worst moment.
 		kubectl(t, plane, "", "delete", render, policy)
-		eventually(t, seconds, func() error {
+		harness.Within(t, seconds, func() error {
 			_, err := lookup(t, plane, "get", render, policy)
 			return err
 		})
@@ -278,14 +279,14 @@ func TestSelfProtection(t *testing.T) {
 			return err
 		}
 		// On a slow machine the garbage collector has a part in it.
-		eventually(t, time.Minute, gone)
+		harness.Within(t, time.Minute, gone)
 		always(t, 4*time.Second, gone)
 	})
 	t.Run("what was restored goes with the release", func(t *testing.T) {
 		if err := install.Chart(t.Context(), plane, install.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, seconds, func() error {
+		harness.Within(t, seconds, func() error {
 			if leader.metric(t, "stencil_protected_objects", nil) == 0 {
 				return errors.New("nothing is protected yet")
 			}
@@ -300,7 +301,7 @@ func TestSelfProtection(t *testing.T) {
 func restoredGoesWithTheRelease(t *testing.T, plane *controlplane.Plane) {
 	t.Helper()
 	kubectl(t, plane, "", "delete", render, decide)
-	eventually(t, seconds, func() error {
+	harness.Within(t, seconds, func() error {
 		_, err := lookup(t, plane, "get", render, decide)
 		return err
 	})
@@ -309,7 +310,7 @@ func restoredGoesWithTheRelease(t *testing.T, plane *controlplane.Plane) {
 	kubectl(t, plane, "", "delete", "clusterrole/stencil-protected-objects")
 	kubectl(t, plane, "", "delete", "--namespace", install.Namespace, "configmap/stencil-protected-objects")
 	for _, object := range []string{render, decide} {
-		eventually(t, time.Minute, func() error {
+		harness.Within(t, time.Minute, func() error {
 			if _, err := lookup(t, plane, "get", object); err == nil {
 				return fmt.Errorf("%s is still there", object)
 			}

@@ -31,6 +31,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -123,21 +124,12 @@ func (s *stage) on(t *testing.T) *stage {
 // kubectl runs kubectl, as the administrator when as is nil.
 func (s *stage) kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	// Cleanups call kubectl too, after the context of the test has ended.
-	result, err := s.platform.Plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
+	return harness.Kubectl(t, s.platform.Plane, as, stdin, arguments...)
 }
 
 func (s *stage) must(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
-	result := s.kubectl(t, nil, stdin, arguments...)
-	if result.Code != 0 {
-		t.Fatalf("kubectl %s: exit %d\n%s%s", strings.Join(arguments, " "), result.Code, result.Stdout, result.Stderr)
-	}
-	return result.Stdout
+	return harness.Must(t, s.platform.Plane, nil, stdin, arguments...).Stdout
 }
 
 // namespace makes a namespace that goes with the test.
@@ -199,21 +191,7 @@ func (s *stage) conditions(t *testing.T, namespace, name string) map[string]meta
 // eventually waits until problem returns nothing.
 func eventually(t *testing.T, problem func() string) {
 	t.Helper()
-	deadline := time.Now().Add(limit)
-	for {
-		last := problem()
-		if last == "" {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("still after %s: %s", limit, last)
-		}
-		select {
-		case <-t.Context().Done():
-			t.Fatal(last)
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
+	harness.Within(t, limit, func() error { return harness.Complaint(problem()) })
 }
 
 // reaches waits until an object that a controller makes is in a phase.

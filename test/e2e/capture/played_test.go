@@ -2,7 +2,6 @@ package capture_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // TestKindsThatComeLaterAreUsed takes definitions away and brings them back, while the same manager runs.
@@ -21,25 +22,14 @@ func TestKindsThatComeLaterAreUsed(t *testing.T) {
 	for _, definition := range []string{"virtualmachinesnapshots.snapshot.kubevirt.io", "datavolumes.cdi.kubevirt.io"} {
 		t.Run(definition, func(t *testing.T) {
 			c := s.pair(t)
-			var crd unstructured.Unstructured
-			if err := json.Unmarshal([]byte(s.must(t, "", "get", "crd", definition, "-o", "json")), &crd.Object); err != nil {
-				t.Fatal(err)
-			}
-			crd.SetResourceVersion("")
-			crd.SetUID("")
-			delete(crd.Object, "status")
-			text, err := json.Marshal(crd.Object)
-			if err != nil {
-				t.Fatal(err)
-			}
-			s.must(t, "", "delete", "crd", definition, "--timeout=60s")
+			text := harness.TakeAway(t, s.platform.Plane, definition)
 			t.Cleanup(func() {
-				s.kubectl(t, nil, string(text), "apply", "-f", "-")
+				s.kubectl(t, nil, text, "apply", "-f", "-")
 				s.must(t, "", "wait", "--for=condition=Established", "crd", definition)
 			})
 			c.begin(t, "")
 			s.says(t, c.golden, "r", "waiting until the API server serves ")
-			s.must(t, string(text), "create", "-f", "-")
+			s.must(t, text, "create", "-f", "-")
 			c.captured(t)
 		})
 	}

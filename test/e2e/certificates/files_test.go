@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
 )
@@ -44,7 +45,7 @@ func TestCertificateFromFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, directory, second)
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		now, err := servedBy(t.Context(), files)
 		if err == nil && now.Equal(before) {
 			err = errors.New("the files are not read again")

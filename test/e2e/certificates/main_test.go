@@ -9,11 +9,9 @@ import (
 	"os"
 	"slices"
 	"testing"
-	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
 )
@@ -125,33 +123,12 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 func ensureTemplate(t *testing.T) {
 	t.Helper()
 	requests := newRequests(t)
-	eventually(t, func() error { return requests.ensureTemplate(t.Context()) })
-	eventually(t, func() error { return requests.machine(t.Context(), "probe") })
+	harness.Eventually(t, func() error { return requests.ensureTemplate(t.Context()) })
+	harness.Eventually(t, func() error { return requests.machine(t.Context(), "probe") })
 }
 
 // kubectl runs kubectl as the administrator; it has to succeed.
 func kubectl(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
-	out, err := shared.Plane(t).Kubectl(t.Context(), nil, stdin, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if out.Code != 0 {
-		t.Fatalf("kubectl %q: exit %d\n%s%s", arguments, out.Code, out.Stdout, out.Stderr)
-	}
-	return out.Stdout
-}
-
-// eventually polls until the condition holds, and fails the test with what was missing last when it does not
-// within a minute.
-func eventually(t *testing.T, condition func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = condition()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
+	return harness.Must(t, shared.Plane(t), nil, stdin, arguments...).Stdout
 }

@@ -12,6 +12,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -49,7 +50,7 @@ spec:
 `, "create", "-f", "-")
 	defer kubectl(t, "", "delete", "vmt", "lacking", "--namespace=default")
 	var exposed []family
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		text, err := process.Metrics(t.Context())
 		if err != nil {
 			return err

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -52,7 +53,7 @@ func TestCABundleIsPutBack(t *testing.T) {
 			for _, configuration := range []string{renderConfiguration, validateConfiguration} {
 				kubectl(t, "", "patch", configuration, "--type=json", "--patch", patch)
 			}
-			eventually(t, func() error {
+			harness.Eventually(t, func() error {
 				if diff := cmp.Diff(want, bundles(t, client)); diff != "" {
 					return fmt.Errorf("caBundles (-want +got):\n%s", diff)
 				}
@@ -126,13 +127,13 @@ func TestReinstalledConfigurationIsPublishedIn(t *testing.T) {
 
 	kubectl(t, "", "delete", validateConfiguration)
 	kubectl(t, string(bare), "create", "-f", "-")
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		if diff := cmp.Diff(want, bundles(t, client)); diff != "" {
 			return fmt.Errorf("caBundles (-want +got):\n%s", diff)
 		}
 		return nil
 	})
-	eventually(t, func() error { return newRequests(t).template(t.Context(), "afterwards") })
+	harness.Eventually(t, func() error { return newRequests(t).template(t.Context(), "afterwards") })
 }
 
 func TestPublishingIsToldInAnEvent(t *testing.T) {
@@ -141,7 +142,7 @@ func TestPublishingIsToldInAnEvent(t *testing.T) {
 	kubectl(t, "", "--namespace", install.Namespace, "delete", "secret", authoritySecret)
 	awaitRotation(t, before)
 	for _, configuration := range []string{"MutatingWebhookConfiguration/a-stencil-render", "ValidatingWebhookConfiguration/stencil-validate"} {
-		eventually(t, func() error {
+		harness.Eventually(t, func() error {
 			notes := kubectl(t, "", "--namespace", install.Namespace, "get", "events.events.k8s.io", "-o", "jsonpath={range .items[*]}{.reason} {.regarding.name} {.note}{\"\\n\"}{end}")
 			if !strings.Contains(notes, "CABundlePublished "+authoritySecret+" caBundle of "+configuration+" now holds the present certificate authority") {
 				return errors.New("there is no event about " + configuration + ":\n" + notes)

@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 var (
@@ -159,7 +161,7 @@ func (s *stream) count() int {
 func (s *stream) awaitMore(t *testing.T, more int) {
 	t.Helper()
 	goal := s.count() + more
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		if s.count() < goal {
 			return errors.New("the stream of requests is stuck")
 		}

@@ -17,6 +17,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
 )
@@ -31,7 +32,7 @@ func awaitRotation(t *testing.T, before []byte, replicas ...*manager.Process) []
 	t.Helper()
 	client := newClient(t)
 	var after []byte
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		secret, err := client.CoreV1().Secrets(install.Namespace).Get(t.Context(), authoritySecret, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -79,7 +80,7 @@ func TestAuthorityIsReplacedSeveralTimesInARow(t *testing.T) {
 		kubectl(t, "", "--namespace", install.Namespace, "delete", "secret", authoritySecret)
 		before = awaitRotation(t, before)
 	}
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		for _, replica := range replicas {
 			if err := servesBy(t.Context(), replica, before); err != nil {
 				return err
@@ -124,7 +125,7 @@ func TestAuthorityIsReplacedInTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() error {
+		harness.Eventually(t, func() error {
 			now, err := servedBy(t.Context(), replica)
 			if err == nil && now.Equal(first) {
 				err = errors.New("the serving certificate is not replaced")

@@ -13,13 +13,10 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 	"testing"
-	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
 )
@@ -112,34 +109,13 @@ func (s *server) serves(t *testing.T) (*x509.Certificate, error) {
 	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 }
 
-// kubectl runs kubectl as a person; nil is the administrator. Cleanups call it too, after the context of the test has ended.
+// kubectl runs kubectl as a person; nil is the administrator.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	out, err := shared.Plane(t).Kubectl(context.WithoutCancel(t.Context()), as, stdin, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return harness.Kubectl(t, shared.Plane(t), as, stdin, arguments...)
 }
 
 func mustKubectl(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
-	out := kubectl(t, nil, stdin, arguments...)
-	if out.Code != 0 {
-		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), out.Stderr)
-	}
-	return out.Stdout
-}
-
-// eventually polls until there is no complaint, for a minute.
-func eventually(t *testing.T, complaint func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = complaint()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
+	return harness.Must(t, shared.Plane(t), nil, stdin, arguments...).Stdout
 }

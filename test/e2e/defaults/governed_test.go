@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // conforms waits until the audit has found as many machines that conform, and none that
 // do not.
 func conforms(t *testing.T, count int) {
 	t.Helper()
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		want := fmt.Sprint(count)
 		good := metric(t, `stencil_audit_machines{approval="vault",result="conforming"}`)
 		bad := metric(t, `stencil_audit_machines{approval="vault",result="violating"}`)

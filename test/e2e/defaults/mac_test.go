@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // pool is what kubemacpool registers, with a webhook that is never called.
@@ -102,7 +104,7 @@ func TestMACAddresses(t *testing.T) {
 		})
 		made := func(want bool) {
 			t.Helper()
-			eventually(t, func() error {
+			harness.Eventually(t, func() error {
 				out := kubectl(t, ada, written("mac-pooled", ""), "create", "--dry-run=server", "-f", "-", "-o", "json")
 				if got := strings.Contains(out.Stdout, "macAddress"); out.Code != 0 || got != want {
 					return fmt.Errorf("made %t: %s", got, out.Stderr)

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -19,6 +18,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/defaulter"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -75,26 +75,15 @@ spec:
   overrides: [spec.runStrategy]
 `
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) (code int) {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	failed := func(err error) int {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	var err error
+func start(ctx context.Context) (stop func() error, err error) {
 	if sidecar, err = defaulter.New(ctx); err != nil {
-		return failed(err)
+		return nil, err
 	}
-	defer func() {
-		if err := sidecar.Close(); err != nil {
-			code = max(code, failed(err))
-		}
-	}()
+	stop = sidecar.Close
 	if err := sidecar.Start(ctx); err != nil {
-		return failed(err)
+		return stop, err
 	}
 	if stencil, err = platform.Start(ctx, platform.Options{
 		KubeVirt: true,
@@ -103,30 +92,20 @@ func run(m *testing.M) (code int) {
 		ManagerArgs: []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never", "--audit-interval=2s"},
 		Values:      map[string]any{"defaulting": map[string]any{"enabled": true, "mac": "generate"}},
 	}); err != nil {
-		return failed(err)
+		return stop, err
 	}
-	defer func() {
-		if err := stencil.Stop(); err != nil {
-			code = max(code, failed(err))
-		}
-	}()
-	if err := prepare(ctx); err != nil {
-		return failed(err)
-	}
-	return m.Run()
+	return func() error { return errors.Join(stencil.Stop(), sidecar.Close()) }, prepare(ctx)
 }
 
 func prepare(ctx context.Context) (err error) {
 	if ada, err = stencil.Plane.User("ada", "team-a"); err != nil {
 		return err
 	}
-	for _, args := range [][]string{
-		{"apply", "-f", stencil.Example("golden"), "-f", stencil.Example("access")},
-		{"apply", "-f", "-"},
-	} {
-		if out, err := stencil.Plane.Kubectl(ctx, nil, prepared, args...); err != nil || out.Code != 0 {
-			return fmt.Errorf("%v: %w: %s", args, err, out.Stderr)
-		}
+	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden"), stencil.Example("access")); err != nil {
+		return err
+	}
+	if err := harness.Apply(ctx, stencil.Plane, prepared, "-"); err != nil {
+		return err
 	}
 	// Everything holds as soon as the manager has read the approval and the template, and
 	// the API server calls the webhook.
@@ -146,35 +125,21 @@ func prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// kubectl runs kubectl as ada, in team-a unless the arguments say otherwise.
-func kubectl(t *testing.T, as *controlplane.User, stdin string, args ...string) controlplane.Result {
+// kubectl runs kubectl as a person, in team-a unless the arguments say otherwise.
+func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") }) {
-		args = append([]string{"--namespace=team-a"}, args...)
-	}
-	// Cleanups call kubectl too, after the context of the test has ended.
-	out, err := stencil.Plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In("team-a", arguments)...)
 }
 
-func mustKubectl(t *testing.T, as *controlplane.User, stdin string, args ...string) controlplane.Result {
+func mustKubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	out := kubectl(t, as, stdin, args...)
-	if out.Code != 0 {
-		t.Fatalf("kubectl %s: exit %d\n%s%s", strings.Join(args, " "), out.Code, out.Stdout, out.Stderr)
-	}
-	return out
+	return harness.Must(t, stencil.Plane, as, stdin, harness.In("team-a", arguments)...)
 }
 
 // discard deletes machines when the test ends.
 func discard(t *testing.T, namespace string, names ...string) {
 	t.Helper()
-	t.Cleanup(func() {
-		mustKubectl(t, nil, "", append([]string{"--namespace=" + namespace, "delete", "virtualmachine", "--ignore-not-found", "--wait=true"}, names...)...)
-	})
+	harness.Discard(t, stencil.Plane, namespace, names...)
 }
 
 // stored is a machine as it is stored.
@@ -224,19 +189,6 @@ func at(t *testing.T, vm *unstructured.Unstructured, path ...string) string {
 func domain(t *testing.T, vm *unstructured.Unstructured, path ...string) string {
 	t.Helper()
 	return at(t, vm, append([]string{"spec", "template", "spec", "domain"}, path...)...)
-}
-
-// eventually polls until the condition holds.
-func eventually(t *testing.T, condition func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = condition()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
 }
 
 // machine is the manifest of a machine that refers to a template.

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // withoutDefaulter kills the defaulter; the function that it returns starts it again.
@@ -104,7 +105,7 @@ func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
 	}
 	differs := func(want string) {
 		t.Helper()
-		eventually(t, func() error {
+		harness.Eventually(t, func() error {
 			if got := metric(t, "stencil_defaulting_kubevirt_differs"); got != want {
 				return fmt.Errorf("the metric is %q, want %s", got, want)
 			}
@@ -126,7 +127,7 @@ func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
 	if domain(t, vm, "features", "acpi", "enabled") != "true" {
 		t.Errorf("what does not depend on the version is missing: %s", domain(t, vm))
 	}
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		events := mustKubectl(t, nil, "", "--namespace=kubevirt", "get", "events", "--field-selector=reason=DefaulterOfAnotherKubeVirt", "-o", "jsonpath={.items[*].message}").Stdout
 		if strings.Count(events, "the cluster runs KubeVirt v1.9.0") != 1 {
 			return fmt.Errorf("events: %q", events)

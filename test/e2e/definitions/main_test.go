@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 var shared = controlplane.Shared{
@@ -27,9 +28,5 @@ func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 // kubectl runs kubectl as the administrator.
 func kubectl(t *testing.T, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	result, err := shared.Plane(t).Kubectl(t.Context(), nil, stdin, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
+	return harness.Kubectl(t, shared.Plane(t), nil, stdin, arguments...)
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
@@ -22,26 +23,13 @@ var (
 	ada, bob *controlplane.User
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var err error
+func start(ctx context.Context) (stop func() error, err error) {
 	if stencil, err = platform.Start(ctx, platform.Options{Log: os.Stderr}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return nil, err
 	}
-	defer func() {
-		if err := stencil.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	if err := prepare(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	return stencil.Stop, prepare(ctx)
 }
 
 const bobs = `

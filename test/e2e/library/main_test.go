@@ -5,16 +5,13 @@ package library_test
 
 import (
 	"context"
-	"fmt"
 	"os"
-	"strings"
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/util/wait"
-
 	"github.com/vmstencil/stencil/rego/library"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -27,48 +24,32 @@ var (
 	ada *controlplane.User
 )
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+func start(ctx context.Context) (stop func() error, err error) {
 	names, err := policyNames()
 	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return nil, err
 	}
 	// They only count what they find, so that they are in nobody's way.
 	switchedOn := map[string]any{}
 	for _, name := range names {
 		switchedOn[name] = map[string]any{"enabled": true, "enforcement": "Audit"}
 	}
-	stencil, err = platform.Start(ctx, platform.Options{
+	if stencil, err = platform.Start(ctx, platform.Options{
 		KubeVirt: true,
 		// The garbage collector takes the policies along when the release goes.
 		ControllerManager: true,
 		Log:               os.Stderr,
 		Values:            map[string]any{"policies": map[string]any{"library": switchedOn}},
 		ManagerArgs:       []string{"--decision-log-sample=1"},
-	})
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	}); err != nil {
+		return nil, err
 	}
-	defer func() {
-		if err := stencil.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
 	if ada, err = stencil.Plane.User("ada", "team-a"); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return stencil.Stop, err
 	}
-	out, err := stencil.Plane.Kubectl(ctx, nil, "", "apply", "-f", stencil.Example("golden"), "-f", stencil.Example("access"))
-	if err != nil || out.Code != 0 {
-		fmt.Fprintln(os.Stderr, err, out.Stderr)
-		return 1
-	}
-	return m.Run()
+	return stencil.Stop, harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden"), stencil.Example("access"))
 }
 
 // policyNames are those of the library.
@@ -84,34 +65,18 @@ func policyNames() ([]string, error) {
 	return names, nil
 }
 
-func kubectl(t *testing.T, as *controlplane.User, stdin string, args ...string) controlplane.Result {
+func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	// Cleanups call kubectl too, after the context of the test has ended.
-	out, err := stencil.Plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return harness.Kubectl(t, stencil.Plane, as, stdin, arguments...)
 }
 
-func must(t *testing.T, stdin string, args ...string) string {
+func must(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
-	out := kubectl(t, nil, stdin, args...)
-	if out.Code != 0 {
-		t.Fatalf("kubectl %s: exit %d\n%s%s", strings.Join(args, " "), out.Code, out.Stdout, out.Stderr)
-	}
-	return out.Stdout
+	return harness.Must(t, stencil.Plane, nil, stdin, arguments...).Stdout
 }
 
-// eventually polls until nothing is missing, and fails with what was missing last.
+// eventually polls until nothing is missing.
 func eventually(t *testing.T, missing func() string) {
 	t.Helper()
-	var last string
-	err := wait.PollUntilContextTimeout(t.Context(), 200*time.Millisecond, limit, true, func(context.Context) (bool, error) {
-		last = missing()
-		return last == "", nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
+	harness.Eventually(t, func() error { return harness.Complaint(missing()) })
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -92,22 +93,13 @@ var ownership = []rbacv1.PolicyRule{{
 // kubectl runs kubectl as a person, as the administrator when nil.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	// Cleanups call kubectl too, after the context of the test has ended.
-	result, err := shared.Plane(t).Kubectl(context.WithoutCancel(t.Context()), as, stdin, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
+	return harness.Kubectl(t, shared.Plane(t), as, stdin, arguments...)
 }
 
 // mustKubectl is kubectl as the administrator where nothing but success is of interest; it returns what was printed.
 func mustKubectl(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
-	result := kubectl(t, nil, stdin, arguments...)
-	if result.Code != 0 {
-		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
-	}
-	return result.Stdout
+	return harness.Must(t, shared.Plane(t), nil, stdin, arguments...).Stdout
 }
 
 // refusal is what a policy is expected to answer; the zero value expects the request to pass.
@@ -142,14 +134,7 @@ func (r refusal) check(t *testing.T, result controlplane.Result) {
 // eventually asks again and again until there is no complaint.
 func eventually(t *testing.T, complaint func() string) {
 	t.Helper()
-	var last string
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-		last = complaint()
-		return last == "", nil
-	})
-	if err != nil {
-		t.Fatalf("still after a minute: %s", last)
-	}
+	harness.Eventually(t, func() error { return harness.Complaint(complaint()) })
 }
 
 // object is JSON in the making.

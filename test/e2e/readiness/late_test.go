@@ -1,15 +1,13 @@
 package readiness_test
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -37,24 +35,6 @@ const (
 	daily      = `{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "daily"}, "spec": {"source": {"persistentVolumeClaimName": "disk"}}}`
 )
 
-// takeAway deletes a definition, and returns what brings it back.
-func (s *stage) takeAway(t *testing.T, definition string) (manifest string) {
-	t.Helper()
-	crd := unstructured.Unstructured{}
-	if err := json.Unmarshal([]byte(s.must(t, "", "get", "crd", definition, "-o", "json")), &crd.Object); err != nil {
-		t.Fatal(err)
-	}
-	crd.SetResourceVersion("")
-	crd.SetUID("")
-	delete(crd.Object, "status")
-	text, err := json.Marshal(crd.Object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.must(t, "", "delete", "crd", definition, "--timeout=60s")
-	return string(text)
-}
-
 // install installs a definition, and then an object that it defines.
 func (s *stage) install(t *testing.T, definition, namespace, object string) {
 	t.Helper()
@@ -77,7 +57,7 @@ func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 		}
 	})
 	const sizes, preferences = "virtualmachineinstancetypes.instancetype.kubevirt.io", "virtualmachineclusterpreferences.instancetype.kubevirt.io"
-	sizesDefinition, preferencesDefinition := s.takeAway(t, sizes), s.takeAway(t, preferences)
+	sizesDefinition, preferencesDefinition := harness.TakeAway(t, s.Plane, sizes), harness.TakeAway(t, s.Plane, preferences)
 	if err := s.RestartManager(); err != nil {
 		t.Fatal(err)
 	}
@@ -132,11 +112,11 @@ func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 	s.becomes(t, own, "restored", condition("Ready"), `"status":"True"`)
 
 	// And as it goes. Its objects go with a definition.
-	dataSources := s.takeAway(t, "datasources.cdi.kubevirt.io")
+	dataSources := harness.TakeAway(t, s.Plane, "datasources.cdi.kubevirt.io")
 	unknown("box", ".status.volumes[0]", "DataSource")
-	networks := s.takeAway(t, "network-attachment-definitions.k8s.cni.cncf.io")
+	networks := harness.TakeAway(t, s.Plane, "network-attachment-definitions.k8s.cni.cncf.io")
 	unknown("box", ".status.networks[0]", "NetworkAttachmentDefinition")
-	sizesDefinition = s.takeAway(t, sizes)
+	sizesDefinition = harness.TakeAway(t, s.Plane, sizes)
 	unknown("box", ".status.instancetype", "VirtualMachineInstancetype")
 	s.becomes(t, own, "box", condition("Ready"), `"status":"Unknown"`)
 

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -61,21 +62,13 @@ func (s *stage) end() error {
 // kubectl runs kubectl, as the administrator when user is nil.
 func (s *stage) kubectl(t *testing.T, user *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	result, err := s.Plane.Kubectl(t.Context(), user, stdin, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
+	return harness.Kubectl(t, s.Plane, user, stdin, arguments...)
 }
 
 // must runs kubectl as the administrator, and returns what it prints.
 func (s *stage) must(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
-	got := s.kubectl(t, nil, stdin, arguments...)
-	if got.Code != 0 {
-		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), got.Stderr)
-	}
-	return got.Stdout
+	return harness.Must(t, s.Plane, nil, stdin, arguments...).Stdout
 }
 
 // apply stores what a manifest says, in a namespace.

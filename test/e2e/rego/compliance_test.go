@@ -9,13 +9,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // compliance waits until a template of golden has this condition, "False PolicyViolations", with these words in its message;
 // or none, when the state is empty.
 func compliance(t *testing.T, name, state string, words ...string) {
 	t.Helper()
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		var object v1beta1.VirtualMachineTemplate
 		if err := json.Unmarshal([]byte(must(t, "", "get", "virtualmachinetemplate", name, "--namespace=golden", "-o", "json")), &object); err != nil {
 			return err
@@ -64,7 +65,7 @@ deny contains sprintf("%v cores are more than LIMIT", [input.object.spec.templat
 	compliance(t, "fedora", "")
 	counted := func(checked, noncompliant int32, first string) {
 		t.Helper()
-		eventually(t, func() error {
+		harness.Eventually(t, func() error {
 			templates := get(t, "checks").Status.Templates
 			if templates == nil || *templates.Checked != checked || *templates.Noncompliant != noncompliant {
 				return fmt.Errorf("templates: %+v", templates)

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 func TestEnforcements(t *testing.T) {
@@ -21,7 +22,7 @@ func TestEnforcements(t *testing.T) {
 			check(t, label)
 			passes(t, "other", "")
 			// Whatever becomes of it, it was evaluated.
-			eventually(t, func() error {
+			harness.Eventually(t, func() error {
 				metrics, err := stencil.first.Metrics(t.Context())
 				if err != nil {
 					return err
@@ -54,7 +55,7 @@ deny contains "not deleted" if {
 	must(t, machine("ops", "precious"), "apply", "-f", "-")
 	t.Cleanup(func() {
 		must(t, "", "delete", "vmpol", "ops", "--ignore-not-found")
-		eventually(t, func() error {
+		harness.Eventually(t, func() error {
 			if got := kubectl(t, "", "delete", "vm", "ops", "--ignore-not-found"); got.Code != 0 {
 				return fmt.Errorf("%s", got.Stderr)
 			}
@@ -63,7 +64,7 @@ deny contains "not deleted" if {
 	})
 	refuses := func(words string, arguments ...string) {
 		t.Helper()
-		eventually(t, func() error {
+		harness.Eventually(t, func() error {
 			if got := kubectl(t, "", arguments...); got.Code == 0 || !strings.Contains(got.Stderr, words) {
 				return fmt.Errorf("exit code %d and %q, want a refusal with %q", got.Code, got.Stderr, words)
 			}

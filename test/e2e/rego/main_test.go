@@ -18,12 +18,10 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
 )
-
-// limit is how long anything may take that needs no restart of a manager.
-const limit = 30 * time.Second
 
 // configuration is the one that is filled in.
 const configuration = "validatingwebhookconfiguration/stencil-policies"
@@ -41,23 +39,8 @@ type cluster struct {
 	first *manager.Process
 }
 
-func TestMain(m *testing.M) { os.Exit(run(m)) }
-
-func run(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	err := stencil.start(ctx)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	code := 1
-	if err == nil {
-		code = m.Run()
-	}
-	if err := stencil.stop(); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-	}
-	return code
+func TestMain(m *testing.M) {
+	harness.Main(m, func(ctx context.Context) (func() error, error) { return stencil.stop, stencil.start(ctx) })
 }
 
 func (c *cluster) start(ctx context.Context) (err error) {
@@ -150,22 +133,13 @@ func restart(t *testing.T, meanwhile func()) {
 // kubectl runs kubectl as the administrator.
 func kubectl(t *testing.T, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	// Cleanups call kubectl too, after the context of the test has ended.
-	result, err := stencil.Kubectl(context.WithoutCancel(t.Context()), nil, stdin, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
+	return harness.Kubectl(t, stencil.Plane, nil, stdin, arguments...)
 }
 
 // must is kubectl that has to succeed.
 func must(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
-	result := kubectl(t, stdin, arguments...)
-	if result.Code != 0 {
-		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
-	}
-	return result.Stdout
+	return harness.Must(t, stencil.Plane, nil, stdin, arguments...).Stdout
 }
 
 // policy is the manifest of a policy with this spec beside the module.
@@ -203,7 +177,7 @@ func get(t *testing.T, name string) *v1alpha1.VirtualMachinePolicy {
 func becomes(t *testing.T, name string, want map[string]string) *v1alpha1.VirtualMachinePolicy {
 	t.Helper()
 	var object *v1alpha1.VirtualMachinePolicy
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		object = get(t, name)
 		for kind, state := range want {
 			condition := meta.FindStatusCondition(object.Status.Conditions, kind)
@@ -226,19 +200,6 @@ func active(t *testing.T, name string) *v1alpha1.VirtualMachinePolicy {
 	return becomes(t, name, map[string]string{"Active": "True Active"})
 }
 
-// eventually polls until nothing is missing, and fails the test with what was missing last.
-func eventually(t *testing.T, condition func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 100*time.Millisecond, limit, true, func(context.Context) (bool, error) {
-		last = condition()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
-}
-
 // machine is a VirtualMachine with a label that policies of a test look at.
 func machine(name, label string) string {
 	return fmt.Sprintf(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":%q,"namespace":"default","labels":{"test":%q}},`+
@@ -254,7 +215,7 @@ func create(t *testing.T, label string) controlplane.Result {
 // refused waits until a machine is refused with these words. The API server learns of webhooks a moment after they are stored.
 func refused(t *testing.T, label, words string) {
 	t.Helper()
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		if got := create(t, label); got.Code == 0 || !strings.Contains(got.Stderr, words) {
 			return fmt.Errorf("exit code %d and %q, want a refusal with %q", got.Code, got.Stderr, words)
 		}
@@ -265,7 +226,7 @@ func refused(t *testing.T, label, words string) {
 // passes waits until a machine passes with these words in its warnings, without any when there are none.
 func passes(t *testing.T, label, words string) {
 	t.Helper()
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		got := create(t, label)
 		if got.Code != 0 || !strings.Contains(got.Stderr, words) || words == "" && got.Stderr != "" {
 			return fmt.Errorf("exit code %d and %q, want it to pass with %q", got.Code, got.Stderr, words)

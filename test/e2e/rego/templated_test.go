@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -61,7 +62,7 @@ func as2(t *testing.T, user *controlplane.User, arguments ...string) {
 func says(t *testing.T, user *controlplane.User, stdin string, success bool, words []string, arguments ...string) string {
 	t.Helper()
 	var said string
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		result, err := stencil.Kubectl(t.Context(), user, stdin, arguments...)
 		if err != nil {
 			return err

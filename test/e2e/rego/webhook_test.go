@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // entries returns the webhooks of the configuration, in their order.
@@ -27,7 +29,7 @@ func entries(t *testing.T) ([]admissionregistrationv1.ValidatingWebhook, error) 
 // doors waits until the configuration has these entries: "create.virtualmachine=Fail".
 func doors(t *testing.T, want ...string) {
 	t.Helper()
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		webhooks, err := entries(t)
 		if err != nil {
 			return err
@@ -91,7 +93,7 @@ func TestWhatSomebodyDoesToTheWebhooksIsUndone(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			must(t, "", tc.attack...)
-			eventually(t, func() error {
+			harness.Eventually(t, func() error {
 				webhooks, err := entries(t)
 				if err != nil {
 					return err
@@ -121,7 +123,7 @@ func TestSelectorsThatAllPoliciesShareLimitTheWebhooks(t *testing.T) {
 	applied(t, "selecting-b", selecting, denies("b"))
 	selector := func(want string) {
 		t.Helper()
-		eventually(t, func() error {
+		harness.Eventually(t, func() error {
 			if got := must(t, "", "get", configuration, "-o", "jsonpath={.webhooks[*].namespaceSelector}"); got != want {
 				return fmt.Errorf("namespaceSelector %s, want %s", got, want)
 			}

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 func TestCreateFromTheGoldenFedoraTemplate(t *testing.T) {
@@ -57,7 +59,7 @@ func TestCreateFromTheGoldenFedoraTemplate(t *testing.T) {
 	}
 
 	// KubeVirt's own controller takes the VM as one of its own.
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		if status, _, _ := unstructured.NestedString(get(t, "web-1").Object, "status", "printableStatus"); status != "Stopped" {
 			return fmt.Errorf("printableStatus is %q, want Stopped", status)
 		}
@@ -175,7 +177,7 @@ func TestEveryExampleIsTakenByKubeVirt(t *testing.T) {
 			if strings.Contains(fmt.Sprint(created.Object["spec"]), "${NAME}") {
 				t.Error("a placeholder is left")
 			}
-			eventually(t, func() error {
+			harness.Eventually(t, func() error {
 				if status, _, _ := unstructured.NestedString(get(t, created.GetName()).Object, "status", "printableStatus"); status == "" {
 					return fmt.Errorf("virt-controller has not looked at %s", created.GetName())
 				}

@@ -6,6 +6,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 const (
@@ -87,7 +89,7 @@ func waitForController(t *testing.T, name string) {
 	t.Helper()
 	var last string
 	same := 0
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		vm := get(t, name)
 		status, _, _ := unstructured.NestedString(vm.Object, "status", "printableStatus")
 		if status == "" || vm.GetResourceVersion() != last {

@@ -7,15 +7,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -26,36 +24,16 @@ var (
 	ada, bob, carl *controlplane.User
 )
 
-func TestMain(m *testing.M) {
-	os.Exit(run(m))
-}
+func TestMain(m *testing.M) { harness.Main(m, start) }
 
-func run(m *testing.M) int {
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	var err error
+func start(ctx context.Context) (stop func() error, err error) {
 	if stencil, err = platform.Start(ctx, platform.Options{KubeVirt: true, Log: os.Stderr}); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+		return nil, err
 	}
-	defer func() {
-		if err := stencil.Stop(); err != nil {
-			fmt.Fprintln(os.Stderr, err)
-		}
-	}()
-	if err := prepare(ctx); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	return m.Run()
+	return stencil.Stop, prepare(ctx)
 }
 
 func prepare(ctx context.Context) error {
-	for _, folder := range []string{"golden", "access"} {
-		if out, err := stencil.Plane.Kubectl(ctx, nil, "", "apply", "-f", stencil.Example(folder)); err != nil || out.Code != 0 {
-			return fmt.Errorf("applying %s: %w: %s", folder, err, out.Stderr)
-		}
-	}
 	for _, person := range []struct {
 		user  **controlplane.User
 		name  string
@@ -85,34 +63,18 @@ metadata: {name: carl-uses-blindly, namespace: golden}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: blind-user}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carl}]
 `
-	if out, err := stencil.Plane.Kubectl(ctx, nil, grants, "apply", "-f", "-"); err != nil || out.Code != 0 {
-		return fmt.Errorf("granting: %w: %s", err, out.Stderr)
-	}
-	return nil
+	return harness.Apply(ctx, stencil.Plane, grants, stencil.Example("golden"), stencil.Example("access"), "-")
 }
 
 // kubectl runs kubectl as a person, in team-a unless the arguments say otherwise.
-func kubectl(t *testing.T, as *controlplane.User, stdin string, args ...string) controlplane.Result {
+func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	// Cleanups call kubectl too, after the context of the test has ended.
-	if !slices.ContainsFunc(args, func(arg string) bool { return strings.HasPrefix(arg, "--namespace=") }) {
-		args = append([]string{"--namespace=team-a"}, args...)
-	}
-	out, err := stencil.Plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, args...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return out
+	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In("team-a", arguments)...)
 }
 
-// mustKubectl is kubectl that has to succeed.
-func mustKubectl(t *testing.T, as *controlplane.User, stdin string, args ...string) controlplane.Result {
+func mustKubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	out := kubectl(t, as, stdin, args...)
-	if out.Code != 0 {
-		t.Fatalf("kubectl %s: exit %d\n%s%s", strings.Join(args, " "), out.Code, out.Stdout, out.Stderr)
-	}
-	return out
+	return harness.Must(t, stencil.Plane, as, stdin, harness.In("team-a", arguments)...)
 }
 
 // get returns a stored VM of team-a.
@@ -130,32 +92,10 @@ func decode(t *testing.T, raw string) *unstructured.Unstructured {
 	return &u
 }
 
-// discard deletes VMs of team-a when the test ends, and waits until they are
-// gone, so that the next test can use their names.
+// discard deletes VMs of team-a when the test ends.
 func discard(t *testing.T, names ...string) {
 	t.Helper()
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-		defer cancel()
-		args := append([]string{"--namespace=team-a", "delete", "virtualmachine", "--ignore-not-found", "--wait=true"}, names...)
-		if out, err := stencil.Plane.Kubectl(ctx, nil, "", args...); err != nil || out.Code != 0 {
-			t.Errorf("deleting %v: %v: %s", names, err, out.Stderr)
-		}
-	})
-}
-
-// eventually polls until the condition holds, and fails the test with what was
-// last missing when it does not within half a minute.
-func eventually(t *testing.T, condition func() error) {
-	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, 30*time.Second, true, func(context.Context) (bool, error) {
-		last = condition()
-		return last == nil, nil
-	})
-	if err != nil {
-		t.Fatal(last)
-	}
+	harness.Discard(t, stencil.Plane, "team-a", names...)
 }
 
 func at(t *testing.T, vm *unstructured.Unstructured, fields ...string) any {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // A policy about sizes, with the ControllerRevisions that KubeVirt itself makes.
@@ -35,7 +36,7 @@ spec:
       cpus.count > 4
     }
 `, "apply", "-f", "-")
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		var policy v1alpha1.VirtualMachinePolicy
 		if err := json.Unmarshal([]byte(mustKubectl(t, nil, "", "get", "vmpol", "elastic", "-o", "json").Stdout), &policy); err != nil {
 			return err
@@ -48,7 +49,7 @@ spec:
 
 	mustKubectl(t, ada, machine("elastic-1", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "-f", "-")
 	// KubeVirt keeps the instance type of now for it.
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		status, _ := get(t, "elastic-1").Object["status"].(map[string]any)
 		reference, _ := status["instancetypeRef"].(map[string]any)
 		if reference["controllerRevisionRef"] == nil {
@@ -58,7 +59,7 @@ spec:
 	})
 	mustKubectl(t, nil, size(64), "apply", "-f", "-")
 	// A new machine gets the size of now,
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		out := kubectl(t, ada, machine("elastic-2", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "--dry-run=server", "-f", "-")
 		if out.Code == 0 || !strings.Contains(out.Stderr, "policy elastic (medium): 64 CPUs are more than 4 at spec.instancetype.name") {
 			return fmt.Errorf("exit code %d: %s", out.Code, out.Stderr)

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // TestBadRequestsAreRefusedWithEveryCause holds what a person sees, to the
@@ -168,7 +169,7 @@ func TestATemplateThatIsDeletedIsGoneForTheNextRequest(t *testing.T) {
 		"spec":{"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, "create", "-f", "-", "--namespace=golden")
 	mustKubectl(t, ada, machine("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
 	mustKubectl(t, nil, "", "delete", "vmt", "fleeting", "--namespace=golden")
-	eventually(t, func() error {
+	harness.Eventually(t, func() error {
 		out := kubectl(t, ada, machine("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
 		if !strings.Contains(out.Stderr, `"golden/fleeting" not found`) {
 			return errText("the template is still used: " + out.Stdout + out.Stderr)

@@ -1,0 +1,143 @@
+// Package harness is what tests of a running cluster have in common.
+package harness
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/wait"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+)
+
+// Limit is how long anything may take, on two cores that may be busy with much else.
+const Limit = time.Minute
+
+// Main runs the tests of a package on what start has started, and exits. What start returns beside its error ends it again, and may be
+// nil. The context ends after that.
+func Main(m *testing.M, start func(ctx context.Context) (stop func() error, err error)) {
+	os.Exit(run(m, start))
+}
+
+func run(m *testing.M, start func(ctx context.Context) (func() error, error)) (code int) {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	stop, err := start(ctx)
+	if stop != nil {
+		defer func() {
+			if err := stop(); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+				code = 1
+			}
+		}()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// Kubectl runs kubectl as a person, as the administrator when that is nil. Cleanups may call it: it does not end with the test's context.
+func Kubectl(t *testing.T, plane *controlplane.Plane, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+	t.Helper()
+	result, err := plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, arguments...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// In adds a namespace to arguments of kubectl that say none.
+func In(namespace string, arguments []string) []string {
+	if slices.ContainsFunc(arguments, func(argument string) bool { return strings.HasPrefix(argument, "--namespace=") }) {
+		return arguments
+	}
+	return append([]string{"--namespace=" + namespace}, arguments...)
+}
+
+// Must is Kubectl that has to succeed.
+func Must(t *testing.T, plane *controlplane.Plane, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+	t.Helper()
+	result := Kubectl(t, plane, as, stdin, arguments...)
+	if result.Code != 0 {
+		t.Fatalf("kubectl %s: exit %d\n%s%s", strings.Join(arguments, " "), result.Code, result.Stdout, result.Stderr)
+	}
+	return result
+}
+
+// Apply stores what files and a manifest say, while a cluster is prepared. "-" is the manifest.
+func Apply(ctx context.Context, plane *controlplane.Plane, manifest string, files ...string) error {
+	arguments := []string{"apply"}
+	for _, file := range files {
+		arguments = append(arguments, "-f", file)
+	}
+	result, err := plane.Kubectl(ctx, nil, manifest, arguments...)
+	if err != nil {
+		return err
+	}
+	if result.Code != 0 {
+		return fmt.Errorf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
+	}
+	return nil
+}
+
+// TakeAway deletes a CustomResourceDefinition with all its objects, and returns the manifest that brings the definition back.
+func TakeAway(t *testing.T, plane *controlplane.Plane, definition string) (manifest string) {
+	t.Helper()
+	var object unstructured.Unstructured
+	if err := object.UnmarshalJSON([]byte(Must(t, plane, nil, "", "get", "customresourcedefinition", definition, "-o", "json").Stdout)); err != nil {
+		t.Fatal(err)
+	}
+	object.SetResourceVersion("")
+	object.SetUID("")
+	delete(object.Object, "status")
+	text, err := object.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	Must(t, plane, nil, "", "delete", "customresourcedefinition", definition, "--timeout=60s")
+	return string(text)
+}
+
+// Discard deletes VirtualMachines when the test ends, and waits until they are gone, so that the next test can use their names.
+func Discard(t *testing.T, plane *controlplane.Plane, namespace string, names ...string) {
+	t.Helper()
+	t.Cleanup(func() {
+		Must(t, plane, nil, "", append([]string{"--namespace=" + namespace, "delete", "virtualmachine", "--ignore-not-found", "--wait=true"}, names...)...)
+	})
+}
+
+// Eventually polls until there is no complaint, and fails the test with the last one when there still is one at the limit.
+func Eventually(t *testing.T, complaint func() error) {
+	t.Helper()
+	Within(t, Limit, complaint)
+}
+
+// Within is Eventually with a limit of its own.
+func Within(t *testing.T, limit time.Duration, complaint func() error) {
+	t.Helper()
+	var last error
+	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true, func(context.Context) (bool, error) {
+		last = complaint()
+		return last == nil, nil
+	})
+	if err != nil {
+		t.Fatalf("still after %s: %v", limit, last)
+	}
+}
+
+// Complaint is an error of that text, nil of an empty one.
+func Complaint(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}
