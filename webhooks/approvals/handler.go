@@ -2,11 +2,9 @@ package approvals
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 
-	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -16,6 +14,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/templatecache"
 	"github.com/vmstencil/stencil/webhooks/refuse"
+	"github.com/vmstencil/stencil/webhooks/written"
 )
 
 var approvalKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "TemplateApproval"}
@@ -48,19 +47,11 @@ func New(o Options) *Handler { return &Handler{Options: o} }
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(_ context.Context, request admission.Request) admission.Response {
-	if request.SubResource != "" || request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
-		return admission.Allowed("")
+	object, answer := written.Object(request, "approval", sameSpec)
+	if answer != nil {
+		return *answer
 	}
-	var object v1alpha1.TemplateApproval
-	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
-		return refuse.With(apierrors.NewBadRequest(fmt.Sprintf("decoding the approval: %v", err)).Status())
-	}
-	if request.Operation == admissionv1.Update && sameSpec(&object, request.OldObject.Raw) {
-		// Labels and finalizers of an approval must stay editable even when a newer
-		// Stencil would not take it any more.
-		return admission.Allowed("")
-	}
-	compiled, err := approval.Compile(&object, approval.Sparing(h.Spared...))
+	compiled, err := approval.Compile(object, approval.Sparing(h.Spared...))
 	var invalid *approval.InvalidError
 	switch {
 	case errors.As(err, &invalid):
@@ -68,7 +59,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	case err != nil:
 		return refuse.With(apierrors.NewInternalError(fmt.Errorf("compiling the approval: %w", err)).Status())
 	}
-	return admission.Allowed("").WithWarnings(shorten(h.gather(&object, compiled).warnings())...)
+	return admission.Allowed("").WithWarnings(shorten(h.gather(object, compiled).warnings())...)
 }
 
 // gather takes together what the warnings depend on.
@@ -86,7 +77,6 @@ func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.A
 	return s
 }
 
-func sameSpec(object *v1alpha1.TemplateApproval, oldRaw []byte) bool {
-	var old v1alpha1.TemplateApproval
-	return json.Unmarshal(oldRaw, &old) == nil && equality.Semantic.DeepEqual(object.Spec, old.Spec)
+func sameSpec(before, after *v1alpha1.TemplateApproval) bool {
+	return equality.Semantic.DeepEqual(before.Spec, after.Spec)
 }
