@@ -2,13 +2,13 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -110,30 +110,12 @@ func (i *idler) register(ctx context.Context, plane *controlplane.Plane) error {
 	if _, err := resource.Create(ctx, registered, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating the APIService of the idle server: %w", err)
 	}
-	return i.await(ctx, resource, registered.GetName())
-}
-
-// reachable is how long the API server is given to find out that it reaches the idle server.
-const reachable = time.Minute
-
-func (i *idler) await(ctx context.Context, resource dynamic.ResourceInterface, name string) error {
-	ctx, cancel := context.WithTimeout(ctx, reachable)
-	defer cancel()
-	for {
-		found, err := resource.Get(ctx, name, metav1.GetOptions{})
-		if err != nil {
-			return fmt.Errorf("waiting for the idle server: %w", err)
-		}
-		conditions, _, _ := unstructured.NestedSlice(found.Object, "status", "conditions")
-		for _, each := range conditions {
-			if condition, _ := each.(map[string]any); condition["type"] == "Available" && condition["status"] == "True" {
-				return nil
-			}
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for the idle server: %w", ctx.Err())
-		case <-time.After(100 * time.Millisecond):
-		}
+	result, err := plane.Kubectl(ctx, nil, "", "wait", "apiservice/"+registered.GetName(), "--for=condition=Available", "--timeout=60s")
+	if err == nil && result.Code != 0 {
+		err = errors.New(result.Stderr)
 	}
+	if err != nil {
+		return fmt.Errorf("waiting until the API server reaches the idle server: %w", err)
+	}
+	return nil
 }
