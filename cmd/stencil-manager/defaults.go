@@ -58,7 +58,7 @@ func addDefaults(mgr manager.Manager, server *serving.Server, c caches, o *optio
 		return fmt.Errorf("adding the observer of the defaulter: %w", err)
 	}
 	options := defaults.Options{
-		Defaulter:     client.NewRemembering(asked, clock.RealClock{}),
+		Defaulter:     client.NewRemembering(measured.Timed(asked, clock.RealClock{}), clock.RealClock{}),
 		Cluster:       c.kubevirt,
 		Approvals:     c.approvals,
 		Instancetypes: c.instancetypes,

@@ -32,10 +32,6 @@ func (c *Client) Defaults(ctx context.Context, request *defaulting.Request) (*de
 	if err != nil {
 		return nil, fmt.Errorf("writing the request for defaults: %w", err)
 	}
-	return c.defaults(ctx, body)
-}
-
-func (c *Client) defaults(ctx context.Context, body []byte) (*defaulting.Response, error) {
 	text, err := c.Raw(ctx, body)
 	if err != nil {
 		return nil, err

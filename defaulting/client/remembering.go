@@ -24,18 +24,23 @@ const (
 	rememberedAnswers = 256
 )
 
-// Remembering is a Client that gives the answer to a request again for a while, without
-// asking: waking up the defaulter takes longer than its answer. Each answer has a UUID
-// of its own. It is safe for concurrent use.
+// Defaulter fills in defaults; a Client does.
+type Defaulter interface {
+	Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error)
+}
+
+// Remembering gives the answer to a request again for a while, without asking: waking up
+// the defaulter takes longer than its answer. Each answer has a UUID of its own. It is
+// safe for concurrent use.
 type Remembering struct {
-	client  *Client
+	asked   Defaulter
 	clock   clock.PassiveClock
 	answers *lru.Cache
 }
 
-// NewRemembering makes one of a client.
-func NewRemembering(client *Client, clock clock.PassiveClock) *Remembering {
-	return &Remembering{client: client, clock: clock, answers: lru.New(rememberedAnswers)}
+// NewRemembering makes one that asks a defaulter what it does not know.
+func NewRemembering(asked Defaulter, clock clock.PassiveClock) *Remembering {
+	return &Remembering{asked: asked, clock: clock, answers: lru.New(rememberedAnswers)}
 }
 
 // known is an answer that is remembered.
@@ -46,7 +51,7 @@ type known struct {
 	until time.Time
 }
 
-// Defaults asks for the defaults of a VirtualMachine, as a Client does. The caller must
+// Defaults asks for the defaults of a VirtualMachine, as a Defaulter does. The caller must
 // not change the response.
 func (r *Remembering) Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error) {
 	body, err := json.Marshal(request)
@@ -59,7 +64,7 @@ func (r *Remembering) Defaults(ctx context.Context, request *defaulting.Request)
 			return k.again(), nil
 		}
 	}
-	response, err := r.client.defaults(ctx, body)
+	response, err := r.asked.Defaults(ctx, request)
 	if err != nil {
 		return nil, err
 	}

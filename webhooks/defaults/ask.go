@@ -47,9 +47,7 @@ func (h *Handler) ask(ctx context.Context, f *filling) (*defaulting.Response, er
 		return nil, err
 	}
 	for attempt := 1; ; attempt++ {
-		begin := h.Clock.Now()
 		response, err := h.Defaulter.Defaults(ctx, request)
-		h.Metrics.observe(h.since(begin))
 		if err != nil || !h.collides(f, response) {
 			return response, err
 		}

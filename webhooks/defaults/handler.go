@@ -7,12 +7,10 @@ import (
 	"fmt"
 	"net/http"
 	"reflect"
-	"time"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	contract "github.com/vmstencil/stencil/api/template"
@@ -58,8 +56,6 @@ type Options struct {
 	ExemptUsers []string
 	// Metrics may be nil.
 	Metrics *Metrics
-	// Clock measures; nil means the real one.
-	Clock clock.PassiveClock
 }
 
 // Handler answers the admission requests of the defaults webhook.
@@ -70,9 +66,6 @@ type Handler struct {
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	if o.Clock == nil {
-		o.Clock = clock.RealClock{}
-	}
 	h := &Handler{Options: o, exempt: map[string]bool{}}
 	for _, user := range o.ExemptUsers {
 		h.exempt[user] = true
@@ -267,6 +260,3 @@ func (f *filling) answer() admission.Response {
 	response.Patch, response.PatchType = raw, &patchType
 	return response
 }
-
-// since is the time that has passed, in seconds.
-func (h *Handler) since(begin time.Time) float64 { return h.Clock.Since(begin).Seconds() }

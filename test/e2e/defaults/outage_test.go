@@ -97,6 +97,34 @@ func TestWhileTheDefaulterIsGone(t *testing.T) {
 	}
 }
 
+// TestTheDefaulterIsAskedOnceForMachinesOfOneShape creates two at a time, of a shape that is new each time it is tried: the manager
+// remembers an answer for some seconds, in which both have to be created.
+func TestTheDefaulterIsAskedOnceForMachinesOfOneShape(t *testing.T) {
+	const asked = "stencil_defaulting_ask_seconds_count"
+	memory := 1300
+	harness.Eventually(t, func() error {
+		memory++
+		pair := ""
+		for _, name := range []string{"one", "other"} {
+			pair += "---" + strings.Replace(written(name, ""), "guest: 1Gi", fmt.Sprintf("guest: %dMi", memory), 1)
+		}
+		before := metric(t, asked)
+		out := mustKubectl(t, ada, pair, "create", "--dry-run=server", "-o", `jsonpath={.spec.template.spec.domain.devices.disks[1].disk.pciAddress} `, "-f", "-")
+		addresses := strings.Fields(out.Stdout)
+		if len(addresses) != 2 || addresses[0] != addresses[1] {
+			t.Fatalf("the addresses of two machines are %q", out.Stdout)
+		}
+		var first, last int
+		if _, err := fmt.Sscan(before+" "+metric(t, asked), &first, &last); err != nil {
+			t.Fatal(err)
+		}
+		if last != first+1 {
+			return fmt.Errorf("the defaulter was asked %d times", last-first)
+		}
+		return nil
+	})
+}
+
 func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
 	become := func(version string) {
 		t.Helper()
