@@ -36,7 +36,7 @@ type Result struct {
 	// same are answers to one request again and again; noted are those to requests for one shape with many notes; unknown are those
 	// for shapes that nobody asked for.
 	same, noted, unknown times
-	// Answers in a second, for 16 clients and for 4.
+	// Answers in a second, for 16 clients.
 	sameRate, notedRate, unknownRate float64
 	// memory is the resident set of both processes after numbers of defines.
 	memory []reading
@@ -122,7 +122,7 @@ func (r *Result) measure(ctx context.Context, p *process, options Options) (err 
 		return err
 	}
 	next += 1000
-	if r.unknownRate, err = many(ctx, p, 4, 2000, unknown); err != nil {
+	if r.unknownRate, err = many(ctx, p, 16, 2000, unknown); err != nil {
 		return err
 	}
 	next += 2000

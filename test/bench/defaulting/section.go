@@ -50,7 +50,7 @@ func (r *Result) Section(context string) report.Section {
 				{"one that nothing is done for", report.Microseconds(float64(r.idle.quantile(0.5))), report.Microseconds(float64(r.idle.quantile(0.99))), "", ""},
 				row("another machine of one template", r.same, r.sameRate, 16),
 				row("a machine of a known shape", r.noted, r.notedRate, 16),
-				row("a machine of an unknown shape", r.unknown, r.unknownRate, 4),
+				row("a machine of an unknown shape", r.unknown, r.unknownRate, 16),
 			},
 		}, memory},
 		Targets: []report.Target{
