@@ -238,6 +238,7 @@ func guestSteps() []step {
 			laidOut: true, args: dryRun},
 		{says: "Now a real libvirt lays the same machine out before it is stored.",
 			args: []string{"label", "namespace", "team-a", skipDefaults + "-"}},
-		{as: "ada", stdin: laidOutMachine, holds: "pciAddress", laidOut: true, args: dryRun},
+		{says: "What is different (KubeVirt draws the numbers of the firmware for each machine):", as: "ada", stdin: laidOutMachine,
+			holds: "pciAddress", laidOut: true, compared: true, args: dryRun},
 	}
 }

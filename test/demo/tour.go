@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pmezard/go-difflib/difflib"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -22,6 +23,8 @@ type tour struct {
 	ada, bob, eve *controlplane.User
 	// defaulted says that a defaulter runs.
 	defaulted bool
+	// before is the output that was laid out last.
+	before string
 }
 
 // step is one command of the tour. A step that ends otherwise than it should
@@ -45,6 +48,8 @@ type step struct {
 	part string
 	// quiet leaves the output out when the command succeeds.
 	quiet bool
+	// compared shows the output as what is different from that of the last step that was laid out.
+	compared bool
 }
 
 func (t *tour) run(ctx context.Context) (err error) {
@@ -84,7 +89,11 @@ func (t *tour) take(ctx context.Context, s step) error {
 	if s.stdin != "" {
 		fmt.Fprintf(t.out, "\n%s\n", indent(strings.TrimSpace(s.stdin)))
 	}
-	fmt.Fprintf(t.out, "\n%skubectl %s\n", prompt, t.shown(s.args))
+	command := t.shown(s.args)
+	if s.compared {
+		command += " | diff -u before -"
+	}
+	fmt.Fprintf(t.out, "\n%skubectl %s\n", prompt, command)
 	var result controlplane.Result
 	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, 30*time.Second, true, func(ctx context.Context) (done bool, err error) {
 		result, err = t.stencil.Plane.Kubectl(ctx, user, s.stdin, s.args...)
@@ -112,6 +121,12 @@ func (t *tour) take(ctx context.Context, s step) error {
 			lines.WriteString("\n}")
 		}
 		output = lines.String() + "\n" + result.Stderr
+		if s.compared {
+			if output, err = difference(t.before, output); err != nil {
+				return err
+			}
+		}
+		t.before = lines.String() + "\n"
 	}
 	if !s.quiet || result.Code != 0 {
 		fmt.Fprintln(t.out, strings.TrimRight(output, "\n"))
@@ -123,6 +138,17 @@ func (t *tour) take(ctx context.Context, s step) error {
 		return fmt.Errorf("kubectl %s should have been refused with %q", strings.Join(s.args, " "), s.refused)
 	}
 	return nil
+}
+
+// difference is a unified one, with three lines around what differs.
+func difference(before, after string) (string, error) {
+	text, err := difflib.GetUnifiedDiffString(difflib.UnifiedDiff{
+		A: difflib.SplitLines(before), B: difflib.SplitLines(after), FromFile: "before", ToFile: "after", Context: 3,
+	})
+	if err != nil {
+		return "", fmt.Errorf("comparing two outputs: %w", err)
+	}
+	return text, nil
 }
 
 // shown is the command as one would type it in a checkout.

@@ -1,11 +1,16 @@
 package defaults_test
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/test/harness"
@@ -94,6 +99,81 @@ func TestWhileTheDefaulterIsGone(t *testing.T) {
 	vm = stored(t, "team-a", "open")
 	if got := vm.GetAnnotations(); got[contract.AnnotationDefaultsFailed] != "" || got[contract.AnnotationDefaultsApplied] == "" || !version.MatchString(domain(t, vm, "machine", "type")) {
 		t.Errorf("after its return it is stored with %v and machine type %s", got, domain(t, vm, "machine", "type"))
+	}
+}
+
+// TestNoMachineIsRefusedOrWrongWhileTheDefaulterIsStartedAgain has several people create machines while the defaulter is killed and
+// started again, each a little different, so that none is remembered. Each has the addresses that it always has, or none and a warning.
+func TestNoMachineIsRefusedOrWrongWhileTheDefaulterIsStartedAgain(t *testing.T) {
+	create := func(memory int) (stored *unstructured.Unstructured, warning string) {
+		manifest := strings.Replace(written("busy", ""), "guest: 1Gi", fmt.Sprintf("guest: %dMi", memory), 1)
+		out := mustKubectl(t, ada, manifest, "create", "--dry-run=server", "-o", "json", "-f", "-")
+		stored = &unstructured.Unstructured{}
+		if err := stored.UnmarshalJSON([]byte(out.Stdout)); err != nil {
+			t.Error(err)
+		}
+		return stored, out.Stderr
+	}
+	devices := func(vm *unstructured.Unstructured) string { return domain(t, vm, "devices") + domain(t, vm, "machine") }
+	vm, _ := create(1400)
+	want := devices(vm)
+	if !strings.Contains(want, "pciAddress") {
+		t.Fatalf("it was not filled: %s", want)
+	}
+	var (
+		creating    sync.WaitGroup
+		number      atomic.Int64
+		filled      atomic.Int64
+		unavailable atomic.Int64
+	)
+	done := make(chan struct{})
+	for range 3 {
+		creating.Go(func() {
+			for {
+				select {
+				case <-done:
+					return
+				default:
+				}
+				vm, warning := create(1400 + int(number.Add(1)))
+				notes := vm.GetAnnotations()
+				switch failed := notes[contract.AnnotationDefaultsFailed]; {
+				case failed == "" && notes[contract.AnnotationDefaultsApplied] != "" && devices(vm) == want:
+					filled.Add(1)
+				case failed != "" && strings.Contains(warning, "were not filled in") && !strings.Contains(devices(vm), "pciAddress"):
+					unavailable.Add(1)
+				default:
+					t.Errorf("it is stored with %v and %s; kubectl says %q", notes, devices(vm), warning)
+				}
+			}
+		})
+	}
+	for range 3 {
+		seen := filled.Load() + unavailable.Load()
+		if err := sidecar.Kill(); err != nil {
+			t.Error(err)
+		}
+		harness.Eventually(t, func() error {
+			if filled.Load()+unavailable.Load() < seen+6 {
+				return errors.New("too few machines were created meanwhile")
+			}
+			return nil
+		})
+		if err := sidecar.Start(t.Context()); err != nil {
+			t.Error(err)
+		}
+		seen = filled.Load()
+		harness.Eventually(t, func() error {
+			if filled.Load() < seen+3 {
+				return errors.New("no machine is filled since its return")
+			}
+			return nil
+		})
+	}
+	close(done)
+	creating.Wait()
+	if unavailable.Load() == 0 {
+		t.Error("the defaulter was never missed")
 	}
 }
 
