@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/client-go/util/csaupgrade"
+	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 )
@@ -47,18 +48,23 @@ func changed(paths []string, manager string) string {
 	return text
 }
 
-// handOver makes the field manager that installed the release the owner of the fields that a replacement has written. It
-// fails quietly when somebody has changed the object since: then another replacement follows, or the next upgrade
-// says that there is a conflict.
+// handOver makes the field manager that installed the release the owner of the fields that a replacement has written. The
+// API server writes the status of a policy that has changed, so it is tried again on what is stored then. It fails quietly
+// when others go on writing: then another replacement follows, or the next upgrade says that there is a conflict.
 func (r *Reconciler) handOver(ctx context.Context, found release, object *unstructured.Unstructured) error {
-	patch, err := csaupgrade.UpgradeManagedFieldsPatch(object, sets.New(fieldManager), found.manager)
-	if err != nil {
-		return fmt.Errorf("preparing to hand the fields of %s over to %s: %w", object.GetName(), found.manager, err)
-	}
-	if patch == nil {
-		return nil
-	}
-	err = r.options.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(fieldManager))
+	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		patch, err := csaupgrade.UpgradeManagedFieldsPatch(object, sets.New(fieldManager), found.manager)
+		if err != nil || patch == nil {
+			return err
+		}
+		err = r.options.Client.Patch(ctx, object, client.RawPatch(types.JSONPatchType, patch), client.FieldOwner(fieldManager))
+		if apierrors.IsConflict(err) {
+			if err := r.options.Reader.Get(ctx, client.ObjectKeyFromObject(object), object); err != nil {
+				return err
+			}
+		}
+		return err
+	})
 	if err != nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("handing the fields of %s over to %s: %w", object.GetName(), found.manager, err)
 	}
