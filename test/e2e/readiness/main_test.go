@@ -86,9 +86,6 @@ func (s *stage) namespace(t *testing.T) string {
 	return name
 }
 
-// limit is how long a test waits: two cores may be busy with much else.
-const limit = time.Minute
-
 // becomes waits until what a JSONPath finds in a template contains each of some texts.
 func (s *stage) becomes(t *testing.T, namespace, name, path string, want ...string) {
 	t.Helper()
@@ -111,7 +108,7 @@ func (s *stage) eventually(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
-	deadline := time.Now().Add(limit)
+	deadline := time.Now().Add(harness.Limit)
 	for {
 		err := ask()
 		if err == nil {
