@@ -22,7 +22,7 @@ type Certificate struct {
 	Certificate, Key, Authority []byte
 }
 
-// authority signs certificates. Its key never leaves the process.
+// authority signs certificates. Its key leaves the process for another one of the same test run only; see Attachment.
 type authority struct {
 	certificate *x509.Certificate
 	key         crypto.Signer

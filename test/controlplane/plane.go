@@ -7,12 +7,14 @@ import (
 	"io"
 	"os"
 	"sync"
+	"testing"
 	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/test/controlplane/csi"
 	"github.com/vmstencil/stencil/test/controlplane/kubelet"
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // Options says what a plane consists of. The zero value is an API server with its etcd.
@@ -78,6 +80,12 @@ const startLimit = 2 * time.Minute
 func Start(ctx context.Context, options Options) (*Plane, error) {
 	if options.Log == nil {
 		options.Log = os.Stderr
+	}
+	if testing.Testing() {
+		// What runs on a plane, and the chart, come from outside the module of the test.
+		if _, err := product.Digest(); err != nil {
+			return nil, err
+		}
 	}
 	if (options.CDI || options.CDILater) && !options.ControllerManager {
 		return nil, errors.New("Options.CDI needs Options.ControllerManager: nothing else binds volumes to claims")

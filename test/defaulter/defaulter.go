@@ -1,4 +1,4 @@
-// Package defaulter builds and starts a stencil-defaulter with the libvirt and QEMU of
+// Package defaulter starts a stencil-defaulter with the libvirt and QEMU of
 // this machine, for tests that need a real one.
 package defaulter
 
@@ -16,7 +16,7 @@ import (
 
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/defaulting/client"
-	"github.com/vmstencil/stencil/test/install"
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // Install says what a machine needs for a defaulter.
@@ -34,9 +34,9 @@ type Defaulter struct {
 	log            output
 }
 
-// New builds a stencil-defaulter, in a folder of its own that Close removes.
+// New provides a stencil-defaulter, in a folder of its own that Close removes.
 func New(ctx context.Context) (*Defaulter, error) {
-	chart, err := install.ChartFolder()
+	built, err := product.Binary(ctx, "stencil-defaulter")
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,13 @@ func New(ctx context.Context) (*Defaulter, error) {
 	if err := os.Chmod(folder, 0o755); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the defaulter's folder: %w", err), d.Close())
 	}
-	build := exec.CommandContext(ctx, "go", "build", "-tags", "libvirt_dlopen", "-o", d.binary, ".")
-	build.Dir = filepath.Join(chart, "..", "..", "cmd", "stencil-defaulter")
-	if text, err := build.CombinedOutput(); err != nil {
-		return nil, errors.Join(fmt.Errorf("building stencil-defaulter: %w\n%s", err, text), d.Close())
+	// The user that its worker becomes may not be able to read where programs are built.
+	content, err := os.ReadFile(built)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("reading stencil-defaulter: %w", err), d.Close())
+	}
+	if err := os.WriteFile(d.binary, content, 0o755); err != nil {
+		return nil, errors.Join(fmt.Errorf("copying stencil-defaulter: %w", err), d.Close())
 	}
 	return d, nil
 }

@@ -32,7 +32,7 @@ type Options struct {
 	Args []string
 	// Env holds further NAME=value pairs beside the environment of the test.
 	Env []string
-	// Binary is the path of the program. Default: what [BuildProgram] builds.
+	// Binary is the path of the program. Default: that of package product.
 	Binary string
 	// WebhookAddress, MetricsAddress and HealthAddress are host:port. Default: a free port on
 	// loopback each.

@@ -11,6 +11,8 @@ import (
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // stopTimeout is what Stop gives the process between SIGTERM and SIGKILL. It leaves room for the
@@ -38,7 +40,7 @@ func Start(ctx context.Context, given Options) (*Process, error) {
 		return nil, err
 	}
 	if options.Binary == "" {
-		if options.Binary, err = BuildProgram(ctx, options.Program); err != nil {
+		if options.Binary, err = product.Binary(ctx, string(options.Program)); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"path/filepath"
 
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -55,6 +56,10 @@ type Platform struct {
 	process  manager.Options
 	service  *manager.Service
 	replicas []*manager.Process
+	// logs are open files, closed after the processes that write them.
+	logs []*os.File
+	// sharedAPIServerURL is where stencil-apiserver of a platform is that another process started.
+	sharedAPIServerURL string
 }
 
 // Start starts everything; what it started is stopped again when it fails.
@@ -199,6 +204,12 @@ func (p *Platform) StartReplica(more ...string) (*manager.Process, error) {
 func (p *Platform) launch(more ...string) (*manager.Process, error) {
 	given := p.process
 	given.Args = append(append([]string(nil), given.Args...), more...)
+	file, err := p.logFile()
+	if err != nil {
+		return nil, err
+	}
+	p.logs = append(p.logs, file)
+	given.Log = file
 	started, err := manager.Start(p.ctx, given)
 	if err == nil && p.service != nil {
 		p.service.Add(p.ctx, started)
@@ -223,6 +234,9 @@ func (p *Platform) Stop() error {
 	}
 	if p.service != nil {
 		p.service.Close()
+	}
+	for _, file := range p.logs {
+		err = errors.Join(err, file.Close())
 	}
 	return errors.Join(err, p.Plane.Stop())
 }

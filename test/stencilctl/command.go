@@ -9,18 +9,15 @@ import (
 	"os/exec"
 	"strings"
 
-	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/product"
 )
 
-// program is what is built.
-const program manager.Program = "stencilctl"
-
-// Build builds the command and returns its path; see [manager.BuildProgram].
-func Build(ctx context.Context) (string, error) { return manager.BuildProgram(ctx, program) }
+// Binary returns the path of the command; see [product.Binary].
+func Binary(ctx context.Context) (string, error) { return product.Binary(ctx, "stencilctl") }
 
 // Command is a line that a person types.
 type Command struct {
-	// Binary is the path of the command, as Build returns it.
+	// Binary is the path of the command, as Binary returns it.
 	Binary string
 	// Kubeconfig says as whom.
 	Kubeconfig string

@@ -11,6 +11,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/machine"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // Options say what is measured.
@@ -60,7 +61,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 			return nil, err
 		}
 	}
-	binary, err := manager.Build(ctx)
+	binary, err := product.Binary(ctx, string(manager.StencilManager))
 	if err != nil {
 		return nil, err
 	}

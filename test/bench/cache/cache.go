@@ -12,6 +12,7 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // Options say what is measured.
@@ -45,7 +46,7 @@ type Result struct {
 
 // Run starts a cluster, fills it and measures.
 func Run(ctx context.Context, options Options) (result *Result, err error) {
-	binary, err := manager.Build(ctx)
+	binary, err := product.Binary(ctx, string(manager.StencilManager))
 	if err != nil {
 		return nil, err
 	}

@@ -117,7 +117,7 @@ func TestNobodyElseSpeaksForTheServer(t *testing.T) {
 
 // The server asks kube-apiserver who a request is from, and believes the front proxy's headers of nobody else.
 func TestWhoComesPastTheAggregatorIsNobody(t *testing.T) {
-	got := request{host: stencil.APIServer.WebhookURL(), path: subresource("v1beta1", "box", "create"), body: "parameters: {NAME: web-8}",
+	got := request{host: stencil.APIServerURL(), path: subresource("v1beta1", "box", "create"), body: "parameters: {NAME: web-8}",
 		header: http.Header{"X-Remote-User": {"ada"}, "X-Remote-Group": {"system:masters"}}}.do(t)
 	if got.code != http.StatusForbidden || !strings.Contains(got.body, "system:anonymous") {
 		t.Errorf("%d %s", got.code, got.body)

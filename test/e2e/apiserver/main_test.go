@@ -6,7 +6,6 @@ import (
 	"context"
 	"io"
 	"net/http"
-	"os"
 	"strings"
 	"testing"
 
@@ -37,7 +36,7 @@ const (
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
 func start(ctx context.Context) (stop func() error, err error) {
-	if stencil, err = platform.Start(ctx, platform.Options{APIServer: true, Log: os.Stderr}); err != nil {
+	if stencil, err = platform.Shared(ctx); err != nil {
 		return nil, err
 	}
 	return stencil.Stop, prepare(ctx)
@@ -105,7 +104,7 @@ spec:
 `
 
 func prepare(ctx context.Context) (err error) {
-	if binary, err = stencilctl.Build(ctx); err != nil {
+	if binary, err = stencilctl.Binary(ctx); err != nil {
 		return err
 	}
 	if err := harness.Apply(ctx, stencil.Plane, templates, "-"); err != nil {

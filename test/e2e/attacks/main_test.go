@@ -7,7 +7,6 @@ package attacks_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -80,7 +79,7 @@ spec:
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
 func start(ctx context.Context) (stop func() error, err error) {
-	if stencil, err = platform.Start(ctx, platform.Options{KubeVirt: true, Log: os.Stderr}); err != nil {
+	if stencil, err = platform.Shared(ctx); err != nil {
 		return nil, err
 	}
 	return stencil.Stop, prepare(ctx)

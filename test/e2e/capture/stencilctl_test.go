@@ -13,7 +13,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/vmstencil/stencil/test/controlplane"
-	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 // written is what a process has written so far.
@@ -43,7 +43,7 @@ type capturing struct {
 // stencilctl starts stencilctl capture as somebody, for the machine of c.
 func (c *capture) stencilctl(t *testing.T, as *controlplane.User, more ...string) *capturing {
 	t.Helper()
-	binary, err := manager.BuildProgram(t.Context(), "stencilctl")
+	binary, err := stencilctl.Binary(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/product"
 )
 
 const (
@@ -70,7 +71,7 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 	if managerUser, err = release.ManagerUser(plane); err != nil {
 		return err
 	}
-	binary, err = manager.Build(ctx)
+	binary, err = product.Binary(ctx, string(manager.StencilManager))
 	return err
 }
 

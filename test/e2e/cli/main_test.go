@@ -22,7 +22,7 @@ func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
 // prepare installs the kinds that policies are about. Nobody else's webhook judges what the tests store.
 func prepare(ctx context.Context, plane *controlplane.Plane) (err error) {
-	if binary, err = stencilctl.Build(ctx); err != nil {
+	if binary, err = stencilctl.Binary(ctx); err != nil {
 		return err
 	}
 	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {

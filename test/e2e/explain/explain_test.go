@@ -41,7 +41,7 @@ subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: bob}]
 `
 
 func prepare(ctx context.Context) (err error) {
-	if binary, err = stencilctl.Build(ctx); err != nil {
+	if binary, err = stencilctl.Binary(ctx); err != nil {
 		return err
 	}
 	if ada, err = stencil.Plane.User("ada", "team-a"); err != nil {

@@ -6,7 +6,6 @@ package road_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -27,7 +26,7 @@ var (
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
 func start(ctx context.Context) (stop func() error, err error) {
-	if stencil, err = platform.Start(ctx, platform.Options{KubeVirt: true, Log: os.Stderr}); err != nil {
+	if stencil, err = platform.Shared(ctx); err != nil {
 		return nil, err
 	}
 	return stencil.Stop, prepare(ctx)

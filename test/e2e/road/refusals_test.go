@@ -159,7 +159,11 @@ func TestARefusalNeverShowsASensitiveValue(t *testing.T) {
 			t.Errorf("standard error lacks %q: %s", want, out.Stderr)
 		}
 	}
-	if strings.Contains(out.Stderr, secret) || strings.Contains(stencil.Manager.Logs(), secret) {
+	logs, err := stencil.ManagerLogs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.Contains(out.Stderr, secret) || strings.Contains(logs, secret) {
 		t.Errorf("the secret is shown: %s", out.Stderr)
 	}
 }

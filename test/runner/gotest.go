@@ -1,0 +1,170 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+)
+
+const modulePrefix = "github.com/vmstencil/stencil"
+
+// result is how the tests of one package ended.
+type result struct {
+	// folder is that of the package in the checkout.
+	folder  string
+	seconds float64
+	failed  bool
+	// cached says that the Go command answered from its cache.
+	cached bool
+	// empty says that the package has no tests.
+	empty bool
+}
+
+// event is what `go test -json` prints; see `go doc test2json` and `go help buildjson`.
+type event struct {
+	Action, Package, ImportPath, Output, Test string
+	Elapsed                                   float64
+	FailedBuild                               string
+}
+
+// goTest runs the tests of a module and returns the results of its packages. What failing packages printed goes to out, all of it with
+// verbose, and one line for each package that passed.
+func (m module) goTest(ctx context.Context, root string, environment []string, run string, verbose bool, out io.Writer) ([]result, error) {
+	arguments := []string{"test", "-json", "-timeout=25m", "-tags=" + m.Tags}
+	if m.Parallel > 0 {
+		arguments = append(arguments, fmt.Sprintf("-p=%d", m.Parallel))
+	}
+	if m.Race {
+		arguments = append(arguments, "-race")
+	}
+	if run != "" {
+		arguments = append(arguments, "-run="+run)
+	}
+	packages := m.Packages
+	if len(packages) == 0 {
+		packages = []string{"./..."}
+	}
+	command := exec.CommandContext(ctx, "go", append(arguments, packages...)...)
+	command.Dir = filepath.Join(root, m.Path)
+	command.Env = append(os.Environ(), environment...)
+	command.Stderr = out
+	output, err := command.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := command.Start(); err != nil {
+		return nil, fmt.Errorf("starting go test in %s: %w", m.Path, err)
+	}
+	results, readErr := read(output, verbose, out)
+	err = command.Wait()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		return results, fmt.Errorf("running go test in %s: %w", m.Path, err)
+	}
+	if readErr != nil {
+		return results, readErr
+	}
+	// Where the Go command itself fails, no package has failed.
+	if err != nil && !anyFailed(results) {
+		return results, fmt.Errorf("go test in %s: %w", m.Path, err)
+	}
+	return results, nil
+}
+
+func anyFailed(results []result) bool {
+	for _, each := range results {
+		if each.failed {
+			return true
+		}
+	}
+	return false
+}
+
+// read follows the events of a run.
+func read(events io.Reader, verbose bool, out io.Writer) ([]result, error) {
+	var results []result
+	held := map[string]*strings.Builder{}
+	builds := map[string]*strings.Builder{}
+	cached := map[string]bool{}
+	empty := map[string]bool{}
+	hold := func(in map[string]*strings.Builder, key, text string) {
+		if in[key] == nil {
+			in[key] = &strings.Builder{}
+		}
+		in[key].WriteString(text)
+	}
+	lines := bufio.NewReader(events)
+	for {
+		line, err := lines.ReadBytes('\n')
+		if len(line) > 0 {
+			var e event
+			if json.Unmarshal(line, &e) != nil {
+				fmt.Fprintf(out, "%s", line)
+				continue
+			}
+			switch e.Action {
+			case "build-output":
+				hold(builds, e.ImportPath, e.Output)
+			case "output":
+				if e.Test == "" {
+					cached[e.Package] = cached[e.Package] || strings.HasPrefix(e.Output, "ok ") && strings.Contains(e.Output, "(cached)")
+					empty[e.Package] = empty[e.Package] || strings.Contains(e.Output, "[no test files]")
+				}
+				if verbose {
+					fmt.Fprint(out, e.Output)
+				} else {
+					hold(held, e.Package, e.Output)
+				}
+			case "pass", "fail", "skip":
+				if e.Test != "" {
+					continue
+				}
+				done := result{folder: folderOf(e.Package), seconds: e.Elapsed, failed: e.Action == "fail", cached: cached[e.Package], empty: e.Action == "skip" || empty[e.Package]}
+				results = append(results, done)
+				if !verbose {
+					report(out, done, held[e.Package])
+				}
+				if failed := builds[e.FailedBuild]; failed != nil {
+					fmt.Fprint(out, failed.String())
+				}
+				delete(held, e.Package)
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return results, nil
+		}
+		if err != nil {
+			return results, fmt.Errorf("reading the output of go test: %w", err)
+		}
+	}
+}
+
+// report prints what a package printed: everything when it failed, its last line when it passed.
+func report(out io.Writer, done result, held *strings.Builder) {
+	if held == nil || done.empty {
+		return
+	}
+	text := held.String()
+	if done.failed {
+		fmt.Fprint(out, text)
+		return
+	}
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	fmt.Fprintln(out, lines[len(lines)-1])
+}
+
+// folderOf is the folder in the checkout of a package of ours.
+func folderOf(importPath string) string {
+	folder := strings.TrimPrefix(strings.TrimPrefix(importPath, modulePrefix), "/")
+	if folder == "" {
+		return "."
+	}
+	return folder
+}

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// load measures how much of the processors other programs took during a run.
+type load struct {
+	began time.Time
+	// busy and own are processor time in seconds: of the whole machine, and of this process with its children.
+	busy, own float64
+}
+
+// clockTicks is the unit of /proc/stat, 1/100 s on every architecture of Linux that Go supports.
+const clockTicks = 100
+
+func startLoad() load {
+	return load{began: time.Now(), busy: busyTime(), own: ownTime()}
+}
+
+// stretch is the factor by which budgets grow: 1 on a quiet machine, 2 when others took half of it.
+func (l load) stretch() float64 {
+	capacity := time.Since(l.began).Seconds() * float64(runtime.NumCPU())
+	return stretch(busyTime()-l.busy-(ownTime()-l.own), capacity)
+}
+
+// mostStretch bounds the factor: a machine that others use up tells nothing.
+const mostStretch = 6
+
+// stretch is 1/(1-share), where share is what others took of the capacity, all in seconds of processor time.
+func stretch(others, capacity float64) float64 {
+	if capacity <= 0 || others <= 0 {
+		return 1
+	}
+	left := 1 - others/capacity
+	if left*mostStretch <= 1 {
+		return mostStretch
+	}
+	return 1 / left
+}
+
+// busyTime is the processor time that the machine has spent on anything, in seconds, time stolen by a hypervisor included; 0 where the
+// kernel does not report it.
+func busyTime() float64 {
+	content, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0
+	}
+	busy, err := parseBusy(content)
+	if err != nil {
+		return 0
+	}
+	return busy
+}
+
+// parseBusy adds up the first line of /proc/stat (proc(5)): user, nice, system, idle, iowait, irq, softirq, steal. Guest time is
+// part of user time.
+func parseBusy(stat []byte) (float64, error) {
+	line, _, _ := bytes.Cut(stat, []byte("\n"))
+	fields := strings.Fields(string(line))
+	if len(fields) < 9 || fields[0] != "cpu" {
+		return 0, fmt.Errorf("the first line of /proc/stat is %q", line)
+	}
+	var ticks float64
+	for i, field := range fields[1:9] {
+		value, err := strconv.ParseFloat(field, 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading /proc/stat: %w", err)
+		}
+		if idle := i == 3 || i == 4; !idle {
+			ticks += value
+		}
+	}
+	return ticks / clockTicks, nil
+}
+
+// ownTime is the processor time of this process and of all its descendants that have ended, in seconds.
+func ownTime() float64 {
+	var total float64
+	for _, who := range []int{syscall.RUSAGE_SELF, syscall.RUSAGE_CHILDREN} {
+		var usage syscall.Rusage
+		if err := syscall.Getrusage(who, &usage); err != nil {
+			return 0
+		}
+		total += time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
+	}
+	return total
+}

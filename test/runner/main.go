@@ -1,0 +1,155 @@
+// Command runner runs a suite of test/suites.yaml, or some packages of end-to-end tests: `make test`, `make test-full` and
+// `make e2e` call it.
+//
+// It builds Stencil's programs, so that the results of tests follow them (see package product), shares one platform between the
+// packages that ask for it, and prints how many seconds each package took. It fails when a test fails, and when a package or the
+// suite exceeds its budget.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/vmstencil/stencil/test/defaulter"
+	"github.com/vmstencil/stencil/test/platform"
+	"github.com/vmstencil/stencil/test/product"
+)
+
+func main() {
+	var r runner
+	flag.StringVar(&r.suite, "suite", "", "run this suite of test/suites.yaml")
+	flag.StringVar(&r.run, "run", "", "run only tests whose names match this regular expression")
+	flag.BoolVar(&r.verbose, "v", false, "print everything that tests print")
+	flag.Parse()
+	r.packages = flag.Args()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := r.main(ctx, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "\ntests:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+// runner is one call of the command.
+type runner struct {
+	suite, run string
+	packages   []string
+	verbose    bool
+}
+
+func (r runner) main(ctx context.Context, out io.Writer) error {
+	root, err := product.Root()
+	if err != nil {
+		return err
+	}
+	plan, err := readPlan(root)
+	if err != nil {
+		return err
+	}
+	wanted := only(r.packages)
+	if r.suite != "" {
+		if len(r.packages) > 0 {
+			return errors.New("give either a suite or packages")
+		}
+		if wanted, err = plan.suite(r.suite); err != nil {
+			return err
+		}
+	} else if len(r.packages) == 0 {
+		return errors.New("no packages given: make e2e PACKAGES=./e2e/road")
+	}
+	if err := wanted.check(); err != nil {
+		return err
+	}
+
+	load := startLoad()
+	tools, err := toolVersions(ctx, root)
+	if err != nil {
+		return err
+	}
+	digest, err := product.Build(ctx, root, tools...)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "product %.12s built (%.0f s)\n", digest, time.Since(load.began).Seconds())
+	results, err := r.goTest(ctx, root, digest, wanted, out)
+	done := summary{results: results, seconds: time.Since(load.began).Seconds(), stretch: load.stretch(), budget: wanted.Seconds, plan: plan}
+	done.print(out)
+	problems := done.problems()
+	if err != nil {
+		problems = append(problems, err.Error())
+	}
+	if len(problems) > 0 {
+		return errors.New(strings.Join(problems, "\n       "))
+	}
+	return nil
+}
+
+// goTest runs the modules one after the other, beside a platform that packages share.
+func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, out io.Writer) (results []result, err error) {
+	folder, err := os.MkdirTemp("", "stencil-tests-")
+	if err != nil {
+		return nil, fmt.Errorf("creating a folder for the run: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
+	log, err := os.Create(filepath.Join(folder, "platform.log"))
+	if err != nil {
+		return nil, fmt.Errorf("creating a log: %w", err)
+	}
+	defer log.Close()
+	environment := []string{product.Variable + "=" + digest}
+	// The programs of the shared platform come from where those of the tests do.
+	if err := os.Setenv(product.Variable, digest); err != nil {
+		return nil, err
+	}
+	sharing, err := platform.Share(context.WithoutCancel(ctx), folder, log)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, sharing.Stop()) }()
+	environment = append(environment, platform.SharedVariable+"="+sharing.Path)
+	for _, each := range wanted.Modules {
+		fmt.Fprintf(out, "== go test in %s\n", each.Path)
+		some, err := each.goTest(ctx, root, environment, r.run, r.verbose, out)
+		results = append(results, some...)
+		if err != nil {
+			return results, err
+		}
+	}
+	return results, nil
+}
+
+// check returns an error that says what the machine lacks for a suite.
+func (s suite) check() error {
+	for _, each := range s.Modules {
+		if !each.Libvirt {
+			continue
+		}
+		if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
+			return errors.New(defaulter.Install)
+		}
+		if os.Geteuid() != 0 {
+			return errors.New("the defaulter's tests need root")
+		}
+	}
+	return nil
+}
+
+// toolVersions are names and versions of all that tests run beside Stencil's own programs.
+func toolVersions(ctx context.Context, root string) ([]string, error) {
+	list, err := exec.CommandContext(ctx, filepath.Join(root, "hack", "tool"), "--list").Output()
+	if err != nil {
+		return nil, fmt.Errorf("listing the versions of tools: %w", err)
+	}
+	return strings.Split(strings.TrimSpace(string(list)), "\n"), nil
+}

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+)
+
+// summary is a run, ready to be printed and decided about.
+type summary struct {
+	results []result
+	// seconds is how long all of it took, and stretch by how much budgets grow.
+	seconds, stretch float64
+	// budget is that of the suite; 0 is none.
+	budget float64
+	plan   *plan
+}
+
+// problems are the reasons for which the run has failed.
+func (s summary) problems() []string {
+	var problems []string
+	for _, each := range s.results {
+		allowed := s.plan.budget(each.folder) * s.stretch
+		switch {
+		case each.failed:
+			problems = append(problems, each.folder+" failed")
+		case s.budget > 0 && each.seconds > allowed:
+			problems = append(problems, fmt.Sprintf("%s took %.0f s, its budget in test/suites.yaml is %.0f s%s", each.folder, each.seconds, s.plan.budget(each.folder), s.grown()))
+		}
+	}
+	if s.budget > 0 && s.seconds > s.budget*s.stretch {
+		problems = append(problems, fmt.Sprintf("the suite took %.0f s, its budget in test/suites.yaml is %.0f s%s", s.seconds, s.budget, s.grown()))
+	}
+	return problems
+}
+
+// grown tells of a budget by how much it has grown.
+func (s summary) grown() string {
+	if s.stretch < 1.05 {
+		return ""
+	}
+	return fmt.Sprintf(" (times %.1f, because other programs used the processors)", s.stretch)
+}
+
+// print writes the table: packages with the longest first, those without tests left out.
+func (s summary) print(out io.Writer) {
+	rows := slices.Clone(s.results)
+	slices.SortStableFunc(rows, func(a, b result) int {
+		switch {
+		case a.seconds > b.seconds:
+			return -1
+		case a.seconds < b.seconds:
+			return 1
+		}
+		return strings.Compare(a.folder, b.folder)
+	})
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprint(table, "\nseconds\tbudget\t \tpackage\n")
+	var short int
+	var shortSeconds float64
+	for _, each := range rows {
+		if each.empty {
+			continue
+		}
+		note := ""
+		switch {
+		case each.failed:
+			note = "FAILED"
+		case each.cached:
+			note = "cached"
+		}
+		if note == "" && each.seconds < 2 {
+			short++
+			shortSeconds += each.seconds
+			continue
+		}
+		fmt.Fprintf(table, "%.1f\t%.0f\t%s\t%s\n", each.seconds, s.plan.budget(each.folder), note, each.folder)
+	}
+	if short > 0 {
+		fmt.Fprintf(table, "%.1f\t\t\tand %d packages under 2 s each\n", shortSeconds, short)
+	}
+	fmt.Fprintf(table, "%.1f\t%.0f\t\tin all\n", s.seconds, s.budget)
+	_ = table.Flush()
+}
