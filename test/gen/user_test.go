@@ -29,10 +29,10 @@ func newNamespace(t *testing.T, plane *controlplane.Plane) string {
 
 func TestUsersHaveTheirPermissionsAndNoOthers(t *testing.T) {
 	plane := shared.Plane(t)
-	own, other := newNamespace(t, plane), newNamespace(t, plane)
+	own, other, golden := newNamespace(t, plane), newNamespace(t, plane), newNamespace(t, plane)
 	users := map[string]*controlplane.User{}
 	for name, modifiers := range map[string][]gen.UserModifier{
-		"editor":   {gen.Group("team-a"), gen.Role(own, "edit"), gen.UsesTemplates("golden", "fedora")},
+		"editor":   {gen.Group("team-a"), gen.Role(own, "edit"), gen.UsesTemplates(golden, "fedora")},
 		"kubevirt": {gen.Role(own, "kubevirt.io:edit"), gen.UsesTemplates(other)},
 		"viewer":   {gen.Role(own, "view")},
 		"labeller": {gen.Permits("", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"patch"}})},
@@ -72,10 +72,10 @@ func TestUsersHaveTheirPermissionsAndNoOthers(t *testing.T) {
 		"kubevirt.io:edit does not permit reading Secrets":            {as: "kubevirt", to: core("get", "secrets", own)},
 		"view permits reading VMs":                                    {as: "viewer", to: vms("get", own), wantAllowed: true},
 		"view does not permit creating VMs":                           {as: "viewer", to: vms("create", own)},
-		"a user of one template may use it":                           {as: "editor", to: templates("use", "golden", "fedora"), wantAllowed: true},
-		"a user of one template may not use another":                  {as: "editor", to: templates("use", "golden", "windows")},
+		"a user of one template may use it":                           {as: "editor", to: templates("use", golden, "fedora"), wantAllowed: true},
+		"a user of one template may not use another":                  {as: "editor", to: templates("use", golden, "windows")},
 		"a user of one template may not use one of the same name":     {as: "editor", to: templates("use", other, "fedora")},
-		"a user of templates may not read them":                       {as: "editor", to: templates("get", "golden", "fedora")},
+		"a user of templates may not read them":                       {as: "editor", to: templates("get", golden, "fedora")},
 		"a user of all templates may use each":                        {as: "kubevirt", to: templates("use", other, "fedora"), wantAllowed: true},
 		"a rule without a namespace holds in the whole cluster":       {as: "labeller", to: core("patch", "namespaces", other), wantAllowed: true},
 		"a user without modifiers may not create VMs":                 {as: "stranger", to: vms("create", own)},
