@@ -6,7 +6,6 @@ import (
 	"crypto/elliptic"
 	"crypto/rand"
 	"fmt"
-	"slices"
 	"strconv"
 
 	"k8s.io/client-go/rest"
@@ -72,28 +71,6 @@ func (p *Plane) awaitAPIServer(ctx context.Context, started *process) error {
 	return started.await(ctx, func(ctx context.Context) error {
 		return client.Get().AbsPath("/readyz").Do(ctx).Error()
 	})
-}
-
-// RestartAPIServer kills kube-apiserver, starts it again at the same address and returns when it is ready. What is stored stays, and
-// so do the certificates.
-func (p *Plane) RestartAPIServer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	p.mutex.Lock()
-	i := slices.IndexFunc(p.processes, func(each *process) bool { return each.name == apiServerProcess })
-	former := p.processes[i]
-	p.mutex.Unlock()
-	former.kill()
-	started, err := p.startProcess(apiServerProcess, former.command.Path, former.command.Args[1:]...)
-	if err != nil {
-		return err
-	}
-	p.mutex.Lock()
-	// In its place: the others need it when they are ended.
-	p.processes = slices.DeleteFunc(p.processes, func(each *process) bool { return each == started })
-	p.processes[i] = started
-	p.mutex.Unlock()
-	return p.awaitAPIServer(ctx, started)
 }
 
 // apiServerIdentity makes every key and certificate of the API server and returns the flags that name them.

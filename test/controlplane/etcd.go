@@ -5,6 +5,8 @@ import (
 	"os"
 )
 
+const etcdProcess = "etcd"
+
 // The sockets of etcd, relative to the plane's folder, which is the working directory of both sides: a Unix socket's path may
 // have about a hundred characters only, and temporary folders can be deeper.
 const (
@@ -15,7 +17,7 @@ const (
 // startEtcd starts a store of one member. It listens on Unix sockets in the plane's folder: no port can be taken by somebody
 // else, and no other user can read it.
 func (p *Plane) startEtcd(ctx context.Context, path string) error {
-	started, err := p.startProcess("etcd", path,
+	started, err := p.startProcess(etcdProcess, path,
 		"--name=plane",
 		"--data-dir="+p.folder.file("etcd"),
 		"--listen-client-urls=unix://"+etcdSocket,
@@ -29,6 +31,11 @@ func (p *Plane) startEtcd(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
+	return p.awaitEtcd(ctx, started)
+}
+
+// awaitEtcd returns when etcd listens: its sockets did not exist when it was started.
+func (p *Plane) awaitEtcd(ctx context.Context, started *process) error {
 	return started.await(ctx, func(context.Context) error {
 		_, err := os.Stat(p.folder.file(etcdSocket))
 		return err

@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/hex"
 	"fmt"
+	"strings"
 	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
@@ -57,6 +59,9 @@ func (p *Plane) Bind(ctx context.Context, user *User, namespace, clusterRole str
 		return fmt.Errorf("making a client of the API server: %w", err)
 	}
 	role, err := client.RbacV1().ClusterRoles().Get(ctx, clusterRole, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) && strings.HasPrefix(clusterRole, "kubevirt.io:") && !p.options.KubeVirt {
+		return fmt.Errorf("the ClusterRole %s does not exist on a plane without Options.KubeVirt: %w", clusterRole, err)
+	}
 	if err != nil {
 		return fmt.Errorf("looking for the ClusterRole %s: %w", clusterRole, err)
 	}

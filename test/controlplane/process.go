@@ -59,6 +59,11 @@ func (p *Plane) startProcess(name, path string, arguments ...string) (*process, 
 	}
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
+	if p.stopped {
+		// Stop has ended the others already and does not see this one.
+		started.kill()
+		return nil, fmt.Errorf("starting %s: the plane has been stopped", name)
+	}
 	p.processes = append(p.processes, started)
 	return started, nil
 }
@@ -80,6 +85,12 @@ func (p *Plane) environment(extra ...string) []string {
 // kill ends the process and all of its group at once, and waits. There is nothing to shut down in order: the data goes with
 // the plane.
 func (s *process) kill() {
+	select {
+	case <-s.ended:
+		// Its number may be that of another process by now.
+		return
+	default:
+	}
 	// The group may be gone already.
 	_ = syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL)
 	<-s.ended
