@@ -14,23 +14,26 @@ import (
 
 // ToolBuild is a build of tools in the background, at the lowest priority.
 type ToolBuild struct {
+	cancel   context.CancelFunc
 	done     chan struct{}
 	err      error
 	progress relay
 }
 
-// StartToolBuild starts to build those of the named tools that are missing. The build ends with ctx; it shows no progress before Wait.
+// StartToolBuild starts to build those of the named tools that are missing. It shows no progress before Wait, and ends with
+// Stop or with ctx.
 func StartToolBuild(ctx context.Context, names ...string) (*ToolBuild, error) {
 	root, err := repository()
 	if err != nil {
 		return nil, err
 	}
+	ctx, cancel := context.WithCancel(ctx)
 	command := exec.CommandContext(ctx, "nice", append([]string{"-n", "19", filepath.Join(root, "hack", "tool")}, names...)...)
 	// A process group of its own, because hack/tool starts compilers.
 	command.SysProcAttr = processAttributes()
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
 	command.WaitDelay = 5 * time.Second
-	b := &ToolBuild{done: make(chan struct{})}
+	b := &ToolBuild{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(b.done)
 		// The parent-death signal is sent when this thread ends: see process.
@@ -57,6 +60,12 @@ func (b *ToolBuild) Wait(progress io.Writer) error {
 	}
 	<-b.done
 	return b.err
+}
+
+// Stop ends the build if it has not ended, and waits for that. What was built stays.
+func (b *ToolBuild) Stop() {
+	b.cancel()
+	<-b.done
 }
 
 // relay keeps the latest line written to it until it is opened, and passes everything on from then on.
