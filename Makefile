@@ -24,9 +24,10 @@ help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "%-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: demo
-demo: tools ## a cluster with Stencil on loopback, and what it does (ARGS=--once ends after printing)
-	@cd test && go build -o ../bin/stencil-demo ./demo
-	@exec bin/stencil-demo $(ARGS)
+demo: preflight ## a cluster with Stencil on loopback, and what it does (ARGS=--once ends after printing)
+	@started=$$(date +%s); \
+	[ -x bin/stencil-demo ] || echo "building the demo, which takes about a minute the first time"; \
+	(cd test && go build -o ../bin/stencil-demo ./demo) && exec bin/stencil-demo -started=$$started $(ARGS)
 
 .PHONY: test
 test: tools ## every test that needs nothing installed: unit, and against the embedded control plane

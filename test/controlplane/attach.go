@@ -26,9 +26,6 @@ type Attachment struct {
 // SigningKey is the certificate and the key of an authority, in PEM.
 type SigningKey struct{ Certificate, Key []byte }
 
-// errAttached is the answer to what only the process that started a plane can do.
-var errAttached = errors.New("this plane is shared with other test packages; a test that restarts or stops parts of it needs one of its own")
-
 // Attachment describes the running plane for [Attach].
 func (p *Plane) Attachment() (*Attachment, error) {
 	clients, err := p.clients.export()
@@ -48,7 +45,8 @@ func (p *Plane) Attachment() (*Attachment, error) {
 	}, nil
 }
 
-// Attach returns a plane that another process started. Stop leaves it running; what controls its processes returns an error.
+// Attach returns a plane that another process started. Stop leaves it running; methods that stop or start its processes return
+// an error.
 func Attach(a *Attachment, log io.Writer) (*Plane, error) {
 	clients, err := importAuthority(a.Clients)
 	if err != nil {

@@ -41,17 +41,18 @@ func (p *Plane) CSI() *csi.Driver { return p.csi }
 // Nodes are the nodes that are played on a plane with CDI; nil on another.
 func (p *Plane) Nodes() *kubelet.Nodes { return p.nodes }
 
-// StartCDI brings CDI to a plane that was started with Options.CDILater, with its CRDs and those of volume snapshots.
+// StartCDI adds CDI to a plane that was started without Options.CDI, with its CRDs and those of volume snapshots, and builds what is
+// missing. kube-controller-manager, which binds volumes, must be there, and KubeVirt must not: virt-controller looks for CDI once.
 func (p *Plane) StartCDI(ctx context.Context) error {
-	if !p.options.CDILater || p.csi != nil {
-		return errors.New("the plane was not started with Options.CDILater, or has CDI already")
+	if !p.has(controllerManager) || p.has(kubeVirt) {
+		return errors.New("CDI is started after kube-controller-manager and before KubeVirt")
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
-	defer cancel()
-	if err := p.installCDICRDs(ctx); err != nil {
-		return err
-	}
-	return p.startCDI(ctx)
+	return p.join(ctx, cdi, func(ctx context.Context) error {
+		if err := p.installCDICRDs(ctx); err != nil {
+			return err
+		}
+		return p.startCDI(ctx)
+	})
 }
 
 // installCDICRDs installs the definitions of CDI's operator, those of the operator's own kind, and those of volume snapshots.

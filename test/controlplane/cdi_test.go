@@ -151,24 +151,3 @@ func TestTheDriverObeysItsRules(t *testing.T) {
 		becomes(t, plane, own, "dv/absent", ".status.phase", "Succeeded")
 	})
 }
-
-func TestCDIMayComeLater(t *testing.T) {
-	plane, err := Start(t.Context(), Options{ControllerManager: true, CDILater: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if got := kubectl(t, plane, nil, "", "get", "datavolumes"); !strings.Contains(got.Stderr, "the server doesn't have a resource type") {
-		t.Fatalf("CDI is there already: %s%s", got.Stdout, got.Stderr)
-	}
-	if err := plane.StartCDI(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	own := namespace(t, plane)
-	apply(t, plane, own, dataVolume("imported", `{"http": {"url": "http://images.example/fedora.qcow2"}}`))
-	becomes(t, plane, own, "dv/imported", ".status.phase", "Succeeded")
-}

@@ -9,18 +9,24 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// startControllerManager starts kube-controller-manager. It returns a function that waits until its controllers have done the
-// work they find in a new cluster.
-func (p *Plane) startControllerManager(path string) (await func(context.Context) error, err error) {
+// StartControllerManager adds kube-controller-manager to a plane that was started without Options.ControllerManager, and builds
+// it if need be. It returns when the controllers have done the work that they find.
+func (p *Plane) StartControllerManager(ctx context.Context) error {
+	return p.join(ctx, controllerManager, func(ctx context.Context) error {
+		if err := p.startControllerManager(); err != nil {
+			return err
+		}
+		return p.awaitControllers(ctx)
+	})
+}
+
+// startControllerManager starts kube-controller-manager and does not wait for it.
+func (p *Plane) startControllerManager() error {
 	user, err := p.User("system:kube-controller-manager")
 	if err != nil {
-		return nil, err
+		return err
 	}
-	client, err := kubernetes.NewForConfig(p.AdminConfig())
-	if err != nil {
-		return nil, fmt.Errorf("making a client of the API server: %w", err)
-	}
-	started, err := p.startProcess("kube-controller-manager", path,
+	p.controllers, err = p.startProcess("kube-controller-manager", p.tools["kube-controller-manager"],
 		"--kubeconfig="+user.Kubeconfig,
 		// Its metrics and health endpoints would need a port; what it does is seen in the API.
 		"--secure-port=0",
@@ -33,12 +39,19 @@ func (p *Plane) startControllerManager(path string) (await func(context.Context)
 		"--kube-api-qps=1000",
 		"--kube-api-burst=2000",
 	)
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// awaitControllers waits until the controllers of kube-controller-manager, if there is one, have done the work that they found.
+func (p *Plane) awaitControllers(ctx context.Context) error {
+	if p.controllers == nil {
+		return nil
 	}
-	return func(ctx context.Context) error {
-		return started.await(ctx, func(ctx context.Context) error { return p.controlled(ctx, client) })
-	}, nil
+	client, err := kubernetes.NewForConfig(p.AdminConfig())
+	if err != nil {
+		return fmt.Errorf("making a client of the API server: %w", err)
+	}
+	return p.controllers.await(ctx, func(ctx context.Context) error { return p.controlled(ctx, client) })
 }
 
 // controlled tells what the controllers have still to do: the default service account stands for those that fill namespaces, the
@@ -52,7 +65,7 @@ func (p *Plane) controlled(ctx context.Context, client kubernetes.Interface) err
 		return fmt.Errorf("looking for the ClusterRole edit: %w", err)
 	}
 	group := ""
-	if p.options.KubeVirt {
+	if p.has(kubeVirt) {
 		group = "kubevirt.io"
 	}
 	for _, rule := range edit.Rules {

@@ -95,16 +95,6 @@ func lists(resources *metav1.APIResourceList, plural string) bool {
 	return false
 }
 
-// InstallVirtualizationCRDs installs the CRDs of KubeVirt on a plane that does not run it, and those of CDI unless the plane runs CDI
-// or is to run it later.
-func (p *Plane) InstallVirtualizationCRDs(ctx context.Context) error {
-	manifests, err := p.manifests(ctx, "kubevirt-manifests")
-	if err != nil {
-		return err
-	}
-	return p.installVirtualizationCRDs(ctx, manifests)
-}
-
 // ReadCRDs returns the CustomResourceDefinitions in the YAML files of a folder and the folders in it, in the order of their paths.
 func ReadCRDs(folder string) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	var definitions []*apiextensionsv1.CustomResourceDefinition
@@ -116,23 +106,34 @@ func ReadCRDs(folder string) ([]*apiextensionsv1.CustomResourceDefinition, error
 		if err != nil {
 			return err
 		}
-		documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
-		for {
-			definition := &apiextensionsv1.CustomResourceDefinition{}
-			err := documents.Decode(definition)
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			if err != nil {
-				return fmt.Errorf("decoding %s: %w", path, err)
-			}
-			if definition.Kind == "CustomResourceDefinition" {
-				definitions = append(definitions, definition)
-			}
+		decoded, err := decodeCRDs(content)
+		if err != nil {
+			return fmt.Errorf("decoding %s: %w", path, err)
 		}
+		definitions = append(definitions, decoded...)
+		return nil
 	})
 	if err != nil {
 		return nil, fmt.Errorf("reading the CRDs in %s: %w", folder, err)
 	}
 	return definitions, nil
+}
+
+// decodeCRDs returns the CustomResourceDefinitions among YAML documents.
+func decodeCRDs(content []byte) ([]*apiextensionsv1.CustomResourceDefinition, error) {
+	var definitions []*apiextensionsv1.CustomResourceDefinition
+	documents := yaml.NewYAMLOrJSONDecoder(bytes.NewReader(content), 4096)
+	for {
+		definition := &apiextensionsv1.CustomResourceDefinition{}
+		err := documents.Decode(definition)
+		if errors.Is(err, io.EOF) {
+			return definitions, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+		if definition.Kind == "CustomResourceDefinition" {
+			definitions = append(definitions, definition)
+		}
+	}
 }

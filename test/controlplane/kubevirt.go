@@ -22,6 +22,19 @@ const kubevirtNamespace = "kubevirt"
 // virtAPIService is the Service through which the API server finds virt-api.
 const virtAPIService = "virt-api"
 
+// StartKubeVirt adds KubeVirt to a plane that was started without Options.KubeVirt, and builds what is missing. VirtualMachines that are
+// stored already are taken over by virt-controller as they are: virt-api has not defaulted or validated them. If the plane is to have
+// CDI, StartCDI comes first.
+func (p *Plane) StartKubeVirt(ctx context.Context) error {
+	return p.join(ctx, kubeVirt, func(ctx context.Context) error {
+		if err := p.startKubeVirt(ctx); err != nil {
+			return err
+		}
+		// They aggregate the ClusterRoles that KubeVirt brings.
+		return p.awaitControllers(ctx)
+	})
+}
+
 // startKubeVirt does what virt-operator does on a cluster: it installs KubeVirt's CRDs, RBAC and configuration, starts virt-api and
 // virt-controller, and registers virt-api's aggregated API and admission webhooks. It returns when all of them work.
 func (p *Plane) startKubeVirt(ctx context.Context) error {
@@ -29,8 +42,10 @@ func (p *Plane) startKubeVirt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := p.installVirtualizationCRDs(ctx, manifests); err != nil {
-		return err
+	if !p.has(virtualizationCRDs) {
+		if err := p.InstallVirtualizationCRDs(ctx); err != nil {
+			return err
+		}
 	}
 	client, err := dynamic.NewForConfig(p.AdminConfig())
 	if err != nil {

@@ -2,30 +2,48 @@ package controlplane
 
 import (
 	"context"
+	_ "embed"
 	"fmt"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// installVirtualizationCRDs installs the CRDs of KubeVirt, and of CDI where it does not bring its own: the schemas are generated from their API modules, and
-// KubeVirt's names, columns, subresources and storage versions are those of its operator, because the types say nothing of them.
-func (p *Plane) installVirtualizationCRDs(ctx context.Context, manifests *manifests) error {
+// kubevirtDefinitions are the CRDs of KubeVirt's operator without their schemas, as the tool kubevirt-manifests prints them. They are
+// kept as a file because that tool takes minutes to build, and most planes need nothing else of it.
+//
+//go:embed kubevirt_crds.yaml
+var kubevirtDefinitions []byte
+
+// InstallVirtualizationCRDs installs the CRDs of KubeVirt, and those of CDI unless the plane has CDI or is to have it later
+// (Options.CDILater). KubeVirt itself may follow: see StartKubeVirt.
+//
+// The schemas are generated from the API modules. KubeVirt's names, columns, subresources and storage versions are those of its
+// operator, because its Go types do not have them.
+func (p *Plane) InstallVirtualizationCRDs(ctx context.Context) error {
+	operator, err := decodeCRDs(kubevirtDefinitions)
+	if err != nil {
+		return fmt.Errorf("decoding the definitions of KubeVirt's operator: %w", err)
+	}
 	generated, err := p.generatedCRDs(ctx, "kubevirt-crds")
 	if err != nil {
 		return err
 	}
-	kubevirt, err := mergeCRDs(generated, manifests.crds)
+	definitions, err := mergeCRDs(generated, operator)
 	if err != nil {
 		return err
 	}
-	if p.options.CDI || p.options.CDILater {
-		return p.InstallCRDs(ctx, kubevirt...)
+	if !p.options.CDILater && !p.has(cdi) {
+		more, err := p.generatedCRDs(ctx, "cdi-crds")
+		if err != nil {
+			return err
+		}
+		definitions = append(definitions, more...)
 	}
-	cdi, err := p.generatedCRDs(ctx, "cdi-crds")
-	if err != nil {
+	if err := p.InstallCRDs(ctx, definitions...); err != nil {
 		return err
 	}
-	return p.InstallCRDs(ctx, append(kubevirt, cdi...)...)
+	p.mark(virtualizationCRDs)
+	return nil
 }
 
 func (p *Plane) generatedCRDs(ctx context.Context, tool string) ([]*apiextensionsv1.CustomResourceDefinition, error) {

@@ -52,7 +52,7 @@ func (p *Plane) Grant(ctx context.Context, user *User, namespace string, rules .
 
 // Bind gives a user an existing ClusterRole, in one namespace, or everywhere when namespace is empty. It returns when the API
 // server acts accordingly. The rules of an aggregated ClusterRole, such as edit, are put together by kube-controller-manager: to bind
-// one, the plane must have been started with it.
+// one, the plane must have it.
 func (p *Plane) Bind(ctx context.Context, user *User, namespace, clusterRole string) error {
 	client, err := kubernetes.NewForConfig(p.AdminConfig())
 	if err != nil {
@@ -65,8 +65,8 @@ func (p *Plane) Bind(ctx context.Context, user *User, namespace, clusterRole str
 	if err != nil {
 		return fmt.Errorf("looking for the ClusterRole %s: %w", clusterRole, err)
 	}
-	if role.AggregationRule != nil && !p.options.ControllerManager {
-		return fmt.Errorf("the ClusterRole %s is aggregated and stays empty on a plane without Options.ControllerManager", clusterRole)
+	if role.AggregationRule != nil && !p.has(controllerManager) {
+		return fmt.Errorf("the ClusterRole %s is aggregated and stays empty on a plane without kube-controller-manager", clusterRole)
 	}
 	meta := metav1.ObjectMeta{Name: "b" + hex.EncodeToString(randomBytes(8)), Namespace: namespace}
 	reference := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"sync"
 	"testing"
@@ -30,7 +31,7 @@ type Options struct {
 	// and snapshot classes (Plane.CSI), and a node for its worker pods (Plane.Nodes). It needs ControllerManager, which binds volumes.
 	CDI bool
 
-	// CDILater leaves CDI's CRDs out of the start; Plane.StartCDI brings them, and all that CDI would have.
+	// CDILater leaves CDI's CRDs out of InstallVirtualizationCRDs: the cluster does not have CDI until Plane.StartCDI adds it.
 	CDILater bool
 
 	// Log receives the progress of a start, os.Stderr when nil. What the processes log goes to files (see Plane.Dir).
@@ -64,10 +65,13 @@ type Plane struct {
 
 	csi   *csi.Driver
 	nodes *kubelet.Nodes
+	// controllers is kube-controller-manager; nil when there is none.
+	controllers *process
 
-	mutex     sync.Mutex
-	processes []*process
-	stopped   bool
+	mutex      sync.Mutex
+	components map[component]bool
+	processes  []*process
+	stopped    bool
 	// tools are the paths of tools that were asked for already.
 	tools map[string]string
 }
@@ -87,10 +91,10 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 			return nil, err
 		}
 	}
-	if (options.CDI || options.CDILater) && !options.ControllerManager {
+	if options.CDI && !options.ControllerManager {
 		return nil, errors.New("Options.CDI needs Options.ControllerManager: nothing else binds volumes to claims")
 	}
-	tools, err := Tools(ctx, options.tools()...)
+	tools, err := Tools(ctx, options.Tools()...)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +102,9 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 	if err != nil {
 		return nil, err
 	}
-	plane := &Plane{options: options, folder: folder, log: options.Log, ports: options.ports, tools: tools}
+	plane := &Plane{options: options, folder: folder, log: options.Log, ports: options.ports, tools: tools, components: map[component]bool{
+		controllerManager: options.ControllerManager, kubeVirt: options.KubeVirt, cdi: options.CDI,
+	}}
 	if plane.ports == nil {
 		plane.ports = freePorts
 	}
@@ -110,21 +116,6 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 	return plane, nil
 }
 
-// tools lists the names of the binaries that the options need.
-func (o Options) tools() []string {
-	names := []string{"etcd", "kube-apiserver"}
-	if o.ControllerManager {
-		names = append(names, "kube-controller-manager")
-	}
-	if o.KubeVirt {
-		names = append(names, "virt-api", "virt-controller", "kubevirt-manifests", "kubevirt-crds", "cdi-crds")
-	}
-	if o.CDI {
-		names = append(names, "cdi-server", "cdi-manifests", "cdi-crds", "snapshot-crds")
-	}
-	return names
-}
-
 func (p *Plane) start(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -134,10 +125,8 @@ func (p *Plane) start(ctx context.Context) error {
 	if err := p.startAPIServer(ctx, p.tools["kube-apiserver"]); err != nil {
 		return err
 	}
-	controllers := func(context.Context) error { return nil }
 	if p.options.ControllerManager {
-		var err error
-		if controllers, err = p.startControllerManager(p.tools["kube-controller-manager"]); err != nil {
+		if err := p.startControllerManager(); err != nil {
 			return err
 		}
 	}
@@ -152,7 +141,7 @@ func (p *Plane) start(ctx context.Context) error {
 			return err
 		}
 	}
-	if err := controllers(ctx); err != nil {
+	if err := p.awaitControllers(ctx); err != nil {
 		return err
 	}
 	if p.options.CDI {
@@ -198,16 +187,24 @@ func (p *Plane) Admin() *User { return p.admin }
 // tool returns the path of one tool, asking hack/tool once only: that takes longer than many a kubectl.
 func (p *Plane) tool(ctx context.Context, name string) (string, error) {
 	p.mutex.Lock()
-	defer p.mutex.Unlock()
-	if path, known := p.tools[name]; known {
+	path, known := p.tools[name]
+	p.mutex.Unlock()
+	if known {
 		return path, nil
 	}
 	found, err := Tools(ctx, name)
 	if err != nil {
 		return "", err
 	}
-	p.tools[name] = found[name]
+	p.add(found)
 	return found[name], nil
+}
+
+// add caches the paths of tools.
+func (p *Plane) add(tools map[string]string) {
+	p.mutex.Lock()
+	defer p.mutex.Unlock()
+	maps.Copy(p.tools, tools)
 }
 
 func (p *Plane) progress(format string, arguments ...any) {

@@ -95,7 +95,7 @@ func (p *Plane) process(name string) (*process, error) {
 	defer p.mutex.Unlock()
 	i := slices.IndexFunc(p.processes, func(each *process) bool { return each.name == name })
 	if i < 0 || p.stopped {
-		return nil, fmt.Errorf("the plane runs no %s", name)
+		return nil, fmt.Errorf("this process runs no %s of the plane; a test that stops parts of a plane needs one of its own", name)
 	}
 	return p.processes[i], nil
 }

@@ -13,42 +13,29 @@ import (
 	"strings"
 )
 
-// Tools returns the paths of the named tools, and has hack/tool build those that are not in its cache yet; its progress goes to
-// standard error. As with controller-runtime's envtest, a variable such as TEST_ASSET_KUBE_APISERVER puts another binary in
-// the place of one.
+// Tools returns the paths of the named tools, and has hack/tool build those that are neither in the folder STENCIL_ASSETS nor in its
+// cache; its progress goes to standard error.
 func Tools(ctx context.Context, names ...string) (map[string]string, error) {
-	paths := make(map[string]string, len(names))
-	var wanted []string
-	for _, name := range names {
-		variable := "TEST_ASSET_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
-		path, given := os.LookupEnv(variable)
-		if !given {
-			wanted = append(wanted, name)
-			continue
-		}
-		if _, err := os.Stat(path); err != nil {
-			return nil, fmt.Errorf("%s names no usable %s: %w", variable, name, err)
-		}
-		paths[name] = path
-	}
-	if len(wanted) == 0 {
-		return paths, nil
-	}
 	root, err := repository()
 	if err != nil {
 		return nil, err
 	}
+	return provide(exec.CommandContext(ctx, filepath.Join(root, "hack", "tool"), names...), os.Stderr, names)
+}
+
+// provide runs hack/tool and returns the paths that it prints.
+func provide(command *exec.Cmd, progress io.Writer, names []string) (map[string]string, error) {
 	var output, complaints bytes.Buffer
-	command := exec.CommandContext(ctx, filepath.Join(root, "hack", "tool"), wanted...)
-	command.Stdout, command.Stderr = &output, io.MultiWriter(os.Stderr, &complaints)
+	command.Stdout, command.Stderr = &output, io.MultiWriter(progress, &complaints)
 	if err := command.Run(); err != nil {
-		return nil, fmt.Errorf("hack/tool cannot provide %s: %w:\n%s", strings.Join(wanted, ", "), err, lastLines(complaints.String(), 20))
+		return nil, fmt.Errorf("hack/tool cannot provide %s: %w:\n%s", strings.Join(names, ", "), err, lastLines(complaints.String(), 20))
 	}
 	built := strings.Fields(output.String())
-	if len(built) != len(wanted) {
-		return nil, fmt.Errorf("hack/tool printed %d paths for %d tools", len(built), len(wanted))
+	if len(built) != len(names) {
+		return nil, fmt.Errorf("hack/tool printed %d paths for %d tools", len(built), len(names))
 	}
-	for i, name := range wanted {
+	paths := make(map[string]string, len(names))
+	for i, name := range names {
 		paths[name] = built[i]
 	}
 	return paths, nil

@@ -5,34 +5,48 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
 )
 
 func TestTools(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "another-etcd")
-	if err := os.WriteFile(file, nil, 0o700); err != nil {
+	// The cases choose their own.
+	t.Setenv("STENCIL_ASSETS", "")
+	built, err := Tools(t.Context(), "kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	assets := t.TempDir()
+	etcd := filepath.Join(assets, "etcd")
+	if err := os.WriteFile(etcd, nil, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	for name, tc := range map[string]struct {
 		environment map[string]string
 		tools       []string
-		wantPath    string
+		wantPaths   map[string]string
 		wantErr     []string
 	}{
-		"an unknown tool is named, and so are those that exist": {
+		"an unknown tool is an error that lists the known ones": {
 			tools:   []string{"kube-scheduler"},
 			wantErr: []string{"kube-scheduler", "kube-apiserver"},
 		},
-		"a variable of envtest puts another binary in the place of a tool": {
-			environment: map[string]string{"TEST_ASSET_ETCD": file},
+		"a file in STENCIL_ASSETS replaces the tool of its name, and no Go is needed": {
+			environment: map[string]string{"STENCIL_ASSETS": assets, "PATH": "/usr/bin:/bin"},
 			tools:       []string{"etcd"},
-			wantPath:    file,
+			wantPaths:   map[string]string{"etcd": etcd},
 		},
-		"a variable that names nothing is named": {
-			environment: map[string]string{"TEST_ASSET_KUBE_APISERVER": file + "-missing"},
+		"a tool that STENCIL_ASSETS does not have is built": {
+			environment: map[string]string{"STENCIL_ASSETS": assets},
+			tools:       []string{"kubectl", "etcd"},
+			wantPaths:   map[string]string{"etcd": etcd, "kubectl": built["kubectl"]},
+		},
+		"a folder that does not exist is an error that names the variable": {
+			environment: map[string]string{"STENCIL_ASSETS": assets + "-missing"},
 			tools:       []string{"kube-apiserver"},
-			wantErr:     []string{"TEST_ASSET_KUBE_APISERVER", "kube-apiserver", "another-etcd-missing"},
+			wantErr:     []string{"STENCIL_ASSETS", assets + "-missing"},
 		},
-		"a machine without Go is told what is missing": {
+		"without Go the error says what is missing": {
 			environment: map[string]string{"PATH": "/usr/bin:/bin"},
 			tools:       []string{"etcd"},
 			wantErr:     []string{"etcd", "go command is not on PATH"},
@@ -51,8 +65,8 @@ func TestTools(t *testing.T) {
 					t.Errorf("want %q in the error, got: %v", want, err)
 				}
 			}
-			if tc.wantPath != "" && paths[tc.tools[0]] != tc.wantPath {
-				t.Errorf("want %s, got %v", tc.wantPath, paths)
+			if diff := cmp.Diff(tc.wantPaths, paths); tc.wantErr == nil && diff != "" {
+				t.Error(diff)
 			}
 		})
 	}

@@ -1,6 +1,10 @@
 // Command demo shows what Stencil does on a real control plane on this machine:
 // it starts one, installs the chart, runs stencil-manager, applies the examples
 // and creates VirtualMachines as their owners would. `make demo` runs it.
+//
+// It builds only what it needs to create a VirtualMachine from a template. The
+// other tools are built while it shows that: kube-controller-manager, KubeVirt and
+// CDI join the control plane when they are there.
 package main
 
 import (
@@ -15,28 +19,64 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/defaulter"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
 func main() {
 	once := flag.Bool("once", false, "end after printing instead of running until Ctrl-C")
+	started := flag.Int64("started", time.Now().Unix(), "Unix time in `seconds` from which the demo counts")
 	flag.Parse()
-	if err := run(os.Stdout, *once); err != nil {
+	if err := run(os.Stdout, *once, time.Unix(*started, 0)); err != nil {
 		fmt.Fprintln(os.Stderr, "demo:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, once bool) (err error) {
+func run(out io.Writer, once bool, start time.Time) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	start := time.Now()
+	options := platform.Options{CDILater: true, APIServer: true, Log: os.Stderr}
+	if _, err := controlplane.Tools(ctx, options.Tools()...); err != nil {
+		return unless(ctx, err)
+	}
+	later, err := controlplane.StartToolBuild(ctx, platform.VirtualizationTools()...)
+	if err != nil {
+		return err
+	}
+	defer later.Stop()
+	return onPlatform(ctx, out, options, func(stencil *platform.Platform, defaulted bool) error {
+		fmt.Fprintf(out, "\nThe control plane, stencil-manager and stencil-apiserver run, %.0f s after the start.\n", time.Since(start).Seconds())
+		tour := &tour{stencil: stencil, out: out, start: start, defaulted: defaulted}
+		if err := tour.run(ctx, later); err != nil {
+			return unless(ctx, err)
+		}
+		if once {
+			return nil
+		}
+		fmt.Fprintf(out, "\nIt keeps running until Ctrl-C. In another terminal:\n\n%s\n", access(stencil))
+		fmt.Fprintf(out, "As ada, who owns VMs in team-a:\n\n  export KUBECONFIG=%s\n  kubectl create --namespace=team-a -f docs/examples/machines/runner.yaml\n\n", tour.ada.Kubeconfig)
+		<-ctx.Done()
+		fmt.Fprintln(out, "\nStopping.")
+		return nil
+	})
+}
+
+// unless returns err unless ctx has ended: what Ctrl-C interrupts fails, which is no failure of the demo.
+func unless(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// onPlatform runs show on a platform, with a defaulter if there is a QEMU, and stops what it started.
+func onPlatform(ctx context.Context, out io.Writer, options platform.Options, show func(stencil *platform.Platform, defaulted bool) error) (err error) {
 	// A context of its own: Ctrl-C has to end the demo in order, not kill what
 	// it runs on.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	options := platform.Options{KubeVirt: true, ControllerManager: true, CDI: true, APIServer: true, Log: os.Stderr}
 	sidecar, err := startDefaulter(running, out)
 	if err != nil {
 		return err
@@ -50,25 +90,13 @@ func run(out io.Writer, once bool) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if stopErr := stencil.Stop(); err == nil {
-			err = stopErr
-		}
-	}()
-	fmt.Fprintf(out, "\nThe control plane, KubeVirt's and CDI's API servers and controllers, stencil-manager and stencil-apiserver run (%.0f s).\n", time.Since(start).Seconds())
+	defer func() { err = errors.Join(err, stencil.Stop()) }()
+	return show(stencil, sidecar != nil)
+}
 
-	tour := &tour{stencil: stencil, out: out, defaulted: sidecar != nil}
-	if err := tour.run(ctx); err != nil {
-		return err
-	}
-	if once {
-		return nil
-	}
-	fmt.Fprintf(out, "\nIt keeps running until Ctrl-C. In another terminal:\n\n  export KUBECONFIG=%s\n  alias kubectl=\"$(hack/tool kubectl)\"\n  kubectl get vmt,vm --all-namespaces\n\n", stencil.Plane.Kubeconfig())
-	fmt.Fprintf(out, "As ada, who owns machines in team-a:\n\n  export KUBECONFIG=%s\n  kubectl create --namespace=team-a -f docs/examples/machines/runner.yaml\n\n", tour.ada.Kubeconfig)
-	<-ctx.Done()
-	fmt.Fprintln(out, "\nStopping.")
-	return nil
+// access returns the commands that give another terminal the rights of the administrator.
+func access(stencil *platform.Platform) string {
+	return fmt.Sprintf("  export KUBECONFIG=%s\n  alias kubectl=\"$(hack/tool kubectl)\"\n  kubectl get vmt,vm --all-namespaces\n", stencil.Plane.Kubeconfig())
 }
 
 // startDefaulter starts the defaulter where there is a QEMU, and says what to install where there is none: everything else

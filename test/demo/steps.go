@@ -125,9 +125,9 @@ metadata:
 // subresources is where the aggregated API has the golden templates.
 const subresources = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/"
 
-// steps are the tour: what the admin prepares, what ada creates, and what is
-// refused to whom, with the message that person sees.
-func steps(example func(string) string, defaulted bool) []step {
+// templateSteps are the first part of the tour: what the admin prepares, what ada
+// creates, and what is refused, with the message that the user sees. KubeVirt is not there yet.
+func templateSteps(example func(string) string, defaulted bool) []step {
 	file := func(path string) string { return filepath.Clean(example(path)) }
 	all := []step{
 		{says: "The admin publishes golden templates and lets team A use them.",
@@ -135,7 +135,7 @@ func steps(example func(string) string, defaulted bool) []step {
 		{args: []string{"get", "vmt", "--namespace=golden"}},
 
 		{says: "Ada, of team A, writes a name, a template and a size …", as: "ada",
-			args: []string{"create", "--namespace=team-a", "-f", file("machines/web-1.yaml")}},
+			args: []string{"create", "--namespace=team-a", "-f", file("machines/web-1.yaml")}, timed: "The first VM was created from a template"},
 		{says: "… and this is what is stored.", as: "ada",
 			args: []string{"get", "vm", "web-1", "--namespace=team-a", "-o", "yaml"}},
 		{says: "A generated name; the password is given, used, and not kept as an annotation.", as: "ada",
@@ -147,8 +147,6 @@ func steps(example func(string) string, defaulted bool) []step {
 		{says: "The same manifest a second time changes nothing: what GitOps needs.", as: "ada",
 			args: []string{"apply", "--server-side", "--namespace=team-a", "-f", file("machines/web-1.yaml")}},
 		{as: "ada", args: []string{"apply", "--server-side", "--namespace=team-a", "-f", file("machines/web-1.yaml")}},
-		{says: "KubeVirt's own controllers take the machines over.", as: "ada",
-			args: []string{"get", "vm", "--namespace=team-a", "-L", "vm.kubevirt.io/template,vm.kubevirt.io/template.revision"}},
 
 		{says: "Refused: every mistake at once, each with its field.", as: "ada", stdin: manyMistakes,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "CORES"},
@@ -176,6 +174,20 @@ func steps(example func(string) string, defaulted bool) []step {
 			args: []string{"get", "vm", "bobs", "--namespace=team-a", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}{" has "}{.spec.instancetype.name}{"\n"}`}},
 		{says: "Refused: another template than the one that Bob was given.", as: "bob", stdin: "parameters: {NAME: other}",
 			args: []string{"create", "--raw", subresources + "ubuntu/create", "-f", "-"}, refused: "forbidden"},
+	}
+	if defaulted {
+		// The others show VMs without defaults, to be the same everywhere.
+		all = slices.Insert(all, 1, step{quiet: true, args: []string{"label", "namespace", "team-a", skipDefaults + "=true"}})
+	}
+	return all
+}
+
+// virtualizationSteps are the second part, with KubeVirt and CDI.
+func virtualizationSteps(example func(string) string, defaulted bool) []step {
+	file := func(path string) string { return filepath.Clean(example(path)) }
+	all := []step{
+		{says: "KubeVirt's own controllers take over the VMs that were created before.", as: "ada", holds: "Stopped",
+			args: []string{"get", "vm", "--namespace=team-a", "-L", "vm.kubevirt.io/template,vm.kubevirt.io/template.revision"}},
 
 		{says: "A policy in Rego: machines of team A have owners, and large ones are pointed out. It was compiled, type-checked and tested before it is in force.",
 			args: []string{"apply", "-f", file("policies/owners.yaml")}},
@@ -206,8 +218,6 @@ func steps(example func(string) string, defaulted bool) []step {
 	}
 	all = append(all, captureSteps()...)
 	if defaulted {
-		// The others show machines without, to be the same everywhere.
-		all = slices.Insert(all, 1, step{quiet: true, args: []string{"label", "namespace", "team-a", skipDefaults + "=true"}})
 		all = append(all, guestSteps()...)
 	}
 	return all

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"time"
 
@@ -21,8 +22,10 @@ type tour struct {
 	stencil       *platform.Platform
 	out           io.Writer
 	ada, bob, eve *controlplane.User
-	// defaulted says that a defaulter runs.
+	// defaulted is set when a defaulter runs.
 	defaulted bool
+	// start is when the demo was started.
+	start time.Time
 	// before is the output that was laid out last.
 	before string
 }
@@ -46,13 +49,16 @@ type step struct {
 	laidOut bool
 	// part is the field of that JSON which is shown, and "[...]" for the rest; all of it when empty.
 	part string
+	// timed is printed after the step, with the time since the start.
+	timed string
 	// quiet leaves the output out when the command succeeds.
 	quiet bool
 	// compared shows the output as what is different from that of the last step that was laid out.
 	compared bool
 }
 
-func (t *tour) run(ctx context.Context) (err error) {
+// run shows what needs no KubeVirt, adds KubeVirt and CDI as soon as their tools are built, and shows the rest.
+func (t *tour) run(ctx context.Context, tools *controlplane.ToolBuild) (err error) {
 	if t.ada, err = t.stencil.Plane.User("ada", "team-a"); err != nil {
 		return err
 	}
@@ -62,7 +68,33 @@ func (t *tour) run(ctx context.Context) (err error) {
 	if t.eve, err = t.stencil.Plane.User("eve"); err != nil {
 		return err
 	}
-	for _, s := range steps(t.stencil.Example, t.defaulted) {
+	if err := t.show(ctx, templateSteps(t.stencil.Example, t.defaulted)); err != nil {
+		return err
+	}
+	if err := t.addVirtualization(ctx, tools); err != nil {
+		return err
+	}
+	return t.show(ctx, virtualizationSteps(t.stencil.Example, t.defaulted))
+}
+
+// addVirtualization waits until the tools are built, and adds KubeVirt, CDI and kube-controller-manager to the platform.
+func (t *tour) addVirtualization(ctx context.Context, tools *controlplane.ToolBuild) error {
+	if !tools.Ended() {
+		fmt.Fprintf(t.out, "\n── KubeVirt, CDI and kube-controller-manager are still being built; the rest needs them. Until then, in another terminal:\n\n%s\n", access(t.stencil))
+	}
+	if err := tools.Wait(os.Stderr); err != nil {
+		return err
+	}
+	fmt.Fprint(t.out, "\n── KubeVirt, CDI and kube-controller-manager join the cluster.\n\n")
+	if err := t.stencil.StartVirtualization(ctx); err != nil {
+		return err
+	}
+	fmt.Fprintf(t.out, "\nThey run, %.0f s after the start. Nodes and storage are simulated.\n", time.Since(t.start).Seconds())
+	return nil
+}
+
+func (t *tour) show(ctx context.Context, steps []step) error {
+	for _, s := range steps {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -136,6 +168,9 @@ func (t *tour) take(ctx context.Context, s step) error {
 		return fmt.Errorf("kubectl %s was refused", strings.Join(s.args, " "))
 	case s.refused != "" && (result.Code == 0 || !strings.Contains(output, s.refused)):
 		return fmt.Errorf("kubectl %s should have been refused with %q", strings.Join(s.args, " "), s.refused)
+	}
+	if s.timed != "" {
+		fmt.Fprintf(t.out, "\n── %s %.0f s after the start.\n", s.timed, time.Since(t.start).Seconds())
 	}
 	return nil
 }

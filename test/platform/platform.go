@@ -25,7 +25,8 @@ type Options struct {
 	KubeVirt bool
 	// ControllerManager adds kube-controller-manager, and garbage collection with it.
 	ControllerManager bool
-	// CDI adds CDI, with storage and nodes that are played; it needs ControllerManager. CDILater leaves it to Plane.StartCDI.
+	// CDI adds CDI, with simulated storage and nodes; it needs ControllerManager. CDILater leaves it to Plane.StartCDI or
+	// StartVirtualization.
 	CDI, CDILater bool
 	// Log receives progress. Optional.
 	Log io.Writer
@@ -41,6 +42,26 @@ type Options struct {
 	AuditPolicy string
 	// Values are laid over the chart's.
 	Values map[string]any
+}
+
+// plane returns the options of the control plane.
+func (o Options) plane() controlplane.Options {
+	return controlplane.Options{
+		KubeVirt: o.KubeVirt, ControllerManager: o.ControllerManager, CDI: o.CDI, CDILater: o.CDILater,
+		AuditPolicy: o.AuditPolicy, Log: o.Log,
+	}
+}
+
+// Tools returns the names of the tools that Start needs, for a caller that builds them before.
+func (o Options) Tools() []string {
+	names := append(o.plane().Tools(), "kubectl", "helm")
+	if !o.KubeVirt {
+		names = append(names, "kubevirt-crds")
+		if !o.CDI && !o.CDILater {
+			names = append(names, "cdi-crds")
+		}
+	}
+	return names
 }
 
 // Platform is a running cluster with Stencil.
@@ -64,10 +85,7 @@ type Platform struct {
 
 // Start starts everything; what it started is stopped again when it fails.
 func Start(ctx context.Context, options Options) (*Platform, error) {
-	plane, err := controlplane.Start(ctx, controlplane.Options{
-		KubeVirt: options.KubeVirt, ControllerManager: options.ControllerManager, CDI: options.CDI, CDILater: options.CDILater,
-		AuditPolicy: options.AuditPolicy, Log: options.Log,
-	})
+	plane, err := controlplane.Start(ctx, options.plane())
 	if err != nil {
 		return nil, err
 	}
@@ -132,6 +150,28 @@ func (p *Platform) start() error {
 	}
 	if p.options.APIServer {
 		return p.StartAPIServer()
+	}
+	return nil
+}
+
+// VirtualizationTools returns the names of the tools that StartVirtualization needs.
+func VirtualizationTools() []string {
+	return controlplane.Options{KubeVirt: true, ControllerManager: true, CDI: true}.Tools()
+}
+
+// StartVirtualization adds kube-controller-manager, CDI and KubeVirt, with its instance types and preferences, to a platform that was
+// started with CDILater and without the others. Stencil keeps running.
+func (p *Platform) StartVirtualization(ctx context.Context) error {
+	for _, start := range []func(context.Context) error{
+		p.Plane.StartControllerManager,
+		p.Plane.StartCDI,
+		// Before virt-controller, which looks them up for each VirtualMachine that is there.
+		p.Plane.InstallCatalogue,
+		p.Plane.StartKubeVirt,
+	} {
+		if err := start(ctx); err != nil {
+			return err
+		}
 	}
 	return nil
 }
