@@ -1,18 +1,14 @@
 # The commands of the project. `make help` lists them.
 
 MODULES := api api/client template defaulting . cmd/stencil-defaulter test
-# What needs a libvirt installed is tested by a command of its own.
-WITHOUT_LIBVIRT := $(filter-out cmd/stencil-defaulter,$(MODULES))
-NEEDS_LIBVIRT := /test/e2e/defaults$$
 # libvirt is loaded at run time, so that its headers are not needed.
 TAGS := libvirt_dlopen
-# Test packages that start control planes run at most this many at a time.
-PLANES ?= 2
-# Anything has the longest of the tests do less.
-BRIEF ?=
-PLANE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virt-api virt-controller kubevirt-manifests cdi-server cdi-manifests kubevirt-crds cdi-crds snapshot-crds
-# Only tests run these.
-TEST_TOOLS := virtctl cert-manager
+# What `make test` runs, and what only `make test-full` does.
+GATE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virt-api virt-controller kubevirt-manifests kubevirt-crds cdi-crds snapshot-crds
+FULL_TOOLS := cdi-server cdi-manifests virtctl cert-manager
+# The flags with which the tools and Stencil's programs are built, so that the Go command compiles a package once for all of them.
+export CGO_ENABLED ?= 0
+export GOFLAGS ?= -trimpath
 ARGS ?=
 GENERATED := ':(glob)api/**/zz_generated.*' api/client/clientset charts/stencil/files docs/reference rego/schema/files
 FUZZTIME ?= 20s
@@ -30,30 +26,34 @@ demo: preflight ## a cluster with Stencil on loopback, and what it does (ARGS=--
 	(cd test && go build -o ../bin/stencil-demo ./demo) && exec bin/stencil-demo -started=$$started $(ARGS)
 
 .PHONY: test
-test: tools ## every test that needs nothing installed: unit, and against the embedded control plane
-	@hack/tool $(TEST_TOOLS) >/dev/null
-	@for module in $(WITHOUT_LIBVIRT); do \
-		echo "== go test in $$module"; \
-		flags=-race; [ $$module = test ] && flags="-p $(PLANES)"; \
-		(cd $$module && STENCIL_TEST_BRIEF=$(BRIEF) go test -tags $(TAGS) $$flags -timeout 25m $$(go list ./... | grep -v '$(NEEDS_LIBVIRT)')) || exit 1; \
-	done
+test: preflight ## the gate: unit tests, and the main end-to-end tests on an embedded control plane
+	@hack/tool $(GATE_TOOLS) >/dev/null
+	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite gate
 
-.PHONY: test-defaulter
-test-defaulter: tools ## what needs libvirt and QEMU: stencil-defaulter, and admission with it, as root
-	@# Kept results know nothing of the libvirt that is installed.
-	@cd cmd/stencil-defaulter && go test -count=1 -tags $(TAGS) -timeout 25m ./...
-	@cd test && go test -count=1 -timeout 25m $$(go list ./... | grep '$(NEEDS_LIBVIRT)')
+.PHONY: test-full
+test-full: preflight ## all that `make test` leaves out: the race detector, and the other end-to-end tests; needs root, libvirt and QEMU
+	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
+	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests -suite full
+
+.PHONY: e2e
+e2e: preflight ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate
+	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests $(if $(RUN),-run '$(RUN)') $(if $(V),-v) $(PACKAGES)
+
+.PHONY: soak
+soak: preflight ## the captures, all of them at once and deleted at every step: minutes
+	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
+	@cd test && go build -o ../bin/tests ./runner && STENCIL_SOAK=1 exec ../bin/tests ./e2e/capture
 
 .PHONY: oracle
 oracle: preflight ## layouts of the defaulter against those of KubeVirt's own converter (a first build takes minutes)
 	@# Without a package go test shows what the tests count.
-	@cd test/oracle && go vet -tags $(TAGS) ./... && go test -count=1 -tags $(TAGS) -timeout 25m
+	@cd test/oracle && export CGO_ENABLED=1 && go vet -tags $(TAGS) ./... && go test -count=1 -tags $(TAGS) -timeout 25m
 
 .PHONY: lint
 lint: preflight ## static checks, the import rule among them
 	@linter=$$(hack/tool golangci-lint) && for module in $(MODULES) test/bench/helmengine; do \
 		echo "== golangci-lint in $$module"; \
-		(cd $$module && "$$linter" run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...) || exit 1; \
+		(cd $$module && { [ $$module != cmd/stencil-defaulter ] || export CGO_ENABLED=1; } && "$$linter" run --allow-parallel-runners --config "$(CURDIR)/.golangci.yml" ./...) || exit 1; \
 	done
 	@for script in hack/tool hack/*.sh .ci/run; do bash -n $$script || exit 1; done
 	@hack/check-links.sh
@@ -78,17 +78,14 @@ fuzz: preflight ## each fuzz target for FUZZTIME (20s)
 	done
 
 .PHONY: bench
-bench: tools ## the benchmarks of docs/performance.md (ARGS=--write records them there)
+bench: preflight ## the benchmarks of docs/performance.md (ARGS=--write records them there)
+	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
 	@cd test && go run ./bench/cmd/bench $(ARGS)
 
 .PHONY: build
 build: preflight ## stencil-manager, stencil-apiserver, stencilctl and stencil-defaulter, into bin/
 	@go build -trimpath -o bin/ ./cmd/...
-	@cd cmd/stencil-defaulter && go build -trimpath -tags $(TAGS) -o ../../bin/ .
-
-.PHONY: tools
-tools: preflight ## etcd, kube-apiserver, kubectl, helm and KubeVirt's controllers, built once into a cache
-	@hack/tool $(PLANE_TOOLS) >/dev/null
+	@cd cmd/stencil-defaulter && CGO_ENABLED=1 go build -trimpath -tags $(TAGS) -o ../../bin/ .
 
 .PHONY: preflight
 preflight:

@@ -41,11 +41,21 @@ func (m module) goTest(ctx context.Context, root string, environment []string, r
 	if m.Parallel > 0 {
 		arguments = append(arguments, fmt.Sprintf("-p=%d", m.Parallel))
 	}
+	if m.Libvirt {
+		// The Go command does not see which libvirt and QEMU the machine has.
+		arguments = append(arguments, "-count=1")
+	}
 	if m.Race {
 		arguments = append(arguments, "-race")
 	}
+	if run == "" {
+		run = m.Run
+	}
 	if run != "" {
 		arguments = append(arguments, "-run="+run)
+	}
+	if m.Skip != "" {
+		arguments = append(arguments, "-skip="+m.Skip)
 	}
 	packages := m.Packages
 	if len(packages) == 0 {
@@ -54,6 +64,13 @@ func (m module) goTest(ctx context.Context, root string, environment []string, r
 	command := exec.CommandContext(ctx, "go", append(arguments, packages...)...)
 	command.Dir = filepath.Join(root, m.Path)
 	command.Env = append(os.Environ(), environment...)
+	// The flags of the programs' build, so that packages are compiled once for both. The race detector and libvirt need C.
+	command.Env = append(command.Env, "GOFLAGS=-trimpath")
+	if !m.Race && !m.Cgo {
+		command.Env = append(command.Env, "CGO_ENABLED=0")
+	} else {
+		command.Env = append(command.Env, "CGO_ENABLED=1")
+	}
 	command.Stderr = out
 	output, err := command.StdoutPipe()
 	if err != nil {

@@ -33,9 +33,14 @@ type module struct {
 	// Packages are patterns relative to it; all packages when empty.
 	Packages []string `json:"packages,omitempty"`
 	// Parallel is how many packages run at a time; the number of processors when 0.
-	Parallel int    `json:"parallel,omitempty"`
-	Race     bool   `json:"race,omitempty"`
-	Tags     string `json:"tags,omitempty"`
+	Parallel int  `json:"parallel,omitempty"`
+	Race     bool `json:"race,omitempty"`
+	// Run and Skip are regular expressions of names of tests, for packages that two suites divide.
+	Run  string `json:"run,omitempty"`
+	Skip string `json:"skip,omitempty"`
+	Tags string `json:"tags,omitempty"`
+	// Cgo says that the tests are linked with C.
+	Cgo bool `json:"cgo,omitempty"`
 	// Libvirt says that some of the packages start libvirt and QEMU of this machine.
 	Libvirt bool `json:"libvirt,omitempty"`
 }

@@ -5,8 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,73 +17,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
-	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
 )
-
-// works processes and creates, and sees a change of a template.
-func works(t *testing.T, space string, version int) {
-	t.Helper()
-	template := fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"box","namespace":%q},
-		"spec":{"message":"version %d","virtualMachine":{"metadata":{"generateName":"box-"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, space, version)
-	want := fmt.Sprintf(`"message":"version %d"`, version)
-	harness.Eventually(t, func() error {
-		if out := kubectl(t, nil, template, "apply", "-f", "-"); out.Code != 0 {
-			return errors.New(out.Stderr)
-		}
-		for _, verb := range []string{"process", "create"} {
-			got := request{as: ada, path: strings.Replace(subresource("v1beta1", "box", verb), "/"+shop+"/", "/"+space+"/", 1) + "?dryRun=All"}.do(t)
-			if got.code != http.StatusOK || !strings.Contains(got.body, want) {
-				return fmt.Errorf("%s: %d %s", verb, got.code, got.body)
-			}
-		}
-		return nil
-	})
-}
-
-func TestRestarts(t *testing.T) {
-	space, err := stencil.Plane.Namespace(t.Context(), "restarts")
-	if err != nil {
-		t.Fatal(err)
-	}
-	rule := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/process", "virtualmachinetemplates/create"}, Verbs: []string{"create"}}
-	if err := stencil.Plane.Grant(t.Context(), ada, space, rule); err != nil {
-		t.Fatal(err)
-	}
-	works(t, space, 1)
-
-	t.Run("of the API server", func(t *testing.T) {
-		server := stencil.APIServer.PID()
-		if err := stencil.Plane.RestartAPIServer(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		works(t, space, 2)
-		if now := stencil.APIServer.PID(); now != server {
-			t.Error("stencil-apiserver was started again as well")
-		}
-		select {
-		case <-stencil.APIServer.Done():
-			t.Errorf("stencil-apiserver has ended:\n%s", stencil.APIServer.Logs())
-		default:
-		}
-	})
-	t.Run("of stencil-apiserver", func(t *testing.T) {
-		if err := stencil.APIServer.Stop(); err != nil {
-			t.Fatal(err)
-		}
-		// What has nothing to do with it goes on.
-		mustKubectl(t, "", "get", "vmt", "box", "--namespace="+space)
-		got := request{as: ada, path: subresource("v1beta1", "box", "process"), body: "parameters: {NAME: web-1}"}.do(t)
-		if got.code != http.StatusServiceUnavailable {
-			t.Errorf("while nobody serves: %d %s", got.code, got.body)
-		}
-		if err := stencil.StartAPIServer(); err != nil {
-			t.Fatal(err)
-		}
-		works(t, space, 3)
-	})
-}
 
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1

@@ -2,7 +2,6 @@ package attacks_test
 
 import (
 	"encoding/json"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -100,56 +99,4 @@ func TestANamespaceIsNotRelabelledToEscape(t *testing.T) {
 	} {
 		refused(t, kubectl(t, mallory, "", args...), "templateapprovals")
 	}
-}
-
-// TestWithoutAManagerNothingUnapprovedGetsIn stops the only manager, and so must
-// not run beside another test.
-func TestWithoutAManagerNothingUnapprovedGetsIn(t *testing.T) {
-	discard(t, "stored", "in-need")
-	mustKubectl(t, mallory, machine("stored", "golden/fedora", nil, ""), "create", "-f", "-")
-	warned(t, "lenient")
-	if err := stencil.StopManager(); err != nil {
-		t.Fatal(err)
-	}
-	started := false
-	start := func() {
-		if !started {
-			started = true
-			if err := stencil.StartManager(); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	defer start()
-	plain := "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: attack}\n" + handwritten
-	refused(t, kubectl(t, mallory, plain, "create", "-f", "-"), "ValidatingAdmissionPolicy 'stencil-governed-machines'")
-	refused(t, kubectl(t, mallory, machine("attack", "golden/fedora", nil, ""), "create", "-f", "-"), "failed calling webhook")
-	refused(t, kubectl(t, mallory, "", "patch", "vm", "stored", "--type=merge", "-p", `{"spec":{"template":{"spec":{"hostname":"h"}}}}`))
-	refused(t, kubectl(t, mallory, "", "annotate", "vm", "stored", "template.kubevirt.io/template-ref-"))
-	// Where an approval only warns, an outage is no reason to refuse what would have been warned about.
-	mustKubectl(t, nil, strings.Replace(plain, "attack", "tolerated", 1), "create", "--namespace=lenient", "-f", "-")
-	mustKubectl(t, nil, "", "patch", "vm", "tolerated", "--namespace=lenient", "--type=merge", "-p", `{"spec":{"runStrategy":"Halted"}}`)
-	if left := mustKubectl(t, nil, "", "get", "virtualmachines", "-o", "name").Stdout; strings.Contains(left, "attack") {
-		t.Errorf("something was created: %s", left)
-	}
-	start()
-	mustKubectl(t, mallory, machine("in-need", "golden/fedora", nil, ""), "create", "-f", "-")
-}
-
-// warned makes a namespace with an approval that warns, and returns when it does.
-func warned(t *testing.T, name string) {
-	t.Helper()
-	mustKubectl(t, nil, "", "create", "namespace", name)
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "namespace", name, "--wait=false") })
-	mustKubectl(t, nil, "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: "+name+"}\n"+
-		"spec: {enforcement: Warn, namespaces: ["+name+"], templates: [{namespace: golden, name: fedora}]}\n", "apply", "-f", "-")
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "templateapproval", name) })
-	plain := "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: probe}\n" + handwritten
-	eventually(t, func() string {
-		out := kubectl(t, nil, plain, "create", "--namespace="+name, "--dry-run=server", "-f", "-")
-		if out.Code != 0 || !strings.Contains(out.Stderr, "Warning: not approved") {
-			return "no warning yet: " + out.Stdout + out.Stderr
-		}
-		return ""
-	})
 }

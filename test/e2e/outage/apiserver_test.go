@@ -1,0 +1,81 @@
+package outage_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/harness"
+)
+
+const (
+	shelf       = "shelf"
+	subresource = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/" + shelf + "/virtualmachinetemplates/box/"
+)
+
+// works processes a template and creates from it, and sees a change of the template.
+func works(t *testing.T, version int) {
+	t.Helper()
+	template := fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"box"},
+		"spec":{"message":"version %d","virtualMachine":{"metadata":{"generateName":"box-"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"memory":{"guest":"64Mi"},"devices":{}}}}}}}}`, version)
+	want := fmt.Sprintf(`"message":"version %d"`, version)
+	harness.Eventually(t, func() error {
+		if out := kubectl(t, nil, shelf, template, "apply", "-f", "-"); out.Code != 0 {
+			return errors.New(out.Stderr)
+		}
+		for _, verb := range []string{"process", "create"} {
+			got := kubectl(t, ada, shelf, "{}", "create", "--raw", subresource+verb+"?dryRun=All", "-f", "-")
+			if got.Code != 0 || !strings.Contains(got.Stdout, want) {
+				return fmt.Errorf("%s: exit code %d: %s%s", verb, got.Code, got.Stdout, got.Stderr)
+			}
+		}
+		return nil
+	})
+}
+
+func TestProcessAndCreateSurviveRestarts(t *testing.T) {
+	rule := rbacv1.PolicyRule{
+		APIGroups: []string{"subresources.template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates/process", "virtualmachinetemplates/create"}, Verbs: []string{"create"},
+	}
+	if err := stencil.Plane.Grant(t.Context(), ada, shelf, rule); err != nil {
+		t.Fatal(err)
+	}
+	works(t, 1)
+
+	t.Run("of the API server", func(t *testing.T) {
+		server := stencil.APIServer.PID()
+		if err := stencil.Plane.RestartAPIServer(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		works(t, 2)
+		if now := stencil.APIServer.PID(); now != server {
+			t.Error("stencil-apiserver was started again as well")
+		}
+		select {
+		case <-stencil.APIServer.Done():
+			t.Errorf("stencil-apiserver has ended:\n%s", stencil.APIServer.Logs())
+		default:
+		}
+	})
+	t.Run("of etcd", func(t *testing.T) {
+		if err := stencil.Plane.RestartEtcd(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		works(t, 3)
+	})
+	t.Run("of stencil-apiserver", func(t *testing.T) {
+		if err := stencil.APIServer.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		// What has nothing to do with it goes on.
+		must(t, nil, shelf, "", "get", "vmt", "box")
+		denied(t, kubectl(t, ada, shelf, "{}", "create", "--raw", subresource+"process", "-f", "-"), "unable to handle the request")
+		if err := stencil.StartAPIServer(); err != nil {
+			t.Fatal(err)
+		}
+		works(t, 4)
+	})
+}

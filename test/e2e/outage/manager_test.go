@@ -1,0 +1,80 @@
+package outage_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
+)
+
+func denied(t *testing.T, result controlplane.Result, want string) {
+	t.Helper()
+	if result.Code == 0 || !strings.Contains(result.Stderr, want) {
+		t.Errorf("exit code %d, want a refusal with %q: %s%s", result.Code, want, result.Stdout, result.Stderr)
+	}
+}
+
+func TestWithoutAManagerOnlyTemplatedVMsAreDenied(t *testing.T) {
+	harness.Discard(t, stencil.Plane, team, "plain-sailing", "in-need", "stored-before")
+	must(t, ada, team, rendered("stored-before"), "create", "-f", "-")
+	start := withoutManager(t)
+
+	denied(t, kubectl(t, ada, team, rendered("in-need"), "create", "-f", "-"), `failed calling webhook "render.template.kubevirt.io"`)
+	must(t, ada, team, plain("plain-sailing"), "create", "-f", "-")
+	must(t, ada, team, "", "label", "vm", "plain-sailing", "still=works")
+	denied(t, kubectl(t, ada, team, "", "label", "vm", "stored-before", "an=update"), `failed calling webhook "render.template.kubevirt.io"`)
+	must(t, ada, team, "", "delete", "vm", "stored-before")
+	start()
+	must(t, ada, team, rendered("in-need"), "create", "-f", "-")
+}
+
+func TestWithoutAManagerNothingUnapprovedIsAdmitted(t *testing.T) {
+	harness.Discard(t, stencil.Plane, vault, "stored", "in-need")
+	harness.Eventually(t, func() error {
+		return harness.Complaint(unless(kubectl(t, ada, vault, plain("probe"), "create", "--dry-run=server", "-f", "-"), "not approved"))
+	})
+	must(t, ada, vault, rendered("stored"), "create", "-f", "-")
+	lenient := warned(t)
+	start := withoutManager(t)
+
+	denied(t, kubectl(t, ada, vault, plain("attack"), "create", "-f", "-"), "ValidatingAdmissionPolicy 'stencil-governed-machines'")
+	denied(t, kubectl(t, ada, vault, rendered("attack"), "create", "-f", "-"), "failed calling webhook")
+	denied(t, kubectl(t, ada, vault, "", "patch", "vm", "stored", "--type=merge", "-p", `{"spec":{"template":{"spec":{"hostname":"h"}}}}`), "")
+	denied(t, kubectl(t, ada, vault, "", "annotate", "vm", "stored", "template.kubevirt.io/template-ref-"), "")
+	// Where an approval only warns, an outage denies nothing.
+	must(t, nil, lenient, plain("tolerated"), "create", "-f", "-")
+	must(t, nil, lenient, "", "patch", "vm", "tolerated", "--type=merge", "-p", `{"spec":{"runStrategy":"Halted"}}`)
+	if left := must(t, nil, vault, "", "get", "virtualmachines", "-o", "name"); strings.Contains(left, "attack") {
+		t.Errorf("something was created: %s", left)
+	}
+	start()
+	must(t, ada, vault, rendered("in-need"), "create", "-f", "-")
+}
+
+// unless returns what is wrong with a result that is not a refusal with this text.
+func unless(result controlplane.Result, want string) string {
+	if result.Code == 0 || !strings.Contains(result.Stderr, want) {
+		return "no refusal with " + want + ": " + result.Stdout + result.Stderr
+	}
+	return ""
+}
+
+// warned creates a namespace with an approval that warns, and returns it when the approval does.
+func warned(t *testing.T) string {
+	t.Helper()
+	const name = "lenient"
+	must(t, nil, name, "", "create", "namespace", name)
+	t.Cleanup(func() { must(t, nil, name, "", "delete", "namespace", name, "--wait=false") })
+	must(t, nil, name, "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: lenient}\n"+
+		"spec: {enforcement: Warn, namespaces: [lenient], templates: [{namespace: golden, name: fedora}]}\n", "apply", "-f", "-")
+	t.Cleanup(func() { must(t, nil, name, "", "delete", "templateapproval", name) })
+	harness.Eventually(t, func() error {
+		out := kubectl(t, nil, name, plain("probe"), "create", "--dry-run=server", "-f", "-")
+		if out.Code != 0 || !strings.Contains(out.Stderr, "Warning: not approved") {
+			return harness.Complaint("no warning yet: " + out.Stdout + out.Stderr)
+		}
+		return nil
+	})
+	return name
+}
