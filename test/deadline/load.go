@@ -1,0 +1,31 @@
+package deadline
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+)
+
+// Machine reads the load of this machine from Linux, see proc_loadavg(5). Elsewhere it is unknown.
+func Machine() Load {
+	text, err := os.ReadFile("/proc/loadavg")
+	if err != nil {
+		return Load{}
+	}
+	return Load{Runnable: runnable(string(text)), Cores: runtime.NumCPU()}
+}
+
+// runnable reads the fourth field of /proc/loadavg, such as 7/221: tasks that are runnable, and all. It returns 0 for any other text.
+func runnable(loadavg string) int {
+	fields := strings.Fields(loadavg)
+	if len(fields) < 4 {
+		return 0
+	}
+	number, _, found := strings.Cut(fields[3], "/")
+	n, err := strconv.Atoi(number)
+	if !found || err != nil || n < 0 {
+		return 0
+	}
+	return n
+}
