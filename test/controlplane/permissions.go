@@ -66,7 +66,7 @@ func (p *Plane) Bind(ctx context.Context, user *User, namespace, clusterRole str
 		return fmt.Errorf("looking for the ClusterRole %s: %w", clusterRole, err)
 	}
 	if role.AggregationRule != nil && !p.has(controllerManager) {
-		return fmt.Errorf("the ClusterRole %s is aggregated and stays empty on a plane without kube-controller-manager", clusterRole)
+		return fmt.Errorf("the ClusterRole %s is aggregated and stays empty without Options.ControllerManager or StartControllerManager", clusterRole)
 	}
 	meta := metav1.ObjectMeta{Name: "b" + hex.EncodeToString(randomBytes(8)), Namespace: namespace}
 	reference := rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: clusterRole}

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
-	"time"
 )
 
 // ToolBuild is a build of tools in the background, at the lowest priority.
@@ -32,7 +31,6 @@ func StartToolBuild(ctx context.Context, names ...string) (*ToolBuild, error) {
 	// A process group of its own, because hack/tool starts compilers.
 	command.SysProcAttr = processAttributes()
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGTERM) }
-	command.WaitDelay = 5 * time.Second
 	b := &ToolBuild{cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(b.done)

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"time"
 )
 
 // Tools returns the paths of the named tools, and has hack/tool build those that are neither in the folder STENCIL_ASSETS nor in its
@@ -27,6 +28,8 @@ func Tools(ctx context.Context, names ...string) (map[string]string, error) {
 func provide(command *exec.Cmd, progress io.Writer, names []string) (map[string]string, error) {
 	var output, complaints bytes.Buffer
 	command.Stdout, command.Stderr = &output, io.MultiWriter(progress, &complaints)
+	// A compiler that outlives hack/tool keeps its output open and must not keep the caller.
+	command.WaitDelay = 5 * time.Second
 	if err := command.Run(); err != nil {
 		return nil, fmt.Errorf("hack/tool cannot provide %s: %w:\n%s", strings.Join(names, ", "), err, lastLines(complaints.String(), 20))
 	}
