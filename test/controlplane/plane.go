@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane/csi"
 	"github.com/vmstencil/stencil/test/controlplane/kubelet"
+	"github.com/vmstencil/stencil/test/deadline"
 )
 
 // Options says what a plane consists of. The zero value is an API server with its etcd.
@@ -70,7 +71,7 @@ type Plane struct {
 	tools map[string]string
 }
 
-// startLimit bounds each wait of a start. It is generous: a loaded two-core machine is slow, not broken.
+// startLimit bounds each wait of a start. An overloaded machine stretches it, see package deadline.
 const startLimit = 2 * time.Minute
 
 // Start builds what is missing, starts a plane and returns when it answers. The context bounds the start, not the plane's
@@ -118,7 +119,7 @@ func (o Options) tools() []string {
 }
 
 func (p *Plane) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := deadline.WithTimeout(ctx, "the control plane is ready", startLimit)
 	defer cancel()
 	if err := p.startEtcd(ctx, p.tools["etcd"]); err != nil {
 		return err
