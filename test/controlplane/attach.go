@@ -63,7 +63,8 @@ func Attach(a *Attachment, log io.Writer) (*Plane, error) {
 		options: Options{KubeVirt: a.KubeVirt, ControllerManager: a.ControllerManager, CDI: a.CDI},
 		folder:  &folder{path: a.Dir}, log: log, ports: freePorts, tools: maps.Clone(a.Tools),
 		clients: clients, servers: servers, host: a.Host,
-		stopped: true,
+		components: map[component]bool{kubeVirt: a.KubeVirt, virtualizationCRDs: a.KubeVirt, controllerManager: a.ControllerManager, cdi: a.CDI},
+		stopped:    true,
 	}
 	if plane.admin, err = plane.User("stencil-admin", "system:masters"); err != nil {
 		return nil, err

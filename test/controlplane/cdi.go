@@ -6,16 +6,15 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/vmstencil/stencil/test/controlplane/csi"
 	"github.com/vmstencil/stencil/test/controlplane/kubelet"
+	"github.com/vmstencil/stencil/test/deadline"
 )
 
 const (
@@ -182,15 +181,9 @@ func (p *Plane) runCDI(ctx context.Context) (port int, err error) {
 
 // awaitCDI returns when the API server asks CDI's webhook about DataVolumes, and CDI knows what the storage classes can do.
 func (p *Plane) awaitCDI(ctx context.Context, client dynamic.Interface) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startLimit, true, func(ctx context.Context) (bool, error) {
-		last = errors.Join(judgesDataVolumes(ctx, client), profiles(ctx, client))
-		return last == nil, nil
+	return deadline.Wait(ctx, "CDI validates DataVolumes and has profiles of the storage classes", startLimit, func(ctx context.Context) error {
+		return errors.Join(judgesDataVolumes(ctx, client), profiles(ctx, client))
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for CDI: %w (%w)", err, last)
-	}
-	return nil
 }
 
 // judgesDataVolumes tries, in a dry run, a DataVolume that only CDI's webhook refuses.

@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/vmstencil/stencil/test/deadline"
 )
 
 // certManager is the name of cert-manager's namespace, release and ServiceAccount.
@@ -53,7 +55,7 @@ func (p *Plane) StartCertManager(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := deadline.WithTimeout(ctx, "cert-manager is ready", startLimit)
 	defer cancel()
 	if err := p.InstallCertManagerCRDs(ctx); err != nil {
 		return err

@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/vmstencil/stencil/test/deadline"
 )
 
 // component is a part of a plane that can be there from the start or be added while the plane runs.
@@ -53,7 +55,7 @@ func (p *Plane) join(ctx context.Context, c component, start func(context.Contex
 	}
 	p.add(tools)
 	p.mark(c)
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := deadline.WithTimeout(ctx, string(c)+" is ready", startLimit)
 	defer cancel()
 	began := time.Now()
 	if err := start(ctx); err != nil {

@@ -9,14 +9,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/vmstencil/stencil/test/controlplane/conflict"
+	"github.com/vmstencil/stencil/test/deadline"
 )
 
 // InstallCRDs creates the definitions, or updates those that exist already, and returns when the API server serves every version
@@ -30,24 +31,26 @@ func (p *Plane) InstallCRDs(ctx context.Context, definitions ...*apiextensionsv1
 	for _, definition := range definitions {
 		_, err := crds.Create(ctx, definition, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
-			var stored *apiextensionsv1.CustomResourceDefinition
-			if stored, err = crds.Get(ctx, definition.Name, metav1.GetOptions{}); err == nil {
+			err = conflict.Retry(func() error {
+				stored, err := crds.Get(ctx, definition.Name, metav1.GetOptions{})
+				if err != nil {
+					return err
+				}
 				stored.Spec = definition.Spec
 				_, err = crds.Update(ctx, stored, metav1.UpdateOptions{})
-			}
+				return err
+			})
 		}
 		if err != nil {
 			return fmt.Errorf("installing the CRD %s: %w", definition.Name, err)
 		}
 	}
 	for _, definition := range definitions {
-		var last error
-		err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, startLimit, true, func(ctx context.Context) (bool, error) {
-			last = served(ctx, client, definition)
-			return last == nil, nil
+		err := deadline.Wait(ctx, "the CRD "+definition.Name+" is served", startLimit, func(ctx context.Context) error {
+			return served(ctx, client, definition)
 		})
 		if err != nil {
-			return fmt.Errorf("waiting until the CRD %s is served: %w (%w)", definition.Name, err, last)
+			return err
 		}
 	}
 	return nil

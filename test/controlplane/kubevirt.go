@@ -14,6 +14,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/vmstencil/stencil/test/controlplane/conflict"
 )
 
 // kubevirtNamespace is where KubeVirt's own objects are. Its processes fall back to this name outside a Pod.
@@ -91,7 +93,7 @@ func (p *Plane) prepareKubeVirt(ctx context.Context, client dynamic.Interface, m
 // deployKubeVirt creates the KubeVirt object, which configures all of KubeVirt, in the state in which virt-operator leaves it.
 func (p *Plane) deployKubeVirt(ctx context.Context, client dynamic.Interface) error {
 	kubevirts := client.Resource(resourceOf("kubevirt.io/v1", "KubeVirt")).Namespace(kubevirtNamespace)
-	created, err := kubevirts.Create(ctx, object("kubevirt.io/v1", "KubeVirt", kubevirtNamespace, "kubevirt", map[string]any{
+	_, err := kubevirts.Create(ctx, object("kubevirt.io/v1", "KubeVirt", kubevirtNamespace, "kubevirt", map[string]any{
 		"spec": map[string]any{
 			"configuration": map[string]any{
 				"developerConfiguration": map[string]any{"featureGates": []any{"Snapshot", "VMExport"}},
@@ -101,7 +103,7 @@ func (p *Plane) deployKubeVirt(ctx context.Context, client dynamic.Interface) er
 	if err != nil {
 		return fmt.Errorf("creating the KubeVirt object: %w", err)
 	}
-	created.Object["status"] = map[string]any{
+	status := map[string]any{
 		"phase":               "Deployed",
 		"defaultArchitecture": runtime.GOARCH,
 		"conditions": []any{
@@ -110,7 +112,16 @@ func (p *Plane) deployKubeVirt(ctx context.Context, client dynamic.Interface) er
 			map[string]any{"type": "Degraded", "status": "False", "reason": "AllComponentsReady", "message": "All components are ready."},
 		},
 	}
-	if _, err := kubevirts.UpdateStatus(ctx, created, metav1.UpdateOptions{}); err != nil {
+	err = conflict.Retry(func() error {
+		stored, err := kubevirts.Get(ctx, "kubevirt", metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		stored.Object["status"] = status
+		_, err = kubevirts.UpdateStatus(ctx, stored, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("reporting KubeVirt as deployed: %w", err)
 	}
 	return nil

@@ -4,25 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/vmstencil/stencil/test/deadline"
 )
 
 // awaitKubeVirt returns when a VirtualMachine passes through virt-api's webhooks and its aggregated API is there.
 func (p *Plane) awaitKubeVirt(ctx context.Context, client dynamic.Interface) error {
-	var last error
-	err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, startLimit, true, func(ctx context.Context) (bool, error) {
-		last = errors.Join(admitsVirtualMachines(ctx, client), aggregates(ctx, client))
-		return last == nil, nil
+	return deadline.Wait(ctx, "KubeVirt admits VirtualMachines and serves its API", startLimit, func(ctx context.Context) error {
+		return errors.Join(admitsVirtualMachines(ctx, client), aggregates(ctx, client))
 	})
-	if err != nil {
-		return fmt.Errorf("waiting for KubeVirt: %w (%w)", err, last)
-	}
-	return nil
 }
 
 // admitsVirtualMachines tries a dry run. That virt-api was asked shows in the machine type, which only its webhook sets.

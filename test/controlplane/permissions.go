@@ -5,14 +5,14 @@ import (
 	"encoding/hex"
 	"fmt"
 	"strings"
-	"time"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/vmstencil/stencil/test/deadline"
 )
 
 // markerGroup is an API group that does not exist. A permission in it is how Grant and Bind see that the API server has
@@ -98,15 +98,14 @@ func awaitPermission(ctx context.Context, client kubernetes.Interface, user *Use
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Name, Groups: user.Groups, ResourceAttributes: &attributes,
 	}}
-	err := wait.PollUntilContextTimeout(ctx, 10*time.Millisecond, startLimit, true, func(ctx context.Context) (bool, error) {
+	return deadline.Wait(ctx, "the permissions of "+user.Name+" take effect", startLimit, func(ctx context.Context) error {
 		answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
 		if err != nil {
-			return false, err
+			return fmt.Errorf("reviewing access: %w", err)
 		}
-		return answer.Status.Allowed, nil
+		if !answer.Status.Allowed {
+			return fmt.Errorf("%s %s is not allowed: %s", attributes.Verb, attributes.Resource, answer.Status.Reason)
+		}
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("waiting until the permissions of %s take effect: %w", user.Name, err)
-	}
-	return nil
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane/csi"
 	"github.com/vmstencil/stencil/test/controlplane/kubelet"
+	"github.com/vmstencil/stencil/test/deadline"
 	"github.com/vmstencil/stencil/test/product"
 )
 
@@ -76,7 +77,7 @@ type Plane struct {
 	tools map[string]string
 }
 
-// startLimit bounds each wait of a start. It is generous: a loaded two-core machine is slow, not broken.
+// startLimit bounds each wait of a start. An overloaded machine stretches it, see package deadline.
 const startLimit = 2 * time.Minute
 
 // Start builds what is missing, starts a plane and returns when it answers. The context bounds the start, not the plane's
@@ -117,7 +118,7 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 }
 
 func (p *Plane) start(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := deadline.WithTimeout(ctx, "the control plane is ready", startLimit)
 	defer cancel()
 	if err := p.startEtcd(ctx, p.tools["etcd"]); err != nil {
 		return err

@@ -8,6 +8,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/vmstencil/stencil/test/deadline"
 )
 
 // RestartAPIServer is StopAPIServer and StartAPIServer.
@@ -24,7 +26,7 @@ func (p *Plane) StopAPIServer() error { return p.halt(apiServerProcess) }
 
 // StartAPIServer starts kube-apiserver again, at the same address and with the same data and certificates, and returns when it is ready.
 func (p *Plane) StartAPIServer(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := deadline.WithTimeout(ctx, "the API server is ready again", startLimit)
 	defer cancel()
 	started, err := p.resume(apiServerProcess)
 	if err != nil {
@@ -59,7 +61,7 @@ func (p *Plane) StopEtcd() error {
 // StartEtcd starts etcd again with the same data, and returns when it answers and the API server, which has to be running, reads
 // through it.
 func (p *Plane) StartEtcd(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ctx, cancel := deadline.WithTimeout(ctx, "etcd answers again", startLimit)
 	defer cancel()
 	started, err := p.resume(etcdProcess)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/deadline"
 )
 
-// Limit is how long anything may take, on two cores that may be busy with much else.
+// Limit is how long anything may take. An overloaded machine stretches it, see package deadline.
 const Limit = time.Minute
 
 // Main runs the tests of a package on what start has started, and exits. What start returns beside its error ends it again, and may be
@@ -124,13 +124,9 @@ func Eventually(t *testing.T, complaint func() error) {
 // Within is Eventually with a limit of its own.
 func Within(t *testing.T, limit time.Duration, complaint func() error) {
 	t.Helper()
-	var last error
-	err := wait.PollUntilContextTimeout(t.Context(), 50*time.Millisecond, limit, true, func(context.Context) (bool, error) {
-		last = complaint()
-		return last == nil, nil
-	})
+	err := deadline.Wait(t.Context(), t.Name()+" can go on", limit, func(context.Context) error { return complaint() })
 	if err != nil {
-		t.Fatalf("still after %s: %v", limit, last)
+		t.Fatal(err)
 	}
 }
 

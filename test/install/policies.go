@@ -2,15 +2,15 @@ package install
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"strings"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/deadline"
 )
 
 // policyLimit is generous: the API server may take half a minute to learn of a new kind, which the policies read.
@@ -29,25 +29,25 @@ func AwaitPolicies(ctx context.Context, plane *controlplane.Plane) error {
 	}); err != nil {
 		return err
 	}
-	var last string
-	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, policyLimit, true, func(ctx context.Context) (bool, error) {
+	return deadline.Wait(ctx, "the API server acts by the policies", policyLimit, func(ctx context.Context) error {
 		// One of the last policies in the alphabet, so that the others are there when it is.
 		const request = `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateRequest",
 			"metadata": {"name": "probe", "namespace": "default"}, "spec": {"virtualMachineRef": {"namespace": "default", "name": "probe"}}}`
 		refused, err := plane.Kubectl(ctx, probe, request, "create", "--dry-run=server", "-f", "-")
 		if err != nil {
-			return false, err
+			return err
 		}
-		if last = refused.Stdout + refused.Stderr; !strings.Contains(last, "denied request: not allowed to") {
-			return false, nil
+		if answer := refused.Stdout + refused.Stderr; !strings.Contains(answer, "denied request: not allowed to") {
+			return errors.New(answer)
 		}
 		// A policy that reads approvals, and that has nothing against this.
 		passed, err := plane.Kubectl(ctx, nil, "", "label", "namespace", metav1.NamespaceDefault, "policy-probe=1", "--dry-run=server")
-		last = passed.Stderr
-		return passed.Code == 0, err
+		if err != nil {
+			return err
+		}
+		if passed.Code != 0 {
+			return errors.New(passed.Stderr)
+		}
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("waiting until the API server acts by the policies: %w: %s", err, last)
-	}
-	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/vmstencil/stencil/test/deadline"
 	"github.com/vmstencil/stencil/test/product"
 )
 
@@ -108,7 +109,7 @@ func (p *Process) Logs() string { return p.log.String() }
 
 // WaitReady waits until the process is ready, has ended, ctx has ended, or Options.ReadyTimeout is over.
 func (p *Process) WaitReady(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, p.options.ReadyTimeout)
+	ctx, cancel := deadline.WithTimeout(ctx, string(p.options.Program)+" is ready", p.options.ReadyTimeout)
 	defer cancel()
 	ticker := time.NewTicker(50 * time.Millisecond)
 	defer ticker.Stop()
@@ -121,7 +122,7 @@ func (p *Process) WaitReady(ctx context.Context) error {
 		case <-p.done:
 			return fmt.Errorf("%s ended before it was ready: %w\n%s", p.options.Program, p.exit(), p.Logs())
 		case <-ctx.Done():
-			return fmt.Errorf("%s is not ready: %w: %w\n%s", p.options.Program, ctx.Err(), notReady, p.Logs())
+			return fmt.Errorf("%s is not ready: %w: %w\n%s", p.options.Program, context.Cause(ctx), notReady, p.Logs())
 		case <-ticker.C:
 		}
 	}

@@ -45,6 +45,7 @@ var (
 	webhookMessage = regexp.MustCompile(`(admission webhook|failed calling webhook) "([^"]+)"`)
 	// Formats of pkg/admission/plugin/policy/{validating,mutating}.
 	policyMessage = regexp.MustCompile(`(?:AdmissionPolicy|policy) '([^']+)'(?: with binding '[^']*')? denied request: (.*)`)
+	unsyncedRole  = regexp.MustCompile(`RBAC: .*role\.rbac\.authorization\.k8s\.io .* not found`)
 	// A policy whose parameters cannot be read denies by its failure policy, in the words of a decision.
 	brokenPolicy = regexp.MustCompile(`^(failed to configure (policy|binding)|expression '.*' resulted in error|no params found)`)
 )
@@ -89,8 +90,11 @@ func notServing(answer metav1.Status) bool {
 	switch {
 	case answer.Code >= http.StatusInternalServerError, answer.Code == http.StatusTooManyRequests:
 		return true
-	// An API server that has just started answers so until its admission plugins and its definitions are synced.
+	// An API server that has just started answers so until its admission plugins, roles and definitions are synced.
 	case answer.Reason == metav1.StatusReasonForbidden && strings.HasSuffix(answer.Message, "not yet ready to handle request"):
+		return true
+	// Bindings are synced before the roles that they name.
+	case answer.Reason == metav1.StatusReasonForbidden && unsyncedRole.MatchString(answer.Message):
 		return true
 	case answer.Reason == metav1.StatusReasonNotFound && strings.HasPrefix(answer.Message, "the server could not find the requested resource"):
 		return true

@@ -96,6 +96,10 @@ func TestClassify(t *testing.T) {
 			err:  answer(403, "Forbidden", `configmaps "a" is forbidden: not yet ready to handle request`),
 			want: Result{Class: Unavailable, Reason: "Forbidden"},
 		},
+		"a role is not synced yet": {
+			err:  answer(403, "Forbidden", `virtualmachines.kubevirt.io "a" is forbidden: User "ada" cannot get resource "virtualmachines" in API group "kubevirt.io" in the namespace "a": rbac: RBAC: role.rbac.authorization.k8s.io "m36c7b95924eeb7f8" not found`),
+			want: Result{Class: Unavailable, Reason: "Forbidden"},
+		},
 		"etcd does not answer": {
 			err:  answer(500, "InternalError", "etcdserver: request timed out"),
 			want: Result{Class: Unavailable, Reason: "InternalError"},

@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/vmstencil/stencil/test/controlplane/conflict"
 )
 
 // What snapshot-controller puts on objects.
@@ -275,20 +277,26 @@ func (d *Driver) deleteSnapshot(ctx context.Context, snapshot *unstructured.Unst
 			}
 			return err
 		}
-		if content, err = d.dynamic.Resource(contents).Get(ctx, content.GetName(), metav1.GetOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		if err := d.dropFinalizers(ctx, contents, content, func(string) bool { return true }); err != nil && !apierrors.IsNotFound(err) {
 			return err
 		}
-		if err == nil {
-			content.SetFinalizers(nil)
-			if _, err := d.dynamic.Resource(contents).Update(ctx, content, metav1.UpdateOptions{}); err != nil && !apierrors.IsNotFound(err) {
-				return err
-			}
-		}
 	}
-	kept := slices.DeleteFunc(snapshot.GetFinalizers(), func(one string) bool { return one == boundFinalizer || one == sourceFinalizer })
-	snapshot.SetFinalizers(kept)
-	_, err = d.dynamic.Resource(snapshots).Namespace(snapshot.GetNamespace()).Update(ctx, snapshot, metav1.UpdateOptions{})
-	return err
+	return d.dropFinalizers(ctx, snapshots, snapshot, func(one string) bool { return one == boundFinalizer || one == sourceFinalizer })
+}
+
+// dropFinalizers takes finalizers from an object, unless another of its name has taken its place. A conflict must not have a step done
+// anew: its rule has been counted.
+func (d *Driver) dropFinalizers(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured, drop func(string) bool) error {
+	client := d.dynamic.Resource(resource).Namespace(object.GetNamespace())
+	return conflict.Retry(func() error {
+		current, err := client.Get(ctx, object.GetName(), metav1.GetOptions{})
+		if err != nil || current.GetUID() != object.GetUID() {
+			return err
+		}
+		current.SetFinalizers(slices.DeleteFunc(current.GetFinalizers(), drop))
+		_, err = client.Update(ctx, current, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 // isSource tells whether a claim is being filled from the snapshot right now.
@@ -330,21 +338,24 @@ func (d *Driver) reconcileContent(ctx context.Context, name string) error {
 
 // protect keeps a claim from being deleted while a snapshot of it is taken.
 func (d *Driver) protect(ctx context.Context, claim *corev1.PersistentVolumeClaim, on bool) error {
-	current, err := d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Get(ctx, claim.Name, metav1.GetOptions{})
-	if err != nil {
+	claims := d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace)
+	return conflict.Retry(func() error {
+		current, err := claims.Get(ctx, claim.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		at := slices.Index(current.Finalizers, claimFinalizer)
+		switch {
+		case on && at < 0 && current.DeletionTimestamp == nil:
+			current.Finalizers = append(current.Finalizers, claimFinalizer)
+		case !on && at >= 0:
+			current.Finalizers = slices.Delete(current.Finalizers, at, at+1)
+		default:
+			return nil
+		}
+		_, err = claims.Update(ctx, current, metav1.UpdateOptions{})
 		return err
-	}
-	at := slices.Index(current.Finalizers, claimFinalizer)
-	switch {
-	case on && at < 0 && current.DeletionTimestamp == nil:
-		current.Finalizers = append(current.Finalizers, claimFinalizer)
-	case !on && at >= 0:
-		current.Finalizers = slices.Delete(current.Finalizers, at, at+1)
-	default:
-		return nil
-	}
-	_, err = d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).Update(ctx, current, metav1.UpdateOptions{})
-	return err
+	})
 }
 
 // status writes fields of an object's status; a nil value removes its field.

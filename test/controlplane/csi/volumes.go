@@ -10,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vmstencil/stencil/test/controlplane/conflict"
 )
 
 const (
@@ -161,19 +163,38 @@ func (d *Driver) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	if rule.Vanish {
 		return d.vanishClaim(ctx, claim.Namespace, claim.Name)
 	}
-	volume, err := d.kube.CoreV1().PersistentVolumes().Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
-	if err != nil {
-		return err
-	}
-	volume.Spec.Capacity = corev1.ResourceList{corev1.ResourceStorage: wanted}
-	if _, err := d.kube.CoreV1().PersistentVolumes().Update(ctx, volume, metav1.UpdateOptions{}); err != nil {
-		return err
-	}
-	claim.Status.Capacity = corev1.ResourceList{corev1.ResourceStorage: wanted}
-	if _, err = d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace).UpdateStatus(ctx, claim, metav1.UpdateOptions{}); err != nil {
+	if err := d.enlarge(ctx, claim, wanted); err != nil {
 		return err
 	}
 	return d.repeat(ctx, rule, claims, claim.Namespace, claim.Name)
+}
+
+// enlarge writes the capacity of a volume and of its claim. A conflict must not have the step done anew: its rule has been counted.
+func (d *Driver) enlarge(ctx context.Context, claim *corev1.PersistentVolumeClaim, wanted resource.Quantity) error {
+	capacity := corev1.ResourceList{corev1.ResourceStorage: wanted}
+	volumes := d.kube.CoreV1().PersistentVolumes()
+	err := conflict.Retry(func() error {
+		volume, err := volumes.Get(ctx, claim.Spec.VolumeName, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		volume.Spec.Capacity = capacity
+		_, err = volumes.Update(ctx, volume, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	claims := d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace)
+	return conflict.Retry(func() error {
+		current, err := claims.Get(ctx, claim.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		current.Status.Capacity = capacity
+		_, err = claims.UpdateStatus(ctx, current, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 // reconcileVolume deletes volumes that nobody claims any more.
@@ -198,18 +219,30 @@ func (d *Driver) reconcileVolume(ctx context.Context, name string) error {
 			if err := d.kube.CoreV1().PersistentVolumes().Delete(ctx, name, metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &volume.UID}}); err != nil {
 				return err
 			}
-			if volume, err = d.kube.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{}); err != nil {
-				return err
-			}
 		}
 	}
 	if released || volume.Status.Phase == corev1.VolumeFailed {
-		if i := slices.Index(volume.Finalizers, volumeFinalizer); i >= 0 {
-			volume.Finalizers = slices.Delete(volume.Finalizers, i, i+1)
-			_, err = d.kube.CoreV1().PersistentVolumes().Update(ctx, volume, metav1.UpdateOptions{})
-		}
+		return d.release(ctx, name)
 	}
-	return err
+	return nil
+}
+
+// release takes the driver's finalizer from a volume.
+func (d *Driver) release(ctx context.Context, name string) error {
+	volumes := d.kube.CoreV1().PersistentVolumes()
+	return conflict.Retry(func() error {
+		volume, err := volumes.Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		i := slices.Index(volume.Finalizers, volumeFinalizer)
+		if i < 0 {
+			return nil
+		}
+		volume.Finalizers = slices.Delete(volume.Finalizers, i, i+1)
+		_, err = volumes.Update(ctx, volume, metav1.UpdateOptions{})
+		return err
+	})
 }
 
 // describe names a typed object in an event.

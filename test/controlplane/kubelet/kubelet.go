@@ -20,6 +20,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/util/workqueue"
+
+	"github.com/vmstencil/stencil/test/controlplane/conflict"
 )
 
 // Node is the name of the node that is played.
@@ -135,17 +137,26 @@ func (n *Nodes) rule(pod *corev1.Pod) Rule {
 
 // register makes the node, as ready as nodes are.
 func register(ctx context.Context, kube kubernetes.Interface) error {
-	node, err := kube.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
+	nodes := kube.CoreV1().Nodes()
+	_, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
 		Name: Node, Labels: map[string]string{corev1.LabelHostname: Node, "kubevirt.io/schedulable": "true"},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		return fmt.Errorf("making the node %s: %w", Node, err)
 	}
 	now := metav1.Now()
-	node.Status.Conditions = []corev1.NodeCondition{{
-		Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now,
-	}}
-	if _, err := kube.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{}); err != nil {
+	err = conflict.Retry(func() error {
+		node, err := nodes.Get(ctx, Node, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		node.Status.Conditions = []corev1.NodeCondition{{
+			Type: corev1.NodeReady, Status: corev1.ConditionTrue, Reason: "KubeletReady", LastHeartbeatTime: now, LastTransitionTime: now,
+		}}
+		_, err = nodes.UpdateStatus(ctx, node, metav1.UpdateOptions{})
+		return err
+	})
+	if err != nil {
 		return fmt.Errorf("reporting the node %s as ready: %w", Node, err)
 	}
 	return nil
@@ -263,7 +274,8 @@ func (n *Nodes) crash(ctx context.Context, pod *corev1.Pod, message string) erro
 	})
 }
 
-// report writes the status of a pod, with one like this for each of its containers.
+// report writes the status of a pod, with one like this for each of its containers. After a conflict, as after any error, the queue
+// has play read the pod again and decide anew.
 func (n *Nodes) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase, container corev1.ContainerStatus) error {
 	if len(pod.Spec.Containers) == 0 {
 		return errors.New("a pod without containers")
