@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"text/tabwriter"
 )
 
 // summary is a run, ready to be printed and decided about.
@@ -56,9 +55,8 @@ func (s summary) print(out io.Writer) {
 		}
 		return strings.Compare(a.folder, b.folder)
 	})
-	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprint(table, "\nseconds\tbudget\t \tpackage\n")
-	var short int
+	fmt.Fprintln(out, "\nseconds  budget  package")
+	var short, cached int
 	var shortSeconds float64
 	for _, each := range rows {
 		if each.empty {
@@ -66,21 +64,23 @@ func (s summary) print(out io.Writer) {
 		}
 		note := ""
 		switch {
-		case each.failed:
-			note = "FAILED"
 		case each.cached:
-			note = "cached"
-		}
-		if note == "" && each.seconds < 2 {
+			cached++
+			continue
+		case each.failed:
+			note = " FAILED"
+		case each.seconds < 2:
 			short++
 			shortSeconds += each.seconds
 			continue
 		}
-		fmt.Fprintf(table, "%.1f\t%.0f\t%s\t%s\n", each.seconds, s.plan.budget(each.folder), note, each.folder)
+		fmt.Fprintf(out, "%7.1f  %6.0f  %s%s\n", each.seconds, s.plan.budget(each.folder), each.folder, note)
 	}
 	if short > 0 {
-		fmt.Fprintf(table, "%.1f\t\t\tand %d packages under 2 s each\n", shortSeconds, short)
+		fmt.Fprintf(out, "%7.1f          %d packages under 2 s each\n", shortSeconds, short)
 	}
-	fmt.Fprintf(table, "%.1f\t%.0f\t\tin all\n", s.seconds, s.budget)
-	_ = table.Flush()
+	if cached > 0 {
+		fmt.Fprintf(out, "                 %d packages answered from the cache: nothing that they test has changed\n", cached)
+	}
+	fmt.Fprintf(out, "%7.1f  %6.0f  in all%s\n", s.seconds, s.budget, s.grown())
 }
