@@ -37,7 +37,7 @@ test-full: preflight ## all that `make test` leaves out: the race detector, and 
 
 .PHONY: e2e
 e2e: preflight ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCreate
-	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests $(if $(RUN),-run '$(RUN)') $(if $(V),-v) $(PACKAGES)
+	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests $(if $(RUN),-run '$(RUN)') $(if $(V),-v) $(if $(UPDATE),-update) $(PACKAGES)
 
 .PHONY: soak
 soak: preflight ## the captures, all of them at once and deleted at every step: minutes

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -34,9 +35,9 @@ type event struct {
 	FailedBuild                               string
 }
 
-// goTest runs the tests of a module and returns the results of its packages. What failing packages printed goes to out, all of it with
-// verbose, and one line for each package that passed.
-func (m module) goTest(ctx context.Context, root string, environment []string, run string, verbose bool, out io.Writer) ([]result, error) {
+// goTest runs the tests of a module and returns the results of its packages. What failing packages print goes to out, and one line for
+// each package that passes; everything if the call is verbose.
+func (m module) goTest(ctx context.Context, root string, environment []string, call runner, out io.Writer) ([]result, error) {
 	arguments := []string{"test", "-json", "-timeout=25m", "-tags=" + m.Tags}
 	if m.Parallel > 0 {
 		arguments = append(arguments, fmt.Sprintf("-p=%d", m.Parallel))
@@ -48,10 +49,7 @@ func (m module) goTest(ctx context.Context, root string, environment []string, r
 	if m.Race {
 		arguments = append(arguments, "-race")
 	}
-	if run == "" {
-		run = m.Run
-	}
-	if run != "" {
+	if run := cmp.Or(call.run, m.Run); run != "" {
 		arguments = append(arguments, "-run="+run)
 	}
 	if m.Skip != "" {
@@ -61,7 +59,11 @@ func (m module) goTest(ctx context.Context, root string, environment []string, r
 	if len(packages) == 0 {
 		packages = []string{"./..."}
 	}
-	command := exec.CommandContext(ctx, "go", append(arguments, packages...)...)
+	arguments = append(arguments, packages...)
+	if call.update {
+		arguments = append(arguments, "-update")
+	}
+	command := exec.CommandContext(ctx, "go", arguments...)
 	command.Dir = filepath.Join(root, m.Path)
 	command.Env = append(os.Environ(), environment...)
 	// The flags of the programs' build, so that packages are compiled once for both. The race detector and libvirt need C.
@@ -79,7 +81,7 @@ func (m module) goTest(ctx context.Context, root string, environment []string, r
 	if err := command.Start(); err != nil {
 		return nil, fmt.Errorf("starting go test in %s: %w", m.Path, err)
 	}
-	results, readErr := read(output, verbose, out)
+	results, readErr := read(output, call.verbose, out)
 	err = command.Wait()
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {

@@ -30,6 +30,7 @@ func main() {
 	flag.StringVar(&r.suite, "suite", "", "run this suite of test/suites.yaml")
 	flag.StringVar(&r.run, "run", "", "run only tests whose names match this regular expression")
 	flag.BoolVar(&r.verbose, "v", false, "print everything that tests print")
+	flag.BoolVar(&r.update, "update", false, "have the tests write their golden files")
 	flag.Parse()
 	r.packages = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -45,7 +46,8 @@ func main() {
 type runner struct {
 	suite, run string
 	packages   []string
-	verbose    bool
+	// verbose prints everything that tests print; update has them write their golden files.
+	verbose, update bool
 }
 
 func (r runner) main(ctx context.Context, out io.Writer) error {
@@ -120,7 +122,7 @@ func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, o
 	environment = append(environment, platform.SharedVariable+"="+sharing.Path)
 	for _, each := range wanted.Modules {
 		fmt.Fprintf(out, "== go test in %s\n", each.Path)
-		some, err := each.goTest(ctx, root, environment, r.run, r.verbose, out)
+		some, err := each.goTest(ctx, root, environment, r, out)
 		results = append(results, some...)
 		if err != nil {
 			return results, err

@@ -12,14 +12,15 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
 var (
 	stencil *platform.Platform
-	// ada owns machines in team-a and may use the golden templates; bob owns
-	// machines and may use none; carl may use templates and not see them.
+	// ada has the role edit in team-a, and may read and use the golden templates. bob has KubeVirt's own role there and may use no
+	// template. carl may use the golden templates and not read them.
 	ada, bob, carl *controlplane.User
 )
 
@@ -33,36 +34,24 @@ func start(ctx context.Context) (stop func() error, err error) {
 }
 
 func prepare(ctx context.Context) error {
-	for _, person := range []struct {
-		user  **controlplane.User
-		name  string
-		group string
-	}{{&ada, "ada", "team-a"}, {&bob, "bob", "owners"}, {&carl, "carl", "owners"}} {
-		user, err := stencil.Plane.User(person.name, person.group)
-		if err != nil {
+	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden"), stencil.Example("access")); err != nil {
+		return err
+	}
+	for _, each := range []struct {
+		user      **controlplane.User
+		name      string
+		modifiers []gen.UserModifier
+	}{
+		{&ada, "ada", []gen.UserModifier{gen.Role("team-a", "edit"), gen.Role("golden", "view"), gen.UsesTemplates("golden")}},
+		{&bob, "bob", []gen.UserModifier{gen.Role("team-a", "kubevirt.io:edit")}},
+		{&carl, "carl", []gen.UserModifier{gen.Role("team-a", "edit"), gen.UsesTemplates("golden")}},
+	} {
+		var err error
+		if *each.user, err = gen.User(ctx, stencil.Plane, each.name, each.modifiers...); err != nil {
 			return err
 		}
-		*person.user = user
 	}
-	grants := `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: owners, namespace: team-a}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: machine-owner}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: Group, name: owners}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: blind-user, namespace: golden}
-rules: [{apiGroups: [template.kubevirt.io], resources: [virtualmachinetemplates], verbs: [use]}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: carl-uses-blindly, namespace: golden}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: blind-user}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: carl}]
-`
-	return harness.Apply(ctx, stencil.Plane, grants, stencil.Example("golden"), stencil.Example("access"), "-")
+	return nil
 }
 
 // kubectl runs kubectl as a person, in team-a unless the arguments say otherwise.
