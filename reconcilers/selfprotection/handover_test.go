@@ -53,7 +53,7 @@ func TestFieldsAreHandedOverAlthoughSomebodyWritesInBetween(t *testing.T) {
 			object.SetResourceVersion("1")
 			object.SetManagedFields([]metav1.ManagedFieldsEntry{{
 				Manager: fieldManager, Operation: metav1.ManagedFieldsOperationUpdate, APIVersion: "v1",
-				FieldsType: "FieldsV1", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{}}`)},
+				FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{}}`),
 			}})
 			w := &writtenInBetween{conflicts: tc.conflicts}
 			r := &Reconciler{options: Options{Client: w, Reader: w}}

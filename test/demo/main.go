@@ -65,10 +65,12 @@ func run(out io.Writer, once bool, start time.Time) error {
 
 // unless returns err unless ctx has ended: what Ctrl-C interrupts fails, which is no failure of the demo.
 func unless(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
+	select {
+	case <-ctx.Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // onPlatform runs show on a platform, with a defaulter if there is a QEMU, and stops what it started.

@@ -34,10 +34,10 @@ func main() {
 	flag.Parse()
 	r.packages = flag.Args()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := r.main(ctx, os.Stdout); err != nil {
+	err := r.main(ctx, os.Stdout)
+	stop()
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "\ntests:", err)
-		stop()
 		os.Exit(1)
 	}
 }
