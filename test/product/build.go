@@ -116,10 +116,11 @@ func (p program) build(ctx context.Context, root, bin string) error {
 	// Nothing of the machine, of the folder or of git becomes part of the program.
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags="+p.tags, "-o", filepath.Join(bin, p.name), p.pkg)
 	command.Dir = filepath.Join(root, p.module)
-	command.Env = append(os.Environ(), "GOWORK=off")
-	if !p.cgo {
-		command.Env = append(command.Env, "CGO_ENABLED=0")
+	cgo := "CGO_ENABLED=0"
+	if p.cgo {
+		cgo = "CGO_ENABLED=1"
 	}
+	command.Env = append(os.Environ(), "GOWORK=off", cgo)
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
 	if err := command.Run(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 	"github.com/vmstencil/stencil/test/stencilctl"
@@ -110,30 +111,20 @@ func prepare(ctx context.Context) (err error) {
 	if err := harness.Apply(ctx, stencil.Plane, templates, "-"); err != nil {
 		return err
 	}
-	process := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/process", "processedtemplates"}, Verbs: []string{"create"}}
-	create := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, Verbs: []string{"create"}}
-	createBox := create
-	createBox.ResourceNames = []string{"box"}
-	machines := rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}
-	use := rbacv1.PolicyRule{APIGroups: []string{"template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates"}, Verbs: []string{"use", "get", "list"}}
-	for _, person := range []struct {
-		user  **controlplane.User
-		name  string
-		rules []rbacv1.PolicyRule
+	createBox := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, ResourceNames: []string{"box"}, Verbs: []string{"create"}}
+	for _, each := range []struct {
+		user      **controlplane.User
+		name      string
+		modifiers []gen.UserModifier
 	}{
-		{&ada, "ada", []rbacv1.PolicyRule{process, create}},
-		{&bob, "bob", []rbacv1.PolicyRule{process}},
-		{&carl, "carl", []rbacv1.PolicyRule{createBox}},
-		{&dora, "dora", []rbacv1.PolicyRule{machines, use}},
+		{&ada, "ada", []gen.UserModifier{gen.Role(shop, "stencil-template-process"), gen.Role(shop, "stencil-template-create")}},
+		{&bob, "bob", []gen.UserModifier{gen.Role(shop, "stencil-template-process")}},
+		{&carl, "carl", []gen.UserModifier{gen.Permits(shop, createBox)}},
+		{&dora, "dora", []gen.UserModifier{gen.Role(shop, "kubevirt.io:edit"), gen.Role(shop, "view"), gen.UsesTemplates(shop)}},
 	} {
-		user, err := stencil.Plane.User(person.name, "team-"+person.name)
-		if err != nil {
+		if *each.user, err = gen.User(ctx, stencil.Plane, each.name, append(each.modifiers, gen.Group("team-"+each.name))...); err != nil {
 			return err
 		}
-		if err := stencil.Plane.Grant(ctx, user, shop, person.rules...); err != nil {
-			return err
-		}
-		*person.user = user
 	}
 	return nil
 }

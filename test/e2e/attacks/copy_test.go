@@ -113,9 +113,7 @@ func TestCopiesOfMachines(t *testing.T) {
 	}
 	t.Run("a person who copies by hand is judged like everybody", func(t *testing.T) {
 		forged := strings.Replace(mustKubectl(t, nil, "", "get", "vm", "source", "--namespace=copies", "-o", "json").Stdout, `"name": "source"`, `"name": "attack"`, 1)
-		mustKubectl(t, nil, "", "create", "rolebinding", "copier", "--namespace=copies", "--clusterrole=admin", "--user=mallory")
-		mustKubectl(t, nil, "", "create", "role", "machines", "--namespace=copies", "--verb=*", "--resource=virtualmachines.kubevirt.io")
-		mustKubectl(t, nil, "", "create", "rolebinding", "machines", "--namespace=copies", "--role=machines", "--user=mallory")
+		mustKubectl(t, nil, "", "create", "rolebinding", "copier", "--namespace=copies", "--clusterrole=edit", "--user=mallory")
 		eventually(t, func() string {
 			out := kubectl(t, mallory, forged, "create", "--namespace=copies", "-f", "-")
 			if out.Code == 0 || !strings.Contains(out.Stderr, "spec.template.spec.hostname") && !strings.Contains(out.Stderr, "TOKEN") {

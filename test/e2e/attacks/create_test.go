@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/gen"
 )
 
 const handwritten = `spec:
@@ -76,12 +78,10 @@ func TestWhatIsApprovedIsCreated(t *testing.T) {
 }
 
 func TestADryRunTellsNothingAboutATemplateThatOneMayNotUse(t *testing.T) {
-	outsider, err := stencil.Plane.User("outsider")
+	outsider, err := gen.User(t.Context(), stencil.Plane, "outsider", gen.Role("vault", "edit"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustKubectl(t, nil, "", "create", "rolebinding", "outsider", "--role=owner", "--user=outsider")
-	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "rolebinding", "outsider") })
 	for _, ref := range []string{"golden/fedora", "golden/nowhere"} {
 		out := kubectl(t, outsider, machine("attack", ref, nil, ""), "create", "--dry-run=server", "-o", "yaml", "-f", "-")
 		refused(t, out, `it does not exist or user "outsider" may not use it`)

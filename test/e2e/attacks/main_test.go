@@ -21,7 +21,7 @@ import (
 
 var (
 	stencil *platform.Platform
-	// mallory owns machines in vault, the governed namespace, and may use and see
+	// mallory has the role edit in vault, the governed namespace, and may use and view
 	// the golden templates.
 	mallory *controlplane.User
 )
@@ -32,25 +32,25 @@ kind: Namespace
 metadata: {name: vault, labels: {tier: vault}}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: owner, namespace: vault}
-rules:
-- {apiGroups: [kubevirt.io], resources: ["*"], verbs: ["*"]}
-- {apiGroups: [pool.kubevirt.io, clone.kubevirt.io, snapshot.kubevirt.io], resources: ["*"], verbs: ["*"]}
-- {apiGroups: [""], resources: [serviceaccounts], verbs: [create, impersonate]}
----
-apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
-metadata: {name: owner, namespace: vault}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: owner}
+metadata: {name: edit, namespace: vault}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
 subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}
 - {kind: ServiceAccount, name: builder, namespace: vault}
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: RoleBinding
-metadata: {name: mallory, namespace: golden}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: template-user}
+metadata: {name: attackers-use, namespace: golden}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: stencil-template-user}
+subjects:
+- {apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}
+- {kind: ServiceAccount, name: builder, namespace: vault}
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: attackers-view, namespace: golden}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 subjects:
 - {apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}
 - {kind: ServiceAccount, name: builder, namespace: vault}

@@ -222,15 +222,15 @@ func TestForgedProvenanceIsDiscarded(t *testing.T) {
 
 func TestATemplateInTheSameNamespaceNeedsNoNamespace(t *testing.T) {
 	discard(t, "local-1")
-	template := `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"local","namespace":"team-a"},
+	template := `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"local"},
 		"spec":{"virtualMachine":{"metadata":{"name":"${NAME}","namespace":"somewhere-else"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}},
 		"parameters":[{"name":"NAME"}]}}`
 	mustKubectl(t, nil, template, "apply", "-f", "-")
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "local") })
-	mustKubectl(t, nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"use-local","namespace":"team-a"},"rules":[{"apiGroups":["template.kubevirt.io"],"resources":["virtualmachinetemplates"],"resourceNames":["local"],"verbs":["use"]}]}`, "apply", "-f", "-")
-	mustKubectl(t, nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"use-local","namespace":"team-a"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"use-local"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ada"}]}`, "apply", "-f", "-")
+	mustKubectl(t, nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"use-local"},"rules":[{"apiGroups":["template.kubevirt.io"],"resources":["virtualmachinetemplates"],"resourceNames":["local"],"verbs":["use"]}]}`, "apply", "-f", "-")
+	mustKubectl(t, nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"use-local"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"use-local"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ada"}]}`, "apply", "-f", "-")
 	mustKubectl(t, ada, machine("local-1", "local", nil, ""), "create", "-f", "-")
-	if got := get(t, "local-1").GetNamespace(); got != "team-a" {
+	if got := get(t, "local-1").GetNamespace(); got != namespaces.Of(t) {
 		t.Errorf("a hardcoded namespace of the template was kept: %s", got)
 	}
 }
@@ -240,7 +240,7 @@ func TestATemplateAndItsFirstMachineArriveTogether(t *testing.T) {
 	template := `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"together","namespace":"golden"},
 		"spec":{"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "together", "--namespace=golden") })
-	both := template + "\n---\n" + machine("twin", "golden/together", nil, "")
+	both := template + "\n---\n" + strings.Replace(machine("twin", "golden/together", nil, ""), "metadata:\n", "metadata:\n  namespace: "+namespaces.Of(t)+"\n", 1)
 	// The manifests name their namespaces, so kubectl gets none here.
 	out, err := stencil.Plane.Kubectl(t.Context(), nil, both, "create", "-f", "-")
 	if err != nil || out.Code != 0 {

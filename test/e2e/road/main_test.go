@@ -19,10 +19,22 @@ import (
 
 var (
 	stencil *platform.Platform
-	// ada has the role edit in team-a, and may read and use the golden templates. bob has KubeVirt's own role there and may use no
-	// template. carl may use the golden templates and not read them.
+	// ada has the role edit in the namespaces of the tests, and may view and use the golden templates. bob has KubeVirt's own role there
+	// and may use no template. carl has the role edit, and may use the golden templates and not view them.
 	ada, bob, carl *controlplane.User
 )
+
+// The groups have a role in the namespace of each test.
+const (
+	editors         = "road-editors"
+	kubevirtEditors = "road-kubevirt-editors"
+)
+
+// namespaces has one namespace for each test.
+var namespaces = harness.Namespaces{
+	Prefix:  "road",
+	Members: map[string]string{editors: "edit", kubevirtEditors: "kubevirt.io:edit"},
+}
 
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
@@ -34,7 +46,8 @@ func start(ctx context.Context) (stop func() error, err error) {
 }
 
 func prepare(ctx context.Context) error {
-	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden"), stencil.Example("access")); err != nil {
+	namespaces.Plane = stencil.Plane
+	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden")); err != nil {
 		return err
 	}
 	for _, each := range []struct {
@@ -42,9 +55,9 @@ func prepare(ctx context.Context) error {
 		name      string
 		modifiers []gen.UserModifier
 	}{
-		{&ada, "ada", []gen.UserModifier{gen.Role("team-a", "edit"), gen.Role("golden", "view"), gen.UsesTemplates("golden")}},
-		{&bob, "bob", []gen.UserModifier{gen.Role("team-a", "kubevirt.io:edit")}},
-		{&carl, "carl", []gen.UserModifier{gen.Role("team-a", "edit"), gen.UsesTemplates("golden")}},
+		{&ada, "ada", []gen.UserModifier{gen.Group(editors), gen.Role("golden", "view"), gen.UsesTemplates("golden")}},
+		{&bob, "bob", []gen.UserModifier{gen.Group(kubevirtEditors)}},
+		{&carl, "carl", []gen.UserModifier{gen.Group(editors), gen.UsesTemplates("golden")}},
 	} {
 		var err error
 		if *each.user, err = gen.User(ctx, stencil.Plane, each.name, each.modifiers...); err != nil {
@@ -54,18 +67,18 @@ func prepare(ctx context.Context) error {
 	return nil
 }
 
-// kubectl runs kubectl as a person, in team-a unless the arguments say otherwise.
+// kubectl runs kubectl as a user, in the namespace of the test unless the arguments say otherwise.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In("team-a", arguments)...)
+	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In(namespaces.Of(t), arguments)...)
 }
 
 func mustKubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	return harness.Must(t, stencil.Plane, as, stdin, harness.In("team-a", arguments)...)
+	return harness.Must(t, stencil.Plane, as, stdin, harness.In(namespaces.Of(t), arguments)...)
 }
 
-// get returns a stored VM of team-a.
+// get returns a stored VM.
 func get(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
 	return decode(t, mustKubectl(t, nil, "", "get", "virtualmachine", name, "-o", "json").Stdout)
@@ -80,10 +93,10 @@ func decode(t *testing.T, raw string) *unstructured.Unstructured {
 	return &u
 }
 
-// discard deletes VMs of team-a when the test ends.
+// discard deletes VMs when the test ends, for tests that use a name again.
 func discard(t *testing.T, names ...string) {
 	t.Helper()
-	harness.Discard(t, stencil.Plane, "team-a", names...)
+	harness.Discard(t, stencil.Plane, namespaces.Of(t), names...)
 }
 
 func at(t *testing.T, vm *unstructured.Unstructured, fields ...string) any {
@@ -95,10 +108,10 @@ func at(t *testing.T, vm *unstructured.Unstructured, fields ...string) any {
 	return value
 }
 
-// machine is the manifest of a VM in team-a that refers to a template.
+// machine is the manifest of a VM that refers to a template.
 func machine(name, ref string, parameters map[string]string, rest string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  namespace: team-a\n  annotations:\n    template.kubevirt.io/template-ref: %q\n", name, ref)
+	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  annotations:\n    template.kubevirt.io/template-ref: %q\n", name, ref)
 	for key, value := range parameters {
 		fmt.Fprintf(&b, "    parameter.template.kubevirt.io/%s: %q\n", key, value)
 	}

@@ -28,6 +28,7 @@ apiVersion: stencil.kubevirt.io/v1alpha1
 kind: VirtualMachinePolicy
 metadata: {name: elastic}
 spec:
+  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+namespaces.Of(t)+`}}}
   rego: |
     package sizes
 

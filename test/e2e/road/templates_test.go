@@ -104,9 +104,9 @@ func TestTheTemplateAPIIsThePublishedOne(t *testing.T) {
 		})
 	}
 	t.Run("the spec of a request is immutable", func(t *testing.T) {
-		mustKubectl(t, nil, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"x","namespace":"team-a"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`, "create", "-f", "-")
-		t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vm", "x", "--namespace=team-a") })
-		mustKubectl(t, nil, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplateRequest","metadata":{"name":"r","namespace":"golden"},"spec":{"virtualMachineRef":{"namespace":"team-a","name":"x"}}}`, "create", "-f", "-", "--namespace=golden")
+		mustKubectl(t, nil, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"x"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`, "create", "-f", "-")
+		t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vm", "x") })
+		mustKubectl(t, nil, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplateRequest","metadata":{"name":"r","namespace":"golden"},"spec":{"virtualMachineRef":{"namespace":"`+namespaces.Of(t)+`","name":"x"}}}`, "create", "-f", "-", "--namespace=golden")
 		t.Cleanup(func() {
 			mustKubectl(t, nil, "", "delete", "vmtr", "r", "--namespace=golden", "--ignore-not-found")
 			mustKubectl(t, nil, "", "delete", "vmt", "r", "--namespace=golden", "--ignore-not-found")
