@@ -34,12 +34,8 @@ type Defaulter struct {
 	log            output
 }
 
-// New provides a stencil-defaulter, in a folder of its own that Close removes.
-func New(ctx context.Context) (*Defaulter, error) {
-	built, err := product.Binary(ctx, "stencil-defaulter")
-	if err != nil {
-		return nil, err
-	}
+// New prepares a folder for a stencil-defaulter, which Close removes. The program need not be built before the first Start.
+func New() (*Defaulter, error) {
 	// libvirt's folder is best in memory, and has to be open to the user that it becomes.
 	parent := "/dev/shm"
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
@@ -53,15 +49,27 @@ func New(ctx context.Context) (*Defaulter, error) {
 	if err := os.Chmod(folder, 0o755); err != nil {
 		return nil, errors.Join(fmt.Errorf("opening the defaulter's folder: %w", err), d.Close())
 	}
-	// The user that its worker becomes may not be able to read where programs are built.
+	return d, nil
+}
+
+// provide puts the program into the folder, unless it is there: the user that its worker becomes may not be able to read where
+// programs are built.
+func (d *Defaulter) provide(ctx context.Context) error {
+	if _, err := os.Stat(d.binary); err == nil {
+		return nil
+	}
+	built, err := product.Binary(ctx, "stencil-defaulter")
+	if err != nil {
+		return err
+	}
 	content, err := os.ReadFile(built)
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("reading stencil-defaulter: %w", err), d.Close())
+		return fmt.Errorf("reading stencil-defaulter: %w", err)
 	}
 	if err := os.WriteFile(d.binary, content, 0o755); err != nil {
-		return nil, errors.Join(fmt.Errorf("copying stencil-defaulter: %w", err), d.Close())
+		return fmt.Errorf("copying stencil-defaulter: %w", err)
 	}
-	return d, nil
+	return nil
 }
 
 // Socket is where it listens.
@@ -69,6 +77,9 @@ func (d *Defaulter) Socket() string { return filepath.Join(d.folder, "defaulter.
 
 // Start starts the process and waits until it knows its libvirt.
 func (d *Defaulter) Start(ctx context.Context) error {
+	if err := d.provide(ctx); err != nil {
+		return err
+	}
 	d.process = exec.Command(d.binary, "--socket", d.Socket(), "--root", filepath.Join(d.folder, "state"))
 	d.process.Stdout, d.process.Stderr = &d.log, &d.log
 	d.process.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGTERM}

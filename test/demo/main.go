@@ -46,9 +46,9 @@ func run(out io.Writer, once bool, start time.Time) error {
 		return err
 	}
 	defer later.Stop()
-	return onPlatform(ctx, out, options, func(stencil *platform.Platform, defaulted bool) error {
+	return onPlatform(ctx, out, options, func(stencil *platform.Platform, sidecar *defaulter.Defaulter) error {
 		fmt.Fprintf(out, "\nThe control plane, stencil-manager and stencil-apiserver run, %.0f s after the start.\n", time.Since(start).Seconds())
-		tour := &tour{stencil: stencil, out: out, start: start, defaulted: defaulted}
+		tour := &tour{stencil: stencil, out: out, start: start, defaulter: sidecar}
 		if err := tour.run(ctx, later); err != nil {
 			return unless(ctx, err)
 		}
@@ -73,13 +73,13 @@ func unless(ctx context.Context, err error) error {
 	}
 }
 
-// onPlatform runs show on a platform, with a defaulter if there is a QEMU, and stops what it started.
-func onPlatform(ctx context.Context, out io.Writer, options platform.Options, show func(stencil *platform.Platform, defaulted bool) error) (err error) {
+// onPlatform runs show on a platform, with a defaulter that is not started yet if there is a QEMU, and stops what runs.
+func onPlatform(ctx context.Context, out io.Writer, options platform.Options, show func(*platform.Platform, *defaulter.Defaulter) error) (err error) {
 	// A context of its own: Ctrl-C has to end the demo in order, not kill what
 	// it runs on.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	sidecar, err := startDefaulter(running, out)
+	sidecar, err := newDefaulter(out)
 	if err != nil {
 		return err
 	}
@@ -93,7 +93,7 @@ func onPlatform(ctx context.Context, out io.Writer, options platform.Options, sh
 		return err
 	}
 	defer func() { err = errors.Join(err, stencil.Stop()) }()
-	return show(stencil, sidecar != nil)
+	return show(stencil, sidecar)
 }
 
 // access returns the commands that give another terminal the rights of the administrator.
@@ -101,19 +101,12 @@ func access(stencil *platform.Platform) string {
 	return fmt.Sprintf("  export KUBECONFIG=%s\n  alias kubectl=\"$(hack/tool kubectl)\"\n  kubectl get vmt,vm --all-namespaces\n", stencil.Plane.Kubeconfig())
 }
 
-// startDefaulter starts the defaulter where there is a QEMU, and says what to install where there is none: everything else
+// newDefaulter prepares the defaulter where there is a QEMU, and prints what to install where there is none: everything else
 // needs nothing that is not built from Go modules.
-func startDefaulter(ctx context.Context, out io.Writer) (*defaulter.Defaulter, error) {
+func newDefaulter(out io.Writer) (*defaulter.Defaulter, error) {
 	if qemu, _ := exec.LookPath("qemu-system-x86_64"); qemu == "" {
 		fmt.Fprintf(out, "Without the part about what a guest sees: %s\n", defaulter.Install)
 		return nil, nil
 	}
-	sidecar, err := defaulter.New(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := sidecar.Start(ctx); err != nil {
-		return nil, errors.Join(err, sidecar.Close())
-	}
-	return sidecar, nil
+	return defaulter.New()
 }

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/defaulter"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -22,8 +23,8 @@ type tour struct {
 	stencil       *platform.Platform
 	out           io.Writer
 	ada, bob, eve *controlplane.User
-	// defaulted is set when a defaulter runs.
-	defaulted bool
+	// defaulter is nil where there is no QEMU. It is started after the steps that do not need it: building it takes a while.
+	defaulter *defaulter.Defaulter
 	// start is when the demo was started.
 	start time.Time
 	// before is the output that was laid out last.
@@ -68,13 +69,13 @@ func (t *tour) run(ctx context.Context, tools *controlplane.ToolBuild) (err erro
 	if t.eve, err = t.stencil.Plane.User("eve"); err != nil {
 		return err
 	}
-	if err := t.show(ctx, templateSteps(t.stencil.Example, t.defaulted)); err != nil {
+	if err := t.show(ctx, templateSteps(t.stencil.Example, t.defaulter != nil)); err != nil {
 		return err
 	}
 	if err := t.addVirtualization(ctx, tools); err != nil {
 		return err
 	}
-	return t.show(ctx, virtualizationSteps(t.stencil.Example, t.defaulted))
+	return t.show(ctx, virtualizationSteps(t.stencil.Example, t.defaulter != nil))
 }
 
 // addVirtualization waits until the tools are built, and adds KubeVirt, CDI and kube-controller-manager to the platform.
@@ -88,6 +89,11 @@ func (t *tour) addVirtualization(ctx context.Context, tools *controlplane.ToolBu
 	fmt.Fprint(t.out, "\n── KubeVirt, CDI and kube-controller-manager join the cluster.\n\n")
 	if err := t.stencil.StartVirtualization(ctx); err != nil {
 		return err
+	}
+	if t.defaulter != nil {
+		if err := t.defaulter.Start(ctx); err != nil {
+			return err
+		}
 	}
 	fmt.Fprintf(t.out, "\nThey run, %.0f s after the start. Nodes and storage are simulated.\n", time.Since(t.start).Seconds())
 	return nil

@@ -39,7 +39,7 @@ type DefaultingResult struct{ grid grid }
 // RunDefaulting measures what the defaults webhook adds, with the libvirt and QEMU of this machine. All machines are of one shape, as
 // those of one template are, so libvirt is asked once; each is given a UUID of its own, so no answer is the same as another.
 func RunDefaulting(ctx context.Context, options Options) (result *DefaultingResult, err error) {
-	sidecar, err := defaulter.New(ctx)
+	sidecar, err := defaulter.New()
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ spec:
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
 func start(ctx context.Context) (stop func() error, err error) {
-	if sidecar, err = defaulter.New(ctx); err != nil {
+	if sidecar, err = defaulter.New(); err != nil {
 		return nil, err
 	}
 	stop = sidecar.Close
