@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"strings"
 	"time"
+
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // Result is what a command line tool answered.
@@ -29,6 +31,7 @@ func (p *Plane) Helm(ctx context.Context, arguments ...string) (Result, error) {
 }
 
 func (p *Plane) run(ctx context.Context, tool string, as *User, stdin string, arguments []string) (Result, error) {
+	product.Depend()
 	path, err := p.tool(ctx, tool)
 	if err != nil {
 		return Result{}, err

@@ -10,6 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // User is somebody whom the API server knows by a client certificate. A new user may do what RBAC grants everybody who is
@@ -26,7 +28,10 @@ type User struct {
 }
 
 // Config returns a new client configuration for the user, without client-side rate limits.
-func (u *User) Config() *rest.Config { return rest.CopyConfig(u.config) }
+func (u *User) Config() *rest.Config {
+	product.Depend()
+	return rest.CopyConfig(u.config)
+}
 
 // User makes a user with a client certificate signed by the plane's authority. Nothing is recorded in the API: asking twice for
 // the same name gives the same user with another certificate.

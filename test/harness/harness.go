@@ -15,6 +15,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/deadline"
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // Limit is how long anything may take. An overloaded machine stretches it, see package deadline.
@@ -27,6 +28,10 @@ func Main(m *testing.M, start func(ctx context.Context) (stop func() error, err 
 }
 
 func run(m *testing.M, start func(ctx context.Context) (func() error, error)) (code int) {
+	if _, err := product.Digest(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	stop, err := start(ctx)

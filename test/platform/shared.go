@@ -15,6 +15,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // SharedVariable is the environment variable with the path of the socket at which [Sharing] offers a platform.
@@ -96,6 +97,10 @@ func (s *Sharing) Stop() error {
 // cluster-scoped objects names of their own and selectors that match nothing of others, and neither restart nor reconfigure
 // anything: a test that does has a platform of its own.
 func Shared(ctx context.Context) (*Platform, error) {
+	// The programs run in another process, so this call alone makes the results of tests follow them.
+	if _, err := product.Digest(); err != nil {
+		return nil, err
+	}
 	// syscall.Getenv, not os.Getenv: the path is another in each run, and results of tests do not depend on it.
 	path, found := syscall.Getenv(SharedVariable)
 	if !found {

@@ -33,6 +33,10 @@ func Digest() (string, error) {
 	return digest, nil
 }
 
+// Depend makes the result of the running test depend on the product. The testing package records variables only that are read while
+// tests run, so that a call of [Digest] in TestMain, before M.Run, has no effect: whatever tests reach a plane or a program by calls this.
+func Depend() { _ = os.Getenv(Variable) }
+
 // outside are the folders of the checkout whose files tests read beside the programs: the chart with its CRDs, and documents
 // with the examples that tests apply.
 var outside = []string{"charts", "docs"}

@@ -43,6 +43,7 @@ type Result struct {
 
 // command prepares the process. Nothing of the environment of the test decides what is printed.
 func (c Command) command(ctx context.Context) *exec.Cmd {
+	product.Depend()
 	command := exec.CommandContext(ctx, c.Binary, append(strings.Fields(c.Line), c.Arguments...)...)
 	command.Dir = c.Folder
 	for _, variable := range os.Environ() {

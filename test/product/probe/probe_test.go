@@ -1,15 +1,21 @@
-// Package probe_test depends on the product as every end-to-end test does, and does nothing else: the tests of package product run
+// Package probe_test depends on the product as end-to-end tests do, and does nothing else: the tests of package product run
 // it to see when the Go command answers from its cache.
 package probe_test
 
 import (
+	"context"
 	"testing"
 
-	"github.com/vmstencil/stencil/test/product"
+	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
-func TestTheProductIsKnown(t *testing.T) {
-	if _, err := product.Digest(); err != nil {
+func TestMain(m *testing.M) {
+	harness.Main(m, func(context.Context) (func() error, error) { return nil, nil })
+}
+
+func TestAProgramIsStarted(t *testing.T) {
+	if _, err := (stencilctl.Command{Binary: "/bin/true"}).Run(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
