@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/test/deadline"
+
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // certManager is the name of cert-manager's namespace, release and ServiceAccount.
@@ -16,7 +18,7 @@ const certManager = "cert-manager"
 
 // certManagerFolder is where the Go module of cert-manager is, with its definitions and its chart: of the version that is run.
 func certManagerFolder(ctx context.Context) (string, error) {
-	root, err := repository()
+	root, err := product.Root()
 	if err != nil {
 		return "", err
 	}

@@ -9,6 +9,8 @@ import (
 	"runtime"
 	"sync"
 	"syscall"
+
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // ToolBuild is a build of tools in the background, at the lowest priority.
@@ -22,7 +24,7 @@ type ToolBuild struct {
 // StartToolBuild starts to build those of the named tools that are missing. It shows no progress before Wait, and ends with
 // Stop or with ctx.
 func StartToolBuild(ctx context.Context, names ...string) (*ToolBuild, error) {
-	root, err := repository()
+	root, err := product.Root()
 	if err != nil {
 		return nil, err
 	}

@@ -3,21 +3,21 @@ package controlplane
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"time"
+
+	"github.com/vmstencil/stencil/test/product"
 )
 
 // Tools returns the paths of the named tools, and has hack/tool build those that are neither in the folder STENCIL_ASSETS nor in its
 // cache; its progress goes to standard error.
 func Tools(ctx context.Context, names ...string) (map[string]string, error) {
-	root, err := repository()
+	root, err := product.Root()
 	if err != nil {
 		return nil, err
 	}
@@ -48,29 +48,4 @@ func provide(command *exec.Cmd, progress io.Writer, names []string) (map[string]
 func lastLines(text string, n int) string {
 	lines := strings.Split(strings.TrimSpace(text), "\n")
 	return strings.Join(lines[max(0, len(lines)-n):], "\n")
-}
-
-// repository returns the root of the checkout: the folder holding hack/tool above the working directory, which for a test is that
-// of its package, or else above this source file.
-func repository() (string, error) {
-	var starts []string
-	if directory, err := os.Getwd(); err == nil {
-		starts = append(starts, directory)
-	}
-	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
-		starts = append(starts, filepath.Dir(file))
-	}
-	for _, directory := range starts {
-		for {
-			if info, err := os.Stat(filepath.Join(directory, "hack", "tool")); err == nil && info.Mode().IsRegular() {
-				return directory, nil
-			}
-			parent := filepath.Dir(directory)
-			if parent == directory {
-				break
-			}
-			directory = parent
-		}
-	}
-	return "", errors.New("hack/tool was not found above the working directory: run this inside a checkout of Stencil")
 }
