@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/test/deadline"
-
 	"github.com/vmstencil/stencil/test/product"
 )
 

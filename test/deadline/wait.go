@@ -14,7 +14,7 @@ const (
 	pollInterval = 50 * time.Millisecond
 )
 
-// ExceededError says that a wait has used up its budget.
+// ExceededError is the error of a wait that has used up its budget.
 type ExceededError struct {
 	// What was waited for.
 	What string

@@ -19,7 +19,7 @@ type program struct {
 	name string
 	// module is the folder of its module in the checkout; the package is relative to it.
 	module, pkg string
-	// cgo says that it is linked with C; the others are static.
+	// cgo is set if it is linked with C; the others are static.
 	cgo  bool
 	tags string
 }

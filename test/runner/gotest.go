@@ -22,9 +22,9 @@ type result struct {
 	folder  string
 	seconds float64
 	failed  bool
-	// cached says that the Go command answered from its cache.
+	// cached is set if the Go command answered from its cache.
 	cached bool
-	// empty says that the package has no tests.
+	// empty is set if the package has no tests.
 	empty bool
 }
 

@@ -31,7 +31,7 @@ func (l load) stretch() float64 {
 	return stretch(busyTime()-l.busy-(ownTime()-l.own), capacity)
 }
 
-// mostStretch bounds the factor: a machine that others use up tells nothing.
+// mostStretch bounds the factor: on a machine that others use up, a budget has no meaning.
 const mostStretch = 6
 
 // stretch is 1/(1-share), where share is what others took of the capacity, all in seconds of processor time.

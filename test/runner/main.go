@@ -131,7 +131,7 @@ func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, o
 	return results, nil
 }
 
-// check returns an error that says what the machine lacks for a suite.
+// check returns an error that names what the machine lacks for a suite.
 func (s suite) check() error {
 	for _, each := range s.Modules {
 		if !each.Libvirt {

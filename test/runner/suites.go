@@ -39,9 +39,9 @@ type module struct {
 	Run  string `json:"run,omitempty"`
 	Skip string `json:"skip,omitempty"`
 	Tags string `json:"tags,omitempty"`
-	// Cgo says that the tests are linked with C.
+	// Cgo is set if the tests are linked with C.
 	Cgo bool `json:"cgo,omitempty"`
-	// Libvirt says that some of the packages start libvirt and QEMU of this machine.
+	// Libvirt is set if some of the packages start libvirt and QEMU of this machine.
 	Libvirt bool `json:"libvirt,omitempty"`
 }
 

@@ -35,7 +35,7 @@ func (s summary) problems() []string {
 	return problems
 }
 
-// grown tells of a budget by how much it has grown.
+// grown describes by how much budgets have grown; empty if they have not.
 func (s summary) grown() string {
 	if s.stretch < 1.05 {
 		return ""
