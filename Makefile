@@ -40,9 +40,9 @@ e2e: preflight ## some packages of tests, such as PACKAGES=./e2e/road RUN=TestCr
 	@cd test && go build -o ../bin/tests ./runner && exec ../bin/tests $(if $(RUN),-run '$(RUN)') $(if $(V),-v) $(if $(UPDATE),-update) $(PACKAGES)
 
 .PHONY: soak
-soak: preflight ## the captures, all of them at once and deleted at every step: minutes
+soak: preflight ## many captures at once, deleted at every step, and many restarts of the API server: up to an hour
 	@hack/tool $(GATE_TOOLS) $(FULL_TOOLS) >/dev/null
-	@cd test && go build -o ../bin/tests ./runner && STENCIL_SOAK=1 exec ../bin/tests ./e2e/capture
+	@cd test && go build -o ../bin/tests ./runner && STENCIL_SOAK=1 exec ../bin/tests ./e2e/restarts ./e2e/capture
 
 .PHONY: oracle
 oracle: preflight ## layouts of the defaulter against those of KubeVirt's own converter (a first build takes minutes)

@@ -3,6 +3,7 @@ package approval
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -17,6 +18,7 @@ type Approval struct {
 	name       string
 	uid        types.UID
 	generation int64
+	created    time.Time
 
 	coverage    coverage
 	enforcement v1alpha1.Enforcement
@@ -107,6 +109,7 @@ func outline(object *v1alpha1.TemplateApproval, options []Option) *Approval {
 		name:       object.Name,
 		uid:        object.UID,
 		generation: object.Generation,
+		created:    object.CreationTimestamp.Time,
 
 		coverage:    newCoverage(spec, s.spared),
 		enforcement: spec.Enforcement,

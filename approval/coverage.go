@@ -2,6 +2,7 @@ package approval
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -18,11 +19,15 @@ func SystemNamespaces() []string { return []string{"kube-system", "kube-public",
 type coverage struct {
 	named    map[string]bool
 	selector *v1alpha1.LabelSelector
+	// circular says that the selector names the label that follows from it, which only an approval does that was stored without
+	// validation.
+	circular bool
 	spared   map[string]bool
 }
 
 func newCoverage(spec *v1alpha1.TemplateApprovalSpec, spared []string) coverage {
 	c := coverage{named: map[string]bool{}, selector: spec.NamespaceSelector, spared: map[string]bool{}}
+	c.circular = c.selector != nil && len(validateNotCircular(c.selector, nil)) > 0
 	for _, namespace := range spec.Namespaces {
 		c.named[namespace] = true
 	}
@@ -36,6 +41,10 @@ func newCoverage(spec *v1alpha1.TemplateApprovalSpec, spared []string) coverage 
 // those labels.
 func (a *Approval) Covers(namespace string, labels map[string]string) bool {
 	c := &a.coverage
+	if c.circular {
+		labels = maps.Clone(labels)
+		delete(labels, v1alpha1.LabelGoverned)
+	}
 	return !c.spared[namespace] && (c.named[namespace] || c.selector != nil && selects(c.selector, labels))
 }
 

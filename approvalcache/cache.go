@@ -141,6 +141,39 @@ func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations
 	}
 }
 
+// AwaitState returns when an existing namespace carries the label that says whether approvals govern it, after the timeout, or when ctx
+// ends. A namespace is often created a moment before the first VM in it, and admission policies deny what approvals may govern while it is
+// undecided.
+func (c *Cache) AwaitState(ctx context.Context, namespace string) {
+	if c.index.decided(namespace) {
+		return
+	}
+	timer := time.NewTimer(c.patience)
+	defer timer.Stop()
+	for {
+		changed := c.index.changes()
+		if c.index.decided(namespace) {
+			break
+		}
+		select {
+		case <-changed:
+		case <-timer.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+	// The API server has a watch of its own, which is about as fast.
+	select {
+	case <-time.After(propagation):
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// propagation is how long a write takes to reach the watches of all API servers, in most cases.
+const propagation = 25 * time.Millisecond
+
 // Approvals returns all approvals, sorted by name. The slice must not be modified.
 func (c *Cache) Approvals() []*approval.Approval { return c.index.all() }
 

@@ -5,9 +5,10 @@
 //   - template-use: creating a VirtualMachine from a template takes verb use on it.
 //   - delegated-machines: for whom a VirtualMachine was created is said by the API server of templates alone, which creates nothing else.
 //   - governed-machines: where a TemplateApproval denies, VirtualMachines come from templates.
-//   - approved-templates: there, from templates that some approval lists.
+//   - approved-templates: there, from templates that an approval lists.
 //   - doors, hotplug: there, other ways to a virtual machine and to its disks are closed.
-//   - namespace-coverage, governed-label: relabelling a namespace is no way out of an approval.
+//   - undecided-namespaces: the same before Stencil has decided whether an approval selects a namespace.
+//   - namespace-coverage, governed-label, approval-index: relabelling a namespace is no way out of an approval.
 //   - template-request: making a template of a VirtualMachine takes what copying it by hand would.
 //
 // One YAML file is one policy, and its metadata.name is the file's name. The files carry no binding and no labels:
@@ -15,9 +16,12 @@
 // name in front and binds every policy to the whole cluster with action Deny, holds a generated copy of the files
 // (hack/generate-policies.sh), because a chart cannot read files outside its own directory.
 //
-// A policy with a paramKind reads the TemplateApprovals: its binding must select all of them and allow there to be none. The API
-// server then evaluates it once for each approval. For as long as the definition of TemplateApproval is missing, or is not yet
-// known to the API server, it refuses every request that such a policy matches.
+// No TemplateApproval is a parameter of a policy, and no other custom resource: an API server that has just started does not know them and
+// would deny all that the policy matches, and a policy is evaluated once for each parameter. What the policies need stands on the
+// namespace: label stencil.kubevirt.io/governed, by which they select, and annotation stencil.kubevirt.io/approvals. Two policies have one
+// ConfigMap as parameter, stencil-approval-index in Stencil's namespace. Their bindings must not exist before the manager has labelled the
+// namespaces that exist; without the ConfigMap undecided-namespaces denies, and namespace-coverage allows, because a Namespace must stay
+// deletable.
 //
 // Variables with these names are settings. Their expressions stand for a default installation where nobody is exempt
 // and nothing is open; whoever installs a policy replaces them, in every policy that has them, by literals of the same type:

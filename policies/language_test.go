@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"slices"
 	"testing"
 
 	celgo "github.com/google/cel-go/cel"
@@ -105,18 +106,30 @@ func TestSettingsAreClosed(t *testing.T) {
 	}
 }
 
-// A policy with parameters is evaluated for each of them, on every request that its rules match; so it has to let go of most early.
-func TestPoliciesWithParametersLookAtTheRequestFirst(t *testing.T) {
+// An API server that has just started does not know custom resources, and denies every request that a policy with such a parameter
+// matches. A policy is also evaluated once for each parameter.
+func TestParametersAreTheIndexAlone(t *testing.T) {
 	for name, policy := range all(t) {
 		if policy.Spec.ParamKind == nil {
 			continue
 		}
-		want := admissionregistrationv1.ParamKind{APIVersion: "stencil.kubevirt.io/v1alpha1", Kind: "TemplateApproval"}
+		want := admissionregistrationv1.ParamKind{APIVersion: "v1", Kind: "ConfigMap"}
 		if *policy.Spec.ParamKind != want {
 			t.Errorf("the parameters of %s are %v", name, *policy.Spec.ParamKind)
 		}
-		if len(policy.Spec.MatchConditions) < 2 {
-			t.Errorf("%s has %d conditions", name, len(policy.Spec.MatchConditions))
+		if len(policy.Spec.MatchConditions) == 0 {
+			t.Errorf("%s has no condition", name)
+		}
+	}
+}
+
+// On UPDATE of a Namespace namespaceSelector sees the new labels and namespaceObject is null.
+func TestPoliciesOnNamespacesHaveNoSelector(t *testing.T) {
+	for name, policy := range all(t) {
+		for _, rule := range policy.Spec.MatchConstraints.ResourceRules {
+			if slices.Contains(rule.Resources, "namespaces") && policy.Spec.MatchConstraints.NamespaceSelector != nil {
+				t.Errorf("%s has a namespaceSelector", name)
+			}
 		}
 	}
 }

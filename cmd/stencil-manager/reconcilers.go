@@ -14,6 +14,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/governed"
 	"github.com/vmstencil/stencil/reconcilers/policylibrary"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
+	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 )
 
 // addReconcilers adds what the leader runs, but for the caBundles, which belong to
@@ -31,10 +32,17 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 	if err := mgr.Add(covered); err != nil {
 		return fmt.Errorf("adding the watches of approvals and namespaces: %w", err)
 	}
+	statuses, err := statuswriter.New(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
 	labels := governed.New(governed.Options{
-		Coverage: covered,
-		Client:   mgr.GetClient(),
-		Recorder: mgr.GetEventRecorder("stencil-governed"),
+		Coverage:  covered,
+		Reader:    mgr.GetAPIReader(),
+		Client:    mgr.GetClient(),
+		Statuses:  statuses,
+		Recorder:  mgr.GetEventRecorder("stencil-governed"),
+		Namespace: o.namespace,
 	})
 	if err := labels.SetupWithManager(mgr); err != nil {
 		return err

@@ -19,6 +19,7 @@ import (
 	"github.com/vmstencil/stencil/templatecache"
 	"github.com/vmstencil/stencil/webhooks/approvals"
 	"github.com/vmstencil/stencil/webhooks/behalf"
+	"github.com/vmstencil/stencil/webhooks/namespaces"
 	"github.com/vmstencil/stencil/webhooks/policies"
 	"github.com/vmstencil/stencil/webhooks/policing"
 	"github.com/vmstencil/stencil/webhooks/preview"
@@ -153,6 +154,7 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 				Approvals:   c.approvals,
 				ExemptUsers: o.exemptUsers,
 				Server:      server,
+				AwaitState:  c.approvals.AwaitState,
 			}),
 		},
 		{
@@ -169,6 +171,11 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 			Name:    "policed",
 			Path:    "/validate-policies",
 			Handler: behalf.New(server, policing.NewHandler(judge)),
+		},
+		{
+			Name:    "namespaces",
+			Path:    "/mutate-namespace",
+			Handler: namespaces.New(c.approvals),
 		},
 		{
 			Name:    "templates",

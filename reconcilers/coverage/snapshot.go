@@ -1,16 +1,19 @@
 package coverage
 
 import (
+	"slices"
+
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 )
 
 // Namespace is what matters of a namespace.
 type Namespace struct {
-	Name   string
-	Labels map[string]string
-	// ApprovedTemplates is the annotation of that name; see v1alpha1.AnnotationApprovedTemplates.
-	ApprovedTemplates string
+	Name            string
+	Labels          map[string]string
+	ResourceVersion string
+	// Approvals is the annotation of that name; see v1alpha1.AnnotationApprovals.
+	Approvals string
 	// Terminating says that it is being deleted.
 	Terminating bool
 }
@@ -32,11 +35,27 @@ type Snapshot struct {
 
 // Governed returns the namespaces that some approval covers, each with the approvals that do, in the order of their names.
 func (s Snapshot) Governed() map[string][]*approval.Approval {
+	named := map[string][]int{}
+	var selecting []int
+	for i, a := range s.Approvals {
+		for _, namespace := range a.Object.Spec.Namespaces {
+			named[namespace] = append(named[namespace], i)
+		}
+		if a.CoversByLabels() {
+			selecting = append(selecting, i)
+		}
+	}
 	governed := map[string][]*approval.Approval{}
 	for _, namespace := range s.Namespaces {
-		for _, a := range s.Approvals {
-			if a.Covers(namespace.Name, namespace.Labels) {
-				governed[namespace.Name] = append(governed[namespace.Name], a.Approval)
+		candidates := selecting
+		if listed := named[namespace.Name]; len(listed) > 0 {
+			candidates = append(slices.Clone(selecting), listed...)
+			slices.Sort(candidates)
+			candidates = slices.Compact(candidates)
+		}
+		for _, i := range candidates {
+			if a := s.Approvals[i].Approval; a.Covers(namespace.Name, namespace.Labels) {
+				governed[namespace.Name] = append(governed[namespace.Name], a)
 			}
 		}
 	}

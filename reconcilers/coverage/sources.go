@@ -25,7 +25,7 @@ var Cluster = reconcile.Request{NamespacedName: types.NamespacedName{Name: "clus
 func (w *Watch) Sources(delay time.Duration) []source.Source {
 	return []source.Source{
 		source.Kind[client.Object](w.cache, &v1alpha1.TemplateApproval{}, delayed(delay), predicate.Funcs{UpdateFunc: specChanged}),
-		source.Kind[client.Object](w.cache, namespaceMetadata(), delayed(delay), predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: listChanged})),
+		source.Kind[client.Object](w.cache, namespaceMetadata(), delayed(delay), predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: approvalsChanged})),
 	}
 }
 
@@ -45,8 +45,8 @@ func specChanged(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
 }
 
-// listChanged tells whether the list of approved templates is another.
-func listChanged(e event.UpdateEvent) bool {
-	const key = v1alpha1.AnnotationApprovedTemplates
+// approvalsChanged tells whether the annotation that approvals are written to is another.
+func approvalsChanged(e event.UpdateEvent) bool {
+	const key = v1alpha1.AnnotationApprovals
 	return e.ObjectOld.GetAnnotations()[key] != e.ObjectNew.GetAnnotations()[key]
 }

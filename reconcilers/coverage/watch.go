@@ -97,10 +97,11 @@ func (w *Watch) Snapshot(ctx context.Context) (Snapshot, error) {
 	for i := range namespaces.Items {
 		item := &namespaces.Items[i]
 		snapshot.Namespaces = append(snapshot.Namespaces, Namespace{
-			Name:              item.Name,
-			Labels:            item.Labels,
-			ApprovedTemplates: item.Annotations[v1alpha1.AnnotationApprovedTemplates],
-			Terminating:       item.DeletionTimestamp != nil,
+			Name:            item.Name,
+			Labels:          item.Labels,
+			ResourceVersion: item.ResourceVersion,
+			Approvals:       item.Annotations[v1alpha1.AnnotationApprovals],
+			Terminating:     item.DeletionTimestamp != nil,
 		})
 	}
 	snapshot.Approvals = w.compile(approvals.Items)

@@ -2,7 +2,6 @@ package governed
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
@@ -13,74 +12,86 @@ import (
 // maximumNames is how many approvals an event names.
 const maximumNames = 5
 
-// change is what to do with the label and the annotation of one namespace.
+// change is a write of the label and the annotation of one namespace.
 type change struct {
-	namespace string
-	// governed says whether the label has to be there.
-	governed bool
-	// relabelled says whether that is new.
-	relabelled bool
-	// approved is what the annotation has to say; empty when it must not be there.
-	approved string
-	// by are the names of the approvals that cover the namespace.
-	by []string
+	namespace       string
+	resourceVersion string
+	state           approval.NamespaceState
+	// before is the value of the label, empty when there is none.
+	before string
+	// covering are the approvals that cover the namespace.
+	covering []*approval.Approval
 }
 
-// decide says which labels and annotations to change, in the order of the namespaces.
-func decide(namespaces []coverage.Namespace, governed map[string][]*approval.Approval) (changes []change) {
-	for _, namespace := range namespaces {
-		covering := governed[namespace.Name]
-		value, labelled := namespace.Labels[v1alpha1.LabelGoverned]
-		one := change{namespace: namespace.Name, governed: len(covering) > 0, approved: approvedTemplates(covering)}
-		one.relabelled = one.governed && value != v1alpha1.LabelGovernedValue || !one.governed && labelled
-		// One that is being deleted takes its label with it.
-		if namespace.Terminating || !one.relabelled && one.approved == namespace.ApprovedTemplates {
+// plan is what Reconcile does.
+type plan struct {
+	changes []change
+	// omitted has, by the name of an approval, the first namespace whose annotation has no room for it.
+	omitted map[string]string
+}
+
+// decide returns which labels and annotations to change, in the order of the namespaces.
+func decide(snapshot coverage.Snapshot) plan {
+	governed := snapshot.Governed()
+	p := plan{omitted: map[string]string{}}
+	states := map[string]approval.NamespaceState{}
+	for _, namespace := range snapshot.Namespaces {
+		// A namespace that is being deleted needs no state.
+		if namespace.Terminating {
 			continue
 		}
-		for _, a := range covering {
-			one.by = append(one.by, a.Name())
+		covering := governed[namespace.Name]
+		key := namesOf(covering)
+		state, known := states[key]
+		if !known {
+			state = approval.StateOf(covering)
+			states[key] = state
 		}
-		changes = append(changes, one)
+		for _, a := range state.Omitted {
+			if _, found := p.omitted[a.Name()]; !found {
+				p.omitted[a.Name()] = namespace.Name
+			}
+		}
+		before := namespace.Labels[v1alpha1.LabelGoverned]
+		if before == state.Governed && namespace.Approvals == state.Approvals {
+			continue
+		}
+		p.changes = append(p.changes, change{
+			namespace: namespace.Name, resourceVersion: namespace.ResourceVersion,
+			state: state, before: before, covering: covering,
+		})
 	}
-	return changes
+	return p
 }
 
-// maximumList is how many bytes the annotation has at most. All annotations of an object have 256 KiB in common.
-const maximumList = 16 << 10
-
-// approvedTemplates returns what the annotation of a namespace says that these approvals cover. One alone says everything by itself.
-// A list that would be too long names namespaces only, and at last everything: it is there to refuse what cannot be approved, and
-// what it lets pass is still judged.
-func approvedTemplates(covering []*approval.Approval) string {
-	if len(covering) < 2 {
-		return ""
+func namesOf(approvals []*approval.Approval) string {
+	names := make([]string, len(approvals))
+	for i, a := range approvals {
+		names[i] = a.Name()
 	}
-	var listed, namespaces []string
-	for _, a := range covering {
-		for _, entry := range a.Listed() {
-			namespace, _, _ := strings.Cut(entry, "/")
-			listed, namespaces = append(listed, entry), append(namespaces, namespace+"/*")
-		}
-	}
-	for _, entries := range [][]string{listed, namespaces} {
-		slices.Sort(entries)
-		if list := strings.Join(slices.Compact(entries), ","); len(list) <= maximumList {
-			return list
-		}
-	}
-	return "*"
+	return strings.Join(names, ",")
 }
 
-// note tells people what the change means.
+// note is the text of the event about the change, empty when there is nothing to report: most namespaces become undecided and ungoverned
+// without an approval.
 func (c change) note() string {
-	if !c.governed {
+	switch {
+	case c.before == c.state.Governed, c.before == "" && len(c.covering) == 0:
+		return ""
+	case len(c.covering) == 0:
 		return "no TemplateApproval covers this namespace any more: VirtualMachines may be created here without an approved template"
 	}
-	names, more := c.by, ""
-	if len(names) > maximumNames {
-		more = fmt.Sprintf(" and %d more", len(names)-maximumNames)
-		names = names[:maximumNames]
+	var names []string
+	for _, a := range c.covering[:min(len(c.covering), maximumNames)] {
+		names = append(names, a.Name())
 	}
-	return fmt.Sprintf("covered by TemplateApproval %s%s: VirtualMachines here must come from an approved template",
-		strings.Join(names, ", "), more)
+	more := ""
+	if len(c.covering) > maximumNames {
+		more = fmt.Sprintf(" and %d more", len(c.covering)-maximumNames)
+	}
+	return fmt.Sprintf("covered by TemplateApproval %s%s: %s", strings.Join(names, ", "), more, map[string]string{
+		v1alpha1.GovernedDeny:  "VirtualMachines here must come from an approved template",
+		v1alpha1.GovernedWarn:  "VirtualMachines that are not approved are answered with a warning here",
+		v1alpha1.GovernedAudit: "VirtualMachines that are not approved are counted here",
+	}[c.state.Governed])
 }

@@ -2,6 +2,7 @@ package governed
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -11,17 +12,28 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 )
 
-func TestDecide(t *testing.T) {
-	governed := map[string]string{v1alpha1.LabelGoverned: "true"}
-	approve := func(name string, change func(*v1alpha1.TemplateApprovalSpec)) coverage.Approval {
-		object := &v1alpha1.TemplateApproval{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
-		object.Spec.Templates = []v1alpha1.ApprovedTemplate{{Namespace: "golden", Name: "fedora"}}
-		change(&object.Spec)
-		return coverage.Approval{Approval: coverage.Compile(object, "stencil-system"), Object: object}
+// approve makes an approval, which lists golden/fedora unless change says otherwise.
+func approve(name string, change func(*v1alpha1.TemplateApprovalSpec)) coverage.Approval {
+	object := &v1alpha1.TemplateApproval{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
+	object.Spec.Templates = []v1alpha1.ApprovedTemplate{{Namespace: "golden", Name: "fedora"}}
+	change(&object.Spec)
+	return coverage.Approval{Approval: coverage.Compile(object, "stencil-system"), Object: object}
+}
+
+// namespace has the value of the label, unless it is empty, and the annotation.
+func namespace(name, governed, approvals string) coverage.Namespace {
+	n := coverage.Namespace{Name: name, Approvals: approvals, ResourceVersion: "7"}
+	if governed != "" {
+		n.Labels = map[string]string{v1alpha1.LabelGoverned: governed}
 	}
+	return n
+}
+
+func TestDecide(t *testing.T) {
 	byName := approve("by-name", func(s *v1alpha1.TemplateApprovalSpec) { s.Namespaces = []string{"team-a"} })
 	byLabel := approve("by-label", func(s *v1alpha1.TemplateApprovalSpec) {
 		s.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"tenant": "yes"}}
@@ -30,145 +42,182 @@ func TestDecide(t *testing.T) {
 		s.Namespaces, s.Overrides = []string{"team-b"}, []string{"status"}
 	})
 	all := approve("all", func(s *v1alpha1.TemplateApprovalSpec) { s.NamespaceSelector = &v1alpha1.LabelSelector{} })
+	warns := approve("warns", func(s *v1alpha1.TemplateApprovalSpec) {
+		s.Namespaces, s.Enforcement = []string{"team-a"}, v1alpha1.EnforcementWarn
+	})
+	audits := approve("audits", func(s *v1alpha1.TemplateApprovalSpec) {
+		s.Namespaces, s.Enforcement = []string{"team-a"}, v1alpha1.EnforcementAudit
+	})
+	const (
+		covered    = ": VirtualMachines here must come from an approved template"
+		notAnyMore = "no TemplateApproval covers this namespace any more: VirtualMachines may be created here without an approved template"
+	)
+	tenant := func(n coverage.Namespace) coverage.Namespace {
+		n.Labels = maps.Clone(n.Labels)
+		if n.Labels == nil {
+			n.Labels = map[string]string{}
+		}
+		n.Labels["tenant"] = "yes"
+		return n
+	}
+	terminating := func(n coverage.Namespace) coverage.Namespace {
+		n.Terminating = true
+		return n
+	}
 
 	for _, tc := range []struct {
 		name       string
 		approvals  []coverage.Approval
 		namespaces []coverage.Namespace
-		want       []string
+		// want has NAMESPACE LABEL ANNOTATION NOTE of every change.
+		want []string
 	}{
 		{
-			name:      "a covered namespace is labelled",
+			name:      "a namespace that no approval covers is decided, without an event",
 			approvals: []coverage.Approval{byName},
 			namespaces: []coverage.Namespace{
-				{Name: "team-a"}, {Name: "team-b"},
+				namespace("team-a", "", ""), namespace("team-b", "", ""),
 			},
-			want: []string{"team-a: covered by TemplateApproval by-name: VirtualMachines here must come from an approved template"},
+			want: []string{
+				"team-a true 1;by-name;;golden/fedora covered by TemplateApproval by-name" + covered,
+				"team-b false  ",
+			},
 		},
 		{
-			name:      "every approval that covers it is named",
-			approvals: []coverage.Approval{byLabel, byName},
+			name: "so are all of them when there is no approval, those of the system too",
 			namespaces: []coverage.Namespace{
-				{Name: "team-a", Labels: map[string]string{"tenant": "yes"}},
+				namespace("default", "", ""), namespace("kube-system", "", ""), namespace("stencil-system", "", ""),
 			},
-			want: []string{"team-a: covered by TemplateApproval by-label, by-name: VirtualMachines here must come from an approved template"},
+			want: []string{"default false  ", "kube-system false  ", "stencil-system false  "},
 		},
 		{
-			name:       "one that is labelled already is left alone",
+			name:      "those of the system and of Stencil are never covered",
+			approvals: []coverage.Approval{all},
+			namespaces: []coverage.Namespace{
+				namespace("kube-public", "false", ""), namespace("kube-system", "", ""), namespace("stencil-system", "true", "1;all;;golden/fedora"),
+			},
+			want: []string{"kube-system false  ", "stencil-system false  " + notAnyMore},
+		},
+		{
+			name:       "every approval that covers it is named",
+			approvals:  []coverage.Approval{byLabel, byName},
+			namespaces: []coverage.Namespace{tenant(namespace("team-a", "", ""))},
+			want:       []string{"team-a true 1;by-label, by-name;;golden/fedora covered by TemplateApproval by-label, by-name" + covered},
+		},
+		{
+			name:       "one whose label and annotation are right is left alone",
 			approvals:  []coverage.Approval{byName},
-			namespaces: []coverage.Namespace{{Name: "team-a", Labels: governed}},
+			namespaces: []coverage.Namespace{namespace("team-a", "true", "1;by-name;;golden/fedora"), namespace("team-b", "false", "")},
 		},
 		{
 			name:       "another value is put right",
 			approvals:  []coverage.Approval{byName},
-			namespaces: []coverage.Namespace{{Name: "team-a", Labels: map[string]string{v1alpha1.LabelGoverned: "false"}}},
-			want:       []string{"team-a: covered by TemplateApproval by-name: VirtualMachines here must come from an approved template"},
+			namespaces: []coverage.Namespace{namespace("team-a", "false", "1;by-name;;golden/fedora"), namespace("team-b", "x", "")},
+			want: []string{
+				"team-a true 1;by-name;;golden/fedora covered by TemplateApproval by-name" + covered,
+				"team-b false  " + notAnyMore,
+			},
 		},
 		{
-			name:      "the label goes when the last approval does, whatever its value",
-			approvals: []coverage.Approval{byLabel},
-			namespaces: []coverage.Namespace{
-				{Name: "team-a", Labels: governed}, {Name: "team-b", Labels: map[string]string{v1alpha1.LabelGoverned: "x"}}, {Name: "team-c"},
-			},
-			want: []string{
-				"team-a: no TemplateApproval covers this namespace any more: VirtualMachines may be created here without an approved template",
-				"team-b: no TemplateApproval covers this namespace any more: VirtualMachines may be created here without an approved template",
-			},
+			name:       "an annotation that is stale is written, without an event",
+			approvals:  []coverage.Approval{byName},
+			namespaces: []coverage.Namespace{namespace("team-a", "true", "1;by-name;;golden/fedora,golden/ubuntu")},
+			want:       []string{"team-a true 1;by-name;;golden/fedora "},
+		},
+		{
+			name:       "so is one that is missing",
+			approvals:  []coverage.Approval{byName},
+			namespaces: []coverage.Namespace{namespace("team-a", "true", "")},
+			want:       []string{"team-a true 1;by-name;;golden/fedora "},
+		},
+		{
+			name:       "one that is not needed goes",
+			namespaces: []coverage.Namespace{namespace("team-a", "false", "1;by-name;;golden/fedora")},
+			want:       []string{"team-a false  "},
+		},
+		{
+			name:       "when the last approval goes, so does the annotation",
+			approvals:  []coverage.Approval{byLabel},
+			namespaces: []coverage.Namespace{namespace("team-a", "true", "1;by-name;;golden/fedora")},
+			want:       []string{"team-a false  " + notAnyMore},
+		},
+		{
+			name:       "an approval that warns needs no annotation",
+			approvals:  []coverage.Approval{audits, warns},
+			namespaces: []coverage.Namespace{namespace("team-a", "true", "1;by-name;;golden/fedora")},
+			want:       []string{"team-a warn  covered by TemplateApproval audits, warns: VirtualMachines that are not approved are answered with a warning here"},
+		},
+		{
+			name:       "nor does one that audits",
+			approvals:  []coverage.Approval{audits},
+			namespaces: []coverage.Namespace{namespace("team-a", "", "")},
+			want:       []string{"team-a audit  covered by TemplateApproval audits: VirtualMachines that are not approved are counted here"},
 		},
 		{
 			name:       "an approval that cannot be understood covers its namespaces all the same",
 			approvals:  []coverage.Approval{invalid},
-			namespaces: []coverage.Namespace{{Name: "team-b"}},
-			want:       []string{"team-b: covered by TemplateApproval invalid: VirtualMachines here must come from an approved template"},
-		},
-		{
-			name:      "the namespaces of the system and of Stencil are never covered",
-			approvals: []coverage.Approval{all},
-			namespaces: []coverage.Namespace{
-				{Name: "kube-system"}, {Name: "kube-public"}, {Name: "stencil-system", Labels: governed},
-			},
-			want: []string{"stencil-system: no TemplateApproval covers this namespace any more: VirtualMachines may be created here without an approved template"},
+			namespaces: []coverage.Namespace{namespace("team-b", "", "")},
+			want:       []string{"team-b true 1;invalid;; covered by TemplateApproval invalid" + covered},
 		},
 		{
 			name:      "one that is being deleted is left alone",
 			approvals: []coverage.Approval{byName},
 			namespaces: []coverage.Namespace{
-				{Name: "team-a", Terminating: true}, {Name: "team-b", Labels: governed, Terminating: true},
+				terminating(namespace("team-a", "", "")), terminating(namespace("team-b", "true", "1;x;;")),
 			},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			snapshot := coverage.Snapshot{Approvals: tc.approvals, Namespaces: tc.namespaces}
+			decided := decide(coverage.Snapshot{Approvals: tc.approvals, Namespaces: tc.namespaces})
 			var got []string
-			for _, c := range decide(snapshot.Namespaces, snapshot.Governed()) {
-				got = append(got, c.namespace+": "+c.note())
+			for _, c := range decided.changes {
+				got = append(got, strings.Join([]string{c.namespace, c.state.Governed, c.state.Approvals, c.note()}, " "))
+				if c.resourceVersion != "7" {
+					t.Errorf("%s is written without its resource version", c.namespace)
+				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("changes (-want +got):\n%s", diff)
 			}
+			if len(decided.omitted) > 0 {
+				t.Errorf("omitted: %v", decided.omitted)
+			}
 		})
 	}
 }
 
-func TestWhatSeveralApprovalsList(t *testing.T) {
-	approve := func(name string, change func(*v1alpha1.TemplateApprovalSpec)) coverage.Approval {
-		object := &v1alpha1.TemplateApproval{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
-		object.Spec.Namespaces = []string{"team-a"}
-		change(&object.Spec)
-		return coverage.Approval{Approval: coverage.Compile(object), Object: object}
-	}
-	listing := func(name string, entries ...v1alpha1.ApprovedTemplate) coverage.Approval {
-		return approve(name, func(s *v1alpha1.TemplateApprovalSpec) { s.Templates = entries })
-	}
-	many := func(name string, namespaces int) coverage.Approval {
+func TestDecideTellsForWhichApprovalANamespaceHasNoRoom(t *testing.T) {
+	large := func(name string, namespaces ...string) coverage.Approval {
 		return approve(name, func(s *v1alpha1.TemplateApprovalSpec) {
-			for i := range 1000 {
-				s.Templates = append(s.Templates, v1alpha1.ApprovedTemplate{
-					Namespace: fmt.Sprintf("golden-%04d-%s", i%namespaces, strings.Repeat("n", 40)), Name: fmt.Sprintf("t%d", i),
-				})
+			s.Namespaces, s.Templates = namespaces, nil
+			for i := range 200 {
+				s.Templates = append(s.Templates, v1alpha1.ApprovedTemplate{Namespace: "golden", Name: fmt.Sprintf("%s%03d%s", name, i, strings.Repeat("x", 193))})
 			}
 		})
 	}
-	named := listing("named", v1alpha1.ApprovedTemplate{Namespace: "golden", Name: "ubuntu"}, v1alpha1.ApprovedTemplate{Namespace: "golden", Name: "fedora"})
-	selected := listing("selected", v1alpha1.ApprovedTemplate{Namespace: "silver", Selector: &v1alpha1.LabelSelector{}}, v1alpha1.ApprovedTemplate{Namespace: "golden", Name: "fedora"})
-	closed := approve("closed", func(s *v1alpha1.TemplateApprovalSpec) {
-		s.Templates, s.Overrides = []v1alpha1.ApprovedTemplate{{Namespace: "golden", Name: "windows"}}, []string{"status"}
-	})
-	governed := map[string]string{v1alpha1.LabelGoverned: "true"}
-
-	for _, tc := range []struct {
-		name      string
-		approvals []coverage.Approval
-		stored    string
-		want      []string
-	}{
-		{name: "one alone needs no list", approvals: []coverage.Approval{named}},
-		{name: "a list that is not needed any more goes", approvals: []coverage.Approval{named}, stored: "golden/fedora", want: []string{""}},
-		{name: "two have one in common", approvals: []coverage.Approval{named, selected}, want: []string{"golden/fedora,golden/ubuntu,silver/*"}},
-		{name: "the same list is left alone", approvals: []coverage.Approval{named, selected}, stored: "golden/fedora,golden/ubuntu,silver/*"},
-		{name: "another is put right", approvals: []coverage.Approval{named, selected}, stored: "*", want: []string{"golden/fedora,golden/ubuntu,silver/*"}},
-		{name: "a closed one lists nothing", approvals: []coverage.Approval{closed, named}, want: []string{"golden/fedora,golden/ubuntu"}},
-		{name: "a list that is too long names namespaces", approvals: []coverage.Approval{many("many", 1), named}, want: []string{"golden-0000-" + strings.Repeat("n", 40) + "/*,golden/*"}},
-		{name: "or everything", approvals: []coverage.Approval{many("many", 1000), named}, want: []string{"*"}},
-	} {
-		t.Run(tc.name, func(t *testing.T) {
-			snapshot := coverage.Snapshot{Approvals: tc.approvals, Namespaces: []coverage.Namespace{{Name: "team-a", Labels: governed, ApprovedTemplates: tc.stored}}}
-			var got []string
-			for _, c := range decide(snapshot.Namespaces, snapshot.Governed()) {
-				got = append(got, c.approved)
-				if c.relabelled || !c.governed {
-					t.Errorf("the label is concerned as well: %+v", c)
-				}
-			}
-			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("lists (-want +got):\n%s", diff)
-			}
-		})
+	// Two have no room beside each other in team-b and team-c.
+	approvals := []coverage.Approval{large("a", "team-a", "team-b", "team-c"), large("b", "team-b", "team-c", "team-d")}
+	namespaces := []coverage.Namespace{namespace("team-a", "", ""), namespace("team-b", "", ""), namespace("team-c", "", ""), namespace("team-d", "", "")}
+	decided := decide(coverage.Snapshot{Approvals: approvals, Namespaces: namespaces})
+	if diff := cmp.Diff(map[string]string{"b": "team-b"}, decided.omitted); diff != "" {
+		t.Errorf("omitted (-want +got):\n%s", diff)
+	}
+	if len(decided.changes) != 4 {
+		t.Fatalf("%d changes", len(decided.changes))
+	}
+	// It stays omitted when nothing is to be written.
+	for i := range namespaces {
+		namespaces[i] = namespace(namespaces[i].Name, decided.changes[i].state.Governed, decided.changes[i].state.Approvals)
+	}
+	decided = decide(coverage.Snapshot{Approvals: approvals, Namespaces: namespaces})
+	if len(decided.changes) > 0 || decided.omitted["b"] != "team-b" {
+		t.Errorf("%d changes, omitted %v", len(decided.changes), decided.omitted)
 	}
 }
 
 func TestANoteNamesFewApprovals(t *testing.T) {
-	c := change{governed: true, by: slices.Repeat([]string{"x"}, maximumNames+2)}
+	x := approve("x", func(s *v1alpha1.TemplateApprovalSpec) { s.Namespaces = []string{"team-a"} }).Approval
+	c := change{state: approval.NamespaceState{Governed: "true"}, covering: slices.Repeat([]*approval.Approval{x}, maximumNames+2)}
 	if got := c.note(); !strings.Contains(got, "x, x, x, x, x and 2 more:") {
 		t.Error(got)
 	}

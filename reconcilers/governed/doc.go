@@ -1,14 +1,15 @@
-// Package governed keeps the label stencil.kubevirt.io/governed on the namespaces that some approval covers, and on no others.
+// Package governed writes to every namespace what the TemplateApprovals mean for it: label stencil.kubevirt.io/governed, and on
+// namespaces where an approval denies annotation stencil.kubevirt.io/approvals. The admission policies read both. Package approval
+// computes them ([approval.StateOf]).
 //
-// The label only decides which VirtualMachines without a template are sent to the webhooks, for a helpful answer.
-// Nothing is allowed or refused because of it.
+// It also writes the ConfigMap stencil-approval-index ([approval.NamespaceIndex]), with which policies check namespaces that have no label
+// yet, and changes of labels. The index is written before the labels, so that an undecided namespace is closed before an approval is
+// active. Only the first index is written after them: the bindings of the policies that read it are created when it exists, and at a
+// first installation all namespaces are undecided.
 //
-// Beside it, it keeps the annotation stencil.kubevirt.io/approved-templates on namespaces that several approvals cover. That one does
-// decide: the policy approved-templates, which the API server evaluates for one approval at a time, refuses a template that neither
-// this approval nor the annotation lists. Where the list is missing or old, more is refused or left to the webhooks; nothing is
-// allowed by it.
+// The condition Active of a TemplateApproval is true when all namespaces that it covers carry its present generation.
 //
-// It runs on the leader. Gather: the approvals and namespaces that package coverage watches. Decide ([decide], pure):
-// which labels and lists are missing, too many, or others. An approval that cannot be understood covers its namespaces all the
-// same. Apply: a patch of these two keys, and an event about the namespace when its label changes.
+// It runs on the leader. Gather: the approvals and namespaces that package coverage watches. Decide ([decide], pure): which labels and
+// annotations to write. An approval that does not compile covers its namespaces and approves nothing. Apply: one patch for each namespace,
+// which fails when the namespace has changed since it was read, and an event when its label changes.
 package governed

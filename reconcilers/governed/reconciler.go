@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,10 +17,13 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/reconcilers/single"
+	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 )
 
 const (
@@ -30,29 +34,38 @@ const (
 	reasonUngoverned = "NotGovernedAnyMore"
 	actionLabel      = "LabelNamespace"
 
-	// delay gathers changes that come together, such as all namespaces at the start.
-	delay = 100 * time.Millisecond
+	// delay gathers changes that come together, such as all namespaces at the start. A namespace that was created a moment ago is undecided
+	// for as long.
+	delay = 20 * time.Millisecond
 	// Delays between attempts after a failure. What one namespace refuses must not hold up the others for long.
-	shortestRetry = 100 * time.Millisecond
+	shortestRetry = 50 * time.Millisecond
 	longestRetry  = 10 * time.Second
+	// parallel is how many namespaces are written at a time.
+	parallel = 16
 )
 
 // Options are what a Reconciler needs.
 type Options struct {
-	// Coverage knows the approvals and the namespaces.
+	// Coverage has the approvals and the namespaces.
 	Coverage *coverage.Watch
-	// Client patches namespaces.
-	Client Patcher
+	// Reader reads the index from the API server itself, not from a cache.
+	Reader client.Reader
+	// Client patches namespaces and the index.
+	Client Writer
+	// Statuses writes the condition Active.
+	Statuses *statuswriter.Writer
 	// Recorder receives an event about every namespace whose label changes.
 	Recorder events.EventRecorder
+	// Namespace is Stencil's own, which has the index.
+	Namespace string
 }
 
-// Patcher is the part of client.Client that writes the namespaces.
-type Patcher interface {
+// Writer is the part of client.Client that the Reconciler writes with.
+type Writer interface {
 	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
 }
 
-// Reconciler keeps the labels and annotations. There is only ever one request to it.
+// Reconciler writes labels, annotations and the index. There is only ever one request to it.
 type Reconciler struct{ options Options }
 
 // New returns a Reconciler.
@@ -64,54 +77,109 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	var failures []error
-	for _, each := range decide(snapshot.Namespaces, snapshot.Governed()) {
-		failures = append(failures, r.apply(ctx, each))
+	var approvals []*approval.Approval
+	for _, a := range snapshot.Approvals {
+		approvals = append(approvals, a.Approval)
 	}
-	return reconcile.Result{}, errors.Join(failures...)
+	index := approval.NamespaceIndex(approvals)
+	indexed, err := r.updateIndex(ctx, index)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	decided := decide(snapshot)
+	if err := r.report(ctx, snapshot.Approvals, decided, pendingOf(decided.changes)); err != nil {
+		return reconcile.Result{}, err
+	}
+	failed, err := r.applyAll(ctx, decided.changes)
+	if err == nil && !indexed && len(failed) == 0 {
+		err = r.createIndex(ctx, index)
+	}
+	err = errors.Join(err, r.report(ctx, snapshot.Approvals, decided, pendingOf(failed)))
+	if err == nil && len(failed) > 0 {
+		return reconcile.Result{RequeueAfter: shortestRetry}, nil
+	}
+	return reconcile.Result{}, err
 }
 
-// apply sets or removes the label and the annotation, whatever else has changed in the namespace meanwhile.
-func (r *Reconciler) apply(ctx context.Context, c change) error {
-	var label, annotation any
-	if c.governed {
-		label = v1alpha1.LabelGovernedValue
+// applyAll writes the changes and returns those that were not written: because of the error, or because the namespace has changed
+// meanwhile, which the watch reports.
+func (r *Reconciler) applyAll(ctx context.Context, changes []change) ([]change, error) {
+	var (
+		mutex    sync.Mutex
+		failed   []change
+		failures []error
+		group    sync.WaitGroup
+	)
+	next := make(chan change)
+	for range min(parallel, len(changes)) {
+		group.Go(func() {
+			for c := range next {
+				written, err := r.apply(ctx, c)
+				if written {
+					continue
+				}
+				mutex.Lock()
+				failed = append(failed, c)
+				failures = append(failures, err)
+				mutex.Unlock()
+			}
+		})
 	}
-	if c.approved != "" {
-		annotation = c.approved
+	for _, c := range changes {
+		next <- c
+	}
+	close(next)
+	group.Wait()
+	return failed, errors.Join(failures...)
+}
+
+// apply writes the label and the annotation. The resource version makes it fail when the labels have changed since the decision.
+func (r *Reconciler) apply(ctx context.Context, c change) (written bool, err error) {
+	var annotation any
+	if c.state.Approvals != "" {
+		annotation = c.state.Approvals
 	}
 	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{
-		"labels":      map[string]any{v1alpha1.LabelGoverned: label},
-		"annotations": map[string]any{v1alpha1.AnnotationApprovedTemplates: annotation},
+		"resourceVersion": c.resourceVersion,
+		"labels":          map[string]any{v1alpha1.LabelGoverned: c.state.Governed},
+		"annotations":     map[string]any{v1alpha1.AnnotationApprovals: annotation},
 	}})
 	if err != nil {
-		return fmt.Errorf("encoding the label of namespace %s: %w", c.namespace, err)
+		return false, fmt.Errorf("encoding the label of namespace %s: %w", c.namespace, err)
 	}
 	namespace := &metav1.PartialObjectMetadata{}
 	namespace.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Namespace"))
 	namespace.SetName(c.namespace)
 	err = r.options.Client.Patch(ctx, namespace, client.RawPatch(types.MergePatchType, patch), fieldManager)
-	if apierrors.IsNotFound(err) {
-		return nil
+	switch {
+	case apierrors.IsNotFound(err):
+		return true, nil
+	case apierrors.IsConflict(err):
+		return false, nil
+	case err != nil:
+		return false, fmt.Errorf("labelling namespace %s: %w", c.namespace, err)
 	}
-	if err != nil {
-		return fmt.Errorf("labelling namespace %s: %w", c.namespace, err)
+	note := c.note()
+	if note == "" {
+		return true, nil
 	}
-	if !c.relabelled {
-		return nil
+	reason := reasonGoverned
+	if len(c.covering) == 0 {
+		reason = reasonUngoverned
 	}
-	reason := reasonUngoverned
-	if c.governed {
-		reason = reasonGoverned
-	}
-	logf.FromContext(ctx).Info("changed the label of a namespace", "namespace", c.namespace, "governed", c.governed, "approvals", c.by)
-	r.options.Recorder.Eventf(namespace, nil, corev1.EventTypeNormal, reason, actionLabel, "%s", c.note())
-	return nil
+	logf.FromContext(ctx).Info("changed the label of a namespace", "namespace", c.namespace, "governed", c.state.Governed, "approvals", namesOf(c.covering))
+	r.options.Recorder.Eventf(namespace, nil, corev1.EventTypeNormal, reason, actionLabel, "%s", note)
+	return true, nil
 }
 
 // SetupWithManager adds the reconciler to the manager, which runs it on the leader.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
+	index, err := indexSource(mgr, r.options.Namespace)
+	if err != nil {
+		return err
+	}
+	sources := append([]source.Source{index}, r.options.Coverage.Sources(delay)...)
 	return single.Add(mgr, single.Controller{
 		Name: controllerName, Reconciler: r, ShortestRetry: shortestRetry, LongestRetry: longestRetry,
-	}, r.options.Coverage.Sources(delay)...)
+	}, sources...)
 }

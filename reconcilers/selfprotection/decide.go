@@ -12,6 +12,8 @@ const (
 	// spacing is the least time between two restorations of the same object. Whoever insists on changing it is
 	// answered, and the API server is not flooded.
 	spacing = time.Second
+	// requirementTick is when a ConfigMap that an object requires is looked for again. It is missing at a first installation only.
+	requirementTick = 500 * time.Millisecond
 	// tick is when everything is looked at again although no watch has told of a change.
 	tick = 5 * time.Minute
 )
@@ -25,6 +27,8 @@ type observed struct {
 	missingSince time.Time
 	// restored is when it was last restored by this process.
 	restored time.Time
+	// byManager tells that Helm does not create it, and held that the ConfigMap which it requires does not exist.
+	byManager, held bool
 }
 
 // state is what is gathered.
@@ -57,8 +61,16 @@ func decide(s state) plan {
 		if object.present && object.same {
 			continue
 		}
+		if !object.present && object.held {
+			p.again = min(p.again, requirementTick)
+			continue
+		}
 		due := later(s.quietUntil, object.restored.Add(spacing))
-		if !object.present {
+		switch {
+		case !object.present && object.byManager:
+			// No upgrade creates it, and no uninstallation deletes it by itself.
+			due = object.restored.Add(spacing)
+		case !object.present:
 			due = later(due, object.missingSince.Add(patience))
 		}
 		switch wait := due.Sub(s.now); {

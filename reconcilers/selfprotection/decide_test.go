@@ -14,6 +14,8 @@ func ago(d time.Duration) time.Time { return noon.Add(-d) }
 func TestDecide(t *testing.T) {
 	render := identity{"MutatingWebhookConfiguration", "a-stencil-render"}
 	policy := identity{"ValidatingAdmissionPolicy", "stencil-template-use"}
+	binding := identity{"ValidatingAdmissionPolicyBinding", "stencil-undecided-namespaces"}
+	other := identity{"ValidatingAdmissionPolicyBinding", "stencil-namespace-coverage"}
 	type want struct {
 		Create, Replace []string
 		Again           time.Duration
@@ -76,6 +78,59 @@ func TestDecide(t *testing.T) {
 				{identity: policy, missingSince: ago(patience), restored: ago(spacing / 2)},
 			}},
 			want: want{Again: spacing / 2},
+		},
+		{
+			name: "what requires a ConfigMap that does not exist is not created, and looked at again soon",
+			state: state{active: true, objects: []observed{
+				{identity: binding, byManager: true, held: true, missingSince: ago(time.Hour)},
+				{identity: policy, present: true, same: true},
+			}},
+			want: want{Again: requirementTick},
+		},
+		{
+			name: "it holds up nothing else",
+			state: state{active: true, objects: []observed{
+				{identity: binding, byManager: true, held: true, missingSince: ago(time.Hour)},
+				{identity: policy, missingSince: ago(patience)},
+				{identity: render, missingSince: ago(patience - requirementTick/2)},
+			}},
+			want: want{Create: []string{policy.String()}, Again: requirementTick / 2},
+		},
+		{
+			name: "it is created as soon as the ConfigMap exists, also while a release is new",
+			state: state{active: true, quietUntil: noon.Add(quiet), objects: []observed{
+				{identity: binding, byManager: true, missingSince: ago(0)},
+			}},
+			want: want{Create: []string{binding.String()}, Again: tick},
+		},
+		{
+			name: "and not more often than once a second",
+			state: state{active: true, objects: []observed{
+				{identity: binding, byManager: true, missingSince: ago(0), restored: ago(spacing / 4)},
+			}},
+			want: want{Again: spacing * 3 / 4},
+		},
+		{
+			name: "one that was changed is replaced, whether or not the ConfigMap exists",
+			state: state{active: true, objects: []observed{
+				{identity: binding, present: true, byManager: true, held: true},
+				{identity: other, present: true, byManager: true},
+			}},
+			want: want{Replace: []string{binding.String(), other.String()}, Again: tick},
+		},
+		{
+			name: "an upgrade is given time to change it",
+			state: state{active: true, quietUntil: noon.Add(3 * time.Second), objects: []observed{
+				{identity: binding, present: true, byManager: true},
+			}},
+			want: want{Again: 3 * time.Second},
+		},
+		{
+			name: "one that is as it should be stays when the ConfigMap goes",
+			state: state{active: true, objects: []observed{
+				{identity: binding, present: true, same: true, byManager: true, held: true},
+			}},
+			want: want{Again: tick},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

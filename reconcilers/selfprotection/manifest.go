@@ -26,6 +26,10 @@ var kinds = []string{
 // installs, so they are in no manifest; they are taken from the ConfigMap.
 const releaseAnnotations = "meta.helm.sh/"
 
+// RequiresAnnotation is the annotation of a manifest that names a ConfigMap of the release's namespace. The object is created by the
+// manager alone, as soon as that exists: the binding of a policy that reads it.
+const RequiresAnnotation = "stencil.kubevirt.io/requires-configmap"
+
 // identity names an object.
 type identity struct{ kind, name string }
 
@@ -50,6 +54,8 @@ type manifest struct {
 	object *unstructured.Unstructured
 	// digest identifies the content.
 	digest string
+	// requires is the ConfigMap without which the object is not created, if there is one.
+	requires string
 }
 
 // manifestsOf reads the ConfigMap, in the order of its keys. What cannot be read is left out and reported.
@@ -93,7 +99,9 @@ func readManifest(key, text string, release map[string]string) (manifest, error)
 		return manifest{}, fmt.Errorf("decoding the manifest: %w", err)
 	}
 	sum := sha256.Sum256(raw)
-	return manifest{identity: who, object: canonical, digest: hex.EncodeToString(sum[:])}, nil
+	return manifest{
+		identity: who, object: canonical, digest: hex.EncodeToString(sum[:]), requires: canonical.GetAnnotations()[RequiresAnnotation],
+	}, nil
 }
 
 func setAnnotation(object *unstructured.Unstructured, name, value string) {

@@ -72,6 +72,26 @@ func TestManifestsOf(t *testing.T) {
 	}
 }
 
+func TestAManifestNamesTheConfigMapThatItRequires(t *testing.T) {
+	const binding = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata:\n  name: b\n"
+	for _, tc := range []struct{ name, text, want string }{
+		{"one that names none", binding, ""},
+		{"one that has other annotations", binding + "  annotations: {example.com/requires-configmap: x}\n", ""},
+		{"one that names one", binding + "  annotations: {stencil.kubevirt.io/requires-configmap: stencil-approval-index}\n", "stencil-approval-index"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			// An annotation of the ConfigMap with the manifests is none of theirs.
+			m, err := readManifest("ValidatingAdmissionPolicyBinding.b.yaml", tc.text, map[string]string{RequiresAnnotation: "other"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if m.requires != tc.want {
+				t.Errorf("it requires %q, want %q", m.requires, tc.want)
+			}
+		})
+	}
+}
+
 func TestADigestTellsContentsApart(t *testing.T) {
 	read := func(text string) string {
 		m, err := readManifest("ValidatingAdmissionPolicy.p.yaml", text, nil)

@@ -190,6 +190,12 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 		return observed{}, fmt.Errorf("reading %s: %w", m.identity, err)
 	}
 	one := observed{identity: m.identity, present: err == nil, restored: known.restored}
+	if m.requires != "" {
+		one.byManager = true
+		if one.held, err = r.lacks(ctx, m.requires); err != nil {
+			return observed{}, err
+		}
+	}
 	if !one.present {
 		if known.missingSince.IsZero() {
 			known.missingSince = now
@@ -210,6 +216,17 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 	return one, nil
 }
 
+// lacks tells whether a ConfigMap of the release's namespace does not exist.
+func (r *Reconciler) lacks(ctx context.Context, name string) (bool, error) {
+	configMap := &metav1.PartialObjectMetadata{}
+	configMap.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+	err := r.options.Reader.Get(ctx, types.NamespacedName{Namespace: r.options.ConfigMap.Namespace, Name: name}, configMap)
+	if err != nil && !apierrors.IsNotFound(err) {
+		return false, fmt.Errorf("reading ConfigMap %s: %w", name, err)
+	}
+	return err != nil, nil
+}
+
 // create applies the manifest of a missing object in the name of whoever installed the release.
 func (r *Reconciler) create(ctx context.Context, found release, who identity) error {
 	m := found.manifests[who]
@@ -224,7 +241,11 @@ func (r *Reconciler) create(ctx context.Context, found release, who identity) er
 	}
 	known := r.memory[who]
 	known.settled, known.missingSince = contentOf(object, m), time.Time{}
-	r.report(ctx, found, object, who, "it had been deleted")
+	why := "it had been deleted"
+	if m.requires != "" {
+		why = "ConfigMap " + m.requires + ", which it requires, exists"
+	}
+	r.report(ctx, found, object, who, why)
 	return nil
 }
 

@@ -41,6 +41,11 @@ func Policy(name string) Object {
 	return Object{Group: v1alpha1.GroupVersion, Resource: "virtualmachinepolicies", Kind: "VirtualMachinePolicy", Name: name}
 }
 
+// Approval is an approval as it was looked at.
+func Approval(a *v1alpha1.TemplateApproval) Object {
+	return Object{Group: v1alpha1.GroupVersion, Resource: "templateapprovals", Kind: "TemplateApproval", Name: a.Name, UID: a.UID}
+}
+
 // String is the object as errors name it.
 func (o Object) String() string {
 	if o.Namespace == "" {

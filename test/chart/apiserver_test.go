@@ -39,6 +39,7 @@ func TestTheAggregatedAPIServer(t *testing.T) {
 				deployment + " {.spec.template.spec.containers[0].args}": items{"--apiserver-user=" + user, "--api-services=apiservice/v1beta1.subresources.template.kubevirt.io,apiservice/v1alpha1.subresources.template.kubevirt.io"},
 				setting("delegated-machines", "apiserverUser"):           `"` + user + `"`,
 				setting("approved-templates", "apiserverUser"):           `"` + user + `"`,
+				setting("governed-machines", "apiserverUser"):            `"` + user + `"`,
 				"Role/stencil-apiserver {.rules[0].resourceNames}":       []string{"stencil-apiserver"},
 			},
 		},

@@ -14,7 +14,9 @@ func TestWebhooks(t *testing.T) {
 			"name": "stencil-webhook", "namespace": "stencil-system", "path": path, "port": 443,
 		}}
 	}
-	governed := map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}}
+	governed := map[string]any{"matchExpressions": []any{map[string]any{
+		"key": "stencil.kubevirt.io/governed", "operator": "In", "values": []string{"true", "warn", "audit"},
+	}}}
 	machines := func(operations ...string) []any {
 		return []any{map[string]any{
 			"apiGroups": []string{"kubevirt.io"}, "apiVersions": []string{"v1", "v1alpha3"},
@@ -24,7 +26,7 @@ func TestWebhooks(t *testing.T) {
 	runRenderCases(t, map[string]renderCase{
 		"rendering fails closed, is called once, and for VirtualMachines of every version": {
 			want: map[string]any{
-				renderWebhook + " {.webhooks[*].name}":                    []string{"render.template.kubevirt.io", "governed.template.kubevirt.io"},
+				renderWebhook + " {.webhooks[*].name}":                    []string{"render.template.kubevirt.io", "governed.template.kubevirt.io", "namespace.stencil.kubevirt.io"},
 				renderWebhook + " {.webhooks[0].clientConfig}":            service("/mutate-virtualmachine-render"),
 				renderWebhook + " {.webhooks[0].failurePolicy}":           "Fail",
 				renderWebhook + " {.webhooks[0].matchPolicy}":             "Equivalent",
@@ -61,10 +63,10 @@ func TestWebhooks(t *testing.T) {
 		},
 		"every webhook fails closed but those that say in better words what a policy refuses": {
 			want: map[string]any{
-				renderWebhook + " {.webhooks[*].failurePolicy}":    []string{"Fail", "Ignore"},
-				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent"},
-				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None"},
-				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10},
+				renderWebhook + " {.webhooks[*].failurePolicy}":    []string{"Fail", "Ignore", "Ignore"},
+				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent", "Equivalent"},
+				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None", "None"},
+				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10, 2},
 				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Ignore", "Fail", "Fail", "Fail", "Fail"},
 				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
 				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None", "None", "None"},
@@ -79,6 +81,19 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[1].objectSelector}":          nil,
 				renderWebhook + " {.webhooks[1].rules}":                   machines("CREATE"),
 				renderWebhook + " {.webhooks[1].matchConditions[*].name}": []string{"has-no-template-ref", "not-exempt"},
+			},
+		},
+		"a change of a decided namespace's labels is sent, and no request waits long for an answer": {
+			values: `{webhooks: {timeoutSeconds: 20}}`,
+			want: map[string]any{
+				renderWebhook + " {.webhooks[2].clientConfig}":      service("/mutate-namespace"),
+				renderWebhook + " {.webhooks[2].timeoutSeconds}":    2,
+				renderWebhook + " {.webhooks[2].namespaceSelector}": nil,
+				renderWebhook + " {.webhooks[2].objectSelector}":    nil,
+				renderWebhook + " {.webhooks[2].rules}": []any{map[string]any{
+					"apiGroups": []string{""}, "apiVersions": []string{"v1"}, "operations": []string{"UPDATE"}, "resources": []string{"namespaces"}, "scope": "Cluster",
+				}},
+				renderWebhook + " {.webhooks[2].matchConditions[*].name}": "decided-and-labels-change",
 			},
 		},
 		"what claims a template is judged in every namespace": {
@@ -204,8 +219,9 @@ webhooks:
 					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"])`,
 				renderWebhook + " {.webhooks[1].matchConditions[1].expression}": `!(request.userInfo.username in ` +
 					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"])`,
-				exemptIn("governed-machines"): `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
-				exemptIn("doors"):             `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
+				exemptIn("governed-machines"):    `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
+				exemptIn("doors"):                `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
+				exemptIn("undecided-namespaces"): `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
 			},
 		},
 		"nobody is exempt": {
@@ -231,33 +247,55 @@ func setting(policy, name string) string {
 // What the policies are told of the release.
 func TestSettingsOfThePolicies(t *testing.T) {
 	closed := map[string]any{
-		setting("governed-machines", "stencilNamespace"):  `"stencil-system"`,
-		setting("doors", "stencilNamespace"):              `"stencil-system"`,
-		setting("hotplug", "stencilNamespace"):            `"stencil-system"`,
-		setting("namespace-coverage", "stencilNamespace"): `"stencil-system"`,
-		setting("governed-label", "managerUser"):          `"system:serviceaccount:stencil-system:stencil-manager"`,
-		setting("doors", "openDoors"):                     "[]",
-		setting("hotplug", "openDoors"):                   "[]",
+		setting("undecided-namespaces", "stencilNamespace"): `"stencil-system"`,
+		setting("namespace-coverage", "stencilNamespace"):   `"stencil-system"`,
+		setting("approval-index", "stencilNamespace"):       `"stencil-system"`,
+		setting("approval-index", "managerUser"):            `"system:serviceaccount:stencil-system:stencil-manager"`,
+		setting("governed-label", "managerUser"):            `"system:serviceaccount:stencil-system:stencil-manager"`,
+		setting("doors", "openDoors"):                       "[]",
+		setting("hotplug", "openDoors"):                     "[]",
+		setting("undecided-namespaces", "openDoors"):        "[]",
 	}
 	runRenderCases(t, map[string]renderCase{
 		"everything is closed": {want: closed},
 		"a ServiceAccount of another name": {
 			values: `{serviceAccount: {create: false, name: robot}}`,
-			want:   map[string]any{setting("governed-label", "managerUser"): `"system:serviceaccount:stencil-system:robot"`},
+			want: map[string]any{
+				setting("governed-label", "managerUser"): `"system:serviceaccount:stencil-system:robot"`,
+				setting("approval-index", "managerUser"): `"system:serviceaccount:stencil-system:robot"`,
+			},
 		},
 		"some doors are open": {
 			values: `{doors: {clone: Open, hotplug: Open, restore: Closed}}`,
-			want:   map[string]any{setting("doors", "openDoors"): `["clone","hotplug"]`, setting("hotplug", "openDoors"): `["clone","hotplug"]`},
-		},
-		"policies that read approvals are bound to all of them, and to nothing when there are none": {
 			want: map[string]any{
-				"ValidatingAdmissionPolicyBinding/stencil-governed-machines {.spec.paramRef}":  map[string]any{"selector": map[string]any{}, "parameterNotFoundAction": "Allow"},
-				"ValidatingAdmissionPolicyBinding/stencil-doors {.spec.paramRef}":              map[string]any{"selector": map[string]any{}, "parameterNotFoundAction": "Allow"},
-				"ValidatingAdmissionPolicyBinding/stencil-hotplug {.spec.paramRef}":            map[string]any{"selector": map[string]any{}, "parameterNotFoundAction": "Allow"},
-				"ValidatingAdmissionPolicyBinding/stencil-namespace-coverage {.spec.paramRef}": map[string]any{"selector": map[string]any{}, "parameterNotFoundAction": "Allow"},
-				"ValidatingAdmissionPolicyBinding/stencil-template-use {.spec.paramRef}":       nil,
-				"ValidatingAdmissionPolicyBinding/stencil-template-use {.spec.policyName}":     "stencil-template-use",
+				setting("doors", "openDoors"):                `["clone","hotplug"]`,
+				setting("hotplug", "openDoors"):              `["clone","hotplug"]`,
+				setting("undecided-namespaces", "openDoors"): `["clone","hotplug"]`,
+			},
+		},
+		"the other policies are bound, and read nothing": {
+			want: map[string]any{
+				"ValidatingAdmissionPolicyBinding/stencil-governed-machines {.spec}": map[string]any{"policyName": "stencil-governed-machines", "validationActions": []string{"Deny"}},
+				"ValidatingAdmissionPolicyBinding/stencil-template-use {.spec}":      map[string]any{"policyName": "stencil-template-use", "validationActions": []string{"Deny"}},
+			},
+		},
+		"policies on namespaces have no selector, and those on what is in them have one": {
+			want: map[string]any{
+				selectorOf("governed-label"):     nil,
+				selectorOf("namespace-coverage"): nil,
+				selectorOf("governed-machines"):  map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
+				selectorOf("approved-templates"): map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
+				selectorOf("doors"):              map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
+				selectorOf("hotplug"):            map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
+				selectorOf("undecided-namespaces"): map[string]any{"matchExpressions": []any{map[string]any{
+					"key": "stencil.kubevirt.io/governed", "operator": "NotIn", "values": []string{"true", "warn", "audit", "false"},
+				}}},
 			},
 		},
 	})
+}
+
+// selectorOf is the place of the namespaces that a policy is about.
+func selectorOf(policy string) string {
+	return "ValidatingAdmissionPolicy/stencil-" + policy + " {.spec.matchConstraints.namespaceSelector}"
 }

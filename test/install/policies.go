@@ -40,7 +40,21 @@ func AwaitPolicies(ctx context.Context, plane *controlplane.Plane) error {
 		if answer := refused.Stdout + refused.Stderr; !strings.Contains(answer, "denied request: not allowed to") {
 			return errors.New(answer)
 		}
-		// A policy that reads approvals, and that has nothing against this.
+		return nil
+	})
+}
+
+// AwaitBindings returns when the manager has labelled all namespaces and created the bindings of the policies that read its index, and the
+// API server acts by them.
+func AwaitBindings(ctx context.Context, plane *controlplane.Plane) error {
+	return deadline.Wait(ctx, "the manager has bound the policies about undecided namespaces", policyLimit, func(ctx context.Context) error {
+		bound, err := plane.Kubectl(ctx, nil, "", "get", "validatingadmissionpolicybindings", "stencil-undecided-namespaces", "stencil-namespace-coverage")
+		if err != nil {
+			return err
+		}
+		if bound.Code != 0 {
+			return errors.New(bound.Stderr)
+		}
 		passed, err := plane.Kubectl(ctx, nil, "", "label", "namespace", metav1.NamespaceDefault, "policy-probe=1", "--dry-run=server")
 		if err != nil {
 			return err

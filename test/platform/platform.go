@@ -42,6 +42,8 @@ type Options struct {
 	AuditPolicy string
 	// Values are laid over the chart's.
 	Values map[string]any
+	// BeforeInstall runs on the plane before the chart is installed. Optional.
+	BeforeInstall func(ctx context.Context, plane *controlplane.Plane) error
 }
 
 // plane returns the options of the control plane.
@@ -109,6 +111,11 @@ func (p *Platform) start() error {
 	} else if err := p.Plane.InstallVirtualizationCRDs(p.ctx); err != nil {
 		return err
 	}
+	if p.options.BeforeInstall != nil {
+		if err := p.options.BeforeInstall(p.ctx, p.Plane); err != nil {
+			return err
+		}
+	}
 	p.say("installing the chart with helm")
 	p.install = install.Options{ManagerURL: "https://" + address, Values: p.options.Values}
 	if p.options.APIServer {
@@ -146,6 +153,9 @@ func (p *Platform) start() error {
 		return err
 	}
 	if err := install.AwaitPolicies(p.ctx, p.Plane); err != nil {
+		return err
+	}
+	if err := install.AwaitBindings(p.ctx, p.Plane); err != nil {
 		return err
 	}
 	if p.options.APIServer {

@@ -3,7 +3,6 @@ package traffic_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/harness"
-	"github.com/vmstencil/stencil/test/platform"
 	"github.com/vmstencil/stencil/test/traffic"
 )
 
@@ -116,45 +114,6 @@ func TestARestartIsNoDenial(t *testing.T) {
 				t.Error("no write was unavailable while there was no API server")
 			}
 		})
-	}
-}
-
-// TestTrafficBesideStencil restarts a cluster with Stencil. What Stencil denies meanwhile is reported and not a failure here.
-func TestTrafficBesideStencil(t *testing.T) {
-	// The context of the test ends before its cleanups, and would kill the manager.
-	stencil, err := platform.Start(context.WithoutCancel(t.Context()), platform.Options{KubeVirt: true, Log: os.Stderr})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := stencil.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
-	if err := harness.Apply(t.Context(), stencil.Plane, "", stencil.Example("golden")); err != nil {
-		t.Fatal(err)
-	}
-	running := start(t, traffic.Options{Plane: stencil.Plane, Template: "golden/fedora"})
-	if err := running.AwaitWritten(t.Context(), 1); err != nil {
-		t.Error(err)
-	}
-	var ready time.Time
-	for _, restart := range []func(context.Context) error{stencil.Plane.RestartAPIServer, stencil.Plane.RestartEtcd} {
-		if err := restart(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if ready.IsZero() {
-			ready = time.Now()
-		}
-		if err := running.AwaitWritten(t.Context(), 1); err != nil {
-			t.Error(err)
-		}
-	}
-	report := stop(t, running)
-	t.Logf("Stencil denied %d writes", report.DeniedByStencil())
-	// Before it is ready, an API server lacks bindings and rejects what they permit.
-	if n := report.Between(ready, time.Now()).Count(traffic.Rejected); n > 0 {
-		t.Errorf("%d writes were rejected although the API server was ready", n)
 	}
 }
 

@@ -48,6 +48,9 @@ type Options struct {
 	ExemptUsers []string
 	// Server is who creates VMs for others; nobody when empty.
 	Server delegation.Server
+	// AwaitState returns when a namespace carries its state, or after a while: until then admission policies deny what approvals may
+	// govern there. Nil does not wait.
+	AwaitState func(ctx context.Context, namespace string)
 	// Suffix makes the random end of a generated name, five characters long; nil
 	// means the one that Kubernetes itself uses.
 	Suffix func() string
@@ -60,12 +63,13 @@ type Handler struct {
 	approvals   Approvals
 	exempt      map[string]bool
 	server      delegation.Server
+	awaitState  func(ctx context.Context, namespace string)
 	suffix      func() string
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: map[string]bool{}, server: o.Server, suffix: o.Suffix}
+	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: map[string]bool{}, server: o.Server, awaitState: o.AwaitState, suffix: o.Suffix}
 	for _, user := range o.ExemptUsers {
 		h.exempt[user] = true
 	}
@@ -127,6 +131,9 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	preview := h.server.Previews(request.UserInfo) && ptr.Deref(request.DryRun, false)
 	if !exempt && !preview {
 		covering = h.approvals.Covering(request.Namespace)
+	}
+	if h.awaitState != nil && len(h.approvals.Covering(request.Namespace)) > 0 {
+		h.awaitState(ctx, request.Namespace)
 	}
 	decided := creation{
 		object:    vm,

@@ -1,19 +1,47 @@
 package v1alpha1
 
-// LabelGoverned is on every Namespace that a TemplateApproval covers, with the
-// value LabelGovernedValue. It only decides which requests are sent to the
-// webhooks that answer helpfully; nothing is allowed or refused because of it.
+// LabelGoverned is on every Namespace once Stencil has decided whether
+// TemplateApprovals select it, and says what they do there. A Namespace without it
+// is undecided. Stencil's manager writes it, and an admission policy protects it.
 const LabelGoverned = "stencil.kubevirt.io/governed"
 
-// LabelGovernedValue is the value of LabelGoverned.
-const LabelGovernedValue = "true"
+// Values of LabelGoverned: the strictest enforcement of the TemplateApprovals that
+// select the Namespace, or GovernedFalse when none does.
+const (
+	GovernedDeny  = "true"
+	GovernedWarn  = "warn"
+	GovernedAudit = "audit"
+	GovernedFalse = "false"
+)
 
-// AnnotationApprovedTemplates is on every Namespace that more than one
-// TemplateApproval covers, and lists what any of them approves there, as
-// NAMESPACE/NAME or NAMESPACE/*, separated by commas. An admission policy, which sees
-// one approval at a time, reads it before it refuses a template that this approval
-// does not list. Stencil keeps it, and a policy protects it.
-const AnnotationApprovedTemplates = "stencil.kubevirt.io/approved-templates"
+// AnnotationApprovals is on every Namespace with the label value GovernedDeny, and
+// holds what admission policies need of the TemplateApprovals that select it:
+// 1;NAMES;EXEMPT;APPROVED. NAMES are those of approvals, for messages. EXEMPT has a
+// section of exempt subjects for each approval that denies, APPROVED sections of
+// templates as NAMESPACE/NAME or NAMESPACE/*, each followed by > and the subjects
+// whom they are approved for, if not for everyone. Sections are separated by |,
+// their items by commas. A subject is u:USERNAME or g:GROUP, with the characters
+// %,;|> percent-encoded. Without a readable annotation everything is denied.
+// Stencil's manager writes it, and an admission policy protects it.
+const AnnotationApprovals = "stencil.kubevirt.io/approvals"
+
+// ApprovalIndexName is the name of the ConfigMap in Stencil's namespace that holds
+// what TemplateApprovals select namespaces by, for admission policies about
+// undecided namespaces and about changes of labels.
+const ApprovalIndexName = "stencil-approval-index"
+
+// Reasons of the condition Active of a TemplateApproval, which is true while every
+// Namespace that it selects carries its present generation. Until then what a
+// Namespace carries is enforced there.
+const (
+	// ReasonWriting is the reason of an approval that some namespaces do not carry
+	// yet.
+	ReasonWriting = "WritingNamespaces"
+
+	// ReasonTooLarge is the reason of an approval that the annotation of a namespace
+	// has no room for. The admission policies approve nothing by it there.
+	ReasonTooLarge = "TooLarge"
+)
 
 // ConditionReady is the type of the condition of a TemplateApproval that is true
 // while it is enforced as it is written.

@@ -68,13 +68,14 @@ objectSelector:
 {{- end -}}
 
 {{/*
-The namespaces that a TemplateApproval covers. The manager keeps the label; it decides who gets a helpful answer, and the
-policies decide what is refused.
+The namespaces that a TemplateApproval covers, by the label that the manager writes. The policies decide what is refused.
 */}}
 {{- define "stencil.webhook.governed" -}}
 namespaceSelector:
-  matchLabels:
-    stencil.kubevirt.io/governed: "true"
+  matchExpressions:
+    - key: stencil.kubevirt.io/governed
+      operator: In
+      values: ["true", warn, audit]
 {{- end -}}
 
 {{/* Rule for VirtualMachines; takes a list of operations. */}}

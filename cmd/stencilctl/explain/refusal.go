@@ -40,6 +40,7 @@ var meanings = []struct{ name, meaning string }{
 	{"defaults.template.kubevirt.io", "defaults that the guest sees"},
 	{"-approved-templates", "approvals: the template is not one of those approved for this namespace"},
 	{"-governed-machines", "approvals: this namespace takes machines from approved templates only"},
+	{"-undecided-namespaces", "approvals: one may govern this namespace, which is not decided yet"},
 	{"-template-reference", "the reference to the template, which must be well-formed and stay as it is"},
 	{"-template-use", "your permission to use the template"},
 	{"virtualmachine-validator.kubevirt.io", "KubeVirt's own validation"},

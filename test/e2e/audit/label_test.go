@@ -14,7 +14,7 @@ func TestTheLabelFollowsTheApprovals(t *testing.T) {
 	labelled := func(want ...string) {
 		t.Helper()
 		for _, namespace := range []string{named, selected, other, "kube-system"} {
-			wanted := ""
+			wanted := "false"
 			for _, one := range want {
 				if one == namespace {
 					wanted = "true"
@@ -37,25 +37,25 @@ func TestTheLabelFollowsTheApprovals(t *testing.T) {
 	t.Cleanup(func() { kubectl(t, plane, "", "label", "namespace", "kube-system", "tenant-") })
 	labelled(named, selected)
 
-	t.Run("somebody who takes the label away finds it back", func(t *testing.T) {
+	t.Run("an administrator who removes the label finds it back", func(t *testing.T) {
 		kubectl(t, plane, "", "label", "namespace", named, "stencil.kubevirt.io/governed-")
 		labelled(named, selected)
 		kubectl(t, plane, "", "label", "namespace", named, "stencil.kubevirt.io/governed=false", "--overwrite")
 		labelled(named, selected)
 	})
-	t.Run("somebody who forges it finds it gone", func(t *testing.T) {
-		kubectl(t, plane, "", "label", "namespace", other, "stencil.kubevirt.io/governed=true")
+	t.Run("an administrator who forges it finds it corrected", func(t *testing.T) {
+		kubectl(t, plane, "", "label", "namespace", other, "stencil.kubevirt.io/governed=true", "--overwrite")
 		labelled(named, selected)
 	})
 	t.Run("an approval that cannot be understood governs all the same", func(t *testing.T) {
 		kubectl(t, plane, "", "patch", "templateapproval", "named-"+named, "--type=merge", `-p={"spec":{"overrides":["spec.template.spec..oops"]}}`)
 		labelled(named, selected)
 	})
-	t.Run("a namespace that leaves a selection loses it", func(t *testing.T) {
+	t.Run("a namespace that leaves a selection is not governed", func(t *testing.T) {
 		kubectl(t, plane, "", "label", "namespace", selected, "tenant-")
 		labelled(named)
 	})
-	t.Run("the label goes with the last approval", func(t *testing.T) {
+	t.Run("without an approval no namespace is governed", func(t *testing.T) {
 		kubectl(t, plane, "", "delete", "templateapproval", "named-"+named)
 		labelled()
 	})

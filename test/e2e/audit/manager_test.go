@@ -21,6 +21,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/reconcilers/governed"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
+	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 	"github.com/vmstencil/stencil/templatecache"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
@@ -122,7 +123,14 @@ func (l *leader) addGoverning(t *testing.T) {
 	}
 	l.add(t, watch)
 	l.add(t, templates)
-	labels := governed.New(governed.Options{Coverage: watch, Client: l.GetClient(), Recorder: l.GetEventRecorder("stencil-governed")})
+	statuses, err := statuswriter.New(l.GetConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	labels := governed.New(governed.Options{
+		Coverage: watch, Reader: l.GetAPIReader(), Client: l.GetClient(), Statuses: statuses,
+		Recorder: l.GetEventRecorder("stencil-governed"), Namespace: install.Namespace,
+	})
 	if err := labels.SetupWithManager(l); err != nil {
 		t.Fatal(err)
 	}

@@ -3,19 +3,13 @@ package policies_test
 import (
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/vmstencil/stencil/test/controlplane"
-	"github.com/vmstencil/stencil/test/install"
 )
 
 func notListed(approval, template string) refusal {
 	return refusal{"approved-templates", "TemplateApproval " + approval + " does not approve template " + template +
 		" for you in this namespace, and no other does: name one that is approved"}
 }
-
-var keptList = refusal{"governed-label", "annotation stencil.kubevirt.io/approved-templates of a Namespace is kept by Stencil and follows from the " +
-	"TemplateApprovals: leave it as it is stored, or have it changed by somebody who may update templateapprovals.stencil.kubevirt.io"}
 
 // What no approval lists is refused although no webhook is there to judge it.
 func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
@@ -82,63 +76,41 @@ func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
 	})
 }
 
-// One approval does not see another. What both list is in an annotation that Stencil keeps; without it, no more than what each of them lists passes.
+// What one approval lists for everyone is approved whatever the others list; what one lists for some is approved for these only.
 func TestSeveralApprovalsListTemplatesTogether(t *testing.T) {
 	space := namespace(t)
-	approve(t, "left", object{"namespaces": []any{space}, "templates": []any{object{"namespace": "golden", "name": "fedora"}}})
-	approve(t, "right", object{"namespaces": []any{space}, "templates": []any{
-		object{"namespace": "golden", "name": "fedora"}, object{"namespace": "golden", "name": "ubuntu"},
-	}})
-	manager, err := install.Options{}.ManagerUser(shared.Plane(t))
-	if err != nil {
-		t.Fatal(err)
+	golden := func(names ...string) (templates []any) {
+		for _, name := range names {
+			templates = append(templates, object{"namespace": "golden", "name": name})
+		}
+		return templates
 	}
-	create := func(reference string) controlplane.Result {
-		return kubectl(t, owner, templated("a", reference), "create", "--namespace", space, "--dry-run=server", "-f", "-")
+	create := func(as *controlplane.User, reference string) controlplane.Result {
+		return kubectl(t, as, templated("a", reference), "create", "--namespace", space, "--dry-run=server", "-f", "-")
 	}
-	list := func(as *controlplane.User, value any, more ...string) controlplane.Result {
-		change := encode(object{"metadata": object{"annotations": object{"stencil.kubevirt.io/approved-templates": value}}})
-		return kubectl(t, as, "", append([]string{"patch", "namespace", space, "--type=merge", "--patch", change}, more...)...)
-	}
-	refusal{}.check(t, create("golden/fedora"))
-	notListed("left", "golden/ubuntu").check(t, create("golden/ubuntu"))
+	approve(t, "left", object{"namespaces": []any{space}, "templates": golden("fedora")})
+	approve(t, "right", object{"namespaces": []any{space}, "templates": golden("fedora", "ubuntu")})
+	refusal{}.check(t, create(owner, "golden/fedora"))
+	refusal{}.check(t, create(owner, "golden/ubuntu"))
+	notListed("left, right", "golden/windows").check(t, create(owner, "golden/windows"))
 
-	for value, listed := range map[string]bool{
-		"golden/fedora,golden/ubuntu": true,
-		"golden/*":                    true,
-		"*":                           true,
-		"golden/fedora":               false,
-		"golden/ubuntu2,old/ubuntu":   false,
-		"old-golden/*,ubuntu":         false,
-		"ubuntu":                      false,
-	} {
-		t.Run("the annotation says "+value, func(t *testing.T) {
-			refusal{}.check(t, list(manager, value))
-			eventually(t, func() string {
-				if listed {
-					return refusal{}.complaint(create("golden/ubuntu"))
-				}
-				return notListed("left", "golden/ubuntu").complaint(create("golden/ubuntu"))
-			})
-		})
-	}
-	t.Run("people do not write it", func(t *testing.T) {
-		labeller := person(t, "lister", labelling)
-		keptList.check(t, list(labeller, "golden/windows", "--dry-run=server"))
-		keptList.check(t, list(labeller, nil, "--dry-run=server"))
-		keptList.check(t, list(labeller, "golden/windows", "--dry-run=server", "--subresource=status"))
-		refusal{}.check(t, list(nil, "golden/windows", "--dry-run=server"))
-	})
-	t.Run("nor bring it along with a new namespace", func(t *testing.T) {
-		maker := person(t, "maker-of-namespaces")
-		if err := shared.Plane(t).Grant(t.Context(), maker, "", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}}); err != nil {
+	t.Run("an approval for some", func(t *testing.T) {
+		admins := person(t, "uses-windows")
+		if err := shared.Plane(t).Bind(t.Context(), admins, "golden", "stencil-template-user"); err != nil {
 			t.Fatal(err)
 		}
-		made := func(annotations object) controlplane.Result {
-			manifest := encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": "brought", "annotations": annotations}})
-			return kubectl(t, maker, manifest, "create", "--dry-run=server", "-f", "-")
+		approve(t, "some", object{"namespaces": []any{space}, "templates": golden("fedora", "windows"), "subjects": []any{object{"kind": "User", "name": admins.Name}}})
+		refusal{}.check(t, create(admins, "golden/windows"))
+		refusal{}.check(t, create(admins, "golden/ubuntu"))
+		refusal{}.check(t, create(owner, "golden/fedora"))
+		notListed("left, right, some", "golden/windows").check(t, create(owner, "golden/windows"))
+	})
+	t.Run("a refusal names three of them", func(t *testing.T) {
+		for _, name := range []string{"upper", "under"} {
+			store(t, name, object{"namespaces": []any{space}, "templates": golden("fedora")})
 		}
-		keptList.check(t, made(object{"stencil.kubevirt.io/approved-templates": "*"}))
-		refusal{}.check(t, made(object{"note": "mine"}))
+		eventually(t, func() string {
+			return notListed("left, right, under and 1 more", "golden/windows").complaint(create(owner, "golden/windows"))
+		})
 	})
 }

@@ -5,183 +5,232 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
-
 	"github.com/vmstencil/stencil/test/controlplane"
 )
 
-const (
-	manyApprovals = 30
-	// manyGroups are more than directories usually give a person.
-	manyGroups = 1000
-)
+// manyGroups are more than directories usually give a person.
+const manyGroups = 1000
 
-// bulky is an approval with every list that a policy reads as long as its definition allows, and nothing in them that ends a search
-// before the last item.
-func bulky(number int, last object) object {
-	repeat := func(count int, item func(i int) any) []any {
-		items := make([]any, count)
-		for i := range items {
-			items[i] = item(i)
+// times returns items.
+func times(count int, item func(i int) any) []any {
+	items := make([]any, count)
+	for i := range items {
+		items[i] = item(i)
+	}
+	return items
+}
+
+// groups are subjects with names of this length.
+func groups(count, length int, prefix string) []any {
+	return times(count, func(i int) any {
+		return object{"kind": "Group", "name": fmt.Sprintf("%s-%0*d", prefix, length-len(prefix)-1, i)}
+	})
+}
+
+// templates are entries of an approval with names of this length.
+func templates(count, length int, prefix string) []any {
+	return times(count, func(i int) any {
+		return object{"namespace": "golden", "name": fmt.Sprintf("%s-%0*d", prefix, length-len(prefix)-1, i)}
+	})
+}
+
+// expectTooLarge expects condition Active of an approval to say that the annotation of a namespace has no room for it.
+func expectTooLarge(t *testing.T, approval, namespace string) {
+	t.Helper()
+	eventually(t, func() string {
+		got := active(t, approval)
+		if got.Status != "False" || got.Reason != "TooLarge" || !strings.HasPrefix(got.Message, "namespace "+namespace+" has no room for it beside the older approvals") {
+			return fmt.Sprintf("condition Active of TemplateApproval %s is %+v", approval, got)
 		}
-		return items
-	}
-	label := func(i int) string {
-		return fmt.Sprintf("label-%03d.example.com/%s", i, strings.Repeat("k", 63))
-	}
-	value := func(i int) string { return fmt.Sprintf("%s-%02d", strings.Repeat("v", 60), i) }
-	wanted := object{}
-	for i := range 16 {
-		wanted[label(i)] = value(63)
-	}
-	spec := object{
-		"namespaces": repeat(255, func(i int) any { return fmt.Sprintf("%s-%03d-%03d", strings.Repeat("n", 50), number, i) }),
-		"namespaceSelector": object{
-			"matchLabels": wanted,
-			"matchExpressions": repeat(16, func(i int) any {
-				return object{"key": label(i), "operator": "In", "values": repeat(64, func(i int) any { return value(i) })}
-			}),
+		return ""
+	})
+}
+
+// What the annotation of a namespace has no room for approves nothing and exempts no one there.
+func TestAnApprovalThatIsTooLarge(t *testing.T) {
+	fedora := []any{object{"namespace": "golden", "name": "fedora"}}
+	exempts := func(who *controlplane.User) []any { return []any{object{"kind": "User", "name": who.Name}} }
+	admin := shared.Plane(t).Admin()
+	for name, large := range map[string]object{
+		"more than 64 KiB of subjects":        {"subjects": groups(128, 512, "s")},
+		"more than 64 KiB of exempt subjects": {"exemptSubjects": append(groups(127, 512, "g"), exempts(owner)...), "subjects": groups(8, 512, "s")},
+		"more than 64 KiB in all": {
+			"templates": templates(64, 250, "t"), "subjects": groups(100, 300, "s"), "exemptSubjects": append(groups(100, 300, "g"), exempts(owner)...),
 		},
-		"templates": append(repeat(63, func(i int) any {
-			return object{"namespace": "golden", "name": fmt.Sprintf("%s-%03d-%03d", strings.Repeat("t", 240), number, i)}
-		}), object{"namespace": "golden", "name": fmt.Sprintf("last-%03d", number)}),
-		"subjects": repeat(128, func(i int) any {
-			return object{"kind": "Group", "name": fmt.Sprintf("%s-%03d", strings.Repeat("s", 500), i)}
-		}),
-		"exemptSubjects": repeat(128, func(i int) any {
-			return object{"kind": "Group", "name": fmt.Sprintf("%s-%03d", strings.Repeat("g", 500), i)}
-		}),
+	} {
+		t.Run(name, func(t *testing.T) {
+			space := namespace(t)
+			create := func(as *controlplane.User, manifest string) controlplane.Result {
+				return kubectl(t, as, manifest, "create", "--namespace", space, "--dry-run=server", "-f", "-")
+			}
+			if large["templates"] == nil {
+				large["templates"] = templates(1, 20, "t")
+			}
+			large["namespaces"] = []any{space}
+			mustKubectl(t, approval("large", large), "create", "-f", "-")
+			t.Cleanup(func() { mustKubectl(t, "", "delete", "templateapproval", "large") })
+			expectTooLarge(t, "large", space)
+			eventually(t, func() string { return needsTemplate("large").complaint(create(stranger, plain("a"))) })
+			needsTemplate("large").check(t, create(owner, plain("a")))
+			reference := "golden/" + large["templates"].([]any)[0].(object)["name"].(string)
+			notListed("large", reference).check(t, create(admin, templated("a", reference)))
+
+			if large["exemptSubjects"] == nil {
+				approve(t, "small", object{"namespaces": []any{space}, "templates": fedora, "exemptSubjects": exempts(owner)})
+				refusal{}.check(t, create(admin, templated("a", "golden/fedora")))
+				needsTemplate("large, small").check(t, create(owner, plain("a")))
+			}
+			mustKubectl(t, "", "patch", "templateapproval", "large", "--type=merge", "--patch",
+				encode(object{"spec": object{"subjects": nil, "templates": templates(1, 20, "t"), "exemptSubjects": exempts(owner)}}))
+			eventually(t, func() string {
+				if got := active(t, "large"); got.Status != "True" {
+					return fmt.Sprintf("condition Active is %+v", got)
+				}
+				return refusal{}.complaint(create(owner, plain("a")))
+			})
+			refusal{}.check(t, create(admin, templated("a", "golden/t-000000000000000000")))
+		})
 	}
-	for key, value := range last {
-		spec[key] = value
+	for _, list := range []string{"subjects", "exemptSubjects"} {
+		t.Run("more than 512 "+list, func(t *testing.T) {
+			space := namespace(t)
+			part := func(i, count int) (name string, spec object) {
+				name = fmt.Sprintf("part-%d", i)
+				return name, object{"namespaces": []any{space}, "templates": fedora, list: groups(count, 20, name)}
+			}
+			for i := range 4 {
+				name, spec := part(i, 128)
+				store(t, name, spec)
+			}
+			// Approvals of the same second are ordered by their names.
+			name, spec := part(4, 1)
+			mustKubectl(t, approval(name, spec), "create", "-f", "-")
+			t.Cleanup(func() { mustKubectl(t, "", "delete", "templateapproval", name) })
+			expectTooLarge(t, name, space)
+			for i := range 4 {
+				older, _ := part(i, 0)
+				if got := active(t, older); got.Status != "True" {
+					t.Errorf("condition Active of TemplateApproval %s is %+v", older, got)
+				}
+			}
+		})
 	}
-	return spec
 }
 
-// bulkyLabels are what bulky approvals select.
-func bulkyLabels() []string {
-	var labels []string
-	selector := bulky(0, nil)["namespaceSelector"].(object)
-	for key, value := range selector["matchLabels"].(object) {
-		labels = append(labels, key+"="+value.(string))
-	}
-	return labels
-}
-
-// An expression that costs too much refuses the request whatever it says, so one big approval, or many, could bring all work to a stop.
-func TestManyBigApprovalsStayWithinTheBudgets(t *testing.T) {
-	covered, free := namespace(t, bulkyLabels()...), namespace(t)
-	mustKubectl(t, plain("stored"), "create", "--namespace", covered, "-f", "-")
-
-	groups := make([]string, manyGroups)
-	for i := range groups {
-		groups[i] = fmt.Sprintf("%s-%04d", strings.Repeat("g", 200), i)
-	}
-	// A client certificate holds no thousand groups; a token of a directory does, and so does impersonation.
-	crowd := []string{"--as", "member"}
-	for _, group := range groups {
-		crowd = append(crowd, "--as-group", group)
-	}
+// An expression that costs too much refuses the request whatever it says, so what Stencil writes to a namespace has limits. Whatever
+// approvals fill them with, a member of many groups gets the right answer.
+func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
+	const limit = 64 << 10
+	space := namespace(t)
+	mustKubectl(t, plain("stored"), "create", "--namespace", space, "-f", "-")
 	mustKubectl(t, encode(object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": object{"name": "member"},
 		"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
 		"subjects": []any{object{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "member"}},
 	}), "apply", "-f", "-")
+	withoutManager(t)
 
-	t.Cleanup(func() { mustKubectl(t, "", "delete", "templateapprovals", "--all") })
-	applyMany(t, func(int) object { return nil })
-	refused := func(result controlplane.Result) string {
-		for i := range manyApprovals {
-			if (needsTemplate(fmt.Sprintf("bulky-%03d", i))).complaint(result) == "" {
-				return ""
-			}
+	names := func(count, length int, prefix string) []string {
+		made := make([]string, count)
+		for i := range made {
+			made[i] = fmt.Sprintf("%s-%04d", strings.Repeat(prefix, length-5), i)
 		}
-		return "answered " + result.Stdout + result.Stderr
+		return made
 	}
-	eventually(t, func() string { return refused(probe(t, covered)) })
+	subjects := func(names []string) []string {
+		var encoded []string
+		for _, name := range names {
+			encoded = append(encoded, "g:"+name)
+		}
+		return encoded
+	}
+	crowd, shorter := names(manyGroups, 200, "m"), names(manyGroups, 115, "m")
+	strangers, longStrangers := subjects(names(512, 115, "s")), subjects(names(300, 200, "s"))
+	many := func(list []string) string { return strings.Join(list, ",") }
+	// sections has one list for each subject, as if as many approvals listed one.
+	sections := func(before string, list []string) string { return before + strings.Join(list, "|"+before) }
+	type answers struct{ machine, template refusal }
+	closed := answers{needsTemplate("n"), notListed("n", "golden/fedora")}
+	listed, exempt := answers{needsTemplate("n"), refusal{}}, answers{}
 
-	create := func(space, manifest string, as ...string) controlplane.Result {
-		t.Helper()
-		return kubectl(t, nil, manifest, append([]string{"create", "--namespace", space, "--dry-run=server", "-f", "-"}, as...)...)
+	cases := map[string]struct {
+		state string
+		crowd []string
+		want  answers
+	}{
+		"subjects whom it serves, none of them":                {"1;n;;golden/fedora>" + many(strangers), crowd, closed},
+		"subjects whom it serves, the last of them":            {"1;n;;golden/fedora>" + many(append(strangers[:511:511], "g:"+crowd[999])), crowd, listed},
+		"longer subjects whom it serves, none of them":         {"1;n;;golden/fedora>" + many(longStrangers), crowd, closed},
+		"lists of one subject each, none of them":              {"1;n;;" + sections("golden/fedora>", subjects(names(512, 100, "s"))), crowd, closed},
+		"lists of one subject each, the last of them":          {"1;n;;" + sections("golden/fedora>", append(subjects(names(511, 100, "s")), "g:"+crowd[999])), crowd, listed},
+		"exempt subjects, none of them":                        {"1;n;" + many(strangers) + ";", crowd, closed},
+		"exempt subjects, the last of them":                    {"1;n;" + many(append(strangers[:511:511], "g:"+crowd[999])) + ";", crowd, exempt},
+		"exempt subjects, all of them":                         {"1;n;" + many(subjects(shorter[488:])) + ";", shorter, exempt},
+		"lists of one exempt subject each, none of them":       {"1;n;" + sections("", strangers) + ";", crowd, closed},
+		"lists of one exempt subject each, all of them":        {"1;n;" + sections("", subjects(shorter[488:])) + ";", shorter, exempt},
+		"lists of one exempt subject each, all but the last":   {"1;n;" + sections("", append(subjects(shorter[489:]), strangers[0])) + ";", shorter, closed},
+		"two lists of exempt subjects, all but one of them":    {"1;n;" + many(subjects(shorter[489:])) + "|" + strangers[0] + ";", shorter, closed},
+		"exempt and served subjects, the last of the latter":   {"1;n;" + many(subjects(names(512, 55, "s"))) + ";golden/fedora>" + many(append(subjects(names(511, 55, "s")), "g:"+crowd[999])), crowd, listed},
+		"templates for everyone, and another":                  {"1;n;;golden/" + strings.Join(names(255, 245, "t"), ",golden/"), crowd, closed},
+		"templates for everyone, the last of them":             {"1;n;;golden/" + strings.Join(names(255, 245, "t"), ",golden/") + ",golden/fedora", crowd, listed},
+		"short templates for everyone, and another":            {"1;n;;" + "g/" + strings.Join(names(7000, 6, "t"), ",g/"), crowd, closed},
+		"groups with names of reserved characters, not listed": {"1;n;" + many(strangers) + ";", names(manyGroups, 200, "%"), closed},
 	}
-	t.Run("each", func(t *testing.T) {
-		t.Run("a member of many groups is refused for the right reason", func(t *testing.T) {
-			t.Parallel()
-			if complaint := refused(create(covered, plain("a"), crowd...)); complaint != "" {
-				t.Error(complaint)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			if len(tc.state) > limit || len(tc.state) < limit*3/4 {
+				t.Fatalf("the annotation has %d bytes", len(tc.state))
 			}
-		})
-		t.Run("a namespace that none of them covers is not concerned", func(t *testing.T) {
-			t.Parallel()
-			refusal{}.check(t, create(free, plain("a"), crowd...))
-		})
-		t.Run("a template that nobody lists is refused for the right reason", func(t *testing.T) {
-			t.Parallel()
-			result := create(covered, templated("a", "golden/fedora"), crowd...)
-			if !strings.Contains(result.Stderr, " does not approve template golden/fedora for you in this namespace") {
-				t.Error(result.Stderr)
+			as := []string{"--as", "member"}
+			for _, group := range tc.crowd {
+				as = append(as, "--as-group", group)
 			}
-		})
-		t.Run("a door is closed for the right reason", func(t *testing.T) {
-			t.Parallel()
+			create := func(manifest string) controlplane.Result {
+				return kubectl(t, nil, manifest, append([]string{"create", "--namespace", space, "--dry-run=server", "-f", "-"}, as...)...)
+			}
+			change := encode(object{"metadata": object{"labels": object{governedLabel: "true"}, "annotations": object{approvalsAnnotation: tc.state}}})
+			mustKubectl(t, "", "patch", "namespace", space, "--type=merge", "--patch", change)
+			// The API server reads the annotation a moment later.
+			eventually(t, func() string { return tc.want.machine.complaint(create(plain("a"))) })
+			eventually(t, func() string { return tc.want.template.complaint(create(templated("a", "golden/fedora"))) })
+			door := refusal{}
+			plugged := refusal{}
 			d := doors()[1]
-			result := create(covered, d.manifest(d.versions[1], object{"name": "a"}), crowd...)
-			if !strings.Contains(result.Stderr, "VirtualMachinePools lead to virtual machines that nobody judges") {
-				t.Error(result.Stderr)
+			if tc.want.machine != (refusal{}) {
+				door, plugged = d.closed("n"), unplugged("n")
 			}
+			door.check(t, create(d.manifest(d.versions[1], object{"name": "a"})))
+			plugged.check(t, kubectl(t, nil, "", append([]string{"patch", "virtualmachine", "stored", "--namespace", space, "--subresource=status", "--dry-run=server",
+				"--type=merge", "--patch", encode(object{"status": object{"volumeRequests": []any{entry("data")}}})}, as...)...))
 		})
-		t.Run("a volume is not plugged in for the right reason", func(t *testing.T) {
-			t.Parallel()
-			if result := plug(t, covered); !strings.Contains(result.Stderr, "volumes cannot be plugged in or unplugged") {
-				t.Error(result.Stderr)
-			}
-		})
-		t.Run("the labels of the namespace are kept for the right reason", func(t *testing.T) {
-			t.Parallel()
-			labeller := person(t, "labeller", labelling)
-			result := kubectl(t, labeller, "", "patch", "namespace", covered, "--dry-run=server", "--type=merge", "--patch", `{"metadata": {"labels": null}}`)
-			if !strings.Contains(result.Stderr, "would no longer cover the Namespace") {
-				t.Error(result.Stderr)
-			}
-		})
-	})
-	t.Run("one that somebody lists passes", func(t *testing.T) {
-		// As long as Stencil lets it become.
-		list := strings.Repeat("golden/"+strings.Repeat("t", 240)+",", 65) + "golden/fedora"
-		change := encode(object{"metadata": object{"annotations": object{"stencil.kubevirt.io/approved-templates": list}}})
-		mustKubectl(t, "", "patch", "namespace", covered, "--type=merge", "--patch", change)
-		eventually(t, func() string { return refusal{}.complaint(create(covered, templated("a", "golden/fedora"), crowd...)) })
-	})
-	t.Run("somebody whom the last subject of each exempts passes", func(t *testing.T) {
-		applyMany(t, func(i int) object {
-			exempt := bulky(i, nil)["exemptSubjects"].([]any)
-			exempt[len(exempt)-1] = object{"kind": "Group", "name": groups[len(groups)-1]}
-			return object{"exemptSubjects": exempt}
-		})
-		eventually(t, func() string { return refusal{}.complaint(create(covered, plain("a"), crowd...)) })
-	})
+	}
 }
 
-// applyMany stores the bulky approvals with what is special about each. kubectl would take a minute for them.
-func applyMany(t *testing.T, special func(i int) object) {
-	t.Helper()
-	config := rest.CopyConfig(shared.Plane(t).AdminConfig())
-	config.QPS = -1
-	client, err := dynamic.NewForConfig(config)
-	if err != nil {
-		t.Fatal(err)
+// The index of approvals is looked up once for each label of a namespace.
+func TestNamespacesOfManyLabelsStayWithinTheBudgets(t *testing.T) {
+	const many = 200
+	label := func(i int) string { return fmt.Sprintf("label-%03d.example.com/%s", i, strings.Repeat("k", 63)) }
+	value := func(i int) string { return fmt.Sprintf("%s-%02d", strings.Repeat("v", 60), i) }
+	wanted, labels := object{}, []string{}
+	for i := range 16 {
+		wanted[label(many-1-i)] = value(63)
 	}
-	approvals := client.Resource(schema.GroupVersionResource{Group: "stencil.kubevirt.io", Version: "v1alpha1", Resource: "templateapprovals"})
-	for i := range manyApprovals {
-		manifest := &unstructured.Unstructured{}
-		if err := manifest.UnmarshalJSON([]byte(approval(fmt.Sprintf("bulky-%03d", i), bulky(i, special(i))))); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := approvals.Apply(t.Context(), manifest.GetName(), manifest, metav1.ApplyOptions{FieldManager: "test", Force: true}); err != nil {
-			t.Fatal(err)
-		}
+	for i := range many {
+		labels = append(labels, label(i)+"="+value(63))
 	}
+	store(t, "many-labels", object{"namespaceSelector": object{"matchLabels": wanted, "matchExpressions": times(16, func(i int) any {
+		return object{"key": label(many - 1 - i), "operator": "In", "values": times(64, func(i int) any { return value(i) })}
+	})}})
+	space := namespace(t, labels...)
+	eventually(t, func() string { return needsTemplate("many-labels").complaint(probe(t, space)) })
+	labeller, removed := person(t, "labeller", labelling), object{}
+	for i := range many {
+		removed[label(i)] = nil
+	}
+	change := encode(object{"metadata": object{"labels": removed}})
+	eventually(t, func() string {
+		return relabelled.complaint(kubectl(t, labeller, "", "patch", "namespace", space, "--dry-run=server", "--type=merge", "--patch", change))
+	})
+	withoutManager(t)
+	mustKubectl(t, "", "label", "namespace", space, governedLabel+"-")
+	eventually(t, func() string { return notDecided.complaint(probe(t, space)) })
 }

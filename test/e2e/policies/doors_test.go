@@ -204,7 +204,7 @@ func open(t *testing.T, values ...string) {
 	for _, value := range values {
 		opened = append(opened, value)
 	}
-	for _, name := range []string{"stencil-doors", "stencil-hotplug"} {
+	for _, name := range []string{"stencil-doors", "stencil-hotplug", "stencil-undecided-namespaces"} {
 		var policy struct {
 			Spec struct{ Variables []struct{ Name string } }
 		}

@@ -77,7 +77,7 @@ func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
 
 	t.Run("a second one that does not exempt the person", func(t *testing.T) {
 		approve(t, "second", object{"namespaces": []any{space}})
-		needsTemplate("second").check(t, create(owner, space))
+		needsTemplate("first, second").check(t, create(owner, space))
 		refusal{}.check(t, create(owner, other))
 	})
 	t.Run("a second one that exempts the person too", func(t *testing.T) {
@@ -89,6 +89,7 @@ func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
 			approve(t, "lax", object{"namespaces": []any{space}})
 			mustKubectl(t, "", "patch", "templateapproval", "lax", "--type=merge", "--patch", `{"spec": {"enforcement": "`+enforcement+`"}}`)
 			eventually(t, func() string { return refusal{}.complaint(create(owner, space)) })
+			needsTemplate("first, lax").check(t, create(stranger, space))
 		})
 	}
 	t.Run("an approval that says nothing of enforcement denies", func(t *testing.T) {
@@ -98,7 +99,86 @@ func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
 		}
 		needsTemplate("silent").check(t, create(owner, other))
 	})
+	t.Run("only those pass whom both exempt", func(t *testing.T) {
+		ann, bea := person(t, "ann-of-two"), person(t, "bea-of-two")
+		approve(t, "left", object{"namespaces": []any{other}, "exemptSubjects": append(exempts(ann), exempts(owner)...)})
+		approve(t, "right", object{"namespaces": []any{other}, "exemptSubjects": append(exempts(owner), exempts(bea)...)})
+		refusal{}.check(t, create(owner, other))
+		needsTemplate("left, right").check(t, create(ann, other))
+		needsTemplate("left, right").check(t, create(bea, other))
+	})
 	t.Run("without an approval there is nothing to refuse", func(t *testing.T) {
 		refusal{}.check(t, create(owner, other))
+	})
+}
+
+// Names of users and groups are compared literally, whatever the annotation separates them by.
+func TestSubjectsOfUnusualNames(t *testing.T) {
+	const (
+		directoryUser  = "cn=Ann Example,ou=people,dc=example,dc=com"
+		directoryGroup = "cn=operators,ou=groups,dc=example,dc=com"
+		reserved       = "a%b,c;d|e>f"
+	)
+	space := namespace(t)
+	user := func(name string, groups ...string) *controlplane.User {
+		t.Helper()
+		made, err := shared.Plane(t).User(name, groups...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := shared.Plane(t).Grant(t.Context(), made, "", ownership...); err != nil {
+			t.Fatal(err)
+		}
+		if err := shared.Plane(t).Bind(t.Context(), made, "golden", "stencil-template-user"); err != nil {
+			t.Fatal(err)
+		}
+		return made
+	}
+	subject := func(kind, name string) object { return object{"kind": kind, "name": name} }
+	approve(t, "unusual", object{
+		"namespaces":     []any{space},
+		"exemptSubjects": []any{subject("User", directoryUser), subject("Group", directoryGroup), subject("User", reserved), subject("User", "x%2Cy")},
+		"templates":      []any{object{"namespace": "golden", "name": "fedora"}},
+		"subjects":       []any{subject("User", directoryUser), subject("Group", directoryGroup), subject("User", reserved), subject("User", "x%2Cy")},
+	})
+	for name, tc := range map[string]struct {
+		as    *controlplane.User
+		named bool
+	}{
+		"a user of a directory":                             {user(directoryUser), true},
+		"a member of a group of a directory":                {user("unusual-member", directoryGroup), true},
+		"a user with all reserved characters":               {user(reserved), true},
+		"a user whose name looks encoded":                   {user("x%2Cy"), true},
+		"a user whose name looks so when decoded":           {user("x,y"), false},
+		"a user whose name is a part":                       {user("cn=Ann Example"), false},
+		"a user whose name is the last part":                {user("dc=com"), false},
+		"a member of a group that is a part":                {user("unusual-part", "cn=operators", "dc=com", "ou=groups"), false},
+		"a member of a group that is called like the user":  {user("unusual-swap", directoryUser), false},
+		"a user who is called like the group":               {user(directoryGroup), false},
+		"a user who is called as the annotation writes one": {user("g:" + directoryGroup), false},
+		"a user with a part of the reserved characters":     {user("a%b"), false},
+		"a user with the encoded reserved characters":       {user("a%25b%2Cc%3Bd%7Ce%3Ef"), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			exempt, listed := needsTemplate("unusual"), notListed("unusual", "golden/fedora")
+			if tc.named {
+				exempt, listed = refusal{}, refusal{}
+			}
+			exempt.check(t, kubectl(t, tc.as, plain("a"), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
+			listed.check(t, kubectl(t, tc.as, templated("a", "golden/fedora"), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
+		})
+	}
+	// The exempt pass in any case, so the list of those whom the approval serves is tried without exemptions.
+	t.Run("whom it serves", func(t *testing.T) {
+		served := namespace(t)
+		approve(t, "serves", object{"namespaces": []any{served}, "templates": []any{object{"namespace": "golden", "name": "fedora"}},
+			"subjects": []any{subject("Group", directoryGroup), subject("User", reserved)}})
+		create := func(as *controlplane.User) controlplane.Result {
+			return kubectl(t, as, templated("a", "golden/fedora"), "create", "--namespace", served, "--dry-run=server", "-f", "-")
+		}
+		refusal{}.check(t, create(user("unusual-member", directoryGroup)))
+		refusal{}.check(t, create(user(reserved)))
+		notListed("serves", "golden/fedora").check(t, create(user("unusual-part", "cn=operators", "dc=com")))
+		notListed("serves", "golden/fedora").check(t, create(owner))
 	})
 }

@@ -24,7 +24,7 @@ func plug(t *testing.T, space string) controlplane.Result {
 // unplugged refuses to plug a volume in or to unplug it.
 func unplugged(approval string) refusal {
 	return refusal{"hotplug", "volumes cannot be plugged in or unplugged in a namespace that TemplateApproval " + approval +
-		" governs: change volumes in spec of the VirtualMachine, if the approval lists them as overrides; " +
+		" governs: change volumes in spec of the VirtualMachine, if an approval lists them as overrides; " +
 		"a cluster admin can allow it with the chart value doors.hotplug"}
 }
 

@@ -1,6 +1,7 @@
 package policies_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -19,12 +20,15 @@ func TestKubeVirtInAGovernedNamespace(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	if err := install.Chart(t.Context(), plane, install.Options{}); err != nil {
+	release, err := installRelease(context.WithoutCancel(t.Context()), plane)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if err := withoutWebhooks(t.Context(), plane); err != nil {
-		t.Fatal(err)
-	}
+	t.Cleanup(func() {
+		if err := release.kill(); err != nil {
+			t.Error(err)
+		}
+	})
 	if err := install.AwaitPolicies(t.Context(), plane); err != nil {
 		t.Fatal(err)
 	}

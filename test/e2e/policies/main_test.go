@@ -1,5 +1,6 @@
-// Package policies_test holds Stencil's admission policies against a real API server while nothing of Stencil runs: there is no
-// manager, and its webhook configurations are deleted. What is refused here is refused by the API server itself.
+// Package policies_test holds Stencil's admission policies against a real API server while no webhook of Stencil's is asked: its webhook
+// configurations are deleted, and nothing restores them. The manager runs, because it writes to each namespace what the approvals mean
+// for it; some tests stop it. What is refused here is refused by the API server itself.
 //
 // There is no virt-api either, whose own webhooks would speak about half of these requests.
 package policies_test
@@ -7,6 +8,7 @@ package policies_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -15,9 +17,9 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/deadline"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -26,6 +28,8 @@ const controllerName = "system:serviceaccount:kubevirt:kubevirt-controller"
 
 var (
 	shared = controlplane.Shared{Prepare: prepare}
+	// stencil is what runs on the shared plane.
+	stencil *release
 
 	// owner owns machines of every kind everywhere, and may use the templates of namespace golden.
 	owner *controlplane.User
@@ -35,16 +39,24 @@ var (
 	controller, virtAPI *controlplane.User
 )
 
-func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
+func TestMain(m *testing.M) { os.Exit(run(m)) }
 
-func prepare(ctx context.Context, plane *controlplane.Plane) error {
+func run(m *testing.M) int {
+	code := shared.Run(m)
+	if stencil != nil {
+		if err := stencil.kill(); err != nil {
+			fmt.Fprintln(os.Stderr, "ending the manager:", err)
+			return 1
+		}
+	}
+	return code
+}
+
+func prepare(ctx context.Context, plane *controlplane.Plane) (err error) {
 	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
 		return err
 	}
-	if err := install.Chart(ctx, plane, install.Options{}); err != nil {
-		return err
-	}
-	if err := withoutWebhooks(ctx, plane); err != nil {
+	if stencil, err = installRelease(ctx, plane); err != nil {
 		return err
 	}
 	for person, name := range map[**controlplane.User]string{
@@ -59,8 +71,8 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 			return err
 		}
 	}
-	if result, err := plane.Kubectl(ctx, nil, "", "create", "namespace", "golden"); err != nil || result.Code != 0 {
-		return fmt.Errorf("creating namespace golden: %w: %s", err, result.Stderr)
+	if err := must(plane.Kubectl(ctx, nil, "", "create", "namespace", "golden")); err != nil {
+		return err
 	}
 	if err := plane.Bind(ctx, owner, "golden", "stencil-template-user"); err != nil {
 		return err
@@ -68,21 +80,12 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 	return install.AwaitPolicies(ctx, plane)
 }
 
-// withoutWebhooks deletes Stencil's webhook configurations, and returns when the API server calls none of them.
-func withoutWebhooks(ctx context.Context, plane *controlplane.Plane) error {
-	for _, configuration := range []string{"mutatingwebhookconfiguration/a-stencil-render", "validatingwebhookconfiguration/stencil-validate"} {
-		if result, err := plane.Kubectl(ctx, nil, "", "delete", configuration); err != nil || result.Code != 0 {
-			return fmt.Errorf("deleting the %s: %w: %s", configuration, err, result.Stderr)
-		}
+// must makes an error of a command that failed.
+func must(result controlplane.Result, err error) error {
+	if err == nil && result.Code != 0 {
+		err = errors.New(strings.TrimSpace(result.Stderr))
 	}
-	err := wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		result, err := plane.Kubectl(ctx, nil, approval("probe", object{"namespaces": []any{"probe"}}), "create", "--dry-run=server", "-f", "-")
-		return result.Code == 0, err
-	})
-	if err != nil {
-		return fmt.Errorf("waiting until the webhooks are gone: %w", err)
-	}
-	return nil
+	return err
 }
 
 // ownership is what an administrator of KubeVirt's objects has.
@@ -137,6 +140,15 @@ func eventually(t *testing.T, complaint func() string) {
 	harness.Eventually(t, func() error { return harness.Complaint(complaint()) })
 }
 
+// untilCleaned is eventually in a cleanup, when the context of the test has ended.
+func untilCleaned(t *testing.T, what string, complaint func() string) {
+	t.Helper()
+	err := deadline.Wait(context.WithoutCancel(t.Context()), what, time.Minute, func(context.Context) error { return harness.Complaint(complaint()) })
+	if err != nil {
+		t.Error(err)
+	}
+}
+
 // object is JSON in the making.
 type object = map[string]any
 
@@ -148,14 +160,39 @@ func encode(value any) string {
 	return string(encoded)
 }
 
-// namespace creates a namespace with labels, such as "env=prod".
+// namespace creates a namespace with labels, such as "env=prod", and returns when Stencil has decided what approvals mean for it.
 func namespace(t *testing.T, labels ...string) string {
+	t.Helper()
+	name := undecided(t, object{"generateName": "policies-"}, labels...)
+	eventually(t, func() string {
+		if governed(t, name) == "" {
+			return "namespace " + name + " is undecided"
+		}
+		return ""
+	})
+	return name
+}
+
+// undecided creates a namespace with labels, such as "env=prod", and returns its name.
+func undecided(t *testing.T, metadata object, labels ...string) string {
 	t.Helper()
 	given := object{}
 	for _, label := range labels {
 		key, value, _ := strings.Cut(label, "=")
 		given[key] = value
 	}
-	manifest := encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"generateName": "policies-", "labels": given}})
+	metadata["labels"] = given
+	manifest := encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 	return strings.TrimPrefix(strings.TrimSpace(mustKubectl(t, manifest, "create", "--output=name", "-f", "-")), "namespace/")
+}
+
+const (
+	governedLabel       = "stencil.kubevirt.io/governed"
+	approvalsAnnotation = "stencil.kubevirt.io/approvals"
+)
+
+// governed returns the value of the label, empty while the namespace is undecided.
+func governed(t *testing.T, namespace string) string {
+	t.Helper()
+	return mustKubectl(t, "", "get", "namespace", namespace, `--output=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}`)
 }

@@ -15,18 +15,21 @@ var labelling = rbacv1.PolicyRule{
 	APIGroups: []string{""}, Resources: []string{"namespaces", "namespaces/status", "namespaces/finalize"}, Verbs: []string{"get", "update", "patch"},
 }
 
-func leaves(approval string) refusal {
-	return refusal{"namespace-coverage", "with these labels TemplateApproval " + approval + " would no longer cover the Namespace: " +
-		"keep the labels that its namespaceSelector asks for, or have somebody change them who may update templateapprovals.stencil.kubevirt.io"}
+// relabelled refuses a change of a label that some approval selects by, and keeps the same change from those who may make it, while the
+// label stays that was computed from the labels of before.
+var (
+	relabelled = refusal{"namespace-coverage", "TemplateApprovals select namespaces by a label that this request changes: keep the labels that their " +
+		"namespaceSelectors name, or have them changed by a user who may update templateapprovals.stencil.kubevirt.io"}
+	outdated = refusal{"namespace-coverage", "TemplateApprovals select namespaces by a label that this request changes: remove label " +
+		"stencil.kubevirt.io/governed in the same request, as Stencil's webhook does while its manager runs"}
+)
+
+func kept(what string) refusal {
+	return refusal{"governed-label", what + " of a Namespace is kept by Stencil and follows from the TemplateApprovals: " +
+		"leave it as it is stored, or have it changed by somebody who may update templateapprovals.stencil.kubevirt.io"}
 }
 
-func enters(approval string) refusal {
-	return refusal{"namespace-coverage", "with these labels TemplateApproval " + approval + " would cover the Namespace, which it does not yet: " +
-		"leave out the labels that its namespaceSelector asks for, or have somebody set them who may update templateapprovals.stencil.kubevirt.io"}
-}
-
-var keptLabel = refusal{"governed-label", "label stencil.kubevirt.io/governed of a Namespace is kept by Stencil and follows from the TemplateApprovals: " +
-	"leave it as it is stored, or have it changed by somebody who may update templateapprovals.stencil.kubevirt.io"}
+var keptLabel, keptAnnotation = kept("label " + governedLabel), kept("annotation " + approvalsAnnotation)
 
 // managing is the right to manage one approval, or all of them.
 func managing(approvals ...string) rbacv1.PolicyRule {
@@ -36,45 +39,61 @@ func managing(approvals ...string) rbacv1.PolicyRule {
 }
 
 func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
-	labeller, other, one := person(t, "labeller", labelling), person(t, "labeller-other", labelling, managing("another")), person(t, "labeller-one", labelling, managing("labels"))
-	approver := person(t, "approver", labelling)
-	if err := shared.Plane(t).Bind(t.Context(), approver, "", "stencil-template-approver"); err != nil {
-		t.Fatal(err)
-	}
-	space := namespace(t, "env=prod", "team=a", "zone=x")
+	labeller, one := person(t, "labeller", labelling), person(t, "labeller-one", labelling, managing("labels"))
+	approver := personWhoApproves(t)
+	space := namespace(t, "env=prod", "team=a", "zone=x", "region=eu")
 	free := namespace(t, "team=a")
 	listed := namespace(t, "env=prod")
+	// 317 characters and a value of 63, more than a key of the index has.
+	long := strings.Repeat(strings.Repeat("p", 49)+".", 5) + "com/" + strings.Repeat("k", 63)
 	approve(t, "labels", object{"namespaces": []any{listed}, "namespaceSelector": object{
-		"matchLabels": object{"env": "prod"}, "matchExpressions": []any{object{"key": "legacy", "operator": "DoesNotExist"}},
+		"matchLabels": object{"env": "prod"}, "matchExpressions": []any{
+			object{"key": "legacy", "operator": "DoesNotExist"},
+			object{"key": "region", "operator": "NotIn", "values": []any{"us", "mars"}},
+			object{"key": "colour", "operator": "NotIn", "values": []any{"red"}},
+		},
 	}})
+	approve(t, "long", object{"namespaceSelector": object{"matchLabels": object{long: strings.Repeat("v", 63)}}})
 
 	label := func(as *controlplane.User, namespace string, changes ...string) controlplane.Result {
 		return kubectl(t, as, "", append([]string{"label", "namespace", namespace, "--overwrite", "--dry-run=server"}, changes...)...)
 	}
+	// The API server learns of the index a moment after the namespaces.
+	eventually(t, func() string { return relabelled.complaint(label(labeller, free, long+"="+strings.Repeat("v", 63))) })
+	const undecide = governedLabel + "-"
 	cases := map[string]struct {
 		as        *controlplane.User // labeller when nil
 		namespace string             // space when empty
 		changes   []string
 		want      refusal
 	}{
-		"the label is removed":                                      {changes: []string{"env-"}, want: leaves("labels")},
-		"the label gets another value":                              {changes: []string{"env=dev"}, want: leaves("labels")},
-		"the label is emptied":                                      {changes: []string{"env="}, want: leaves("labels")},
-		"a label is added that the approval does not want":          {changes: []string{"legacy=true"}, want: leaves("labels")},
-		"the label is removed, and others are added":                {changes: []string{"env-", "team=b", "x=y"}, want: leaves("labels")},
-		"it is removed by who may update another approval":          {as: other, changes: []string{"env-"}, want: leaves("labels")},
-		"it is removed by who may update this one":                  {as: one, changes: []string{"env-"}},
-		"it is removed by who may update all":                       {as: approver, changes: []string{"env-"}},
-		"it is removed by the administrator":                        {as: shared.Plane(t).Admin(), changes: []string{"env-"}},
-		"other labels change":                                       {changes: []string{"team=b", "zone-", "x=y"}},
-		"the label gets the value it has":                           {changes: []string{"env=prod"}},
-		"a namespace that is listed by name loses the label":        {namespace: listed, changes: []string{"env-"}},
-		"a namespace outside gets the label":                        {namespace: free, changes: []string{"env=prod"}, want: enters("labels")},
-		"a namespace outside gets the label from who may update it": {as: one, namespace: free, changes: []string{"env=prod"}},
-		"a namespace outside gets the label and one that excludes":  {namespace: free, changes: []string{"env=prod", "legacy=true"}},
-		"a namespace outside gets another value":                    {namespace: free, changes: []string{"env=dev"}},
-		"kube-system gets the label":                                {namespace: "kube-system", changes: []string{"env=prod"}},
-		"Stencil's own namespace gets the label":                    {namespace: "stencil-system", changes: []string{"env=prod"}},
+		"the label is removed":                                            {changes: []string{"env-"}, want: relabelled},
+		"the label gets another value":                                    {changes: []string{"env=dev"}, want: relabelled},
+		"the label is emptied":                                            {changes: []string{"env="}, want: relabelled},
+		"a label is added that the approval does not want":                {changes: []string{"legacy=true"}, want: relabelled},
+		"a label gets a value that the approval does not want":            {changes: []string{"region=us"}, want: relabelled},
+		"a label is added with one":                                       {changes: []string{"colour=red"}, want: relabelled},
+		"a label is added with a value that no approval mentions":         {changes: []string{"colour=blue"}},
+		"a label gets a value that no approval mentions":                  {changes: []string{"region=asia"}},
+		"the label is removed, and others are added":                      {changes: []string{"env-", "team=b", "x=y"}, want: relabelled},
+		"the label is added, and that of Stencil removed":                 {namespace: free, changes: []string{"env=prod", undecide}, want: relabelled},
+		"it is removed by who may update this approval alone":             {as: one, changes: []string{"env-"}, want: relabelled},
+		"it is removed by who may update all":                             {as: approver, changes: []string{"env-"}, want: outdated},
+		"it is removed by who may update all, with that":                  {as: approver, changes: []string{"env-", undecide}},
+		"it is removed by the administrator":                              {as: shared.Plane(t).Admin(), changes: []string{"env-"}, want: outdated},
+		"it is removed by the administrator, with that":                   {as: shared.Plane(t).Admin(), changes: []string{"env-", undecide}},
+		"other labels change":                                             {changes: []string{"team=b", "zone-", "x=y"}},
+		"other labels change, and the namespace becomes undecided":        {namespace: free, changes: []string{"team=b", undecide}},
+		"other labels change, and a governed namespace becomes undecided": {changes: []string{"team=b", undecide}, want: keptLabel},
+		"the label gets the value it has":                                 {changes: []string{"env=prod"}},
+		"a namespace that is listed by name loses the label":              {namespace: listed, changes: []string{"env-"}, want: relabelled},
+		"a namespace outside gets the label":                              {namespace: free, changes: []string{"env=prod"}, want: relabelled},
+		"a namespace outside gets it from who may":                        {as: approver, namespace: free, changes: []string{"env=prod", undecide}},
+		"a namespace outside gets the label and one that excludes":        {namespace: free, changes: []string{"env=prod", "legacy=true"}, want: relabelled},
+		"a namespace outside gets one that excludes":                      {namespace: free, changes: []string{"legacy=true"}, want: relabelled},
+		"a namespace outside gets another value":                          {namespace: free, changes: []string{"env=dev"}},
+		"kube-system gets the label":                                      {namespace: "kube-system", changes: []string{"env=prod"}},
+		"Stencil's own namespace gets the label":                          {namespace: "stencil-system", changes: []string{"env=prod"}},
 	}
 	t.Run("each", func(t *testing.T) {
 		for name, tc := range cases {
@@ -99,8 +118,8 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 		"by a JSON patch": func() controlplane.Result {
 			return kubectl(t, labeller, "", "patch", "namespace", space, "--type=json", "--patch", `[{"op": "remove", "path": "/metadata/labels/env"}]`)
 		},
-		"by a merge patch of all labels": func() controlplane.Result {
-			return kubectl(t, labeller, "", "patch", "namespace", space, "--type=merge", "--patch", `{"metadata": {"labels": null}}`)
+		"by a merge patch of several labels": func() controlplane.Result {
+			return kubectl(t, labeller, "", "patch", "namespace", space, "--type=merge", "--patch", `{"metadata": {"labels": {"env": null, "team": null}}}`)
 		},
 		"by replacing it": func() controlplane.Result { return kubectl(t, labeller, escaped, "replace", "-f", "-") },
 		"by server-side apply": func() controlplane.Result {
@@ -115,7 +134,7 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 		},
 	} {
 		t.Run("the label is removed "+name, func(t *testing.T) {
-			leaves("labels").check(t, result())
+			relabelled.check(t, result())
 			if got := mustKubectl(t, "", "get", "namespace", space, "--output=jsonpath={.metadata.labels.env}"); got != "prod" {
 				t.Errorf("the label is now %q", got)
 			}
@@ -125,14 +144,14 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 		for _, enforcement := range []string{"Warn", "Audit"} {
 			mustKubectl(t, "", "patch", "templateapproval", "labels", "--type=merge", "--patch", `{"spec": {"enforcement": "`+enforcement+`"}}`)
 			eventually(t, func() string { return refusal{}.complaint(probe(t, space)) })
-			leaves("labels").check(t, label(labeller, space, "env-"))
+			relabelled.check(t, label(labeller, space, "env-"))
 		}
 		mustKubectl(t, "", "patch", "templateapproval", "labels", "--type=merge", "--patch", `{"spec": {"enforcement": "Deny"}}`)
 		eventually(t, func() string { return needsTemplate("labels").complaint(probe(t, space)) })
 	})
 	t.Run("a laxer approval is no way out of a stricter one", func(t *testing.T) {
 		approve(t, "lax", object{"namespaceSelector": object{"matchLabels": object{"playground": "true"}}})
-		enters("lax").check(t, label(labeller, space, "playground=true"))
+		eventually(t, func() string { return relabelled.complaint(label(labeller, space, "playground=true")) })
 	})
 	t.Run("a selector of everything leaves no way out, and labels are free", func(t *testing.T) {
 		approve(t, "all", object{"namespaceSelector": object{}})
@@ -143,52 +162,178 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 	})
 }
 
-// The label that sends machines to the webhooks.
-func TestTheGovernedLabelIsKept(t *testing.T) {
-	labeller := person(t, "labeller", labelling)
+// What Stencil writes to namespaces is trusted, so nobody else changes it. Anybody may remove the label where it is false: that opens nothing.
+func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
+	labeller := person(t, "labeller", labelling, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}})
+	approver := personWhoApproves(t)
+	if err := shared.Plane(t).Grant(t.Context(), approver, "", rbacv1.PolicyRule{
+		APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	one := person(t, "labeller-one", labelling, managing("keeps"))
 	manager, err := install.Options{}.ManagerUser(shared.Plane(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	approver := person(t, "approver", labelling)
-	if err := shared.Plane(t).Bind(t.Context(), approver, "", "stencil-template-approver"); err != nil {
-		t.Fatal(err)
-	}
-	governed, free := namespace(t, "stencil.kubevirt.io/governed=true"), namespace(t)
-	patch := func(as *controlplane.User, namespace, labels string, more ...string) controlplane.Result {
+	space, free := namespace(t), namespace(t)
+	approve(t, "keeps", object{"namespaces": []any{space}})
+	patch := func(as *controlplane.User, namespace, metadata string, more ...string) controlplane.Result {
 		return kubectl(t, as, "", append([]string{"patch", "namespace", namespace, "--dry-run=server", "--type=merge",
-			"--patch", `{"metadata": {"labels": ` + labels + `}}`}, more...)...)
+			"--patch", `{"metadata": ` + metadata + `}`}, more...)...)
 	}
-	const key = `"stencil.kubevirt.io/governed"`
-	for name, result := range map[string]func(as *controlplane.User) controlplane.Result{
-		"it is removed": func(as *controlplane.User) controlplane.Result { return patch(as, governed, `{`+key+`: null}`) },
-		"it is changed": func(as *controlplane.User) controlplane.Result { return patch(as, governed, `{`+key+`: "false"}`) },
-		"all labels are removed": func(as *controlplane.User) controlplane.Result {
-			return patch(as, governed, `null`)
-		},
-		"it is added": func(as *controlplane.User) controlplane.Result { return patch(as, free, `{`+key+`: "true"}`) },
+	const (
+		label      = `"stencil.kubevirt.io/governed"`
+		annotation = `"stencil.kubevirt.io/approvals"`
+	)
+	for name, tc := range map[string]struct {
+		namespace, metadata string
+		want                refusal
+	}{
+		"the label is changed":                        {space, `{"labels": {` + label + `: "false"}}`, keptLabel},
+		"the label is emptied":                        {space, `{"labels": {` + label + `: ""}}`, keptLabel},
+		"the label gets a value that nobody writes":   {free, `{"labels": {` + label + `: "maybe"}}`, keptLabel},
+		"the label of a namespace outside is changed": {free, `{"labels": {` + label + `: "true"}}`, keptLabel},
+		"the annotation is changed":                   {space, `{"annotations": {` + annotation + `: "1;keeps;;golden/*,silver/*"}}`, keptAnnotation},
+		"the annotation is emptied":                   {space, `{"annotations": {` + annotation + `: ""}}`, keptAnnotation},
+		"the annotation is added":                     {free, `{"annotations": {` + annotation + `: "1;keeps;;golden/*"}}`, keptAnnotation},
+		"the label is removed":                        {space, `{"labels": {` + label + `: null}}`, keptLabel},
+		"the annotation is removed":                   {space, `{"annotations": {` + annotation + `: null}}`, keptAnnotation},
+		"all labels are removed":                      {space, `{"labels": null}`, keptLabel},
+		"all annotations are removed":                 {space, `{"annotations": null}`, keptAnnotation},
+		"both are removed":                            {space, `{"labels": {` + label + `: null}, "annotations": {` + annotation + `: null}}`, keptLabel},
 	} {
 		t.Run(name, func(t *testing.T) {
-			keptLabel.check(t, result(labeller))
-			refusal{}.check(t, result(approver))
-			refusal{}.check(t, result(manager))
-			refusal{}.check(t, result(nil))
+			tc.want.check(t, patch(labeller, tc.namespace, tc.metadata))
+			tc.want.check(t, patch(labeller, tc.namespace, tc.metadata, "--subresource=status"))
+			tc.want.check(t, patch(one, tc.namespace, tc.metadata))
+			refusal{}.check(t, patch(approver, tc.namespace, tc.metadata))
+			refusal{}.check(t, patch(manager, tc.namespace, tc.metadata))
+			refusal{}.check(t, patch(nil, tc.namespace, tc.metadata))
 		})
 	}
-	t.Run("it is removed by way of status", func(t *testing.T) {
-		keptLabel.check(t, patch(labeller, governed, `{`+key+`: null}`, "--subresource=status"))
+	for name, tc := range map[string]struct{ namespace, metadata string }{
+		"the label of a namespace outside is removed":    {free, `{"labels": {` + label + `: null}}`},
+		"all labels of a namespace outside are removed":  {free, `{"labels": null}`},
+		"all annotations of one outside are removed":     {free, `{"annotations": null}`},
+		"other labels change":                            {space, `{"labels": {"team": "a"}, "annotations": {"note": "mine"}}`},
+		"the label is sent again":                        {space, `{"labels": {` + label + `: "true"}}`},
+		"the label of a namespace outside is sent again": {free, `{"labels": {` + label + `: "false"}}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			refusal{}.check(t, patch(labeller, tc.namespace, tc.metadata))
+			refusal{}.check(t, patch(labeller, tc.namespace, tc.metadata, "--subresource=status"))
+		})
+	}
+	t.Run("the label is changed by way of finalize", func(t *testing.T) {
+		changed := strings.Replace(mustKubectl(t, "", "get", "namespace", space, "--output=json"), `"stencil.kubevirt.io/governed": "true"`, `"stencil.kubevirt.io/governed": "false"`, 1)
+		keptLabel.check(t, kubectl(t, labeller, changed, "replace", "--raw", "/api/v1/namespaces/"+space+"/finalize", "-f", "-"))
 	})
-	t.Run("it is removed by way of finalize", func(t *testing.T) {
-		without := strings.Replace(mustKubectl(t, "", "get", "namespace", governed, "--output=json"), `"stencil.kubevirt.io/governed": "true"`, `"a": "b"`, 1)
-		keptLabel.check(t, kubectl(t, labeller, without, "replace", "--raw", "/api/v1/namespaces/"+governed+"/finalize", "-f", "-"))
+	t.Run("a namespace is created", func(t *testing.T) {
+		create := func(as *controlplane.User, labels, annotations object) controlplane.Result {
+			manifest := encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": "brought", "labels": labels, "annotations": annotations}})
+			return kubectl(t, as, manifest, "create", "--dry-run=server", "-f", "-")
+		}
+		for _, value := range []string{"false", "true", "", "maybe"} {
+			keptLabel.check(t, create(labeller, object{governedLabel: value}, nil))
+			refusal{}.check(t, create(approver, object{governedLabel: value}, nil))
+		}
+		keptAnnotation.check(t, create(labeller, nil, object{approvalsAnnotation: "1;;;golden/*"}))
+		refusal{}.check(t, create(approver, nil, object{approvalsAnnotation: "1;;;golden/*"}))
+		refusal{}.check(t, create(labeller, object{"team": "a"}, object{"note": "mine"}))
 	})
-	t.Run("other labels are free", func(t *testing.T) {
-		refusal{}.check(t, patch(labeller, governed, `{"team": "a"}`))
-		refusal{}.check(t, patch(labeller, governed, `{"stencil.kubevirt.io/governed": "true"}`))
+	t.Run("what is removed is written again", func(t *testing.T) {
+		before := mustKubectl(t, "", "get", "namespace", space, `--output=jsonpath={.metadata.annotations.stencil\.kubevirt\.io/approvals}`)
+		refusal{}.check(t, kubectl(t, approver, "", "patch", "namespace", space, "--type=merge", "--patch",
+			`{"metadata": {"labels": {`+label+`: null}, "annotations": {`+annotation+`: null}}}`))
+		eventually(t, func() string {
+			after := mustKubectl(t, "", "get", "namespace", space, `--output=jsonpath={.metadata.annotations.stencil\.kubevirt\.io/approvals}`)
+			if got := governed(t, space); got != "true" || after != before {
+				return "label " + got + ", annotation " + after
+			}
+			return needsTemplate("keeps").complaint(probe(t, space))
+		})
 	})
 	t.Run("the manager does not move a namespace out of an approval either", func(t *testing.T) {
 		space := namespace(t, "env=prod")
 		approve(t, "strict", object{"namespaceSelector": object{"matchLabels": object{"env": "prod"}}})
-		leaves("strict").check(t, patch(manager, space, `{"env": null}`))
+		eventually(t, func() string { return relabelled.complaint(patch(manager, space, `{"labels": {"env": null}}`)) })
+		relabelled.check(t, patch(manager, space, `{"labels": {"env": null, `+label+`: null}}`))
 	})
+}
+
+// Policies trust what the ConfigMap says of approvals.
+func TestTheIndexIsKept(t *testing.T) {
+	const name = "stencil-approval-index"
+	editing := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}
+	editor, approver := person(t, "editor", editing), person(t, "approving-editor", editing, managing())
+	keptIndex := refusal{"approval-index", "ConfigMap stencil-approval-index is written by Stencil and follows from the TemplateApprovals: leave it, or have it changed by " +
+		"a user who may update templateapprovals.stencil.kubevirt.io"}
+	space := namespace(t)
+	index := func(name string) string {
+		return encode(object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name}, "data": object{"a": "b"}})
+	}
+	in := func(namespace string, arguments ...string) []string {
+		return append(arguments, "--namespace", namespace, "--dry-run=server")
+	}
+	mustKubectl(t, index(name), "create", "--namespace", space, "-f", "-")
+	for what, request := range map[string]func(as *controlplane.User, namespace string) controlplane.Result{
+		"it is patched": func(as *controlplane.User, namespace string) controlplane.Result {
+			return kubectl(t, as, "", in(namespace, "patch", "configmap", name, "--type=merge", "--patch", `{"data": {"all": null, "x": "y"}}`)...)
+		},
+		"it is replaced": func(as *controlplane.User, namespace string) controlplane.Result {
+			return kubectl(t, as, index(name), in(namespace, "replace", "-f", "-")...)
+		},
+		"it is applied": func(as *controlplane.User, namespace string) controlplane.Result {
+			return kubectl(t, as, index(name), in(namespace, "apply", "--server-side", "--force-conflicts", "-f", "-")...)
+		},
+		"it is labelled": func(as *controlplane.User, namespace string) controlplane.Result {
+			return kubectl(t, as, "", in(namespace, "label", "configmap", name, "a=b")...)
+		},
+		"it is deleted": func(as *controlplane.User, namespace string) controlplane.Result {
+			return kubectl(t, as, "", in(namespace, "delete", "configmap", name)...)
+		},
+		"it is deleted with others": func(as *controlplane.User, namespace string) controlplane.Result {
+			return kubectl(t, as, `{"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]}`,
+				"delete", "--raw", "/api/v1/namespaces/"+namespace+"/configmaps?fieldSelector=metadata.name%3D"+name, "-f", "-")
+		},
+	} {
+		t.Run(what, func(t *testing.T) {
+			keptIndex.check(t, request(editor, install.Namespace))
+			refusal{}.check(t, request(editor, space))
+			refusal{}.check(t, request(approver, install.Namespace))
+			refusal{}.check(t, request(nil, install.Namespace))
+		})
+	}
+	t.Run("others are free", func(t *testing.T) {
+		refusal{}.check(t, kubectl(t, editor, index("mine"), in(install.Namespace, "create", "-f", "-")...))
+	})
+	t.Run("what the administrator changes is written again", func(t *testing.T) {
+		mustKubectl(t, "", "patch", "configmap", name, "--namespace", install.Namespace, "--type=merge", "--patch", `{"data": {"x": "y"}}`)
+		mustKubectl(t, "", "delete", "configmap", name, "--namespace", install.Namespace)
+		approve(t, "indexed", object{"namespaces": []any{space}})
+		eventually(t, func() string {
+			data := kubectl(t, nil, "", "get", "configmap", name, "--namespace", install.Namespace, "--output=jsonpath={.data}")
+			if data.Code != 0 || !strings.Contains(data.Stdout, `"n.`+space+`"`) || strings.Contains(data.Stdout, `"x"`) {
+				return data.Stdout + data.Stderr
+			}
+			return ""
+		})
+	})
+	t.Run("nobody but users who may update approvals creates it", func(t *testing.T) {
+		withoutManager(t)
+		mustKubectl(t, "", "delete", "configmap", name, "--namespace", install.Namespace)
+		keptIndex.check(t, kubectl(t, editor, index(name), in(install.Namespace, "create", "-f", "-")...))
+		refusal{}.check(t, kubectl(t, approver, index(name), in(install.Namespace, "create", "-f", "-")...))
+	})
+}
+
+// personWhoApproves may change labels of namespaces, and update every approval.
+func personWhoApproves(t *testing.T) *controlplane.User {
+	t.Helper()
+	approver := person(t, "approver", labelling)
+	if err := shared.Plane(t).Bind(t.Context(), approver, "", "stencil-template-approver"); err != nil {
+		t.Fatal(err)
+	}
+	return approver
 }

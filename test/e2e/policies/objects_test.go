@@ -1,14 +1,13 @@
 package policies_test
 
 import (
-	"context"
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
-	"time"
-
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
 )
 
 const templateRef = "template.kubevirt.io/template-ref"
@@ -42,24 +41,79 @@ func approval(name string, spec object) string {
 	})
 }
 
-// approve stores an approval that denies, and returns when the API server acts by it: in a namespace of its own that is listed beside
-// those in spec. When the test ends, the approval is deleted.
+// store stores an approval, and returns when Stencil has written it to the namespaces that it selects. When the test ends, the approval
+// is deleted.
+func store(t *testing.T, name string, spec object) {
+	t.Helper()
+	mustKubectl(t, approval(name, spec), "apply", "-f", "-")
+	t.Cleanup(func() { mustKubectl(t, "", "delete", "templateapproval", name, "--ignore-not-found") })
+	eventually(t, func() string {
+		if got := active(t, name); got.Status != "True" {
+			return fmt.Sprintf("condition Active of TemplateApproval %s is %+v", name, got)
+		}
+		return ""
+	})
+}
+
+// approve stores an approval that denies, and returns when the API server acts by it in a namespace of its own that is listed beside
+// those in spec, and in these. When the test ends, the approval is deleted, and the API server does not act by it any more.
 func approve(t *testing.T, name string, spec object) {
 	t.Helper()
-	marker := namespace(t)
 	listed, _ := spec["namespaces"].([]any)
-	spec["namespaces"] = append([]any{marker}, listed...)
-	mustKubectl(t, approval(name, spec), "apply", "-f", "-")
+	spec["namespaces"] = append([]any{namespace(t)}, listed...)
+	names := func(namespace any) bool {
+		said := probe(t, namespace.(string)).Stderr
+		return strings.Contains(strings.ReplaceAll(said, ",", ""), " "+name+" ")
+	}
+	// Cleanups run in the reverse order: the approval is deleted first.
 	t.Cleanup(func() {
-		mustKubectl(t, "", "delete", "templateapproval", name)
-		err := wait.PollUntilContextTimeout(context.WithoutCancel(t.Context()), 50*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
-			return !strings.Contains(probe(t, marker).Stderr, " "+name+" "), nil
-		})
-		if err != nil {
-			t.Errorf("the API server still acts by approval %s: %v", name, err)
+		for _, namespace := range spec["namespaces"].([]any) {
+			untilCleaned(t, "the API server does not act by approval "+name, func() string {
+				if names(namespace) {
+					return fmt.Sprintf("it does in namespace %s", namespace)
+				}
+				return ""
+			})
 		}
 	})
-	eventually(t, func() string { return needsTemplate(name).complaint(probe(t, marker)) })
+	store(t, name, spec)
+	for _, namespace := range spec["namespaces"].([]any) {
+		if namespace == install.Namespace { // no approval covers it
+			continue
+		}
+		eventually(t, func() string {
+			if !names(namespace) {
+				return fmt.Sprintf("the API server does not act by approval %s in namespace %s", name, namespace)
+			}
+			return ""
+		})
+	}
+}
+
+// condition is what matters of a condition.
+type condition struct{ Type, Status, Reason, Message string }
+
+// active returns the condition Active of an approval, empty while there is none of its present generation.
+func active(t *testing.T, approval string) condition {
+	t.Helper()
+	var stored struct {
+		Metadata struct{ Generation int64 }
+		Status   struct {
+			Conditions []struct {
+				condition
+				ObservedGeneration int64
+			}
+		}
+	}
+	if err := json.Unmarshal([]byte(mustKubectl(t, "", "get", "templateapproval", approval, "--output=json")), &stored); err != nil {
+		t.Fatal(err)
+	}
+	for _, one := range stored.Status.Conditions {
+		if one.Type == "Active" && one.ObservedGeneration == stored.Metadata.Generation {
+			return one.condition
+		}
+	}
+	return condition{}
 }
 
 // probe asks whether the stranger may create a machine without a template.
@@ -68,7 +122,7 @@ func probe(t *testing.T, namespace string) controlplane.Result {
 	return kubectl(t, stranger, plain("probe"), "create", "--dry-run=server", "--namespace", namespace, "-f", "-")
 }
 
-// needsTemplate refuses to create a machine without a template.
+// needsTemplate refuses to create a machine without a template; several approvals are separated by a comma and a space.
 func needsTemplate(approval string) refusal {
 	return refusal{"governed-machines", "VirtualMachines in a namespace that TemplateApproval " + approval + " governs are created from approved templates: " +
 		"set annotation template.kubevirt.io/template-ref to NAMESPACE/NAME of one, and leave out spec"}
@@ -79,3 +133,13 @@ func frozen(approval string) refusal {
 	return refusal{"governed-machines", "spec of a VirtualMachine without a template cannot be changed in a namespace that TemplateApproval " + approval +
 		" governs: keep it as it is stored, or create a new VirtualMachine from an approved template"}
 }
+
+// unreadable refuses everything in a namespace that has the label and not what belongs to it.
+func unreadable(policy string) refusal {
+	return refusal{policy, "annotation stencil.kubevirt.io/approvals of this governed namespace is missing or cannot be read, so nothing is allowed here: " +
+		"wait until Stencil has written it, or see the conditions of its TemplateApprovals"}
+}
+
+// notDecided refuses what an approval may deny, in a namespace without the label.
+var notDecided = refusal{"undecided-namespaces", "a TemplateApproval may govern this namespace, and Stencil has not decided yet: try again in a moment; " +
+	"while no manager of Stencil runs, a user who may update templateapprovals.stencil.kubevirt.io can set label stencil.kubevirt.io/governed of the namespace"}

@@ -1,0 +1,153 @@
+package policies_test
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	celgo "github.com/google/cel-go/cel"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/admission/plugin/cel"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/cel/environment"
+)
+
+// evaluated is a policy that is compiled as the API server does it.
+type evaluated struct {
+	name string
+	// validations are those of the policy; asked are further expressions.
+	validations, messages, asked cel.ConditionEvaluator
+	static                       []string
+}
+
+// evaluate compiles a policy, with further expressions that may name its variables. settings replace variables.
+func evaluate(t *testing.T, name string, settings map[string]string, asked ...string) evaluated {
+	t.Helper()
+	policy, found := all(t)[name]
+	if !found {
+		t.Fatalf("there is no policy %s", name)
+	}
+	declared := cel.OptionalVariableDeclarations{HasParams: policy.Spec.ParamKind != nil, HasAuthorizer: true}
+	compiler, err := cel.NewCompositedCompiler(environment.MustBaseEnvSet(oldest))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, variable := range policy.Spec.Variables {
+		text, found := settings[variable.Name]
+		if !found {
+			text = variable.Expression
+		}
+		result := compiler.CompileAndStoreVariable(expression{name: variable.Name, text: text, yields: celgo.AnyType}, declared, environment.StoredExpressions)
+		if result.Error != nil {
+			t.Fatal(result.Error)
+		}
+	}
+	compile := func(yields *celgo.Type, texts ...string) cel.ConditionEvaluator {
+		var accessors []cel.ExpressionAccessor
+		for _, text := range texts {
+			accessors = append(accessors, expression{text: text, yields: yields})
+		}
+		compiled := compiler.CompileCondition(accessors, declared, environment.StoredExpressions)
+		for _, err := range compiled.CompilationErrors() {
+			t.Fatal(err)
+		}
+		return compiled
+	}
+	e := evaluated{name: name, asked: compile(celgo.BoolType, asked...)}
+	var validations, messages []string
+	for _, validation := range policy.Spec.Validations {
+		e.static = append(e.static, validation.Message)
+		validations = append(validations, validation.Expression)
+		text := validation.MessageExpression
+		if text == "" {
+			text = "''"
+		}
+		messages = append(messages, text)
+	}
+	e.validations, e.messages = compile(celgo.BoolType, validations...), compile(celgo.StringType, messages...)
+	return e
+}
+
+// request is one that a policy is asked about.
+type request struct {
+	operation         admission.Operation
+	user              user.Info
+	namespace         *corev1.Namespace
+	resource, name    string
+	object, oldObject map[string]any
+	params            runtime.Object
+}
+
+func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r request, budget int64) ([]cel.EvaluationResult, int64, error) {
+	gvk := schema.GroupVersionKind{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}
+	gvr := schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
+	namespace := ""
+	if r.namespace != nil {
+		namespace = r.namespace.Name
+	}
+	if r.resource == "namespaces" {
+		gvk, gvr, namespace = corev1.SchemeGroupVersion.WithKind("Namespace"), corev1.SchemeGroupVersion.WithResource("namespaces"), ""
+	}
+	var object, old runtime.Object
+	if r.object != nil {
+		object = &unstructured.Unstructured{Object: r.object}
+	}
+	if r.oldObject != nil {
+		old = &unstructured.Unstructured{Object: r.oldObject}
+	}
+	attributes := admission.NewAttributesRecord(object, old, gvk, namespace, r.name, gvr, "", r.operation, nil, false, r.user)
+	versioned, err := admission.NewVersionedAttributes(attributes, gvk, nil)
+	if err != nil {
+		return nil, 0, fmt.Errorf("preparing the request: %w", err)
+	}
+	asked := cel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(gvr), metav1.GroupVersionKind(gvk))
+	return evaluator.ForInput(ctx, versioned, asked, cel.OptionalVariableBindings{VersionedParams: r.params}, cel.CreateNamespaceObject(r.namespace), budget)
+}
+
+// decide returns why the policy denies the request, "" when it does not, and what of the budget is left.
+func (e evaluated) decide(t *testing.T, r request) (refusal string, left int64) {
+	t.Helper()
+	results, left, err := e.run(t.Context(), e.validations, r, celconfig.RuntimeCELCostBudget)
+	if err != nil {
+		t.Fatalf("%s: %v", e.name, err)
+	}
+	for i, result := range results {
+		if result.Error != nil {
+			t.Fatalf("%s: %v", e.name, result.Error)
+		}
+		if result.EvalResult.Value() == true {
+			continue
+		}
+		messages, after, err := e.run(t.Context(), e.messages, r, left)
+		if err != nil {
+			t.Fatalf("%s: %v", e.name, err)
+		}
+		// A message that cannot be built is replaced by the static one.
+		if messages[i].Error == nil {
+			if text, _ := messages[i].EvalResult.Value().(string); text != "" {
+				return text, after
+			}
+		}
+		return e.static[i], after
+	}
+	return "", left
+}
+
+// holds returns the answer of the first of the further expressions.
+func (e evaluated) holds(t *testing.T, r request) bool {
+	t.Helper()
+	results, _, err := e.run(t.Context(), e.asked, r, celconfig.RuntimeCELCostBudget)
+	if err != nil {
+		t.Fatalf("%s: %v", e.name, err)
+	}
+	if results[0].Error != nil {
+		t.Fatalf("%s: %v", e.name, results[0].Error)
+	}
+	return results[0].EvalResult.Value() == true
+}

@@ -1,0 +1,65 @@
+package governed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/statuswriter"
+)
+
+// owner is the field manager of the condition Active.
+const owner = "stencil-governed"
+
+// pendingOf returns how many of the changes each approval waits for.
+func pendingOf(changes []change) map[string]int {
+	pending := map[string]int{}
+	for _, c := range changes {
+		for _, a := range c.covering {
+			pending[a.Name()]++
+		}
+	}
+	return pending
+}
+
+// report writes the condition Active of the approvals.
+func (r *Reconciler) report(ctx context.Context, approvals []coverage.Approval, decided plan, pending map[string]int) error {
+	var failures []error
+	for _, a := range approvals {
+		next := active(a.Generation(), pending[a.Name()], decided.omitted[a.Name()])
+		stored := meta.FindStatusCondition(a.Object.Status.Conditions, v1alpha1.ConditionActive)
+		if stored != nil && stored.Status == next.Status && stored.ObservedGeneration == next.ObservedGeneration && stored.Message == next.Message {
+			continue
+		}
+		next.LastTransitionTime = metav1.Now()
+		if stored != nil && stored.Status == next.Status {
+			next.LastTransitionTime = stored.LastTransitionTime
+		}
+		failures = append(failures, r.options.Statuses.Apply(ctx, statuswriter.Approval(a.Object), owner, map[string]any{"conditions": []metav1.Condition{next}}))
+	}
+	return errors.Join(failures...)
+}
+
+// active is the condition of an approval for which so many namespaces have to be written, and which the annotation of a namespace has no
+// room for.
+func active(generation int64, pending int, full string) metav1.Condition {
+	condition := metav1.Condition{
+		Type: v1alpha1.ConditionActive, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonActive, ObservedGeneration: generation,
+		Message: "every namespace that it covers carries it",
+	}
+	switch {
+	case full != "":
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonTooLarge
+		condition.Message = fmt.Sprintf("namespace %s has no room for it beside the older approvals that cover the namespace (64 KiB, 512 subjects and 512 exempt subjects): "+
+			"admission policies approve nothing by it there; shorten the lists of templates, subjects and exemptSubjects", full)
+	case pending > 0:
+		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonWriting
+		condition.Message = fmt.Sprintf("%d namespaces do not carry it yet; what was enforced in them before is enforced until then", pending)
+	}
+	return condition
+}

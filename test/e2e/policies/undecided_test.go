@@ -1,0 +1,253 @@
+package policies_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/install"
+)
+
+// While no manager runs, nobody decides what approvals mean for a namespace that is new. Where an approval may select it, it is closed from
+// its first VirtualMachine.
+func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
+	const chosen = "policies-chosen"
+	long := strings.Repeat(strings.Repeat("q", 49)+".", 5) + "com/" + strings.Repeat("k", 63)
+	exempt := person(t, "exempt-handyman")
+	labeller, approver := person(t, "labeller", labelling), personWhoApproves(t)
+	store(t, "by-name", object{"namespaces": []any{chosen}, "exemptSubjects": []any{object{"kind": "User", "name": exempt.Name}}})
+	store(t, "by-label", object{"namespaceSelector": object{
+		"matchLabels": object{"example.com/env": "prod"}, "matchExpressions": []any{object{"key": "legacy", "operator": "DoesNotExist"}},
+	}})
+	store(t, "by-key", object{"namespaceSelector": object{"matchExpressions": []any{object{"key": "critical", "operator": "Exists"}}}})
+	store(t, "by-long-label", object{"namespaceSelector": object{"matchLabels": object{long: strings.Repeat("v", 63)}}})
+	store(t, "warns", object{"enforcement": "Warn", "namespaceSelector": object{"matchLabels": object{"env": "test"}}})
+	decided := namespace(t)
+	withoutManager(t)
+
+	create := func(as *controlplane.User, manifest, namespace string) controlplane.Result {
+		return kubectl(t, as, manifest, "create", "--namespace", namespace, "--dry-run=server", "-f", "-")
+	}
+	selected := map[string]string{
+		"by its name":                     undecided(t, object{"name": chosen}),
+		"by a label":                      undecided(t, object{"generateName": "policies-"}, "example.com/env=prod", "team=a"),
+		"by a label that is there":        undecided(t, object{"generateName": "policies-"}, "critical="),
+		"by a label of the longest kind":  undecided(t, object{"generateName": "policies-"}, long+"="+strings.Repeat("v", 63)),
+		"by a part of what it asks for":   undecided(t, object{"generateName": "policies-"}, "example.com/env=prod", "legacy=true"),
+		"by its name, where it is labels": undecided(t, object{"generateName": "policies-"}, "critical=no", "env=dev"),
+	}
+	// The API server learns of the index a moment after the approvals are active.
+	for _, space := range selected {
+		eventually(t, func() string { return notDecided.complaint(probe(t, space)) })
+	}
+	for how, space := range selected {
+		t.Run("which an approval may select "+how, func(t *testing.T) {
+			for _, manifest := range []string{plain("a"), templated("a", "golden/fedora"), machine("v1alpha3", object{"generateName": "a-"}, nil)} {
+				notDecided.check(t, create(owner, manifest, space))
+			}
+			notDecided.check(t, create(nil, plain("a"), space))
+			notDecided.check(t, create(exempt, plain("a"), space))
+			notDecided.check(t, kubectl(t, owner, plain("a"), "create", "--namespace", space, "-f", "-"))
+			refusal{}.check(t, create(controller, plain("a"), space))
+		})
+	}
+	for how, labels := range map[string][]string{
+		"by no label":            nil,
+		"by another value":       {"example.com/env=dev"},
+		"by another key":         {"env=prod"},
+		"because it warns there": {"env=test"},
+	} {
+		t.Run("which no approval selects to deny, "+how, func(t *testing.T) {
+			space := undecided(t, object{"generateName": "policies-"}, labels...)
+			refusal{}.check(t, create(owner, plain("a"), space))
+			refusal{}.check(t, create(owner, templated("a", "golden/fedora"), space))
+			for _, d := range doors() {
+				refusal{}.check(t, create(owner, d.manifest(d.versions[0], object{"name": "a"}), space))
+			}
+		})
+	}
+	space := undecided(t, object{"generateName": "policies-"}, "example.com/env=prod")
+	patch := func(as *controlplane.User, resource, change string, more ...string) controlplane.Result {
+		return kubectl(t, as, "", append([]string{"patch", resource, "stored", "--namespace", space, "--dry-run=server", "--type=merge", "--patch", change}, more...)...)
+	}
+	t.Run("the doors", func(t *testing.T) {
+		for _, d := range doors() {
+			refusal{}.check(t, kubectl(t, controller, d.manifest(d.versions[0], object{"name": "stored"}), "create", "--namespace", space, "-f", "-"))
+			for _, version := range d.versions {
+				notDecided.check(t, create(owner, d.manifest(version, object{"name": "a"}), space))
+			}
+			refusal{}.check(t, patch(owner, d.resource, `{"metadata": {"labels": {"a": "b"}}}`))
+			if d.grows != nil {
+				notDecided.check(t, patch(owner, d.resource, encode(object{"spec": d.grows})))
+				refusal{}.check(t, patch(controller, d.resource, encode(object{"spec": d.grows})))
+			}
+			if d.scales {
+				notDecided.check(t, patch(owner, d.resource, `{"spec": {"replicas": 3}}`, "--subresource=scale"))
+				refusal{}.check(t, patch(owner, d.resource, `{"spec": {"replicas": 1}}`, "--subresource=scale"))
+				refusal{}.check(t, patch(controller, d.resource, `{"spec": {"replicas": 3}}`, "--subresource=scale"))
+			}
+		}
+	})
+	t.Run("what is stored", func(t *testing.T) {
+		const starts = `{"spec": {"runStrategy": "Always"}}`
+		refusal{}.check(t, kubectl(t, controller, plain("stored"), "create", "--namespace", space, "-f", "-"))
+		notDecided.check(t, patch(owner, "virtualmachine", starts))
+		notDecided.check(t, plug(t, space))
+		notDecided.check(t, patch(virtAPI, "virtualmachine", `{"spec": {"template": {"spec": {"volumes": [{"name": "a", "containerDisk": {"image": "a"}}]}}}}`))
+		refusal{}.check(t, patch(virtAPI, "virtualmachine", starts))
+		refusal{}.check(t, patch(owner, "virtualmachine", `{"metadata": {"labels": {"a": "b"}}}`))
+		refusal{}.check(t, patch(controller, "virtualmachine", `{"status": {"created": true}}`, "--subresource=status"))
+		refusal{}.check(t, kubectl(t, owner, "", "delete", "virtualmachine", "stored", "--namespace", space, "--dry-run=server"))
+	})
+	label := func(as *controlplane.User, namespace string, changes ...string) controlplane.Result {
+		return kubectl(t, as, "", append([]string{"label", "namespace", namespace, "--overwrite"}, changes...)...)
+	}
+	t.Run("somebody who may update approvals frees it", func(t *testing.T) {
+		space := undecided(t, object{"generateName": "policies-"}, "example.com/env=prod")
+		notDecided.check(t, create(owner, plain("a"), space))
+		keptLabel.check(t, label(labeller, space, governedLabel+"=false"))
+		notDecided.check(t, create(owner, plain("a"), space))
+		refusal{}.check(t, label(approver, space, governedLabel+"=maybe"))
+		notDecided.check(t, create(owner, plain("a"), space))
+		refusal{}.check(t, label(approver, space, governedLabel+"=false"))
+		eventually(t, func() string { return refusal{}.complaint(create(owner, plain("a"), space)) })
+		refusal{}.check(t, kubectl(t, owner, plain("a"), "create", "--namespace", space, "-f", "-"))
+		refusal{}.check(t, label(labeller, space, governedLabel+"-"))
+		eventually(t, func() string { return notDecided.complaint(create(owner, plain("b"), space)) })
+	})
+	t.Run("the selected label takes away what was decided", func(t *testing.T) {
+		outdated.check(t, label(approver, decided, "critical=yes"))
+		relabelled.check(t, label(labeller, decided, "critical=yes", governedLabel+"-"))
+		refusal{}.check(t, label(approver, decided, "critical=yes", governedLabel+"-"))
+		eventually(t, func() string { return notDecided.complaint(create(owner, plain("a"), decided)) })
+	})
+	t.Run("without the index it is closed, and what was decided remains", func(t *testing.T) {
+		free := undecided(t, object{"generateName": "policies-"})
+		freed := undecided(t, object{"generateName": "policies-"})
+		refusal{}.check(t, label(approver, freed, governedLabel+"=false"))
+		refusal{}.check(t, create(owner, plain("a"), free))
+		mustKubectl(t, "", "delete", "configmap", "stencil-approval-index", "--namespace", install.Namespace)
+		eventually(t, func() string {
+			result := create(owner, plain("a"), free)
+			if !strings.Contains(result.Stderr, "no params found for policy binding with `Deny` parameterNotFoundAction") {
+				return "answered " + result.Stdout + result.Stderr
+			}
+			return ""
+		})
+		refusal{}.check(t, create(owner, plain("a"), freed))
+		refusal{}.check(t, label(labeller, free, "team=b"))
+	})
+}
+
+// An approval of every namespace, and one that selects by what namespaces lack, leave none free.
+func TestANamespaceThatNobodyHasDecidedOnAndAnApprovalOfEverything(t *testing.T) {
+	for name, selector := range map[string]object{
+		"everything":        {},
+		"what is not there": {"matchExpressions": []any{object{"key": "legacy", "operator": "DoesNotExist"}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store(t, "everything", object{"namespaceSelector": selector})
+			withoutManager(t)
+			space, labelled := undecided(t, object{"generateName": "policies-"}), undecided(t, object{"generateName": "policies-"}, "legacy=true")
+			for _, one := range []string{space, labelled} {
+				eventually(t, func() string { return notDecided.complaint(probe(t, one)) })
+			}
+			for _, one := range []string{"kube-system", install.Namespace} {
+				mustKubectl(t, "", "label", "namespace", one, governedLabel+"-")
+				refusal{}.check(t, probe(t, one))
+			}
+		})
+	}
+}
+
+// A governed namespace is judged by its annotation alone. Without a readable one it is closed.
+func TestTheAnnotationOfAGovernedNamespace(t *testing.T) {
+	space := namespace(t)
+	labeller, member := person(t, "labeller", labelling), person(t, "member")
+	if err := shared.Plane(t).Bind(t.Context(), member, "golden", "stencil-template-user"); err != nil {
+		t.Fatal(err)
+	}
+	mustKubectl(t, plain("stored"), "create", "--namespace", space, "-f", "-")
+	approve(t, "annotates", object{"namespaces": []any{space}, "templates": []any{object{"namespace": "golden", "name": "fedora"}}})
+	withoutManager(t)
+	create := func(as *controlplane.User, manifest string) controlplane.Result {
+		return kubectl(t, as, manifest, "create", "--namespace", space, "--dry-run=server", "-f", "-")
+	}
+	annotate := func(as *controlplane.User, value any) controlplane.Result {
+		change := encode(object{"metadata": object{"annotations": object{approvalsAnnotation: value}}})
+		return kubectl(t, as, "", "patch", "namespace", space, "--type=merge", "--patch", change)
+	}
+	t.Run("it is enforced without a manager", func(t *testing.T) {
+		needsTemplate("annotates").check(t, create(owner, plain("a")))
+		refusal{}.check(t, create(owner, templated("a", "golden/fedora")))
+		notListed("annotates", "golden/windows").check(t, create(owner, templated("a", "golden/windows")))
+	})
+	t.Run("removing the label opens nothing", func(t *testing.T) {
+		keptLabel.check(t, kubectl(t, labeller, "", "label", "namespace", space, governedLabel+"-"))
+		mustKubectl(t, "", "label", "namespace", space, governedLabel+"-")
+		eventually(t, func() string { return notDecided.complaint(create(owner, plain("a"))) })
+		notDecided.check(t, create(owner, templated("a", "golden/fedora")))
+		mustKubectl(t, "", "label", "namespace", space, governedLabel+"=true")
+		eventually(t, func() string { return needsTemplate("annotates").complaint(create(owner, plain("a"))) })
+	})
+	t.Run("without it nothing is allowed", func(t *testing.T) {
+		keptAnnotation.check(t, annotate(labeller, nil))
+		refusal{}.check(t, annotate(nil, nil))
+		eventually(t, func() string { return unreadable("governed-machines").complaint(create(owner, plain("a"))) })
+		unreadable("approved-templates").check(t, create(owner, templated("a", "golden/fedora")))
+		unreadable("governed-machines").check(t, kubectl(t, owner, "", "patch", "virtualmachine", "stored", "--namespace", space, "--dry-run=server", "--type=merge",
+			"--patch", `{"spec": {"runStrategy": "Always"}}`))
+		unreadable("hotplug").check(t, plug(t, space))
+		for _, d := range doors() {
+			unreadable("doors").check(t, create(owner, d.manifest(d.versions[0], object{"name": "a"})))
+			refusal{}.check(t, create(controller, d.manifest(d.versions[0], object{"name": "a"})))
+		}
+		refusal{}.check(t, create(controller, plain("a")))
+	})
+	for _, value := range []string{"", "1", "x", "1;a;", "1;a;;golden/*;", "2;a;;golden/*", " 1;a;;golden/*", "*"} {
+		t.Run("it cannot be read: "+value, func(t *testing.T) {
+			// A value that can be read comes between, so that the refusal is about this one.
+			refusal{}.check(t, annotate(nil, "1;n;;golden/*"))
+			eventually(t, func() string { return needsTemplate("n").complaint(create(owner, plain("a"))) })
+			refusal{}.check(t, annotate(nil, value))
+			eventually(t, func() string { return unreadable("governed-machines").complaint(create(owner, plain("a"))) })
+			unreadable("approved-templates").check(t, create(owner, templated("a", "golden/fedora")))
+		})
+	}
+	t.Run("what it says", func(t *testing.T) {
+		for value, want := range map[string]struct{ plain, listed refusal }{
+			"1;a;;golden/fedora":                      {needsTemplate("a"), refusal{}},
+			"1;b;;golden/ubuntu,golden/fedora":        {needsTemplate("b"), refusal{}},
+			"1;c;;golden/*":                           {needsTemplate("c"), refusal{}},
+			"1;d;;golden/ubuntu|golden/fedora":        {needsTemplate("d"), refusal{}},
+			"1;e;;golden/fedora2,olden/fedora":        {needsTemplate("e"), notListed("e", "golden/fedora")},
+			"1;f;;*":                                  {needsTemplate("f"), notListed("f", "golden/fedora")},
+			"1;g;;":                                   {needsTemplate("g"), notListed("g", "golden/fedora")},
+			"1;h;;golden/fedora>u:member":             {needsTemplate("h"), refusal{}},
+			"1;i;;golden/fedora>u:other,g:member":     {needsTemplate("i"), notListed("i", "golden/fedora")},
+			"1;j;;golden/fedora>u:other|golden/*":     {needsTemplate("j"), refusal{}},
+			"1;k;;golden/ubuntu|golden/fedora>g:x":    {needsTemplate("k"), notListed("k", "golden/fedora")},
+			"1;l;u:member;":                           {refusal{}, refusal{}},
+			"1;m;u:other,u:member|u:member;":          {refusal{}, refusal{}},
+			"1;n;u:member|u:other;golden/fedora":      {needsTemplate("n"), refusal{}},
+			"1;o;g:member,u:members;golden/fedora>u:": {needsTemplate("o"), notListed("o", "golden/fedora")},
+			"1;p;g:system%3Aauthenticated;":           {needsTemplate("p"), notListed("p", "golden/fedora")},
+			"1;q;g:system:authenticated;":             {refusal{}, refusal{}},
+		} {
+			refusal{}.check(t, annotate(nil, value))
+			// The name tells that the API server has read this value.
+			eventually(t, func() string {
+				said := create(stranger, plain("a"))
+				if strings.Contains(value, "system:authenticated") {
+					return refusal{}.complaint(said)
+				}
+				return needsTemplate(strings.Split(value, ";")[1]).complaint(said)
+			})
+			for manifest, want := range map[string]refusal{plain("a"): want.plain, templated("a", "golden/fedora"): want.listed} {
+				if complaint := want.complaint(create(member, manifest)); complaint != "" {
+					t.Errorf("annotation %s: %s", value, complaint)
+				}
+			}
+		}
+	})
+}
