@@ -52,8 +52,11 @@ func StateOf(covering []*Approval) NamespaceState {
 		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name))
 	})
 	for _, a := range oldest {
-		if encoded := encodeState(covering, append(slices.Clone(included), a)); encoded != "" {
-			included, state.Approvals = append(included, a), encoded
+		next := append(slices.Clone(included), a)
+		// As long as an approval is left out no one is exempt. The exempt subjects of those that are included have to fit all the same, or
+		// a younger approval would decide whether an older one does.
+		if encoded := encodeState(covering, next); encoded != "" && encodeState(next, next) != "" {
+			included, state.Approvals = next, encoded
 			continue
 		}
 		state.Omitted = append(state.Omitted, a)
