@@ -412,3 +412,41 @@ func TestNamespace(t *testing.T) {
 		t.Error("a namespace that does not exist is known")
 	}
 }
+
+func TestAwaitState(t *testing.T) {
+	f := newFixture(time.Minute)
+	f.namespaces.Add(namespace("decided", v1alpha1.LabelGoverned, v1alpha1.GovernedFalse))
+	f.namespaces.Add(namespace("new"))
+	f.start(t)
+
+	t.Run("a decided namespace is not waited for", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		f.AwaitState(ctx, "decided")
+	})
+	t.Run("an undecided one is waited for", func(t *testing.T) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.AwaitState(t.Context(), "new")
+		}()
+		select {
+		case <-done:
+			t.Error("it was not")
+		case <-time.After(20 * time.Millisecond):
+		}
+		f.namespaces.Modify(namespace("new", v1alpha1.LabelGoverned, v1alpha1.GovernedDeny))
+		<-done
+	})
+	t.Run("no longer than the request lasts", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		f.AwaitState(ctx, "unknown")
+	})
+	t.Run("no longer than the timeout", func(t *testing.T) {
+		impatient := newFixture(time.Millisecond)
+		impatient.namespaces.Add(namespace("new"))
+		impatient.start(t)
+		impatient.AwaitState(t.Context(), "new")
+	})
+}

@@ -75,9 +75,10 @@ func TestRestartsOfTheAPIServerDenyNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	harness.Must(t, stencil.Plane, nil, "", "wait", "templateapproval/vault", "templateapproval/tenants", "--for=condition=Active", "--timeout=60s")
-	free := traffic.Options{Plane: stencil.Plane, Template: "golden/fedora"}
+	// Together ten writes a second: two cores serve KubeVirt's webhooks as well.
+	free := traffic.Options{Plane: stencil.Plane, Template: "golden/fedora", Rate: 5}
 	governed := traffic.Options{
-		Plane: stencil.Plane, Template: "golden/fedora", Namespace: "vault",
+		Plane: stencil.Plane, Template: "golden/fedora", Namespace: "vault", Rate: 4,
 		Kinds: []traffic.Kind{traffic.CreateVMFromTemplate, traffic.UpdateVMStatus, traffic.AnnotateVM, traffic.LabelNamespace},
 	}
 	var running []*traffic.Traffic
@@ -146,7 +147,7 @@ func attack(t *testing.T, plane *controlplane.Plane) (stop func() (denied, store
 			}
 			select {
 			case <-ctx.Done():
-			case <-time.After(100 * time.Millisecond):
+			case <-time.After(time.Second):
 			}
 		}
 	})
@@ -168,7 +169,7 @@ func TestAFirstInstallationDeniesNothing(t *testing.T) {
 						return errors.Join(failed, errors.New(result.Stderr))
 					}
 				}
-				if running, err = traffic.Start(ctx, traffic.Options{Plane: plane}); err != nil {
+				if running, err = traffic.Start(ctx, traffic.Options{Plane: plane, Rate: 5}); err != nil {
 					return err
 				}
 				return running.AwaitWritten(ctx, 2)

@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/test/bench/admission"
+	"github.com/vmstencil/stencil/test/bench/approvals"
 	"github.com/vmstencil/stencil/test/bench/audit"
 	"github.com/vmstencil/stencil/test/bench/cache"
 	"github.com/vmstencil/stencil/test/bench/defaulting"
@@ -51,6 +52,7 @@ var benchmarks = []benchmark{
 	{"admission", runAdmission},
 	{"cache", runCache},
 	{"audit", runAudit},
+	{"approvals", runApprovals},
 	{"policies", runPolicies},
 	{"defaulting", runDefaulting},
 	{"admission-defaulting", runAdmissionDefaulting},
@@ -90,6 +92,21 @@ func runAdmission(ctx context.Context, e environment) (report.Section, error) {
 		Profile:  e.profile,
 		Log:      os.Stderr,
 		Progress: progress,
+	})
+	if err != nil {
+		return report.Section{}, err
+	}
+	return result.Section(e.machine), nil
+}
+
+func runApprovals(ctx context.Context, e environment) (report.Section, error) {
+	result, err := approvals.Run(ctx, approvals.Options{
+		Approvals:  1_000,
+		Namespaces: 5_000,
+		Rounds:     e.roundsOr(3),
+		Requests:   400,
+		Log:        os.Stderr,
+		Progress:   progress,
 	})
 	if err != nil {
 		return report.Section{}, err
