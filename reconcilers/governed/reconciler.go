@@ -86,15 +86,17 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	decided := decide(snapshot)
-	if err := r.report(ctx, snapshot.Approvals, decided, pendingOf(decided.changes)); err != nil {
+	decided, activeBefore := decide(snapshot), activeOf(snapshot.Approvals)
+	reported, err := r.report(ctx, snapshot.Approvals, decided, pendingOf(decided.changes, activeBefore), nil)
+	if err != nil {
 		return reconcile.Result{}, err
 	}
 	failed, err := r.applyAll(ctx, decided.changes)
 	if err == nil && !indexed && len(failed) == 0 {
 		err = r.createIndex(ctx, index)
 	}
-	err = errors.Join(err, r.report(ctx, snapshot.Approvals, decided, pendingOf(failed)))
+	_, unreported := r.report(ctx, snapshot.Approvals, decided, pendingOf(failed, activeBefore), reported)
+	err = errors.Join(err, unreported)
 	if err == nil && len(failed) > 0 {
 		return reconcile.Result{RequeueAfter: shortestRetry}, nil
 	}

@@ -16,33 +16,52 @@ import (
 // owner is the field manager of the condition Active.
 const owner = "stencil-governed"
 
-// pendingOf returns how many of the changes each approval waits for.
-func pendingOf(changes []change) map[string]int {
+// pendingOf returns how many of the changes each approval waits for. An approval that is active does not wait for a namespace that was
+// governed alike before: it is another approval by which that one changes.
+func pendingOf(changes []change, activeBefore map[string]bool) map[string]int {
 	pending := map[string]int{}
 	for _, c := range changes {
 		for _, a := range c.covering {
-			pending[a.Name()]++
+			if c.before != c.state.Governed || !activeBefore[a.Name()] {
+				pending[a.Name()]++
+			}
 		}
 	}
 	return pending
 }
 
-// report writes the condition Active of the approvals.
-func (r *Reconciler) report(ctx context.Context, approvals []coverage.Approval, decided plan, pending map[string]int) error {
+// activeOf returns the approvals that are active as they are now.
+func activeOf(approvals []coverage.Approval) map[string]bool {
+	names := map[string]bool{}
+	for _, a := range approvals {
+		stored := meta.FindStatusCondition(a.Object.Status.Conditions, v1alpha1.ConditionActive)
+		if stored != nil && stored.Status == metav1.ConditionTrue && stored.ObservedGeneration == a.Generation() {
+			names[a.Name()] = true
+		}
+	}
+	return names
+}
+
+// report writes the condition Active of the approvals where it is another than the stored one, or was written since that was read. It
+// returns the names of those that it wrote.
+func (r *Reconciler) report(ctx context.Context, approvals []coverage.Approval, decided plan, pending map[string]int, since map[string]bool) (map[string]bool, error) {
 	var failures []error
+	written := map[string]bool{}
 	for _, a := range approvals {
 		next := active(a.Generation(), pending[a.Name()], decided.omitted[a.Name()])
 		stored := meta.FindStatusCondition(a.Object.Status.Conditions, v1alpha1.ConditionActive)
-		if stored != nil && stored.Status == next.Status && stored.ObservedGeneration == next.ObservedGeneration && stored.Message == next.Message {
+		if !since[a.Name()] && stored != nil &&
+			stored.Status == next.Status && stored.ObservedGeneration == next.ObservedGeneration && stored.Message == next.Message {
 			continue
 		}
+		written[a.Name()] = true
 		next.LastTransitionTime = metav1.Now()
 		if stored != nil && stored.Status == next.Status {
 			next.LastTransitionTime = stored.LastTransitionTime
 		}
 		failures = append(failures, r.options.Statuses.Apply(ctx, statuswriter.Approval(a.Object), owner, map[string]any{"conditions": []metav1.Condition{next}}))
 	}
-	return errors.Join(failures...)
+	return written, errors.Join(failures...)
 }
 
 // active is the condition of an approval for which so many namespaces have to be written, and which the annotation of a namespace has no

@@ -18,12 +18,17 @@ func TestPendingOf(t *testing.T) {
 		Approvals: []coverage.Approval{everywhere, none, one},
 		Namespaces: []coverage.Namespace{
 			namespace("kube-system", "", ""), namespace("team-a", "", ""), namespace("team-b", "", ""), namespace("team-c", "true", "1;everywhere;;golden/fedora"),
+			namespace("team-d", "true", "1;everywhere, gone;;golden/fedora"),
 		},
 	})
-	if diff := cmp.Diff(map[string]int{"everywhere": 2, "one": 1}, pendingOf(decided.changes)); diff != "" {
+	if diff := cmp.Diff(map[string]int{"everywhere": 3, "one": 1}, pendingOf(decided.changes, nil)); diff != "" {
 		t.Errorf("namespaces to be written (-want +got):\n%s", diff)
 	}
-	if got := pendingOf(nil); len(got) > 0 {
+	// An approval that is active does not wait for team-d, which was governed before.
+	if diff := cmp.Diff(map[string]int{"everywhere": 2, "one": 1}, pendingOf(decided.changes, map[string]bool{"everywhere": true})); diff != "" {
+		t.Errorf("namespaces to be written for the first time (-want +got):\n%s", diff)
+	}
+	if got := pendingOf(nil, nil); len(got) > 0 {
 		t.Errorf("without changes %v are pending", got)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/deadline"
@@ -183,7 +184,11 @@ func undecided(t *testing.T, metadata object, labels ...string) string {
 	}
 	metadata["labels"] = given
 	manifest := encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
-	return strings.TrimPrefix(strings.TrimSpace(mustKubectl(t, manifest, "create", "--output=name", "-f", "-")), "namespace/")
+	created, err := api(t, nil).Resource(namespaces).Create(t.Context(), unstructuredOf(t, manifest), metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return created.GetName()
 }
 
 const (
@@ -194,5 +199,9 @@ const (
 // governed returns the value of the label, empty while the namespace is undecided.
 func governed(t *testing.T, namespace string) string {
 	t.Helper()
-	return mustKubectl(t, "", "get", "namespace", namespace, `--output=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}`)
+	found, err := api(t, nil).Resource(namespaces).Get(lasting(t), namespace, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return found.GetLabels()[governedLabel]
 }

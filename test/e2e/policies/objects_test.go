@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -45,8 +47,11 @@ func approval(name string, spec object) string {
 // is deleted.
 func store(t *testing.T, name string, spec object) {
 	t.Helper()
-	mustKubectl(t, approval(name, spec), "apply", "-f", "-")
-	t.Cleanup(func() { mustKubectl(t, "", "delete", "templateapproval", name, "--ignore-not-found") })
+	options := metav1.ApplyOptions{FieldManager: "test", Force: true}
+	if _, err := api(t, nil).Resource(allApprovals).Apply(t.Context(), name, unstructuredOf(t, approval(name, spec)), options); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { discardApproval(t, name) })
 	eventually(t, func() string {
 		if got := active(t, name); got.Status != "True" {
 			return fmt.Sprintf("condition Active of TemplateApproval %s is %+v", name, got)
@@ -105,7 +110,11 @@ func active(t *testing.T, approval string) condition {
 			}
 		}
 	}
-	if err := json.Unmarshal([]byte(mustKubectl(t, "", "get", "templateapproval", approval, "--output=json")), &stored); err != nil {
+	found, err := api(t, nil).Resource(allApprovals).Get(lasting(t), approval, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal([]byte(encode(found.Object)), &stored); err != nil {
 		t.Fatal(err)
 	}
 	for _, one := range stored.Status.Conditions {
@@ -119,7 +128,9 @@ func active(t *testing.T, approval string) condition {
 // probe asks whether the stranger may create a machine without a template.
 func probe(t *testing.T, namespace string) controlplane.Result {
 	t.Helper()
-	return kubectl(t, stranger, plain("probe"), "create", "--dry-run=server", "--namespace", namespace, "-f", "-")
+	_, err := api(t, stranger).Resource(vms).Namespace(namespace).
+		Create(lasting(t), unstructuredOf(t, plain("probe")), metav1.CreateOptions{DryRun: dryRunOnServer})
+	return answered(err)
 }
 
 // needsTemplate refuses to create a machine without a template; several approvals are separated by a comma and a space.
