@@ -145,18 +145,21 @@ func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations
 // ends. A namespace is often created a moment before the first VM in it, and admission policies deny what approvals may govern while it is
 // undecided.
 func (c *Cache) AwaitState(ctx context.Context, namespace string) {
-	if c.index.decided(namespace) {
+	decided := func() (bool, <-chan struct{}) {
+		of, _, changed := c.index.namespace(namespace)
+		_, labelled := of.labels[v1alpha1.LabelGoverned]
+		return labelled, changed
+	}
+	yes, changed := decided()
+	if yes {
 		return
 	}
 	timer := time.NewTimer(c.patience)
 	defer timer.Stop()
-	for {
-		changed := c.index.changes()
-		if c.index.decided(namespace) {
-			break
-		}
+	for !yes {
 		select {
 		case <-changed:
+			yes, changed = decided()
 		case <-timer.C:
 			return
 		case <-ctx.Done():

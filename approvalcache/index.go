@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 )
 
@@ -69,21 +68,6 @@ func (x *index) namespace(name string) (of labels, known bool, changed <-chan st
 	defer x.mu.RUnlock()
 	of, known = x.namespaces[name]
 	return of, known, x.changed
-}
-
-// decided tells whether a namespace has the label that says whether it is governed.
-func (x *index) decided(name string) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	_, labelled := x.namespaces[name].labels[v1alpha1.LabelGoverned]
-	return labelled
-}
-
-// changes returns a channel that is closed when a namespace changes.
-func (x *index) changes() <-chan struct{} {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.changed
 }
 
 // find is to be called with the lock held for writing.

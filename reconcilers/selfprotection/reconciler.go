@@ -189,14 +189,13 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 	if err != nil && !apierrors.IsNotFound(err) {
 		return observed{}, fmt.Errorf("reading %s: %w", m.identity, err)
 	}
-	one := observed{identity: m.identity, present: err == nil, restored: known.restored}
-	if m.requires != "" {
-		one.byManager = true
-		if one.held, err = r.lacks(ctx, m.requires); err != nil {
-			return observed{}, err
-		}
-	}
+	one := observed{identity: m.identity, present: err == nil, restored: known.restored, byManager: m.requires != ""}
 	if !one.present {
+		if one.byManager {
+			if one.held, err = r.lacks(ctx, m.requires); err != nil {
+				return observed{}, err
+			}
+		}
 		if known.missingSince.IsZero() {
 			known.missingSince = now
 		}

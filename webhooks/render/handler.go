@@ -126,14 +126,15 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if refusal != nil {
 		return *refusal
 	}
+	governing := h.approvals.Covering(request.Namespace)
+	if h.awaitState != nil && len(governing) > 0 {
+		h.awaitState(ctx, request.Namespace)
+	}
 	var covering []*approval.Approval
 	// Of a preview everything is told at once, by the webhook that sees the whole machine.
 	preview := h.server.Previews(request.UserInfo) && ptr.Deref(request.DryRun, false)
 	if !exempt && !preview {
-		covering = h.approvals.Covering(request.Namespace)
-	}
-	if h.awaitState != nil && len(h.approvals.Covering(request.Namespace)) > 0 {
-		h.awaitState(ctx, request.Namespace)
+		covering = governing
 	}
 	decided := creation{
 		object:    vm,
