@@ -25,6 +25,9 @@ type Record struct {
 	Digest string `json:"digest"`
 	// Sensitive names the parameters whose annotations were removed.
 	Sensitive []string `json:"sensitive,omitempty"`
+	// Rules says that the template had rules for its machines. The match conditions of
+	// the webhooks look for it as it is encoded here.
+	Rules bool `json:"rules,omitempty"`
 	// Sent is the fingerprint of the spec that the person sent, if any.
 	Sent string `json:"sent,omitempty"`
 	// Lists holds the fingerprints of the lists that the person sent and that

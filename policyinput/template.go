@@ -139,11 +139,3 @@ func (o Origin) Template(now *metav1.ObjectMeta, compiled *template.Compiled) *T
 	t.Labels, t.Annotations, t.Compiled = now.Labels, now.Annotations, compiled
 	return t
 }
-
-// Referenced says whether an object carries the annotation that names a template.
-func Referenced(object map[string]any) bool {
-	metadata, _ := object["metadata"].(map[string]any)
-	annotations, _ := metadata["annotations"].(map[string]any)
-	_, found := annotations[contract.AnnotationTemplateRef]
-	return found
-}

@@ -71,9 +71,10 @@ func addDefaults(mgr manager.Manager, server *serving.Server, c caches, o *optio
 	if c.addresses != nil {
 		options.Addresses = c.addresses
 	}
-	return server.Register(serving.Webhook{
+	server.Register(serving.Webhook{
 		Name:    "defaults",
 		Path:    "/mutate-virtualmachine-defaults",
 		Handler: defaults.New(options),
 	})
+	return nil
 }

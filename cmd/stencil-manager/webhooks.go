@@ -198,9 +198,7 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 			Handler: policies.New(policies.Options{Policies: c.policies}),
 		},
 	} {
-		if err := listener.Register(webhook); err != nil {
-			return err
-		}
+		listener.Register(webhook)
 	}
 	return addDefaults(mgr, listener, c, o)
 }

@@ -12,10 +12,20 @@ import (
 // Conditions of an entry, all of which must hold for a request to be sent. One that fails refuses the request, so each has an answer for
 // every object.
 const (
-	// Those with one are judged in the call that compares them with their template; the chart's condition has-template-ref
-	// is the opposite of this.
+	// Both as in the chart.
+	hasReference = "object.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue() || " +
+		"(oldObject != null && oldObject.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue())"
 	hasNoReference = "!object.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue() && " +
 		"(oldObject == null || !oldObject.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue())"
+
+	// Those with rules that the request may break come to a webhook of the chart, whose condition has-rules is the opposite of this.
+	hasNoRules = "!((object.metadata.?annotations[?'vm.kubevirt.io/validations'].orValue('') != '' || " +
+		"object.metadata.?annotations[?'template.kubevirt.io/rendered'].orValue('').contains('\"rules\":true')) && " +
+		"object.metadata.?annotations[?'vm.kubevirt.io/skip-validations'].orValue('false') == 'false' && " +
+		"(request.operation == 'CREATE' || object.?spec != oldObject.?spec || " +
+		"['validations', 'skip-validations'].exists(key, " +
+		"object.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('') != " +
+		"oldObject.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue(''))))"
 
 	// Finalizers, owner references and managed fields are no policy's business: an object can be deleted while no manager
 	// runs.
@@ -34,7 +44,12 @@ func conditions(door Door, exempt []string) []admissionregistrationv1.MatchCondi
 	}
 	// There is no object in a DELETE.
 	if door.Kind == v1alpha1.PolicyKindVirtualMachine && door.Operation != v1alpha1.PolicyOperationDelete {
-		add("has-no-template-ref", hasNoReference)
+		if door.Templated {
+			add("has-template-ref", hasReference)
+		} else {
+			add("has-no-template-ref", hasNoReference)
+		}
+		add("has-no-rules", hasNoRules)
 	}
 	if door.Operation == v1alpha1.PolicyOperationUpdate {
 		add("relevant-change", relevantChange)

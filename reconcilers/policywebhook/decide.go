@@ -20,11 +20,17 @@ const nameSuffix = ".policies." + v1alpha1.GroupName
 type Door struct {
 	Kind      v1alpha1.PolicyKind
 	Operation v1alpha1.PolicyOperation
+	// Templated is for VirtualMachines that refer to a template, in namespaces where nobody compares them with it.
+	Templated bool
 }
 
 // name is that of the door's entry.
 func (d Door) name() string {
-	return strings.ToLower(string(d.Operation)+"."+string(d.Kind)) + nameSuffix
+	kind := string(d.Kind)
+	if d.Templated {
+		kind = "templated" + kind
+	}
+	return strings.ToLower(string(d.Operation)+"."+kind) + nameSuffix
 }
 
 // resources are what the kinds are called in rules, as in the chart's own webhooks.
@@ -40,19 +46,40 @@ func rule(group, resource string, versions ...string) admissionregistrationv1.Ru
 	}
 }
 
-// doorsOf returns the doors at which a policy has to be asked. VirtualMachines of templates come in by another one, but for
-// their deletion, so a policy that is about nothing else needs none here.
-func doorsOf(match *v1alpha1.PolicyMatch) []Door {
+// doorsOf returns the doors at which a policy has to be asked. VirtualMachines of templates have one of their own, but for their
+// deletion; it is needed where spared says that the webhook that compares them with their templates leaves some namespaces out.
+func doorsOf(match *v1alpha1.PolicyMatch, spared bool) []Door {
 	var doors []Door
 	for _, kind := range match.Kinds {
 		for _, operation := range match.Operations {
-			if len(match.Templates) > 0 && kind == v1alpha1.PolicyKindVirtualMachine && operation != v1alpha1.PolicyOperationDelete {
-				continue
+			stored := kind == v1alpha1.PolicyKindVirtualMachine && operation != v1alpha1.PolicyOperationDelete
+			if !stored || len(match.Templates) == 0 {
+				doors = append(doors, Door{Kind: kind, Operation: operation})
 			}
-			doors = append(doors, Door{kind, operation})
+			if stored && spared {
+				doors = append(doors, Door{Kind: kind, Operation: operation, Templated: true})
+			}
 		}
 	}
 	return doors
+}
+
+// comparing is the webhook of the chart that compares VirtualMachines with their templates, and asks the policies.
+const comparing = "virtualmachine.validate.template.kubevirt.io"
+
+// sparedBy returns what selects the namespaces that the comparing webhook leaves out; nil when it leaves out none.
+func sparedBy(reference *admissionregistrationv1.ValidatingWebhookConfiguration) *metav1.LabelSelectorRequirement {
+	for _, webhook := range reference.Webhooks {
+		if webhook.Name != comparing || webhook.NamespaceSelector == nil {
+			continue
+		}
+		for _, requirement := range webhook.NamespaceSelector.MatchExpressions {
+			if requirement.Key == v1alpha1.LabelGoverned && requirement.Operator == metav1.LabelSelectorOpNotIn {
+				return &metav1.LabelSelectorRequirement{Key: requirement.Key, Operator: metav1.LabelSelectorOpIn, Values: requirement.Values}
+			}
+		}
+	}
+	return nil
 }
 
 // Settings are what all entries have in common.
@@ -92,10 +119,10 @@ type need struct {
 }
 
 // needs returns what policies need, by the names of the entries.
-func needs(policies []*v1alpha1.VirtualMachinePolicySpec) []need {
+func needs(policies []*v1alpha1.VirtualMachinePolicySpec, spared bool) []need {
 	found := map[Door]*need{}
 	for _, policy := range policies {
-		for _, door := range doorsOf(&policy.Match) {
+		for _, door := range doorsOf(&policy.Match, spared) {
 			if found[door] == nil {
 				found[door] = &need{door: door, namespaces: policy.Match.NamespaceSelector, objects: policy.Match.ObjectSelector}
 			}
@@ -122,16 +149,22 @@ func (n *need) add(policy *v1alpha1.VirtualMachinePolicySpec) {
 	}
 }
 
-// wanted returns the entries that policies need, complete with what the API server would fill in. caBundle returns what an
-// entry of that name trusts.
-func wanted(policies []*v1alpha1.VirtualMachinePolicySpec, s *Settings, caBundle func(entry string) []byte) []admissionregistrationv1.ValidatingWebhook {
+// wanted returns the entries that policies need, complete with what the API server would fill in. spared selects the namespaces that the
+// comparing webhook leaves out, and caBundle returns what an entry of that name trusts.
+func wanted(
+	policies []*v1alpha1.VirtualMachinePolicySpec, s *Settings, spared *metav1.LabelSelectorRequirement, caBundle func(entry string) []byte,
+) []admissionregistrationv1.ValidatingWebhook {
 	list := []admissionregistrationv1.ValidatingWebhook{}
-	for _, each := range needs(policies) {
+	for _, each := range needs(policies, spared != nil) {
 		failure := admissionregistrationv1.Ignore
 		if each.closed {
 			failure = admissionregistrationv1.Fail
 		}
 		name := each.door.name()
+		namespaces := selector(each.namespaces)
+		if each.door.Templated {
+			namespaces.MatchExpressions = append(namespaces.MatchExpressions, *spared)
+		}
 		list = append(list, admissionregistrationv1.ValidatingWebhook{
 			Name:         name,
 			ClientConfig: s.clientConfig(caBundle(name)),
@@ -141,7 +174,7 @@ func wanted(policies []*v1alpha1.VirtualMachinePolicySpec, s *Settings, caBundle
 			}},
 			FailurePolicy:           &failure,
 			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
-			NamespaceSelector:       selector(each.namespaces),
+			NamespaceSelector:       namespaces,
 			ObjectSelector:          selector(each.objects),
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:          ptr.To(s.TimeoutSeconds),

@@ -67,12 +67,36 @@ func TestEntries(t *testing.T) {
 	vm := func(operation, failure string, conditions ...string) seen {
 		return seen{Name: operation + ".virtualmachine.policies.stencil.kubevirt.io", Failure: failure, Conditions: conditions}
 	}
-	createConditions := []string{"has-no-template-ref"}
-	updateConditions := []string{"has-no-template-ref", "relevant-change", "not-ending", "not-exempt"}
+	createConditions := []string{"has-no-template-ref", "has-no-rules"}
+	updateConditions := []string{"has-no-template-ref", "has-no-rules", "relevant-change", "not-ending", "not-exempt"}
+	templated := func(operation, failure, namespaces string, conditions ...string) seen {
+		return seen{Name: operation + ".templatedvirtualmachine.policies.stencil.kubevirt.io", Failure: failure, Namespaces: namespaces, Conditions: conditions}
+	}
+	const ungoverned = "stencil.kubevirt.io/governed in (audit,false)"
 	cases := map[string]struct {
 		policies []*v1alpha1.VirtualMachinePolicySpec
-		want     []seen
+		// spared are the governed labels of namespaces that the comparing webhook leaves out.
+		spared []string
+		want   []seen
 	}{
+		"machines of templates are sent where nobody compares them with it": {
+			policies: []*v1alpha1.VirtualMachinePolicySpec{policy(inNamespaces("a"))},
+			spared:   []string{"false", "audit"},
+			want: []seen{
+				templated("create", "Fail", "a=,"+ungoverned, "has-template-ref", "has-no-rules"),
+				{Name: "create.virtualmachine.policies.stencil.kubevirt.io", Failure: "Fail", Namespaces: "a=", Conditions: createConditions},
+				templated("update", "Fail", "a=,"+ungoverned, "has-template-ref", "has-no-rules", "relevant-change", "not-ending", "not-exempt"),
+				{Name: "update.virtualmachine.policies.stencil.kubevirt.io", Failure: "Fail", Namespaces: "a=", Conditions: updateConditions},
+			},
+		},
+		"those alone, when the policy is about no others": {
+			policies: []*v1alpha1.VirtualMachinePolicySpec{policy(on("CREATE", "DELETE"), ofTemplates, enforced("Warn", "Allow"))},
+			spared:   []string{"false", "audit"},
+			want: []seen{
+				templated("create", "Ignore", ungoverned, "has-template-ref", "has-no-rules"),
+				vm("delete", "Ignore", "not-exempt"),
+			},
+		},
 		"no policy needs nothing": {},
 		"a policy that refuses fails closed": {
 			policies: []*v1alpha1.VirtualMachinePolicySpec{policy()},
@@ -95,8 +119,8 @@ func TestEntries(t *testing.T) {
 			want: []seen{
 				{Name: "create.virtualmachinetemplate.policies.stencil.kubevirt.io", Failure: "Ignore"},
 				{Name: "create.virtualmachinetemplaterequest.policies.stencil.kubevirt.io", Failure: "Ignore"},
-				{Name: "update.virtualmachinetemplate.policies.stencil.kubevirt.io", Failure: "Ignore", Conditions: updateConditions[1:]},
-				{Name: "update.virtualmachinetemplaterequest.policies.stencil.kubevirt.io", Failure: "Ignore", Conditions: updateConditions[1:]},
+				{Name: "update.virtualmachinetemplate.policies.stencil.kubevirt.io", Failure: "Ignore", Conditions: updateConditions[2:]},
+				{Name: "update.virtualmachinetemplaterequest.policies.stencil.kubevirt.io", Failure: "Ignore", Conditions: updateConditions[2:]},
 			},
 		},
 		"a policy about machines of templates needs a door for deletions only": {
@@ -128,7 +152,11 @@ func TestEntries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			settings := &Settings{URL: "https://x", TimeoutSeconds: 7, ExemptUsers: []string{"somebody"}}
 			var got []seen
-			for _, w := range wanted(tc.policies, settings, func(string) []byte { return nil }) {
+			var spared *metav1.LabelSelectorRequirement
+			if tc.spared != nil {
+				spared = &metav1.LabelSelectorRequirement{Key: v1alpha1.LabelGoverned, Operator: metav1.LabelSelectorOpIn, Values: tc.spared}
+			}
+			for _, w := range wanted(tc.policies, settings, spared, func(string) []byte { return nil }) {
 				one := seen{Name: w.Name, Failure: string(*w.FailurePolicy)}
 				for _, pair := range []struct {
 					selector *metav1.LabelSelector
@@ -157,7 +185,7 @@ func TestAWholeEntry(t *testing.T) {
 		Service:        admissionregistrationv1.ServiceReference{Namespace: "stencil-system", Name: "stencil-webhook"},
 		TimeoutSeconds: 10, ExemptUsers: []string{`o'brien "bob"`, "b"},
 	}
-	got := wanted([]*v1alpha1.VirtualMachinePolicySpec{policy(on("DELETE"))}, settings, func(name string) []byte { return []byte("bundle of " + name) })
+	got := wanted([]*v1alpha1.VirtualMachinePolicySpec{policy(on("DELETE"))}, settings, nil, func(name string) []byte { return []byte("bundle of " + name) })
 	want := []admissionregistrationv1.ValidatingWebhook{{
 		Name: "delete.virtualmachine.policies.stencil.kubevirt.io",
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
@@ -187,7 +215,7 @@ func TestAWholeEntry(t *testing.T) {
 		t.Errorf("entry (-want +got):\n%s", diff)
 	}
 	settings.URL = "https://gateway.example.com/stencil/"
-	got = wanted([]*v1alpha1.VirtualMachinePolicySpec{policy(on("DELETE"))}, settings, func(string) []byte { return nil })
+	got = wanted([]*v1alpha1.VirtualMachinePolicySpec{policy(on("DELETE"))}, settings, nil, func(string) []byte { return nil })
 	if diff := cmp.Diff(admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://gateway.example.com/stencil/validate-policies")}, got[0].ClientConfig); diff != "" {
 		t.Errorf("with a URL (-want +got):\n%s", diff)
 	}

@@ -82,7 +82,9 @@ type Reconciler struct {
 
 	mutex sync.Mutex
 	// doors are those that are open; nil before anything is known.
-	doors   map[Door]bool
+	doors map[Door]bool
+	// spared says that VirtualMachines of templates have doors of their own.
+	spared  bool
 	changed chan struct{}
 }
 
@@ -107,7 +109,7 @@ func New(options Options) (*Reconciler, error) {
 func (r *Reconciler) Open(match *v1alpha1.PolicyMatch) (open, known bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	closed := slices.ContainsFunc(doorsOf(match), func(door Door) bool { return !r.doors[door] })
+	closed := slices.ContainsFunc(doorsOf(match, r.spared), func(door Door) bool { return !r.doors[door] })
 	return !closed, r.doors != nil
 }
 
@@ -118,20 +120,22 @@ func (r *Reconciler) Changed() <-chan struct{} {
 	return r.changed
 }
 
-func (r *Reconciler) publish(entries []admissionregistrationv1.ValidatingWebhook) {
+func (r *Reconciler) publish(entries []admissionregistrationv1.ValidatingWebhook, spared bool) {
 	doors := map[Door]bool{}
 	for kind := range resources {
 		for _, operation := range []v1alpha1.PolicyOperation{v1alpha1.PolicyOperationCreate, v1alpha1.PolicyOperationUpdate, v1alpha1.PolicyOperationDelete} {
-			door := Door{kind, operation}
-			if slices.ContainsFunc(entries, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == door.name() }) {
-				doors[door] = true
+			for _, templated := range []bool{false, true} {
+				door := Door{Kind: kind, Operation: operation, Templated: templated}
+				if slices.ContainsFunc(entries, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == door.name() }) {
+					doors[door] = true
+				}
 			}
 		}
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.doors == nil || !maps.Equal(doors, r.doors) {
-		r.doors = doors
+	if r.doors == nil || spared != r.spared || !maps.Equal(doors, r.doors) {
+		r.doors, r.spared = doors, spared
 		close(r.changed)
 		r.changed = make(chan struct{})
 	}
@@ -147,7 +151,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	err := r.reader.Get(ctx, client.ObjectKey{Name: r.options.Configuration}, live)
 	if apierrors.IsNotFound(err) {
 		// Self-protection creates it again, unless the release goes. Nothing can be done for the policies before.
-		r.publish(nil)
+		r.publish(nil, false)
 		return reconcile.Result{}, nil
 	}
 	if err != nil {
@@ -156,7 +160,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: r.options.Reference}, reference); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the webhook configuration %s: %w", r.options.Reference, err)
 	}
-	entries := wanted(inForce(r.options.Policies.States()), &r.options.Settings, r.bundles(live, reference))
+	spared := sparedBy(reference)
+	entries := wanted(inForce(r.options.Policies.States()), &r.options.Settings, spared, r.bundles(live, reference))
 	err = r.apply(ctx, live, entries)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
@@ -164,7 +169,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.publish(entries)
+	r.publish(entries, spared != nil)
 	return reconcile.Result{}, nil
 }
 

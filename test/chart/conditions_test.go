@@ -112,7 +112,6 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 	mustKubectl(t, plane, "", "label", "namespace", space, "stencil.kubevirt.io/governed=warn")
 	const (
 		render = `failed calling webhook "governed.template.kubevirt.io"`
-		judge  = `failed calling webhook "governedvirtualmachine.validate.template.kubevirt.io"`
 		body   = `"spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {"devices": {}}}}}`
 	)
 	machine := func(version, metadata string) string {
@@ -134,7 +133,7 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 			create: machine("v1", `"name": "a", "annotations": {"template.kubevirt.io/template-ref": "x"}`), want: `failed calling webhook "render.template.kubevirt.io"`,
 		},
 		"KubeVirt creates a machine":        {as: users[controller], create: machine("v1", `"name": "a"`)},
-		"a stored machine gets a spec":      {change: change("plain", `{"spec": {"runStrategy": "Always"}}`), want: judge},
+		"a stored machine gets a spec":      {change: change("plain", `{"spec": {"runStrategy": "Always"}}`), want: render},
 		"a stored machine gets what it has": {change: change("plain", `{"spec": {"runStrategy": "Halted"}}`)},
 		"a stored machine is labelled":      {change: []string{"label", "vm", "plain", "a=b"}},
 		"a stored machine is annotated":     {change: []string{"annotate", "vm", "plain", "a=b"}},
@@ -154,8 +153,6 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 	// A call that fails shows only where it is not ignored.
 	mustKubectl(t, plane, "", "patch", "mutatingwebhookconfiguration", "a-stencil-render", "--type=json", "--patch",
 		`[{"op": "test", "path": "/webhooks/1/name", "value": "governed.template.kubevirt.io"}, {"op": "replace", "path": "/webhooks/1/failurePolicy", "value": "Fail"}]`)
-	mustKubectl(t, plane, "", "patch", "validatingwebhookconfiguration", "stencil-validate", "--type=json", "--patch",
-		`[{"op": "test", "path": "/webhooks/2/name", "value": "governedvirtualmachine.validate.template.kubevirt.io"}, {"op": "replace", "path": "/webhooks/2/failurePolicy", "value": "Fail"}]`)
 	// The API server learns of the label and of the webhooks a moment later.
 	eventually(t, func() string {
 		return missing(render, kubectl(t, plane, users["owner"], machine("v1", `"name": "a"`), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
@@ -179,12 +176,6 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a machine is created after the first configuration is gone", func(t *testing.T) {
-		mustKubectl(t, plane, "", "delete", "mutatingwebhookconfiguration", "a-stencil-render")
-		eventually(t, func() string {
-			return missing(judge, kubectl(t, plane, users["owner"], machine("v1", `"name": "a"`), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
-		})
-	})
 }
 
 // Approvals: only a new spec is judged.

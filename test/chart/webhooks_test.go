@@ -15,7 +15,10 @@ func TestWebhooks(t *testing.T) {
 		}}
 	}
 	governed := map[string]any{"matchExpressions": []any{map[string]any{
-		"key": "stencil.kubevirt.io/governed", "operator": "In", "values": []string{"true", "warn", "audit"},
+		"key": "stencil.kubevirt.io/governed", "operator": "In", "values": []string{"true", "warn"},
+	}}}
+	mayBeGoverned := map[string]any{"matchExpressions": []any{map[string]any{
+		"key": "stencil.kubevirt.io/governed", "operator": "NotIn", "values": []string{"false", "audit"},
 	}}}
 	machines := func(operations ...string) []any {
 		return []any{map[string]any{
@@ -46,7 +49,7 @@ func TestWebhooks(t *testing.T) {
 			want: map[string]any{
 				validateWebhook + " {.webhooks[*].name}": []string{
 					"virtualmachinetemplate.validate.template.kubevirt.io", "virtualmachine.validate.template.kubevirt.io",
-					"governedvirtualmachine.validate.template.kubevirt.io", "ruledvirtualmachine.validate.template.kubevirt.io",
+					"ruledvirtualmachine.validate.template.kubevirt.io",
 					"templateapproval.validate.stencil.kubevirt.io", "virtualmachinepolicy.validate.stencil.kubevirt.io", "virtualmachinetemplaterequest.validate.template.kubevirt.io",
 				},
 				validateWebhook + " {.webhooks[0].clientConfig}":            service("/validate-virtualmachinetemplate"),
@@ -67,10 +70,10 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent", "Equivalent"},
 				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None", "None"},
 				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10, 2},
-				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Ignore", "Fail", "Fail", "Fail", "Fail"},
-				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
-				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None", "None", "None"},
-				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10, 10, 10, 10},
+				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Fail", "Fail", "Fail", "Fail"},
+				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
+				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None", "None"},
+				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10, 10, 10},
 			},
 		},
 		"machines without a template are sent to rendering where an approval asks for one": {
@@ -79,8 +82,8 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[1].reinvocationPolicy}":      "Never",
 				renderWebhook + " {.webhooks[1].namespaceSelector}":       governed,
 				renderWebhook + " {.webhooks[1].objectSelector}":          nil,
-				renderWebhook + " {.webhooks[1].rules}":                   machines("CREATE"),
-				renderWebhook + " {.webhooks[1].matchConditions[*].name}": []string{"has-no-template-ref", "not-exempt"},
+				renderWebhook + " {.webhooks[1].rules}":                   machines("CREATE", "UPDATE"),
+				renderWebhook + " {.webhooks[1].matchConditions[*].name}": []string{"has-no-template-ref", "create-or-spec-change", "not-exempt"},
 			},
 		},
 		"a change of a decided namespace's labels is sent, and no request waits long for an answer": {
@@ -96,49 +99,41 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[2].matchConditions[*].name}": "decided-and-labels-change",
 			},
 		},
-		"what claims a template is judged in every namespace": {
+		"what claims a template is judged where an approval may look": {
 			want: map[string]any{
 				validateWebhook + " {.webhooks[1].clientConfig}":            service("/validate-virtualmachine"),
-				validateWebhook + " {.webhooks[1].namespaceSelector}":       nil,
+				validateWebhook + " {.webhooks[1].namespaceSelector}":       mayBeGoverned,
 				validateWebhook + " {.webhooks[1].objectSelector}":          nil,
 				validateWebhook + " {.webhooks[1].rules}":                   machines("CREATE", "UPDATE"),
-				validateWebhook + " {.webhooks[1].matchConditions[*].name}": []string{"has-template-ref", "create-or-relevant-change", "create-or-not-exempt"},
+				validateWebhook + " {.webhooks[1].matchConditions[*].name}": []string{"has-template-ref", "has-no-rules", "create-or-relevant-change", "create-or-not-exempt"},
 			},
 		},
-		"what claims none is judged where an approval asks for one": {
+		"what has rules is judged in every namespace": {
 			want: map[string]any{
 				validateWebhook + " {.webhooks[2].clientConfig}":            service("/validate-virtualmachine"),
-				validateWebhook + " {.webhooks[2].namespaceSelector}":       governed,
+				validateWebhook + " {.webhooks[2].namespaceSelector}":       nil,
 				validateWebhook + " {.webhooks[2].objectSelector}":          nil,
 				validateWebhook + " {.webhooks[2].rules}":                   machines("CREATE", "UPDATE"),
-				validateWebhook + " {.webhooks[2].matchConditions[*].name}": []string{"has-no-template-ref", "create-or-spec-change", "not-exempt"},
-			},
-		},
-		"what claims none and carries rules is judged in every namespace": {
-			want: map[string]any{
-				validateWebhook + " {.webhooks[3].clientConfig}":            service("/validate-virtualmachine"),
-				validateWebhook + " {.webhooks[3].namespaceSelector}":       nil,
-				validateWebhook + " {.webhooks[3].rules}":                   machines("CREATE", "UPDATE"),
-				validateWebhook + " {.webhooks[3].matchConditions[*].name}": []string{"has-no-template-ref", "has-rules", "create-or-spec-or-rules-change", "not-exempt"},
+				validateWebhook + " {.webhooks[2].matchConditions[*].name}": []string{"has-rules", "create-or-not-exempt"},
 			},
 		},
 		"approvals are judged": {
 			want: map[string]any{
-				validateWebhook + " {.webhooks[4].clientConfig}": service("/validate-templateapproval"),
-				validateWebhook + " {.webhooks[4].rules}": []any{map[string]any{
+				validateWebhook + " {.webhooks[3].clientConfig}": service("/validate-templateapproval"),
+				validateWebhook + " {.webhooks[3].rules}": []any{map[string]any{
 					"apiGroups": []string{"stencil.kubevirt.io"}, "apiVersions": []string{"v1alpha1"},
 					"operations": []string{"CREATE", "UPDATE"}, "resources": []string{"templateapprovals"}, "scope": "Cluster",
 				}},
-				validateWebhook + " {.webhooks[4].matchConditions[*].name}": "create-or-spec-change",
+				validateWebhook + " {.webhooks[3].matchConditions[*].name}": "create-or-spec-change",
 			},
 		},
 		"requests for templates are judged in both versions, when they are created": {
 			want: map[string]any{
-				validateWebhook + " {.webhooks[6].clientConfig}":      service("/validate-virtualmachinetemplaterequest"),
-				validateWebhook + " {.webhooks[6].namespaceSelector}": nil,
-				validateWebhook + " {.webhooks[6].objectSelector}":    nil,
-				validateWebhook + " {.webhooks[6].matchConditions}":   nil,
-				validateWebhook + " {.webhooks[6].rules}": []any{map[string]any{
+				validateWebhook + " {.webhooks[5].clientConfig}":      service("/validate-virtualmachinetemplaterequest"),
+				validateWebhook + " {.webhooks[5].namespaceSelector}": nil,
+				validateWebhook + " {.webhooks[5].objectSelector}":    nil,
+				validateWebhook + " {.webhooks[5].matchConditions}":   nil,
+				validateWebhook + " {.webhooks[5].rules}": []any{map[string]any{
 					"apiGroups": []string{"template.kubevirt.io"}, "apiVersions": []string{"v1alpha1", "v1beta1"},
 					"operations": []string{"CREATE"}, "resources": []string{"virtualmachinetemplaterequests"}, "scope": "Namespaced",
 				}},
@@ -146,13 +141,13 @@ func TestWebhooks(t *testing.T) {
 		},
 		"policies are judged before they are stored": {
 			want: map[string]any{
-				validateWebhook + " {.webhooks[5].clientConfig}":      service("/validate-virtualmachinepolicy"),
-				validateWebhook + " {.webhooks[5].namespaceSelector}": nil,
-				validateWebhook + " {.webhooks[5].rules}": []any{map[string]any{
+				validateWebhook + " {.webhooks[4].clientConfig}":      service("/validate-virtualmachinepolicy"),
+				validateWebhook + " {.webhooks[4].namespaceSelector}": nil,
+				validateWebhook + " {.webhooks[4].rules}": []any{map[string]any{
 					"apiGroups": []string{"stencil.kubevirt.io"}, "apiVersions": []string{"v1alpha1"},
 					"operations": []string{"CREATE", "UPDATE"}, "resources": []string{"virtualmachinepolicies"}, "scope": "Cluster",
 				}},
-				validateWebhook + " {.webhooks[5].matchConditions[*].name}": "create-or-spec-change",
+				validateWebhook + " {.webhooks[4].matchConditions[*].name}": "create-or-spec-change",
 			},
 		},
 		"the webhooks that policies need are left to the manager": {
@@ -208,8 +203,8 @@ webhooks:
 				renderWebhook + " {.webhooks[1].objectSelector}":                              nil,
 				validateWebhook + " {.webhooks[1].namespaceSelector}":                         nil,
 				validateWebhook + " {.webhooks[1].objectSelector}":                            nil,
-				validateWebhook + " {.webhooks[2].namespaceSelector}":                         governed,
-				validateWebhook + " {.webhooks[4].objectSelector}":                            nil,
+				validateWebhook + " {.webhooks[2].namespaceSelector}":                         nil,
+				validateWebhook + " {.webhooks[3].objectSelector}":                            nil,
 			},
 		},
 		"other users are exempt, whatever characters their names have": {
@@ -217,7 +212,7 @@ webhooks:
 			want: map[string]any{
 				renderWebhook + " {.webhooks[0].matchConditions[2].expression}": `request.operation == 'CREATE' || !(request.userInfo.username in ` +
 					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"])`,
-				renderWebhook + " {.webhooks[1].matchConditions[1].expression}": `!(request.userInfo.username in ` +
+				renderWebhook + " {.webhooks[1].matchConditions[2].expression}": `!(request.userInfo.username in ` +
 					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"])`,
 				exemptIn("governed-machines"):    `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
 				exemptIn("doors"):                `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
@@ -228,8 +223,8 @@ webhooks:
 			values: `{exemptUsers: []}`,
 			want: map[string]any{
 				renderWebhook + " {.webhooks[0].matchConditions[*].name}":   []string{"has-template-ref", "create-or-relevant-change"},
-				renderWebhook + " {.webhooks[1].matchConditions[*].name}":   "has-no-template-ref",
-				validateWebhook + " {.webhooks[2].matchConditions[*].name}": []string{"has-no-template-ref", "create-or-spec-change"},
+				renderWebhook + " {.webhooks[1].matchConditions[*].name}":   []string{"has-no-template-ref", "create-or-spec-change"},
+				validateWebhook + " {.webhooks[2].matchConditions[*].name}": "has-rules",
 				exemptIn("governed-machines"):                               "[]",
 			},
 		},

@@ -3,8 +3,8 @@
 // A Judge gathers what policies see of a request, from watch caches alone, and evaluates
 // those that the request is subject to. Two webhooks ask it:
 //
-//   - the one of package validate, for VirtualMachines that refer to a template: what the
-//     approvals and what the policies have against one comes back in one answer,
+//   - the one of package validate, for VirtualMachines that approvals and rules judge: what
+//     all of them have against one comes back in one answer,
 //   - the Handler here, for everything else that policies can be about: other
 //     VirtualMachines, deletions, templates and requests for templates. The API server
 //     calls it only while there are policies that want it.

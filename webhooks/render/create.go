@@ -18,6 +18,7 @@ import (
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/templatecache"
+	"github.com/vmstencil/stencil/validations"
 	"github.com/vmstencil/stencil/webhooks/verdict"
 )
 
@@ -176,6 +177,7 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		Generation: c.template.Generation,
 		Digest:     compiled.Digest(),
 		Sensitive:  sensitive(compiled, explicit),
+		Rules:      c.template.Annotations[validations.AnnotationTemplate] != "",
 	}
 	if c.object.Spec == nil {
 		p.set(pointer{"spec"}, base.Spec)

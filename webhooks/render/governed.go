@@ -10,6 +10,7 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/permission"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/templatecache"
@@ -65,6 +66,17 @@ func (h *Handler) untemplated(ctx context.Context, request admission.Request) ad
 		hint += "; you may use: " + strings.Join(usable, ", ")
 	}
 	return verdict.Refuse(request, v.Objections, hint)
+}
+
+// untemplatedUpdate answers for the change of a VM without a template. Until the approvals
+// are read it is left to the policy.
+func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machine.Machine) admission.Response {
+	if !h.approvals.Synced() || h.exempt[request.UserInfo.Username] {
+		return admission.Allowed("")
+	}
+	return verdict.Response(request, approval.Judge(h.approvals.Covering(request.Namespace), approval.Question{
+		User: request.UserInfo, Touched: approval.Changes(stored.Object, vm.Object), Update: true,
+	}))
 }
 
 // usable returns templates that are approved for the person, and that the person

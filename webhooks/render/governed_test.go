@@ -150,3 +150,37 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 		}
 	})
 }
+
+// Admission policies decide about these; the webhook finds the words.
+func TestAChangeOfAMachineWithoutATemplateInAGovernedNamespace(t *testing.T) {
+	const before, after = "metadata: {name: web-1}\nspec: {runStrategy: Halted}", "metadata: {name: web-1}\nspec: {runStrategy: Always}"
+	const frozen = `metadata.annotations[template.kubevirt.io/template-ref]: the VirtualMachine names no template`
+	for _, tc := range []struct {
+		name        string
+		approvals   govern
+		exempt      []string
+		want        string
+		wantWarning string
+	}{
+		{name: "no approval covers the namespace", approvals: govern{}},
+		{name: "it is refused", approvals: governing(approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}")), want: frozen},
+		{name: "Warn lets it pass and says so", approvals: governing(approve(t, "{namespaces: [team-a], enforcement: Warn, templates: [{namespace: golden, name: box}]}")), wantWarning: "not approved: " + frozen},
+		{name: "until approvals are read the policy decides alone", approvals: govern{unsynced: true}},
+		{name: "an exempt user is not judged", approvals: governing(approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}")), exempt: []string{"ada"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			request := create(t, after)
+			request.Operation, request.OldObject = admissionv1.Update, create(t, before).Object
+			response := render.New(render.Options{Templates: &shelf{}, Permissions: everything, Approvals: tc.approvals, ExemptUsers: tc.exempt}).Handle(t.Context(), request)
+			if response.Allowed != (tc.want == "") || tc.want != "" && !strings.Contains(response.Result.Message, tc.want) {
+				t.Errorf("allowed %v: %v", response.Allowed, response.Result)
+			}
+			if got := strings.Join(response.Warnings, "\n"); tc.wantWarning == "" && got != "" || !strings.Contains(got, tc.wantWarning) {
+				t.Errorf("warnings %q", got)
+			}
+			if response.Patch != nil {
+				t.Errorf("patch %s", response.Patch)
+			}
+		})
+	}
+}

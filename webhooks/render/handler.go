@@ -201,6 +201,10 @@ func (h *Handler) update(request admission.Request) admission.Response {
 	if errs = append(errs, storedErrs...); len(errs) > 0 {
 		return refuse.Invalid(request.Name, errs)
 	}
+	_, refers := vm.Reference()
+	if _, referred := stored.Reference(); !refers && !referred {
+		return h.untemplatedUpdate(request, vm, stored)
+	}
 	return answer(request.Name, update{
 		raw:          request.Object.Raw,
 		object:       vm,

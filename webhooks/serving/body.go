@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
 )
@@ -20,25 +21,36 @@ const maximumDiscarded = 13 << 20
 
 var errBodyTooLarge = errors.New("the request body is too large")
 
-// readBody reads the body of request. When the body is larger than limit it returns what was read of it
-// with errBodyTooLarge.
-func readBody(request *http.Request, limit int64) ([]byte, error) {
+// largestPooled is the capacity, in bytes, above which a buffer is not kept: a few large objects would hold memory for good.
+const largestPooled = 256 << 10
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// takeBuffer returns an empty buffer, which returnBuffer takes back.
+func takeBuffer() *bytes.Buffer { return buffers.Get().(*bytes.Buffer) }
+
+func returnBuffer(buffer *bytes.Buffer) {
+	if buffer.Cap() <= largestPooled {
+		buffer.Reset()
+		buffers.Put(buffer)
+	}
+}
+
+// readBody reads the body of request into an empty buffer. When the body is larger than limit it returns
+// errBodyTooLarge, with its beginning in the buffer.
+func readBody(into *bytes.Buffer, request *http.Request, limit int64) error {
 	if request.Body == nil {
-		return nil, nil
+		return nil
+	}
+	if request.ContentLength > 0 {
+		into.Grow(int(min(request.ContentLength, limit)) + bytes.MinRead)
 	}
 	// One byte more than allowed tells a body of exactly limit bytes from a larger one.
-	var buffer bytes.Buffer
-	if request.ContentLength > 0 {
-		buffer.Grow(int(min(request.ContentLength, limit)) + bytes.MinRead)
+	read, err := into.ReadFrom(io.LimitReader(request.Body, limit+1))
+	if err == nil && read > limit {
+		err = errBodyTooLarge
 	}
-	read, err := buffer.ReadFrom(io.LimitReader(request.Body, limit+1))
-	if err != nil {
-		return nil, err
-	}
-	if read > limit {
-		return buffer.Bytes(), errBodyTooLarge
-	}
-	return buffer.Bytes(), nil
+	return err
 }
 
 // reviewUID finds request.uid in the beginning of an AdmissionReview, or returns an empty UID. The API

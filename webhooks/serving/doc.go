@@ -1,6 +1,9 @@
 // Package serving is what every webhook of Stencil shares: the HTTPS server, and around each admission
 // handler a deadline, a limit on the body, a recovery from panics and metrics.
 //
+// An AdmissionReview is decoded here, once and into its own type. controller-runtime's handler passes it through a scheme, which
+// reads it three times.
+//
 // [Server] is a server of its own and not the one of controller-runtime, because a webhook with
 // failurePolicy Fail must not lose a request when its replica goes away:
 //

@@ -10,33 +10,25 @@ import (
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// guard stands around an admission handler: it makes a refusal of a panic and notes what became of the request.
+// guard stands around an admission handler and makes a refusal of a panic.
 type guard struct {
 	webhook string
 	next    admission.Handler
 	metrics *metrics
+	logger  logr.Logger
 }
 
-// observationKey is the context key of the *observation of a request.
-type observationKey struct{}
-
-// Handle implements admission.Handler.
-func (g *guard) Handle(ctx context.Context, request admission.Request) (response admission.Response) {
+func (g *guard) handle(ctx context.Context, request admission.Request) (response admission.Response) {
 	defer func() {
 		if value := recover(); value != nil {
 			g.metrics.panics.WithLabelValues(g.webhook).Inc()
-			logPanic(logf.FromContext(ctx), value)
+			logPanic(admission.DefaultLogConstructor(g.logger, &request), value)
 			response = refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, fmt.Sprintf(
 				"webhook %s failed while it handled this request; nothing was changed. "+
 					"This is a defect: the log of stencil-manager tells more under requestID %s", g.webhook, request.UID))
-		}
-		if seen, ok := ctx.Value(observationKey{}).(*observation); ok {
-			seen.operation = operationLabel(request.Operation)
-			seen.outcome = outcomeOf(response)
 		}
 	}()
 	return g.next.Handle(ctx, request)

@@ -1,20 +1,18 @@
 package serving
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/clock"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
@@ -24,42 +22,33 @@ type Webhook struct {
 	Name string
 	// Path is where it is served, with a leading slash.
 	Path string
-	// Handler answers. Its context carries the deadline of the request and a logger.
+	// Handler answers. Its context carries the deadline of the request.
 	Handler admission.Handler
 }
 
 // handler is the http.Handler of one webhook.
 type handler struct {
 	webhook  string
-	review   http.Handler
+	guard    *guard
 	metrics  *metrics
 	clock    clock.PassiveClock
 	logger   logr.Logger
 	draining func() bool
 }
 
-func newHandler(webhook Webhook, metrics *metrics, clock clock.PassiveClock, logger logr.Logger, draining func() bool) (*handler, error) {
+func newHandler(webhook Webhook, metrics *metrics, clock clock.PassiveClock, logger logr.Logger, draining func() bool) *handler {
 	logger = logger.WithValues("webhook", webhook.Name)
-	review, err := admission.StandaloneWebhook(&admission.Webhook{
-		Handler: &guard{webhook: webhook.Name, next: webhook.Handler, metrics: metrics},
-		// The guard recovers; controller-runtime would tell the value of the panic to the user.
-		RecoverPanic:   ptr.To(false),
-		LogConstructor: requestLogger,
-	}, admission.StandaloneOptions{Logger: logger})
-	if err != nil {
-		return nil, fmt.Errorf("setting up webhook %s: %w", webhook.Name, err)
-	}
 	// A gauge that is missing until the first request makes alerts on it guess.
 	metrics.inFlight.WithLabelValues(webhook.Name)
 	metrics.panics.WithLabelValues(webhook.Name)
 	return &handler{
 		webhook:  webhook.Name,
-		review:   review,
+		guard:    &guard{webhook: webhook.Name, next: webhook.Handler, metrics: metrics, logger: logger},
 		metrics:  metrics,
 		clock:    clock,
 		logger:   logger,
 		draining: draining,
-	}, nil
+	}
 }
 
 // ServeHTTP implements http.Handler.
@@ -79,16 +68,18 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	}
 
 	// What is not known at the end went wrong before the handler was reached.
-	seen := &observation{operation: operationUnknown, outcome: outcomeErrored}
-	defer func() { h.metrics.observe(h.webhook, *seen, h.clock.Since(arrival)) }()
+	seen := observation{operation: operationUnknown, outcome: outcomeErrored}
+	defer func() { h.metrics.observe(h.webhook, seen, h.clock.Since(arrival)) }()
 
-	body, err := readBody(request, maximumBody)
+	buffer := takeBuffer()
+	defer returnBuffer(buffer)
+	err := readBody(buffer, request, maximumBody)
 	if errors.Is(err, errBodyTooLarge) {
 		seen.outcome = outcomeDenied
 		// A client that is still sending may take a connection that is closed on it for a failed call
 		// and never read the refusal.
 		_, _ = io.CopyN(io.Discard, request.Body, maximumDiscarded)
-		h.refuseTooLarge(writer, body)
+		h.refuseTooLarge(writer, buffer.Bytes())
 		return
 	}
 	if err != nil {
@@ -96,13 +87,18 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 		http.Error(writer, "reading the request body failed", http.StatusBadRequest)
 		return
 	}
+	review, err := readReview(buffer.Bytes())
+	if err != nil {
+		h.logger.V(1).Info("an admission request cannot be decoded", "cause", err.Error())
+		h.write(writer, reviewUID(buffer.Bytes()), refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error()))
+		return
+	}
 
-	ctx, cancel := context.WithTimeout(context.WithValue(request.Context(), observationKey{}, seen), budget(request))
+	ctx, cancel := context.WithTimeout(request.Context(), budget(request))
 	defer cancel()
-	request = request.WithContext(ctx)
-	request.Body = io.NopCloser(bytes.NewReader(body))
-	writer.Header().Set("Content-Type", "application/json")
-	h.review.ServeHTTP(writer, request)
+	response := h.guard.handle(ctx, admission.Request{AdmissionRequest: *review})
+	seen = observation{operation: operationLabel(review.Operation), outcome: outcomeOf(response)}
+	h.send(writer, complete(response, review))
 }
 
 // refuseTooLarge answers a request whose body exceeds the limit. The answer is a review where possible: an
@@ -120,12 +116,23 @@ func (h *handler) refuseTooLarge(writer http.ResponseWriter, truncated []byte) {
 
 func (h *handler) write(writer http.ResponseWriter, uid types.UID, response admission.Response) {
 	response.UID = uid
-	writer.Header().Set("Content-Type", "application/json")
-	err := json.NewEncoder(writer).Encode(admissionv1.AdmissionReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
-		Response: &response.AdmissionResponse,
-	})
+	h.send(writer, &response.AdmissionResponse)
+}
+
+func (h *handler) send(writer http.ResponseWriter, response *admissionv1.AdmissionResponse) {
+	buffer := takeBuffer()
+	defer returnBuffer(buffer)
+	content, err := appendReview(buffer.AvailableBuffer(), response)
 	if err != nil {
-		h.logger.V(1).Info("writing the answer to an admission request failed", "requestID", uid, "cause", err.Error())
+		h.logger.Error(err, "encoding the answer to an admission request failed", "requestID", response.UID)
+		http.Error(writer, "encoding the answer failed", http.StatusInternalServerError)
+		return
+	}
+	_, _ = buffer.Write(content) // so that the pool keeps what has grown
+	writer.Header().Set("Content-Type", "application/json")
+	// Without it an answer of more than 2 KiB is sent in chunks.
+	writer.Header().Set("Content-Length", strconv.Itoa(buffer.Len()))
+	if _, err := writer.Write(buffer.Bytes()); err != nil {
+		h.logger.V(1).Info("writing the answer to an admission request failed", "requestID", response.UID, "cause", err.Error())
 	}
 }

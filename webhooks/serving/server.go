@@ -42,7 +42,7 @@ type Options struct {
 	ShutdownTimeout time.Duration
 	// Registerer receives the metrics. Required.
 	Registerer prometheus.Registerer
-	// Logger is the base of every request's logger.
+	// Logger logs what goes wrong.
 	Logger logr.Logger
 	// Clock measures durations. Default: the real one.
 	Clock clock.PassiveClock
@@ -75,13 +75,8 @@ func New(options Options) (*Server, error) {
 }
 
 // Register adds a webhook. It must not be called after Start, and panics when the path is taken.
-func (s *Server) Register(webhook Webhook) error {
-	handler, err := newHandler(webhook, s.metrics, s.options.Clock, s.options.Logger, s.draining.Load)
-	if err != nil {
-		return err
-	}
-	s.mux.Handle(webhook.Path, handler)
-	return nil
+func (s *Server) Register(webhook Webhook) {
+	s.mux.Handle(webhook.Path, newHandler(webhook, s.metrics, s.options.Clock, s.options.Logger, s.draining.Load))
 }
 
 // Address returns the address that the server listens on, as host:port.

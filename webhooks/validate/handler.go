@@ -11,7 +11,6 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/policyinput"
 	"github.com/vmstencil/stencil/rego/policyset"
 	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/templatecache"
@@ -102,32 +101,14 @@ func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict
 			return judged, refusal
 		}
 	}
-	var err error
-	if judged.Policies, err = h.ask(ctx, request, vm); err != nil {
-		return judged, ptr.To(refuse.Unavailable(err.Error()))
+	if h.policies != nil {
+		var err error
+		if judged.Policies, err = h.policies.Judge(ctx, request, vm.Object); err != nil {
+			return judged, ptr.To(refuse.Unavailable(err.Error()))
+		}
 	}
 	judged.Rules, refusal = h.rules(ctx, request, vm)
 	return judged, refusal
-}
-
-// ask asks the policies about machines that refer to a template. The others, which come
-// here where they are governed, come to the policies by a webhook of their own.
-func (h *Handler) ask(ctx context.Context, request admission.Request, vm machine.Machine) (policyset.Decision, error) {
-	if h.policies == nil {
-		return policyset.Decision{}, nil
-	}
-	_, refers := vm.Reference()
-	if !refers && request.Operation == admissionv1.Update {
-		stored, err := machine.Decode(request.OldObject.Raw)
-		if err != nil {
-			return policyset.Decision{}, err
-		}
-		refers = policyinput.Referenced(stored)
-	}
-	if !refers {
-		return policyset.Decision{}, nil
-	}
-	return h.policies.Judge(ctx, request, vm.Object)
 }
 
 // approve asks the approvals.

@@ -68,14 +68,23 @@ objectSelector:
 {{- end -}}
 
 {{/*
-The namespaces that a TemplateApproval covers, by the label that the manager writes. The policies decide what is refused.
+The namespaces whose approvals have something to say to a person, by the label that the manager writes. The policies decide what is refused.
 */}}
 {{- define "stencil.webhook.governed" -}}
 namespaceSelector:
   matchExpressions:
     - key: stencil.kubevirt.io/governed
       operator: In
-      values: ["true", warn, audit]
+      values: ["true", warn]
+{{- end -}}
+
+{{/* Those, and the namespaces that nobody has decided on yet. */}}
+{{- define "stencil.webhook.mayBeGoverned" -}}
+namespaceSelector:
+  matchExpressions:
+    - key: stencil.kubevirt.io/governed
+      operator: NotIn
+      values: ["false", audit]
 {{- end -}}
 
 {{/* Rule for VirtualMachines; takes a list of operations. */}}
@@ -129,22 +138,32 @@ manager runs.
   expression: request.operation == 'CREATE' || object.?spec != oldObject.?spec
 {{- end -}}
 
-{{/* Rules that came with the machine, and are in force. */}}
-{{- define "stencil.condition.hasRules" -}}
-- name: has-rules
-  expression: >-
-    object.metadata.?annotations[?'vm.kubevirt.io/validations'].orValue('') != '' &&
-    object.metadata.?annotations[?'vm.kubevirt.io/skip-validations'].orValue('false') == 'false'
+{{/*
+Rules that came with the machine, or with the template that it was rendered from, are in force, and the request may break them. One
+webhook judges these requests, with all that there is to judge; the others leave them out. reconcilers/policywebhook says the same.
+*/}}
+{{- define "stencil.condition.rulesExpression" -}}
+(object.metadata.?annotations[?'vm.kubevirt.io/validations'].orValue('') != '' ||
+object.metadata.?annotations[?'template.kubevirt.io/rendered'].orValue('').contains('"rules":true')) &&
+object.metadata.?annotations[?'vm.kubevirt.io/skip-validations'].orValue('false') == 'false' &&
+(request.operation == 'CREATE' ||
+object.?spec != oldObject.?spec ||
+['validations', 'skip-validations'].exists(key,
+object.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('') !=
+oldObject.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('')))
 {{- end -}}
 
-{{- define "stencil.condition.specOrRulesChange" -}}
-- name: create-or-spec-or-rules-change
+{{- define "stencil.condition.rules" -}}
+- name: has-rules
   expression: >-
-    request.operation == 'CREATE' ||
-    object.?spec != oldObject.?spec ||
-    ['validations', 'skip-validations'].exists(key,
-    object.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('') !=
-    oldObject.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue(''))
+    {{- include "stencil.condition.rulesExpression" . | nindent 4 }}
+{{- end -}}
+
+{{- define "stencil.condition.noRules" -}}
+- name: has-no-rules
+  expression: >-
+    !(
+    {{- include "stencil.condition.rulesExpression" . | nindent 4 }})
 {{- end -}}
 
 {{/* A VirtualMachine that wants no defaults does not depend on who fills them in. */}}

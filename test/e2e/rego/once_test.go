@@ -1,0 +1,149 @@
+package rego_test
+
+import (
+	"bufio"
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
+)
+
+// judging are the webhooks that validate VirtualMachines, as the metric of calls names them.
+var judging = []string{"machines", "policed"}
+
+// calls returns how often each webhook has been called.
+func calls(t *testing.T) map[string]int {
+	t.Helper()
+	metrics, err := stencil.first.Metrics(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts := map[string]int{}
+	for lines := bufio.NewScanner(strings.NewReader(metrics)); lines.Scan(); {
+		labels, value, found := strings.Cut(strings.TrimPrefix(lines.Text(), "stencil_webhook_duration_seconds_count{"), "} ")
+		for _, webhook := range judging {
+			var count int
+			if _, err := fmt.Sscan(value, &count); found && err == nil && strings.Contains(labels, `webhook="`+webhook+`"`) {
+				counts[webhook] += count
+			}
+		}
+	}
+	return counts
+}
+
+// TestOneCallJudgesAMachine creates VirtualMachines and changes them, with and without template and rules, in namespaces with and without
+// approvals, while a policy is in force, and counts the calls.
+func TestOneCallJudgesAMachine(t *testing.T) {
+	needGolden(t)
+	must(t, instancetype("VirtualMachineClusterInstancetype", "u1.medium", "", 1), "apply", "-f", "-")
+	must(t, preference("fedora"), "apply", "-f", "-")
+	must(t, `{"apiVersion": "v1", "kind": "List", "items": [
+		{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplate",
+		 "metadata": {"name": "ruled", "namespace": "golden", "annotations": {"validations": "[{\"name\": \"named\", \"rule\": \"string\", \"path\": \"jsonpath::.spec.hostname\", \"minLength\": 3, \"message\": \"give it a name\"}]"}},
+		 "spec": {"parameters": [{"name": "NAME"}], "virtualMachine": {"metadata": {"name": "${NAME}"}, "spec": {"runStrategy": "Halted", "template": {"spec": {"hostname": "${NAME}", "domain": {"devices": {}}}}}}}}]}`,
+		"apply", "-f", "-")
+	t.Cleanup(func() { must(t, "", "delete", "vmt", "ruled", "--namespace=golden") })
+	applied(t, "once", "", denies("once"))
+	active(t, "once")
+	refused(t, "once", "no once here")
+
+	user, err := gen.User(t.Context(), stencil.Plane, "once", gen.UsesTemplates("golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const rules = `[{"name": "named", "rule": "string", "path": "jsonpath::.spec.hostname", "minLength": 3, "message": "give it a name"}]`
+	body := `spec: {runStrategy: Halted, template: {spec: {hostname: HOST, domain: {devices: {}}}}}`
+	of := func(annotations, rest string) string {
+		return "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: one, labels: {test: LABEL}, annotations: {" + annotations + "}}\n" + rest
+	}
+	plain, ruled := of("a: b", body), of("vm.kubevirt.io/validations: '"+rules+"'", body)
+	fromTemplate, fromRuled := of("template.kubevirt.io/template-ref: golden/fedora", ""), of("template.kubevirt.io/template-ref: golden/ruled", "spec: {template: {spec: {hostname: HOST}}}")
+	const (
+		compared = "virtualmachine.validate.template.kubevirt.io"
+		rulesToo = "ruledvirtualmachine.validate.template.kubevirt.io"
+		free     = "create.virtualmachine.policies.stencil.kubevirt.io"
+		spared   = "create.templatedvirtualmachine.policies.stencil.kubevirt.io"
+	)
+	for enforcement, cases := range map[string]map[string]judged{
+		"": {
+			"no template": {plain, "policed", free}, "no template, with rules": {ruled, "machines", rulesToo},
+			"a template": {fromTemplate, "policed", spared}, "a template with rules": {fromRuled, "machines", rulesToo},
+		},
+		"Audit": {
+			"no template": {plain, "policed", free}, "no template, with rules": {ruled, "machines", rulesToo},
+			"a template": {fromTemplate, "policed", spared}, "a template with rules": {fromRuled, "machines", rulesToo},
+		},
+		"Warn": {
+			"no template": {plain, "policed", free}, "no template, with rules": {ruled, "machines", rulesToo},
+			"a template": {fromTemplate, "machines", compared}, "a template with rules": {fromRuled, "machines", rulesToo},
+		},
+		"Deny": {
+			"a template": {fromTemplate, "machines", compared}, "a template with rules": {fromRuled, "machines", rulesToo},
+		},
+	} {
+		label := map[string]string{"": "false", "Deny": "true"}[enforcement]
+		if label == "" {
+			label = strings.ToLower(enforcement)
+		}
+		namespace := "once-" + label
+		must(t, "", "create", "namespace", namespace)
+		t.Cleanup(func() { must(t, "", "delete", "namespace", namespace, "--wait=false") })
+		if err := stencil.Grant(t.Context(), user, namespace, rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}); err != nil {
+			t.Fatal(err)
+		}
+		if enforcement != "" {
+			must(t, fmt.Sprintf(`{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": %q}, "spec": {"namespaces": [%[1]q], "enforcement": %q,
+				"templates": [{"namespace": "golden", "name": "fedora"}, {"namespace": "golden", "name": "ruled"}], "overrides": ["spec.template.spec.hostname", "spec.runStrategy", "metadata.labels.*", "metadata.annotations.*"]}}`, namespace, enforcement), "apply", "-f", "-")
+			t.Cleanup(func() { must(t, "", "delete", "templateapproval", namespace) })
+		}
+		harness.Eventually(t, func() error {
+			if got := must(t, "", "get", "namespace", namespace, "-o", `jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}`); got != label {
+				return fmt.Errorf("namespace %s is labelled %q, want %q", namespace, got, label)
+			}
+			return nil
+		})
+		for name, tc := range cases {
+			t.Run(namespace+", "+name, func(t *testing.T) {
+				manifest := func(label, host string) string {
+					return strings.NewReplacer("LABEL", label, "HOST", host).Replace(tc.manifest)
+				}
+				// Refused, with everything at once: the API server has learnt of the namespace's label when the right webhook says it.
+				want := []string{fmt.Sprintf("admission webhook %q denied", tc.by), "no once here"}
+				if tc.by == rulesToo {
+					want = append(want, "give it a name")
+				}
+				says(t, user, manifest("once", "a"), false, want, "create", "--namespace", namespace, "-f", "-")
+				once := func(what, stdin string, arguments ...string) {
+					t.Helper()
+					before := calls(t)
+					result, err := stencil.Kubectl(t.Context(), user, stdin, append(arguments, "--namespace", namespace)...)
+					if err != nil || result.Code != 0 {
+						t.Fatalf("%s: %v %s", what, err, result.Stderr)
+					}
+					after := calls(t)
+					for _, webhook := range judging {
+						got, want := after[webhook]-before[webhook], 0
+						if webhook == tc.webhook {
+							want = 1
+						}
+						if got != want {
+							t.Errorf("%s: webhook %s was called %d times, want %d", what, webhook, got, want)
+						}
+					}
+				}
+				once("creating it", manifest("other", "abc"), "create", "-f", "-")
+				once("changing its spec", "", "patch", "vm", "one", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`)
+				if _, err := stencil.Kubectl(t.Context(), user, "", "delete", "vm", "one", "--namespace", namespace); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+	}
+}
+
+// judged is a VirtualMachine, the one webhook that judges it, and the entry of the configuration that says so.
+type judged struct{ manifest, webhook, by string }
