@@ -26,7 +26,8 @@ func helm(t *testing.T, stdin string, arguments ...string) (stdout, stderr strin
 	}
 	home := t.TempDir()
 	command := exec.CommandContext(t.Context(), tools["helm"], arguments...)
-	command.Env = []string{"HOME=" + home, "TMPDIR=" + home, "KUBECONFIG=" + home + "/none"}
+	// It ends before a garbage collection pays.
+	command.Env = []string{"HOME=" + home, "TMPDIR=" + home, "KUBECONFIG=" + home + "/none", "GOGC=off", "GOMEMLIMIT=1GiB"}
 	command.Stdin = strings.NewReader(stdin)
 	var out, errs bytes.Buffer
 	command.Stdout, command.Stderr = &out, &errs
