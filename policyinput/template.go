@@ -5,7 +5,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/template"

@@ -259,6 +259,20 @@ func TestThePatchHoldsOnlyWhatChanges(t *testing.T) {
 	}
 }
 
+// The match conditions of the webhooks look for these very letters.
+func TestTheRecordSaysWhetherTheTemplateHasRules(t *testing.T) {
+	for raw, want := range map[string]bool{box: false, `metadata: {annotations: {validations: "[]"}}` + box: true} {
+		s := &shelf{}
+		s.put(t, raw, 7)
+		request := create(t, "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box}}")
+		object := apply(t, request, render.New(render.Options{Templates: s, Permissions: everything, Approvals: govern{}}).Handle(t.Context(), request))
+		record, _ := lookup(object, "/metadata/annotations/template.kubevirt.io~1rendered").(string)
+		if got := strings.Contains(record, `"rules":true`); got != want {
+			t.Errorf("the template has rules: %t, and the record is %s", want, record)
+		}
+	}
+}
+
 func TestRefusals(t *testing.T) {
 	for _, tc := range []struct {
 		name       string

@@ -45,7 +45,10 @@ func appendReview(to []byte, response *admissionv1.AdmissionResponse) ([]byte, e
 	if response.PatchType != nil {
 		to = append(to, `,"patchType":"`...)
 		to = append(to, *response.PatchType...)
-		to = append(to, `","patch":"`...)
+		to = append(to, '"')
+	}
+	if len(response.Patch) > 0 {
+		to = append(to, `,"patch":"`...)
 		to = base64.StdEncoding.AppendEncode(to, response.Patch)
 		to = append(to, '"')
 	}
