@@ -24,10 +24,11 @@ func calls(t *testing.T) map[string]int {
 	}
 	counts := map[string]int{}
 	for lines := bufio.NewScanner(strings.NewReader(metrics)); lines.Scan(); {
-		labels, value, found := strings.Cut(strings.TrimPrefix(lines.Text(), "stencil_webhook_duration_seconds_count{"), "} ")
+		line, counted := strings.CutPrefix(lines.Text(), "stencil_webhook_duration_seconds_count{")
+		labels, value, _ := strings.Cut(line, "} ")
 		for _, webhook := range judging {
 			var count int
-			if _, err := fmt.Sscan(value, &count); found && err == nil && strings.Contains(labels, `webhook="`+webhook+`"`) {
+			if _, err := fmt.Sscan(value, &count); counted && err == nil && strings.Contains(labels, `webhook="`+webhook+`"`) {
 				counts[webhook] += count
 			}
 		}
