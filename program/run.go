@@ -6,7 +6,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
@@ -23,11 +22,6 @@ const (
 	ExitFailure = 1
 	ExitUsage   = 2
 )
-
-// gcPercent is how much the heap may grow, in percent, before garbage is collected.
-// Thousands of compiled templates live long and are hardly ever replaced: room for as
-// much garbage again would be memory for nothing.
-const gcPercent = 50
 
 // Settings are what Run takes from the command line.
 type Settings struct {
@@ -57,7 +51,7 @@ func Run(ctx context.Context, build buildinfo.Build, parse func() (Settings, err
 		return 0
 	}
 	if _, set := environment("GOGC"); !set {
-		debug.SetGCPercent(gcPercent)
+		tuneGC()
 	}
 	logger := zap.New(zap.UseFlagOptions(settings.Log), zap.WriteTo(stderr))
 	ctrl.SetLogger(logger)
