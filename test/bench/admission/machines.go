@@ -13,7 +13,10 @@ import (
 )
 
 const (
-	namespace   = "team-a"
+	namespace = "team-a"
+	// person creates the machines, as a member of the group.
+	person      = "bench"
+	group       = "team-a"
 	templateRef = "golden/fedora"
 	// unusedRef is the annotation of the complete VM in place of the reference: as long, so that both VMs are of one size, and
 	// nobody's.
@@ -22,10 +25,15 @@ const (
 
 // machines are the request bodies of one client.
 type machines struct {
+	// name is that of all of them.
+	name string
 	// reference is a VM that names a template and one parameter and nothing else, complete the VM that comes of it.
 	reference, complete []byte
 	// skipped is reference with the annotation that leaves its defaults open.
 	skipped []byte
+	// forged is complete with an annotation that one of Stencil's own policies refuses, labelled is reference with a label that the
+	// policy of the benchmark refuses.
+	forged, labelled []byte
 }
 
 // machinesFor makes the bodies of a client by having the API server render the one and taking the other from its answer. That the
@@ -69,11 +77,33 @@ func machinesFor(ctx context.Context, sender *sender, client int) (machines, err
 	if err != nil {
 		return machines{}, fmt.Errorf("encoding the complete VM: %w", err)
 	}
-	skipped, err := skipDefaults(reference)
-	if err != nil {
-		return machines{}, err
+	m := machines{name: name, reference: reference, complete: complete}
+	for _, variant := range []struct {
+		into       *[]byte
+		of         []byte
+		among, key string
+	}{
+		{&m.skipped, reference, "annotations", contract.AnnotationDefaultsSkip},
+		{&m.forged, complete, "annotations", contract.AnnotationCreatedBy},
+		{&m.labelled, reference, "labels", refusedLabel},
+	} {
+		if *variant.into, err = marked(variant.of, variant.among, variant.key); err != nil {
+			return machines{}, err
+		}
 	}
-	return machines{reference: reference, complete: complete, skipped: skipped}, nil
+	return m, nil
+}
+
+// marked is a body with one more label or annotation.
+func marked(body []byte, among, key string) ([]byte, error) {
+	var object map[string]any
+	if err := json.Unmarshal(body, &object); err != nil {
+		return nil, fmt.Errorf("decoding a VM: %w", err)
+	}
+	if err := unstructured.SetNestedField(object, "true", "metadata", among, key); err != nil {
+		return nil, fmt.Errorf("changing a VM: %w", err)
+	}
+	return json.Marshal(object)
 }
 
 // sender creates VirtualMachines in dry runs, over a connection of its own.
@@ -90,7 +120,7 @@ func (s *sender) create(ctx context.Context, body []byte) ([]byte, error) {
 		Do(ctx).Raw()
 }
 
-// rendered says whether an answer holds a VM made from the template.
-func rendered(answer []byte) bool {
+// isRendered says whether an answer holds a VM made from the template.
+func isRendered(answer []byte) bool {
 	return strings.Contains(string(answer), `"dataVolumeTemplates"`)
 }

@@ -10,59 +10,79 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
+
+	"github.com/vmstencil/stencil/test/install"
 )
 
-// admissionResources are all kinds by which something takes part in admission, in an order in which they can be created.
-var admissionResources = []schema.GroupVersionResource{
-	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicybindings"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
-	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
+// The kinds by which something takes part in admission.
+var (
+	policiesOfAPIServer      = resource("validatingadmissionpolicies")
+	bindingsOfPolicies       = resource("validatingadmissionpolicybindings")
+	validatingConfigurations = resource("validatingwebhookconfigurations")
+	mutatingConfigurations   = resource("mutatingwebhookconfigurations")
+)
+
+func resource(name string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: name}
 }
 
-// registration is how the API server knows of Stencil: the webhook configurations and policies of the chart. Without them the
-// cluster is one without Stencil, though the manager runs.
+// registered is an object that tells the API server whom to ask.
+type registered struct {
+	resource schema.GroupVersionResource
+	object   *unstructured.Unstructured
+}
+
+// registration is one of the things that the API server knows of, or not. Without those of Stencil the cluster is one without Stencil,
+// though the manager runs.
 type registration struct {
 	client dynamic.Interface
-	// resources are the kinds that come and go.
-	resources []schema.GroupVersionResource
-	objects   map[schema.GroupVersionResource][]unstructured.Unstructured
+	// objects are in an order in which they can be created.
+	objects   []registered
 	installed bool
-	// applied says whether the API server admits as with Stencil. It learns of changes from a watch, a little later.
-	applied func(ctx context.Context) (bool, error)
+	// effect is how much the API server does of what the objects ask for: all when it is whole, and nothing when it is 0. It learns of
+	// changes from a watch, a little later.
+	effect func(context.Context) (int, error)
+	whole  int
 }
 
-// judgement are the webhooks that judge, without those that render.
-var judgement = []schema.GroupVersionResource{{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"}}
-
-// settleLimit bounds the wait until a change of the registration has arrived.
+// settleLimit bounds the wait until a change of a registration has arrived.
 const settleLimit = time.Minute
 
-// recordRegistration takes down everything that the release has registered. It must be installed and in effect.
-func recordRegistration(
-	ctx context.Context, client dynamic.Interface, release string, resources []schema.GroupVersionResource, applied func(context.Context) (bool, error),
-) (*registration, error) {
-	r := &registration{client: client, resources: resources, objects: map[schema.GroupVersionResource][]unstructured.Unstructured{}, installed: true, applied: applied}
-	count := 0
+// recorded takes down what Stencil has registered in these kinds.
+func recorded(ctx context.Context, client dynamic.Interface, resources ...schema.GroupVersionResource) ([]registered, error) {
+	var objects []registered
 	for _, resource := range resources {
-		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + release})
+		list, err := client.Resource(resource).List(ctx, metav1.ListOptions{LabelSelector: "app.kubernetes.io/instance=" + install.Release})
 		if err != nil {
 			return nil, fmt.Errorf("listing %s: %w", resource.Resource, err)
 		}
-		for _, object := range list.Items {
+		for i := range list.Items {
+			object := &list.Items[i]
 			object.SetResourceVersion("")
 			object.SetUID("")
 			object.SetCreationTimestamp(metav1.Time{})
 			object.SetManagedFields(nil)
 			unstructured.RemoveNestedField(object.Object, "status")
-			r.objects[resource] = append(r.objects[resource], object)
-			count++
+			objects = append(objects, registered{resource, object})
 		}
 	}
-	if count == 0 {
-		return nil, fmt.Errorf("release %q has registered nothing for admission", release)
+	if len(objects) == 0 {
+		return nil, fmt.Errorf("release %q has registered nothing for admission", install.Release)
 	}
-	return r, nil
+	return objects, nil
+}
+
+// webhook returns the entry of that name among all objects.
+func webhook(objects []registered, name string) (map[string]any, error) {
+	for _, each := range objects {
+		webhooks, _, _ := unstructured.NestedSlice(each.object.Object, "webhooks")
+		for _, item := range webhooks {
+			if entry, _ := item.(map[string]any); entry["name"] == name {
+				return entry, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("there is no webhook %s", name)
 }
 
 // set installs the registration or takes it away, and returns when the API server acts accordingly.
@@ -70,26 +90,28 @@ func (r *registration) set(ctx context.Context, installed bool) error {
 	if r.installed == installed {
 		return nil
 	}
-	for _, resource := range r.resources {
-		for i := range r.objects[resource] {
-			object := &r.objects[resource][i]
-			var err error
-			if installed {
-				_, err = r.client.Resource(resource).Create(ctx, object, metav1.CreateOptions{})
-			} else {
-				err = r.client.Resource(resource).Delete(ctx, object.GetName(), metav1.DeleteOptions{})
-			}
-			if err != nil {
-				return fmt.Errorf("changing the registration of %s %s: %w", resource.Resource, object.GetName(), err)
-			}
+	for _, each := range r.objects {
+		var err error
+		if installed {
+			_, err = r.client.Resource(each.resource).Create(ctx, each.object, metav1.CreateOptions{})
+		} else {
+			err = r.client.Resource(each.resource).Delete(ctx, each.object.GetName(), metav1.DeleteOptions{})
+		}
+		if err != nil {
+			return fmt.Errorf("changing the registration of %s %s: %w", each.resource.Resource, each.object.GetName(), err)
 		}
 	}
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, settleLimit, true, func(ctx context.Context) (bool, error) {
-		applied, err := r.applied(ctx)
-		return applied == installed, err
+	wanted, last := 0, 0
+	if installed {
+		wanted = r.whole
+	}
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, settleLimit, true, func(ctx context.Context) (_ bool, err error) {
+		last, err = r.effect(ctx)
+		return last == wanted, err
 	})
 	if err != nil {
-		return fmt.Errorf("waiting until the API server admits with Stencil: %t: %w", installed, err)
+		return fmt.Errorf("waiting until the API server knows of %s: %t: it does %d of %d: %w",
+			r.objects[len(r.objects)-1].object.GetName(), installed, last, wanted, err)
 	}
 	r.installed = installed
 	return nil

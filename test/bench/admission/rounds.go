@@ -24,24 +24,30 @@ type plan struct {
 type cell struct {
 	// p50, p95 and p99 are nanoseconds.
 	p50, p95, p99 []float64
-	// throughput is in requests per second.
-	throughput []float64
-	// cpu is the processor time that each process spent on one request, in nanoseconds, by the keys of processes.
+	// throughput is in requests per second, calls are those of webhooks for one request.
+	throughput, calls []float64
+	// cpu is the processor time that each process spent on one request, in nanoseconds.
 	cpu map[string][]float64
 }
 
 // grid holds the cells by number of clients and name of the set-up.
 type grid map[int]map[string]*cell
 
-// processes are what processor time is attributed to; "" is this program, which plays the clients.
-var processes = []string{"kube-apiserver", "etcd", "stencil-manager", "stencil-defaulter", "virt-api", "virt-controller", ""}
+const (
+	managerProcess = "stencil-manager"
+	// clientProcess is this program, which plays the clients.
+	clientProcess = ""
+)
+
+// servers are all other processes that processor time is attributed to.
+var servers = []string{"kube-apiserver", "etcd", managerProcess, floorName, "stencil-defaulter", "virt-api", "virt-controller"}
 
 // rounds measures all set-ups in each round, for one number of clients after the other. Every other round goes through them
 // backwards, so that none of them always comes first.
 func (b *bench) rounds(ctx context.Context, p plan, progress func(format string, arguments ...any)) (grid, error) {
 	result := grid{}
 	for round := range p.rounds {
-		progress("admission: round %d of %d", round+1, p.rounds)
+		progress("admission: %s and others, round %d of %d", p.setups[0].name, round+1, p.rounds)
 		for _, clients := range p.clients {
 			setups := slices.Clone(p.setups)
 			if round%2 == 1 {
@@ -54,37 +60,22 @@ func (b *bench) rounds(ctx context.Context, p plan, progress func(format string,
 			}
 		}
 	}
-	if err := b.idler.registration.set(ctx, false); err != nil {
-		return nil, err
-	}
-	if err := b.registration.set(ctx, true); err != nil {
-		return nil, err
-	}
-	return result, b.judgement.set(ctx, true)
+	return result, b.know(ctx, []part{policies, webhooks})
 }
 
 func (b *bench) measure(ctx context.Context, p plan, s setup, clients int, into *cell) error {
-	if err := b.registration.set(ctx, s.installed); err != nil {
+	if err := b.know(ctx, s.parts); err != nil {
 		return err
-	}
-	if s.installed {
-		if err := b.judgement.set(ctx, !s.unjudged); err != nil {
-			return err
-		}
-	}
-	if err := b.idler.registration.set(ctx, s.idle); err != nil {
-		return err
-	}
-	if b.ready != nil {
-		if err := b.ready.registration.set(ctx, s.ready); err != nil {
-			return err
-		}
 	}
 	exercise := load.Load{Clients: clients, Warmup: max(50, p.requests/10), Requests: p.requests, Limit: p.limit}
 	if err := exercise.Warm(ctx, b.send(s)); err != nil {
 		return err
 	}
-	before, err := machine.CPU(processes...)
+	callsBefore, err := b.calls(ctx)
+	if err != nil {
+		return err
+	}
+	before, err := machine.CPU(servers...)
 	if err != nil {
 		return err
 	}
@@ -92,7 +83,11 @@ func (b *bench) measure(ctx context.Context, p plan, s setup, clients int, into 
 	if err != nil {
 		return err
 	}
-	after, err := machine.CPU(processes...)
+	after, err := machine.CPU(servers...)
+	if err != nil {
+		return err
+	}
+	callsAfter, err := b.calls(ctx)
 	if err != nil {
 		return err
 	}
@@ -104,10 +99,22 @@ func (b *bench) measure(ctx context.Context, p plan, s setup, clients int, into 
 	into.p95 = append(into.p95, got.Quantile(0.95))
 	into.p99 = append(into.p99, got.Quantile(0.99))
 	into.throughput = append(into.throughput, got.Throughput())
-	for _, name := range processes {
+	into.calls = append(into.calls, float64(callsAfter-callsBefore)/float64(count))
+	for _, name := range append([]string{clientProcess}, servers...) {
 		into.cpu[name] = append(into.cpu[name], float64(after[name]-before[name])/float64(count))
 	}
 	return nil
+}
+
+// costs are the processor time of all servers for one request, by round.
+func (c *cell) costs() []float64 {
+	all := make([]float64, len(c.p50))
+	for _, name := range servers {
+		for round, used := range c.cpu[name] {
+			all[round] += used
+		}
+	}
+	return all
 }
 
 // cell returns the cell, a new one at first.

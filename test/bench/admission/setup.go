@@ -5,59 +5,68 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"time"
+	"strconv"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/test/bench/load"
-	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/platform"
+)
+
+// part is something that the API server knows of in some set-ups and not in others.
+type part int
+
+const (
+	// policies are Stencil's ValidatingAdmissionPolicies, webhooks its webhook configurations.
+	policies part = iota
+	webhooks
+	// oneFloor is the mutating webhook of the floor, twoFloors that and the validating one.
+	oneFloor
+	twoFloors
+	// ready is the mutating webhook of the floor beside Stencil's.
+	ready
+	parts
 )
 
 // setup is one of the things that are compared.
 type setup struct {
 	name string
-	// installed says whether the API server knows of Stencil's webhooks and policies.
-	installed bool
-	// unjudged says that it does not know of those that judge.
-	unjudged bool
-	// idle says that it knows of webhooks that do nothing instead.
-	idle bool
-	// ready says that it knows of a webhook beside them that has its answer ready.
-	ready bool
+	// parts are what the API server knows of.
+	parts []part
 	// body is what is sent.
 	body func(machines) []byte
 }
 
-var (
-	without = setup{name: "no webhook", body: func(m machines) []byte { return m.complete }}
-	// idle is what a mutating and a validating webhook cost that do nothing: what no webhook can go below.
-	idle  = setup{name: "two webhooks that do nothing", idle: true, body: func(m machines) []byte { return m.complete }}
-	noRef = setup{name: "webhook, no template-ref", installed: true, body: func(m machines) []byte { return m.complete }}
-	// control is without once more: how far the two are apart is what the method takes for a difference where there is none.
-	control = setup{name: "no webhook, again", body: func(m machines) []byte { return m.complete }}
-	withRef = setup{name: "webhook, rendered from golden/fedora", installed: true, body: func(m machines) []byte { return m.reference }}
-	// unjudged and judged are for a namespace that an approval covers.
-	unjudged = setup{name: "rendered and not judged", installed: true, unjudged: true, body: func(m machines) []byte { return m.reference }}
-	judged   = setup{name: "rendered and judged", installed: true, body: func(m machines) []byte { return m.reference }}
-)
+func complete(m machines) []byte  { return m.complete }
+func reference(m machines) []byte { return m.reference }
 
-// everySetup is all that the main tables compare.
-var everySetup = []setup{without, idle, noRef, withRef}
+var (
+	without = setup{name: "no webhook", body: complete}
+	// control is without once more: how far the two are apart is what the method takes for a difference where there is none.
+	control = setup{name: "no webhook, again", body: complete}
+	noRef   = setup{name: "Stencil, no template-ref", parts: []part{policies, webhooks}, body: complete}
+
+	// Where nothing governs.
+	bareFloor = setup{name: "floor, one call, without policies", parts: []part{oneFloor}, body: reference}
+	floorOne  = setup{name: "floor, one call", parts: []part{policies, oneFloor}, body: reference}
+	rendered  = setup{name: "Stencil, rendered", parts: []part{policies, webhooks}, body: reference}
+
+	// Where an approval and a policy do.
+	floorTwo = setup{name: "floor, two calls", parts: []part{policies, twoFloors}, body: reference}
+	judged   = setup{name: "Stencil, rendered and judged", parts: []part{policies, webhooks}, body: reference}
+)
 
 // bench is a running cluster, prepared for measurements.
 type bench struct {
-	stencil      *platform.Platform
-	registration *registration
-	judgement    *registration
-	idler        *idler
-	// ready answers what the defaults webhook does; nil where that is not measured.
-	ready    *idler
+	stencil       *platform.Platform
+	registrations [parts]*registration
+	// floor is nil until it is started.
+	floor    *floor
 	objects  dynamic.Interface
 	senders  []*sender
 	machines []machines
@@ -74,7 +83,7 @@ func prepare(ctx context.Context, stencil *platform.Platform, clients int) (*ben
 			return nil, fmt.Errorf("applying the examples in %s: %s", example, result.Stderr)
 		}
 	}
-	owner, err := stencil.Plane.User("bench", "team-a")
+	owner, err := stencil.Plane.User(person, group)
 	if err != nil {
 		return nil, err
 	}
@@ -91,57 +100,138 @@ func prepare(ctx context.Context, stencil *platform.Platform, clients int) (*ben
 		b.senders = append(b.senders, sender)
 		b.machines = append(b.machines, machines)
 	}
-	objects, err := dynamic.NewForConfig(stencil.Plane.AdminConfig())
-	if err != nil {
+	if b.objects, err = dynamic.NewForConfig(stencil.Plane.AdminConfig()); err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
 	}
-	if b.registration, err = recordRegistration(ctx, objects, install.Release, admissionResources, b.applied); err != nil {
-		return nil, err
-	}
-	if b.judgement, err = recordRegistration(ctx, objects, install.Release, judgement, b.judges); err != nil {
-		return nil, err
-	}
-	b.objects = objects
-	b.idler, err = newIdler(objects, nil, func(ctx context.Context) error { return b.send(without)(ctx, 0) })
-	return b, err
+	return b, b.record(ctx)
 }
 
-// judges says whether the API server calls the webhooks that judge: an approval that does not compile is refused by one of them.
-func (b *bench) judges(ctx context.Context) (bool, error) {
-	const odd = `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "odd"},
-		"spec": {"namespaces": ["odd"], "templates": [{"namespace": "golden", "name": "fedora"}], "parameters": [{"name": "A", "expression": "value ="}]}}`
-	result, err := b.stencil.Plane.Kubectl(ctx, nil, odd, "create", "--dry-run=server", "-f", "-")
-	return result.Code != 0, err
+// startFloor starts the floor, which answers these patches.
+func (b *bench) startFloor(ctx context.Context, patches map[string][]byte) (err error) {
+	if b.floor, err = startFloor(ctx, patches); err != nil {
+		return err
+	}
+	return b.record(ctx)
 }
 
-// govern has an approval cover the namespace of the machines, or none, and returns when the manager judges by it.
-func (b *bench) govern(ctx context.Context, governed bool) error {
-	const rule = `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "bench"}, "spec": {
-		"namespaces": ["` + namespace + `"], "templates": [{"namespace": "golden", "name": "fedora"}],
-		"parameters": [{"name": "INSTANCETYPE", "allowed": ["u1.medium", "u1.large"]}], "overrides": ["spec.runStrategy", "metadata.labels.*"]}}`
-	arguments := []string{"delete", "templateapproval", "bench"}
-	if governed {
-		arguments = []string{"apply", "-f", "-"}
+// close ends what was started for the measurements.
+func (b *bench) close() error {
+	if b.floor == nil {
+		return nil
 	}
-	result, err := b.stencil.Plane.Kubectl(ctx, nil, rule, arguments...)
+	return b.floor.close()
+}
+
+// record takes down what Stencil has registered, which must be in effect, and makes registrations of the floor by its model.
+func (b *bench) record(ctx context.Context) error {
+	objects, err := recorded(ctx, b.objects, policiesOfAPIServer, bindingsOfPolicies)
 	if err != nil {
 		return err
 	}
-	if result.Code != 0 {
-		return fmt.Errorf("changing the approval: %s", result.Stderr)
+	b.registrations[policies] = &registration{client: b.objects, objects: objects, installed: true, effect: b.refusals, whole: 1}
+	if objects, err = recorded(ctx, b.objects, validatingConfigurations, mutatingConfigurations); err != nil {
+		return err
 	}
-	// A machine without a template is what an approval refuses.
-	err = wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, settleLimit, true, func(ctx context.Context) (bool, error) {
-		_, err := b.senders[0].create(ctx, b.machines[0].complete)
-		if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
-			return false, err
-		}
-		return (err != nil) == governed, nil
-	})
+	stencil := &registration{client: b.objects, objects: objects, installed: true, effect: b.callsOf(b.managerCalls, reference)}
+	if stencil.whole, err = stencil.effect(ctx); err != nil {
+		return err
+	}
+	if stencil.whole == 0 {
+		return errors.New("the API server calls no webhook of Stencil's for a VM from a template")
+	}
+	b.registrations[webhooks] = stencil
+	if b.floor == nil {
+		return nil
+	}
+	render, err := webhook(objects, "render.template.kubevirt.io")
 	if err != nil {
-		return fmt.Errorf("waiting until the namespace is governed: %t: %w", governed, err)
+		return err
+	}
+	validate, err := webhook(objects, "virtualmachine.validate.template.kubevirt.io")
+	if err != nil {
+		return err
+	}
+	one := []registered{b.floor.mutating(floorConfiguration, render)}
+	effect := b.callsOf(b.floor.calls, reference)
+	b.registrations[oneFloor] = &registration{client: b.objects, objects: one, effect: effect, whole: 1}
+	two := append([]registered{b.floor.validating(validate)}, one...)
+	b.registrations[twoFloors] = &registration{client: b.objects, objects: two, effect: effect, whole: 2}
+	return nil
+}
+
+// know has the API server know of these parts and of no other. What goes has gone before anything comes.
+func (b *bench) know(ctx context.Context, wanted []part) error {
+	known := [parts]bool{}
+	for _, each := range wanted {
+		known[each] = true
+	}
+	for _, installed := range []bool{false, true} {
+		for each, r := range b.registrations {
+			if r == nil || known[each] != installed {
+				continue
+			}
+			if err := r.set(ctx, installed); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
+}
+
+// refusals is 1 when the API server acts by Stencil's policies: one of them refuses a machine that says for whom it was created.
+func (b *bench) refusals(ctx context.Context) (int, error) {
+	_, err := b.senders[0].create(ctx, b.machines[0].forged)
+	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
+		return 1, nil
+	}
+	return 0, err
+}
+
+// callsOf returns how often webhooks are called for the creation of one machine, whether it is refused or not.
+func (b *bench) callsOf(count func(context.Context) (int, error), body func(machines) []byte) func(context.Context) (int, error) {
+	return func(ctx context.Context) (int, error) {
+		before, err := count(ctx)
+		if err != nil {
+			return 0, err
+		}
+		_, err = b.senders[0].create(ctx, body(b.machines[0]))
+		if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
+			return 0, err
+		}
+		after, err := count(ctx)
+		return after - before, err
+	}
+}
+
+// calls returns how often the webhooks of Stencil and of the floor were called so far.
+func (b *bench) calls(ctx context.Context) (int, error) {
+	calls, err := b.managerCalls(ctx)
+	if err != nil || b.floor == nil {
+		return calls, err
+	}
+	others, err := b.floor.calls(ctx)
+	return calls + others, err
+}
+
+// managerCalls returns how often the manager's webhooks were called for something that is created.
+func (b *bench) managerCalls(ctx context.Context) (int, error) {
+	metrics, err := b.stencil.Manager.Metrics(ctx)
+	if err != nil {
+		return 0, err
+	}
+	total := 0
+	for line := range strings.Lines(metrics) {
+		if !strings.HasPrefix(line, "stencil_webhook_duration_seconds_count{") || !strings.Contains(line, `operation="CREATE"`) {
+			continue
+		}
+		fields := strings.Fields(line)
+		count, err := strconv.ParseFloat(fields[len(fields)-1], 64)
+		if err != nil {
+			return 0, fmt.Errorf("reading the manager's metrics: %w", err)
+		}
+		total += int(count)
+	}
+	return total, nil
 }
 
 // newSender makes a client with a TLS connection that it shares with nobody, as different people's clients do.
@@ -159,23 +249,14 @@ func newSender(config *rest.Config) (*sender, error) {
 	return &sender{client: client}, nil
 }
 
-// applied says whether the API server calls the render webhook.
-func (b *bench) applied(ctx context.Context) (bool, error) {
-	answer, err := b.senders[0].create(ctx, b.machines[0].reference)
-	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
-		return false, nil // A VM without a spec is refused unless it was rendered.
-	}
-	return err == nil && rendered(answer), err
-}
-
 // send makes a client's next request in a set-up.
 func (b *bench) send(s setup) load.Send {
 	return func(ctx context.Context, client int) error {
 		answer, err := b.senders[client].create(ctx, s.body(b.machines[client]))
 		if err != nil {
-			return fmt.Errorf("creating a VM (%s): %w", s.name, err)
+			return fmt.Errorf("creating a VM (%s): %w: %s", s.name, err, answer)
 		}
-		if !rendered(answer) {
+		if !isRendered(answer) {
 			return fmt.Errorf("creating a VM (%s): not the VM that was expected: %s", s.name, answer)
 		}
 		return nil

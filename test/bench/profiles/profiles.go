@@ -44,6 +44,11 @@ func (s *Source) Allocations(ctx context.Context, file string) error {
 	return s.fetch(ctx, "allocs", file)
 }
 
+// AllocationsDuring takes a profile of what is allocated in the time to come.
+func (s *Source) AllocationsDuring(ctx context.Context, duration time.Duration, file string) error {
+	return s.fetch(ctx, fmt.Sprintf("allocs?seconds=%.0f", duration.Seconds()), file)
+}
+
 // Heap takes a profile of what is in use after a garbage collection.
 func (s *Source) Heap(ctx context.Context, file string) error { return s.fetch(ctx, "heap?gc=1", file) }
 

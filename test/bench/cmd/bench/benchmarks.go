@@ -28,6 +28,8 @@ type environment struct {
 	root string
 	// rounds is how often to measure, 0 for the benchmark's own number.
 	rounds int
+	// brief leaves parts out; see the flag.
+	brief bool
 	// profile is the folder for profiles, or empty.
 	profile string
 	// machine says what this runs on.
@@ -89,6 +91,7 @@ func runEngine(ctx context.Context, e environment) (report.Section, error) {
 func runAdmission(ctx context.Context, e environment) (report.Section, error) {
 	result, err := admission.Run(ctx, admission.Options{
 		Rounds:   e.roundsOr(9),
+		Brief:    e.brief,
 		Profile:  e.profile,
 		Log:      os.Stderr,
 		Progress: progress,

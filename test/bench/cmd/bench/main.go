@@ -35,6 +35,7 @@ type settings struct {
 	write   bool
 	only    string
 	runs    int
+	brief   bool
 	profile string
 }
 
@@ -42,6 +43,7 @@ func (s *settings) register(flags *flag.FlagSet) {
 	flags.BoolVar(&s.write, "write", false, "record the results in docs/performance.md")
 	flags.StringVar(&s.only, "only", "", "benchmarks to run, separated by commas: "+strings.Join(names(), ", ")+" (default all)")
 	flags.IntVar(&s.runs, "runs", 0, "rounds of each benchmark (default: what docs/performance.md is made with)")
+	flags.BoolVar(&s.brief, "brief", false, "of admission, only what its ratios to the floor are taken from")
 	flags.StringVar(&s.profile, "profile", "", "folder for Go profiles of stencil-manager and stencil-apiserver, taken during a round of their own")
 }
 
@@ -68,13 +70,16 @@ func run(s settings) error {
 	if err != nil {
 		return err
 	}
+	if s.brief && s.write {
+		return errors.New("what --brief measures is not all that docs/performance.md shows: leave out --write")
+	}
 	root, err := checkout()
 	if err != nil {
 		return err
 	}
 	missed := false
 	for _, b := range chosen {
-		section, err := measured(ctx, b, environment{root: root, rounds: s.runs, profile: s.profile, machine: machine.Class(time.Now())})
+		section, err := measured(ctx, b, environment{root: root, rounds: s.runs, brief: s.brief, profile: s.profile, machine: machine.Class(time.Now())})
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}

@@ -1,0 +1,56 @@
+package admission
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/wait"
+)
+
+const (
+	// refusedLabel is a label whose machines the policy refuses, with these words.
+	refusedLabel = "bench.stencil.test/refused"
+	refusal      = "the policy of the benchmark refuses this"
+
+	// rules are an approval that covers the namespace of the machines, and a policy for all that are created.
+	rules = `{"apiVersion": "v1", "kind": "List", "items": [
+		{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "bench"}, "spec": {
+			"namespaces": ["` + namespace + `"], "templates": [{"namespace": "golden", "name": "fedora"}],
+			"parameters": [{"name": "INSTANCETYPE", "allowed": ["u1.medium", "u1.large"]}], "overrides": ["spec.runStrategy", "metadata.labels.*"]}},
+		{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "VirtualMachinePolicy", "metadata": {"name": "bench"}, "spec": {
+			"match": {"operations": ["CREATE"], "kinds": ["VirtualMachine"]},
+			"rego": "package bench\n\ndeny contains \"` + refusal + `\" if input.object.metadata.labels[\"` + refusedLabel + `\"]\n"}}]}`
+)
+
+// govern applies the rules, and returns when what they refuse is refused.
+func (b *bench) govern(ctx context.Context) error {
+	result, err := b.stencil.Plane.Kubectl(ctx, nil, rules, "apply", "-f", "-")
+	if err != nil {
+		return err
+	}
+	if result.Code != 0 {
+		return fmt.Errorf("applying an approval and a policy: %s", result.Stderr)
+	}
+	// An approval refuses a machine without a template.
+	for what, refused := range map[string]struct{ body, words []byte }{
+		"approval": {b.machines[0].complete, nil},
+		"policy":   {b.machines[0].labelled, []byte(refusal)},
+	} {
+		err := wait.PollUntilContextTimeout(ctx, 50*time.Millisecond, settleLimit, true, func(ctx context.Context) (bool, error) {
+			answer, err := b.senders[0].create(ctx, refused.body)
+			if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
+				return false, err
+			}
+			return err != nil && bytes.Contains(answer, refused.words), nil
+		})
+		if err != nil {
+			return fmt.Errorf("waiting until the %s refuses something: %w", what, err)
+		}
+	}
+	// What was recorded before is without the webhooks of policies.
+	return b.record(ctx)
+}
