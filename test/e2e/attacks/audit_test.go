@@ -90,7 +90,7 @@ func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 	}
 	create := func(manifest string) {
 		t.Helper()
-		eventually(t, func() string {
+		eventually(t, "the fixture is stored", func() string {
 			if out := kubectl(t, nil, manifest, "create", "--namespace=audited", "-f", "-"); out.Code != 0 {
 				return out.Stderr
 			}
@@ -139,7 +139,7 @@ spec:
 	}
 	// An audit is what tells; a change that is nobody's concern makes one.
 	audits := 0
-	eventually(t, func() string {
+	eventually(t, "the audit has its findings", func() string {
 		audits++
 		mustKubectl(t, nil, "", "label", "namespace", "audited", "--overwrite", fmt.Sprintf("audit=%d", audits))
 		var a v1alpha1.TemplateApproval

@@ -62,7 +62,7 @@ func TestCopiesOfMachines(t *testing.T) {
 		t.Run("in namespace "+namespace, func(t *testing.T) {
 			in := "--namespace=" + namespace
 			source := strings.Replace(machine("source", "golden/diskless", map[string]string{"TOKEN": "s3cret"}, ""), "namespace: vault", "namespace: "+namespace, 1)
-			eventually(t, func() string {
+			eventually(t, "the source is stored", func() string {
 				if out := kubectl(t, nil, source, "create", in, "-f", "-"); out.Code != 0 {
 					return out.Stderr
 				}
@@ -81,7 +81,7 @@ func TestCopiesOfMachines(t *testing.T) {
 			}
 			await := func(name string, why func() string) {
 				t.Helper()
-				eventually(t, func() string {
+				eventually(t, name+" is there", func() string {
 					if field(namespace, "vm", name, ".metadata.name") != name {
 						return name + " is not there: " + why()
 					}
@@ -101,7 +101,7 @@ func TestCopiesOfMachines(t *testing.T) {
 			await("twin", func() string { return field(namespace, "virtualmachineclone", "twin", ".status") })
 
 			mustKubectl(t, nil, snapshot, "create", in, "-f", "-")
-			eventually(t, func() string {
+			eventually(t, "the snapshot is ready", func() string {
 				if field(namespace, "virtualmachinesnapshot", "before", ".status.readyToUse") != "true" {
 					return "the snapshot is not ready: " + field(namespace, "virtualmachinesnapshot", "before", ".status")
 				}
@@ -114,7 +114,7 @@ func TestCopiesOfMachines(t *testing.T) {
 	t.Run("a person who copies by hand is judged like everybody", func(t *testing.T) {
 		forged := strings.Replace(mustKubectl(t, nil, "", "get", "vm", "source", "--namespace=copies", "-o", "json").Stdout, `"name": "source"`, `"name": "attack"`, 1)
 		mustKubectl(t, nil, "", "create", "rolebinding", "copier", "--namespace=copies", "--clusterrole=edit", "--user=mallory")
-		eventually(t, func() string {
+		eventually(t, "the forged copy is refused for what it is", func() string {
 			out := kubectl(t, mallory, forged, "create", "--namespace=copies", "-f", "-")
 			if out.Code == 0 || !strings.Contains(out.Stderr, "spec.template.spec.hostname") && !strings.Contains(out.Stderr, "TOKEN") {
 				return "it is not refused for what it is: " + out.Stdout + out.Stderr

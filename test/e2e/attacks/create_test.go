@@ -107,7 +107,7 @@ func TestAPinnedTemplateThatIsEditedIsNotApprovedAnyMore(t *testing.T) {
 		return "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: pinned}\nspec:\n  namespaces: [vault]\n  templates: [{namespace: golden, name: pinned, digest: \"" + digest + "\"}]\n"
 	}
 	mustKubectl(t, nil, approval("sha256:"+strings.Repeat("0", 64)), "apply", "-f", "-")
-	eventually(t, func() string {
+	eventually(t, "the pin holds", func() string {
 		out := kubectl(t, mallory, machine("pinned-1", "golden/pinned", nil, ""), "create", "--dry-run=server", "-f", "-")
 		if !strings.Contains(out.Stderr, "sha256:") {
 			return "the pin does not hold yet: " + out.Stdout + out.Stderr
@@ -117,14 +117,14 @@ func TestAPinnedTemplateThatIsEditedIsNotApprovedAnyMore(t *testing.T) {
 	admin := mustKubectl(t, nil, strings.Replace(machine("free", "golden/pinned", nil, ""), "namespace: vault", "namespace: team-a", 1), "create", "--namespace=team-a", "--dry-run=server", "-f", "-", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/rendered}`)
 	digest := regexp.MustCompile("sha256:[0-9a-f]{64}").FindString(admin.Stdout)
 	mustKubectl(t, nil, approval(digest), "apply", "-f", "-")
-	eventually(t, func() string {
+	eventually(t, "the right digest is approved", func() string {
 		if out := kubectl(t, mallory, machine("pinned-1", "golden/pinned", nil, ""), "create", "--dry-run=server", "-f", "-"); out.Code != 0 {
 			return "the right digest is not approved: " + out.Stderr
 		}
 		return ""
 	})
 	mustKubectl(t, nil, strings.Replace(pinned, "user: fedora", "user: mallory", 1), "apply", "--namespace=golden", "-f", "-")
-	eventually(t, func() string {
+	eventually(t, "the edited template is not approved", func() string {
 		out := kubectl(t, mallory, machine("pinned-1", "golden/pinned", nil, ""), "create", "--dry-run=server", "-f", "-")
 		if !strings.Contains(out.Stderr, "sha256:") {
 			return "the edited template is still approved: " + out.Stdout + out.Stderr

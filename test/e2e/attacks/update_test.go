@@ -9,9 +9,10 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-func eventually(t *testing.T, missing func() string) {
+// eventually polls until nothing is missing. What completes the sentence "waiting until …".
+func eventually(t *testing.T, what string, missing func() string) {
 	t.Helper()
-	harness.Eventually(t, func() error { return harness.Complaint(missing()) })
+	harness.Eventually(t, what, func() error { return harness.Complaint(missing()) })
 }
 
 // TestAnApprovedMachineStaysWhatItIs changes a stored VM in every way there is.
@@ -74,14 +75,14 @@ func TestAMachineFromBeforeTheApprovalIsFrozen(t *testing.T) {
 	mustKubectl(t, nil, "", "label", "namespace", "vault", "tier-")
 	t.Cleanup(func() { mustKubectl(t, nil, "", "label", "namespace", "vault", "--overwrite", "tier=vault") })
 	plain := "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: elder}\nspec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}}}}\n"
-	eventually(t, func() string {
+	eventually(t, "a VM without a template is stored", func() string {
 		if out := kubectl(t, mallory, plain, "create", "-f", "-"); out.Code != 0 {
 			return out.Stderr
 		}
 		return ""
 	})
 	mustKubectl(t, nil, "", "label", "namespace", "vault", "--overwrite", "tier=vault")
-	eventually(t, func() string {
+	eventually(t, "the namespace is governed", func() string {
 		out := kubectl(t, mallory, "", "patch", "vm", "elder", "--type=merge", "-p", `{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"2Gi"}}}}}}`, "--dry-run=server")
 		if out.Code == 0 {
 			return "its spec can still be changed"

@@ -33,7 +33,7 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 			t.Fatalf("%s: only ben shows what he sees here", c.line)
 		}
 		// Rights that were given a moment ago are not known everywhere at once.
-		eventually(t, func() string {
+		eventually(t, c.line+" prints what the page says", func() string {
 			run := kubectl(t, ben, "", c.args...)
 			if got := strings.TrimSpace(run.Stdout + run.Stderr); got != c.output {
 				return c.line + " printed:\n" + got + "\nand the page says:\n" + c.output
@@ -64,7 +64,7 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 		{"somebody of another team, who may use the catalogue", mallory, inTeamB("golden/fedora"), `approval "team-b"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			eventually(t, func() string {
+			eventually(t, "the machine is refused", func() string {
 				out := kubectl(t, tc.as, tc.manifest, "create", "--namespace=team-b", "-f", "-")
 				if out.Code == 0 || !strings.Contains(out.Stderr, tc.want) {
 					return "standard error lacks " + tc.want + ":\n" + out.Stdout + out.Stderr

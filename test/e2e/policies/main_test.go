@@ -138,7 +138,7 @@ func (r refusal) check(t *testing.T, result controlplane.Result) {
 // eventually asks again and again until there is no complaint.
 func eventually(t *testing.T, complaint func() string) {
 	t.Helper()
-	harness.Eventually(t, func() error { return harness.Complaint(complaint()) })
+	harness.Eventually(t, "there is no complaint", func() error { return harness.Complaint(complaint()) })
 }
 
 // untilCleaned is eventually in a cleanup, when the context of the test has ended.
