@@ -98,7 +98,7 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 	})
 	// With the first configuration gone, the other one speaks.
 	mustKubectl(t, plane, "", "delete", "mutatingwebhookconfiguration", "a-stencil-render")
-	eventually(t, func() string {
+	eventually(t, "the webhooks are asked", func() string {
 		return missing(`failed calling webhook "virtualmachine.validate.template.kubevirt.io"`,
 			kubectl(t, plane, user, "", "label", "vm", "rendered", "a=b", "--namespace", space, "--dry-run=server"))
 	})
@@ -154,7 +154,7 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 	mustKubectl(t, plane, "", "patch", "mutatingwebhookconfiguration", "a-stencil-render", "--type=json", "--patch",
 		`[{"op": "test", "path": "/webhooks/1/name", "value": "governed.template.kubevirt.io"}, {"op": "replace", "path": "/webhooks/1/failurePolicy", "value": "Fail"}]`)
 	// The API server learns of the label and of the webhooks a moment later.
-	eventually(t, func() string {
+	eventually(t, "the namespace and the webhooks are known", func() string {
 		return missing(render, kubectl(t, plane, users["owner"], machine("v1", `"name": "a"`), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
 	})
 	for name, tc := range cases {
@@ -191,7 +191,7 @@ func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 	}
 	const manifest = `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "kept"},
 		"spec": {"namespaces": ["none"], "templates": [{"namespace": "golden", "name": "fedora"}]}}`
-	eventually(t, func() string { return kubectl(t, plane, nil, manifest, "apply", "-f", "-").Stderr })
+	eventually(t, "the approval is stored", func() string { return kubectl(t, plane, nil, manifest, "apply", "-f", "-").Stderr })
 	t.Cleanup(func() {
 		if _, err := plane.Kubectl(context.WithoutCancel(t.Context()), nil, "", "delete", "templateapproval", "kept"); err != nil {
 			t.Error(err)
@@ -203,7 +203,7 @@ func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 	change := func(content string, more ...string) controlplane.Result {
 		return kubectl(t, plane, nil, "", append([]string{"patch", "templateapproval", "kept", "--dry-run=server", "--type=merge", "--patch", content}, more...)...)
 	}
-	eventually(t, func() string { return missing(asked, change(`{"spec": {"enforcement": "Warn"}}`)) })
+	eventually(t, "the webhook is asked", func() string { return missing(asked, change(`{"spec": {"enforcement": "Warn"}}`)) })
 	if complaint := missing(asked, kubectl(t, plane, nil, strings.ReplaceAll(manifest, "kept", "new"), "create", "--dry-run=server", "-f", "-")); complaint != "" {
 		t.Error(complaint)
 	}
@@ -237,7 +237,7 @@ func TestWhatTheAPIServerAsksTheManagerAboutTemplates(t *testing.T) {
 	}
 	space := namespace(t, plane)
 	manifest := strings.ReplaceAll(template, "namespace: default", "namespace: "+space)
-	eventually(t, func() string { return kubectl(t, plane, nil, manifest, "apply", "-f", "-").Stderr })
+	eventually(t, "the template is stored", func() string { return kubectl(t, plane, nil, manifest, "apply", "-f", "-").Stderr })
 	installed(t, install.Options{ManagerURL: deadURL})
 
 	const asked = `failed calling webhook "virtualmachinetemplate.validate.template.kubevirt.io"`
@@ -245,7 +245,7 @@ func TestWhatTheAPIServerAsksTheManagerAboutTemplates(t *testing.T) {
 		arguments := append([]string{"patch", "vmt", "kept", "--namespace", space, "--dry-run=server", "--type=merge", "--patch", content}, more...)
 		return kubectl(t, plane, nil, "", arguments...)
 	}
-	eventually(t, func() string { return missing(asked, change(`{"spec": {"message": "hello"}}`)) })
+	eventually(t, "the webhook is asked", func() string { return missing(asked, change(`{"spec": {"message": "hello"}}`)) })
 
 	for name, version := range map[string]string{"the new version": "v1beta1", "the old version": "v1alpha1"} {
 		t.Run("a template is created in "+name+" of the API", func(t *testing.T) {

@@ -74,11 +74,11 @@ func withMachines(t *testing.T, options install.Options, users ...string) (plane
 	}
 
 	// Webhooks and policies hold a moment after they are stored. Each is asked for something that it refuses.
-	eventually(t, func() string {
+	eventually(t, "the webhooks hold", func() string {
 		return missing("failed calling webhook", kubectl(t, plane, known["stranger"], "", "label", "vm", "rendered", "probe=1",
 			"--namespace", space, "--dry-run=server"))
 	})
-	eventually(t, func() string {
+	eventually(t, "the policies hold", func() string {
 		return missing("denied request: "+labelsChanged("vm.kubevirt.io/template"), kubectl(t, plane, known[controller], "", "label", "vm", "rendered", "vm.kubevirt.io/template-",
 			"--namespace", space, "--dry-run=server"))
 	})

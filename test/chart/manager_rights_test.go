@@ -235,7 +235,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 			for namespace, want := range map[string][]string{install.Namespace: tc.wantOwn, "default": tc.wantElse} {
 				slices.Sort(want)
 				// The API server's authorizer learns of roles and bindings a little after they are stored.
-				eventually(t, func() string {
+				eventually(t, "the manager has the rights that are listed", func() string {
 					common := rightsOf(t, nobody, namespace)
 					got := slices.DeleteFunc(rightsOf(t, manager, namespace), func(right string) bool { return slices.Contains(common, right) })
 					if !slices.Equal(got, want) {
@@ -303,7 +303,7 @@ func TestTheManagerMayNot(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			eventually(t, func() string {
+			eventually(t, "the answer is as wanted", func() string {
 				if got := may(t.Context(), t, plane, manager, tc.verb, tc.group, tc.resource, tc.namespace, tc.name); got != tc.want {
 					return "answered otherwise"
 				}

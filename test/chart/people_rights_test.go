@@ -78,7 +78,7 @@ func TestRightsOfPeople(t *testing.T) {
 			}
 			for resource, verbs := range tc.may {
 				for _, verb := range verbs {
-					eventually(t, func() string {
+					eventually(t, "the person may "+verb+" "+resource, func() string {
 						if !allowed(verb, resource, own) {
 							return "may not " + verb + " " + resource
 						}
@@ -125,7 +125,7 @@ func TestRightsOnSubresources(t *testing.T) {
 				return may(t.Context(), t, plane, user, "create", "subresources.template.kubevirt.io", resource, space, "fedora")
 			}
 			for _, resource := range tc.may {
-				eventually(t, func() string {
+				eventually(t, "the person may create "+resource, func() string {
 					if !allowed(resource) {
 						return "may not create " + resource
 					}
@@ -196,7 +196,7 @@ func runDeciders(t *testing.T, plane *controlplane.Plane, resource string, cases
 				t.Fatal(err)
 			}
 			for _, verb := range tc.may {
-				eventually(t, func() string {
+				eventually(t, "the person may "+verb+" "+resource, func() string {
 					if !may(t.Context(), t, plane, user, verb, "stencil.kubevirt.io", resource, "", "a") {
 						return "may not " + verb
 					}

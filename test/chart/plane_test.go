@@ -5,12 +5,12 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -87,22 +87,8 @@ func mustKubectl(t *testing.T, plane *controlplane.Plane, stdin string, argument
 	return result.Stdout
 }
 
-// eventually asks again and again until there is no complaint.
-func eventually(t *testing.T, complaint func() string) {
+// eventually asks again and again until there is no complaint. What completes the sentence "waiting until …".
+func eventually(t *testing.T, what string, complaint func() string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	for {
-		last := complaint()
-		if last == "" {
-			return
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("still after a minute: %s", last)
-		case <-tick.C:
-		}
-	}
+	harness.Eventually(t, what, func() error { return harness.Complaint(complaint()) })
 }

@@ -214,7 +214,7 @@ func TestPolicyExpressionsAreWellTyped(t *testing.T) {
 	}
 	for _, policy := range stored.Items {
 		t.Run(policy.Name, func(t *testing.T) {
-			eventually(t, func() string {
+			eventually(t, "the policy is checked", func() string {
 				policy, err := client.Get(t.Context(), policy.Name, metav1.GetOptions{})
 				if err != nil {
 					return err.Error()

@@ -58,7 +58,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer)
 
-	eventually(t, func() string {
+	eventually(t, "the Deployment has its pods", func() string {
 		pods, err := client.CoreV1().Pods(options.Namespace).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			return err.Error()
@@ -69,7 +69,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		}
 		return ""
 	})
-	eventually(t, func() string { return served(t, plane) })
+	eventually(t, "the definitions are served", func() string { return served(t, plane) })
 
 	setBundle(t, plane, "stencil-manager", "Zmlyc3Q=")
 
@@ -97,7 +97,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 
 	run(t, plane, "uninstall", "stencil", "--namespace", options.Namespace)
 	mustKubectl(t, plane, template, "apply", "-f", "-")
-	eventually(t, func() string {
+	eventually(t, "only the definitions are left", func() string {
 		want := []string{
 			"customresourcedefinition.apiextensions.k8s.io/templateapprovals.stencil.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinepolicies.stencil.kubevirt.io",

@@ -6,6 +6,8 @@ import (
 	"os"
 	"testing"
 	"time"
+
+	"github.com/vmstencil/stencil/test/deadline"
 )
 
 // shared is the plane of every test here that does not need one of its own.
@@ -28,21 +30,11 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-// eventually asks until there is no complaint, or fails the test.
+// eventually asks until there is no complaint, or fails the test. What completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, ask func() error) {
 	t.Helper()
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.Now().Add(time.Minute)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s: %v", what, err)
-		}
-		<-tick.C
+	if err := deadline.Wait(context.WithoutCancel(t.Context()), what, time.Minute, func(context.Context) error { return ask() }); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -120,16 +120,17 @@ func Discard(t *testing.T, plane *controlplane.Plane, namespace string, names ..
 	})
 }
 
-// Eventually polls until there is no complaint, and fails the test with the last one when there still is one at the limit.
-func Eventually(t *testing.T, complaint func() error) {
+// Eventually polls until there is no complaint, and fails the test with the last one when there still is one at the limit. What
+// completes the sentence "waiting until …". Cleanups may call it: it does not end with the test's context.
+func Eventually(t *testing.T, what string, complaint func() error) {
 	t.Helper()
-	Within(t, Limit, complaint)
+	Within(t, what, Limit, complaint)
 }
 
 // Within is Eventually with a limit of its own.
-func Within(t *testing.T, limit time.Duration, complaint func() error) {
+func Within(t *testing.T, what string, limit time.Duration, complaint func() error) {
 	t.Helper()
-	err := deadline.Wait(t.Context(), t.Name()+" can go on", limit, func(context.Context) error { return complaint() })
+	err := deadline.Wait(context.WithoutCancel(t.Context()), what, limit, func(context.Context) error { return complaint() })
 	if err != nil {
 		t.Fatal(err)
 	}

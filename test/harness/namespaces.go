@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -18,14 +19,19 @@ type Namespaces struct {
 	Plane *controlplane.Plane
 	// Prefix begins their names.
 	Prefix string
+	// Labels are on every namespace.
+	Labels map[string]string
 	// Members are ClusterRoles by the group that has them in every namespace.
 	Members map[string]string
+	// Prepare puts into a new namespace what its test finds there. Optional.
+	Prepare func(ctx context.Context, namespace string) error
 
 	mutex sync.Mutex
 	made  map[string]string
 }
 
-// Of returns the namespace of a test, which its subtests share. The first call creates it, and returns when the members have their roles.
+// Of returns the namespace of a test, which its subtests share. The first call creates it, and returns when the members have their roles
+// and it is prepared.
 func (n *Namespaces) Of(t *testing.T) string {
 	t.Helper()
 	test, _, _ := strings.Cut(t.Name(), "/")
@@ -46,14 +52,17 @@ func (n *Namespaces) Of(t *testing.T) string {
 }
 
 func (n *Namespaces) create(ctx context.Context) (string, error) {
-	name, err := n.Plane.Namespace(ctx, n.Prefix)
-	if err != nil {
-		return "", err
-	}
 	client, err := kubernetes.NewForConfig(n.Plane.AdminConfig())
 	if err != nil {
 		return "", err
 	}
+	created, err := client.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{
+		ObjectMeta: metav1.ObjectMeta{GenerateName: n.Prefix + "-", Labels: n.Labels},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		return "", err
+	}
+	name := created.Name
 	for group, role := range n.Members {
 		_, err := client.RbacV1().RoleBindings(name).Create(ctx, &rbacv1.RoleBinding{
 			ObjectMeta: metav1.ObjectMeta{Name: group},
@@ -65,5 +74,8 @@ func (n *Namespaces) create(ctx context.Context) (string, error) {
 		}
 	}
 	// The API server receives bindings in the order in which they were created: one that is active shows that the others are.
-	return name, n.Plane.Grant(ctx, &controlplane.User{Name: n.Prefix + "-marker"}, name)
+	if err := n.Plane.Grant(ctx, &controlplane.User{Name: n.Prefix + "-marker"}, name); err != nil || n.Prepare == nil {
+		return name, err
+	}
+	return name, n.Prepare(ctx, name)
 }

@@ -173,7 +173,7 @@ func TestClassifyAnswersOfAnAPIServer(t *testing.T) {
 			}
 			create := configMaps(t, user, namespace)
 			// The API server observes webhooks and policies a moment after they are stored.
-			harness.Eventually(t, func() error {
+			harness.Eventually(t, "the API server judges by what was stored", func() error {
 				got := traffic.Classify(create(tc.label))
 				message := got.Message
 				got.Reason, got.Message = "", ""

@@ -59,7 +59,7 @@ func TestADenialOfAPolicyIsNoOutage(t *testing.T) {
 		t.Error(err)
 	}
 	apply(t, plane, noSpecUpdates)
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the policy denies", func() error {
 		if running.Report().DeniedBy("no-spec-updates") == 0 {
 			return fmt.Errorf("the policy has denied nothing:\n%s", running.Report())
 		}
@@ -133,7 +133,7 @@ func TestTrafficEndsByItselfAndCleansUp(t *testing.T) {
 		if name == "with its context" {
 			cancel()
 		}
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "the traffic has ended", func() error {
 			if err := running.AwaitWritten(t.Context(), 1000); err == nil || !strings.Contains(err.Error(), "the traffic has ended") {
 				return fmt.Errorf("%s: it has not ended: %w", name, err)
 			}

@@ -114,7 +114,7 @@ func TestCommands(t *testing.T) {
 		mustKubectl(t, "", "delete", "templateapproval/kiosk", "templateapproval/team-y", "--ignore-not-found")
 		mustKubectl(t, "", "delete", "virtualmachinepolicy/kiosk-names", "--ignore-not-found")
 	})
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "everything is stored", func() error {
 		// The kind and the template have to be known first.
 		if out := kubectl(t, nil, stored, "apply", "-f", "-"); out.Code != 0 {
 			return errors.New(out.Stderr)
@@ -123,7 +123,7 @@ func TestCommands(t *testing.T) {
 	})
 	fay := commander(t)
 	// Approvals and policies take effect a moment after they are stored.
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "approval and policy judge", func() error {
 		ran, err := stencilctl.Command{Binary: binary, Kubeconfig: fay.Kubeconfig, Line: "process booth/web --target-namespace kiosk -p NAME=web-1 -p TIER=front -p PASSWORD=hunter2 --explain"}.Run(t.Context())
 		if err == nil && (!strings.Contains(ran.Output, "TemplateApproval/kiosk") || !strings.Contains(ran.Output, "VirtualMachinePolicy/kiosk-names")) {
 			err = errors.New(ran.Output + ran.Problems)

@@ -103,7 +103,7 @@ func TestAnotherNamespaceTakesTheRightThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	// A refusal is remembered for a moment.
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the new permission is known", func() error {
 		got := elsewhere.do(t)
 		if got.code != http.StatusOK {
 			return fmt.Errorf("%d %s", got.code, got.body)
@@ -160,7 +160,7 @@ func judgesThePerson(t *testing.T, space, version, form string) {
 		path := strings.Replace(subresource(version, template, "create"), "/"+shop+"/", "/"+space+"/", 1) + "?dryRun=All"
 		return request{as: as, path: path, body: body}.in(t, form).do(t)
 	}
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the approval is for the team", func() error {
 		if got := create(bob, "box", "parameters: {NAME: web-6}"); got.code != http.StatusForbidden || !strings.Contains(got.body, "for-team-ada") {
 			return fmt.Errorf("bob, who is not of the team: %d %s", got.code, got.body)
 		}

@@ -52,7 +52,7 @@ func TestOpenAPIDescribesWhatIsSent(t *testing.T) {
 			}
 		}
 	}
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "OpenAPI v2 has the subresources", func() error {
 		got := request{method: http.MethodGet, path: "/openapi/v2"}.do(t)
 		if !strings.Contains(got.body, "/virtualmachinetemplates/{name}/process") {
 			return errors.New("OpenAPI v2 does not know process")

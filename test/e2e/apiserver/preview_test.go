@@ -142,7 +142,7 @@ func TestPreview(t *testing.T) {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
 			t.Run(tc.name+", "+version, func(t *testing.T) {
 				// Policies and approvals take effect a moment after they are stored.
-				harness.Eventually(t, func() error {
+				harness.Eventually(t, "the decisions are as wanted", func() error {
 					got, err := explain(tc.as, version, tc.parameters)
 					if err != nil {
 						return err
@@ -220,7 +220,7 @@ func TestPreview(t *testing.T) {
 			t.Errorf("exit code %d (-want +got):\n%s", code, diff)
 		}
 		// Where it would be created decides who judges it: nobody there.
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "nobody judges it there", func() error {
 			out, code := run("process", space+"/judged", "-p", "NAME=box", "--target-namespace=floor", "--explain", "-o", "json")
 			if code != 0 || out != "{\n  \"allowed\": true,\n  \"decisions\": []\n}\n" {
 				return fmt.Errorf("exit code %d: %s", code, out)

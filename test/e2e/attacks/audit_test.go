@@ -3,13 +3,13 @@ package attacks_test
 import (
 	"fmt"
 	"os"
-	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/test/gen"
 )
 
 // kitchen is a template of much that KubeVirt fills in or rewrites, with an instance type and a preference that it infers.
@@ -79,19 +79,22 @@ spec:
 // theirs, and what a person added is not.
 func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 	mustKubectl(t, nil, kitchen, "apply", "--namespace=golden", "-f", "-")
-	mustKubectl(t, nil, "", "create", "namespace", "audited")
 	t.Cleanup(func() {
 		mustKubectl(t, nil, "", "delete", "templateapproval", "audited", "--ignore-not-found")
-		mustKubectl(t, nil, "", "delete", "namespace", "audited", "--wait=false")
 		mustKubectl(t, nil, kitchen, "delete", "--namespace=golden", "-f", "-")
 	})
-	in := func(manifest string) string {
-		return strings.Replace(manifest, "namespace: vault", "namespace: audited", 1)
+	space, err := stencil.Plane.Namespace(t.Context(), "audited")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tenant, err := gen.User(t.Context(), stencil.Plane, "tenant", gen.Role(space, "edit"), gen.UsesTemplates("golden"))
+	if err != nil {
+		t.Fatal(err)
 	}
 	create := func(manifest string) {
 		t.Helper()
-		eventually(t, func() string {
-			if out := kubectl(t, nil, manifest, "create", "--namespace=audited", "-f", "-"); out.Code != 0 {
+		eventually(t, "the fixture is stored", func() string {
+			if out := kubectl(t, tenant, manifest, "create", "--namespace="+space, "-f", "-"); out.Code != 0 {
 				return out.Stderr
 			}
 			return ""
@@ -103,19 +106,19 @@ func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(string(database))
-	create(in(machine("extra", "golden/fedora", nil, `spec:
+	create(machine("extra", "golden/fedora", nil, `spec:
   template:
     metadata: {annotations: {example.com/sidecar: evil}}
     spec:
       domain: {devices: {watchdog: {name: dog, i6300esb: {action: reset}}, disks: [{name: data, disk: {bus: virtio}}]}}
       volumes: [{name: data, emptyDisk: {capacity: 1Gi}}]
-`)))
+`))
 	mustKubectl(t, nil, `
 apiVersion: stencil.kubevirt.io/v1alpha1
 kind: TemplateApproval
 metadata: {name: audited}
 spec:
-  namespaces: [audited]
+  namespaces: [`+space+`]
   templates: [{namespace: golden, selector: {}}]
   overrides: [spec.runStrategy]
 `, "apply", "-f", "-")
@@ -127,9 +130,9 @@ spec:
 		machine("bare", "golden/bare", nil, ""),
 	}
 	for _, one := range approved {
-		create(in(one))
+		create(one)
 	}
-	if got := mustKubectl(t, nil, "", "get", "vm", "inferred", "--namespace=audited", "-o", "jsonpath={.spec.instancetype.name} {.spec.preference.name}").Stdout; got != "u1.small fedora" {
+	if got := mustKubectl(t, tenant, "", "get", "vm", "inferred", "--namespace="+space, "-o", "jsonpath={.spec.instancetype.name} {.spec.preference.name}").Stdout; got != "u1.small fedora" {
 		t.Errorf("KubeVirt inferred %q", got)
 	}
 	want := []string{
@@ -139,9 +142,9 @@ spec:
 	}
 	// An audit is what tells; a change that is nobody's concern makes one.
 	audits := 0
-	eventually(t, func() string {
+	eventually(t, "the audit has its findings", func() string {
 		audits++
-		mustKubectl(t, nil, "", "label", "namespace", "audited", "--overwrite", fmt.Sprintf("audit=%d", audits))
+		mustKubectl(t, nil, "", "label", "namespace", space, "--overwrite", fmt.Sprintf("audit=%d", audits))
 		var a v1alpha1.TemplateApproval
 		if err := yaml.Unmarshal([]byte(mustKubectl(t, nil, "", "get", "templateapproval", "audited", "-o", "yaml").Stdout), &a); err != nil {
 			t.Fatal(err)

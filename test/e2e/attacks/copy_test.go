@@ -5,18 +5,12 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/test/gen"
 )
 
-// copies is a namespace in which the approval lets one person copy machines, and nobody else; in free nothing governs.
+// copies is a template, and an approval that lets one person copy machines, and nobody else.
 const copies = `
-apiVersion: v1
-kind: Namespace
-metadata: {name: copies}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: free}
----
 apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
 metadata: {name: diskless, namespace: golden}
@@ -41,29 +35,43 @@ apiVersion: stencil.kubevirt.io/v1alpha1
 kind: TemplateApproval
 metadata: {name: copies}
 spec:
-  namespaces: [copies]
+  namespaces: [SPACE]
   templates: [{namespace: golden, name: diskless}]
-  exemptSubjects: [{kind: Group, name: "system:masters"}]
+  exemptSubjects: [{kind: User, name: copier}]
 `
 
 // TestCopiesOfMachines has KubeVirt's own controllers clone a machine that was rendered, and restore one into a new one. They use no
 // template and know no sensitive parameter, so the copy must be taken as it is, record and all.
 func TestCopiesOfMachines(t *testing.T) {
-	mustKubectl(t, nil, copies, "apply", "--namespace=golden", "-f", "-")
+	spaces := map[string]string{"that is governed": "copies", "that is free": "free"}
+	roles := []gen.UserModifier{gen.UsesTemplates("golden")}
+	for which, prefix := range spaces {
+		namespace, err := stencil.Plane.Namespace(t.Context(), prefix)
+		if err != nil {
+			t.Fatal(err)
+		}
+		spaces[which] = namespace
+		roles = append(roles, gen.Role(namespace, "edit"))
+	}
+	governed := spaces["that is governed"]
+	copier, err := gen.User(t.Context(), stencil.Plane, "copier", roles...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustKubectl(t, nil, strings.Replace(copies, "SPACE", governed, 1), "apply", "--namespace=golden", "-f", "-")
 	t.Cleanup(func() {
 		mustKubectl(t, nil, "", "delete", "templateapproval", "copies")
-		mustKubectl(t, nil, "", "delete", "namespace", "copies", "free", "--wait=false")
 		mustKubectl(t, nil, "", "delete", "vmt", "diskless", "--namespace=golden", "--ignore-not-found")
 	})
 	field := func(namespace, kind, name, path string) string {
-		return strings.TrimSpace(kubectl(t, nil, "", "get", kind, name, "--namespace="+namespace, "-o", "jsonpath={"+path+"}").Stdout)
+		return strings.TrimSpace(kubectl(t, copier, "", "get", kind, name, "--namespace="+namespace, "-o", "jsonpath={"+path+"}").Stdout)
 	}
-	for _, namespace := range []string{"free", "copies"} {
-		t.Run("in namespace "+namespace, func(t *testing.T) {
+	for which, namespace := range spaces {
+		t.Run("in a namespace "+which, func(t *testing.T) {
 			in := "--namespace=" + namespace
-			source := strings.Replace(machine("source", "golden/diskless", map[string]string{"TOKEN": "s3cret"}, ""), "namespace: vault", "namespace: "+namespace, 1)
-			eventually(t, func() string {
-				if out := kubectl(t, nil, source, "create", in, "-f", "-"); out.Code != 0 {
+			source := machine("source", "golden/diskless", map[string]string{"TOKEN": "s3cret"}, "")
+			eventually(t, "the source is stored", func() string {
+				if out := kubectl(t, copier, source, "create", in, "-f", "-"); out.Code != 0 {
 					return out.Stderr
 				}
 				return ""
@@ -81,7 +89,7 @@ func TestCopiesOfMachines(t *testing.T) {
 			}
 			await := func(name string, why func() string) {
 				t.Helper()
-				eventually(t, func() string {
+				eventually(t, name+" is there", func() string {
 					if field(namespace, "vm", name, ".metadata.name") != name {
 						return name + " is not there: " + why()
 					}
@@ -97,29 +105,28 @@ func TestCopiesOfMachines(t *testing.T) {
 			snapshot := "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineSnapshot\nmetadata: {name: before}\nspec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: source}}\n"
 			restore := "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineRestore\nmetadata: {name: again}\nspec: {target: {apiGroup: kubevirt.io, kind: VirtualMachine, name: phoenix}, virtualMachineSnapshotName: before}\n"
 
-			mustKubectl(t, nil, clone, "create", in, "-f", "-")
+			mustKubectl(t, copier, clone, "create", in, "-f", "-")
 			await("twin", func() string { return field(namespace, "virtualmachineclone", "twin", ".status") })
 
-			mustKubectl(t, nil, snapshot, "create", in, "-f", "-")
-			eventually(t, func() string {
+			mustKubectl(t, copier, snapshot, "create", in, "-f", "-")
+			eventually(t, "the snapshot is ready", func() string {
 				if field(namespace, "virtualmachinesnapshot", "before", ".status.readyToUse") != "true" {
 					return "the snapshot is not ready: " + field(namespace, "virtualmachinesnapshot", "before", ".status")
 				}
 				return ""
 			})
-			mustKubectl(t, nil, restore, "create", in, "-f", "-")
+			mustKubectl(t, copier, restore, "create", in, "-f", "-")
 			await("phoenix", func() string { return field(namespace, "virtualmachinerestore", "again", ".status") })
 		})
 	}
 	t.Run("a person who copies by hand is judged like everybody", func(t *testing.T) {
-		forged := strings.Replace(mustKubectl(t, nil, "", "get", "vm", "source", "--namespace=copies", "-o", "json").Stdout, `"name": "source"`, `"name": "attack"`, 1)
-		mustKubectl(t, nil, "", "create", "rolebinding", "copier", "--namespace=copies", "--clusterrole=edit", "--user=mallory")
-		eventually(t, func() string {
-			out := kubectl(t, mallory, forged, "create", "--namespace=copies", "-f", "-")
-			if out.Code == 0 || !strings.Contains(out.Stderr, "spec.template.spec.hostname") && !strings.Contains(out.Stderr, "TOKEN") {
-				return "it is not refused for what it is: " + out.Stdout + out.Stderr
-			}
-			return ""
-		})
+		if err := stencil.Plane.Bind(t.Context(), mallory, governed, "edit"); err != nil {
+			t.Fatal(err)
+		}
+		forged := strings.Replace(mustKubectl(t, mallory, "", "get", "vm", "source", "--namespace="+governed, "-o", "json").Stdout, `"name": "source"`, `"name": "attack"`, 1)
+		out := kubectl(t, mallory, forged, "create", "--namespace="+governed, "-f", "-")
+		if out.Code == 0 || !strings.Contains(out.Stderr, "spec.template.spec.hostname") && !strings.Contains(out.Stderr, "TOKEN") {
+			t.Errorf("it is not refused for what it is: %s%s", out.Stdout, out.Stderr)
+		}
 	})
 }

@@ -1,6 +1,7 @@
 package attacks_test
 
 import (
+	"fmt"
 	"os"
 	"regexp"
 	"strings"
@@ -24,6 +25,11 @@ const handwritten = `spec:
 func TestUnapprovedMachinesAreNotCreated(t *testing.T) {
 	plain := strings.Replace(machine("attack", "x", nil, handwritten), "  annotations:\n    template.kubevirt.io/template-ref: \"x\"\n", "", 1)
 	field := func(path string) string { return "spec.template.spec." + path }
+	space := namespaces.Of(t)
+	builder, err := gen.User(t.Context(), stencil.Plane, "system:serviceaccount:"+space+":builder", gen.Role(space, "edit"), gen.UsesTemplates("golden"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, tc := range []struct {
 		name, manifest string
 		args           []string
@@ -31,7 +37,7 @@ func TestUnapprovedMachinesAreNotCreated(t *testing.T) {
 	}{
 		{
 			name: "without a template, and told which templates may be used", manifest: plain,
-			want: []string{"not approved in namespace \"vault\"", "you may use: golden/fedora"},
+			want: []string{fmt.Sprintf("not approved in namespace %q", space), "you may use: golden/fedora"},
 		},
 		{name: "a template that is not approved", manifest: machine("attack", "golden/windows", map[string]string{"ANSWERS": "a"}, ""), want: []string{"golden/fedora"}},
 		{name: "a hand-written VM behind an approved reference", manifest: machine("attack", "golden/fedora", nil, handwritten), want: []string{field("volumes[name=own]"), field("domain.memory.guest")}},
@@ -48,7 +54,7 @@ func TestUnapprovedMachinesAreNotCreated(t *testing.T) {
 		{name: "server-side apply", manifest: machine("attack", "golden/fedora", nil, handwritten), args: []string{"apply", "--server-side", "-f", "-"}, want: []string{field("volumes[name=own]")}},
 		{name: "client-side apply", manifest: machine("attack", "golden/fedora", nil, handwritten), args: []string{"apply", "-f", "-"}, want: []string{field("volumes[name=own]")}},
 		{name: "the deprecated version", manifest: strings.Replace(plain, "kubevirt.io/v1\n", "kubevirt.io/v1alpha3\n", 1), want: []string{"not approved"}},
-		{name: "a service account of the namespace", manifest: plain, args: []string{"create", "--as=system:serviceaccount:vault:builder", "-f", "-"}, want: []string{"not approved"}},
+		{name: "a service account of the namespace", manifest: plain, args: []string{"create", "--as=" + builder.Name, "-f", "-"}, want: []string{"not approved"}},
 		{name: "a forged record", manifest: strings.Replace(plain, "metadata:\n", "metadata:\n  annotations: {template.kubevirt.io/rendered: '{\"namespace\":\"golden\",\"name\":\"fedora\"}'}\n  labels: {vm.kubevirt.io/template: fedora, vm.kubevirt.io/template.namespace: golden}\n", 1), want: []string{"not approved"}},
 		{name: "a reference in another case", manifest: machine("attack", "golden/Fedora", nil, ""), want: []string{"not a template name"}},
 		{name: "a reference that climbs", manifest: machine("attack", "../golden/fedora", nil, ""), want: []string{"template-ref"}},
@@ -69,7 +75,6 @@ func TestUnapprovedMachinesAreNotCreated(t *testing.T) {
 }
 
 func TestWhatIsApprovedIsCreated(t *testing.T) {
-	discard(t, "good")
 	mustKubectl(t, mallory, machine("good", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, "    note: mine\n  labels: {team: v}\nspec: {runStrategy: Manual}\n"), "create", "-f", "-")
 	vm := get(t, "good")
 	if vm.GetLabels()["team"] != "v" || vm.GetAnnotations()["note"] != "mine" {
@@ -78,7 +83,7 @@ func TestWhatIsApprovedIsCreated(t *testing.T) {
 }
 
 func TestADryRunTellsNothingAboutATemplateThatOneMayNotUse(t *testing.T) {
-	outsider, err := gen.User(t.Context(), stencil.Plane, "outsider", gen.Role("vault", "edit"))
+	outsider, err := gen.User(t.Context(), stencil.Plane, "outsider", gen.Role(namespaces.Of(t), "edit"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,29 +107,32 @@ func TestAPinnedTemplateThatIsEditedIsNotApprovedAnyMore(t *testing.T) {
 		mustKubectl(t, nil, "", "delete", "vmt", "pinned", "--namespace=golden")
 		mustKubectl(t, nil, "", "delete", "tapp", "pinned")
 	})
-	discard(t, "pinned-1")
-	approval := func(digest string) string {
-		return "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: pinned}\nspec:\n  namespaces: [vault]\n  templates: [{namespace: golden, name: pinned, digest: \"" + digest + "\"}]\n"
+	pin := func(digest string) string {
+		return "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: pinned}\nspec:\n  namespaces: [" + namespaces.Of(t) + "]\n  templates: [{namespace: golden, name: pinned, digest: \"" + digest + "\"}]\n"
 	}
-	mustKubectl(t, nil, approval("sha256:"+strings.Repeat("0", 64)), "apply", "-f", "-")
-	eventually(t, func() string {
+	mustKubectl(t, nil, pin("sha256:"+strings.Repeat("0", 64)), "apply", "-f", "-")
+	eventually(t, "the pin holds", func() string {
 		out := kubectl(t, mallory, machine("pinned-1", "golden/pinned", nil, ""), "create", "--dry-run=server", "-f", "-")
 		if !strings.Contains(out.Stderr, "sha256:") {
 			return "the pin does not hold yet: " + out.Stdout + out.Stderr
 		}
 		return ""
 	})
-	admin := mustKubectl(t, nil, strings.Replace(machine("free", "golden/pinned", nil, ""), "namespace: vault", "namespace: team-a", 1), "create", "--namespace=team-a", "--dry-run=server", "-f", "-", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/rendered}`)
+	free, err := stencil.Plane.Namespace(t.Context(), "free")
+	if err != nil {
+		t.Fatal(err)
+	}
+	admin := mustKubectl(t, nil, machine("free", "golden/pinned", nil, ""), "create", "--namespace="+free, "--dry-run=server", "-f", "-", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/rendered}`)
 	digest := regexp.MustCompile("sha256:[0-9a-f]{64}").FindString(admin.Stdout)
-	mustKubectl(t, nil, approval(digest), "apply", "-f", "-")
-	eventually(t, func() string {
+	mustKubectl(t, nil, pin(digest), "apply", "-f", "-")
+	eventually(t, "the right digest is approved", func() string {
 		if out := kubectl(t, mallory, machine("pinned-1", "golden/pinned", nil, ""), "create", "--dry-run=server", "-f", "-"); out.Code != 0 {
 			return "the right digest is not approved: " + out.Stderr
 		}
 		return ""
 	})
 	mustKubectl(t, nil, strings.Replace(pinned, "user: fedora", "user: mallory", 1), "apply", "--namespace=golden", "-f", "-")
-	eventually(t, func() string {
+	eventually(t, "the edited template is not approved", func() string {
 		out := kubectl(t, mallory, machine("pinned-1", "golden/pinned", nil, ""), "create", "--dry-run=server", "-f", "-")
 		if !strings.Contains(out.Stderr, "sha256:") {
 			return "the edited template is still approved: " + out.Stdout + out.Stderr

@@ -6,66 +6,36 @@ package attacks_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
+	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/deadline"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
 var (
 	stencil *platform.Platform
-	// mallory has the role edit in vault, the governed namespace, and may use and view
-	// the golden templates.
+	// mallory has the role edit in the namespaces of the tests, may use and view the golden templates, and may change namespaces.
 	mallory *controlplane.User
+
+	// namespaces has one namespace for each test, and an approval governs it.
+	namespaces = harness.Namespaces{
+		Prefix: "vault", Labels: map[string]string{"tier": "vault"}, Members: map[string]string{editors: "edit"}, Prepare: awaitApproval,
+	}
 )
 
-const prepared = `
-apiVersion: v1
-kind: Namespace
-metadata: {name: vault, labels: {tier: vault}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: edit, namespace: vault}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
-subjects:
-- {apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}
-- {kind: ServiceAccount, name: builder, namespace: vault}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: attackers-use, namespace: golden}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: stencil-template-user}
-subjects:
-- {apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}
-- {kind: ServiceAccount, name: builder, namespace: vault}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: attackers-view, namespace: golden}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
-subjects:
-- {apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}
-- {kind: ServiceAccount, name: builder, namespace: vault}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRole
-metadata: {name: namespace-labeller}
-rules: [{apiGroups: [""], resources: [namespaces], verbs: [get, update, patch]}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: mallory-labels-namespaces}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: namespace-labeller}
-subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: mallory}]
----
+// editors have the role edit in the namespace of each test.
+const editors = "attacks-editors"
+
+const approval = `
 apiVersion: stencil.kubevirt.io/v1alpha1
 kind: TemplateApproval
 metadata: {name: vault}
@@ -86,36 +56,39 @@ func start(ctx context.Context) (stop func() error, err error) {
 }
 
 func prepare(ctx context.Context) (err error) {
-	if mallory, err = stencil.Plane.User("mallory"); err != nil {
+	namespaces.Plane = stencil.Plane
+	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden")); err != nil {
 		return err
 	}
-	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden"), stencil.Example("access")); err != nil {
+	if err := harness.Apply(ctx, stencil.Plane, approval, "-"); err != nil {
 		return err
 	}
-	if err := harness.Apply(ctx, stencil.Plane, prepared, "-"); err != nil {
+	mallory, err = gen.User(ctx, stencil.Plane, "mallory", gen.Group(editors), gen.Role("golden", "view"), gen.UsesTemplates("golden"),
+		gen.Permits("", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "update", "patch"}}))
+	return err
+}
+
+// awaitApproval returns when the manager and the API server act by the approval in a namespace.
+func awaitApproval(ctx context.Context, namespace string) error {
+	return deadline.Wait(ctx, "the approval holds in namespace "+namespace, harness.Limit, func(ctx context.Context) error {
+		out, err := stencil.Plane.Kubectl(ctx, mallory, machine("probe", "golden/windows", map[string]string{"ANSWERS": "a"}, ""),
+			"create", "--namespace="+namespace, "--dry-run=server", "-f", "-")
+		if err == nil && !strings.Contains(out.Stderr, "not approved") {
+			err = errors.New(out.Stdout + out.Stderr)
+		}
 		return err
-	}
-	// The approval holds as soon as the manager and the API server have read it.
-	return wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		out, err := stencil.Plane.Kubectl(ctx, mallory, machine("probe", "golden/windows", map[string]string{"ANSWERS": "a"}, ""), "create", "--dry-run=server", "-f", "-")
-		return err == nil && strings.Contains(out.Stderr, "not approved"), err
 	})
 }
 
-// kubectl runs kubectl as a person, in vault unless the arguments say otherwise.
+// kubectl runs kubectl as a person, in the namespace of the test unless the arguments say otherwise.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In("vault", arguments)...)
+	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In(namespaces.Of(t), arguments)...)
 }
 
 func mustKubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	return harness.Must(t, stencil.Plane, as, stdin, harness.In("vault", arguments)...)
-}
-
-func discard(t *testing.T, names ...string) {
-	t.Helper()
-	harness.Discard(t, stencil.Plane, "vault", names...)
+	return harness.Must(t, stencil.Plane, as, stdin, harness.In(namespaces.Of(t), arguments)...)
 }
 
 func get(t *testing.T, name string) *unstructured.Unstructured {
@@ -127,10 +100,10 @@ func get(t *testing.T, name string) *unstructured.Unstructured {
 	return &u
 }
 
-// machine is a manifest of a VM in vault that refers to a template.
+// machine is a manifest of a VM that refers to a template.
 func machine(name, ref string, parameters map[string]string, rest string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  namespace: vault\n  annotations:\n    template.kubevirt.io/template-ref: %q\n", name, ref)
+	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  annotations:\n    template.kubevirt.io/template-ref: %q\n", name, ref)
 	for key, value := range parameters {
 		fmt.Fprintf(&b, "    parameter.template.kubevirt.io/%s: %q\n", key, value)
 	}

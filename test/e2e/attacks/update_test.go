@@ -9,14 +9,14 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-func eventually(t *testing.T, missing func() string) {
+// eventually polls until nothing is missing. What completes the sentence "waiting until …".
+func eventually(t *testing.T, what string, missing func() string) {
 	t.Helper()
-	harness.Eventually(t, func() error { return harness.Complaint(missing()) })
+	harness.Eventually(t, what, func() error { return harness.Complaint(missing()) })
 }
 
 // TestAnApprovedMachineStaysWhatItIs changes a stored VM in every way there is.
 func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
-	discard(t, "frozen")
 	mustKubectl(t, mallory, machine("frozen", "golden/fedora", nil, ""), "create", "-f", "-")
 	spec := func(patch string) []string { return []string{"patch", "vm", "frozen", "--type=merge", "-p", patch} }
 	for _, tc := range []struct {
@@ -70,32 +70,31 @@ func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
 // TestAMachineFromBeforeTheApprovalIsFrozen is one without a template that was
 // there when its namespace became governed.
 func TestAMachineFromBeforeTheApprovalIsFrozen(t *testing.T) {
-	discard(t, "elder")
-	mustKubectl(t, nil, "", "label", "namespace", "vault", "tier-")
-	t.Cleanup(func() { mustKubectl(t, nil, "", "label", "namespace", "vault", "--overwrite", "tier=vault") })
+	mustKubectl(t, nil, "", "label", "namespace", namespaces.Of(t), "tier-")
 	plain := "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: elder}\nspec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}}}}\n"
-	eventually(t, func() string {
+	eventually(t, "a VM without a template is stored", func() string {
 		if out := kubectl(t, mallory, plain, "create", "-f", "-"); out.Code != 0 {
 			return out.Stderr
 		}
 		return ""
 	})
-	mustKubectl(t, nil, "", "label", "namespace", "vault", "--overwrite", "tier=vault")
-	eventually(t, func() string {
+	mustKubectl(t, nil, "", "label", "namespace", namespaces.Of(t), "tier=vault")
+	eventually(t, "the namespace is governed", func() string {
 		out := kubectl(t, mallory, "", "patch", "vm", "elder", "--type=merge", "-p", `{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"2Gi"}}}}}}`, "--dry-run=server")
 		if out.Code == 0 {
 			return "its spec can still be changed"
 		}
 		return ""
 	})
-	mustKubectl(t, nil, "", "delete", "vm", "elder")
+	mustKubectl(t, mallory, "", "delete", "vm", "elder")
 }
 
 func TestANamespaceIsNotRelabelledToEscape(t *testing.T) {
+	space := namespaces.Of(t)
 	for _, args := range [][]string{
-		{"label", "namespace", "vault", "tier-"},
-		{"label", "namespace", "vault", "--overwrite", "tier=free"},
-		{"patch", "namespace", "vault", "--type=json", "-p", `[{"op":"remove","path":"/metadata/labels/tier"}]`},
+		{"label", "namespace", space, "tier-"},
+		{"label", "namespace", space, "--overwrite", "tier=free"},
+		{"patch", "namespace", space, "--type=json", "-p", `[{"op":"remove","path":"/metadata/labels/tier"}]`},
 	} {
 		refused(t, kubectl(t, mallory, "", args...), "templateapprovals")
 	}

@@ -33,7 +33,7 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 			t.Fatalf("%s: only ben shows what he sees here", c.line)
 		}
 		// Rights that were given a moment ago are not known everywhere at once.
-		eventually(t, func() string {
+		eventually(t, c.line+" prints what the page says", func() string {
 			run := kubectl(t, ben, "", c.args...)
 			if got := strings.TrimSpace(run.Stdout + run.Stderr); got != c.output {
 				return c.line + " printed:\n" + got + "\nand the page says:\n" + c.output
@@ -48,23 +48,24 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 	}
 	own := strings.Replace(string(fedora), "namespace: golden", "namespace: team-b", 1)
 	mustKubectl(t, nil, own, "create", "--namespace=team-b", "-f", "-")
-	mustKubectl(t, nil, "", "create", "rolebinding", "own-templates", "--namespace=team-b", "--clusterrole=stencil-template-user", "--group=team-b")
-	mustKubectl(t, nil, "", "create", "rolebinding", "guest", "--namespace=team-b", "--role=machine-owner", "--user=mallory")
-	inTeamB := func(ref string) string {
-		return strings.Replace(machine("attack", ref, nil, ""), "namespace: vault", "namespace: team-b", 1)
+	for role, person := range map[string]*controlplane.User{"stencil-template-user": ben, "kubevirt.io:edit": mallory} {
+		if err := stencil.Plane.Bind(t.Context(), person, "team-b", role); err != nil {
+			t.Fatal(err)
+		}
 	}
+	attack := func(ref string) string { return machine("attack", ref, nil, "") }
 	for _, tc := range []struct {
 		name     string
 		as       *controlplane.User
 		manifest string
 		want     string
 	}{
-		{"a template of the team's own, though it may use it", ben, inTeamB("team-b/fedora"), "does not approve template team-b/fedora"},
-		{"a template of a namespace that is not its catalogue", ben, inTeamB("vault/fedora"), "may not use it"},
-		{"somebody of another team, who may use the catalogue", mallory, inTeamB("golden/fedora"), `approval "team-b"`},
+		{"a template of the team's own, though it may use it", ben, attack("team-b/fedora"), "does not approve template team-b/fedora"},
+		{"a template of a namespace that is not its catalogue", ben, attack(namespaces.Of(t) + "/fedora"), "may not use it"},
+		{"somebody of another team, who may use the catalogue", mallory, attack("golden/fedora"), `approval "team-b"`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			eventually(t, func() string {
+			eventually(t, "the machine is refused", func() string {
 				out := kubectl(t, tc.as, tc.manifest, "create", "--namespace=team-b", "-f", "-")
 				if out.Code == 0 || !strings.Contains(out.Stderr, tc.want) {
 					return "standard error lacks " + tc.want + ":\n" + out.Stdout + out.Stderr

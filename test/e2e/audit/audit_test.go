@@ -42,7 +42,7 @@ type finding struct {
 // awaitFinding waits until the status of an approval tells what is wanted.
 func awaitFinding(t *testing.T, plane *controlplane.Plane, approval string, want finding) {
 	t.Helper()
-	harness.Within(t, patience, func() error {
+	harness.Within(t, "approval "+approval+" has its findings", patience, func() error {
 		object, err := read(t, plane, approval)
 		if err != nil {
 			return err
@@ -143,7 +143,7 @@ func TestAuditFindsWhatIsNotApproved(t *testing.T) {
 		}
 	})
 	t.Run("an event tells of the first violations", func(t *testing.T) {
-		harness.Within(t, patience, func() error {
+		harness.Within(t, "an event tells of the violations", patience, func() error {
 			got, err := lookup(t, plane, "get", "events", "--namespace=default", "-o",
 				`jsonpath={range .items[?(@.involvedObject.name=="`+name+`")]}{.type} {.reason}: {.message}{"\n"}{end}`)
 			want := "Warning ViolationsFound: 5 VirtualMachines are not approved, " + team + "/handmade first: it names no template"
@@ -161,7 +161,7 @@ func TestAuditFindsWhatIsNotApproved(t *testing.T) {
 		audits := leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil)
 		// A change that is nobody's concern makes an audit.
 		kubectl(t, plane, "", "label", "namespace", other, "touched=yes")
-		harness.Within(t, patience, func() error {
+		harness.Within(t, "there is another audit", patience, func() error {
 			if leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil) == audits {
 				return errors.New("there was no audit")
 			}
@@ -187,7 +187,7 @@ func TestAuditFollowsChanges(t *testing.T) {
   namespaceSelector: {matchLabels: {tenant: `+team+`}}`))
 	condition := func(want string) {
 		t.Helper()
-		harness.Within(t, patience, func() error {
+		harness.Within(t, "the condition is as wanted", patience, func() error {
 			object, err := read(t, plane, name)
 			if err != nil {
 				return err

@@ -94,7 +94,7 @@ func TestSelfProtection(t *testing.T) {
 	}
 	restored := func(t *testing.T, object string) {
 		t.Helper()
-		harness.Within(t, seconds, func() error {
+		harness.Within(t, object+" is restored", seconds, func() error {
 			text, err := essence(t, plane, object)
 			if err != nil {
 				return err
@@ -128,7 +128,7 @@ func TestSelfProtection(t *testing.T) {
 		if diff := cmp.Diff(sorted(installed+held), sorted(protected)); diff != "" {
 			t.Errorf("installed and protected (-want +got):\n%s", diff)
 		}
-		harness.Within(t, seconds, func() error {
+		harness.Within(t, "the metric counts the protected objects", seconds, func() error {
 			if got, want := leader.metric(t, "stencil_protected_objects", nil), len(sorted(protected)); int(got) != want {
 				return fmt.Errorf("the metric counts %v protected objects of %d", got, want)
 			}
@@ -137,7 +137,7 @@ func TestSelfProtection(t *testing.T) {
 	})
 	t.Run("a binding that requires the index is created with it", func(t *testing.T) {
 		kubectl(t, plane, "", "create", "configmap", "stencil-approval-index", "--namespace", install.Namespace)
-		harness.Within(t, seconds, func() error {
+		harness.Within(t, "the bindings are there", seconds, func() error {
 			_, err := lookup(t, plane, "get", "validatingadmissionpolicybindings", "stencil-namespace-coverage", "stencil-undecided-namespaces")
 			return err
 		})
@@ -148,7 +148,7 @@ func TestSelfProtection(t *testing.T) {
 		before := count(kind, name)
 		return func(t *testing.T) {
 			t.Helper()
-			harness.Within(t, seconds, func() error {
+			harness.Within(t, "the restoration is counted", seconds, func() error {
 				if got := count(kind, name); got != before+1 {
 					return fmt.Errorf("the metric counts %v restorations, %v before", got, before)
 				}
@@ -223,7 +223,7 @@ func TestSelfProtection(t *testing.T) {
 	})
 	t.Run("a caBundle survives that something else is restored", func(t *testing.T) {
 		kubectl(t, plane, "", "patch", render, "--type=json", `-p=[{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":1}]`)
-		harness.Within(t, seconds, func() error {
+		harness.Within(t, "the webhook is restored with its caBundle", seconds, func() error {
 			got, err := lookup(t, plane, "get", render, "-o", "jsonpath={.webhooks[0].clientConfig.caBundle} {.webhooks[0].timeoutSeconds}")
 			if got != "QUJD 10" {
 				return fmt.Errorf("got %q, %w", got, err)
@@ -233,7 +233,7 @@ func TestSelfProtection(t *testing.T) {
 	})
 	t.Run("whoever did it is named in an event", func(t *testing.T) {
 		kubectl(t, plane, "", "patch", policy, "--field-manager=mallory", "--type=merge", `-p={"spec":{"failurePolicy":"Ignore"}}`)
-		harness.Within(t, seconds, func() error {
+		harness.Within(t, "an event names who did it", seconds, func() error {
 			const want = `ValidatingAdmissionPolicy/stencil-template-reference was restored: spec.failurePolicy had been changed, last by field manager "mallory"`
 			got, err := lookup(t, plane, "get", "events", "--namespace", install.Namespace, "-o", `jsonpath={range .items[?(@.reason=="Restored")]}{.type} {.involvedObject.name}: {.message}{"\n"}{end}`)
 			if !strings.Contains(got, "Warning stencil-protected-objects: "+want) {
@@ -261,7 +261,7 @@ func TestSelfProtection(t *testing.T) {
 			t.Errorf("%v restorations during the upgrade", got-before)
 		}
 		kubectl(t, plane, "", "patch", render, "--type=json", `-p=[{"op":"replace","path":"/webhooks/0/timeoutSeconds","value":1}]`)
-		harness.Within(t, seconds, func() error {
+		harness.Within(t, "the webhook has the timeout of the upgrade", seconds, func() error {
 			got, err := lookup(t, plane, "get", render, "-o", "jsonpath={.webhooks[0].timeoutSeconds}")
 			if got != "7" {
 				return fmt.Errorf("timeout %q, %w", got, err)
@@ -272,7 +272,7 @@ func TestSelfProtection(t *testing.T) {
 	t.Run("when the release is uninstalled everything goes and stays away", func(t *testing.T) {
 		// As if a restoration had come at the worst moment.
 		kubectl(t, plane, "", "delete", render, policy)
-		harness.Within(t, seconds, func() error {
+		harness.Within(t, "what was deleted is restored", seconds, func() error {
 			_, err := lookup(t, plane, "get", render, policy)
 			return err
 		})
@@ -288,14 +288,14 @@ func TestSelfProtection(t *testing.T) {
 			return err
 		}
 		// On a slow machine the garbage collector has a part in it.
-		harness.Within(t, time.Minute, gone)
+		harness.Within(t, "nothing is left", time.Minute, gone)
 		always(t, 4*time.Second, gone)
 	})
 	t.Run("what was restored goes with the release", func(t *testing.T) {
 		if err := install.Chart(t.Context(), plane, install.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		harness.Within(t, seconds, func() error {
+		harness.Within(t, "everything is protected again", seconds, func() error {
 			if leader.metric(t, "stencil_protected_objects", nil) == 0 {
 				return errors.New("nothing is protected yet")
 			}
@@ -310,7 +310,7 @@ func TestSelfProtection(t *testing.T) {
 func restoredGoesWithTheRelease(t *testing.T, plane *controlplane.Plane) {
 	t.Helper()
 	kubectl(t, plane, "", "delete", render, decide)
-	harness.Within(t, seconds, func() error {
+	harness.Within(t, "what was deleted is restored", seconds, func() error {
 		_, err := lookup(t, plane, "get", render, decide)
 		return err
 	})
@@ -319,7 +319,7 @@ func restoredGoesWithTheRelease(t *testing.T, plane *controlplane.Plane) {
 	kubectl(t, plane, "", "delete", "clusterrole/stencil-protected-objects")
 	kubectl(t, plane, "", "delete", "--namespace", install.Namespace, "configmap/stencil-protected-objects")
 	for _, object := range []string{render, decide} {
-		harness.Within(t, time.Minute, func() error {
+		harness.Within(t, object+" is gone", time.Minute, func() error {
 			if _, err := lookup(t, plane, "get", object); err == nil {
 				return fmt.Errorf("%s is still there", object)
 			}

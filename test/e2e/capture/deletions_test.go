@@ -74,7 +74,7 @@ func failsBeforeRelease(reasons ...string) outcome {
 func isMadeAnew(kind schema.GroupVersionResource, want int) outcome {
 	return func(t *testing.T, c *capture, release func()) {
 		t.Helper()
-		eventually(t, func() string {
+		eventually(t, fmt.Sprintf("there are %d %s", want, kind.Resource), func() string {
 			there := slices.DeleteFunc(c.all(t, kind, c.golden), func(each unstructured.Unstructured) bool { return each.GetDeletionTimestamp() != nil })
 			if len(there) != want {
 				return fmt.Sprintf("there are %d %s", len(there), kind.Resource)
@@ -148,7 +148,7 @@ func TestDeletionsLeaveNothing(t *testing.T) {
 		t.Parallel()
 		c := s.pair(t)
 		c.begin(t, `, "ttlSecondsAfterFinished": 0`)
-		eventually(t, func() string { return c.left(t, requests, snapshots, contents) })
+		eventually(t, "nothing is left of the request", func() string { return c.left(t, requests, snapshots, contents) })
 		if made, disks := c.all(t, templates, c.golden), c.all(t, dataVolumes, c.golden); len(made) != 1 || len(disks) != 2 {
 			t.Errorf("there are %d templates and %d DataVolumes", len(made), len(disks))
 		}

@@ -163,7 +163,7 @@ func (c *capture) reach(t *testing.T, at step) {
 	if at.storage != csi.TakeSnapshot {
 		return
 	}
-	eventually(t, func() string {
+	eventually(t, "both disks have a VolumeSnapshot", func() string {
 		if bound := len(c.all(t, volumeSnapshots, c.shop)); bound != 2 {
 			return fmt.Sprintf("there are %d VolumeSnapshots", bound)
 		}

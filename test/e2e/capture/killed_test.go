@@ -78,7 +78,7 @@ func TestTwoManagersMakeNothingTwice(t *testing.T) {
 		t.Fatal(err)
 	}
 	var was string
-	eventually(t, func() string {
+	eventually(t, "somebody leads", func() string {
 		if was = s.leader(t); was == "" {
 			return "nobody leads"
 		}
@@ -111,7 +111,7 @@ func TestTwoManagersMakeNothingTwice(t *testing.T) {
 	for _, c := range running {
 		c.begin(t, "")
 	}
-	eventually(t, func() string {
+	eventually(t, "every capture has asked for a snapshot", func() string {
 		for _, c := range running {
 			if len(s.all(t, snapshots, c.shop)) == 0 {
 				return "no snapshot is asked for in " + c.shop
@@ -127,7 +127,7 @@ func TestTwoManagersMakeNothingTwice(t *testing.T) {
 	}
 	for _, c := range late {
 		// The API server may have a connection to the replica that is gone.
-		eventually(t, func() string {
+		eventually(t, "the request is stored", func() string {
 			return s.kubectl(t, nil, request(c.golden, "r", c.shop, "web", ""), "create", "-f", "-").Stderr
 		})
 	}

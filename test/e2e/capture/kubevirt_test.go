@@ -90,7 +90,7 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 	if err := json.Unmarshal([]byte(made), &stored); err != nil || stored.Metadata.Annotations["note"] != script {
 		t.Errorf("the script is %q (%v)", stored.Metadata.Annotations["note"], err)
 	}
-	eventually(t, func() string {
+	eventually(t, "the snapshot is gone and events tell of the capture", func() string {
 		if left := s.all(t, snapshots, shop); len(left) > 0 {
 			return "a snapshot is left"
 		}
@@ -127,7 +127,7 @@ func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
 	s.reaches(t, golden, "dv/root-web-2", "Succeeded")
 	// The disks go with the template, and the machines of it stay.
 	s.must(t, "", "delete", "vmt", "web", "-n", golden)
-	eventually(t, func() string {
+	eventually(t, "the disks of the deleted template are gone", func() string {
 		for _, each := range s.all(t, dataVolumes, golden) {
 			if each.GetName() != "root-web-2" {
 				return each.GetName() + " is left"

@@ -45,7 +45,7 @@ func (s *stage) pair(t *testing.T) *capture {
 // filled waits until the disks of the machine can be snapshotted, which KubeVirt waits for as well.
 func (c *capture) filled(t *testing.T) {
 	t.Helper()
-	eventually(t, func() string {
+	eventually(t, "the machine has its disks", func() string {
 		for resource, want := range map[schema.GroupVersionResource]string{dataVolumes: "Succeeded", claims: "Bound"} {
 			found := c.all(t, resource, c.shop)
 			if len(found) == 0 {
@@ -73,7 +73,7 @@ func (c *capture) captured(t *testing.T) {
 	if got := c.ends(t, c.golden, "r"); got["Ready"].Status != "True" || got["Complete"].Status != "True" {
 		t.Fatalf("conditions are %+v", got)
 	}
-	eventually(t, func() string {
+	eventually(t, "the request is complete and its snapshots are gone", func() string {
 		for _, each := range c.all(t, requests, c.golden) {
 			if len(each.GetFinalizers()) > 0 {
 				return "the request is not let go of"
@@ -140,7 +140,7 @@ func (c *capture) nothing(t *testing.T, more ...schema.GroupVersionResource) {
 	if c.stored() {
 		kinds = append(kinds, claims, volumeSnapshots)
 	}
-	eventually(t, func() string { return c.left(t, kinds...) })
+	eventually(t, "nothing is left of the capture", func() string { return c.left(t, kinds...) })
 }
 
 // stored says whether there is storage below the stage.

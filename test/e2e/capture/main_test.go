@@ -189,16 +189,16 @@ func (s *stage) conditions(t *testing.T, namespace, name string) map[string]meta
 	return found
 }
 
-// eventually waits until problem returns nothing.
-func eventually(t *testing.T, problem func() string) {
+// eventually waits until problem returns nothing. What completes the sentence "waiting until …".
+func eventually(t *testing.T, what string, problem func() string) {
 	t.Helper()
-	harness.Within(t, limit, func() error { return harness.Complaint(problem()) })
+	harness.Within(t, what, limit, func() error { return harness.Complaint(problem()) })
 }
 
 // reaches waits until an object that a controller makes is in a phase.
 func (s *stage) reaches(t *testing.T, namespace, object, phase string) {
 	t.Helper()
-	eventually(t, func() string {
+	eventually(t, object+" is "+phase, func() string {
 		got := s.kubectl(t, nil, "", "get", object, "-n", namespace, "-o", "jsonpath={.status.phase}")
 		if got.Stdout == phase {
 			return ""
@@ -211,7 +211,7 @@ func (s *stage) reaches(t *testing.T, namespace, object, phase string) {
 func (s *stage) ends(t *testing.T, namespace, name string) map[string]metav1.Condition {
 	t.Helper()
 	var last map[string]metav1.Condition
-	eventually(t, func() string {
+	eventually(t, "the request "+name+" has ended", func() string {
 		last = s.conditions(t, namespace, name)
 		if last["Progressing"].Status == "False" {
 			return ""
@@ -224,7 +224,7 @@ func (s *stage) ends(t *testing.T, namespace, name string) map[string]metav1.Con
 // says waits until a request that goes on says this of its progress.
 func (s *stage) says(t *testing.T, namespace, name, part string) {
 	t.Helper()
-	eventually(t, func() string {
+	eventually(t, "the request "+name+" tells "+part, func() string {
 		last := s.conditions(t, namespace, name)
 		if got := last["Progressing"]; got.Status == "True" && strings.Contains(got.Message, part) {
 			return ""

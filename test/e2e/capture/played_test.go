@@ -60,7 +60,7 @@ func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			// The cache of templates is a watch behind.
-			eventually(t, func() string {
+			eventually(t, "the template is used as wanted", func() string {
 				result := s.kubectl(t, nil, tc.manifest, "create", "--dry-run=server", "-f", "-")
 				for _, want := range tc.want {
 					if result.Code == 0 || !strings.Contains(result.Stderr, want) {
@@ -134,7 +134,7 @@ func TestManyCaptures(t *testing.T) {
 		time.Sleep(500 * time.Millisecond)
 	}
 	t.Logf("%d captures of two disks each: created in %s, all ready after %s", many, created.Round(time.Second), time.Since(started).Round(time.Second))
-	eventually(t, func() string {
+	eventually(t, "all snapshots are gone", func() string {
 		if left := len(s.all(t, snapshots, shop)) + len(s.all(t, contents, shop)); left > 0 {
 			return fmt.Sprintf("%d snapshots and contents are left", left)
 		}

@@ -59,7 +59,7 @@ func (c *capture) stencilctl(t *testing.T, as *controlplane.User, more ...string
 // tells waits until the command has written a text to its standard error.
 func (r *capturing) tells(t *testing.T, part string) {
 	t.Helper()
-	eventually(t, func() string {
+	eventually(t, "stencilctl prints "+part, func() string {
 		if told := r.told.String(); !strings.Contains(told, part) {
 			return "want " + part + " in\n" + told
 		}

@@ -45,7 +45,7 @@ func TestCertificateFromFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 	write(t, directory, second)
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the new certificate is served", func() error {
 		now, err := servedBy(t.Context(), files)
 		if err == nil && now.Equal(before) {
 			err = errors.New("the files are not read again")

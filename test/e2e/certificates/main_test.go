@@ -124,8 +124,8 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 func ensureTemplate(t *testing.T) {
 	t.Helper()
 	requests := newRequests(t)
-	harness.Eventually(t, func() error { return requests.ensureTemplate(t.Context()) })
-	harness.Eventually(t, func() error { return requests.machine(t.Context(), "probe") })
+	harness.Eventually(t, "the template is stored", func() error { return requests.ensureTemplate(t.Context()) })
+	harness.Eventually(t, "the template is rendered", func() error { return requests.machine(t.Context(), "probe") })
 }
 
 // kubectl runs kubectl as the administrator; it has to succeed.

@@ -50,7 +50,7 @@ spec:
 `, "create", "-f", "-")
 	defer kubectl(t, "", "delete", "vmt", "lacking", "--namespace=default")
 	var exposed []family
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "all metrics are exposed", func() error {
 		text, err := process.Metrics(t.Context())
 		if err != nil {
 			return err

@@ -53,7 +53,7 @@ func TestCABundleIsPutBack(t *testing.T) {
 			for _, configuration := range []string{renderConfiguration, validateConfiguration} {
 				kubectl(t, "", "patch", configuration, "--type=json", "--patch", patch)
 			}
-			harness.Eventually(t, func() error {
+			harness.Eventually(t, "the caBundles are back", func() error {
 				if diff := cmp.Diff(want, bundles(t, client)); diff != "" {
 					return fmt.Errorf("caBundles (-want +got):\n%s", diff)
 				}
@@ -127,13 +127,13 @@ func TestReinstalledConfigurationIsPublishedIn(t *testing.T) {
 
 	kubectl(t, "", "delete", validateConfiguration)
 	kubectl(t, string(bare), "create", "-f", "-")
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the caBundles are back", func() error {
 		if diff := cmp.Diff(want, bundles(t, client)); diff != "" {
 			return fmt.Errorf("caBundles (-want +got):\n%s", diff)
 		}
 		return nil
 	})
-	harness.Eventually(t, func() error { return newRequests(t).template(t.Context(), "afterwards") })
+	harness.Eventually(t, "the webhook for templates is reached", func() error { return newRequests(t).template(t.Context(), "afterwards") })
 }
 
 func TestPublishingIsToldInAnEvent(t *testing.T) {
@@ -142,7 +142,7 @@ func TestPublishingIsToldInAnEvent(t *testing.T) {
 	kubectl(t, "", "--namespace", install.Namespace, "delete", "secret", authoritySecret)
 	awaitRotation(t, before)
 	for _, configuration := range []string{"MutatingWebhookConfiguration/a-stencil-render", "ValidatingWebhookConfiguration/stencil-validate"} {
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "an event tells of "+configuration, func() error {
 			notes := kubectl(t, "", "--namespace", install.Namespace, "get", "events.events.k8s.io", "-o", "jsonpath={range .items[*]}{.reason} {.regarding.name} {.note}{\"\\n\"}{end}")
 			if !strings.Contains(notes, "CABundlePublished "+authoritySecret+" caBundle of "+configuration+" now holds the present certificate authority") {
 				return errors.New("there is no event about " + configuration + ":\n" + notes)

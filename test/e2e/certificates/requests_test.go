@@ -161,7 +161,7 @@ func (s *stream) count() int {
 func (s *stream) awaitMore(t *testing.T, more int) {
 	t.Helper()
 	goal := s.count() + more
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "more requests have been answered", func() error {
 		if s.count() < goal {
 			return errors.New("the stream of requests is stuck")
 		}

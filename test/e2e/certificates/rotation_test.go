@@ -32,7 +32,7 @@ func awaitRotation(t *testing.T, before []byte, replicas ...*manager.Process) []
 	t.Helper()
 	client := newClient(t)
 	var after []byte
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the authority is new, and everybody serves by it", func() error {
 		secret, err := client.CoreV1().Secrets(install.Namespace).Get(t.Context(), authoritySecret, metav1.GetOptions{})
 		if err != nil {
 			return err
@@ -80,7 +80,7 @@ func TestAuthorityIsReplacedSeveralTimesInARow(t *testing.T) {
 		kubectl(t, "", "--namespace", install.Namespace, "delete", "secret", authoritySecret)
 		before = awaitRotation(t, before)
 	}
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "every replica serves by the present authority", func() error {
 		for _, replica := range replicas {
 			if err := servesBy(t.Context(), replica, before); err != nil {
 				return err
@@ -125,7 +125,7 @@ func TestAuthorityIsReplacedInTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "the serving certificate is replaced", func() error {
 			now, err := servedBy(t.Context(), replica)
 			if err == nil && now.Equal(first) {
 				err = errors.New("the serving certificate is not replaced")

@@ -89,14 +89,14 @@ func TestBothServersServeWithWhatCertManagerIssues(t *testing.T) {
 	for _, s := range servers {
 		s.secret = mustKubectl(t, "", "get", "certificate", s.certificate, "--namespace="+install.Namespace, "-o", "jsonpath={.spec.secretName}")
 		mustKubectl(t, "", "wait", "certificate/"+s.certificate, "--namespace="+install.Namespace, "--for=condition=Ready", "--timeout=60s")
-		harness.Eventually(t, func() error { return s.mount(t) })
+		harness.Eventually(t, "the certificate can be mounted", func() error { return s.mount(t) })
 		s.start(t)
 	}
 
 	t.Run("the CA injector tells the API server whom to trust", func(t *testing.T) {
 		authority := mustKubectl(t, "", "get", "secret", servers[0].secret, "--namespace="+install.Namespace, "-o", `jsonpath={.data.ca\.crt}`)
 		for object, path := range bundled {
-			harness.Eventually(t, func() error {
+			harness.Eventually(t, object+" trusts the authority", func() error {
 				found := mustKubectl(t, "", "get", object, "-o", "jsonpath="+path)
 				for bundle := range strings.Lines(found) {
 					if strings.TrimSpace(bundle) != authority {
@@ -111,7 +111,7 @@ func TestBothServersServeWithWhatCertManagerIssues(t *testing.T) {
 	t.Run("policies are asked, too", func(t *testing.T) {
 		mustKubectl(t, policy, "apply", "-f", "-")
 		t.Cleanup(func() { mustKubectl(t, "", "delete", "virtualmachinepolicy", "names") })
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "the policy refuses", func() error {
 			out := kubectl(t, nil, strings.Replace(machine, "web-1", "taken", 1), "create", "--dry-run=server", "-f", "-")
 			if out.Code == 0 || !strings.Contains(out.Stderr, "this name is taken") {
 				return fmt.Errorf("exit code %d: %s%s", out.Code, out.Stdout, out.Stderr)
@@ -126,8 +126,8 @@ func TestBothServersServeWithWhatCertManagerIssues(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustKubectl(t, "", "delete", "secret", s.secret, "--namespace="+install.Namespace)
-			harness.Eventually(t, func() error { return s.mount(t) })
-			harness.Eventually(t, func() error {
+			harness.Eventually(t, "the certificate is issued anew", func() error { return s.mount(t) })
+			harness.Eventually(t, "the new certificate is served", func() error {
 				now, err := s.serves(t)
 				if err == nil && now.Equal(before) {
 					err = errors.New("the old certificate is still served")
@@ -153,7 +153,7 @@ func TestBothServersServeWithWhatCertManagerIssues(t *testing.T) {
 // reached has a machine rendered by the manager, and by stencil-apiserver, which has the manager judge it.
 func reached(t *testing.T) {
 	t.Helper()
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the manager and stencil-apiserver are reached", func() error {
 		if out := kubectl(t, nil, template, "apply", "-f", "-"); out.Code != 0 {
 			return errors.New(out.Stderr)
 		}

@@ -13,7 +13,7 @@ import (
 // do not.
 func conforms(t *testing.T, count int) {
 	t.Helper()
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the audit finds every machine conforming", func() error {
 		want := fmt.Sprint(count)
 		good := metric(t, `stencil_audit_machines{approval="vault",result="conforming"}`)
 		bad := metric(t, `stencil_audit_machines{approval="vault",result="violating"}`)

@@ -104,7 +104,7 @@ func TestMACAddresses(t *testing.T) {
 		})
 		made := func(want bool) {
 			t.Helper()
-			harness.Eventually(t, func() error {
+			harness.Eventually(t, "MAC addresses are made or not, as wanted", func() error {
 				out := kubectl(t, ada, written("mac-pooled", ""), "create", "--dry-run=server", "-f", "-", "-o", "json")
 				if got := strings.Contains(out.Stdout, "macAddress"); out.Code != 0 || got != want {
 					return fmt.Errorf("made %t: %s", got, out.Stderr)

@@ -94,7 +94,7 @@ func TestTheSameManifestChangesNothing(t *testing.T) {
 			}
 			// A guest that runs must not be told to restart by it, either.
 			mustKubectl(t, ada, "", "patch", "virtualmachine", "plain", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`)
-			harness.Eventually(t, func() error {
+			harness.Eventually(t, "KubeVirt has created an instance", func() error {
 				if got := at(t, stored(t, "team-a", "plain"), "status", "created"); got != "true" {
 					return fmt.Errorf("KubeVirt has created no instance: %q", got)
 				}
@@ -140,7 +140,7 @@ func TestOptingOut(t *testing.T) {
 	mustKubectl(t, nil, "", "create", "namespace", "bare")
 	mustKubectl(t, nil, "", "label", "namespace", "bare", "defaults.template.kubevirt.io/skip=true")
 	discard(t, "bare", "plain")
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the namespace gets no defaults", func() error {
 		mustKubectl(t, nil, strings.Replace(written("plain", ""), "namespace: team-a", "namespace: bare", 1), "--namespace=bare", "create", "-f", "-")
 		vm := stored(t, "bare", "plain")
 		if got := domain(t, vm, "machine", "type"); got != "q35" {

@@ -153,7 +153,7 @@ func TestNoMachineIsRefusedOrWrongWhileTheDefaulterIsStartedAgain(t *testing.T) 
 		if err := sidecar.Kill(); err != nil {
 			t.Error(err)
 		}
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "machines are created meanwhile", func() error {
 			if filled.Load()+unavailable.Load() < seen+6 {
 				return errors.New("too few machines were created meanwhile")
 			}
@@ -163,7 +163,7 @@ func TestNoMachineIsRefusedOrWrongWhileTheDefaulterIsStartedAgain(t *testing.T) 
 			t.Error(err)
 		}
 		seen = filled.Load()
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "machines are filled again", func() error {
 			if filled.Load() < seen+3 {
 				return errors.New("no machine is filled since its return")
 			}
@@ -182,7 +182,7 @@ func TestNoMachineIsRefusedOrWrongWhileTheDefaulterIsStartedAgain(t *testing.T) 
 func TestTheDefaulterIsAskedOnceForMachinesOfOneShape(t *testing.T) {
 	const asked = "stencil_defaulting_ask_seconds_count"
 	memory := 1300
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "two machines of one shape are asked about once", func() error {
 		memory++
 		pair := ""
 		for _, name := range []string{"one", "other"} {
@@ -213,7 +213,7 @@ func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
 	}
 	differs := func(want string) {
 		t.Helper()
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "the metric tells whether KubeVirt is another", func() error {
 			if got := metric(t, "stencil_defaulting_kubevirt_differs"); got != want {
 				return fmt.Errorf("the metric is %q, want %s", got, want)
 			}
@@ -235,7 +235,7 @@ func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
 	if domain(t, vm, "features", "acpi", "enabled") != "true" {
 		t.Errorf("what does not depend on the version is missing: %s", domain(t, vm))
 	}
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "an event tells of the other KubeVirt", func() error {
 		events := mustKubectl(t, nil, "", "--namespace=kubevirt", "get", "events", "--field-selector=reason=DefaulterOfAnotherKubeVirt", "-o", "jsonpath={.items[*].message}").Stdout
 		if strings.Count(events, "the cluster runs KubeVirt v1.9.0") != 1 {
 			return fmt.Errorf("events: %q", events)

@@ -25,7 +25,7 @@ func eventuallyOr(t *testing.T, done func() bool) {
 func decision(t *testing.T) string {
 	t.Helper()
 	var input map[string]any
-	eventually(t, func() string {
+	eventually(t, "the decision is logged", func() string {
 		for line := range strings.Lines(stencil.Manager.Logs()) {
 			var record struct {
 				Decision struct {

@@ -53,7 +53,7 @@ func TestTheFirstInstallationHasEveryPolicyInForce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, func() string {
+	eventually(t, "the policies of the library are in force", func() string {
 		policies := stored(t)
 		var missing []string
 		for _, name := range names {
@@ -80,7 +80,7 @@ func TestZTheLibraryFollowsTheValues(t *testing.T) {
 	})
 	follows := func(want ...string) {
 		t.Helper()
-		eventually(t, func() string {
+		eventually(t, "every policy of the library is in force", func() string {
 			policies := stored(t)
 			var names []string
 			for name, policy := range policies {
@@ -97,7 +97,7 @@ func TestZTheLibraryFollowsTheValues(t *testing.T) {
 		})
 	}
 	follows(registries, strategy)
-	eventually(t, func() string {
+	eventually(t, "the parameters and the enforcement are those of the values", func() string {
 		got := must(t, "", "get", "vmpol", registries, "-o", "jsonpath={.spec.parameters} {.spec.enforcement}")
 		if want := `{"registries":["quay.io"]} Warn`; got != want {
 			return fmt.Sprintf("parameters and enforcement are %s, want %s", got, want)
@@ -107,7 +107,7 @@ func TestZTheLibraryFollowsTheValues(t *testing.T) {
 
 	t.Run("what somebody changes is restored", func(t *testing.T) {
 		must(t, "", "patch", "vmpol", strategy, "--type=merge", "--patch", `{"spec":{"enforcement":"Audit","parameters":{"strategies":["Manual"]}}}`)
-		eventually(t, func() string {
+		eventually(t, "the parameters are those of the values", func() string {
 			// The manifest has no enforcement: what it does not say is left to others.
 			if got := string(stored(t)[strategy].Spec.Parameters.Raw); !strings.Contains(got, "Always") {
 				return "parameters are " + got
@@ -123,7 +123,7 @@ func TestZTheLibraryFollowsTheValues(t *testing.T) {
 		t.Cleanup(func() { must(t, "", "delete", "vmpol", mine) })
 		upgrade(t, map[string]any{mine: map[string]any{"enabled": true}, registries: map[string]any{"enabled": true}})
 		follows(registries)
-		eventually(t, func() string {
+		eventually(t, "an event tells of the conflict", func() string {
 			events := must(t, "", "get", "events", "--namespace="+install.Namespace, "--field-selector=involvedObject.name=stencil-policy-library", "-o", "jsonpath={.items[*].message}")
 			if want := "policy vtpm of the library is switched on, but somebody else has made a VirtualMachinePolicy of that name"; !strings.Contains(events, want) {
 				return "the events do not say so: " + events
@@ -159,7 +159,7 @@ spec:
 			return kubectl(t, nil, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: free}\nspec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}\n",
 				"create", "--namespace=default", "--dry-run=server", "-f", "-")
 		}
-		eventually(t, func() string {
+		eventually(t, "the policy is in force", func() string {
 			if got := machine(); !strings.Contains(got.Stderr, "no machines today") {
 				return fmt.Sprintf("the policy is not in force: exit %d: %s", got.Code, got.Stderr)
 			}
@@ -168,13 +168,13 @@ spec:
 		if err := install.Uninstall(t.Context(), stencil.Plane, stencil.Options()); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, func() string {
+		eventually(t, "the policies of the library are gone", func() string {
 			if left := stored(t); len(left) > 0 {
 				return "some are left:\n" + must(t, "", "get", "vmpol", "--selector="+ours, "-o", "jsonpath={range .items[*]}{.metadata}{end}")
 			}
 			return ""
 		})
-		eventually(t, func() string {
+		eventually(t, "VirtualMachines are created again", func() string {
 			if got := machine(); got.Code != 0 {
 				return "VirtualMachines are still refused: " + got.Stderr
 			}

@@ -75,8 +75,8 @@ func must(t *testing.T, stdin string, arguments ...string) string {
 	return harness.Must(t, stencil.Plane, nil, stdin, arguments...).Stdout
 }
 
-// eventually polls until nothing is missing.
-func eventually(t *testing.T, missing func() string) {
+// eventually polls until nothing is missing. What completes the sentence "waiting until …".
+func eventually(t *testing.T, what string, missing func() string) {
 	t.Helper()
-	harness.Eventually(t, func() error { return harness.Complaint(missing()) })
+	harness.Eventually(t, what, func() error { return harness.Complaint(missing()) })
 }

@@ -22,7 +22,7 @@ func works(t *testing.T, version int) {
 	template := fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"box"},
 		"spec":{"message":"version %d","virtualMachine":{"metadata":{"generateName":"box-"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"memory":{"guest":"64Mi"},"devices":{}}}}}}}}`, version)
 	want := fmt.Sprintf(`"message":"version %d"`, version)
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "process and create render the newest template", func() error {
 		if out := kubectl(t, nil, shelf, template, "apply", "-f", "-"); out.Code != 0 {
 			return errors.New(out.Stderr)
 		}

@@ -31,7 +31,7 @@ func TestWithoutAManagerOnlyTemplatedVMsAreDenied(t *testing.T) {
 
 func TestWithoutAManagerNothingUnapprovedIsAdmitted(t *testing.T) {
 	harness.Discard(t, stencil.Plane, vault, "stored", "in-need")
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the approval is enforced", func() error {
 		return harness.Complaint(unless(kubectl(t, ada, vault, plain("probe"), "create", "--dry-run=server", "-f", "-"), "not approved"))
 	})
 	must(t, ada, vault, rendered("stored"), "create", "-f", "-")
@@ -69,7 +69,7 @@ func warned(t *testing.T) string {
 	must(t, nil, name, "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: lenient}\n"+
 		"spec: {enforcement: Warn, namespaces: [lenient], templates: [{namespace: golden, name: fedora}]}\n", "apply", "-f", "-")
 	t.Cleanup(func() { must(t, nil, name, "", "delete", "templateapproval", name) })
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the approval warns", func() error {
 		out := kubectl(t, nil, name, plain("probe"), "create", "--dry-run=server", "-f", "-")
 		if out.Code != 0 || !strings.Contains(out.Stderr, "Warning: not approved") {
 			return harness.Complaint("no warning yet: " + out.Stdout + out.Stderr)

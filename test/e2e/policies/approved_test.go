@@ -13,6 +13,7 @@ func notListed(approval, template string) refusal {
 
 // What no approval lists is refused although no webhook is there to judge it.
 func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
+	t.Parallel()
 	space, other, copper := namespace(t), namespace(t), namespace(t)
 	for _, catalogue := range []string{copper, space} {
 		if err := shared.Plane(t).Bind(t.Context(), owner, catalogue, "stencil-template-user"); err != nil {
@@ -26,7 +27,7 @@ func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
 		object{"namespace": "golden", "name": "fedora"}, object{"namespace": copper, "selector": object{"matchLabels": object{"a": "b"}}},
 	}})
 	create := func(as *controlplane.User, namespace, reference string) controlplane.Result {
-		return kubectl(t, as, templated("a", reference), "create", "--namespace", namespace, "--dry-run=server", "-f", "-")
+		return dry(t, as, namespace).create(templated("a", reference))
 	}
 	t.Run("each", func(t *testing.T) {
 		for name, tc := range map[string]struct {
@@ -59,25 +60,27 @@ func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
 		}
 	})
 	t.Run("an approval that warns refuses nothing", func(t *testing.T) {
-		mustKubectl(t, "", "patch", "templateapproval", "lists", "--type=merge", "--patch", `{"spec": {"enforcement": "Warn"}}`)
-		eventually(t, func() string { return refusal{}.complaint(create(owner, space, "golden/windows")) })
-		mustKubectl(t, "", "patch", "templateapproval", "lists", "--type=merge", "--patch", `{"spec": {"enforcement": "Deny"}}`)
-		eventually(t, func() string {
+		enforce(t, "lists", "Warn")
+		eventually(t, "the approval warns", func() string { return refusal{}.complaint(create(owner, space, "golden/windows")) })
+		enforce(t, "lists", "Deny")
+		eventually(t, "the approval denies", func() string {
 			return notListed("lists", "golden/windows").complaint(create(owner, space, "golden/windows"))
 		})
 	})
 	t.Run("an approval that does not serve the person approves nothing for them", func(t *testing.T) {
-		mustKubectl(t, "", "patch", "templateapproval", "lists", "--type=merge", "--patch", `{"spec": {"subjects": [{"kind": "User", "name": "somebody"}]}}`)
-		eventually(t, func() string {
+		serve := func(change string) { mustPass(t, acting(t, nil, "").patch(allApprovals, "lists", change)) }
+		serve(`{"spec": {"subjects": [{"kind": "User", "name": "somebody"}]}}`)
+		eventually(t, "the approval serves somebody else", func() string {
 			return notListed("lists", "golden/fedora").complaint(create(owner, space, "golden/fedora"))
 		})
-		mustKubectl(t, "", "patch", "templateapproval", "lists", "--type=merge", "--patch", `{"spec": {"subjects": [{"kind": "User", "name": "somebody"}, {"kind": "User", "name": "owner"}]}}`)
-		eventually(t, func() string { return refusal{}.complaint(create(owner, space, "golden/fedora")) })
+		serve(`{"spec": {"subjects": [{"kind": "User", "name": "somebody"}, {"kind": "User", "name": "owner"}]}}`)
+		eventually(t, "the approval serves the owner", func() string { return refusal{}.complaint(create(owner, space, "golden/fedora")) })
 	})
 }
 
 // What one approval lists for everyone is approved whatever the others list; what one lists for some is approved for these only.
 func TestSeveralApprovalsListTemplatesTogether(t *testing.T) {
+	t.Parallel()
 	space := namespace(t)
 	golden := func(names ...string) (templates []any) {
 		for _, name := range names {
@@ -86,31 +89,31 @@ func TestSeveralApprovalsListTemplatesTogether(t *testing.T) {
 		return templates
 	}
 	create := func(as *controlplane.User, reference string) controlplane.Result {
-		return kubectl(t, as, templated("a", reference), "create", "--namespace", space, "--dry-run=server", "-f", "-")
+		return dry(t, as, space).create(templated("a", reference))
 	}
-	approve(t, "left", object{"namespaces": []any{space}, "templates": golden("fedora")})
-	approve(t, "right", object{"namespaces": []any{space}, "templates": golden("fedora", "ubuntu")})
+	approve(t, "lists-left", object{"namespaces": []any{space}, "templates": golden("fedora")})
+	approve(t, "lists-right", object{"namespaces": []any{space}, "templates": golden("fedora", "ubuntu")})
 	refusal{}.check(t, create(owner, "golden/fedora"))
 	refusal{}.check(t, create(owner, "golden/ubuntu"))
-	notListed("left, right", "golden/windows").check(t, create(owner, "golden/windows"))
+	notListed("lists-left, lists-right", "golden/windows").check(t, create(owner, "golden/windows"))
 
 	t.Run("an approval for some", func(t *testing.T) {
 		admins := person(t, "uses-windows")
 		if err := shared.Plane(t).Bind(t.Context(), admins, "golden", "stencil-template-user"); err != nil {
 			t.Fatal(err)
 		}
-		approve(t, "some", object{"namespaces": []any{space}, "templates": golden("fedora", "windows"), "subjects": []any{object{"kind": "User", "name": admins.Name}}})
+		approve(t, "lists-some", object{"namespaces": []any{space}, "templates": golden("fedora", "windows"), "subjects": []any{object{"kind": "User", "name": admins.Name}}})
 		refusal{}.check(t, create(admins, "golden/windows"))
 		refusal{}.check(t, create(admins, "golden/ubuntu"))
 		refusal{}.check(t, create(owner, "golden/fedora"))
-		notListed("left, right, some", "golden/windows").check(t, create(owner, "golden/windows"))
+		notListed("lists-left, lists-right, lists-some", "golden/windows").check(t, create(owner, "golden/windows"))
 	})
 	t.Run("a refusal names three of them", func(t *testing.T) {
-		for _, name := range []string{"upper", "under"} {
+		for _, name := range []string{"lists-upper", "lists-under"} {
 			store(t, name, object{"namespaces": []any{space}, "templates": golden("fedora")})
 		}
-		eventually(t, func() string {
-			return notListed("left, right, under and 1 more", "golden/windows").complaint(create(owner, "golden/windows"))
+		eventually(t, "the refusal names three approvals", func() string {
+			return notListed("lists-left, lists-right, lists-under and 1 more", "golden/windows").complaint(create(owner, "golden/windows"))
 		})
 	})
 }

@@ -2,13 +2,17 @@ package policies_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -16,32 +20,198 @@ import (
 )
 
 var (
-	namespaces     = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
-	vms            = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
-	allApprovals   = schema.GroupVersionResource{Group: "stencil.kubevirt.io", Version: "v1alpha1", Resource: "templateapprovals"}
-	clients        sync.Map
-	dryRunOnServer = []string{metav1.DryRunAll}
+	namespaces   = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	configMaps   = schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
+	instances    = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachineinstances"}
+	kubeVirts    = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "kubevirts"}
+	vms          = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
+	allApprovals = schema.GroupVersionResource{Group: "stencil.kubevirt.io", Version: "v1alpha1", Resource: "templateapprovals"}
+
+	admissionPolicies = schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingadmissionpolicies"}
+
+	clients sync.Map
 )
 
-// api returns a client of a user, of the administrator when nil. Fixtures and waits use it: kubectl takes a fifth of a second of a
-// processor for each request.
+// api returns a client of a user of the shared plane, of the administrator when nil.
 func api(t *testing.T, as *controlplane.User) dynamic.Interface {
 	t.Helper()
-	config, key := shared.Plane(t).AdminConfig(), ""
-	if as != nil {
-		config, key = as.Config(), as.Name
-	}
-	if known, found := clients.Load(key); found {
+	if known, found := clients.Load(as); found {
 		return known.(dynamic.Interface)
 	}
-	config = rest.CopyConfig(config)
-	config.QPS = -1
+	config := shared.Plane(t).AdminConfig()
+	if as != nil {
+		config = as.Config()
+	}
+	made := clientOf(t, config)
+	clients.Store(as, made)
+	return made
+}
+
+func clientOf(t *testing.T, config *rest.Config) dynamic.Interface {
+	t.Helper()
 	made, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	clients.Store(key, made)
 	return made
+}
+
+// requests are sent to one namespace, an empty one for objects that are in none. Tests send what kubectl would, by themselves: each kubectl
+// takes a fifth of a second of a processor.
+type requests struct {
+	t         *testing.T
+	client    dynamic.Interface
+	namespace string
+	dryRun    []string
+	// lax has the API server accept fields that it does not know, or that cannot be null.
+	lax bool
+}
+
+// acting returns the requests of a user to a namespace, of the administrator when nil.
+func acting(t *testing.T, as *controlplane.User, namespace string) requests {
+	t.Helper()
+	return requests{t: t, client: api(t, as), namespace: namespace}
+}
+
+// dry is acting that stores nothing.
+func dry(t *testing.T, as *controlplane.User, namespace string) requests {
+	t.Helper()
+	return acting(t, as, namespace).dry()
+}
+
+func (r requests) dry() requests {
+	r.dryRun = []string{metav1.DryRunAll}
+	return r
+}
+
+// impersonating returns requests of the administrator in the name of somebody else.
+func impersonating(t *testing.T, namespace, name string, groups ...string) requests {
+	t.Helper()
+	config := shared.Plane(t).AdminConfig()
+	config.Impersonate = rest.ImpersonationConfig{UserName: name, Groups: groups}
+	return requests{t: t, client: clientOf(t, config), namespace: namespace}
+}
+
+func (r requests) to(resource schema.GroupVersionResource) dynamic.ResourceInterface {
+	return r.client.Resource(resource).Namespace(r.namespace)
+}
+
+// about is to for an object in JSON.
+func (r requests) about(manifest string) (dynamic.ResourceInterface, *unstructured.Unstructured) {
+	r.t.Helper()
+	object := unstructuredOf(r.t, manifest)
+	resource, _ := meta.UnsafeGuessKindToResource(object.GroupVersionKind())
+	return r.to(resource), object
+}
+
+func (r requests) validation() string {
+	if r.lax {
+		return metav1.FieldValidationIgnore
+	}
+	return metav1.FieldValidationStrict
+}
+
+func (r requests) create(manifest string) controlplane.Result {
+	r.t.Helper()
+	to, object := r.about(manifest)
+	_, err := to.Create(lasting(r.t), object, metav1.CreateOptions{DryRun: r.dryRun, FieldValidation: r.validation()})
+	return answered(err)
+}
+
+// apply is server-side apply that takes fields from other managers.
+func (r requests) apply(manifest string) controlplane.Result {
+	r.t.Helper()
+	to, object := r.about(manifest)
+	_, err := to.Apply(lasting(r.t), object.GetName(), object, metav1.ApplyOptions{FieldManager: "test", Force: true, DryRun: r.dryRun})
+	return answered(err)
+}
+
+// replace replaces an object, or one of its subresources, as it is stored at the time.
+func (r requests) replace(manifest string, subresources ...string) controlplane.Result {
+	r.t.Helper()
+	to, object := r.about(manifest)
+	stored, err := to.Get(lasting(r.t), object.GetName(), metav1.GetOptions{})
+	if err == nil {
+		object.SetResourceVersion(stored.GetResourceVersion())
+		_, err = to.Update(lasting(r.t), object, metav1.UpdateOptions{DryRun: r.dryRun}, subresources...)
+	}
+	return answered(err)
+}
+
+// patch sends a merge patch to an object, or to one of its subresources.
+func (r requests) patch(resource schema.GroupVersionResource, name, change string, subresources ...string) controlplane.Result {
+	r.t.Helper()
+	_, err := r.to(resource).Patch(lasting(r.t), name, types.MergePatchType, []byte(change), metav1.PatchOptions{DryRun: r.dryRun}, subresources...)
+	return answered(err)
+}
+
+// patchJSON sends a JSON patch.
+func (r requests) patchJSON(resource schema.GroupVersionResource, name, change string) controlplane.Result {
+	r.t.Helper()
+	_, err := r.to(resource).Patch(lasting(r.t), name, types.JSONPatchType, []byte(change), metav1.PatchOptions{DryRun: r.dryRun})
+	return answered(err)
+}
+
+// label changes labels as kubectl does: each change is KEY=VALUE, or KEY- to remove a label.
+func (r requests) label(resource schema.GroupVersionResource, name string, changes ...string) controlplane.Result {
+	r.t.Helper()
+	labels := object{}
+	for _, change := range changes {
+		if key, value, sets := strings.Cut(change, "="); sets {
+			labels[key] = value
+		} else {
+			labels[strings.TrimSuffix(change, "-")] = nil
+		}
+	}
+	return r.patch(resource, name, encode(object{"metadata": object{"labels": labels}}))
+}
+
+func (r requests) delete(resource schema.GroupVersionResource, name string) controlplane.Result {
+	r.t.Helper()
+	return answered(r.to(resource).Delete(lasting(r.t), name, metav1.DeleteOptions{DryRun: r.dryRun}))
+}
+
+// get returns an object that has to be there.
+func (r requests) get(resource schema.GroupVersionResource, name string) *unstructured.Unstructured {
+	r.t.Helper()
+	found, err := r.to(resource).Get(lasting(r.t), name, metav1.GetOptions{})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return found
+}
+
+// exists reports whether there is such an object.
+func (r requests) exists(resource schema.GroupVersionResource, name string) bool {
+	r.t.Helper()
+	_, err := r.to(resource).Get(lasting(r.t), name, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) {
+		r.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// field returns the text of a field of an object that has to be there, empty when it has no such field.
+func (r requests) field(resource schema.GroupVersionResource, name string, path ...string) string {
+	r.t.Helper()
+	return text(r.get(resource, name), path...)
+}
+
+// text is the text of a field, empty when there is none.
+func text(of *unstructured.Unstructured, path ...string) string {
+	value, found, err := unstructured.NestedFieldNoCopy(of.Object, path...)
+	if err != nil || !found {
+		return ""
+	}
+	return fmt.Sprint(value)
+}
+
+// mustPass fails the test for a request that was refused.
+func mustPass(t *testing.T, result controlplane.Result) {
+	t.Helper()
+	if complaint := (refusal{}).complaint(result); complaint != "" {
+		t.Fatal(complaint)
+	}
 }
 
 // unstructuredOf reads JSON.
@@ -72,4 +242,10 @@ func discardApproval(t *testing.T, name string) {
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Error(err)
 	}
+}
+
+// enforce changes what an approval does about a breach.
+func enforce(t *testing.T, approval, enforcement string) {
+	t.Helper()
+	mustPass(t, acting(t, nil, "").patch(allApprovals, approval, encode(object{"spec": object{"enforcement": enforcement}})))
 }

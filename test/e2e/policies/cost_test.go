@@ -37,7 +37,7 @@ func templates(count, length int, prefix string) []any {
 // expectTooLarge expects condition Active of an approval to say that the annotation of a namespace has no room for it.
 func expectTooLarge(t *testing.T, approval, namespace string) {
 	t.Helper()
-	eventually(t, func() string {
+	eventually(t, "namespace "+namespace+" has no room for approval "+approval, func() string {
 		got := active(t, approval)
 		if got.Status != "False" || got.Reason != "TooLarge" || !strings.HasPrefix(got.Message, "namespace "+namespace+" has no room for it beside the older approvals") {
 			return fmt.Sprintf("condition Active of TemplateApproval %s is %+v", approval, got)
@@ -48,6 +48,7 @@ func expectTooLarge(t *testing.T, approval, namespace string) {
 
 // What the annotation of a namespace has no room for approves nothing and exempts no one there.
 func TestAnApprovalThatIsTooLarge(t *testing.T) {
+	t.Parallel()
 	fedora := []any{object{"namespace": "golden", "name": "fedora"}}
 	exempts := func(who *controlplane.User) []any { return []any{object{"kind": "User", "name": who.Name}} }
 	admin := shared.Plane(t).Admin()
@@ -61,16 +62,16 @@ func TestAnApprovalThatIsTooLarge(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			space := namespace(t)
 			create := func(as *controlplane.User, manifest string) controlplane.Result {
-				return kubectl(t, as, manifest, "create", "--namespace", space, "--dry-run=server", "-f", "-")
+				return dry(t, as, space).create(manifest)
 			}
 			if large["templates"] == nil {
 				large["templates"] = templates(1, 20, "t")
 			}
 			large["namespaces"] = []any{space}
-			mustKubectl(t, approval("large", large), "create", "-f", "-")
-			t.Cleanup(func() { mustKubectl(t, "", "delete", "templateapproval", "large") })
+			mustPass(t, acting(t, nil, "").create(approval("large", large)))
+			t.Cleanup(func() { discardApproval(t, "large") })
 			expectTooLarge(t, "large", space)
-			eventually(t, func() string { return needsTemplate("large").complaint(create(stranger, plain("a"))) })
+			eventually(t, "the approval denies", func() string { return needsTemplate("large").complaint(create(stranger, plain("a"))) })
 			needsTemplate("large").check(t, create(owner, plain("a")))
 			reference := "golden/" + large["templates"].([]any)[0].(object)["name"].(string)
 			notListed("large", reference).check(t, create(admin, templated("a", reference)))
@@ -78,9 +79,9 @@ func TestAnApprovalThatIsTooLarge(t *testing.T) {
 			approve(t, "small", object{"namespaces": []any{space}, "templates": fedora, "exemptSubjects": exempts(owner)})
 			refusal{}.check(t, create(admin, templated("a", "golden/fedora")))
 			needsTemplate("large, small").check(t, create(owner, plain("a")))
-			mustKubectl(t, "", "patch", "templateapproval", "large", "--type=merge", "--patch",
-				encode(object{"spec": object{"subjects": nil, "templates": templates(1, 20, "t"), "exemptSubjects": exempts(owner)}}))
-			eventually(t, func() string {
+			mustPass(t, acting(t, nil, "").patch(allApprovals, "large",
+				encode(object{"spec": object{"subjects": nil, "templates": templates(1, 20, "t"), "exemptSubjects": exempts(owner)}})))
+			eventually(t, "the approval is active, and exempts the owner", func() string {
 				if got := active(t, "large"); got.Status != "True" {
 					return fmt.Sprintf("condition Active is %+v", got)
 				}
@@ -102,8 +103,8 @@ func TestAnApprovalThatIsTooLarge(t *testing.T) {
 			}
 			// Approvals of the same second are ordered by their names.
 			name, spec := part(4, 1)
-			mustKubectl(t, approval(name, spec), "create", "-f", "-")
-			t.Cleanup(func() { mustKubectl(t, "", "delete", "templateapproval", name) })
+			mustPass(t, acting(t, nil, "").create(approval(name, spec)))
+			t.Cleanup(func() { discardApproval(t, name) })
 			expectTooLarge(t, name, space)
 			for i := range 4 {
 				older, _ := part(i, 0)
@@ -120,11 +121,10 @@ func TestAnApprovalThatIsTooLarge(t *testing.T) {
 func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 	const limit = 64 << 10
 	space := namespace(t)
-	mustKubectl(t, plain("stored"), "create", "--namespace", space, "-f", "-")
-	mustKubectl(t, encode(object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding", "metadata": object{"name": "member"},
-		"roleRef":  object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "cluster-admin"},
-		"subjects": []any{object{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": "member"}},
-	}), "apply", "-f", "-")
+	mustPass(t, acting(t, nil, space).create(plain("stored")))
+	if err := shared.Plane(t).Bind(t.Context(), &controlplane.User{Name: "member"}, "", "cluster-admin"); err != nil {
+		t.Fatal(err)
+	}
 	withoutManager(t)
 
 	names := func(count, length int, prefix string) []string {
@@ -178,27 +178,19 @@ func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 			if len(tc.state) > limit || len(tc.state) < limit*3/4 {
 				t.Fatalf("the annotation has %d bytes", len(tc.state))
 			}
-			as := []string{"--as", "member"}
-			for _, group := range tc.crowd {
-				as = append(as, "--as-group", group)
-			}
-			create := func(manifest string) controlplane.Result {
-				return kubectl(t, nil, manifest, append([]string{"create", "--namespace", space, "--dry-run=server", "-f", "-"}, as...)...)
-			}
+			member := impersonating(t, space, "member", tc.crowd...).dry()
 			change := encode(object{"metadata": object{"labels": object{governedLabel: "true"}, "annotations": object{approvalsAnnotation: tc.state}}})
-			mustKubectl(t, "", "patch", "namespace", space, "--type=merge", "--patch", change)
-			// The API server reads the annotation a moment later.
-			eventually(t, func() string { return tc.want.machine.complaint(create(plain("a"))) })
-			eventually(t, func() string { return tc.want.template.complaint(create(templated("a", "golden/fedora"))) })
+			mustPass(t, acting(t, nil, "").patch(namespaces, space, change))
+			eventually(t, "the API server has read the annotation", func() string { return tc.want.machine.complaint(member.create(plain("a"))) })
+			eventually(t, "it judges templates by it", func() string { return tc.want.template.complaint(member.create(templated("a", "golden/fedora"))) })
 			door := refusal{}
 			plugged := refusal{}
 			d := doors()[1]
 			if tc.want.machine != (refusal{}) {
 				door, plugged = d.closed("n"), unplugged("n")
 			}
-			door.check(t, create(d.manifest(d.versions[1], object{"name": "a"})))
-			plugged.check(t, kubectl(t, nil, "", append([]string{"patch", "virtualmachine", "stored", "--namespace", space, "--subresource=status", "--dry-run=server",
-				"--type=merge", "--patch", encode(object{"status": object{"volumeRequests": []any{entry("data")}}})}, as...)...))
+			door.check(t, member.create(d.manifest(d.versions[1], object{"name": "a"})))
+			plugged.check(t, member.patch(vms, "stored", encode(object{"status": object{"volumeRequests": []any{entry("data")}}}), "status"))
 		})
 	}
 }
@@ -219,16 +211,14 @@ func TestNamespacesOfManyLabelsStayWithinTheBudgets(t *testing.T) {
 		return object{"key": label(many - 1 - i), "operator": "In", "values": times(64, func(i int) any { return value(i) })}
 	})}})
 	space := namespace(t, labels...)
-	eventually(t, func() string { return needsTemplate("many-labels").complaint(probe(t, space)) })
+	eventually(t, "the approval governs", func() string { return needsTemplate("many-labels").complaint(probe(t, space)) })
 	labeller, removed := person(t, "labeller", labelling), object{}
 	for i := range many {
 		removed[label(i)] = nil
 	}
 	change := encode(object{"metadata": object{"labels": removed}})
-	eventually(t, func() string {
-		return relabelled.complaint(kubectl(t, labeller, "", "patch", "namespace", space, "--dry-run=server", "--type=merge", "--patch", change))
-	})
+	eventually(t, "the API server has read the index", func() string { return relabelled.complaint(dry(t, labeller, "").patch(namespaces, space, change)) })
 	withoutManager(t)
-	mustKubectl(t, "", "label", "namespace", space, governedLabel+"-")
-	eventually(t, func() string { return notDecided.complaint(probe(t, space)) })
+	mustPass(t, acting(t, nil, "").label(namespaces, space, governedLabel+"-"))
+	eventually(t, "the namespace is undecided", func() string { return notDecided.complaint(probe(t, space)) })
 }

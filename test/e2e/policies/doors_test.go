@@ -1,13 +1,14 @@
 package policies_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vmstencil/stencil/test/controlplane"
 )
@@ -73,10 +74,10 @@ func (d door) manifest(version string, metadata object) string {
 	return encode(object{"apiVersion": version, "kind": d.kind, "metadata": metadata, "spec": d.spec})
 }
 
-// in is the resource in a version, as kubectl takes it.
-func (d door) in(version string) string {
+// in is the resource in a version.
+func (d door) in(version string) schema.GroupVersionResource {
 	group, version, _ := strings.Cut(version, "/")
-	return d.resource + "." + version + "." + group
+	return schema.GroupVersionResource{Group: group, Version: version, Resource: d.resource}
 }
 
 func (d door) closed(approval string) refusal {
@@ -86,24 +87,22 @@ func (d door) closed(approval string) refusal {
 }
 
 func TestDoorsAreClosed(t *testing.T) {
+	t.Parallel()
 	space, free := namespace(t), namespace(t)
 	exempt := person(t, "handyman")
 	for _, d := range doors() {
-		mustKubectl(t, d.manifest(d.versions[0], object{"name": "stored"}), "create", "--namespace", space, "-f", "-")
+		mustPass(t, acting(t, nil, space).create(d.manifest(d.versions[0], object{"name": "stored"})))
 	}
 	approve(t, "closes", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": exempt.Name}}})
 	t.Run("each", func(t *testing.T) {
 		for _, d := range doors() {
 			t.Run(d.value, func(t *testing.T) {
 				t.Parallel()
-				dry := func(as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
-					return kubectl(t, as, stdin, append(arguments, "--dry-run=server")...)
-				}
 				create := func(as *controlplane.User, version, namespace string, metadata object) controlplane.Result {
-					return dry(as, d.manifest(version, metadata), "create", "--namespace", namespace, "-f", "-")
+					return dry(t, as, namespace).create(d.manifest(version, metadata))
 				}
-				patch := func(as *controlplane.User, version string, change object, more ...string) controlplane.Result {
-					return dry(as, "", append([]string{"patch", d.in(version), "stored", "--namespace", space, "--type=merge", "--patch", encode(change)}, more...)...)
+				patch := func(as *controlplane.User, version string, change object, subresources ...string) controlplane.Result {
+					return dry(t, as, space).patch(d.in(version), "stored", encode(change), subresources...)
 				}
 				for _, version := range d.versions {
 					d.closed("closes").check(t, create(owner, version, space, object{"name": "a"}))
@@ -113,9 +112,9 @@ func TestDoorsAreClosed(t *testing.T) {
 					refusal{}.check(t, create(exempt, version, space, object{"name": "a"}))
 				}
 				d.closed("closes").check(t, create(nil, d.versions[0], space, object{"name": "a"}))
-				d.closed("closes").check(t, dry(owner, d.manifest(d.versions[1], object{"name": "a"}), "apply", "--server-side", "--namespace", space, "-f", "-"))
+				d.closed("closes").check(t, dry(t, owner, space).apply(d.manifest(d.versions[1], object{"name": "a"})))
 				d.closed("closes").check(t, create(owner, d.versions[1], space, object{"name": "a", "annotations": object{templateRef: "golden/fedora"}}))
-				d.closed("closes").check(t, kubectl(t, owner, d.manifest(d.versions[1], object{"name": "a"}), "create", "--namespace", space, "-f", "-"))
+				d.closed("closes").check(t, acting(t, owner, space).create(d.manifest(d.versions[1], object{"name": "a"})))
 
 				// What is stored lives on.
 				for _, version := range d.versions {
@@ -128,45 +127,49 @@ func TestDoorsAreClosed(t *testing.T) {
 					refusal{}.check(t, patch(controller, version, object{"spec": d.grows}))
 					refusal{}.check(t, patch(exempt, version, object{"spec": d.grows}))
 				}
-				refusal{}.check(t, dry(owner, "", "delete", d.resource, "stored", "--namespace", space))
+				refusal{}.check(t, dry(t, owner, space).delete(d.in(d.versions[0]), "stored"))
 				if d.scales {
 					for _, version := range d.versions {
-						d.closed("closes").check(t, patch(owner, version, object{"spec": object{"replicas": 3}}, "--subresource=scale"))
-						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 2}}, "--subresource=scale"))
-						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 1}}, "--subresource=scale"))
-						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 0}}, "--subresource=scale"))
-						refusal{}.check(t, patch(controller, version, object{"spec": object{"replicas": 3}}, "--subresource=scale"))
-						refusal{}.check(t, patch(owner, version, object{"status": object{"replicas": 1}}, "--subresource=status"))
+						d.closed("closes").check(t, patch(owner, version, object{"spec": object{"replicas": 3}}, "scale"))
+						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 2}}, "scale"))
+						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 1}}, "scale"))
+						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 0}}, "scale"))
+						refusal{}.check(t, patch(controller, version, object{"spec": object{"replicas": 3}}, "scale"))
+						refusal{}.check(t, patch(owner, version, object{"status": object{"replicas": 1}}, "status"))
 					}
-					// kubectl scale knows no dry run on the server.
-					d.closed("closes").check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=3"))
-					refusal{}.check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=0"))
-					d.closed("closes").check(t, kubectl(t, owner, "", "scale", d.in(d.versions[1]), "stored", "--namespace", space, "--replicas=1"))
+					// As people do it. kubectl scale knows no dry run on the server.
+					scale := func(replicas string) controlplane.Result {
+						resource := d.in(d.versions[1])
+						return kubectl(t, owner, "", "scale", resource.Resource+"."+resource.Version+"."+resource.Group, "stored", "--namespace", space, "--replicas="+replicas)
+					}
+					d.closed("closes").check(t, scale("3"))
+					refusal{}.check(t, scale("0"))
+					d.closed("closes").check(t, scale("1"))
 				}
 			})
 		}
 	})
 	t.Run("an approval that warns closes nothing", func(t *testing.T) {
-		mustKubectl(t, "", "patch", "templateapproval", "closes", "--type=merge", "--patch", `{"spec": {"enforcement": "Warn"}}`)
+		enforce(t, "closes", "Warn")
 		d := doors()[0]
-		eventually(t, func() string {
-			return refusal{}.complaint(kubectl(t, owner, d.manifest(d.versions[0], object{"name": "a"}), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
+		eventually(t, "the approval warns", func() string {
+			return refusal{}.complaint(dry(t, owner, space).create(d.manifest(d.versions[0], object{"name": "a"})))
 		})
-		mustKubectl(t, "", "patch", "templateapproval", "closes", "--type=merge", "--patch", `{"spec": {"enforcement": "Deny"}}`)
+		enforce(t, "closes", "Deny")
 	})
 }
 
 // Each value opens one door and leaves the others closed.
 func TestDoorsCanBeOpened(t *testing.T) {
 	space := namespace(t)
-	mustKubectl(t, plain("stored"), "create", "--namespace", space, "-f", "-")
+	mustPass(t, acting(t, nil, space).create(plain("stored")))
 	approve(t, "closes", object{"namespaces": []any{space}})
 	t.Cleanup(func() { open(t) })
 	closed := map[string]func() string{"hotplug": func() string { return unplugged("closes").complaint(plug(t, space)) }}
 	opened := map[string]func() string{"hotplug": func() string { return refusal{}.complaint(plug(t, space)) }}
 	for _, d := range doors() {
 		create := func() controlplane.Result {
-			return kubectl(t, owner, d.manifest(d.versions[0], object{"name": "a"}), "create", "--namespace", space, "--dry-run=server", "-f", "-")
+			return dry(t, owner, space).create(d.manifest(d.versions[0], object{"name": "a"}))
 		}
 		closed[d.value] = func() string { return d.closed("closes").complaint(create()) }
 		opened[d.value] = func() string { return refusal{}.complaint(create()) }
@@ -174,10 +177,10 @@ func TestDoorsCanBeOpened(t *testing.T) {
 	for value := range opened {
 		t.Run(value, func(t *testing.T) {
 			open(t, value)
-			eventually(t, opened[value])
+			eventually(t, "the door is open", opened[value])
 			for other, complaint := range closed {
 				if other != value {
-					eventually(t, complaint)
+					eventually(t, "the door "+other+" is closed", complaint)
 				}
 			}
 		})
@@ -205,18 +208,16 @@ func open(t *testing.T, values ...string) {
 		opened = append(opened, value)
 	}
 	for _, name := range []string{"stencil-doors", "stencil-hotplug", "stencil-undecided-namespaces"} {
-		var policy struct {
-			Spec struct{ Variables []struct{ Name string } }
-		}
-		if err := json.Unmarshal([]byte(mustKubectl(t, "", "get", "validatingadmissionpolicy", name, "--output=json")), &policy); err != nil {
+		variables, _, err := unstructured.NestedSlice(acting(t, nil, "").get(admissionPolicies, name).Object, "spec", "variables")
+		if err != nil {
 			t.Fatal(err)
 		}
-		at := slices.IndexFunc(policy.Spec.Variables, func(v struct{ Name string }) bool { return v.Name == "openDoors" })
+		at := slices.IndexFunc(variables, func(variable any) bool { return variable.(object)["name"] == "openDoors" })
 		if at < 0 {
 			t.Fatalf("%s does not know of open doors", name)
 		}
-		mustKubectl(t, "", "patch", "validatingadmissionpolicy", name, "--type=json", "--patch", encode([]any{object{
+		mustPass(t, acting(t, nil, "").patchJSON(admissionPolicies, name, encode([]any{object{
 			"op": "replace", "path": fmt.Sprintf("/spec/variables/%d/expression", at), "value": encode(opened),
-		}}))
+		}})))
 	}
 }

@@ -7,6 +7,7 @@ import (
 )
 
 func TestExemptSubjects(t *testing.T) {
+	t.Parallel()
 	people := map[string]*controlplane.User{}
 	for name, groups := range map[string][]string{
 		"ann":                               nil,
@@ -28,7 +29,7 @@ func TestExemptSubjects(t *testing.T) {
 		people[name] = person
 	}
 	space := namespace(t)
-	mustKubectl(t, plain("stored"), "create", "--namespace", space, "-f", "-")
+	mustPass(t, acting(t, nil, space).create(plain("stored")))
 	approve(t, "exempts", object{"namespaces": []any{space}, "exemptSubjects": []any{
 		object{"kind": "User", "name": "ann"},
 		object{"kind": "Group", "name": "machinists"},
@@ -55,9 +56,8 @@ func TestExemptSubjects(t *testing.T) {
 				if tc.exempt {
 					wantCreate, wantUpdate = refusal{}, refusal{}
 				}
-				wantCreate.check(t, kubectl(t, people[tc.who], plain("a"), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
-				wantUpdate.check(t, kubectl(t, people[tc.who], "", "patch", "virtualmachine", "stored", "--namespace", space, "--dry-run=server",
-					"--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`))
+				wantCreate.check(t, dry(t, people[tc.who], space).create(plain("a")))
+				wantUpdate.check(t, dry(t, people[tc.who], space).patch(vms, "stored", `{"spec": {"runStrategy": "Always"}}`))
 			})
 		}
 	})
@@ -65,11 +65,12 @@ func TestExemptSubjects(t *testing.T) {
 
 // An approval speaks for itself only: to be exempt from one is not to be exempt from another.
 func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
+	t.Parallel()
 	exempts := func(who *controlplane.User) []any { return []any{object{"kind": "User", "name": who.Name}} }
 	space, other := namespace(t), namespace(t)
 	approve(t, "first", object{"namespaces": []any{space}, "exemptSubjects": exempts(owner)})
 	create := func(as *controlplane.User, namespace string) controlplane.Result {
-		return kubectl(t, as, plain("a"), "create", "--namespace", namespace, "--dry-run=server", "-f", "-")
+		return dry(t, as, namespace).create(plain("a"))
 	}
 
 	refusal{}.check(t, create(owner, space))
@@ -87,14 +88,14 @@ func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
 	for _, enforcement := range []string{"Warn", "Audit"} {
 		t.Run("a second one that does not exempt the person and refuses nothing either: "+enforcement, func(t *testing.T) {
 			approve(t, "lax", object{"namespaces": []any{space}})
-			mustKubectl(t, "", "patch", "templateapproval", "lax", "--type=merge", "--patch", `{"spec": {"enforcement": "`+enforcement+`"}}`)
-			eventually(t, func() string { return refusal{}.complaint(create(owner, space)) })
+			enforce(t, "lax", enforcement)
+			eventually(t, "the approval refuses nothing", func() string { return refusal{}.complaint(create(owner, space)) })
 			needsTemplate("first, lax").check(t, create(stranger, space))
 		})
 	}
 	t.Run("an approval that says nothing of enforcement denies", func(t *testing.T) {
 		approve(t, "silent", object{"namespaces": []any{other}})
-		if got := mustKubectl(t, "", "get", "templateapproval", "silent", "--output=jsonpath={.spec.enforcement}"); got != "Deny" {
+		if got := acting(t, nil, "").field(allApprovals, "silent", "spec", "enforcement"); got != "Deny" {
 			t.Errorf("it was stored with enforcement %q", got)
 		}
 		needsTemplate("silent").check(t, create(owner, other))
@@ -114,6 +115,7 @@ func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
 
 // Names of users and groups are compared literally, whatever the annotation separates them by.
 func TestSubjectsOfUnusualNames(t *testing.T) {
+	t.Parallel()
 	const (
 		directoryUser  = "cn=Ann Example,ou=people,dc=example,dc=com"
 		directoryGroup = "cn=operators,ou=groups,dc=example,dc=com"
@@ -164,8 +166,8 @@ func TestSubjectsOfUnusualNames(t *testing.T) {
 			if tc.named {
 				exempt, listed = refusal{}, refusal{}
 			}
-			exempt.check(t, kubectl(t, tc.as, plain("a"), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
-			listed.check(t, kubectl(t, tc.as, templated("a", "golden/fedora"), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
+			exempt.check(t, dry(t, tc.as, space).create(plain("a")))
+			listed.check(t, dry(t, tc.as, space).create(templated("a", "golden/fedora")))
 		})
 	}
 	// The exempt pass in any case, so the list of those whom the approval serves is tried without exemptions.
@@ -174,7 +176,7 @@ func TestSubjectsOfUnusualNames(t *testing.T) {
 		approve(t, "serves", object{"namespaces": []any{served}, "templates": []any{object{"namespace": "golden", "name": "fedora"}},
 			"subjects": []any{subject("Group", directoryGroup), subject("User", reserved)}})
 		create := func(as *controlplane.User) controlplane.Result {
-			return kubectl(t, as, templated("a", "golden/fedora"), "create", "--namespace", served, "--dry-run=server", "-f", "-")
+			return dry(t, as, served).create(templated("a", "golden/fedora"))
 		}
 		refusal{}.check(t, create(user("unusual-member", directoryGroup)))
 		refusal{}.check(t, create(user(reserved)))

@@ -3,6 +3,8 @@ package policies_test
 import (
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/vmstencil/stencil/test/controlplane"
 )
 
@@ -17,8 +19,7 @@ func entry(name string) object {
 // plug asks for a volume as virt-api does, for the VirtualMachine stored.
 func plug(t *testing.T, space string) controlplane.Result {
 	t.Helper()
-	return kubectl(t, virtAPI, "", "patch", "virtualmachine", "stored", "--namespace", space, "--subresource=status", "--dry-run=server", "--type=merge",
-		"--patch", encode(object{"status": object{"volumeRequests": []any{entry("data")}}}))
+	return dry(t, virtAPI, space).patch(vms, "stored", encode(object{"status": object{"volumeRequests": []any{entry("data")}}}), "status")
 }
 
 // unplugged refuses to plug a volume in or to unplug it.
@@ -29,6 +30,7 @@ func unplugged(approval string) refusal {
 }
 
 func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
+	t.Parallel()
 	space, free := namespace(t), namespace(t)
 	volume := func(name string) object {
 		return object{"name": name, "persistentVolumeClaim": object{"claimName": name}}
@@ -38,12 +40,12 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 		"domain": object{"devices": object{"disks": []any{disk("root")}}}, "volumes": []any{volume("root")},
 	}})
 	for _, space := range []string{space, free} {
-		mustKubectl(t, plain("stored"), "create", "--namespace", space, "-f", "-")
-		mustKubectl(t, templated("rendered", "golden/fedora"), "create", "--namespace", space, "-f", "-")
-		mustKubectl(t, instance, "create", "--namespace", space, "-f", "-")
+		admin := acting(t, nil, space)
+		mustPass(t, admin.create(plain("stored")))
+		mustPass(t, admin.create(templated("rendered", "golden/fedora")))
+		mustPass(t, admin.create(instance))
 		for _, name := range []string{"stored", "rendered"} {
-			mustKubectl(t, "", "patch", "virtualmachine", name, "--namespace", space, "--subresource=status", "--type=merge",
-				"--patch", encode(object{"status": object{"volumeRequests": []any{entry("old"), entry("done")}}}))
+			mustPass(t, admin.patch(vms, name, encode(object{"status": object{"volumeRequests": []any{entry("old"), entry("done")}}}), "status"))
 		}
 	}
 	handyman := person(t, "handyman")
@@ -113,12 +115,12 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 				for _, name := range names {
 					for _, version := range []string{"v1", "v1alpha3"} {
 						patch := func(space string) controlplane.Result {
-							arguments := []string{"patch", tc.resource + "." + version + ".kubevirt.io", name, "--namespace", space, "--dry-run=server",
-								"--type=merge", "--patch", encode(tc.change)}
+							var subresources []string
 							if tc.status {
-								arguments = append(arguments, "--subresource=status")
+								subresources = []string{"status"}
 							}
-							return kubectl(t, as, "", arguments...)
+							resource := schema.GroupVersionResource{Group: "kubevirt.io", Version: version, Resource: tc.resource}
+							return dry(t, as, space).patch(resource, name, encode(tc.change), subresources...)
 						}
 						want := refusal{}
 						if tc.refused {
@@ -134,9 +136,9 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 		}
 	})
 	t.Run("an approval that exempts virt-api lets it plug", func(t *testing.T) {
-		mustKubectl(t, "", "patch", "templateapproval", "unplugs", "--type=merge", "--patch", encode(object{"spec": object{"exemptSubjects": []any{
+		mustPass(t, acting(t, nil, "").patch(allApprovals, "unplugs", encode(object{"spec": object{"exemptSubjects": []any{
 			object{"kind": "ServiceAccount", "namespace": "kubevirt", "name": "kubevirt-apiserver"},
-		}}}))
-		eventually(t, func() string { return refusal{}.complaint(plug(t, space)) })
+		}}})))
+		eventually(t, "virt-api is exempt", func() string { return refusal{}.complaint(plug(t, space)) })
 	})
 }

@@ -2,8 +2,12 @@ package policies_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
@@ -11,6 +15,8 @@ import (
 
 // KubeVirt's own processes work in a governed namespace, and virt-api cannot be used to get around an approval.
 func TestKubeVirtInAGovernedNamespace(t *testing.T) {
+	// Its plane starts while the other tests wait for theirs.
+	t.Parallel()
 	plane, err := controlplane.Start(t.Context(), controlplane.Options{KubeVirt: true})
 	if err != nil {
 		t.Fatal(err)
@@ -32,26 +38,8 @@ func TestKubeVirtInAGovernedNamespace(t *testing.T) {
 	if err := install.AwaitPolicies(t.Context(), plane); err != nil {
 		t.Fatal(err)
 	}
-	kubectl := func(stdin string, arguments ...string) controlplane.Result {
-		t.Helper()
-		result, err := plane.Kubectl(t.Context(), nil, stdin, arguments...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return result
-	}
-	must := func(stdin string, arguments ...string) string {
-		t.Helper()
-		result := kubectl(stdin, arguments...)
-		if result.Code != 0 {
-			t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
-		}
-		return result.Stdout
-	}
-	field := func(kind, name, namespace, path string) string {
-		t.Helper()
-		return strings.TrimSpace(kubectl("", "get", kind, name, "--namespace", namespace, "--output=jsonpath={"+path+"}").Stdout)
-	}
+	client := clientOf(t, plane.AdminConfig())
+	in := func(t *testing.T, space string) requests { return requests{t: t, client: client, namespace: space} }
 	web := func(reference any) string {
 		spec := machineSpec()
 		spec["template"].(object)["spec"].(object)["domain"].(object)["memory"] = object{"guest": "64Mi"}
@@ -62,20 +50,25 @@ func TestKubeVirtInAGovernedNamespace(t *testing.T) {
 		return encode(object{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": metadata, "spec": spec})
 	}
 	for _, space := range []string{"free", "vault"} {
-		must("", "create", "namespace", space)
+		mustPass(t, in(t, "").create(encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": space}})))
 	}
-	must(approval("vault", object{"namespaces": []any{"vault"}}), "create", "-f", "-")
-	eventually(t, func() string {
-		return needsTemplate("vault").complaint(kubectl(web(nil), "create", "--dry-run=server", "--namespace", "vault", "-f", "-"))
+	mustPass(t, in(t, "").create(approval("vault", object{"namespaces": []any{"vault"}})))
+	eventually(t, "the approval is enforced", func() string {
+		return needsTemplate("vault").complaint(in(t, "vault").dry().create(web(nil)))
 	})
-	must(web("golden/fedora"), "create", "--namespace", "vault", "-f", "-")
-	call := func(space, what, body string) controlplane.Result {
-		return kubectl(body, "replace", "--raw", "/apis/subresources.kubevirt.io/v1/namespaces/"+space+"/virtualmachines/web/"+what, "-f", "-")
+	mustPass(t, in(t, "vault").create(web("golden/fedora")))
+	typed, err := kubernetes.NewForConfig(plane.AdminConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(t *testing.T, space, what, body string) controlplane.Result {
+		return answered(typed.Discovery().RESTClient().Put().SetHeader("Content-Type", "application/json").
+			AbsPath("/apis/subresources.kubevirt.io/v1/namespaces", space, "virtualmachines/web", what).Body([]byte(body)).Do(t.Context()).Error())
 	}
 
 	stopped := func(t *testing.T, space string) {
-		eventually(t, func() string {
-			if got := field("virtualmachine", "web", space, ".status.printableStatus"); got != "Stopped" {
+		eventually(t, "virt-controller has written that the VM is stopped", func() string {
+			if got := in(t, space).field(vms, "web", "status", "printableStatus"); got != "Stopped" {
 				return "printableStatus is " + got
 			}
 			return ""
@@ -86,44 +79,52 @@ func TestKubeVirtInAGovernedNamespace(t *testing.T) {
 	// With one feature gate, virt-api writes status, upon which virt-controller changes spec; with the other, virt-api changes spec itself.
 	for gate, written := range map[string]string{"HotplugVolumes": "unable to patch vm status: ", "DeclarativeHotplugVolumes": "unable to patch vm: "} {
 		t.Run("a volume is not plugged in with feature gate "+gate, func(t *testing.T) {
-			must("", "patch", "kubevirt", "kubevirt", "--namespace", "kubevirt", "--type=merge", "--patch",
-				encode(object{"spec": object{"configuration": object{"developerConfiguration": object{"featureGates": []any{gate}}}}}))
-			// virt-api reads its configuration a moment later.
-			eventually(t, func() string {
-				result := call("vault", "addvolume", volume)
+			mustPass(t, in(t, "kubevirt").patch(kubeVirts, "kubevirt",
+				encode(object{"spec": object{"configuration": object{"developerConfiguration": object{"featureGates": []any{gate}}}}})))
+			eventually(t, "virt-api has read its configuration, and is refused", func() string {
+				result := call(t, "vault", "addvolume", volume)
 				if result.Code == 0 || !strings.Contains(result.Stderr, written) || !strings.Contains(result.Stderr, unplugged("vault").message) {
-					return "not refused: " + result.Stdout + result.Stderr
+					return "not refused: " + result.Stderr
 				}
 				return ""
 			})
-			if got := field("virtualmachine", "web", "vault", ".status.volumeRequests") + field("virtualmachine", "web", "vault", ".spec.template.spec.volumes"); got != "" {
+			stored := in(t, "vault").get(vms, "web")
+			if got := text(stored, "status", "volumeRequests") + text(stored, "spec", "template", "spec", "volumes"); got != "" {
 				t.Errorf("there is %s", got)
 			}
-			must(web(nil), "create", "--namespace", "free", "-f", "-")
+			mustPass(t, in(t, "free").create(web(nil)))
 			stopped(t, "free")
-			if result := call("free", "addvolume", volume); result.Code != 0 {
+			if result := call(t, "free", "addvolume", volume); result.Code != 0 {
 				t.Errorf("refused where nothing is governed: %s", result.Stderr)
 			}
-			eventually(t, func() string {
-				if got := field("virtualmachine", "web", "free", ".spec.template.spec.volumes[*].name"); got != "data" {
-					return "volumes are " + got
+			eventually(t, "the volume is in the spec", func() string {
+				volumes, _, err := unstructured.NestedSlice(in(t, "free").get(vms, "web").Object, "spec", "template", "spec", "volumes")
+				if err != nil || len(volumes) != 1 || volumes[0].(object)["name"] != "data" {
+					return fmt.Sprintf("volumes are %v", volumes)
 				}
 				return ""
 			})
-			must("", "delete", "virtualmachine", "web", "--namespace", "free")
+			mustPass(t, in(t, "free").delete(vms, "web"))
+			// It has a finalizer of virt-controller.
+			eventually(t, "the VM is gone", func() string {
+				if in(t, "free").exists(vms, "web") {
+					return "it is there"
+				}
+				return ""
+			})
 		})
 	}
 	t.Run("a machine is started, and virt-controller makes its instance", func(t *testing.T) {
-		if result := call("vault", "start", "{}"); result.Code != 0 {
+		if result := call(t, "vault", "start", "{}"); result.Code != 0 {
 			t.Fatal(result.Stderr)
 		}
-		eventually(t, func() string {
-			if got := field("virtualmachineinstance", "web", "vault", ".metadata.name"); got != "web" {
-				return "there is no instance: " + field("virtualmachine", "web", "vault", ".status.conditions")
+		eventually(t, "there is an instance", func() string {
+			if !in(t, "vault").exists(instances, "web") {
+				return "there is none: " + in(t, "vault").field(vms, "web", "status", "conditions")
 			}
 			return ""
 		})
-		if got := field("virtualmachine", "web", "vault", ".spec.runStrategy"); got != "Always" {
+		if got := in(t, "vault").field(vms, "web", "spec", "runStrategy"); got != "Always" {
 			t.Errorf("runStrategy is %q", got)
 		}
 	})

@@ -14,13 +14,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/test/controlplane"
-	"github.com/vmstencil/stencil/test/deadline"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -100,12 +98,6 @@ func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...str
 	return harness.Kubectl(t, shared.Plane(t), as, stdin, arguments...)
 }
 
-// mustKubectl is kubectl as the administrator where nothing but success is of interest; it returns what was printed.
-func mustKubectl(t *testing.T, stdin string, arguments ...string) string {
-	t.Helper()
-	return harness.Must(t, shared.Plane(t), nil, stdin, arguments...).Stdout
-}
-
 // refusal is what a policy is expected to answer; the zero value expects the request to pass.
 type refusal struct{ policy, message string }
 
@@ -135,19 +127,10 @@ func (r refusal) check(t *testing.T, result controlplane.Result) {
 	}
 }
 
-// eventually asks again and again until there is no complaint.
-func eventually(t *testing.T, complaint func() string) {
+// eventually asks again and again until there is no complaint. What completes the sentence "waiting until …".
+func eventually(t *testing.T, what string, complaint func() string) {
 	t.Helper()
-	harness.Eventually(t, func() error { return harness.Complaint(complaint()) })
-}
-
-// untilCleaned is eventually in a cleanup, when the context of the test has ended.
-func untilCleaned(t *testing.T, what string, complaint func() string) {
-	t.Helper()
-	err := deadline.Wait(context.WithoutCancel(t.Context()), what, time.Minute, func(context.Context) error { return harness.Complaint(complaint()) })
-	if err != nil {
-		t.Error(err)
-	}
+	harness.Eventually(t, what, func() error { return harness.Complaint(complaint()) })
 }
 
 // object is JSON in the making.
@@ -165,9 +148,9 @@ func encode(value any) string {
 func namespace(t *testing.T, labels ...string) string {
 	t.Helper()
 	name := undecided(t, object{"generateName": "policies-"}, labels...)
-	eventually(t, func() string {
+	eventually(t, "Stencil has decided on namespace "+name, func() string {
 		if governed(t, name) == "" {
-			return "namespace " + name + " is undecided"
+			return "it has not"
 		}
 		return ""
 	})
@@ -199,9 +182,5 @@ const (
 // governed returns the value of the label, empty while the namespace is undecided.
 func governed(t *testing.T, namespace string) string {
 	t.Helper()
-	found, err := api(t, nil).Resource(namespaces).Get(lasting(t), namespace, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return found.GetLabels()[governedLabel]
+	return acting(t, nil, "").get(namespaces, namespace).GetLabels()[governedLabel]
 }

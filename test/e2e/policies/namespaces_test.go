@@ -1,10 +1,13 @@
 package policies_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
@@ -56,10 +59,10 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 	approve(t, "long", object{"namespaceSelector": object{"matchLabels": object{long: strings.Repeat("v", 63)}}})
 
 	label := func(as *controlplane.User, namespace string, changes ...string) controlplane.Result {
-		return kubectl(t, as, "", append([]string{"label", "namespace", namespace, "--overwrite", "--dry-run=server"}, changes...)...)
+		return dry(t, as, "").label(namespaces, namespace, changes...)
 	}
 	// The API server learns of the index a moment after the namespaces.
-	eventually(t, func() string { return relabelled.complaint(label(labeller, free, long+"="+strings.Repeat("v", 63))) })
+	eventually(t, "the API server has read the index", func() string { return relabelled.complaint(label(labeller, free, long+"="+strings.Repeat("v", 63))) })
 	const undecide = governedLabel + "-"
 	cases := map[string]struct {
 		as        *controlplane.User // labeller when nil
@@ -110,55 +113,51 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 			})
 		}
 	})
-	stored := func(change func(string) string) string {
-		return change(mustKubectl(t, "", "get", "namespace", space, "--output=json"))
-	}
-	escaped := stored(func(namespace string) string { return strings.Replace(namespace, `"env": "prod"`, `"env": "dev"`, 1) })
-	for name, result := range map[string]func() controlplane.Result{
-		"by a JSON patch": func() controlplane.Result {
-			return kubectl(t, labeller, "", "patch", "namespace", space, "--type=json", "--patch", `[{"op": "remove", "path": "/metadata/labels/env"}]`)
+	other := acting(t, nil, "").get(namespaces, space)
+	labels := other.GetLabels()
+	labels["env"] = "dev"
+	other.SetLabels(labels)
+	escaped := encode(other.Object)
+	for name, request := range map[string]func(as requests) controlplane.Result{
+		"by a JSON patch": func(as requests) controlplane.Result {
+			return as.patchJSON(namespaces, space, `[{"op": "remove", "path": "/metadata/labels/env"}]`)
 		},
-		"by a merge patch of several labels": func() controlplane.Result {
-			return kubectl(t, labeller, "", "patch", "namespace", space, "--type=merge", "--patch", `{"metadata": {"labels": {"env": null, "team": null}}}`)
+		"by a merge patch of several labels": func(as requests) controlplane.Result { return as.label(namespaces, space, "env-", "team-") },
+		"by replacing it":                    func(as requests) controlplane.Result { return as.replace(escaped) },
+		"by server-side apply": func(as requests) controlplane.Result {
+			return as.apply(encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": space, "labels": object{"env": "dev"}}}))
 		},
-		"by replacing it": func() controlplane.Result { return kubectl(t, labeller, escaped, "replace", "-f", "-") },
-		"by server-side apply": func() controlplane.Result {
-			return kubectl(t, labeller, encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": space, "labels": object{"env": "dev"}}}),
-				"apply", "--server-side", "--force-conflicts", "-f", "-")
+		"by way of status": func(as requests) controlplane.Result {
+			return as.patch(namespaces, space, `{"metadata": {"labels": {"env": "dev"}}}`, "status")
 		},
-		"by way of status": func() controlplane.Result {
-			return kubectl(t, labeller, "", "patch", "namespace", space, "--subresource=status", "--type=merge", "--patch", `{"metadata": {"labels": {"env": "dev"}}}`)
-		},
-		"by way of finalize": func() controlplane.Result {
-			return kubectl(t, labeller, escaped, "replace", "--raw", "/api/v1/namespaces/"+space+"/finalize", "-f", "-")
-		},
+		"by way of finalize": func(as requests) controlplane.Result { return as.replace(escaped, "finalize") },
 	} {
 		t.Run("the label is removed "+name, func(t *testing.T) {
-			relabelled.check(t, result())
-			if got := mustKubectl(t, "", "get", "namespace", space, "--output=jsonpath={.metadata.labels.env}"); got != "prod" {
+			relabelled.check(t, request(acting(t, labeller, "")))
+			if got := acting(t, nil, "").field(namespaces, space, "metadata", "labels", "env"); got != "prod" {
 				t.Errorf("the label is now %q", got)
 			}
 		})
 	}
 	t.Run("whatever the approval does", func(t *testing.T) {
 		for _, enforcement := range []string{"Warn", "Audit"} {
-			mustKubectl(t, "", "patch", "templateapproval", "labels", "--type=merge", "--patch", `{"spec": {"enforcement": "`+enforcement+`"}}`)
-			eventually(t, func() string { return refusal{}.complaint(probe(t, space)) })
+			enforce(t, "labels", enforcement)
+			eventually(t, "the approval refuses nothing", func() string { return refusal{}.complaint(probe(t, space)) })
 			relabelled.check(t, label(labeller, space, "env-"))
 		}
-		mustKubectl(t, "", "patch", "templateapproval", "labels", "--type=merge", "--patch", `{"spec": {"enforcement": "Deny"}}`)
-		eventually(t, func() string { return needsTemplate("labels").complaint(probe(t, space)) })
+		enforce(t, "labels", "Deny")
+		eventually(t, "the approval denies", func() string { return needsTemplate("labels").complaint(probe(t, space)) })
 	})
 	t.Run("a laxer approval is no way out of a stricter one", func(t *testing.T) {
 		approve(t, "lax", object{"namespaceSelector": object{"matchLabels": object{"playground": "true"}}})
-		eventually(t, func() string { return relabelled.complaint(label(labeller, space, "playground=true")) })
+		eventually(t, "the API server has read the index", func() string { return relabelled.complaint(label(labeller, space, "playground=true")) })
 	})
 	t.Run("a selector of everything leaves no way out, and labels are free", func(t *testing.T) {
 		approve(t, "all", object{"namespaceSelector": object{}})
 		refusal{}.check(t, label(labeller, space, "team-"))
 	})
 	t.Run("a namespace is deleted with its labels", func(t *testing.T) {
-		refusal{}.check(t, kubectl(t, nil, "", "delete", "namespace", space, "--dry-run=server"))
+		refusal{}.check(t, dry(t, nil, "").delete(namespaces, space))
 	})
 }
 
@@ -178,9 +177,8 @@ func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 	}
 	space, free := namespace(t), namespace(t)
 	approve(t, "keeps", object{"namespaces": []any{space}})
-	patch := func(as *controlplane.User, namespace, metadata string, more ...string) controlplane.Result {
-		return kubectl(t, as, "", append([]string{"patch", "namespace", namespace, "--dry-run=server", "--type=merge",
-			"--patch", `{"metadata": ` + metadata + `}`}, more...)...)
+	patch := func(as *controlplane.User, namespace, metadata string, subresources ...string) controlplane.Result {
+		return dry(t, as, "").patch(namespaces, namespace, `{"metadata": `+metadata+`}`, subresources...)
 	}
 	const (
 		label      = `"stencil.kubevirt.io/governed"`
@@ -205,7 +203,7 @@ func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.want.check(t, patch(labeller, tc.namespace, tc.metadata))
-			tc.want.check(t, patch(labeller, tc.namespace, tc.metadata, "--subresource=status"))
+			tc.want.check(t, patch(labeller, tc.namespace, tc.metadata, "status"))
 			tc.want.check(t, patch(one, tc.namespace, tc.metadata))
 			refusal{}.check(t, patch(approver, tc.namespace, tc.metadata))
 			refusal{}.check(t, patch(manager, tc.namespace, tc.metadata))
@@ -222,17 +220,20 @@ func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			refusal{}.check(t, patch(labeller, tc.namespace, tc.metadata))
-			refusal{}.check(t, patch(labeller, tc.namespace, tc.metadata, "--subresource=status"))
+			refusal{}.check(t, patch(labeller, tc.namespace, tc.metadata, "status"))
 		})
 	}
 	t.Run("the label is changed by way of finalize", func(t *testing.T) {
-		changed := strings.Replace(mustKubectl(t, "", "get", "namespace", space, "--output=json"), `"stencil.kubevirt.io/governed": "true"`, `"stencil.kubevirt.io/governed": "false"`, 1)
-		keptLabel.check(t, kubectl(t, labeller, changed, "replace", "--raw", "/api/v1/namespaces/"+space+"/finalize", "-f", "-"))
+		changed := acting(t, nil, "").get(namespaces, space)
+		labels := changed.GetLabels()
+		labels[governedLabel] = "false"
+		changed.SetLabels(labels)
+		keptLabel.check(t, acting(t, labeller, "").replace(encode(changed.Object), "finalize"))
 	})
 	t.Run("a namespace is created", func(t *testing.T) {
 		create := func(as *controlplane.User, labels, annotations object) controlplane.Result {
 			manifest := encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": "brought", "labels": labels, "annotations": annotations}})
-			return kubectl(t, as, manifest, "create", "--dry-run=server", "-f", "-")
+			return dry(t, as, "").create(manifest)
 		}
 		for _, value := range []string{"false", "true", "", "maybe"} {
 			keptLabel.check(t, create(labeller, object{governedLabel: value}, nil))
@@ -243,12 +244,12 @@ func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 		refusal{}.check(t, create(labeller, object{"team": "a"}, object{"note": "mine"}))
 	})
 	t.Run("what is removed is written again", func(t *testing.T) {
-		before := mustKubectl(t, "", "get", "namespace", space, `--output=jsonpath={.metadata.annotations.stencil\.kubevirt\.io/approvals}`)
-		refusal{}.check(t, kubectl(t, approver, "", "patch", "namespace", space, "--type=merge", "--patch",
+		before := acting(t, nil, "").get(namespaces, space).GetAnnotations()[approvalsAnnotation]
+		refusal{}.check(t, acting(t, approver, "").patch(namespaces, space,
 			`{"metadata": {"labels": {`+label+`: null}, "annotations": {`+annotation+`: null}}}`))
-		eventually(t, func() string {
-			after := mustKubectl(t, "", "get", "namespace", space, `--output=jsonpath={.metadata.annotations.stencil\.kubevirt\.io/approvals}`)
-			if got := governed(t, space); got != "true" || after != before {
+		eventually(t, "label and annotation are as before", func() string {
+			now := acting(t, nil, "").get(namespaces, space)
+			if got, after := now.GetLabels()[governedLabel], now.GetAnnotations()[approvalsAnnotation]; got != "true" || after != before {
 				return "label " + got + ", annotation " + after
 			}
 			return needsTemplate("keeps").complaint(probe(t, space))
@@ -257,7 +258,7 @@ func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 	t.Run("the manager does not move a namespace out of an approval either", func(t *testing.T) {
 		space := namespace(t, "env=prod")
 		approve(t, "strict", object{"namespaceSelector": object{"matchLabels": object{"env": "prod"}}})
-		eventually(t, func() string { return relabelled.complaint(patch(manager, space, `{"labels": {"env": null}}`)) })
+		eventually(t, "the API server has read the index", func() string { return relabelled.complaint(patch(manager, space, `{"labels": {"env": null}}`)) })
 		relabelled.check(t, patch(manager, space, `{"labels": {"env": null, `+label+`: null}}`))
 	})
 }
@@ -273,58 +274,51 @@ func TestTheIndexIsKept(t *testing.T) {
 	index := func(name string) string {
 		return encode(object{"apiVersion": "v1", "kind": "ConfigMap", "metadata": object{"name": name}, "data": object{"a": "b"}})
 	}
-	in := func(namespace string, arguments ...string) []string {
-		return append(arguments, "--namespace", namespace, "--dry-run=server")
-	}
-	mustKubectl(t, index(name), "create", "--namespace", space, "-f", "-")
-	for what, request := range map[string]func(as *controlplane.User, namespace string) controlplane.Result{
-		"it is patched": func(as *controlplane.User, namespace string) controlplane.Result {
-			return kubectl(t, as, "", in(namespace, "patch", "configmap", name, "--type=merge", "--patch", `{"data": {"all": null, "x": "y"}}`)...)
+	mustPass(t, acting(t, nil, space).create(index(name)))
+	for what, request := range map[string]func(as requests) controlplane.Result{
+		"it is patched": func(as requests) controlplane.Result {
+			return as.patch(configMaps, name, `{"data": {"all": null, "x": "y"}}`)
 		},
-		"it is replaced": func(as *controlplane.User, namespace string) controlplane.Result {
-			return kubectl(t, as, index(name), in(namespace, "replace", "-f", "-")...)
-		},
-		"it is applied": func(as *controlplane.User, namespace string) controlplane.Result {
-			return kubectl(t, as, index(name), in(namespace, "apply", "--server-side", "--force-conflicts", "-f", "-")...)
-		},
-		"it is labelled": func(as *controlplane.User, namespace string) controlplane.Result {
-			return kubectl(t, as, "", in(namespace, "label", "configmap", name, "a=b")...)
-		},
-		"it is deleted": func(as *controlplane.User, namespace string) controlplane.Result {
-			return kubectl(t, as, "", in(namespace, "delete", "configmap", name)...)
-		},
-		"it is deleted with others": func(as *controlplane.User, namespace string) controlplane.Result {
-			return kubectl(t, as, `{"apiVersion": "v1", "kind": "DeleteOptions", "dryRun": ["All"]}`,
-				"delete", "--raw", "/api/v1/namespaces/"+namespace+"/configmaps?fieldSelector=metadata.name%3D"+name, "-f", "-")
+		"it is replaced": func(as requests) controlplane.Result { return as.replace(index(name)) },
+		"it is applied":  func(as requests) controlplane.Result { return as.apply(index(name)) },
+		"it is labelled": func(as requests) controlplane.Result { return as.label(configMaps, name, "a=b") },
+		"it is deleted":  func(as requests) controlplane.Result { return as.delete(configMaps, name) },
+		"it is deleted with others": func(as requests) controlplane.Result {
+			return answered(as.to(configMaps).DeleteCollection(lasting(as.t), metav1.DeleteOptions{DryRun: as.dryRun}, metav1.ListOptions{FieldSelector: "metadata.name=" + name}))
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			keptIndex.check(t, request(editor, install.Namespace))
-			refusal{}.check(t, request(editor, space))
-			refusal{}.check(t, request(approver, install.Namespace))
-			refusal{}.check(t, request(nil, install.Namespace))
+			keptIndex.check(t, request(dry(t, editor, install.Namespace)))
+			refusal{}.check(t, request(dry(t, editor, space)))
+			refusal{}.check(t, request(dry(t, approver, install.Namespace)))
+			refusal{}.check(t, request(dry(t, nil, install.Namespace)))
 		})
 	}
 	t.Run("others are free", func(t *testing.T) {
-		refusal{}.check(t, kubectl(t, editor, index("mine"), in(install.Namespace, "create", "-f", "-")...))
+		refusal{}.check(t, dry(t, editor, install.Namespace).create(index("mine")))
 	})
 	t.Run("what the administrator changes is written again", func(t *testing.T) {
-		mustKubectl(t, "", "patch", "configmap", name, "--namespace", install.Namespace, "--type=merge", "--patch", `{"data": {"x": "y"}}`)
-		mustKubectl(t, "", "delete", "configmap", name, "--namespace", install.Namespace)
+		admin := acting(t, nil, install.Namespace)
+		mustPass(t, admin.patch(configMaps, name, `{"data": {"x": "y"}}`))
+		mustPass(t, admin.delete(configMaps, name))
 		approve(t, "indexed", object{"namespaces": []any{space}})
-		eventually(t, func() string {
-			data := kubectl(t, nil, "", "get", "configmap", name, "--namespace", install.Namespace, "--output=jsonpath={.data}")
-			if data.Code != 0 || !strings.Contains(data.Stdout, `"n.`+space+`"`) || strings.Contains(data.Stdout, `"x"`) {
-				return data.Stdout + data.Stderr
+		eventually(t, "the index is as it was, with the approval", func() string {
+			if !admin.exists(configMaps, name) {
+				return "there is none"
+			}
+			data, _, err := unstructured.NestedStringMap(admin.get(configMaps, name).Object, "data")
+			_, indexed := data["n."+space]
+			if _, changed := data["x"]; err != nil || !indexed || changed {
+				return fmt.Sprintf("it has %v", data)
 			}
 			return ""
 		})
 	})
 	t.Run("nobody but users who may update approvals creates it", func(t *testing.T) {
 		withoutManager(t)
-		mustKubectl(t, "", "delete", "configmap", name, "--namespace", install.Namespace)
-		keptIndex.check(t, kubectl(t, editor, index(name), in(install.Namespace, "create", "-f", "-")...))
-		refusal{}.check(t, kubectl(t, approver, index(name), in(install.Namespace, "create", "-f", "-")...))
+		mustPass(t, acting(t, nil, install.Namespace).delete(configMaps, name))
+		keptIndex.check(t, dry(t, editor, install.Namespace).create(index(name)))
+		refusal{}.check(t, dry(t, approver, install.Namespace).create(index(name)))
 	})
 }
 

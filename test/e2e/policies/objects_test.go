@@ -6,8 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -47,12 +45,9 @@ func approval(name string, spec object) string {
 // is deleted.
 func store(t *testing.T, name string, spec object) {
 	t.Helper()
-	options := metav1.ApplyOptions{FieldManager: "test", Force: true}
-	if _, err := api(t, nil).Resource(allApprovals).Apply(t.Context(), name, unstructuredOf(t, approval(name, spec)), options); err != nil {
-		t.Fatal(err)
-	}
+	mustPass(t, acting(t, nil, "").apply(approval(name, spec)))
 	t.Cleanup(func() { discardApproval(t, name) })
-	eventually(t, func() string {
+	eventually(t, "the approval is active", func() string {
 		if got := active(t, name); got.Status != "True" {
 			return fmt.Sprintf("condition Active of TemplateApproval %s is %+v", name, got)
 		}
@@ -73,7 +68,7 @@ func approve(t *testing.T, name string, spec object) {
 	// Cleanups run in the reverse order: the approval is deleted first.
 	t.Cleanup(func() {
 		for _, namespace := range spec["namespaces"].([]any) {
-			untilCleaned(t, "the API server does not act by approval "+name, func() string {
+			eventually(t, "the API server does not act by approval "+name, func() string {
 				if names(namespace) {
 					return fmt.Sprintf("it does in namespace %s", namespace)
 				}
@@ -86,9 +81,9 @@ func approve(t *testing.T, name string, spec object) {
 		if namespace == install.Namespace { // no approval covers it
 			continue
 		}
-		eventually(t, func() string {
+		eventually(t, "the API server acts by approval "+name, func() string {
 			if !names(namespace) {
-				return fmt.Sprintf("the API server does not act by approval %s in namespace %s", name, namespace)
+				return fmt.Sprintf("it does not in namespace %s", namespace)
 			}
 			return ""
 		})
@@ -110,11 +105,7 @@ func active(t *testing.T, approval string) condition {
 			}
 		}
 	}
-	found, err := api(t, nil).Resource(allApprovals).Get(lasting(t), approval, metav1.GetOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := json.Unmarshal([]byte(encode(found.Object)), &stored); err != nil {
+	if err := json.Unmarshal([]byte(encode(acting(t, nil, "").get(allApprovals, approval).Object)), &stored); err != nil {
 		t.Fatal(err)
 	}
 	for _, one := range stored.Status.Conditions {
@@ -128,9 +119,7 @@ func active(t *testing.T, approval string) condition {
 // probe asks whether the stranger may create a machine without a template.
 func probe(t *testing.T, namespace string) controlplane.Result {
 	t.Helper()
-	_, err := api(t, stranger).Resource(vms).Namespace(namespace).
-		Create(lasting(t), unstructuredOf(t, plain("probe")), metav1.CreateOptions{DryRun: dryRunOnServer})
-	return answered(err)
+	return dry(t, stranger, namespace).create(plain("probe"))
 }
 
 // needsTemplate refuses to create a machine without a template; several approvals are separated by a comma and a space.

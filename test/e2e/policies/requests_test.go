@@ -1,11 +1,10 @@
 package policies_test
 
 import (
+	"fmt"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
-
-	"github.com/vmstencil/stencil/test/controlplane"
 )
 
 // request is a VirtualMachineTemplateRequest of machine web in a namespace.
@@ -17,6 +16,7 @@ func request(version, source string) string {
 }
 
 func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
+	t.Parallel()
 	target, source := namespace(t), namespace(t)
 	rule := func(verb, group, resource string, names ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}, ResourceNames: names}
@@ -72,10 +72,11 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 	number := 0
 	t.Run("each", func(t *testing.T) {
 		for name, tc := range cases {
+			number++
+			requester := fmt.Sprintf("requester-%d", number)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				number++
-				user, err := shared.Plane(t).User("requester-" + string(rune('a'+number)))
+				user, err := shared.Plane(t).User(requester)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -85,16 +86,13 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 					}
 				}
 				for _, version := range []string{"v1alpha1", "v1beta1"} {
-					create := func(manifest string, arguments ...string) controlplane.Result {
-						return kubectl(t, user, manifest, append([]string{"--namespace", target, "--dry-run=server", "-f", "-"}, arguments...)...)
-					}
-					tc.want.check(t, create(request(version, tc.from), "create"))
+					tc.want.check(t, dry(t, user, target).create(request(version, tc.from)))
 				}
 			})
 		}
 	})
 	t.Run("the administrator", func(t *testing.T) {
-		refusal{}.check(t, kubectl(t, nil, request("v1beta1", source), "create", "--namespace", target, "-f", "-"))
+		refusal{}.check(t, acting(t, nil, target).create(request("v1beta1", source)))
 	})
 	t.Run("the chart's role for lending", func(t *testing.T) {
 		user, err := shared.Plane(t).User("borrower")
@@ -104,10 +102,10 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 		if err := shared.Plane(t).Grant(t.Context(), user, target, volumes, templates, asking); err != nil {
 			t.Fatal(err)
 		}
-		noSource.check(t, kubectl(t, user, request("v1beta1", source), "create", "--namespace", target, "-f", "-"))
+		noSource.check(t, acting(t, user, target).create(request("v1beta1", source)))
 		if err := shared.Plane(t).Bind(t.Context(), user, source, "stencil-template-source"); err != nil {
 			t.Fatal(err)
 		}
-		refusal{}.check(t, kubectl(t, user, request("v1beta1", source), "create", "--namespace", target, "-f", "-"))
+		refusal{}.check(t, acting(t, user, target).create(request("v1beta1", source)))
 	})
 }

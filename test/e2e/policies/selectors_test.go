@@ -83,12 +83,12 @@ func TestCoverage(t *testing.T) {
 			approve(t, "selects", spec)
 			for _, labels := range tc.covers {
 				space := namespace(t, labels...)
-				eventually(t, func() string { return needsTemplate("selects").complaint(probe(t, space)) })
+				eventually(t, "the approval governs", func() string { return needsTemplate("selects").complaint(probe(t, space)) })
 			}
 			for _, labels := range tc.not {
 				// A moment ago it was undecided, and may have been closed.
 				space := namespace(t, labels...)
-				eventually(t, func() string { return refusal{}.complaint(probe(t, space)) })
+				eventually(t, "the namespace is free", func() string { return refusal{}.complaint(probe(t, space)) })
 			}
 		})
 	}
@@ -97,7 +97,7 @@ func TestCoverage(t *testing.T) {
 // The cluster has to be able to work, and Stencil to be mended.
 func TestSomeNamespacesAreNeverCovered(t *testing.T) {
 	approve(t, "everywhere", object{"namespaceSelector": object{}, "namespaces": []any{"stencil-system"}})
-	eventually(t, func() string { return needsTemplate("everywhere").complaint(probe(t, "default")) })
+	eventually(t, "the approval governs", func() string { return needsTemplate("everywhere").complaint(probe(t, "default")) })
 	for _, name := range []string{"kube-system", "kube-public", "kube-node-lease", "stencil-system"} {
 		t.Run(name, func(t *testing.T) {
 			refusal{}.check(t, probe(t, name))
@@ -111,8 +111,8 @@ func TestCoverageFollowsLabels(t *testing.T) {
 	space := namespace(t)
 	approve(t, "follows", object{"namespaceSelector": object{"matchLabels": object{"env": "prod"}}})
 	refusal{}.check(t, probe(t, space))
-	mustKubectl(t, "", "label", "namespace", space, "env=prod", governedLabel+"-")
-	eventually(t, func() string { return needsTemplate("follows").complaint(probe(t, space)) })
-	mustKubectl(t, "", "label", "namespace", space, "env-", governedLabel+"-")
-	eventually(t, func() string { return refusal{}.complaint(probe(t, space)) })
+	mustPass(t, acting(t, nil, "").label(namespaces, space, "env=prod", governedLabel+"-"))
+	eventually(t, "the approval governs", func() string { return needsTemplate("follows").complaint(probe(t, space)) })
+	mustPass(t, acting(t, nil, "").label(namespaces, space, "env-", governedLabel+"-"))
+	eventually(t, "the namespace is free", func() string { return refusal{}.complaint(probe(t, space)) })
 }

@@ -4,6 +4,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -26,7 +28,7 @@ func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
 	withoutManager(t)
 
 	create := func(as *controlplane.User, manifest, namespace string) controlplane.Result {
-		return kubectl(t, as, manifest, "create", "--namespace", namespace, "--dry-run=server", "-f", "-")
+		return dry(t, as, namespace).create(manifest)
 	}
 	selected := map[string]string{
 		"by its name":                     undecided(t, object{"name": chosen}),
@@ -38,7 +40,7 @@ func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
 	}
 	// The API server learns of the index a moment after the approvals are active.
 	for _, space := range selected {
-		eventually(t, func() string { return notDecided.complaint(probe(t, space)) })
+		eventually(t, "the API server has read the index", func() string { return notDecided.complaint(probe(t, space)) })
 	}
 	for how, space := range selected {
 		t.Run("which an approval may select "+how, func(t *testing.T) {
@@ -47,7 +49,7 @@ func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
 			}
 			notDecided.check(t, create(nil, plain("a"), space))
 			notDecided.check(t, create(exempt, plain("a"), space))
-			notDecided.check(t, kubectl(t, owner, plain("a"), "create", "--namespace", space, "-f", "-"))
+			notDecided.check(t, acting(t, owner, space).create(plain("a")))
 			refusal{}.check(t, create(controller, plain("a"), space))
 		})
 	}
@@ -67,40 +69,41 @@ func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
 		})
 	}
 	space := undecided(t, object{"generateName": "policies-"}, "example.com/env=prod")
-	patch := func(as *controlplane.User, resource, change string, more ...string) controlplane.Result {
-		return kubectl(t, as, "", append([]string{"patch", resource, "stored", "--namespace", space, "--dry-run=server", "--type=merge", "--patch", change}, more...)...)
+	patch := func(as *controlplane.User, resource schema.GroupVersionResource, change string, subresources ...string) controlplane.Result {
+		return dry(t, as, space).patch(resource, "stored", change, subresources...)
 	}
 	t.Run("the doors", func(t *testing.T) {
 		for _, d := range doors() {
-			refusal{}.check(t, kubectl(t, controller, d.manifest(d.versions[0], object{"name": "stored"}), "create", "--namespace", space, "-f", "-"))
+			resource := d.in(d.versions[0])
+			refusal{}.check(t, acting(t, controller, space).create(d.manifest(d.versions[0], object{"name": "stored"})))
 			for _, version := range d.versions {
 				notDecided.check(t, create(owner, d.manifest(version, object{"name": "a"}), space))
 			}
-			refusal{}.check(t, patch(owner, d.resource, `{"metadata": {"labels": {"a": "b"}}}`))
+			refusal{}.check(t, patch(owner, resource, `{"metadata": {"labels": {"a": "b"}}}`))
 			if d.grows != nil {
-				notDecided.check(t, patch(owner, d.resource, encode(object{"spec": d.grows})))
-				refusal{}.check(t, patch(controller, d.resource, encode(object{"spec": d.grows})))
+				notDecided.check(t, patch(owner, resource, encode(object{"spec": d.grows})))
+				refusal{}.check(t, patch(controller, resource, encode(object{"spec": d.grows})))
 			}
 			if d.scales {
-				notDecided.check(t, patch(owner, d.resource, `{"spec": {"replicas": 3}}`, "--subresource=scale"))
-				refusal{}.check(t, patch(owner, d.resource, `{"spec": {"replicas": 1}}`, "--subresource=scale"))
-				refusal{}.check(t, patch(controller, d.resource, `{"spec": {"replicas": 3}}`, "--subresource=scale"))
+				notDecided.check(t, patch(owner, resource, `{"spec": {"replicas": 3}}`, "scale"))
+				refusal{}.check(t, patch(owner, resource, `{"spec": {"replicas": 1}}`, "scale"))
+				refusal{}.check(t, patch(controller, resource, `{"spec": {"replicas": 3}}`, "scale"))
 			}
 		}
 	})
 	t.Run("what is stored", func(t *testing.T) {
 		const starts = `{"spec": {"runStrategy": "Always"}}`
-		refusal{}.check(t, kubectl(t, controller, plain("stored"), "create", "--namespace", space, "-f", "-"))
-		notDecided.check(t, patch(owner, "virtualmachine", starts))
+		refusal{}.check(t, acting(t, controller, space).create(plain("stored")))
+		notDecided.check(t, patch(owner, vms, starts))
 		notDecided.check(t, plug(t, space))
-		notDecided.check(t, patch(virtAPI, "virtualmachine", `{"spec": {"template": {"spec": {"volumes": [{"name": "a", "containerDisk": {"image": "a"}}]}}}}`))
-		refusal{}.check(t, patch(virtAPI, "virtualmachine", starts))
-		refusal{}.check(t, patch(owner, "virtualmachine", `{"metadata": {"labels": {"a": "b"}}}`))
-		refusal{}.check(t, patch(controller, "virtualmachine", `{"status": {"created": true}}`, "--subresource=status"))
-		refusal{}.check(t, kubectl(t, owner, "", "delete", "virtualmachine", "stored", "--namespace", space, "--dry-run=server"))
+		notDecided.check(t, patch(virtAPI, vms, `{"spec": {"template": {"spec": {"volumes": [{"name": "a", "containerDisk": {"image": "a"}}]}}}}`))
+		refusal{}.check(t, patch(virtAPI, vms, starts))
+		refusal{}.check(t, patch(owner, vms, `{"metadata": {"labels": {"a": "b"}}}`))
+		refusal{}.check(t, patch(controller, vms, `{"status": {"created": true}}`, "status"))
+		refusal{}.check(t, dry(t, owner, space).delete(vms, "stored"))
 	})
 	label := func(as *controlplane.User, namespace string, changes ...string) controlplane.Result {
-		return kubectl(t, as, "", append([]string{"label", "namespace", namespace, "--overwrite"}, changes...)...)
+		return acting(t, as, "").label(namespaces, namespace, changes...)
 	}
 	t.Run("somebody who may update approvals frees it", func(t *testing.T) {
 		space := undecided(t, object{"generateName": "policies-"}, "example.com/env=prod")
@@ -110,27 +113,27 @@ func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
 		refusal{}.check(t, label(approver, space, governedLabel+"=maybe"))
 		notDecided.check(t, create(owner, plain("a"), space))
 		refusal{}.check(t, label(approver, space, governedLabel+"=false"))
-		eventually(t, func() string { return refusal{}.complaint(create(owner, plain("a"), space)) })
-		refusal{}.check(t, kubectl(t, owner, plain("a"), "create", "--namespace", space, "-f", "-"))
+		eventually(t, "the namespace is free", func() string { return refusal{}.complaint(create(owner, plain("a"), space)) })
+		refusal{}.check(t, acting(t, owner, space).create(plain("a")))
 		refusal{}.check(t, label(labeller, space, governedLabel+"-"))
-		eventually(t, func() string { return notDecided.complaint(create(owner, plain("b"), space)) })
+		eventually(t, "the namespace is undecided", func() string { return notDecided.complaint(create(owner, plain("b"), space)) })
 	})
 	t.Run("the selected label takes away what was decided", func(t *testing.T) {
 		outdated.check(t, label(approver, decided, "critical=yes"))
 		relabelled.check(t, label(labeller, decided, "critical=yes", governedLabel+"-"))
 		refusal{}.check(t, label(approver, decided, "critical=yes", governedLabel+"-"))
-		eventually(t, func() string { return notDecided.complaint(create(owner, plain("a"), decided)) })
+		eventually(t, "the namespace is undecided", func() string { return notDecided.complaint(create(owner, plain("a"), decided)) })
 	})
 	t.Run("without the index it is closed, and what was decided remains", func(t *testing.T) {
 		free := undecided(t, object{"generateName": "policies-"})
 		freed := undecided(t, object{"generateName": "policies-"})
 		refusal{}.check(t, label(approver, freed, governedLabel+"=false"))
 		refusal{}.check(t, create(owner, plain("a"), free))
-		mustKubectl(t, "", "delete", "configmap", "stencil-approval-index", "--namespace", install.Namespace)
-		eventually(t, func() string {
+		mustPass(t, acting(t, nil, install.Namespace).delete(configMaps, "stencil-approval-index"))
+		eventually(t, "the API server knows that the index is gone", func() string {
 			result := create(owner, plain("a"), free)
 			if !strings.Contains(result.Stderr, "no params found for policy binding with `Deny` parameterNotFoundAction") {
-				return "answered " + result.Stdout + result.Stderr
+				return "answered " + result.Stderr
 			}
 			return ""
 		})
@@ -150,10 +153,10 @@ func TestANamespaceThatNobodyHasDecidedOnAndAnApprovalOfEverything(t *testing.T)
 			withoutManager(t)
 			space, labelled := undecided(t, object{"generateName": "policies-"}), undecided(t, object{"generateName": "policies-"}, "legacy=true")
 			for _, one := range []string{space, labelled} {
-				eventually(t, func() string { return notDecided.complaint(probe(t, one)) })
+				eventually(t, "the API server has read the index", func() string { return notDecided.complaint(probe(t, one)) })
 			}
 			for _, one := range []string{"kube-system", install.Namespace} {
-				mustKubectl(t, "", "label", "namespace", one, governedLabel+"-")
+				mustPass(t, acting(t, nil, "").label(namespaces, one, governedLabel+"-"))
 				refusal{}.check(t, probe(t, one))
 			}
 		})
@@ -167,15 +170,14 @@ func TestTheAnnotationOfAGovernedNamespace(t *testing.T) {
 	if err := shared.Plane(t).Bind(t.Context(), member, "golden", "stencil-template-user"); err != nil {
 		t.Fatal(err)
 	}
-	mustKubectl(t, plain("stored"), "create", "--namespace", space, "-f", "-")
+	mustPass(t, acting(t, nil, space).create(plain("stored")))
 	approve(t, "annotates", object{"namespaces": []any{space}, "templates": []any{object{"namespace": "golden", "name": "fedora"}}})
 	withoutManager(t)
 	create := func(as *controlplane.User, manifest string) controlplane.Result {
-		return kubectl(t, as, manifest, "create", "--namespace", space, "--dry-run=server", "-f", "-")
+		return dry(t, as, space).create(manifest)
 	}
 	annotate := func(as *controlplane.User, value any) controlplane.Result {
-		change := encode(object{"metadata": object{"annotations": object{approvalsAnnotation: value}}})
-		return kubectl(t, as, "", "patch", "namespace", space, "--type=merge", "--patch", change)
+		return acting(t, as, "").patch(namespaces, space, encode(object{"metadata": object{"annotations": object{approvalsAnnotation: value}}}))
 	}
 	t.Run("it is enforced without a manager", func(t *testing.T) {
 		needsTemplate("annotates").check(t, create(owner, plain("a")))
@@ -183,20 +185,19 @@ func TestTheAnnotationOfAGovernedNamespace(t *testing.T) {
 		notListed("annotates", "golden/windows").check(t, create(owner, templated("a", "golden/windows")))
 	})
 	t.Run("removing the label opens nothing", func(t *testing.T) {
-		keptLabel.check(t, kubectl(t, labeller, "", "label", "namespace", space, governedLabel+"-"))
-		mustKubectl(t, "", "label", "namespace", space, governedLabel+"-")
-		eventually(t, func() string { return notDecided.complaint(create(owner, plain("a"))) })
+		keptLabel.check(t, acting(t, labeller, "").label(namespaces, space, governedLabel+"-"))
+		mustPass(t, acting(t, nil, "").label(namespaces, space, governedLabel+"-"))
+		eventually(t, "the namespace is undecided", func() string { return notDecided.complaint(create(owner, plain("a"))) })
 		notDecided.check(t, create(owner, templated("a", "golden/fedora")))
-		mustKubectl(t, "", "label", "namespace", space, governedLabel+"=true")
-		eventually(t, func() string { return needsTemplate("annotates").complaint(create(owner, plain("a"))) })
+		mustPass(t, acting(t, nil, "").label(namespaces, space, governedLabel+"=true"))
+		eventually(t, "the namespace is governed again", func() string { return needsTemplate("annotates").complaint(create(owner, plain("a"))) })
 	})
 	t.Run("without it nothing is allowed", func(t *testing.T) {
 		keptAnnotation.check(t, annotate(labeller, nil))
 		refusal{}.check(t, annotate(nil, nil))
-		eventually(t, func() string { return unreadable("governed-machines").complaint(create(owner, plain("a"))) })
+		eventually(t, "the API server knows that the annotation is gone", func() string { return unreadable("governed-machines").complaint(create(owner, plain("a"))) })
 		unreadable("approved-templates").check(t, create(owner, templated("a", "golden/fedora")))
-		unreadable("governed-machines").check(t, kubectl(t, owner, "", "patch", "virtualmachine", "stored", "--namespace", space, "--dry-run=server", "--type=merge",
-			"--patch", `{"spec": {"runStrategy": "Always"}}`))
+		unreadable("governed-machines").check(t, dry(t, owner, space).patch(vms, "stored", `{"spec": {"runStrategy": "Always"}}`))
 		unreadable("hotplug").check(t, plug(t, space))
 		for _, d := range doors() {
 			unreadable("doors").check(t, create(owner, d.manifest(d.versions[0], object{"name": "a"})))
@@ -208,9 +209,9 @@ func TestTheAnnotationOfAGovernedNamespace(t *testing.T) {
 		t.Run("it cannot be read: "+value, func(t *testing.T) {
 			// A value that can be read comes between, so that the refusal is about this one.
 			refusal{}.check(t, annotate(nil, "1;n;;golden/*"))
-			eventually(t, func() string { return needsTemplate("n").complaint(create(owner, plain("a"))) })
+			eventually(t, "the API server has read it", func() string { return needsTemplate("n").complaint(create(owner, plain("a"))) })
 			refusal{}.check(t, annotate(nil, value))
-			eventually(t, func() string { return unreadable("governed-machines").complaint(create(owner, plain("a"))) })
+			eventually(t, "the API server has read this value", func() string { return unreadable("governed-machines").complaint(create(owner, plain("a"))) })
 			unreadable("approved-templates").check(t, create(owner, templated("a", "golden/fedora")))
 		})
 	}
@@ -235,8 +236,8 @@ func TestTheAnnotationOfAGovernedNamespace(t *testing.T) {
 			"1;q;g:system:authenticated;":             {refusal{}, refusal{}},
 		} {
 			refusal{}.check(t, annotate(nil, value))
-			// The name tells that the API server has read this value.
-			eventually(t, func() string {
+			// The name tells.
+			eventually(t, "the API server has read "+value, func() string {
 				said := create(stranger, plain("a"))
 				if strings.Contains(value, "system:authenticated") {
 					return refusal{}.complaint(said)

@@ -18,6 +18,7 @@ var (
 
 // No approval is needed for this, and none makes a difference.
 func TestUsingATemplateTakesPermission(t *testing.T) {
+	t.Parallel()
 	space := namespace(t)
 	person := func(name string, namespaces map[string][]string) *controlplane.User {
 		user, err := shared.Plane(t).User(name)
@@ -114,7 +115,7 @@ func TestUsingATemplateTakesPermission(t *testing.T) {
 		for name, tc := range cases {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				tc.want.check(t, kubectl(t, tc.as, templated("a", tc.reference), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
+				tc.want.check(t, dry(t, tc.as, space).create(templated("a", tc.reference)))
 			})
 		}
 	})
@@ -124,14 +125,14 @@ func TestUsingATemplateTakesPermission(t *testing.T) {
 		"with forged marks of having been there": machine("v1", object{"name": "a", "labels": object{"vm.kubevirt.io/template": "fedora"}}, "golden/windows"),
 	} {
 		t.Run("a template of others "+name, func(t *testing.T) {
-			unusable.check(t, kubectl(t, one, manifest, "create", "--namespace", space, "--dry-run=server", "-f", "-"))
+			unusable.check(t, dry(t, one, space).create(manifest))
 		})
 	}
 	t.Run("a template of others, by server-side apply", func(t *testing.T) {
-		unusable.check(t, kubectl(t, one, templated("a", "golden/windows"), "apply", "--server-side", "--namespace", space, "--dry-run=server", "-f", "-"))
+		unusable.check(t, dry(t, one, space).apply(templated("a", "golden/windows")))
 	})
 	t.Run("a template of others, with no dry run", func(t *testing.T) {
-		unusable.check(t, kubectl(t, one, templated("a", "golden/windows"), "create", "--namespace", space, "-f", "-"))
+		unusable.check(t, acting(t, one, space).create(templated("a", "golden/windows")))
 	})
 	t.Run("a copy that KubeVirt's controller makes", func(t *testing.T) {
 		copied := func(more object) string {
@@ -142,7 +143,7 @@ func TestUsingATemplateTakesPermission(t *testing.T) {
 			return machine("v1", metadata, nil)
 		}
 		create := func(as *controlplane.User, manifest string) controlplane.Result {
-			return kubectl(t, as, manifest, "create", "--namespace", space, "--dry-run=server", "-f", "-")
+			return dry(t, as, space).create(manifest)
 		}
 		refusal{}.check(t, create(controller, copied(nil)))
 		unusable.check(t, create(stranger, copied(nil)))
@@ -150,7 +151,7 @@ func TestUsingATemplateTakesPermission(t *testing.T) {
 		unusable.check(t, create(controller, copied(object{"ownerReferences": []any{owner}})))
 	})
 	t.Run("in the name of somebody else", func(t *testing.T) {
-		unusable.check(t, kubectl(t, nil, templated("a", "golden/windows"), "create", "--namespace", space, "--as", "uses-one", "-f", "-"))
-		refusal{}.check(t, kubectl(t, nil, templated("a", "golden/fedora"), "create", "--namespace", space, "--as", "uses-one", "-f", "-"))
+		unusable.check(t, impersonating(t, space, "uses-one").create(templated("a", "golden/windows")))
+		refusal{}.check(t, impersonating(t, space, "uses-one").create(templated("a", "golden/fedora")))
 	})
 }

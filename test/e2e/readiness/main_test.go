@@ -10,9 +10,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/deadline"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
@@ -104,20 +104,11 @@ func (s *stage) becomes(t *testing.T, namespace, name, path string, want ...stri
 // condition is the JSONPath of a condition.
 func condition(kind string) string { return `.status.conditions[?(@.type=="` + kind + `")]` }
 
+// eventually asks until there is no complaint. What completes the sentence "waiting until …".
 func (s *stage) eventually(t *testing.T, what string, ask func() error) {
 	t.Helper()
-	tick := time.NewTicker(50 * time.Millisecond)
-	defer tick.Stop()
-	deadline := time.Now().Add(harness.Limit)
-	for {
-		err := ask()
-		if err == nil {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("waited in vain until %s: %v\n%s", what, err, s.Manager.Logs())
-		}
-		<-tick.C
+	if err := deadline.Wait(context.WithoutCancel(t.Context()), what, harness.Limit, func(context.Context) error { return ask() }); err != nil {
+		t.Fatalf("%v\n%s", err, s.Manager.Logs())
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 // audited waits until the status of a policy tells these counts and violations: "NAMESPACE/NAME: CAUSE".
 func audited(t *testing.T, name string, conforming, violating int32, violations ...string) {
 	t.Helper()
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "policy "+name+" is audited", func() error {
 		object := get(t, name)
 		audit := object.Status.Audit
 		if audit == nil || audit.Conforming == nil || audit.Violating == nil || audit.LastTime == nil {
@@ -82,7 +82,7 @@ deny contains {"msg": sprintf("%v CPUs are more than LIMIT", [cpus.count]), "fie
 	// and when an instance type does.
 	must(t, instancetype("VirtualMachineClusterInstancetype", "audit-gone", "", 100), "apply", "-f", "-")
 	audited(t, "audited", 2, 1, "default/audit-3: 100 CPUs are more than 64 at spec.instancetype.name")
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the Report tells of the violation", func() error {
 		const want = "2 passed, 1 failed; VirtualMachine audit-3: audited, deny, fail, medium, 100 CPUs are more than 64 at spec.instancetype.name"
 		result := kubectl(t, "", "get", "reports.openreports.io", "stencil", "--namespace=default", "-o",
 			`jsonpath={.summary.pass} passed, {.summary.fail} failed{range .results[*]}; {.resources[0].kind} {.resources[0].name}: {.policy}, {.rule}, {.result}, {.severity}, {.message}{end}`)
@@ -95,7 +95,7 @@ deny contains {"msg": sprintf("%v CPUs are more than LIMIT", [cpus.count]), "fie
 	if !strings.Contains(strings.Join(columns, " "), "audited Audit True True True 1") {
 		t.Errorf("columns: %s", columns)
 	}
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the metrics count the machines", func() error {
 		metrics, err := stencil.first.Metrics(t.Context())
 		if err != nil {
 			return err

@@ -16,7 +16,7 @@ import (
 // or none, when the state is empty.
 func compliance(t *testing.T, name, state string, words ...string) {
 	t.Helper()
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the condition PolicyCompliant of template "+name+" is as wanted", func() error {
 		var object v1beta1.VirtualMachineTemplate
 		if err := json.Unmarshal([]byte(must(t, "", "get", "virtualmachinetemplate", name, "--namespace=golden", "-o", "json")), &object); err != nil {
 			return err
@@ -65,7 +65,7 @@ deny contains sprintf("%v cores are more than LIMIT", [input.object.spec.templat
 	compliance(t, "fedora", "")
 	counted := func(checked, noncompliant int32, first string) {
 		t.Helper()
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "the status of the policy counts the templates", func() error {
 			templates := get(t, "checks").Status.Templates
 			if templates == nil || *templates.Checked != checked || *templates.Noncompliant != noncompliant {
 				return fmt.Errorf("templates: %+v", templates)

@@ -22,7 +22,7 @@ func TestEnforcements(t *testing.T) {
 			check(t, label)
 			passes(t, "other", "")
 			// Whatever becomes of it, it was evaluated.
-			harness.Eventually(t, func() error {
+			harness.Eventually(t, "the metrics count the denial", func() error {
 				metrics, err := stencil.first.Metrics(t.Context())
 				if err != nil {
 					return err
@@ -55,7 +55,7 @@ deny contains "not deleted" if {
 	must(t, machine("ops", "precious"), "apply", "-f", "-")
 	t.Cleanup(func() {
 		must(t, "", "delete", "vmpol", "ops", "--ignore-not-found")
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "the machine can be deleted", func() error {
 			if got := kubectl(t, "", "delete", "vm", "ops", "--ignore-not-found"); got.Code != 0 {
 				return fmt.Errorf("%s", got.Stderr)
 			}
@@ -64,7 +64,7 @@ deny contains "not deleted" if {
 	})
 	refuses := func(words string, arguments ...string) {
 		t.Helper()
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "the policy refuses", func() error {
 			if got := kubectl(t, "", arguments...); got.Code == 0 || !strings.Contains(got.Stderr, words) {
 				return fmt.Errorf("exit code %d and %q, want a refusal with %q", got.Code, got.Stderr, words)
 			}

@@ -29,14 +29,14 @@ func TestAGoodPolicyComesIntoForce(t *testing.T) {
 	if got := strings.Join(columns[:5], " "); got != "good Deny True True True" {
 		t.Errorf("columns: %s", columns)
 	}
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the status counts evaluations", func() error {
 		if status := get(t, "good").Status; status.Evaluations == nil || status.Evaluations.Count == 0 || status.Evaluations.P99Microseconds == 0 ||
 			len(status.Replicas) != 1 || status.Replicas[0].Name != "one" {
 			return fmt.Errorf("evaluations %+v, replicas %+v", status.Evaluations, status.Replicas)
 		}
 		return nil
 	})
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "an event tells that the policy is in force", func() error {
 		events := must(t, "", "get", "events", "--field-selector=involvedObject.name=good,involvedObject.kind=VirtualMachinePolicy",
 			"-o", `jsonpath={range .items[*]}{.type} {.reason}: {.message}{"\n"}{end}`)
 		if !strings.Contains(events, "Normal Active: it is in force") {

@@ -177,7 +177,7 @@ func get(t *testing.T, name string) *v1alpha1.VirtualMachinePolicy {
 func becomes(t *testing.T, name string, want map[string]string) *v1alpha1.VirtualMachinePolicy {
 	t.Helper()
 	var object *v1alpha1.VirtualMachinePolicy
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the conditions of policy "+name+" are as wanted", func() error {
 		object = get(t, name)
 		for kind, state := range want {
 			condition := meta.FindStatusCondition(object.Status.Conditions, kind)
@@ -215,7 +215,7 @@ func create(t *testing.T, label string) controlplane.Result {
 // refused waits until a machine is refused with these words. The API server learns of webhooks a moment after they are stored.
 func refused(t *testing.T, label, words string) {
 	t.Helper()
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "a machine with label "+label+" is refused", func() error {
 		if got := create(t, label); got.Code == 0 || !strings.Contains(got.Stderr, words) {
 			return fmt.Errorf("exit code %d and %q, want a refusal with %q", got.Code, got.Stderr, words)
 		}
@@ -226,7 +226,7 @@ func refused(t *testing.T, label, words string) {
 // passes waits until a machine passes with these words in its warnings, without any when there are none.
 func passes(t *testing.T, label, words string) {
 	t.Helper()
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "a machine with label "+label+" passes", func() error {
 		got := create(t, label)
 		if got.Code != 0 || !strings.Contains(got.Stderr, words) || words == "" && got.Stderr != "" {
 			return fmt.Errorf("exit code %d and %q, want it to pass with %q", got.Code, got.Stderr, words)

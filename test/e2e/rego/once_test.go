@@ -101,7 +101,7 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 				"templates": [{"namespace": "golden", "name": "fedora"}, {"namespace": "golden", "name": "ruled"}], "overrides": ["spec.template.spec.hostname", "spec.runStrategy", "metadata.labels.*", "metadata.annotations.*"]}}`, namespace, enforcement), "apply", "-f", "-")
 			t.Cleanup(func() { must(t, "", "delete", "templateapproval", namespace) })
 		}
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "namespace "+namespace+" is decided on", func() error {
 			if got := must(t, "", "get", "namespace", namespace, "-o", `jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}`); got != label {
 				return fmt.Errorf("namespace %s is labelled %q, want %q", namespace, got, label)
 			}

@@ -32,7 +32,7 @@ func TestAManagerIsNotReadyBeforeAllPoliciesAreCompiled(t *testing.T) {
 	}
 	t.Cleanup(func() {
 		must(t, "", "delete", "vmpol", "--all", "--wait=false")
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "the webhooks are gone", func() error {
 			webhooks, err := entries(t)
 			if err == nil && len(webhooks) > 0 {
 				err = fmt.Errorf("%d webhooks are left", len(webhooks))
@@ -145,7 +145,7 @@ func TestTwoManagers(t *testing.T) {
 		t.Error(err)
 	}
 	refused(t, "shared", "no shared here")
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the status counts the evaluations of one replica", func() error {
 		create(t, "shared")
 		status := get(t, "shared").Status
 		if len(status.Replicas) != 1 || status.Replicas[0].Name != "two" || status.Evaluations == nil || status.Evaluations.Count != status.Replicas[0].Count {
@@ -173,7 +173,7 @@ deny contains "never" if {
   input.object.metadata.name == "one"
 }`)
 	active(t, "slow")
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the slow policy is quarantined", func() error {
 		if got := create(t, "slow"); got.Code != 0 {
 			return fmt.Errorf("failureMode Allow refuses: %s", got.Stderr)
 		}
@@ -223,7 +223,7 @@ func TestWhoWritesPolicies(t *testing.T) {
 		}
 		return nil
 	}
-	harness.Eventually(t, func() error { return try(admin) })
+	harness.Eventually(t, "the administrator may write policies", func() error { return try(admin) })
 	if err := try(approver); err == nil || !strings.Contains(err.Error(), "cannot create resource") {
 		t.Errorf("who approves templates: %v", err)
 	}

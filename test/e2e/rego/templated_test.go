@@ -62,7 +62,7 @@ func as2(t *testing.T, user *controlplane.User, arguments ...string) {
 func says(t *testing.T, user *controlplane.User, stdin string, success bool, words []string, arguments ...string) string {
 	t.Helper()
 	var said string
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the answer is as wanted", func() error {
 		result, err := stencil.Kubectl(t.Context(), user, stdin, arguments...)
 		if err != nil {
 			return err

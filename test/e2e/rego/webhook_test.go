@@ -29,7 +29,7 @@ func entries(t *testing.T) ([]admissionregistrationv1.ValidatingWebhook, error) 
 // doors waits until the configuration has these entries: "create.virtualmachine=Fail".
 func doors(t *testing.T, want ...string) {
 	t.Helper()
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the configuration has its entries", func() error {
 		webhooks, err := entries(t)
 		if err != nil {
 			return err
@@ -94,7 +94,7 @@ func TestWhatSomebodyDoesToTheWebhooksIsUndone(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			must(t, "", tc.attack...)
-			harness.Eventually(t, func() error {
+			harness.Eventually(t, "the webhooks are restored", func() error {
 				webhooks, err := entries(t)
 				if err != nil {
 					return err
@@ -124,7 +124,7 @@ func TestSelectorsThatAllPoliciesShareLimitTheWebhooks(t *testing.T) {
 	applied(t, "selecting-b", selecting, denies("b"))
 	selector := func(want string) {
 		t.Helper()
-		harness.Eventually(t, func() error {
+		harness.Eventually(t, "the webhook has its namespaceSelector", func() error {
 			if got := must(t, "", "get", configuration, "-o", `jsonpath={.webhooks[?(@.name=="create.virtualmachine.policies.stencil.kubevirt.io")].namespaceSelector}`); got != want {
 				return fmt.Errorf("namespaceSelector %s, want %s", got, want)
 			}

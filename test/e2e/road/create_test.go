@@ -59,7 +59,7 @@ func TestCreateFromTheGoldenFedoraTemplate(t *testing.T) {
 	}
 
 	// KubeVirt's own controller takes the VM as one of its own.
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "virt-controller has written that the VM is stopped", func() error {
 		if status, _, _ := unstructured.NestedString(get(t, "web-1").Object, "status", "printableStatus"); status != "Stopped" {
 			return fmt.Errorf("printableStatus is %q, want Stopped", status)
 		}
@@ -177,7 +177,7 @@ func TestEveryExampleIsTakenByKubeVirt(t *testing.T) {
 			if strings.Contains(fmt.Sprint(created.Object["spec"]), "${NAME}") {
 				t.Error("a placeholder is left")
 			}
-			harness.Eventually(t, func() error {
+			harness.Eventually(t, "virt-controller has written a status", func() error {
 				if status, _, _ := unstructured.NestedString(get(t, created.GetName()).Object, "status", "printableStatus"); status == "" {
 					return fmt.Errorf("virt-controller has not looked at %s", created.GetName())
 				}

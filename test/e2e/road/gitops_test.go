@@ -89,7 +89,7 @@ func waitForController(t *testing.T, name string) {
 	t.Helper()
 	var last string
 	same := 0
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "virt-controller leaves "+name+" as it is", func() error {
 		vm := get(t, name)
 		status, _, _ := unstructured.NestedString(vm.Object, "status", "printableStatus")
 		if status == "" || vm.GetResourceVersion() != last {

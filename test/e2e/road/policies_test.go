@@ -37,7 +37,7 @@ spec:
       cpus.count > 4
     }
 `, "apply", "-f", "-")
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the policy is active", func() error {
 		var policy v1alpha1.VirtualMachinePolicy
 		if err := json.Unmarshal([]byte(mustKubectl(t, nil, "", "get", "vmpol", "elastic", "-o", "json").Stdout), &policy); err != nil {
 			return err
@@ -50,7 +50,7 @@ spec:
 
 	mustKubectl(t, ada, machine("elastic-1", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "-f", "-")
 	// KubeVirt keeps the instance type of now for it.
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "KubeVirt retains the instance type of the VM", func() error {
 		status, _ := get(t, "elastic-1").Object["status"].(map[string]any)
 		reference, _ := status["instancetypeRef"].(map[string]any)
 		if reference["controllerRevisionRef"] == nil {
@@ -60,7 +60,7 @@ spec:
 	})
 	mustKubectl(t, nil, size(64), "apply", "-f", "-")
 	// A new machine gets the size of now,
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the policy judges by the present instance type", func() error {
 		out := kubectl(t, ada, machine("elastic-2", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "--dry-run=server", "-f", "-")
 		if out.Code == 0 || !strings.Contains(out.Stderr, "policy elastic (medium): 64 CPUs are more than 4 at spec.instancetype.name") {
 			return fmt.Errorf("exit code %d: %s", out.Code, out.Stderr)

@@ -173,7 +173,7 @@ func TestATemplateThatIsDeletedIsGoneForTheNextRequest(t *testing.T) {
 		"spec":{"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, "create", "-f", "-", "--namespace=golden")
 	mustKubectl(t, ada, machine("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
 	mustKubectl(t, nil, "", "delete", "vmt", "fleeting", "--namespace=golden")
-	harness.Eventually(t, func() error {
+	harness.Eventually(t, "the template is not found", func() error {
 		out := kubectl(t, ada, machine("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
 		if !strings.Contains(out.Stderr, `"golden/fleeting" not found`) {
 			return errText("the template is still used: " + out.Stdout + out.Stderr)
