@@ -5,25 +5,23 @@ import (
 	"strings"
 	"testing"
 
-	rbacv1 "k8s.io/api/rbac/v1"
-
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 )
 
-// forged is a VirtualMachine as somebody sends it who may do everything with those of shop.
-const forged = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"forged","namespace":"shop","annotations":{ANNOTATIONS}},
+// forged is a VirtualMachine as somebody sends it who may do everything with those of its namespace.
+const forged = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"forged","annotations":{ANNOTATIONS}},
 	"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`
 
 func post(t *testing.T, as *controlplane.User, header http.Header, annotations string) answer {
 	t.Helper()
-	sent := request{as: as, path: "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines", contentType: "application/json", header: header, body: strings.Replace(forged, "ANNOTATIONS", annotations, 1)}
+	sent := request{as: as, path: "/apis/kubevirt.io/v1/namespaces/" + shop(t) + "/virtualmachines", contentType: "application/json", header: header, body: strings.Replace(forged, "ANNOTATIONS", annotations, 1)}
 	return sent.do(t)
 }
 
 func TestNobodyElseSaysForWhomAMachineIs(t *testing.T) {
-	discard(t, shop, "forged")
 	const createdBy = `"template.kubevirt.io/created-by":"ada"`
-	const fromCrate = `"template.kubevirt.io/template-ref":"shop/crate"`
+	fromCrate := `"template.kubevirt.io/template-ref":"` + shop(t) + `/crate"`
 
 	t.Run("not on a machine without a template", func(t *testing.T) {
 		got := post(t, dora, nil, createdBy)
@@ -38,17 +36,16 @@ func TestNobodyElseSaysForWhomAMachineIs(t *testing.T) {
 		}
 	})
 	t.Run("not on a stored machine", func(t *testing.T) {
-		out := kubectl(t, dora, "", "annotate", "virtualmachine", "forged", "--namespace=shop", "template.kubevirt.io/created-by=ada")
-		if stored := mustKubectl(t, "", "get", "virtualmachine", "forged", "--namespace=shop", "-o", "json"); strings.Contains(stored, "created-by") {
+		out := kubectl(t, dora, "", "annotate", "virtualmachine", "forged", "--namespace="+shop(t), "template.kubevirt.io/created-by=ada")
+		if stored := mustKubectl(t, "", "get", "virtualmachine", "forged", "--namespace="+shop(t), "-o", "json"); strings.Contains(stored, "created-by") {
 			t.Errorf("%s%s", out.Stdout, out.Stderr)
 		}
 	})
 	t.Run("nor is it changed or removed", func(t *testing.T) {
-		discard(t, shop, "web-7")
-		decode(t, creation(ada, "box", "parameters: {NAME: web-7}").do(t))
+		decode(t, creation(t, ada, "box", "parameters: {NAME: web-7}").do(t))
 		for _, change := range []string{"template.kubevirt.io/created-by=dora", "template.kubevirt.io/created-by-"} {
-			out := kubectl(t, dora, "", "annotate", "virtualmachine", "web-7", "--namespace=shop", "--overwrite", change)
-			if by := mustKubectl(t, "", "get", "virtualmachine", "web-7", "--namespace=shop", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}`); by != "ada" {
+			out := kubectl(t, dora, "", "annotate", "virtualmachine", "web-7", "--namespace="+shop(t), "--overwrite", change)
+			if by := mustKubectl(t, "", "get", "virtualmachine", "web-7", "--namespace="+shop(t), "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}`); by != "ada" {
 				t.Errorf("%s made it %q: %s%s", change, by, out.Stdout, out.Stderr)
 			}
 		}
@@ -67,8 +64,7 @@ func TestNobodyElseSpeaksForTheServer(t *testing.T) {
 		}
 		return header
 	}
-	const fromCrate = `"template.kubevirt.io/template-ref":"shop/crate"`
-	discard(t, shop, "forged")
+	fromCrate := `"template.kubevirt.io/template-ref":"` + shop(t) + `/crate"`
 
 	t.Run("a person may not impersonate it", func(t *testing.T) {
 		if got := post(t, dora, as("user", "ada"), fromCrate); got.code != http.StatusForbidden || !strings.Contains(got.body, "impersonate") {
@@ -76,11 +72,9 @@ func TestNobodyElseSpeaksForTheServer(t *testing.T) {
 		}
 	})
 	t.Run("a service account of the same name elsewhere is not it", func(t *testing.T) {
-		other, err := stencil.Plane.User("system:serviceaccount:shop:stencil-apiserver", "system:serviceaccounts", "system:serviceaccounts:shop")
+		other, err := gen.User(t.Context(), stencil.Plane, "system:serviceaccount:"+shop(t)+":stencil-apiserver",
+			gen.Group("system:serviceaccounts", "system:serviceaccounts:"+shop(t)), gen.Role(shop(t), "kubevirt.io:edit"))
 		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stencil.Plane.Grant(t.Context(), other, shop, rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}); err != nil {
 			t.Fatal(err)
 		}
 		if got := post(t, other, nil, `"template.kubevirt.io/created-by":"ada"`); got.code < 400 || !strings.Contains(got.body, "written by Stencil alone") {
@@ -108,7 +102,7 @@ func TestNobodyElseSpeaksForTheServer(t *testing.T) {
 	}
 	t.Run("it reads and changes no machine", func(t *testing.T) {
 		for _, verb := range []string{"get", "list", "update", "patch", "delete"} {
-			if out := kubectl(t, server, "", "auth", "can-i", verb, "virtualmachines.kubevirt.io", "--namespace=shop"); out.Code == 0 {
+			if out := kubectl(t, server, "", "auth", "can-i", verb, "virtualmachines.kubevirt.io", "--namespace="+shop(t)); out.Code == 0 {
 				t.Errorf("it may %s VirtualMachines", verb)
 			}
 		}
@@ -117,7 +111,7 @@ func TestNobodyElseSpeaksForTheServer(t *testing.T) {
 
 // The server asks kube-apiserver who a request is from, and believes the front proxy's headers of nobody else.
 func TestWhoComesPastTheAggregatorIsNobody(t *testing.T) {
-	got := request{host: stencil.APIServerURL(), path: subresource("v1beta1", "box", "create"), body: "parameters: {NAME: web-8}",
+	got := request{host: stencil.APIServerURL(), path: subresource(t, "v1beta1", "box", "create"), body: "parameters: {NAME: web-8}",
 		header: http.Header{"X-Remote-User": {"ada"}, "X-Remote-Group": {"system:masters"}}}.do(t)
 	if got.code != http.StatusForbidden || !strings.Contains(got.body, "system:anonymous") {
 		t.Errorf("%d %s", got.code, got.body)

@@ -49,8 +49,7 @@ func (a answer) asJSON(t *testing.T) string {
 // TestEveryInput is the table of what clients of the published API send, in both versions and forms, by people with and without
 // the rights. ada, bob and carl may read no template.
 func TestEveryInput(t *testing.T) {
-	discard(t, shop, "web-there")
-	decode(t, creation(ada, "box", "parameters: {NAME: web-there}").do(t))
+	decode(t, creation(t, ada, "box", "parameters: {NAME: web-there}").do(t))
 	for _, tc := range []struct {
 		name     string
 		as       *controlplane.User
@@ -114,7 +113,7 @@ func TestEveryInput(t *testing.T) {
 				tc.verb = "process"
 			}
 			everyForm(t, func(t *testing.T, version, form string) {
-				sent := request{as: tc.as, method: tc.method, path: subresource(version, tc.template, tc.verb) + tc.query, body: tc.body}
+				sent := request{as: tc.as, method: tc.method, path: subresource(t, version, tc.template, tc.verb) + tc.query, body: tc.body}
 				if tc.literally == "" {
 					sent = sent.in(t, form)
 				} else {
@@ -142,11 +141,11 @@ func TestEveryInput(t *testing.T) {
 			})
 		})
 	}
-	if out := mustKubectl(t, "", "get", "virtualmachines", "--namespace="+shop, "-o", "name"); strings.Contains(out, "web-9") || strings.Contains(out, "crate-") {
+	if out := mustKubectl(t, "", "get", "virtualmachines", "--namespace="+shop(t), "-o", "name"); strings.Contains(out, "web-9") || strings.Contains(out, "crate-") {
 		t.Errorf("something was stored: %s", out)
 	}
 	for _, person := range []*controlplane.User{ada, bob, carl} {
-		if out := kubectl(t, person, "", "auth", "can-i", "get", "virtualmachinetemplates.template.kubevirt.io/box", "--namespace="+shop); out.Code == 0 {
+		if out := kubectl(t, person, "", "auth", "can-i", "get", "virtualmachinetemplates.template.kubevirt.io/box", "--namespace="+shop(t)); out.Code == 0 {
 			t.Errorf("%s may read the template", person.Name)
 		}
 	}

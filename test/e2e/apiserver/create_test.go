@@ -17,27 +17,28 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-func creation(as *controlplane.User, template, body string) request {
-	return request{as: as, path: subresource("v1beta1", template, "create"), body: body}
+func creation(t *testing.T, as *controlplane.User, template, body string) request {
+	t.Helper()
+	return request{as: as, path: subresource(t, "v1beta1", template, "create"), body: body}
 }
 
 func TestSomebodyWithoutRightsOnMachinesCreatesOne(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		for _, person := range []*controlplane.User{ada, carl} {
 			t.Run(version+" "+person.Name, func(t *testing.T) {
-				discard(t, shop, "web-2")
-				if out := kubectl(t, person, "", "auth", "can-i", "create", "virtualmachines.kubevirt.io", "--namespace="+shop); out.Code == 0 {
+				discard(t, shop(t), "web-2")
+				if out := kubectl(t, person, "", "auth", "can-i", "create", "virtualmachines.kubevirt.io", "--namespace="+shop(t)); out.Code == 0 {
 					t.Fatalf("%s may create VirtualMachines", person.Name)
 				}
-				got := request{as: person, path: subresource(version, "box", "create"), body: "parameters: {NAME: web-2, CORES: 2, UNUSED: x}"}.do(t)
+				got := request{as: person, path: subresource(t, version, "box", "create"), body: "parameters: {NAME: web-2, CORES: 2, UNUSED: x}"}.do(t)
 				p := decode(t, got)
-				if p.VirtualMachine.Metadata.UID == "" || p.VirtualMachine.Metadata.Namespace != shop || p.VirtualMachine.Spec.Template.Spec.Domain.CPU.Cores != "2" {
+				if p.VirtualMachine.Metadata.UID == "" || p.VirtualMachine.Metadata.Namespace != shop(t) || p.VirtualMachine.Spec.Template.Spec.Domain.CPU.Cores != "2" {
 					t.Errorf("%+v", p.VirtualMachine)
 				}
 				annotations := p.VirtualMachine.Metadata.Annotations
 				for key, want := range map[string]string{
 					"template.kubevirt.io/created-by":              person.Name,
-					"template.kubevirt.io/template-ref":            "shop/box",
+					"template.kubevirt.io/template-ref":            shop(t) + "/box",
 					"parameter.template.kubevirt.io/NAME":          "web-2",
 					"parameter.template.kubevirt.io/PASSWORD":      "",
 					"delegation.template.kubevirt.io/bound-values": "",
@@ -56,7 +57,7 @@ func TestSomebodyWithoutRightsOnMachinesCreatesOne(t *testing.T) {
 				if len(got.warnings) != 1 || !strings.Contains(got.warnings[0], "UNUSED") {
 					t.Errorf("warnings %q", got.warnings)
 				}
-				stored := mustKubectl(t, "", "get", "virtualmachine", "web-2", "--namespace="+shop, "-o", "json", "--show-managed-fields")
+				stored := mustKubectl(t, "", "get", "virtualmachine", "web-2", "--namespace="+shop(t), "-o", "json", "--show-managed-fields")
 				if strings.Contains(stored, "bound-values") || !strings.Contains(stored, password) {
 					t.Errorf("stored: %s", stored)
 				}
@@ -66,40 +67,37 @@ func TestSomebodyWithoutRightsOnMachinesCreatesOne(t *testing.T) {
 }
 
 func TestATemplateThatNamesItsMachinesByAPrefix(t *testing.T) {
-	p := decode(t, creation(ada, "crate", "").do(t))
-	discard(t, shop, p.VirtualMachine.Metadata.Name)
+	p := decode(t, creation(t, ada, "crate", "").do(t))
 	if !strings.HasPrefix(p.VirtualMachine.Metadata.Name, "crate-") || len(p.VirtualMachine.Metadata.Name) != len("crate-")+5 {
 		t.Errorf("name %q", p.VirtualMachine.Metadata.Name)
 	}
 }
 
 func TestADryRunStoresNothing(t *testing.T) {
-	dry := creation(ada, "box", "parameters: {NAME: web-3}")
+	dry := creation(t, ada, "box", "parameters: {NAME: web-3}")
 	dry.path += "?dryRun=All"
 	if p := decode(t, dry.do(t)); p.VirtualMachine.Metadata.Annotations["template.kubevirt.io/created-by"] != "ada" {
 		t.Errorf("%+v", p.VirtualMachine)
 	}
-	if out := kubectl(t, nil, "", "get", "virtualmachine", "web-3", "--namespace="+shop); out.Code == 0 {
+	if out := kubectl(t, nil, "", "get", "virtualmachine", "web-3", "--namespace="+shop(t)); out.Code == 0 {
 		t.Error("it was stored")
 	}
 }
 
 func TestAnotherNamespaceTakesTheRightThere(t *testing.T) {
-	discard(t, "floor", "web-5")
-	elsewhere := creation(ada, "box", "parameters: {NAME: web-5}\ntargetNamespace: floor")
-	if got := elsewhere.do(t); got.code != http.StatusForbidden || !strings.Contains(got.body, `in namespace \"floor\"`) {
+	floor := floor(t)
+	elsewhere := creation(t, ada, "box", "parameters: {NAME: web-5}\ntargetNamespace: "+floor)
+	if got := elsewhere.do(t); got.code != http.StatusForbidden || !strings.Contains(got.body, `in namespace \"`+floor+`\"`) {
 		t.Fatalf("%d %s", got.code, got.body)
 	}
-	right := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, Verbs: []string{"create"}}
-	named := right
-	named.ResourceNames = []string{"box"}
-	if err := stencil.Plane.Grant(t.Context(), ada, "floor", named); err != nil {
+	named := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, Verbs: []string{"create"}, ResourceNames: []string{"box"}}
+	if err := stencil.Plane.Grant(t.Context(), ada, floor, named); err != nil {
 		t.Fatal(err)
 	}
 	if got := elsewhere.do(t); got.code != http.StatusForbidden {
 		t.Errorf("a right that is for templates of that namespace by name was enough: %d", got.code)
 	}
-	if err := stencil.Plane.Grant(t.Context(), ada, "floor", right); err != nil {
+	if err := stencil.Plane.Bind(t.Context(), ada, floor, "stencil-template-create"); err != nil {
 		t.Fatal(err)
 	}
 	// A refusal is remembered for a moment.
@@ -108,7 +106,7 @@ func TestAnotherNamespaceTakesTheRightThere(t *testing.T) {
 		if got.code != http.StatusOK {
 			return fmt.Errorf("%d %s", got.code, got.body)
 		}
-		if p := decode(t, got); p.VirtualMachine.Metadata.Namespace != "floor" || p.VirtualMachine.Metadata.Annotations["template.kubevirt.io/template-ref"] != "shop/box" {
+		if p := decode(t, got); p.VirtualMachine.Metadata.Namespace != floor || p.VirtualMachine.Metadata.Annotations["template.kubevirt.io/template-ref"] != shop(t)+"/box" {
 			t.Errorf("%+v", p.VirtualMachine)
 		}
 		return nil
@@ -117,17 +115,10 @@ func TestAnotherNamespaceTakesTheRightThere(t *testing.T) {
 
 // The approval is for a group, and the policy names a person: both are those of whoever asks, not the server's.
 func TestApprovalsAndPoliciesJudgeThePerson(t *testing.T) {
-	space, err := stencil.Plane.Namespace(t.Context(), "governed")
-	if err != nil {
+	// ada and carl may create machines already.
+	if err := stencil.Plane.Bind(t.Context(), bob, shop(t), "stencil-template-create"); err != nil {
 		t.Fatal(err)
 	}
-	for _, person := range []*controlplane.User{ada, bob, carl} {
-		if err := stencil.Plane.Grant(t.Context(), person, space, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, Verbs: []string{"create"}}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	_, own, _ := strings.Cut(templates, "metadata: {name: floor}\n---\n")
-	mustKubectl(t, strings.ReplaceAll(own, "namespace: shop", "namespace: "+space), "apply", "-f", "-")
 	rules := strings.ReplaceAll(`
 apiVersion: stencil.kubevirt.io/v1alpha1
 kind: TemplateApproval
@@ -149,16 +140,15 @@ spec:
     deny contains {"msg": sprintf("%s makes no machines here", [input.request.userInfo.username]), "field": "metadata.name"} if {
       input.request.userInfo.username == "carl"
     }
-`, "SPACE", space)
+`, "SPACE", shop(t))
 	mustKubectl(t, rules, "apply", "-f", "-")
 	t.Cleanup(func() { mustKubectl(t, rules, "delete", "--ignore-not-found", "-f", "-") })
-	everyForm(t, func(t *testing.T, version, form string) { judgesThePerson(t, space, version, form) })
+	everyForm(t, judgesThePerson)
 }
 
-func judgesThePerson(t *testing.T, space, version, form string) {
+func judgesThePerson(t *testing.T, version, form string) {
 	create := func(as *controlplane.User, template, body string) answer {
-		path := strings.Replace(subresource(version, template, "create"), "/"+shop+"/", "/"+space+"/", 1) + "?dryRun=All"
-		return request{as: as, path: path, body: body}.in(t, form).do(t)
+		return request{as: as, path: subresource(t, version, template, "create") + "?dryRun=All", body: body}.in(t, form).do(t)
 	}
 	harness.Eventually(t, "the approval is for the team", func() error {
 		if got := create(bob, "box", "parameters: {NAME: web-6}"); got.code != http.StatusForbidden || !strings.Contains(got.body, "for-team-ada") {
@@ -192,16 +182,9 @@ func judgesThePerson(t *testing.T, space, version, form string) {
 
 // A VM and its message are of one version of the template, whichever it is.
 func TestNothingIsMixedWhileTheTemplateChanges(t *testing.T) {
-	space, err := stencil.Plane.Namespace(t.Context(), "moving")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stencil.Plane.Grant(t.Context(), ada, space, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create", "virtualmachinetemplates/process"}, Verbs: []string{"create"}}); err != nil {
-		t.Fatal(err)
-	}
 	version := func(n int) string {
-		return fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"box","namespace":%q},"spec":{"message":"version %d",
-			"virtualMachine":{"metadata":{"generateName":"box-","annotations":{"version":"version %d"}},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, space, n, n)
+		return fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"moving","namespace":%q},"spec":{"message":"version %d",
+			"virtualMachine":{"metadata":{"generateName":"box-","annotations":{"version":"version %d"}},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, shop(t), n, n)
 	}
 	mustKubectl(t, version(0), "apply", "-f", "-")
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)
@@ -211,7 +194,7 @@ func TestNothingIsMixedWhileTheTemplateChanges(t *testing.T) {
 		verb := []string{"process", "create"}[worker%2]
 		work.Go(func() {
 			for ctx.Err() == nil {
-				r := request{as: ada, path: strings.Replace(subresource("v1beta1", "box", verb), "/"+shop+"/", "/"+space+"/", 1) + "?dryRun=All"}
+				r := request{as: ada, path: subresource(t, "v1beta1", "moving", verb) + "?dryRun=All"}
 				got := r.do(t)
 				var p processed
 				if err := json.Unmarshal([]byte(got.body), &p); got.code != http.StatusOK || err != nil || p.Message == "" || p.Message != p.VirtualMachine.Metadata.Annotations["version"] {

@@ -11,7 +11,7 @@ import (
 
 func TestKubectlFindsTheTemplatesOfTheDefinition(t *testing.T) {
 	for _, resource := range []string{"virtualmachinetemplates", "virtualmachinetemplate", "vmt", "vmts"} {
-		if out := mustKubectl(t, "", "get", resource, "--namespace="+shop); !strings.Contains(out, "box") {
+		if out := mustKubectl(t, "", "get", resource, "--namespace="+shop(t)); !strings.Contains(out, "box") {
 			t.Errorf("kubectl get %s:\n%s", resource, out)
 		}
 	}

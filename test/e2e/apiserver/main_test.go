@@ -4,6 +4,7 @@ package apiserver_test
 
 import (
 	"context"
+	"errors"
 	"io"
 	"net/http"
 	"strings"
@@ -23,15 +24,26 @@ var (
 	stencil *platform.Platform
 	// binary is stencilctl.
 	binary string
-	// ada may process and create from the templates of shop, and has no right on VirtualMachines. bob may process and nothing
-	// more. carl may create from the template box alone. dora owns VirtualMachines in shop and may process and create nothing.
+	// ada may process and create from the templates of each test, and has no right on VirtualMachines. bob may process and nothing
+	// more. carl may create from the template box alone. dora owns VirtualMachines and may process and create nothing.
 	ada, bob, carl, dora *controlplane.User
+
+	// shops has one namespace for each test, with the templates.
+	shops = harness.Namespaces{Prefix: "shop", Prepare: stock, Members: map[string]string{
+		processors: "stencil-template-process", creators: "stencil-template-create",
+		editors: "kubevirt.io:edit", viewers: "view", templateUsers: "stencil-template-user",
+	}}
 )
 
 const (
 	group = "subresources.template.kubevirt.io"
-	// shop is where the templates are.
-	shop = "shop"
+
+	// The groups have a role in the namespace of each test.
+	processors    = "shop-processors"
+	creators      = "shop-creators"
+	editors       = "shop-editors"
+	viewers       = "shop-viewers"
+	templateUsers = "shop-template-users"
 )
 
 func TestMain(m *testing.M) { harness.Main(m, start) }
@@ -43,19 +55,11 @@ func start(ctx context.Context) (stop func() error, err error) {
 	return stencil.Stop, prepare(ctx)
 }
 
-// templates are those of shop. box is what most tests use.
+// templates are those of each test. box is what most use.
 const templates = `
-apiVersion: v1
-kind: Namespace
-metadata: {name: shop}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: floor}
----
 apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
-metadata: {name: box, namespace: shop}
+metadata: {name: box}
 spec:
   message: "${NAME} has password ${PASSWORD} and the number ${NUMBER}"
   parameters:
@@ -82,7 +86,7 @@ spec:
 ---
 apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
-metadata: {name: crate, namespace: shop}
+metadata: {name: crate}
 spec:
   virtualMachine:
     metadata: {generateName: crate-}
@@ -92,7 +96,6 @@ apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
 metadata:
   name: ruled
-  namespace: shop
   annotations:
     validations: |
       [{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 134217728, "message": "too little"},
@@ -108,25 +111,49 @@ func prepare(ctx context.Context) (err error) {
 	if binary, err = stencilctl.Binary(ctx); err != nil {
 		return err
 	}
-	if err := harness.Apply(ctx, stencil.Plane, templates, "-"); err != nil {
-		return err
-	}
-	createBox := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, ResourceNames: []string{"box"}, Verbs: []string{"create"}}
-	for _, each := range []struct {
-		user      **controlplane.User
-		name      string
-		modifiers []gen.UserModifier
+	shops.Plane = stencil.Plane
+	for name, each := range map[string]struct {
+		user   **controlplane.User
+		groups []string
 	}{
-		{&ada, "ada", []gen.UserModifier{gen.Role(shop, "stencil-template-process"), gen.Role(shop, "stencil-template-create")}},
-		{&bob, "bob", []gen.UserModifier{gen.Role(shop, "stencil-template-process")}},
-		{&carl, "carl", []gen.UserModifier{gen.Permits(shop, createBox)}},
-		{&dora, "dora", []gen.UserModifier{gen.Role(shop, "kubevirt.io:edit"), gen.Role(shop, "view"), gen.UsesTemplates(shop)}},
+		"ada": {&ada, []string{processors, creators}}, "bob": {&bob, []string{processors}}, "carl": {&carl, nil},
+		"dora": {&dora, []string{editors, viewers, templateUsers}},
 	} {
-		if *each.user, err = gen.User(ctx, stencil.Plane, each.name, append(each.modifiers, gen.Group("team-"+each.name))...); err != nil {
+		if *each.user, err = gen.User(ctx, stencil.Plane, name, gen.Group(each.groups...), gen.Group("team-"+name)); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// stock puts the templates into the namespace of a test.
+func stock(ctx context.Context, namespace string) error {
+	out, err := stencil.Plane.Kubectl(ctx, nil, templates, "apply", "--namespace="+namespace, "-f", "-")
+	if err != nil {
+		return err
+	}
+	if out.Code != 0 {
+		return errors.New(out.Stderr)
+	}
+	return stencil.Plane.Grant(ctx, carl, namespace, rbacv1.PolicyRule{
+		APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, ResourceNames: []string{"box"}, Verbs: []string{"create"},
+	})
+}
+
+// shop returns the namespace of the test.
+func shop(t *testing.T) string {
+	t.Helper()
+	return shops.Of(t)
+}
+
+// floor makes a namespace in which nobody has a role.
+func floor(t *testing.T) string {
+	t.Helper()
+	name, err := stencil.Plane.Namespace(t.Context(), "floor")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
 }
 
 // answer is what a request was answered with.
@@ -193,9 +220,10 @@ func (r request) do(t *testing.T) answer {
 	return answer{code: received.StatusCode, header: received.Header, body: string(content), warnings: received.Header.Values("Warning")}
 }
 
-// subresource is the path of process or create of a template of shop.
-func subresource(version, name, verb string) string {
-	return "/apis/" + group + "/" + version + "/namespaces/" + shop + "/virtualmachinetemplates/" + name + "/" + verb
+// subresource is the path of process or create of a template of the test.
+func subresource(t *testing.T, version, name, verb string) string {
+	t.Helper()
+	return "/apis/" + group + "/" + version + "/namespaces/" + shop(t) + "/virtualmachinetemplates/" + name + "/" + verb
 }
 
 // kubectl runs kubectl as a person; nil is the administrator.

@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
 )
@@ -51,7 +52,7 @@ func TestASecondServer(t *testing.T) {
 		}
 	})
 	host := second.WebhookURL()
-	process := request{as: bob, host: host, path: subresource("v1beta1", "box", "process"), body: "parameters: {NAME: web-1}"}
+	process := request{as: bob, host: host, path: subresource(t, "v1beta1", "box", "process"), body: "parameters: {NAME: web-1}"}
 
 	t.Run("a person is known by their certificate", func(t *testing.T) {
 		decode(t, process.do(t))
@@ -68,11 +69,8 @@ func TestASecondServer(t *testing.T) {
 		if got := metrics.do(t); got.code != http.StatusForbidden {
 			t.Errorf("%d", got.code)
 		}
-		prometheus, err := stencil.Plane.User("prometheus")
+		prometheus, err := gen.User(t.Context(), stencil.Plane, "prometheus", gen.Permits("", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}))
 		if err != nil {
-			t.Fatal(err)
-		}
-		if err := stencil.Plane.Grant(t.Context(), prometheus, "", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}); err != nil {
 			t.Fatal(err)
 		}
 		metrics.as = prometheus

@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	rbacv1 "k8s.io/api/rbac/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -82,24 +81,15 @@ spec: {policyName: previewed-elsewhere, validationActions: [Deny]}
 `
 
 func TestPreview(t *testing.T) {
-	space, err := stencil.Plane.Namespace(t.Context(), "previewed")
-	if err != nil {
+	space := shop(t)
+	if err := stencil.Plane.Bind(t.Context(), dora, space, "stencil-template-process"); err != nil {
 		t.Fatal(err)
-	}
-	process := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/process"}, Verbs: []string{"create"}}
-	create := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, Verbs: []string{"create"}}
-	machines := rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"create"}}
-	use := rbacv1.PolicyRule{APIGroups: []string{"template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates"}, Verbs: []string{"use"}}
-	for person, rules := range map[*controlplane.User][]rbacv1.PolicyRule{ada: {process, create}, bob: {process}, dora: {process, machines, use}} {
-		if err := stencil.Plane.Grant(t.Context(), person, space, rules...); err != nil {
-			t.Fatal(err)
-		}
 	}
 	manifests := strings.ReplaceAll(judges, "SPACE", space)
 	mustKubectl(t, manifests, "apply", "-f", "-")
 	t.Cleanup(func() { mustKubectl(t, manifests, "delete", "--ignore-not-found", "-f", "-") })
 	explain := func(as *controlplane.User, version, parameters string) ([]v1beta1.Decision, error) {
-		r := request{as: as, path: strings.Replace(subresource(version, "judged", "process"), "/"+shop+"/", "/"+space+"/", 1), body: "parameters: {" + parameters + "}\nexplain: true"}
+		r := request{as: as, path: subresource(t, version, "judged", "process"), body: "parameters: {" + parameters + "}\nexplain: true"}
 		got := r.do(t)
 		var answer struct {
 			VirtualMachine map[string]any
@@ -122,7 +112,6 @@ func TestPreview(t *testing.T) {
 	slow := v1beta1.Decision{Decision: "warn", Kind: v1beta1.DecisionKindRules, Policy: "template " + space + "/judged",
 		Message: "memory: it is slow (64Mi is less than 134217728)", Field: "spec.template.spec.domain.memory.guest"}
 	elsewhere := v1beta1.Decision{Decision: "deny", Message: `virtualmachines.kubevirt.io "web-taken" is forbidden: ValidatingAdmissionPolicy 'previewed-elsewhere' with binding 'previewed-elsewhere' denied request: this name is for somebody else`}
-	discard(t, space, "web-there")
 	for _, tc := range []struct {
 		name, parameters string
 		as               *controlplane.User
@@ -159,9 +148,7 @@ func TestPreview(t *testing.T) {
 		t.Errorf("a preview stored %s", names)
 	}
 	t.Run("what was foretold comes true", func(t *testing.T) {
-		r := creation(ada, "judged", "parameters: {NAME: web-there, MEMORY: 64Mi}\nexplain: true")
-		r.path = strings.Replace(r.path, "/"+shop+"/", "/"+space+"/", 1)
-		got := r.do(t)
+		got := creation(t, ada, "judged", "parameters: {NAME: web-there, MEMORY: 64Mi}\nexplain: true").do(t)
 		if got.code != http.StatusOK || !strings.Contains(got.body, `"decision":"warn"`) || len(got.warnings) != 1 ||
 			!strings.Contains(got.warnings[0], "rule memory of template "+space+"/judged: it is slow (64Mi is less than 134217728)") {
 			t.Errorf("%d %s %q", got.code, got.body, got.warnings)
@@ -200,7 +187,8 @@ func TestPreview(t *testing.T) {
 		}
 	})
 	t.Run("stencilctl", func(t *testing.T) {
-		if err := stencil.Plane.Grant(t.Context(), ada, "floor", create); err != nil {
+		floor := floor(t)
+		if err := stencil.Plane.Bind(t.Context(), ada, floor, "stencil-template-create"); err != nil {
 			t.Fatal(err)
 		}
 		run := func(arguments ...string) (string, int) {
@@ -221,17 +209,16 @@ func TestPreview(t *testing.T) {
 		}
 		// Where it would be created decides who judges it: nobody there.
 		harness.Eventually(t, "nobody judges it there", func() error {
-			out, code := run("process", space+"/judged", "-p", "NAME=box", "--target-namespace=floor", "--explain", "-o", "json")
+			out, code := run("process", space+"/judged", "-p", "NAME=box", "--target-namespace="+floor, "--explain", "-o", "json")
 			if code != 0 || out != "{\n  \"allowed\": true,\n  \"decisions\": []\n}\n" {
 				return fmt.Errorf("exit code %d: %s", code, out)
 			}
 			return nil
 		})
-		discard(t, "floor", "box")
-		if out, code := run("process", space+"/judged", "-p", "NAME=box", "--target-namespace=floor", "--create", "-o", "name"); code != 0 || out != "virtualmachine.kubevirt.io/box\n" {
+		if out, code := run("process", space+"/judged", "-p", "NAME=box", "--target-namespace="+floor, "--create", "-o", "name"); code != 0 || out != "virtualmachine.kubevirt.io/box\n" {
 			t.Errorf("exit code %d: %s", code, out)
 		}
-		if found := mustKubectl(t, "", "get", "vm", "box", "--namespace=floor", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}`); found != "ada" {
+		if found := mustKubectl(t, "", "get", "vm", "box", "--namespace="+floor, "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}`); found != "ada" {
 			t.Errorf("created by %q", found)
 		}
 	})
@@ -240,12 +227,11 @@ func TestPreview(t *testing.T) {
 // Machines without a template have the rules that they bring along.
 func TestRulesOfAMachineWithoutATemplate(t *testing.T) {
 	vm := func(name, memory, warns string) string {
-		return `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "` + name + `", "namespace": "shop", "annotations": {"vm.kubevirt.io/validations":
+		return `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "` + name + `", "namespace": "` + shop(t) + `", "annotations": {"vm.kubevirt.io/validations":
 			"[{\"name\": \"memory\", \"rule\": \"integer\", \"path\": \"jsonpath::.spec.domain.memory.guest\", \"min\": 134217728, \"message\": \"too little\"` + warns + `}]"}},
 			"spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {"memory": {"guest": "` + memory + `"}, "devices": {}}}}}}`
 	}
 	const found = "rule memory of annotation vm.kubevirt.io/validations: too little (64Mi is less than 134217728) at spec.template.spec.domain.memory.guest"
-	discard(t, shop, "ruled")
 	if out := kubectl(t, dora, vm("ruled", "64Mi", ""), "create", "-f", "-"); out.Code == 0 || !strings.Contains(out.Stderr, found) {
 		t.Errorf("%d %s", out.Code, out.Stderr)
 	}

@@ -67,12 +67,12 @@ func TestProcess(t *testing.T) {
 				{name: "a truth is kept as it was written", body: `{"parameters":{"NAME":"web-1","NUMBER":true}}`, wantNumber: "true", wantType: "application/json"},
 			} {
 				t.Run(tc.name, func(t *testing.T) {
-					got := request{as: bob, path: subresource(version, "box", "process") + "?dryRun=All", contentType: tc.contentType, accept: tc.accept, body: tc.body}.do(t)
+					got := request{as: bob, path: subresource(t, version, "box", "process") + "?dryRun=All", contentType: tc.contentType, accept: tc.accept, body: tc.body}.do(t)
 					if found := got.header.Get("Content-Type"); found != tc.wantType {
 						t.Errorf("Content-Type %s, want %s", found, tc.wantType)
 					}
 					p := decode(t, got)
-					if p.APIVersion != group+"/"+version || p.Kind != "ProcessedVirtualMachineTemplate" || p.TemplateRef.Namespace != shop || p.TemplateRef.Name != "box" {
+					if p.APIVersion != group+"/"+version || p.Kind != "ProcessedVirtualMachineTemplate" || p.TemplateRef.Namespace != shop(t) || p.TemplateRef.Name != "box" {
 						t.Errorf("%+v", p)
 					}
 					if p.VirtualMachine.APIVersion != "kubevirt.io/v1" || p.VirtualMachine.Kind != "VirtualMachine" || p.VirtualMachine.Metadata.Name != "web-1" {
@@ -89,7 +89,7 @@ func TestProcess(t *testing.T) {
 			}
 		})
 	}
-	if out := mustKubectl(t, "", "get", "virtualmachines", "--namespace="+shop, "-o", "name"); strings.Contains(out, "web-1") {
+	if out := mustKubectl(t, "", "get", "virtualmachines", "--namespace="+shop(t), "-o", "name"); strings.Contains(out, "web-1") {
 		t.Errorf("something was stored: %s", out)
 	}
 }
@@ -98,7 +98,7 @@ func TestATemplateThatIsSentIsProcessedByKubectl(t *testing.T) {
 	const sent = `{"apiVersion":"template.kubevirt.io/v1alpha1","kind":"VirtualMachineTemplate","metadata":{"name":"draft"},"spec":{
 		"parameters":[{"name":"NAME","value":"web-1"}],"virtualMachine":{"metadata":{"name":"${NAME}"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`
 	everyForm(t, func(t *testing.T, version, form string) {
-		own := request{as: bob, path: "/apis/" + group + "/" + version + "/namespaces/" + shop + "/processedtemplates", body: strings.Replace(sent, "v1alpha1", version, 1)}
+		own := request{as: bob, path: "/apis/" + group + "/" + version + "/namespaces/" + shop(t) + "/processedtemplates", body: strings.Replace(sent, "v1alpha1", version, 1)}
 		got := own.in(t, form).do(t)
 		p := decode(t, answer{code: got.code - http.StatusCreated + http.StatusOK, body: got.body})
 		if p.Kind != "ProcessedVirtualMachineTemplate" || p.APIVersion != group+"/"+version || p.VirtualMachine.Metadata.Name != "web-1" || got.header.Get("Content-Type") != "application/"+strings.ToLower(form) {
@@ -110,7 +110,7 @@ func TestATemplateThatIsSentIsProcessedByKubectl(t *testing.T) {
 		}
 	})
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		path := "/apis/" + group + "/" + version + "/namespaces/" + shop + "/processedtemplates"
+		path := "/apis/" + group + "/" + version + "/namespaces/" + shop(t) + "/processedtemplates"
 		out := kubectl(t, bob, sent, "create", "--raw", path, "-f", "-")
 		if out.Code != 0 || !strings.Contains(out.Stdout, `"name":"web-1"`) {
 			t.Errorf("%d: %s%s", out.Code, out.Stdout, out.Stderr)
@@ -119,7 +119,7 @@ func TestATemplateThatIsSentIsProcessedByKubectl(t *testing.T) {
 			t.Errorf("without a right: %d: %s%s", out.Code, out.Stdout, out.Stderr)
 		}
 	}
-	if out := mustKubectl(t, "", "get", "vmt", "--namespace="+shop, "-o", "name"); strings.Contains(out, "draft") {
+	if out := mustKubectl(t, "", "get", "vmt", "--namespace="+shop(t), "-o", "name"); strings.Contains(out, "draft") {
 		t.Errorf("it was stored: %s", out)
 	}
 }

@@ -16,6 +16,7 @@ import (
 // TestStencilctl processes and creates with the command line, as people who may not read
 // the templates.
 func TestStencilctl(t *testing.T) {
+	space := shop(t)
 	for _, tc := range []struct {
 		name             string
 		as               *controlplane.User
@@ -23,15 +24,15 @@ func TestStencilctl(t *testing.T) {
 		wantCode         int
 		wantOut, wantErr string
 	}{
-		{"process", bob, "process shop/box -p NAME=cli-1 -p NUMBER=1.10 -o name", 0, "virtualmachine.kubevirt.io/cli-1\n", "cli-1 has password "},
-		{"an unused parameter", bob, "process shop/box -p NAME=cli-1 -p UNUSED=x -o name", 0, "virtualmachine.kubevirt.io/cli-1\n", "UNUSED"},
-		{"bad values", bob, "process shop/box -p CORES=9 -p NAMME=a", 3, "", "parameters[CORES]: "},
-		{"a template that is not there", ada, "process shop/none", 3, "", "not found"},
-		{"may not be read", bob, "process shop/box --local", 3, "", "cannot get resource \"virtualmachinetemplates\""},
-		{"may not create", bob, "create shop/box -p NAME=cli-2", 3, "", "cannot create resource \"virtualmachinetemplates/create\""},
-		{"a rehearsal", ada, "create shop/box -p NAME=cli-2 --dry-run=server", 0, "virtualmachine.kubevirt.io/cli-2 created (server dry run)\n", "cli-2 has password "},
-		{"create", ada, "create shop/box -p NAME=cli-2", 0, "virtualmachine.kubevirt.io/cli-2 created\n", "cli-2 has password "},
-		{"once more", ada, "process shop/box -p NAME=cli-2 --create", 3, "", "already exists"},
+		{"process", bob, "process " + space + "/box -p NAME=cli-1 -p NUMBER=1.10 -o name", 0, "virtualmachine.kubevirt.io/cli-1\n", "cli-1 has password "},
+		{"an unused parameter", bob, "process " + space + "/box -p NAME=cli-1 -p UNUSED=x -o name", 0, "virtualmachine.kubevirt.io/cli-1\n", "UNUSED"},
+		{"bad values", bob, "process " + space + "/box -p CORES=9 -p NAMME=a", 3, "", "parameters[CORES]: "},
+		{"a template that is not there", ada, "process " + space + "/none", 3, "", "not found"},
+		{"may not be read", bob, "process " + space + "/box --local", 3, "", "cannot get resource \"virtualmachinetemplates\""},
+		{"may not create", bob, "create " + space + "/box -p NAME=cli-2", 3, "", "cannot create resource \"virtualmachinetemplates/create\""},
+		{"a rehearsal", ada, "create " + space + "/box -p NAME=cli-2 --dry-run=server", 0, "virtualmachine.kubevirt.io/cli-2 created (server dry run)\n", "cli-2 has password "},
+		{"create", ada, "create " + space + "/box -p NAME=cli-2", 0, "virtualmachine.kubevirt.io/cli-2 created\n", "cli-2 has password "},
+		{"once more", ada, "process " + space + "/box -p NAME=cli-2 --create", 3, "", "already exists"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ran, err := stencilctl.Command{Binary: binary, Kubeconfig: tc.as.Kubeconfig, Line: tc.line}.Run(t.Context())
@@ -55,7 +56,7 @@ func TestStencilctlTakesAContext(t *testing.T) {
 		}
 		config.Clusters["plane"] = own.Clusters[own.Contexts[own.CurrentContext].Cluster]
 		config.AuthInfos[person.Name] = own.AuthInfos[person.Name]
-		config.Contexts[person.Name] = &clientcmdapi.Context{Cluster: "plane", AuthInfo: person.Name, Namespace: shop}
+		config.Contexts[person.Name] = &clientcmdapi.Context{Cluster: "plane", AuthInfo: person.Name, Namespace: shop(t)}
 	}
 	config.CurrentContext = bob.Name
 	file := filepath.Join(t.TempDir(), "config")
@@ -86,7 +87,7 @@ func TestThePluginOfKubectl(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", folder+string(os.PathListSeparator)+os.Getenv("PATH"))
-	out := kubectl(t, bob, "", "stencil", "process", "shop/box", "-p", "NAME=cli-1", "-o", "name")
+	out := kubectl(t, bob, "", "stencil", "process", shop(t)+"/box", "-p", "NAME=cli-1", "-o", "name")
 	if out.Code != 0 || out.Stdout != "virtualmachine.kubevirt.io/cli-1\n" {
 		t.Errorf("%+v", out)
 	}

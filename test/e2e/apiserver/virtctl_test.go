@@ -16,11 +16,14 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
 // TestVirtctl is KubeVirt's own command line, as it is released: it knows nothing of Stencil.
 func TestVirtctl(t *testing.T) {
+	space := shop(t)
 	tools, err := controlplane.Tools(t.Context(), "virtctl")
 	if err != nil {
 		t.Fatal(err)
@@ -40,7 +43,7 @@ func TestVirtctl(t *testing.T) {
 		return stdout.String(), stderr.String(), command.ProcessState.ExitCode()
 	}
 	t.Run("process", func(t *testing.T) {
-		out, problems, code := virtctl(bob, "process", "box", "-n", shop, "-p", "NAME=virtctl-1", "-p", "CORES=2", "-o", "json")
+		out, problems, code := virtctl(bob, "process", "box", "-n", space, "-p", "NAME=virtctl-1", "-p", "CORES=2", "-o", "json")
 		var vm struct {
 			Kind     string
 			Metadata struct{ Name string }
@@ -60,11 +63,10 @@ func TestVirtctl(t *testing.T) {
 		}
 	})
 	t.Run("create, without any right on machines", func(t *testing.T) {
-		discard(t, shop, "virtctl-2")
-		if out, problems, code := virtctl(ada, "process", "box", "-n", shop, "-p", "NAME=virtctl-2", "--create"); code != 0 || !strings.Contains(out+problems, "virtualmachine.kubevirt.io/virtctl-2 created") {
+		if out, problems, code := virtctl(ada, "process", "box", "-n", space, "-p", "NAME=virtctl-2", "--create"); code != 0 || !strings.Contains(out+problems, "virtualmachine.kubevirt.io/virtctl-2 created") {
 			t.Fatalf("exit code %d: %s%s", code, out, problems)
 		}
-		if by := mustKubectl(t, "", "get", "vm", "virtctl-2", "--namespace="+shop, "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}`); by != "ada" {
+		if by := mustKubectl(t, "", "get", "vm", "virtctl-2", "--namespace="+space, "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}`); by != "ada" {
 			t.Errorf("created by %q", by)
 		}
 	})
@@ -74,9 +76,9 @@ func TestVirtctl(t *testing.T) {
 			as         *controlplane.User
 			arguments  []string
 		}{
-			{"a bad value", "parameters[CORES]", bob, []string{"process", "box", "-n", shop, "-p", "NAME=virtctl-3", "-p", "CORES=9"}},
-			{"a template that is not there", `"none" not found`, ada, []string{"process", "none", "-n", shop}},
-			{"no right to create", "cannot create resource", bob, []string{"process", "box", "-n", shop, "-p", "NAME=virtctl-3", "--create"}},
+			{"a bad value", "parameters[CORES]", bob, []string{"process", "box", "-n", space, "-p", "NAME=virtctl-3", "-p", "CORES=9"}},
+			{"a template that is not there", `"none" not found`, ada, []string{"process", "none", "-n", space}},
+			{"no right to create", "cannot create resource", bob, []string{"process", "box", "-n", space, "-p", "NAME=virtctl-3", "--create"}},
 		} {
 			if out, problems, code := virtctl(tc.as, tc.arguments...); code == 0 || !strings.Contains(problems, tc.want) {
 				t.Errorf("%s: exit code %d: %s%s", tc.name, code, out, problems)
@@ -84,27 +86,27 @@ func TestVirtctl(t *testing.T) {
 		}
 	})
 	t.Run("create makes a request, with the rights that it takes", func(t *testing.T) {
-		gus, err := stencil.Plane.User("gus")
+		gus, err := gen.User(t.Context(), stencil.Plane, "gus")
 		if err != nil {
 			t.Fatal(err)
 		}
 		grant := func(group, resource, verb string) {
 			t.Helper()
 			rule := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
-			if err := stencil.Plane.Grant(t.Context(), gus, shop, rule); err != nil {
+			if err := stencil.Plane.Grant(t.Context(), gus, space, rule); err != nil {
 				t.Fatal(err)
 			}
 		}
 		refused := func(want string, arguments ...string) {
 			t.Helper()
-			arguments = append([]string{"create", "--vm-name", "virtctl-vm", "-n", shop}, arguments...)
+			arguments = append([]string{"create", "--vm-name", "virtctl-vm", "-n", space}, arguments...)
 			if out, problems, code := virtctl(gus, arguments...); code == 0 || !strings.Contains(problems, want) {
 				t.Errorf("exit code %d, want %q: %s%s", code, want, out, problems)
 			}
 		}
 		refused(`cannot create resource "virtualmachinetemplaterequests"`)
 		grant("template.kubevirt.io", "virtualmachinetemplaterequests", "create")
-		refused("not allowed to read VirtualMachine shop/virtctl-vm")
+		refused("not allowed to read VirtualMachine " + space + "/virtctl-vm")
 		grant("kubevirt.io", "virtualmachines", "get")
 		refused("virtualmachinesnapshots.snapshot.kubevirt.io")
 		grant("snapshot.kubevirt.io", "virtualmachinesnapshots", "create")
@@ -112,24 +114,24 @@ func TestVirtctl(t *testing.T) {
 		grant("cdi.kubevirt.io", "datavolumes", "create")
 		refused("virtualmachinetemplates.template.kubevirt.io")
 		grant("template.kubevirt.io", "virtualmachinetemplates", "create")
-		refused("not allowed to use VirtualMachine floor/virtctl-vm as the source", "--vm-namespace", "floor")
+		other := floor(t)
+		refused("not allowed to use VirtualMachine "+other+"/virtctl-vm as the source", "--vm-namespace", other)
 
-		refused(`spec.virtualMachineRef: Not found: "shop/virtctl-vm"`)
-		discard(t, shop, "virtctl-vm")
-		mustKubectl(t, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"virtctl-vm","namespace":"shop"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`, "create", "-f", "-")
-		out, problems, code := virtctl(gus, "create", "--vm-name", "virtctl-vm", "-n", shop, "--name", "virtctl-template")
+		refused(`spec.virtualMachineRef: Not found: "` + space + `/virtctl-vm"`)
+		harness.Must(t, stencil.Plane, dora, gen.Manifest(gen.VM("virtctl-vm", gen.SmallSpec())), "create", "--namespace="+space, "-f", "-")
+		out, problems, code := virtctl(gus, "create", "--vm-name", "virtctl-vm", "-n", space, "--name", "virtctl-template")
 		if code != 0 {
 			t.Fatalf("exit code %d: %s%s", code, out, problems)
 		}
 		t.Cleanup(func() {
-			mustKubectl(t, "", "delete", "virtualmachinetemplaterequests", "--all", "--namespace="+shop, "--wait=false")
+			mustKubectl(t, "", "delete", "virtualmachinetemplaterequests", "--all", "--namespace="+space, "--wait=false")
 		})
 		var list v1beta1.VirtualMachineTemplateRequestList
-		if err := json.Unmarshal([]byte(mustKubectl(t, "", "get", "vmtr", "--namespace="+shop, "-o", "json")), &list); err != nil || len(list.Items) != 1 {
+		if err := json.Unmarshal([]byte(mustKubectl(t, "", "get", "vmtr", "--namespace="+space, "-o", "json")), &list); err != nil || len(list.Items) != 1 {
 			t.Fatalf("%+v, %v", list, err)
 		}
 		want := v1beta1.VirtualMachineTemplateRequestSpec{
-			VirtualMachineRef: v1beta1.VirtualMachineReference{Namespace: shop, Name: "virtctl-vm"}, TemplateName: "virtctl-template",
+			VirtualMachineRef: v1beta1.VirtualMachineReference{Namespace: space, Name: "virtctl-vm"}, TemplateName: "virtctl-template",
 		}
 		if diff := cmp.Diff(want, list.Items[0].Spec); diff != "" || !strings.HasPrefix(list.Items[0].Name, "virtctl-vm-") || !strings.Contains(out+problems, list.Items[0].Name) {
 			t.Errorf("%s: %s%s (-want +got):\n%s", list.Items[0].Name, out, problems, diff)
@@ -141,14 +143,14 @@ func TestVirtctl(t *testing.T) {
 			t.Fatalf("exit code %d: %s%s", code, out, problems)
 		}
 		// It knows no way to write ${HOME} for the guest, which is no parameter: see below what the two differ in.
-		if refused := kubectl(t, nil, out, "create", "--namespace="+shop, "-f", "-"); refused.Code == 0 || !strings.Contains(refused.Stderr, "no parameter is called HOME") {
+		if refused := kubectl(t, nil, out, "create", "--namespace="+space, "-f", "-"); refused.Code == 0 || !strings.Contains(refused.Stderr, "no parameter is called HOME") {
 			t.Errorf("%s%s", refused.Stdout, refused.Stderr)
 		}
 		out = strings.ReplaceAll(out, "${HOME}", "$${HOME}")
-		mustKubectl(t, out, "create", "--namespace="+shop, "-f", "-")
-		t.Cleanup(func() { mustKubectl(t, "", "delete", "vmt", "rhel-server", "--namespace="+shop) })
+		mustKubectl(t, out, "create", "--namespace="+space, "-f", "-")
+		t.Cleanup(func() { mustKubectl(t, "", "delete", "vmt", "rhel-server", "--namespace="+space) })
 
-		theirs, problems, code := virtctl(bob, "process", "rhel-server", "-n", shop, "-p", "NAME=web-1", "-p", "CLOUD_USER_PASSWORD=abcd")
+		theirs, problems, code := virtctl(bob, "process", "rhel-server", "-n", space, "-p", "NAME=web-1", "-p", "CLOUD_USER_PASSWORD=abcd")
 		if code != 0 {
 			t.Fatalf("exit code %d: %s%s", code, theirs, problems)
 		}
@@ -180,10 +182,10 @@ func TestVirtctl(t *testing.T) {
 		}
 	})
 	t.Run("templates of the deprecated version are read, and rendered there", func(t *testing.T) {
-		if out, problems, code := virtctl(dora, "process", "box", "-n", shop, "--print-params"); code != 0 || !strings.Contains(out, "name: CORES") {
+		if out, problems, code := virtctl(dora, "process", "box", "-n", space, "--print-params"); code != 0 || !strings.Contains(out, "name: CORES") {
 			t.Errorf("exit code %d: %s%s", code, out, problems)
 		}
-		if out, problems, code := virtctl(dora, "process", "crate", "-n", shop, "--local"); code != 0 || !strings.Contains(out, "generateName: crate-") {
+		if out, problems, code := virtctl(dora, "process", "crate", "-n", space, "--local"); code != 0 || !strings.Contains(out, "generateName: crate-") {
 			t.Errorf("exit code %d: %s%s", code, out, problems)
 		}
 	})

@@ -128,7 +128,7 @@ func TestTwoManagersMakeNothingTwice(t *testing.T) {
 	for _, c := range late {
 		// The API server may have a connection to the replica that is gone.
 		eventually(t, "the request is stored", func() string {
-			return s.kubectl(t, nil, request(c.golden, "r", c.shop, "web", ""), "create", "-f", "-").Stderr
+			return s.kubectl(t, s.owner, request(c.golden, "r", c.shop, "web", ""), "create", "-f", "-").Stderr
 		})
 	}
 	for _, c := range captures {

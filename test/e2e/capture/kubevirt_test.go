@@ -56,13 +56,13 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 	vm := strings.Replace(source, "      - {name: tools, cloudInitConfigDrive: {userData: SCRIPT}}\n", "", 1)
 	vm = strings.Replace(vm, "          - {name: tools, disk: {bus: virtio}}\n", "", 1)
 	vm = strings.Replace(vm, `note: "costs ${5}"`, `note: `+string(encoded), 1)
-	s.must(t, vm, "create", "-n", shop, "-f", "-")
-	s.must(t, request(golden, "r", shop, "web-1", `, "templateName": "web", "templateLabels": {"os": "fedora"}, "secrets": "Parameterize"`), "create", "-f", "-")
+	s.does(t, vm, "create", "-n", shop, "-f", "-")
+	s.does(t, request(golden, "r", shop, "web-1", `, "templateName": "web", "templateLabels": {"os": "fedora"}, "secrets": "Parameterize"`), "create", "-f", "-")
 	got := s.ends(t, golden, "r")
 	if got["Ready"].Status != "True" || got["Complete"].Status != "True" || got["SecretsFound"].Reason != "SecretsParameterized" {
 		t.Fatalf("conditions are %+v", got)
 	}
-	text := s.must(t, "", "get", "vmt", "web", "-n", golden, "-o", "json")
+	text := s.does(t, "", "get", "vmt", "web", "-n", golden, "-o", "json")
 	for _, want := range []string{`"os": "fedora"`, `"runStrategy": "Halted"`, `"name": "${NAME}"`, `"sockets"`, "password: \\\"${PASSWORD}\\\""} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the template lacks %s", want)
@@ -76,9 +76,9 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 	if t.Failed() {
 		t.Log(text)
 	}
-	s.must(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-2", "namespace": "`+golden+`", "annotations": {
+	s.does(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-2", "namespace": "`+golden+`", "annotations": {
 		"template.kubevirt.io/template-ref": "web", "parameter.template.kubevirt.io/PASSWORD": "hunter3"}}}`, "create", "-f", "-")
-	made := s.must(t, "", "get", "vm", "web-2", "-n", golden, "-o", "json")
+	made := s.does(t, "", "get", "vm", "web-2", "-n", golden, "-o", "json")
 	for _, want := range []string{`password: \"hunter3\"`, "echo ${HOME}", `"kubevirt.io/vm": "web-2"`} {
 		if !strings.Contains(made, want) {
 			t.Errorf("the new machine lacks %s:\n%s", want, made)
@@ -110,23 +110,23 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
 	s := real.on(t)
 	shop, golden := s.namespace(t, "shop"), s.namespace(t, "golden")
-	s.must(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"runStrategy": "Halted",
+	s.does(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"runStrategy": "Halted",
 		"dataVolumeTemplates": [{"metadata": {"name": "web-root"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}],
 		"template": {"spec": {"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}},
 		"volumes": [{"name": "root", "dataVolume": {"name": "web-root"}}]}}}}`, "create", "-n", shop, "-f", "-")
 	s.reaches(t, shop, "dv/web-root", "Succeeded")
-	s.must(t, request(golden, "r", shop, "web", `, "templateName": "web"`), "create", "-f", "-")
+	s.does(t, request(golden, "r", shop, "web", `, "templateName": "web"`), "create", "-f", "-")
 	if got := s.ends(t, golden, "r"); got["Ready"].Status != "True" || got["Complete"].Status != "True" {
 		t.Fatalf("conditions are %+v", got)
 	}
 	if disks := s.all(t, dataVolumes, golden); len(disks) != 1 {
 		t.Fatalf("there are %d DataVolumes", len(disks))
 	}
-	s.must(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-2", "namespace": "`+golden+`",
+	s.does(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-2", "namespace": "`+golden+`",
 		"annotations": {"template.kubevirt.io/template-ref": "web"}}}`, "create", "-f", "-")
 	s.reaches(t, golden, "dv/root-web-2", "Succeeded")
 	// The disks go with the template, and the machines of it stay.
-	s.must(t, "", "delete", "vmt", "web", "-n", golden)
+	s.does(t, "", "delete", "vmt", "web", "-n", golden)
 	eventually(t, "the disks of the deleted template are gone", func() string {
 		for _, each := range s.all(t, dataVolumes, golden) {
 			if each.GetName() != "root-web-2" {
@@ -155,11 +155,11 @@ func TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed(t *testing.T) {
 	})
 	s.must(t, `{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "by-hand"}, "spec": {"storageClassName": "by-hand", "accessModes": ["ReadWriteOnce"],
 		"capacity": {"storage": "1Gi"}, "hostPath": {"path": "/nowhere"}}}`, "create", "-f", "-")
-	s.must(t, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuff"}, "spec": {"storageClassName": "by-hand", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`,
+	s.does(t, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuff"}, "spec": {"storageClassName": "by-hand", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`,
 		"create", "-n", shop, "-f", "-")
-	s.must(t, onClaim, "create", "-n", shop, "-f", "-")
+	s.does(t, onClaim, "create", "-n", shop, "-f", "-")
 	s.reaches(t, shop, "pvc/stuff", "Bound")
-	s.must(t, request(shop, "r", shop, "web", ""), "create", "-f", "-")
+	s.does(t, request(shop, "r", shop, "web", ""), "create", "-f", "-")
 	got := s.ends(t, shop, "r")
 	if got["Ready"].Reason != "Unreachable" || got["Complete"].Status != "False" || !strings.Contains(got["Complete"].Message, "the disk d is not copied") {
 		t.Errorf("conditions are %+v", got)

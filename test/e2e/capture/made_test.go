@@ -38,7 +38,7 @@ func brought(object unstructured.Unstructured) bool {
 func (s *stage) pair(t *testing.T) *capture {
 	t.Helper()
 	c := &capture{stage: s, shop: s.namespace(t, "shop"), golden: s.namespace(t, "golden")}
-	s.must(t, twoDisks, "create", "-n", c.shop, "-f", "-")
+	s.does(t, twoDisks, "create", "-n", c.shop, "-f", "-")
 	return c
 }
 
@@ -64,7 +64,7 @@ func (c *capture) filled(t *testing.T) {
 // begin asks for the template, with more in the spec of the request.
 func (c *capture) begin(t *testing.T, more string) {
 	t.Helper()
-	c.must(t, request(c.golden, "r", c.shop, "web", more), "create", "-f", "-")
+	c.does(t, request(c.golden, "r", c.shop, "web", more), "create", "-f", "-")
 }
 
 // captured holds what is true of a capture that has succeeded.
@@ -223,11 +223,15 @@ func (s *stage) one(t *testing.T, resource schema.GroupVersionResource, namespac
 	return found[0].GetName()
 }
 
-// remove deletes an object and does not wait until it is gone.
+// remove deletes an object and does not wait until it is gone: a namespace as the administrator, anything else as the owner.
 func (s *stage) remove(t *testing.T, resource schema.GroupVersionResource, namespace, name string) {
 	t.Helper()
 	background := metav1.DeletePropagationBackground
-	err := s.client.Resource(resource).Namespace(namespace).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{PropagationPolicy: &background})
+	client := s.own
+	if resource == namespaces {
+		client = s.client
+	}
+	err := client.Resource(resource).Namespace(namespace).Delete(context.WithoutCancel(t.Context()), name, metav1.DeleteOptions{PropagationPolicy: &background})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -54,8 +53,10 @@ type stage struct {
 	once     sync.Once
 	err      error
 	platform *platform.Platform
-	client   dynamic.Interface
-	player   *player
+	// owner has the role edit in the namespaces of the tests, and own is the client of this person; client is the administrator's.
+	owner       *controlplane.User
+	own, client dynamic.Interface
+	player      *player
 }
 
 // alone is for managers of which one runs at a time: one that is killed need not be waited for.
@@ -72,7 +73,7 @@ var (
 		options: platform.Options{ControllerManager: true, ManagerArgs: alone, Log: os.Stderr},
 		prepare: func(s *stage) error {
 			s.player = startPlayer(s.client)
-			return nil
+			return s.standIn(context.Background())
 		},
 	}
 )
@@ -110,10 +111,11 @@ func (s *stage) on(t *testing.T) *stage {
 		if s.platform, s.err = platform.Start(ctx, s.options); s.err != nil {
 			return
 		}
-		config := rest.CopyConfig(s.platform.Plane.AdminConfig())
-		config.QPS = -1
-		if s.client, s.err = dynamic.NewForConfig(config); s.err == nil {
-			s.err = s.prepare(s)
+		if s.client, s.err = dynamic.NewForConfig(s.platform.Plane.AdminConfig()); s.err != nil {
+			return
+		}
+		if s.err = s.prepare(s); s.err == nil {
+			s.err = s.addOwner(ctx)
 		}
 	})
 	if s.err != nil {
@@ -128,12 +130,13 @@ func (s *stage) kubectl(t *testing.T, as *controlplane.User, stdin string, argum
 	return harness.Kubectl(t, s.platform.Plane, as, stdin, arguments...)
 }
 
+// must runs kubectl as the administrator, who has to succeed, and returns what it prints.
 func (s *stage) must(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
 	return harness.Must(t, s.platform.Plane, nil, stdin, arguments...).Stdout
 }
 
-// namespace makes a namespace that goes with the test.
+// namespace makes a namespace of the owner, that goes with the test.
 func (s *stage) namespace(t *testing.T, prefix string) string {
 	t.Helper()
 	name, err := s.platform.Plane.Namespace(t.Context(), prefix)
@@ -141,6 +144,9 @@ func (s *stage) namespace(t *testing.T, prefix string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.kubectl(t, nil, "", "delete", "namespace", name, "--ignore-not-found", "--wait=false") })
+	if err := s.platform.Plane.Bind(t.Context(), s.owner, name, "edit"); err != nil {
+		t.Fatal(err)
+	}
 	return name
 }
 

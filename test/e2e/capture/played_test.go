@@ -13,6 +13,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -40,7 +41,7 @@ func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 	s := played.on(t)
 	c := s.pair(t)
 	shop, golden := c.shop, c.golden
-	s.must(t, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplate", "metadata": {"name": "there"},
+	s.does(t, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplate", "metadata": {"name": "there"},
 		"spec": {"virtualMachine": {"spec": {"template": {"spec": {"domain": {"devices": {}}}}}}}}`, "create", "-n", golden, "-f", "-")
 	for name, tc := range map[string]struct {
 		manifest string
@@ -61,7 +62,7 @@ func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// The cache of templates is a watch behind.
 			eventually(t, "the template is used as wanted", func() string {
-				result := s.kubectl(t, nil, tc.manifest, "create", "--dry-run=server", "-f", "-")
+				result := s.kubectl(t, s.owner, tc.manifest, "create", "--dry-run=server", "-f", "-")
 				for _, want := range tc.want {
 					if result.Code == 0 || !strings.Contains(result.Stderr, want) {
 						return fmt.Sprintf("want %q in %s%s", want, result.Stdout, result.Stderr)
@@ -72,20 +73,17 @@ func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 		})
 	}
 	t.Run("existence is not told to who may not ask", func(t *testing.T) {
-		eve, err := s.platform.Plane.User("eve")
-		if err != nil {
-			t.Fatal(err)
-		}
 		rule := func(verb, group, resource string) rbacv1.PolicyRule {
 			return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
 		}
 		// All that it takes, but for the source.
-		if err := s.platform.Plane.Grant(t.Context(), eve, golden, rule("create", "template.kubevirt.io", "virtualmachinetemplaterequests"),
+		eve, err := gen.User(t.Context(), s.platform.Plane, "eve", gen.Permits(golden, rule("create", "template.kubevirt.io", "virtualmachinetemplaterequests"),
 			rule("create", "template.kubevirt.io", "virtualmachinetemplates"), rule("create", "cdi.kubevirt.io", "datavolumes"),
-			rule("create", "snapshot.kubevirt.io", "virtualmachinesnapshots")); err != nil {
+			rule("create", "snapshot.kubevirt.io", "virtualmachinesnapshots")))
+		if err != nil {
 			t.Fatal(err)
 		}
-		s.must(t, twoDisks, "create", "-n", golden, "-f", "-")
+		s.does(t, twoDisks, "create", "-n", golden, "-f", "-")
 		for _, namespace := range []string{shop, golden} {
 			there := s.kubectl(t, eve, request(golden, "r", namespace, "web", ""), "create", "--dry-run=server", "-f", "-")
 			notThere := s.kubectl(t, eve, request(golden, "r", namespace, "nix", ""), "create", "--dry-run=server", "-f", "-")
@@ -110,7 +108,7 @@ func TestManyCaptures(t *testing.T) {
 	for i := range many {
 		all = append(all, request(golden, fmt.Sprintf("r-%03d", i), shop, "web", ""))
 	}
-	s.must(t, strings.Join(all, "\n---\n"), "create", "-f", "-")
+	s.does(t, strings.Join(all, "\n---\n"), "create", "-f", "-")
 	created := time.Since(started)
 	// Three and a half were seen on two cores that were busy with other things.
 	deadline := time.Now().Add(10 * time.Minute)
@@ -143,7 +141,7 @@ func TestManyCaptures(t *testing.T) {
 	if len(s.all(t, templates, golden)) != many || len(s.all(t, dataVolumes, golden)) != 2*many {
 		t.Errorf("there are %d templates and %d DataVolumes", len(s.all(t, templates, golden)), len(s.all(t, dataVolumes, golden)))
 	}
-	if err := s.client.Resource(templates).Namespace(golden).DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+	if err := s.own.Resource(templates).Namespace(golden).DeleteCollection(context.WithoutCancel(t.Context()), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
 		t.Error(err)
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
@@ -99,21 +101,15 @@ func TestStencilctlTellsHowFarACaptureHasCome(t *testing.T) {
 	const created, ofRequest = " created\n", "virtualmachinetemplaterequest.template.kubevirt.io/"
 	c := s.pair(t)
 	c.filled(t)
-	ada, err1 := s.platform.Plane.User("ada")
-	eve, err2 := s.platform.Plane.User("eve")
+	may := func(kind schema.GroupVersionResource, verbs ...string) rbacv1.PolicyRule {
+		return rbacv1.PolicyRule{APIGroups: []string{kind.Group}, Resources: []string{kind.Resource}, Verbs: verbs}
+	}
+	ada, err1 := gen.User(t.Context(), s.platform.Plane, "ada", gen.Role(c.shop, "stencil-template-source"),
+		gen.Permits(c.golden, may(requests, "create", "get"), may(templates, "create"), may(dataVolumes, "create")))
+	eve, err2 := gen.User(t.Context(), s.platform.Plane, "eve")
 	if err := errors.Join(err1, err2); err != nil {
 		t.Fatal(err)
 	}
-	allow := func(namespace, group, resource string, verbs ...string) {
-		t.Helper()
-		if err := s.platform.Plane.Grant(t.Context(), ada, namespace, rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}); err != nil {
-			t.Fatal(err)
-		}
-	}
-	allow(c.golden, requests.Group, requests.Resource, "create", "get")
-	allow(c.golden, templates.Group, templates.Resource, "create")
-	allow(c.golden, dataVolumes.Group, dataVolumes.Resource, "create")
-	allow(c.shop, requests.Group, requests.Resource+"/source", "create")
 
 	t.Run("to the template", func(t *testing.T) {
 		take, copy := at("while the snapshot is taken"), at("while the disks are copied")

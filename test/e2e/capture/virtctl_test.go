@@ -11,6 +11,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 )
 
 // KubeVirt's own command line, as it is released, asks for a template of a machine and gets one.
@@ -19,18 +20,15 @@ func TestVirtctlCapturesAMachine(t *testing.T) {
 	shop := s.namespace(t, "shop")
 	vm := strings.Replace(source, "      - {name: tools, cloudInitConfigDrive: {userData: SCRIPT}}\n", "", 1)
 	vm = strings.Replace(vm, "          - {name: tools, disk: {bus: virtio}}\n", "", 1)
-	s.must(t, vm, "create", "-n", shop, "-f", "-")
-	owner, err := s.platform.Plane.User("owner-of-" + shop)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.does(t, vm, "create", "-n", shop, "-f", "-")
 	may := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 	}
-	if err := s.platform.Plane.Grant(t.Context(), owner, shop,
+	vera, err := gen.User(t.Context(), s.platform.Plane, "vera", gen.Permits(shop,
 		may("template.kubevirt.io", "virtualmachinetemplaterequests", "create"), may("template.kubevirt.io", "virtualmachinetemplates", "create"),
 		may("kubevirt.io", "virtualmachines", "get"), may("snapshot.kubevirt.io", "virtualmachinesnapshots", "create"), may("cdi.kubevirt.io", "datavolumes", "create"),
-	); err != nil {
+	))
+	if err != nil {
 		t.Fatal(err)
 	}
 	tools, err := controlplane.Tools(t.Context(), "virtctl")
@@ -38,7 +36,7 @@ func TestVirtctlCapturesAMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	command := exec.CommandContext(t.Context(), tools["virtctl"], "template", "create", "--vm-name", "web-1", "--name", "web", "-n", shop)
-	command.Env = append(os.Environ(), "KUBECONFIG="+owner.Kubeconfig)
+	command.Env = append(os.Environ(), "KUBECONFIG="+vera.Kubeconfig)
 	var said bytes.Buffer
 	command.Stdout, command.Stderr = &said, &said
 	if err := command.Run(); err != nil {
@@ -47,13 +45,13 @@ func TestVirtctlCapturesAMachine(t *testing.T) {
 	var list struct {
 		Items []struct{ Metadata struct{ Name string } }
 	}
-	if err := json.Unmarshal([]byte(s.must(t, "", "get", "vmtr", "-n", shop, "-o", "json")), &list); err != nil || len(list.Items) != 1 {
+	if err := json.Unmarshal([]byte(s.does(t, "", "get", "vmtr", "-n", shop, "-o", "json")), &list); err != nil || len(list.Items) != 1 {
 		t.Fatalf("%+v %v: %s", list, err, said.String())
 	}
 	if got := s.ends(t, shop, list.Items[0].Metadata.Name); got["Ready"].Status != "True" {
 		t.Fatalf("conditions are %+v", got)
 	}
-	if text := s.must(t, "", "get", "vmt", "web", "-n", shop, "-o", "json"); !strings.Contains(text, `"name": "${NAME}"`) {
+	if text := s.does(t, "", "get", "vmt", "web", "-n", shop, "-o", "json"); !strings.Contains(text, `"name": "${NAME}"`) {
 		t.Errorf("the template: %s", text)
 	}
 }
