@@ -85,9 +85,9 @@ func start(t *testing.T) (*controlplane.Plane, *leader) {
 func TestAuditFindsWhatIsNotApproved(t *testing.T) {
 	plane, leader := start(t)
 	golden, other, team := namespace(t, plane), namespace(t, plane), namespace(t, plane)
-	apply(t, plane, small(golden, "small", 2))
-	apply(t, plane, small(golden, "doomed", 2))
-	apply(t, plane, small(other, "foreign", 2))
+	own(t, plane, small(golden, "small", 2), "apply", "-f", "-")
+	own(t, plane, small(golden, "doomed", 2), "apply", "-f", "-")
+	own(t, plane, small(other, "foreign", 2), "apply", "-f", "-")
 	machineOf := func(name, from string, values map[string]string) *unstructured.Unstructured {
 		return rendered(t, plane, team, name, from, values)
 	}
@@ -106,7 +106,7 @@ func TestAuditFindsWhatIsNotApproved(t *testing.T) {
 			"spec":     map[string]any{"runStrategy": "Halted", "template": map[string]any{"spec": map[string]any{"domain": map[string]any{"devices": map[string]any{}}}}},
 		}},
 	)
-	kubectl(t, plane, "", "delete", "virtualmachinetemplate", "doomed", "--namespace", golden)
+	own(t, plane, "", "delete", "virtualmachinetemplate", "doomed", "--namespace", golden)
 	name := "finds-" + team
 	apply(t, plane, approve(name, golden, `
   namespaces: [`+team+`]
@@ -180,7 +180,7 @@ func TestAuditFindsWhatIsNotApproved(t *testing.T) {
 func TestAuditFollowsChanges(t *testing.T) {
 	plane, _ := start(t)
 	golden, team := namespace(t, plane), namespace(t, plane)
-	apply(t, plane, small(golden, "small", 2))
+	own(t, plane, small(golden, "small", 2), "apply", "-f", "-")
 	store(t, plane, rendered(t, plane, team, "one", golden+"/small", nil), rendered(t, plane, team, "two", golden+"/small", map[string]string{"MEMORY": "8Gi"}))
 	name := "follows-" + team
 	apply(t, plane, approve(name, golden, `
@@ -211,10 +211,10 @@ func TestAuditFollowsChanges(t *testing.T) {
 	condition("True Enforced, 1 templates, 1 namespaces")
 	awaitFinding(t, plane, name, finding{Conforming: 2})
 
-	kubectl(t, plane, small(golden, "small", 4), "apply", "-f", "-")
+	own(t, plane, small(golden, "small", 4), "apply", "-f", "-")
 	awaitFinding(t, plane, name, finding{Violating: 2, Causes: []string{differs("one"), differs("two")}})
 
-	kubectl(t, plane, small(golden, "small", 2), "apply", "-f", "-")
+	own(t, plane, small(golden, "small", 2), "apply", "-f", "-")
 	awaitFinding(t, plane, name, finding{Conforming: 2})
 
 	kubectl(t, plane, "", "patch", "templateapproval", name, "--type=merge", `-p={"spec":{"parameters":[{"name":"MEMORY","expression":"quantity(value).compareTo(quantity('4Gi')) <= 0","message":"at most 4Gi"}]}}`)
@@ -222,7 +222,7 @@ func TestAuditFollowsChanges(t *testing.T) {
 
 	kubectl(t, plane, "", "patch", "templateapproval", name, "--type=merge", `-p={"spec":{"templates":[{"namespace":"`+golden+`","selector":{"matchLabels":{"tier":"gold"}}}],"parameters":null}}`)
 	awaitFinding(t, plane, name, finding{Conforming: 2})
-	kubectl(t, plane, "", "label", "virtualmachinetemplate", "small", "--namespace", golden, "tier-")
+	own(t, plane, "", "label", "virtualmachinetemplate", "small", "--namespace", golden, "tier-")
 	condition("False NoTemplates, 0 templates, 1 namespaces")
 	notApproved := fmt.Sprintf("approval %q: it does not approve template %s/small; it approves those in %s with labels tier=gold", name, golden, golden)
 	awaitFinding(t, plane, name, finding{Violating: 2, Causes: []string{"one: " + notApproved, "two: " + notApproved}})
@@ -240,7 +240,7 @@ func TestAuditFollowsChanges(t *testing.T) {
 func TestAMachineSatisfiesOneOfSeveralApprovals(t *testing.T) {
 	plane, _ := start(t)
 	golden, team := namespace(t, plane), namespace(t, plane)
-	apply(t, plane, small(golden, "small", 2))
+	own(t, plane, small(golden, "small", 2), "apply", "-f", "-")
 	store(t, plane,
 		rendered(t, plane, team, "plain", golden+"/small", nil),
 		set(t, rendered(t, plane, team, "resized", golden+"/small", nil), int64(64), "spec", "template", "spec", "domain", "cpu", "cores"),
@@ -264,7 +264,7 @@ func TestAMachineSatisfiesOneOfSeveralApprovals(t *testing.T) {
 func TestAuditPages(t *testing.T) {
 	plane := shared.Plane(t)
 	golden, team := namespace(t, plane), namespace(t, plane)
-	apply(t, plane, small(golden, "small", 2))
+	own(t, plane, small(golden, "small", 2), "apply", "-f", "-")
 	model := rendered(t, plane, team, "x", golden+"/small", nil)
 	const machines = 1203
 	var all []*unstructured.Unstructured
@@ -288,5 +288,5 @@ func TestAuditPages(t *testing.T) {
 	}
 	awaitFinding(t, plane, name, want)
 	t.Logf("the audit took %v s", l.metric(t, "stencil_audit_duration_seconds", nil))
-	kubectl(t, plane, "", "delete", "virtualmachine", "--all", "--namespace", team, "--wait=false")
+	own(t, plane, "", "delete", "virtualmachine", "--all", "--namespace", team, "--wait=false")
 }

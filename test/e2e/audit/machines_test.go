@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/rest"
 	"sigs.k8s.io/yaml"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -54,7 +53,7 @@ func rendered(t *testing.T, plane *controlplane.Plane, namespace, name, from str
 	t.Helper()
 	at, called, _ := strings.Cut(from, "/")
 	object := &v1beta1.VirtualMachineTemplate{}
-	if err := yaml.Unmarshal([]byte(kubectl(t, plane, "", "get", "virtualmachinetemplate", called, "--namespace", at, "-o", "yaml")), object); err != nil {
+	if err := yaml.Unmarshal([]byte(own(t, plane, "", "get", "virtualmachinetemplate", called, "--namespace", at, "-o", "yaml")), object); err != nil {
 		t.Fatal(err)
 	}
 	compiled, err := template.Compile(object)
@@ -94,12 +93,10 @@ func set(t *testing.T, vm *unstructured.Unstructured, value any, path ...string)
 	return vm
 }
 
-// store stores machines. Nobody judges them: no webhook is registered, and their namespaces are not governed yet.
+// store stores machines of the owner. Nobody judges them: no webhook is registered, and their namespaces are not governed yet.
 func store(t *testing.T, plane *controlplane.Plane, machines ...*unstructured.Unstructured) {
 	t.Helper()
-	config := rest.CopyConfig(plane.AdminConfig())
-	config.QPS = -1
-	client, err := dynamic.NewForConfig(config)
+	client, err := dynamic.NewForConfig(owner.Config())
 	if err != nil {
 		t.Fatal(err)
 	}

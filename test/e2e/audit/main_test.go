@@ -11,16 +11,22 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	rbacv1 "k8s.io/api/rbac/v1"
 	ctrl "sigs.k8s.io/controller-runtime"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
 // shared is a plane with the chart installed, and no manager. Stencil's webhook configurations are deleted, so that a test can
 // store machines that no webhook would let pass.
-var shared = controlplane.Shared{Prepare: prepare}
+var (
+	shared = controlplane.Shared{Prepare: prepare}
+	// owner owns templates and machines in the namespaces of the tests.
+	owner *controlplane.User
+)
 
 func TestMain(m *testing.M) {
 	// Each manager logs to its test.
@@ -40,13 +46,21 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 			return fmt.Errorf("deleting the %s: %w: %s", object, err, result.Stderr)
 		}
 	}
-	return nil
+	var err error
+	owner, err = gen.User(ctx, plane, "owner")
+	return err
 }
 
 // kubectl runs kubectl as the administrator, who must succeed, and returns what it printed.
 func kubectl(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
 	t.Helper()
 	return harness.Must(t, plane, nil, stdin, arguments...).Stdout
+}
+
+// own is kubectl as the owner.
+func own(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
+	t.Helper()
+	return harness.Must(t, plane, owner, stdin, arguments...).Stdout
 }
 
 // lookup is kubectl whose answer may be that something is not there.
@@ -66,11 +80,17 @@ func apply(t *testing.T, plane *controlplane.Plane, manifest string) {
 	t.Cleanup(func() { kubectl(t, plane, manifest, "delete", "--ignore-not-found", "--wait=false", "-f", "-") })
 }
 
-// namespace creates a namespace that nobody else uses.
+// namespace creates a namespace of the owner that nobody else uses. KubeVirt's roles are not on this plane.
 func namespace(t *testing.T, plane *controlplane.Plane) string {
 	t.Helper()
 	name, err := plane.Namespace(t.Context(), "audit")
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Bind(t.Context(), owner, name, "stencil-edit"); err != nil {
+		t.Fatal(err)
+	}
+	if err := plane.Grant(t.Context(), owner, name, rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}); err != nil {
 		t.Fatal(err)
 	}
 	return name

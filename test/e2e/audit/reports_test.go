@@ -26,7 +26,7 @@ func reportDefinitions(t *testing.T) string {
 func TestReports(t *testing.T) {
 	plane, leader := start(t)
 	golden, team, idle := namespace(t, plane), namespace(t, plane), namespace(t, plane)
-	apply(t, plane, small(golden, "small", 2))
+	own(t, plane, small(golden, "small", 2), "apply", "-f", "-")
 	store(t, plane,
 		rendered(t, plane, team, "good", golden+"/small", nil),
 		set(t, rendered(t, plane, team, "resized", golden+"/small", nil), int64(64), "spec", "template", "spec", "domain", "cpu", "cores"),
@@ -76,7 +76,7 @@ func TestReports(t *testing.T) {
 	// A Report of somebody else's.
 	apply(t, plane, "apiVersion: openreports.io/v1alpha1\nkind: Report\nmetadata: {name: theirs, namespace: "+idle+"}\nsource: other\n")
 
-	kubectl(t, plane, "", "delete", "virtualmachine", "resized", "--namespace", team)
+	own(t, plane, "", "delete", "virtualmachine", "resized", "--namespace", team)
 	kubectl(t, plane, "", "annotate", "namespace", team, "x=y")
 	kubectl(t, plane, "", "label", "namespace", idle, "touched=yes")
 	await(team, "1 passed, 0 failed")

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 var update = flag.Bool("update", false, "write what the commands print into docs/policies")
@@ -24,7 +25,7 @@ func page(name string) string { return filepath.Join(stencil.Example(".."), "pol
 func TestTheFirstPolicyInFiveMinutes(t *testing.T) {
 	t.Cleanup(func() {
 		must(t, "", "delete", "vmpol", "owners", "mistaken", "--ignore-not-found")
-		must(t, "", "delete", "vm", "--all", "--namespace=team-a")
+		harness.Must(t, stencil.Plane, ada, "", "delete", "vm", "--all", "--namespace=team-a")
 	})
 	cli := filepath.Join(t.TempDir(), "stencilctl")
 	build := exec.Command("go", "build", "-o", cli, "./cmd/stencilctl")

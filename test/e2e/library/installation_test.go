@@ -156,8 +156,8 @@ spec:
     deny contains "no machines today" if input.request.operation == "CREATE"
 `, "create", "-f", "-")
 		machine := func() controlplane.Result {
-			return kubectl(t, nil, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: free}\nspec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}\n",
-				"create", "--namespace=default", "--dry-run=server", "-f", "-")
+			return kubectl(t, ada, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: free}\nspec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}\n",
+				"create", "--namespace=team-a", "--dry-run=server", "-f", "-")
 		}
 		eventually(t, "the policy is in force", func() string {
 			if got := machine(); !strings.Contains(got.Stderr, "no machines today") {

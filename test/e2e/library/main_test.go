@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmstencil/stencil/rego/library"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
@@ -46,7 +47,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 	}); err != nil {
 		return nil, err
 	}
-	if ada, err = stencil.Plane.User("ada", "team-a"); err != nil {
+	if ada, err = gen.User(ctx, stencil.Plane, "ada", gen.Group("team-a")); err != nil {
 		return stencil.Stop, err
 	}
 	return stencil.Stop, harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden"), stencil.Example("access"))

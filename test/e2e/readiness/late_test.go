@@ -108,7 +108,7 @@ func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 	s.apply(t, own, image("disk"))
 	s.apply(t, own, dataSource(own, "fedora", "disk"))
 	s.becomes(t, own, "box", condition("Ready"), `"status":"True"`)
-	s.apply(t, own, daily)
+	s.snapshot(t, own, daily)
 	s.becomes(t, own, "restored", condition("Ready"), `"status":"True"`)
 
 	// And as it goes. Its objects go with a definition.

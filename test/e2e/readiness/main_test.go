@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/deadline"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
@@ -21,6 +22,8 @@ import (
 type stage struct {
 	*platform.Platform
 	options platform.Options
+	// owner has the role edit in the namespaces of the tests.
+	owner *controlplane.User
 
 	once sync.Once
 	err  error
@@ -45,7 +48,11 @@ func TestMain(m *testing.M) {
 func (s *stage) on(t *testing.T) *stage {
 	t.Helper()
 	// It serves later tests too, so the life of this one must not bound it.
-	s.once.Do(func() { s.Platform, s.err = platform.Start(context.Background(), s.options) })
+	s.once.Do(func() {
+		if s.Platform, s.err = platform.Start(context.Background(), s.options); s.err == nil {
+			s.owner, s.err = gen.User(context.Background(), s.Plane, "owner")
+		}
+	})
 	if s.err != nil {
 		t.Fatal(s.err)
 	}
@@ -71,16 +78,26 @@ func (s *stage) must(t *testing.T, stdin string, arguments ...string) string {
 	return harness.Must(t, s.Plane, nil, stdin, arguments...).Stdout
 }
 
-// apply stores what a manifest says, in a namespace.
+// apply stores what a manifest says, in a namespace of the owner.
 func (s *stage) apply(t *testing.T, namespace, manifest string) {
+	t.Helper()
+	harness.Must(t, s.Plane, s.owner, manifest, "apply", "-n", namespace, "-f", "-")
+}
+
+// snapshot stores a VolumeSnapshot, as the administrator: no role that people have contains those.
+func (s *stage) snapshot(t *testing.T, namespace, manifest string) {
 	t.Helper()
 	s.must(t, manifest, "apply", "-n", namespace, "-f", "-")
 }
 
+// namespace makes a namespace of the owner.
 func (s *stage) namespace(t *testing.T) string {
 	t.Helper()
 	name, err := s.Plane.Namespace(t.Context(), "ready")
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Plane.Bind(t.Context(), s.owner, name, "edit"); err != nil {
 		t.Fatal(err)
 	}
 	return name
@@ -90,10 +107,10 @@ func (s *stage) namespace(t *testing.T) string {
 func (s *stage) becomes(t *testing.T, namespace, name, path string, want ...string) {
 	t.Helper()
 	s.eventually(t, fmt.Sprintf("template %s has %q at %s", name, want, path), func() error {
-		got := s.kubectl(t, nil, "", "get", "virtualmachinetemplate", name, "-n", namespace, "-o", "jsonpath={"+path+"}")
+		got := s.kubectl(t, s.owner, "", "get", "virtualmachinetemplate", name, "-n", namespace, "-o", "jsonpath={"+path+"}")
 		for _, text := range want {
 			if !strings.Contains(got.Stdout, text) {
-				all := s.kubectl(t, nil, "", "get", "virtualmachinetemplate", name, "-n", namespace, "-o", "jsonpath={.status}")
+				all := s.kubectl(t, s.owner, "", "get", "virtualmachinetemplate", name, "-n", namespace, "-o", "jsonpath={.status}")
 				return errors.New(got.Stdout + got.Stderr + " of " + all.Stdout)
 			}
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane/csi"
 	"github.com/vmstencil/stencil/test/controlplane/kubelet"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 const fedora = "sourceRef: {kind: DataSource, name: fedora}"
@@ -30,12 +31,12 @@ func TestATemplateBecomesReadyWithItsImage(t *testing.T) {
 	s.becomes(t, own, "box", condition("Ready"), `"status":"True"`, `"reason":"Reconciled"`)
 	s.becomes(t, own, "box", condition("DryRunSucceeded"), `"status":"True"`, `"reason":"Accepted"`)
 
-	columns := strings.Fields(s.kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "--no-headers").Stdout)
+	columns := strings.Fields(s.kubectl(t, s.owner, "", "get", "virtualmachinetemplates", "-n", own, "--no-headers").Stdout)
 	if len(columns) != 4 || columns[2] != "True" || columns[3] != "AllReady" {
 		t.Errorf("columns Name, Age, Ready and Sources: %q", columns)
 	}
 	s.eventually(t, "both changes are events", func() error {
-		got := s.kubectl(t, nil, "", "get", "events", "-n", own, "-o", `jsonpath={range .items[?(@.involvedObject.kind=="VirtualMachineTemplate")]}{.type} {.reason};{end}`)
+		got := s.kubectl(t, s.owner, "", "get", "events", "-n", own, "-o", `jsonpath={range .items[?(@.involvedObject.kind=="VirtualMachineTemplate")]}{.type} {.reason};{end}`)
 		if !strings.Contains(got.Stdout, "Warning SourcesNotReady;") || !strings.Contains(got.Stdout, "Normal Reconciled;") {
 			return errors.New(got.Stdout + got.Stderr)
 		}
@@ -46,7 +47,7 @@ func TestATemplateBecomesReadyWithItsImage(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.becomes(t, own, "box", condition("Ready"), `"status":"False"`, "Lost")
-	if got := s.kubectl(t, nil, "", "delete", "datasource", "fedora", "-n", own); got.Code != 0 {
+	if got := s.kubectl(t, s.owner, "", "delete", "datasource", "fedora", "-n", own); got.Code != 0 {
 		t.Fatal(got.Stderr)
 	}
 	s.becomes(t, own, "box", condition("Ready"), `"status":"False"`, "fedora does not exist")
@@ -57,14 +58,14 @@ func TestEveryBadStateIsTold(t *testing.T) {
 	own := s.namespace(t)
 	s.apply(t, own, image("disk"))
 	s.eventually(t, "the image is there", func() error {
-		if got := s.kubectl(t, nil, "", "get", "dv/disk", "-n", own, "-o", "jsonpath={.status.phase}"); got.Stdout != "Succeeded" {
+		if got := s.kubectl(t, s.owner, "", "get", "dv/disk", "-n", own, "-o", "jsonpath={.status.phase}"); got.Stdout != "Succeeded" {
 			return errors.New(got.Stdout + got.Stderr)
 		}
 		return nil
 	})
 	remove := s.Plane.CSI().When(csi.TakeSnapshot, csi.Rule{Namespace: own, Name: "daily", Fail: "the array is offline"})
 	defer remove()
-	s.apply(t, own, `{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "daily"}, "spec": {"source": {"persistentVolumeClaimName": "disk"}}}`)
+	s.snapshot(t, own, `{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "daily"}, "spec": {"source": {"persistentVolumeClaimName": "disk"}}}`)
 	s.apply(t, own, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "unbound"}, "spec": {"storageClassName": "csi-wait", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`)
 	s.apply(t, own, fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "second"}, "spec": {"source": {"dataSource": {"name": "first", "namespace": %q}}}}`, own))
 	s.apply(t, own, dataSource(own, "first", "disk"))
@@ -124,7 +125,7 @@ func TestWhatIsNotReadIsListed(t *testing.T) {
 	s.apply(t, own, strings.NewReplacer("disks: [", "disks: [{name: seed, disk: {bus: virtio}}, ", "volumes: [", "volumes: [{name: seed, cloudInitNoCloud: {secretRef: {name: web-login}}}, ").
 		Replace(template("web", `source: {blank: {}}`)))
 	s.becomes(t, own, "web", condition("Ready"), `"status":"True"`)
-	got := s.must(t, "", "get", "vmt", "web", "--namespace="+own, "-o", `jsonpath={range .status.volumes[?(@.reason=="NotRead")]}{.kind} {.namespace}/{.name}{"\n"}{end}`)
+	got := harness.Must(t, s.Plane, s.owner, "", "get", "vmt", "web", "--namespace="+own, "-o", `jsonpath={range .status.volumes[?(@.reason=="NotRead")]}{.kind} {.namespace}/{.name}{"\n"}{end}`).Stdout
 	if want := "Secret " + own + "/web-login\n"; got != want {
 		t.Errorf("listed %q, want %q", got, want)
 	}
@@ -136,7 +137,7 @@ func TestADryRunHasKubeVirtJudge(t *testing.T) {
 	s.apply(t, own, strings.ReplaceAll(template("diskless", `source: {blank: {}}`), "[{name: root, disk: {bus: virtio}}]", "[{name: root, disk: {bus: virtio}}, {name: lost, disk: {bus: virtio}}]"))
 	s.becomes(t, own, "diskless", condition("DryRunSucceeded"), `"status":"False"`, `"reason":"Refused"`, "lost")
 	s.becomes(t, own, "diskless", condition("Ready"), `"status":"False"`, `"reason":"DryRunFailed"`)
-	if got := s.kubectl(t, nil, "", "get", "vm", "-n", own, "-o", "name"); got.Stdout != "" {
+	if got := s.kubectl(t, s.owner, "", "get", "vm", "-n", own, "-o", "name"); got.Stdout != "" {
 		t.Errorf("a dry run has left %s", got.Stdout)
 	}
 
@@ -166,7 +167,7 @@ func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 	s.apply(t, own, manifests.String())
 	all := func(status string) func() error {
 		return func() error {
-			got := s.kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="SourcesReady")].status} {end}`)
+			got := s.kubectl(t, s.owner, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="SourcesReady")].status} {end}`)
 			if n := strings.Count(got.Stdout, status); n != many {
 				return fmt.Errorf("%d of %d are %s: %s", n, many, status, got.Stderr)
 			}
@@ -184,10 +185,10 @@ func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 
 	// Another leader has nothing to write.
 	resourceVersions := func() string {
-		return s.kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.metadata.name}={.metadata.resourceVersion} {end}`).Stdout
+		return s.kubectl(t, s.owner, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.metadata.name}={.metadata.resourceVersion} {end}`).Stdout
 	}
 	settled := func() error {
-		got := s.kubectl(t, nil, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="DryRunSucceeded")].reason} {end}`)
+		got := s.kubectl(t, s.owner, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="DryRunSucceeded")].reason} {end}`)
 		if n := strings.Count(got.Stdout, "Accepted"); n != many {
 			return fmt.Errorf("%d of %d dry runs are done", n, many)
 		}
