@@ -33,7 +33,7 @@ func TestReadBody(t *testing.T) {
 			if !errors.Is(err, tc.wantError) {
 				t.Errorf("error: want %v, got %v", tc.wantError, err)
 			}
-			if got := buffer.String(); err != broken && got != tc.want {
+			if got := buffer.String(); !errors.Is(err, broken) && got != tc.want {
 				t.Errorf("body: want %q, got %q", tc.want, got)
 			}
 		})
