@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -138,4 +139,39 @@ func printed(operands []*ast.Term) error {
 		return errLongText
 	}
 	return nil
+}
+
+// searched is for indexof. It compares texts of ASCII in linear time, and others character by character at every place.
+func searched(operands []*ast.Term) error {
+	if isASCII(operands[0]) && isASCII(operands[1]) {
+		return nil
+	}
+	return product(operands)
+}
+
+// searchedOften is for indexof_n, which makes a number for every place.
+func searchedOften(operands []*ast.Term) error {
+	if err := searched(operands); err != nil {
+		return err
+	}
+	return shortOrFew(operands)
+}
+
+// trimmed is for functions that look for each character of a text among those to be removed. Those of ASCII are in a table.
+func trimmed(operands []*ast.Term) error {
+	if isASCII(operands[1]) {
+		return nil
+	}
+	return product(operands)
+}
+
+// isASCII says whether a value is no text, or one of ASCII characters only.
+func isASCII(term *ast.Term) bool {
+	text, _ := term.Value.(ast.String)
+	for i := range len(text) {
+		if text[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }

@@ -83,10 +83,11 @@ var builtins = []builtin{
 	{name: "internal.template_string", before: interpolated, makes: true},
 	{name: "replace", before: replaced, makes: true}, {name: "strings.replace_n", before: replacedMany, makes: true},
 	{name: "contains"}, {name: "startswith"}, {name: "endswith"}, {name: "strings.any_prefix_match", before: product}, {name: "strings.any_suffix_match", before: product},
-	{name: "indexof"}, {name: "indexof_n", before: shortOrFew, makes: true}, {name: "strings.count"},
+	{name: "indexof", before: searched}, {name: "indexof_n", before: searchedOften, makes: true}, {name: "strings.count"},
 	{name: "lower", makes: true}, {name: "upper", makes: true}, {name: "strings.reverse", makes: true},
 	{name: "split", before: shortOrFew, makes: true}, {name: "strings.split_n", before: shortOrFew, makes: true}, {name: "substring", before: numbers, makes: true},
-	{name: "trim"}, {name: "trim_left"}, {name: "trim_prefix"}, {name: "trim_right"}, {name: "trim_space"}, {name: "trim_suffix"},
+	{name: "trim", before: trimmed}, {name: "trim_left", before: trimmed}, {name: "trim_right", before: trimmed},
+	{name: "trim_prefix"}, {name: "trim_space"}, {name: "trim_suffix"},
 
 	// Patterns. Matching takes time proportional to the length of the text times the size of the pattern.
 	{name: "regex.is_valid", instead: regexIsValid}, {name: "regex.match", instead: regexMatch},

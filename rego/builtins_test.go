@@ -140,15 +140,25 @@ func TestBoundedFunctionsAreOPAs(t *testing.T) {
 // and one that is not.
 func TestBoundsAreWhereTheyAreSaidToBe(t *testing.T) {
 	long := func(n int) string { return `"` + strings.Repeat("a", n) + `"` }
+	// Two bytes a letter; 2048 of them and 512 are more than the product may be, and 511 are not.
+	wide := func(n int) string { return `"` + strings.Repeat("é", n) + `"` }
+	const large = "the operands are too large"
 	for name, tc := range map[string]struct{ within, beyond, want string }{
-		"ranges":             {"numbers.range(1, 10001)", "numbers.range(1, 10002)", "ranges have at most 10000 numbers"},
-		"shifts":             {"bits.lsh(1, 512)", "bits.lsh(1, 513)", "shifts are at most 512 bits"},
-		"exponents":          {`to_number("1e400")`, `to_number("1e401")`, "numbers have at most 512 digits and exponents of at most 400"},
-		"digits":             {`to_number("` + strings.Repeat("1", 512) + `")`, `to_number("` + strings.Repeat("1", 513) + `")`, "numbers have at most 512 digits and exponents of at most 400"},
-		"patterns":           {`regex.match(` + long(4096) + `, "")`, `regex.match(` + long(4097) + `, "")`, "the pattern is longer than 4096 bytes"},
-		"repetitions":        {`regex.match("(a{100}){80}", "")`, `regex.match("(abcdef){900}(abcdef){900}", "")`, "the pattern repeats too much"},
-		"texts of addresses": {`net.cidr_is_valid(` + long(1024) + `)`, `net.cidr_is_valid(` + long(1025) + `)`, "the text is longer than 1024 bytes"},
-		"widths":             {`sprintf("%999d", [1])`, `sprintf("%1000d", [1])`, "widths have at most three digits"},
+		"searches":                {`indexof(` + wide(2048) + `, ` + wide(511) + `)`, `indexof(` + wide(2048) + `, ` + wide(512) + `)`, large},
+		"searches of ASCII":       {`indexof(` + long(30000) + `, ` + long(20000) + `)`, `indexof(` + long(30000) + `, ` + wide(512) + `)`, large},
+		"searches for all places": {`indexof_n(` + wide(2048) + `, ` + wide(511) + `)`, `indexof_n(` + wide(2048) + `, ` + wide(512) + `)`, large},
+		"trimming":                {`trim(` + wide(2048) + `, ` + wide(511) + `)`, `trim(` + wide(2048) + `, ` + wide(512) + `)`, large},
+		"trimming of ASCII":       {`trim(` + wide(2048) + `, ` + long(30000) + `)`, `trim(` + long(30000) + `, ` + wide(512) + `)`, large},
+		"trimming on the left":    {`trim_left(` + wide(2048) + `, ` + wide(511) + `)`, `trim_left(` + wide(2048) + `, ` + wide(512) + `)`, large},
+		"trimming on the right":   {`trim_right(` + wide(2048) + `, ` + wide(511) + `)`, `trim_right(` + wide(2048) + `, ` + wide(512) + `)`, large},
+		"ranges":                  {"numbers.range(1, 10001)", "numbers.range(1, 10002)", "ranges have at most 10000 numbers"},
+		"shifts":                  {"bits.lsh(1, 512)", "bits.lsh(1, 513)", "shifts are at most 512 bits"},
+		"exponents":               {`to_number("1e400")`, `to_number("1e401")`, "numbers have at most 512 digits and exponents of at most 400"},
+		"digits":                  {`to_number("` + strings.Repeat("1", 512) + `")`, `to_number("` + strings.Repeat("1", 513) + `")`, "numbers have at most 512 digits and exponents of at most 400"},
+		"patterns":                {`regex.match(` + long(4096) + `, "")`, `regex.match(` + long(4097) + `, "")`, "the pattern is longer than 4096 bytes"},
+		"repetitions":             {`regex.match("(a{100}){80}", "")`, `regex.match("(abcdef){900}(abcdef){900}", "")`, "the pattern repeats too much"},
+		"texts of addresses":      {`net.cidr_is_valid(` + long(1024) + `)`, `net.cidr_is_valid(` + long(1025) + `)`, "the text is longer than 1024 bytes"},
+		"widths":                  {`sprintf("%999d", [1])`, `sprintf("%1000d", [1])`, "widths have at most three digits"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			evaluate := func(call string) error {

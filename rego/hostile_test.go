@@ -69,6 +69,10 @@ var hostilePolicies = map[string]string{
 	"patterns that bind each other":            hostile("[a, [[1, 1], [1, 1]]] = [[[2, 2], [2, 2]], b]\na == b"),
 	"large arguments passed on":                "package hostile\n\nf0(x) := count(x)\n" + lines(60, "f%d(x) := f%p([x, x])") + "deny contains \"x\" if { f60(1) == -1 }\n",
 	"a union of large objects":                 hostile("a := {sprintf(\"%d\", [i]): i | some i in numbers.range(1, 10000)}\nb := {sprintf(\"%d\", [i]): -i | some i in numbers.range(1, 10000)}\nsome i in numbers.range(1, 10000)\nobject.union(a, b)[\"1\"] == i"),
+	"a search of one long text in another":     hostile("x0 := \"éééééééé\"\n" + lines(15, "x%d := concat(\"\", [x%p, x%p])") + "indexof(concat(\"\", [x15, x14]), concat(\"\", [x15, \"e\"])) == 1"),
+	"all places of one long text in another":   hostile("x0 := \"éééééééé\"\n" + lines(15, "x%d := concat(\"\", [x%p, x%p])") + "count(indexof_n(concat(\"\", [x15, x14]), concat(\"\", [x15, \"e\"]))) == 1"),
+	"a long text trimmed of another":           hostile("x0 := \"éééééééé\"\n" + lines(15, "x%d := concat(\"\", [x%p, x%p])") + "trim(x15, concat(\"\", [replace(x15, \"é\", \"ü\"), \"é\"])) == \"\""),
+	"a long text trimmed of another on a side": hostile("x0 := \"éééééééé\"\n" + lines(15, "x%d := concat(\"\", [x%p, x%p])") + "trim_left(x15, concat(\"\", [replace(x15, \"é\", \"ü\"), \"é\"])) == trim_right(x15, concat(\"\", [replace(x15, \"é\", \"ü\"), \"é\"]))"),
 	"ten thousand messages":                    "package hostile\n\ndeny contains sprintf(\"%d\", [i]) if some i in numbers.range(1, 10000)\n",
 	"messages that are long":                   "package hostile\n\ndeny contains concat(\"\", [sprintf(\"%d\", [i]), x]) if {\nx := concat(\"\", [\"aaaaaaaa\" | some _ in numbers.range(1, 10000)])\nsome i in numbers.range(1, 10000)\n}\n",
 }
