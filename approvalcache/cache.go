@@ -98,45 +98,48 @@ func (c *Cache) Synced() bool { return c.index.hasSynced() }
 // watch may be a little behind: for one that is not known it waits, and when that
 // is in vain returns a single approval that approves nothing.
 func (c *Cache) Covering(namespace string) []*approval.Approval {
-	covering, known, changed := c.index.covering(namespace)
-	if known {
+	var covering []*approval.Approval
+	if c.await(context.Background(), func() (known bool, changed <-chan struct{}) {
+		covering, known, changed = c.index.covering(namespace)
+		return known, changed
+	}) {
 		return covering
 	}
-	timer := time.NewTimer(c.patience)
-	defer timer.Stop()
-	for {
-		select {
-		case <-changed:
-			if covering, known, changed = c.index.covering(namespace); known {
-				return covering
-			}
-		case <-timer.C:
-			return []*approval.Approval{approval.Undecided(fmt.Sprintf(
-				"namespace %s is not known here yet, so nobody can tell which approvals cover it; try again in a moment", namespace))}
-		}
-	}
+	return []*approval.Approval{approval.Undecided(fmt.Sprintf(
+		"namespace %s is not known here yet, so nobody can tell which approvals cover it; try again in a moment", namespace))}
 }
 
 // Namespace returns the labels and annotations of a namespace, which must not be
 // modified. For one that is not known it waits as Covering does, and while ctx
 // lasts; known is false when that was in vain.
 func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool) {
-	of, known, changed := c.index.namespace(name)
-	if known {
-		return of.labels, of.annotations, true
+	known = c.await(ctx, func() (known bool, changed <-chan struct{}) {
+		of, known, changed := c.index.namespace(name)
+		labels, annotations = of.labels, of.annotations
+		return known, changed
+	})
+	return labels, annotations, known
+}
+
+// await returns whether look has found something, at once or while patience and ctx last. What look returns beside is closed when it may
+// find something that it has not.
+func (c *Cache) await(ctx context.Context, look func() (found bool, changed <-chan struct{})) bool {
+	found, changed := look()
+	if found {
+		return true
 	}
 	timer := time.NewTimer(c.patience)
 	defer timer.Stop()
 	for {
 		select {
 		case <-changed:
-			if of, known, changed = c.index.namespace(name); known {
-				return of.labels, of.annotations, true
+			if found, changed = look(); found {
+				return true
 			}
 		case <-timer.C:
-			return nil, nil, false
+			return false
 		case <-ctx.Done():
-			return nil, nil, false
+			return false
 		}
 	}
 }
@@ -150,26 +153,17 @@ func (c *Cache) AwaitState(ctx context.Context, namespace string) {
 		_, labelled := of.labels[v1alpha1.LabelGoverned]
 		return labelled, changed
 	}
-	yes, changed := decided()
-	if yes {
+	if yes, _ := decided(); yes {
 		return
 	}
-	timer := time.NewTimer(c.patience)
-	defer timer.Stop()
-	for !yes {
-		select {
-		case <-changed:
-			yes, changed = decided()
-		case <-timer.C:
-			return
-		case <-ctx.Done():
-			return
-		}
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	if !c.await(ctx, decided) {
+		return
 	}
 	// The API server has a watch of its own, which is about as fast.
 	select {
 	case <-time.After(propagation):
-	case <-timer.C:
 	case <-ctx.Done():
 	}
 }

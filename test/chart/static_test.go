@@ -48,15 +48,7 @@ plugins:
     kind: ValidatingAdmissionPolicyConfiguration
     staticManifestsDir: %q
 `, manifests))
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{APIServerArgs: []string{"--admission-control-config-file=" + configuration}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := controlplane.StartFor(t, controlplane.Options{APIServerArgs: []string{"--admission-control-config-file=" + configuration}})
 	if err := plane.InstallVirtualizationCRDs(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -8,15 +8,7 @@ import (
 )
 
 func TestComponentsAreAddedToARunningPlane(t *testing.T) {
-	plane, err := Start(t.Context(), Options{CDILater: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := StartFor(t, Options{CDILater: true})
 	if err := plane.InstallVirtualizationCRDs(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -21,20 +21,12 @@ func TestTheToolsAnswerWithTheVersionTheyArePinnedTo(t *testing.T) {
 }
 
 func TestOptions(t *testing.T) {
-	plane, err := Start(t.Context(), Options{
+	plane := StartFor(t, Options{
 		ControllerManager: true,
 		AuditPolicy: `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
 			{"level": "Request", "resources": [{"group": "", "resources": ["configmaps"]}], "namespaces": ["audited"]},
 			{"level": "None"}]}`,
 		APIServerArgs: []string{"--event-ttl=5m"},
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
 	})
 	if made := kubectl(t, plane, nil, "", "create", "namespace", "audited"); made.Code != 0 {
 		t.Fatal(made.Stderr)

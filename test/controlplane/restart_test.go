@@ -12,15 +12,7 @@ import (
 )
 
 func TestRestartsKeepWhatIsStored(t *testing.T) {
-	plane, err := Start(t.Context(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := StartFor(t, Options{})
 	client, err := kubernetes.NewForConfig(plane.AdminConfig())
 	if err != nil {
 		t.Fatal(err)

@@ -41,6 +41,21 @@ func (s *Shared) Run(m *testing.M) int {
 	return code
 }
 
+// StartFor starts a plane for one test, and stops it when the test has ended.
+func StartFor(t testing.TB, options Options) *Plane {
+	t.Helper()
+	plane, err := Start(t.Context(), options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := plane.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return plane
+}
+
 // Plane returns the package's plane. When it cannot be started, every test that asks fails with the same reason.
 func (s *Shared) Plane(t testing.TB) *Plane {
 	t.Helper()

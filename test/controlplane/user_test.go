@@ -68,15 +68,7 @@ func TestPermissions(t *testing.T) {
 }
 
 func TestAnAggregatedRoleIsNotBoundWhereItIsEmpty(t *testing.T) {
-	plane, err := Start(t.Context(), Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := StartFor(t, Options{})
 	user, err := plane.User("editor")
 	if err != nil {
 		t.Fatal(err)

@@ -77,7 +77,7 @@ metadata:
     parameter.template.kubevirt.io/SSH_KEY: ssh-ed25519 AAAA ada
 `
 
-// workbench is a machine that somebody has set up by hand; its disk holds what was installed on it.
+// workbench is a VM that somebody has set up by hand; its disk holds what was installed on it.
 const workbench = `apiVersion: kubevirt.io/v1
 kind: VirtualMachine
 metadata:
@@ -153,10 +153,10 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 		{says: "Refused: a template that does not exist.", as: "ada",
 			stdin: "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: lost\n  annotations:\n    template.kubevirt.io/template-ref: golden/nowhere\n",
 			args:  []string{"create", "--namespace=team-a", "-f", "-"}, refused: "not found"},
-		{says: "Refused: another template for a machine that is stored.", as: "ada",
+		{says: "Refused: another template for a VM that is stored.", as: "ada",
 			args:    []string{"annotate", "vm", "web-1", "--namespace=team-a", "--overwrite", "template.kubevirt.io/template-ref=golden/windows"},
 			refused: "template-ref"},
-		{says: "Eve may create machines in team-a and use no template.",
+		{says: "Eve may create VMs in team-a and use no template.",
 			args: []string{"create", "rolebinding", "eve", "--namespace=team-a", "--role=machine-owner", "--user=eve"}},
 		{as: "eve", args: []string{"create", "--namespace=team-a", "--dry-run=server", "-f", file("machines/web-1.yaml")},
 			refused: "may not use it"},
@@ -164,13 +164,13 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 			stdin: "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplate\nmetadata:\n  name: typo\n  namespace: golden\nspec:\n  parameters:\n  - name: NAME\n  virtualMachine:\n    metadata:\n      name: ${NAMME}\n    spec:\n      runStrategy: Halted\n      template:\n        spec:\n          domain:\n            cpu:\n              coress: 2\n",
 			args:  []string{"create", "-f", "-"}, refused: "coress"},
 
-		{says: "Bob has no right on machines and none on templates; the admin lets him process templates, and create machines from fedora in team-a.",
+		{says: "Bob has no right on VMs and none on templates; the admin lets him process templates, and create VMs from fedora in team-a.",
 			args: []string{"apply", "-f", file("process")}},
 		{says: "Processed: what the template makes, with nothing stored. virtctl template process asks the same way.", as: "bob", stdin: "parameters: {NAME: probe, INSTANCETYPE: u1.large}",
 			laidOut: true, args: []string{"create", "--raw", subresources + "fedora/process", "-f", "-"}},
-		{says: "Created for Bob, who may not create machines himself …", as: "bob", stdin: "parameters: {NAME: bobs, INSTANCETYPE: u1.small}\ntargetNamespace: team-a",
+		{says: "Created for Bob, who may not create VMs himself …", as: "bob", stdin: "parameters: {NAME: bobs, INSTANCETYPE: u1.small}\ntargetNamespace: team-a",
 			quiet: true, args: []string{"create", "--raw", subresources + "fedora/create", "-f", "-"}},
-		{says: "… which the machine tells.",
+		{says: "… which the VM tells.",
 			args: []string{"get", "vm", "bobs", "--namespace=team-a", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}{" has "}{.spec.instancetype.name}{"\n"}`}},
 		{says: "Refused: another template than the one that Bob was given.", as: "bob", stdin: "parameters: {NAME: other}",
 			args: []string{"create", "--raw", subresources + "ubuntu/create", "-f", "-"}, refused: "forbidden"},
@@ -189,15 +189,15 @@ func virtualizationSteps(example func(string) string, defaulted bool) []step {
 		{says: "KubeVirt's own controllers take over the VMs that were created before.", as: "ada", holds: "Stopped",
 			args: []string{"get", "vm", "--namespace=team-a", "-L", "vm.kubevirt.io/template,vm.kubevirt.io/template.revision"}},
 
-		{says: "A policy in Rego: machines of team A have owners, and large ones are pointed out. It was compiled, type-checked and tested before it is in force.",
+		{says: "A policy in Rego: VMs of team A have owners, and large ones are pointed out. It was compiled, type-checked and tested before it is in force.",
 			args: []string{"apply", "-f", file("policies/owners.yaml")}},
 		{quiet: true, args: []string{"wait", "vmpol/owners", "--for=condition=Active", "--timeout=60s"}},
-		{says: "Refused: a machine without an owner, whatever it comes from.", as: "ada",
+		{says: "Refused: a VM without an owner, whatever it comes from.", as: "ada",
 			args: []string{"create", "--namespace=team-a", "-f", file("machines/runner.yaml")}, refused: "policy owners (medium): the machine has no owner"},
-		{says: "Previewed: what approvals, policies and everybody else would say if Bob created this machine now.", as: "bob",
+		{says: "Previewed: what approvals, policies and everybody else would say if Bob created this VM now.", as: "bob",
 			stdin:   "parameters: {NAME: probe, INSTANCETYPE: u1.large}\ntargetNamespace: team-a\nexplain: true",
 			laidOut: true, part: "decisions", holds: `"policy":"owners"`, args: []string{"create", "--raw", subresources + "fedora/process", "-f", "-"}},
-		{says: "Warned: a machine that is large by its instance type.", as: "ada",
+		{says: "Warned: a VM that is large by its instance type.", as: "ada",
 			args: []string{"create", "--namespace=team-a", "-f", file("policies/large.yaml")}},
 		{says: "Refused: a policy with a misspelt field, which would never find anything.",
 			args: []string{"apply", "-f", file("policies/mistaken.yaml")}, refused: "did you mean cores"},
@@ -207,13 +207,13 @@ func virtualizationSteps(example func(string) string, defaulted bool) []step {
 			args: []string{"apply", "-f", file("approvals/team-a.yaml")}},
 		{quiet: true, args: []string{"wait", "namespace/team-a", "--timeout=60s",
 			`--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=true`}},
-		{says: "An approved machine is created as before; app.kubernetes.io/name and runStrategy are overrides of the approval.", as: "ada", stdin: approved,
+		{says: "An approved VM is created as before; app.kubernetes.io/name and runStrategy are overrides of the approval.", as: "ada", stdin: approved,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}},
-		{says: "Refused: fields that nobody approved, each by its path, on a machine from an approved template.", as: "ada", stdin: unapprovedFields,
+		{says: "Refused: fields that nobody approved, each by its path, on a VM from an approved template.", as: "ada", stdin: unapprovedFields,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "spec.template.spec.nodeSelector"},
 		{says: "Refused: a size that nobody approved.", as: "ada", stdin: unapprovedValue,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "INSTANCETYPE"},
-		{says: "Refused: a machine without a template; Ada is told which ones she may use.", as: "ada", stdin: untemplated,
+		{says: "Refused: a VM without a template; Ada is told which ones she may use.", as: "ada", stdin: untemplated,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "you may use: golden/fedora, golden/ubuntu"},
 	}
 	all = append(all, captureSteps()...)
@@ -223,11 +223,11 @@ func virtualizationSteps(example func(string) string, defaulted bool) []step {
 	return all
 }
 
-// captureSteps make a template of a machine.
+// captureSteps make a template of a VM.
 func captureSteps() []step {
 	return []step{
 		{quiet: true, args: []string{"create", "namespace", "workshop"}},
-		{says: "A machine that somebody has set up by hand becomes a template: its disk is copied, and the password in it becomes a parameter.", stdin: workbench,
+		{says: "A VM that somebody has set up by hand becomes a template: its disk is copied, and the password in it becomes a parameter.", stdin: workbench,
 			args: []string{"create", "--namespace=workshop", "-f", "-"}},
 		{quiet: true, holds: "Succeeded", args: []string{"get", "datavolume", "workbench", "--namespace=workshop"}},
 		{stdin: capture, args: []string{"create", "--namespace=workshop", "-f", "-"}},
@@ -246,9 +246,9 @@ func guestSteps() []step {
 	return []step{
 		{says: "So far team A was left alone by what fills in what guests see: machine type, PCI addresses and the like are decided on some node.", as: "ada", stdin: laidOutMachine,
 			laidOut: true, args: dryRun},
-		{says: "Now a real libvirt lays the same machine out before it is stored.",
+		{says: "Now a real libvirt lays the same VM out before it is stored.",
 			args: []string{"label", "namespace", "team-a", skipDefaults + "-"}},
-		{says: "What is different (KubeVirt draws the numbers of the firmware for each machine):", as: "ada", stdin: laidOutMachine,
+		{says: "What is different (KubeVirt draws the numbers of the firmware for each VM):", as: "ada", stdin: laidOutMachine,
 			holds: "pciAddress", laidOut: true, compared: true, args: dryRun},
 	}
 }

@@ -9,14 +9,14 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Fields lays fields in YAML over the object: maps merge, anything else replaces. It panics when the text is not a map in YAML.
+// Fields lays fields in YAML over the object as Merge does. It panics when the text is not a map in YAML.
 func Fields(text string) VMModifier {
 	var fields map[string]any
 	if err := utilyaml.Unmarshal([]byte(text), &fields); err != nil {
 		panic(fmt.Sprintf("gen: reading the fields %q: %v", text, err))
 	}
 	return func(vm *unstructured.Unstructured) {
-		merge(vm.Object, (&unstructured.Unstructured{Object: fields}).DeepCopy().Object)
+		Merge(vm.Object, (&unstructured.Unstructured{Object: fields}).DeepCopy().Object)
 	}
 }
 
@@ -33,13 +33,13 @@ func Manifest(objects ...*unstructured.Unstructured) string {
 	return strings.Join(documents, "---\n")
 }
 
-// merge lays upper over lower.
-func merge(lower, upper map[string]any) {
+// Merge lays upper over lower: maps merge, anything else replaces.
+func Merge(lower, upper map[string]any) {
 	for key, value := range upper {
 		below, isMap := lower[key].(map[string]any)
 		above, areMaps := value.(map[string]any)
 		if isMap && areMaps {
-			merge(below, above)
+			Merge(below, above)
 			continue
 		}
 		lower[key] = value

@@ -122,15 +122,7 @@ func TestKubeVirtAdmitsTheVMsThatAreBuilt(t *testing.T) {
 }
 
 func TestARoleThatIsMissingOnThePlaneIsAnError(t *testing.T) {
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := controlplane.StartFor(t, controlplane.Options{})
 	for name, tc := range map[string]struct {
 		role string
 		want string

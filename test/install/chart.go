@@ -7,13 +7,14 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/product"
 )
 
 const chartName = "stencil"
@@ -72,7 +73,8 @@ func (o Options) writeValues() (path string, remove func(), err error) {
 		values["manager"] = map[string]any{"enabled": false}
 		values["webhooks"] = map[string]any{"url": o.ManagerURL}
 	}
-	merge(values, o.Values)
+	// As Helm does.
+	gen.Merge(values, o.Values)
 	content, err := yaml.Marshal(values)
 	if err != nil {
 		return "", nil, fmt.Errorf("encoding the values of the chart: %w", err)
@@ -88,39 +90,11 @@ func (o Options) writeValues() (path string, remove func(), err error) {
 	return file.Name(), func() { _ = os.Remove(file.Name()) }, nil
 }
 
-// merge lays upper over lower, as Helm does: maps merge, anything else is replaced.
-func merge(lower, upper map[string]any) {
-	for key, value := range upper {
-		below, isMap := lower[key].(map[string]any)
-		above, areMaps := value.(map[string]any)
-		if isMap && areMaps {
-			merge(below, above)
-			continue
-		}
-		lower[key] = value
-	}
-}
-
-// ChartFolder returns the path of the chart in this checkout: charts/stencil in a folder above the working directory, which for a
-// test is that of its package, or else above this source file.
+// ChartFolder returns the path of the chart in this checkout.
 func ChartFolder() (string, error) {
-	var starts []string
-	if directory, err := os.Getwd(); err == nil {
-		starts = append(starts, directory)
+	root, err := product.Root()
+	if err != nil {
+		return "", err
 	}
-	if _, file, _, ok := runtime.Caller(0); ok && filepath.IsAbs(file) {
-		starts = append(starts, filepath.Dir(file))
-	}
-	for _, directory := range starts {
-		for ; ; directory = filepath.Dir(directory) {
-			chart := filepath.Join(directory, "charts", chartName)
-			if _, err := os.Stat(filepath.Join(chart, "Chart.yaml")); err == nil {
-				return chart, nil
-			}
-			if directory == filepath.Dir(directory) {
-				break
-			}
-		}
-	}
-	return "", errors.New("charts/stencil was not found above the working directory: run this inside a checkout of Stencil")
+	return filepath.Join(root, "charts", chartName), nil
 }

@@ -188,15 +188,7 @@ func TestClassifyAnswersOfAnAPIServer(t *testing.T) {
 }
 
 func TestClassifyAPlaneThatDoesNotAnswer(t *testing.T) {
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := controlplane.StartFor(t, controlplane.Options{})
 	create := configMaps(t, plane.Admin(), "default")
 	if err := create(""); err != nil {
 		t.Fatal(err)

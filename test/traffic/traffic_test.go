@@ -75,15 +75,7 @@ func TestADenialOfAPolicyIsNoOutage(t *testing.T) {
 }
 
 func TestARestartIsNoDenial(t *testing.T) {
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := controlplane.StartFor(t, controlplane.Options{})
 	if err := plane.InstallVirtualizationCRDs(t.Context()); err != nil {
 		t.Fatal(err)
 	}

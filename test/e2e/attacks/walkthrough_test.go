@@ -7,12 +7,13 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 )
 
 // TestATeamHasExactlyOneCatalogueNamespace runs what docs/approvals.md tells an
 // admin to do, then what it says the team sees, and tries the ways around it.
 func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
-	ben, err := stencil.Plane.User("ben", "team-b")
+	ben, err := gen.User(t.Context(), stencil.Plane, "ben", gen.Group("team-b"))
 	if err != nil {
 		t.Fatal(err)
 	}

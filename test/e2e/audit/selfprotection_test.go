@@ -24,15 +24,7 @@ const seconds = 20 * time.Second
 func guarded(t *testing.T) *controlplane.Plane {
 	t.Helper()
 	// The controller manager brings the garbage collector.
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{ControllerManager: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := controlplane.StartFor(t, controlplane.Options{ControllerManager: true})
 	if err := plane.InstallVirtualizationCRDs(t.Context()); err != nil {
 		t.Fatal(err)
 	}

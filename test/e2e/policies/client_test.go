@@ -56,8 +56,8 @@ func clientOf(t *testing.T, config *rest.Config) dynamic.Interface {
 	return made
 }
 
-// requests are sent to one namespace, an empty one for objects that are in none. Tests send what kubectl would, by themselves: each kubectl
-// takes a fifth of a second of a processor.
+// requests are sent to one namespace, an empty one for objects that are in none. They are what kubectl would send, without its process,
+// which takes a fifth of a second of a processor each time.
 type requests struct {
 	t         *testing.T
 	client    dynamic.Interface
@@ -73,7 +73,7 @@ func acting(t *testing.T, as *controlplane.User, namespace string) requests {
 	return requests{t: t, client: api(t, as), namespace: namespace}
 }
 
-// dry is acting that stores nothing.
+// dry returns requests of a user that store nothing.
 func dry(t *testing.T, as *controlplane.User, namespace string) requests {
 	t.Helper()
 	return acting(t, as, namespace).dry()
@@ -96,7 +96,7 @@ func (r requests) to(resource schema.GroupVersionResource) dynamic.ResourceInter
 	return r.client.Resource(resource).Namespace(r.namespace)
 }
 
-// about is to for an object in JSON.
+// about returns an object in JSON, and the client of its kind.
 func (r requests) about(manifest string) (dynamic.ResourceInterface, *unstructured.Unstructured) {
 	r.t.Helper()
 	object := unstructuredOf(r.t, manifest)

@@ -17,15 +17,7 @@ import (
 func TestKubeVirtInAGovernedNamespace(t *testing.T) {
 	// Its plane starts while the other tests wait for theirs.
 	t.Parallel()
-	plane, err := controlplane.Start(t.Context(), controlplane.Options{KubeVirt: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := plane.Stop(); err != nil {
-			t.Error(err)
-		}
-	})
+	plane := controlplane.StartFor(t, controlplane.Options{KubeVirt: true})
 	release, err := installRelease(context.WithoutCancel(t.Context()), plane)
 	if err != nil {
 		t.Fatal(err)
