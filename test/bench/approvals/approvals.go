@@ -7,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -100,6 +101,9 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 
 // measure takes the API server's processor time for each kind of write.
 func (c *cluster) measure(ctx context.Context, into map[string][]time.Duration) error {
+	if err := awaitQuiet(ctx); err != nil {
+		return err
+	}
 	for _, write := range c.writes() {
 		each := load.Load{Clients: clients, Warmup: c.options.Requests / 5, Requests: c.options.Requests, Limit: limit}
 		if err := each.Warm(ctx, write.send); err != nil {
@@ -120,6 +124,26 @@ func (c *cluster) measure(ctx context.Context, into map[string][]time.Duration) 
 		into[write.name] = append(into[write.name], (after-before)/time.Duration(len(sample.Latencies)))
 	}
 	return nil
+}
+
+// awaitQuiet returns when the API server has next to nothing to do: what the manager writes after a change of approvals is none of a write's cost.
+func awaitQuiet(ctx context.Context) error {
+	const interval, calm = time.Second, 5
+	quiet := 0
+	before, err := serverCPU()
+	if err != nil {
+		return err
+	}
+	return wait.PollUntilContextTimeout(ctx, interval, limit, false, func(context.Context) (bool, error) {
+		now, err := serverCPU()
+		if now-before > interval/10 {
+			quiet = 0
+		} else {
+			quiet++
+		}
+		before = now
+		return quiet == calm, err
+	})
 }
 
 func serverCPU() (time.Duration, error) {
