@@ -121,8 +121,8 @@ func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations
 	return labels, annotations, known
 }
 
-// await returns whether look has found something, at once or while patience and ctx last. What look returns beside is closed when it may
-// find something that it has not.
+// await calls look until it finds something, and returns false when patience or ctx ends first. The channel that look returns is closed
+// when another call may have a different result.
 func (c *Cache) await(ctx context.Context, look func() (found bool, changed <-chan struct{})) bool {
 	found, changed := look()
 	if found {

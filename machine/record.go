@@ -25,8 +25,8 @@ type Record struct {
 	Digest string `json:"digest"`
 	// Sensitive names the parameters whose annotations were removed.
 	Sensitive []string `json:"sensitive,omitempty"`
-	// Rules says that the template had rules for its machines. The match conditions of
-	// the webhooks look for it as it is encoded here.
+	// Rules is whether the template had rules. Match conditions of webhooks search the
+	// annotation for this field as it is encoded.
 	Rules bool `json:"rules,omitempty"`
 	// Sent is the fingerprint of the spec that the person sent, if any.
 	Sent string `json:"sent,omitempty"`

@@ -7,17 +7,17 @@ import (
 )
 
 const (
-	// gcPercent is how much a large heap may grow before it is collected, in percent of what is alive in it. It is half of Go's
-	// default: what a server keeps of a large cluster is most of its memory.
+	// gcPercent is how much a large heap may grow before it is collected, in percent of the live heap. It is half of Go's default,
+	// because caches are most of the memory in a large cluster.
 	gcPercent = 50
-	// leastGarbage is how much a heap may grow in any case, in bytes. A heap of 15 MiB would be collected after a hundred requests
-	// otherwise, and a seventh of the processor time was that.
+	// leastGarbage is how much a heap may always grow, in bytes. Otherwise a heap of 15 MiB is collected after a hundred requests,
+	// which took up to a quarter of the processor time.
 	leastGarbage = 32 << 20
-	// leastLive keeps the percentage within reason for a program that has only just started, in bytes.
+	// leastLive limits the percentage of a program that has just started, in bytes.
 	leastLive = 4 << 20
 )
 
-// percentFor is the percentage, as debug.SetGCPercent takes it, for a heap in which so many bytes are alive.
+// percentFor returns the percentage for debug.SetGCPercent for a live heap of so many bytes.
 func percentFor(live uint64) int {
 	return max(gcPercent, int(leastGarbage*100/max(live, leastLive)))
 }
@@ -39,6 +39,6 @@ func tuneGC() {
 // onEachGC calls do now and after each collection, one call at a time.
 func onEachGC(do func()) {
 	do()
-	// An object that nobody refers to is finalized by the next collection. It must hold a pointer, or it shares a block with others.
+	// An unreachable object is finalized by the next collection. It must hold a pointer, or it shares a block with other objects.
 	runtime.SetFinalizer(&struct{ self *int }{}, func(any) { onEachGC(do) })
 }

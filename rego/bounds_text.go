@@ -157,7 +157,7 @@ func searchedOften(operands []*ast.Term) error {
 	return shortOrFew(operands)
 }
 
-// trimmed is for functions that look for each character of a text among those to be removed. Those of ASCII are in a table.
+// trimmed is for functions that search the characters to be removed for each character of a text. For ASCII they use a table.
 func trimmed(operands []*ast.Term) error {
 	if isASCII(operands[1]) {
 		return nil
@@ -165,7 +165,7 @@ func trimmed(operands []*ast.Term) error {
 	return product(operands)
 }
 
-// isASCII says whether a value is no text, or one of ASCII characters only.
+// isASCII returns whether a value is not a text, or a text of ASCII characters only.
 func isASCII(term *ast.Term) bool {
 	text, _ := term.Value.(ast.String)
 	for i := range len(text) {

@@ -15,10 +15,9 @@ const (
 	// Both as in the chart.
 	hasReference = "object.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue() || " +
 		"(oldObject != null && oldObject.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue())"
-	hasNoReference = "!object.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue() && " +
-		"(oldObject == null || !oldObject.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue())"
+	hasNoReference = "!(" + hasReference + ")"
 
-	// Those with rules that the request may break come to a webhook of the chart, whose condition has-rules is the opposite of this.
+	// VirtualMachines with rules that the request may violate match a webhook of the chart. Its condition has-rules is the negation of this.
 	hasNoRules = "!((object.metadata.?annotations[?'vm.kubevirt.io/validations'].orValue('') != '' || " +
 		"object.metadata.?annotations[?'template.kubevirt.io/rendered'].orValue('').contains('\"rules\":true')) && " +
 		"object.metadata.?annotations[?'vm.kubevirt.io/skip-validations'].orValue('false') == 'false' && " +

@@ -20,7 +20,7 @@ const nameSuffix = ".policies." + v1alpha1.GroupName
 type Door struct {
 	Kind      v1alpha1.PolicyKind
 	Operation v1alpha1.PolicyOperation
-	// Templated is for VirtualMachines that refer to a template, in namespaces where nobody compares them with it.
+	// Templated is for VirtualMachines that refer to a template, in namespaces that the comparing webhook excludes.
 	Templated bool
 }
 
@@ -46,9 +46,9 @@ func rule(group, resource string, versions ...string) admissionregistrationv1.Ru
 	}
 }
 
-// doorsOf returns the doors at which a policy has to be asked. VirtualMachines of templates have one of their own, but for their
-// deletion; it is needed where spared says that the webhook that compares them with their templates leaves some namespaces out.
-func doorsOf(match *v1alpha1.PolicyMatch, spared bool) []Door {
+// doorsOf returns the doors of the requests that a policy evaluates. VirtualMachines from templates have a door of their own, except
+// for their deletion; it is needed when the comparing webhook excludes namespaces.
+func doorsOf(match *v1alpha1.PolicyMatch, excluded bool) []Door {
 	var doors []Door
 	for _, kind := range match.Kinds {
 		for _, operation := range match.Operations {
@@ -56,7 +56,7 @@ func doorsOf(match *v1alpha1.PolicyMatch, spared bool) []Door {
 			if !stored || len(match.Templates) == 0 {
 				doors = append(doors, Door{Kind: kind, Operation: operation})
 			}
-			if stored && spared {
+			if stored && excluded {
 				doors = append(doors, Door{Kind: kind, Operation: operation, Templated: true})
 			}
 		}
@@ -64,11 +64,11 @@ func doorsOf(match *v1alpha1.PolicyMatch, spared bool) []Door {
 	return doors
 }
 
-// comparing is the webhook of the chart that compares VirtualMachines with their templates, and asks the policies.
+// comparing is the webhook of the chart that compares VirtualMachines with their templates, and evaluates policies.
 const comparing = "virtualmachine.validate.template.kubevirt.io"
 
-// sparedBy returns what selects the namespaces that the comparing webhook leaves out; nil when it leaves out none.
-func sparedBy(reference *admissionregistrationv1.ValidatingWebhookConfiguration) *metav1.LabelSelectorRequirement {
+// excludedBy returns what selects the namespaces that the comparing webhook leaves out; nil when it leaves out none.
+func excludedBy(reference *admissionregistrationv1.ValidatingWebhookConfiguration) *metav1.LabelSelectorRequirement {
 	for _, webhook := range reference.Webhooks {
 		if webhook.Name != comparing || webhook.NamespaceSelector == nil {
 			continue
@@ -119,10 +119,10 @@ type need struct {
 }
 
 // needs returns what policies need, by the names of the entries.
-func needs(policies []*v1alpha1.VirtualMachinePolicySpec, spared bool) []need {
+func needs(policies []*v1alpha1.VirtualMachinePolicySpec, excluded bool) []need {
 	found := map[Door]*need{}
 	for _, policy := range policies {
-		for _, door := range doorsOf(&policy.Match, spared) {
+		for _, door := range doorsOf(&policy.Match, excluded) {
 			if found[door] == nil {
 				found[door] = &need{door: door, namespaces: policy.Match.NamespaceSelector, objects: policy.Match.ObjectSelector}
 			}
@@ -149,13 +149,13 @@ func (n *need) add(policy *v1alpha1.VirtualMachinePolicySpec) {
 	}
 }
 
-// wanted returns the entries that policies need, complete with what the API server would fill in. spared selects the namespaces that the
+// wanted returns the entries that policies need, complete with what the API server would fill in. excluded selects the namespaces that the
 // comparing webhook leaves out, and caBundle returns what an entry of that name trusts.
 func wanted(
-	policies []*v1alpha1.VirtualMachinePolicySpec, s *Settings, spared *metav1.LabelSelectorRequirement, caBundle func(entry string) []byte,
+	policies []*v1alpha1.VirtualMachinePolicySpec, s *Settings, excluded *metav1.LabelSelectorRequirement, caBundle func(entry string) []byte,
 ) []admissionregistrationv1.ValidatingWebhook {
 	list := []admissionregistrationv1.ValidatingWebhook{}
-	for _, each := range needs(policies, spared != nil) {
+	for _, each := range needs(policies, excluded != nil) {
 		failure := admissionregistrationv1.Ignore
 		if each.closed {
 			failure = admissionregistrationv1.Fail
@@ -163,7 +163,7 @@ func wanted(
 		name := each.door.name()
 		namespaces := selector(each.namespaces)
 		if each.door.Templated {
-			namespaces.MatchExpressions = append(namespaces.MatchExpressions, *spared)
+			namespaces.MatchExpressions = append(namespaces.MatchExpressions, *excluded)
 		}
 		list = append(list, admissionregistrationv1.ValidatingWebhook{
 			Name:         name,

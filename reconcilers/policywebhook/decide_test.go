@@ -75,13 +75,13 @@ func TestEntries(t *testing.T) {
 	const ungoverned = "stencil.kubevirt.io/governed in (audit,false)"
 	cases := map[string]struct {
 		policies []*v1alpha1.VirtualMachinePolicySpec
-		// spared are the governed labels of namespaces that the comparing webhook leaves out.
-		spared []string
-		want   []seen
+		// excluded are the governed labels of namespaces that the comparing webhook leaves out.
+		excluded []string
+		want     []seen
 	}{
 		"machines of templates are sent where nobody compares them with it": {
 			policies: []*v1alpha1.VirtualMachinePolicySpec{policy(inNamespaces("a"))},
-			spared:   []string{"false", "audit"},
+			excluded: []string{"false", "audit"},
 			want: []seen{
 				templated("create", "Fail", "a=,"+ungoverned, "has-template-ref", "has-no-rules"),
 				{Name: "create.virtualmachine.policies.stencil.kubevirt.io", Failure: "Fail", Namespaces: "a=", Conditions: createConditions},
@@ -91,7 +91,7 @@ func TestEntries(t *testing.T) {
 		},
 		"those alone, when the policy is about no others": {
 			policies: []*v1alpha1.VirtualMachinePolicySpec{policy(on("CREATE", "DELETE"), ofTemplates, enforced("Warn", "Allow"))},
-			spared:   []string{"false", "audit"},
+			excluded: []string{"false", "audit"},
 			want: []seen{
 				templated("create", "Ignore", ungoverned, "has-template-ref", "has-no-rules"),
 				vm("delete", "Ignore", "not-exempt"),
@@ -152,11 +152,11 @@ func TestEntries(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			settings := &Settings{URL: "https://x", TimeoutSeconds: 7, ExemptUsers: []string{"somebody"}}
 			var got []seen
-			var spared *metav1.LabelSelectorRequirement
-			if tc.spared != nil {
-				spared = &metav1.LabelSelectorRequirement{Key: v1alpha1.LabelGoverned, Operator: metav1.LabelSelectorOpIn, Values: tc.spared}
+			var excluded *metav1.LabelSelectorRequirement
+			if tc.excluded != nil {
+				excluded = &metav1.LabelSelectorRequirement{Key: v1alpha1.LabelGoverned, Operator: metav1.LabelSelectorOpIn, Values: tc.excluded}
 			}
-			for _, w := range wanted(tc.policies, settings, spared, func(string) []byte { return nil }) {
+			for _, w := range wanted(tc.policies, settings, excluded, func(string) []byte { return nil }) {
 				one := seen{Name: w.Name, Failure: string(*w.FailurePolicy)}
 				for _, pair := range []struct {
 					selector *metav1.LabelSelector

@@ -11,8 +11,8 @@
 //   - It fails closed when one of its policies refuses, and would also refuse what it could not judge; otherwise requests pass
 //     while no manager can be reached.
 //   - It is limited to the namespaces and objects that its policies select where they all select the same.
-//   - VirtualMachines that refer to a template, or that carry rules, are judged in the call that compares them with it, so they are not
-//     sent again. Where no approval looks, that call is not made; they have an entry of their own for these namespaces.
+//   - VirtualMachines that refer to a template, or that have rules, are evaluated by a webhook of the chart, so they are not sent again.
+//     VirtualMachines from templates have entries of their own for the namespaces that this webhook excludes.
 //   - Updates that change neither spec nor labels nor annotations are not sent, nor is bookkeeping of KubeVirt's own controllers,
 //     nor the end of an object that is being deleted.
 //

@@ -83,9 +83,9 @@ type Reconciler struct {
 	mutex sync.Mutex
 	// doors are those that are open; nil before anything is known.
 	doors map[Door]bool
-	// spared says that VirtualMachines of templates have doors of their own.
-	spared  bool
-	changed chan struct{}
+	// excluded is whether VirtualMachines from templates have doors of their own.
+	excluded bool
+	changed  chan struct{}
 }
 
 // New returns a Reconciler.
@@ -109,7 +109,7 @@ func New(options Options) (*Reconciler, error) {
 func (r *Reconciler) Open(match *v1alpha1.PolicyMatch) (open, known bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	closed := slices.ContainsFunc(doorsOf(match, r.spared), func(door Door) bool { return !r.doors[door] })
+	closed := slices.ContainsFunc(doorsOf(match, r.excluded), func(door Door) bool { return !r.doors[door] })
 	return !closed, r.doors != nil
 }
 
@@ -120,7 +120,7 @@ func (r *Reconciler) Changed() <-chan struct{} {
 	return r.changed
 }
 
-func (r *Reconciler) publish(entries []admissionregistrationv1.ValidatingWebhook, spared bool) {
+func (r *Reconciler) publish(entries []admissionregistrationv1.ValidatingWebhook, excluded bool) {
 	doors := map[Door]bool{}
 	for kind := range resources {
 		for _, operation := range []v1alpha1.PolicyOperation{v1alpha1.PolicyOperationCreate, v1alpha1.PolicyOperationUpdate, v1alpha1.PolicyOperationDelete} {
@@ -134,8 +134,8 @@ func (r *Reconciler) publish(entries []admissionregistrationv1.ValidatingWebhook
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.doors == nil || spared != r.spared || !maps.Equal(doors, r.doors) {
-		r.doors, r.spared = doors, spared
+	if r.doors == nil || excluded != r.excluded || !maps.Equal(doors, r.doors) {
+		r.doors, r.excluded = doors, excluded
 		close(r.changed)
 		r.changed = make(chan struct{})
 	}
@@ -160,8 +160,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err := r.reader.Get(ctx, client.ObjectKey{Name: r.options.Reference}, reference); client.IgnoreNotFound(err) != nil {
 		return reconcile.Result{}, fmt.Errorf("reading the webhook configuration %s: %w", r.options.Reference, err)
 	}
-	spared := sparedBy(reference)
-	entries := wanted(inForce(r.options.Policies.States()), &r.options.Settings, spared, r.bundles(live, reference))
+	excluded := excludedBy(reference)
+	entries := wanted(inForce(r.options.Policies.States()), &r.options.Settings, excluded, r.bundles(live, reference))
 	err = r.apply(ctx, live, entries)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
@@ -169,7 +169,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	r.publish(entries, spared != nil)
+	r.publish(entries, excluded != nil)
 	return reconcile.Result{}, nil
 }
 

@@ -60,13 +60,18 @@ func (p *Plane) controlled(ctx context.Context, client kubernetes.Interface) err
 	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("looking for the default service account: %w", err)
 	}
-	edit, err := client.RbacV1().ClusterRoles().Get(ctx, "edit", metav1.GetOptions{})
-	if err != nil {
-		return fmt.Errorf("looking for the ClusterRole edit: %w", err)
-	}
 	group := ""
 	if p.has(kubeVirt) {
 		group = "kubevirt.io"
+	}
+	return EditHasRules(ctx, client, group)
+}
+
+// EditHasRules returns an error until the ClusterRole edit, which is aggregated, has a rule for an API group.
+func EditHasRules(ctx context.Context, client kubernetes.Interface, group string) error {
+	edit, err := client.RbacV1().ClusterRoles().Get(ctx, "edit", metav1.GetOptions{})
+	if err != nil {
+		return fmt.Errorf("looking for the ClusterRole edit: %w", err)
 	}
 	for _, rule := range edit.Rules {
 		if slices.Contains(rule.APIGroups, group) {

@@ -151,7 +151,7 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 	})
 }
 
-// Admission policies decide about these; the webhook finds the words.
+// An admission policy denies these requests too; the webhook has the better message.
 func TestAChangeOfAMachineWithoutATemplateInAGovernedNamespace(t *testing.T) {
 	const before, after = "metadata: {name: web-1}\nspec: {runStrategy: Halted}", "metadata: {name: web-1}\nspec: {runStrategy: Always}"
 	const frozen = `metadata.annotations[template.kubevirt.io/template-ref]: the VirtualMachine names no template`

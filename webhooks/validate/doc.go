@@ -13,10 +13,10 @@
 // template may have moved on or be gone, and what the approval froze stays
 // frozen all the same.
 //
-// The API server calls it where an approval may have something to say, and everywhere for
-// VMs with rules of their own or of their template. The Rego policies are asked about the
-// same VM in the same call, and what they have against it comes back beside the approvals'
-// objections; see package policing, whose webhook is called in the other cases.
+// The API server calls it where an approval may deny or warn, and in all namespaces for VMs
+// with rules of their own or of their template. The same call evaluates the Rego policies,
+// and one response has the objections of all; see package policing, whose webhook receives
+// the other requests.
 //
 // The answer comes from watch caches alone; no call leaves the process.
 package validate

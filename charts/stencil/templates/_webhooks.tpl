@@ -68,7 +68,7 @@ objectSelector:
 {{- end -}}
 
 {{/*
-The namespaces whose approvals have something to say to a person, by the label that the manager writes. The policies decide what is refused.
+Namespaces with an approval that denies or warns, by the label that the manager writes. Admission policies deny.
 */}}
 {{- define "stencil.webhook.governed" -}}
 namespaceSelector:
@@ -78,7 +78,7 @@ namespaceSelector:
       values: ["true", warn]
 {{- end -}}
 
-{{/* Those, and the namespaces that nobody has decided on yet. */}}
+{{/* The same, and undecided namespaces, which have no label. */}}
 {{- define "stencil.webhook.mayBeGoverned" -}}
 namespaceSelector:
   matchExpressions:
@@ -139,8 +139,8 @@ manager runs.
 {{- end -}}
 
 {{/*
-Rules that came with the machine, or with the template that it was rendered from, are in force, and the request may break them. One
-webhook judges these requests, with all that there is to judge; the others leave them out. reconcilers/policywebhook says the same.
+The VirtualMachine, or the template that it was rendered from, has rules, and the request may violate them. One webhook evaluates these
+requests, by approvals and policies too; the other webhooks exclude them. reconcilers/policywebhook has the negation.
 */}}
 {{- define "stencil.condition.rulesExpression" -}}
 (object.metadata.?annotations[?'vm.kubevirt.io/validations'].orValue('') != '' ||

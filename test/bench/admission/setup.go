@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strconv"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -15,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/test/bench/load"
+	"github.com/vmstencil/stencil/test/metrics"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -215,23 +214,12 @@ func (b *bench) calls(ctx context.Context) (int, error) {
 
 // managerCalls returns how often the manager's webhooks were called for something that is created.
 func (b *bench) managerCalls(ctx context.Context) (int, error) {
-	metrics, err := b.stencil.Manager.Metrics(ctx)
+	text, err := b.stencil.Manager.Metrics(ctx)
 	if err != nil {
 		return 0, err
 	}
-	total := 0
-	for line := range strings.Lines(metrics) {
-		if !strings.HasPrefix(line, "stencil_webhook_duration_seconds_count{") || !strings.Contains(line, `operation="CREATE"`) {
-			continue
-		}
-		fields := strings.Fields(line)
-		count, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-		if err != nil {
-			return 0, fmt.Errorf("reading the manager's metrics: %w", err)
-		}
-		total += int(count)
-	}
-	return total, nil
+	total, err := metrics.Sum(text, "stencil_webhook_duration_seconds_count", `operation="CREATE"`)
+	return int(total), err
 }
 
 // newSender makes a client with a TLS connection that it shares with nobody, as different people's clients do.

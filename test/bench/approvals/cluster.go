@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"sync/atomic"
 	"time"
 
@@ -19,6 +18,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/bench/load"
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/metrics"
 	"github.com/vmstencil/stencil/test/platform"
 )
 
@@ -195,22 +195,12 @@ func (c *cluster) patches(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("making a client: %w", err)
 	}
-	metrics, err := client.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	text, err := client.RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return 0, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	total := 0.0
-	for line := range strings.Lines(string(metrics)) {
-		if strings.HasPrefix(line, "apiserver_request_total{") && strings.Contains(line, `resource="namespaces"`) && strings.Contains(line, `verb="PATCH"`) {
-			fields := strings.Fields(line)
-			number, err := strconv.ParseFloat(fields[len(fields)-1], 64)
-			if err != nil {
-				return 0, fmt.Errorf("reading the API server's metrics: %w", err)
-			}
-			total += number
-		}
-	}
-	return int(total), nil
+	total, err := metrics.Sum(string(text), "apiserver_request_total", `resource="namespaces"`, `verb="PATCH"`)
+	return int(total), err
 }
 
 // awaitActive returns when an approval is active.

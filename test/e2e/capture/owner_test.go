@@ -2,8 +2,6 @@ package capture_test
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
@@ -11,6 +9,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/deadline"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
@@ -44,11 +43,7 @@ func (s *stage) addOwner(ctx context.Context) (err error) {
 		return err
 	}
 	return deadline.Wait(ctx, "the role edit has the rules of CDI", harness.Limit, func(ctx context.Context) error {
-		edit, err := client.RbacV1().ClusterRoles().Get(ctx, "edit", metav1.GetOptions{})
-		if err == nil && !slices.ContainsFunc(edit.Rules, func(rule rbacv1.PolicyRule) bool { return slices.Contains(rule.APIGroups, dataVolumes.Group) }) {
-			err = fmt.Errorf("it has %d rules without them", len(edit.Rules))
-		}
-		return err
+		return controlplane.EditHasRules(ctx, client, dataVolumes.Group)
 	})
 }
 

@@ -1,7 +1,6 @@
 package rego_test
 
 import (
-	"bufio"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,27 +9,23 @@ import (
 
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/metrics"
 )
 
 // judging are the webhooks that validate VirtualMachines, as the metric of calls names them.
 var judging = []string{"machines", "policed"}
 
 // calls returns how often each webhook has been called.
-func calls(t *testing.T) map[string]int {
+func calls(t *testing.T) map[string]float64 {
 	t.Helper()
-	metrics, err := stencil.first.Metrics(t.Context())
+	text, err := stencil.first.Metrics(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	counts := map[string]int{}
-	for lines := bufio.NewScanner(strings.NewReader(metrics)); lines.Scan(); {
-		line, counted := strings.CutPrefix(lines.Text(), "stencil_webhook_duration_seconds_count{")
-		labels, value, _ := strings.Cut(line, "} ")
-		for _, webhook := range judging {
-			var count int
-			if _, err := fmt.Sscan(value, &count); counted && err == nil && strings.Contains(labels, `webhook="`+webhook+`"`) {
-				counts[webhook] += count
-			}
+	counts := map[string]float64{}
+	for _, webhook := range judging {
+		if counts[webhook], err = metrics.Sum(text, "stencil_webhook_duration_seconds_count", fmt.Sprintf("webhook=%q", webhook)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	return counts
@@ -39,13 +34,13 @@ func calls(t *testing.T) map[string]int {
 // TestOneCallJudgesAMachine creates VirtualMachines and changes them, with and without template and rules, in namespaces with and without
 // approvals, while a policy is in force, and counts the calls.
 func TestOneCallJudgesAMachine(t *testing.T) {
+	const rules = `[{"name": "named", "rule": "string", "path": "jsonpath::.spec.hostname", "minLength": 3, "message": "give it a name"}]`
 	needGolden(t)
 	must(t, instancetype("VirtualMachineClusterInstancetype", "u1.medium", "", 1), "apply", "-f", "-")
 	must(t, preference("fedora"), "apply", "-f", "-")
-	must(t, `{"apiVersion": "v1", "kind": "List", "items": [
-		{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplate",
-		 "metadata": {"name": "ruled", "namespace": "golden", "annotations": {"validations": "[{\"name\": \"named\", \"rule\": \"string\", \"path\": \"jsonpath::.spec.hostname\", \"minLength\": 3, \"message\": \"give it a name\"}]"}},
-		 "spec": {"parameters": [{"name": "NAME"}], "virtualMachine": {"metadata": {"name": "${NAME}"}, "spec": {"runStrategy": "Halted", "template": {"spec": {"hostname": "${NAME}", "domain": {"devices": {}}}}}}}}]}`,
+	must(t, fmt.Sprintf(`{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplate",
+		"metadata": {"name": "ruled", "namespace": "golden", "annotations": {"validations": %q}},
+		"spec": {"parameters": [{"name": "NAME"}], "virtualMachine": {"metadata": {"name": "${NAME}"}, "spec": {"runStrategy": "Halted", "template": {"spec": {"hostname": "${NAME}", "domain": {"devices": {}}}}}}}}`, rules),
 		"apply", "-f", "-")
 	t.Cleanup(func() { must(t, "", "delete", "vmt", "ruled", "--namespace=golden") })
 	applied(t, "once", "", denies("once"))
@@ -56,7 +51,6 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const rules = `[{"name": "named", "rule": "string", "path": "jsonpath::.spec.hostname", "minLength": 3, "message": "give it a name"}]`
 	body := `spec: {runStrategy: Halted, template: {spec: {hostname: HOST, domain: {devices: {}}}}}`
 	of := func(annotations, rest string) string {
 		return "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: one, labels: {test: LABEL}, annotations: {" + annotations + "}}\n" + rest
@@ -64,20 +58,19 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 	plain, ruled := of("a: b", body), of("vm.kubevirt.io/validations: '"+rules+"'", body)
 	fromTemplate, fromRuled := of("template.kubevirt.io/template-ref: golden/fedora", ""), of("template.kubevirt.io/template-ref: golden/ruled", "spec: {template: {spec: {hostname: HOST}}}")
 	const (
-		compared = "virtualmachine.validate.template.kubevirt.io"
-		rulesToo = "ruledvirtualmachine.validate.template.kubevirt.io"
-		free     = "create.virtualmachine.policies.stencil.kubevirt.io"
-		spared   = "create.templatedvirtualmachine.policies.stencil.kubevirt.io"
+		compared   = "virtualmachine.validate.template.kubevirt.io"
+		rulesToo   = "ruledvirtualmachine.validate.template.kubevirt.io"
+		free       = "create.virtualmachine.policies.stencil.kubevirt.io"
+		uncompared = "create.templatedvirtualmachine.policies.stencil.kubevirt.io"
 	)
+	// Where an approval only counts, nothing is evaluated for it, as without one.
+	excluded := map[string]judged{
+		"no template": {plain, "policed", free}, "no template, with rules": {ruled, "machines", rulesToo},
+		"a template": {fromTemplate, "policed", uncompared}, "a template with rules": {fromRuled, "machines", rulesToo},
+	}
 	for enforcement, cases := range map[string]map[string]judged{
-		"": {
-			"no template": {plain, "policed", free}, "no template, with rules": {ruled, "machines", rulesToo},
-			"a template": {fromTemplate, "policed", spared}, "a template with rules": {fromRuled, "machines", rulesToo},
-		},
-		"Audit": {
-			"no template": {plain, "policed", free}, "no template, with rules": {ruled, "machines", rulesToo},
-			"a template": {fromTemplate, "policed", spared}, "a template with rules": {fromRuled, "machines", rulesToo},
-		},
+		"":      excluded,
+		"Audit": excluded,
 		"Warn": {
 			"no template": {plain, "policed", free}, "no template, with rules": {ruled, "machines", rulesToo},
 			"a template": {fromTemplate, "machines", compared}, "a template with rules": {fromRuled, "machines", rulesToo},
@@ -112,7 +105,7 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 				manifest := func(label, host string) string {
 					return strings.NewReplacer("LABEL", label, "HOST", host).Replace(tc.manifest)
 				}
-				// Refused, with everything at once: the API server has learnt of the namespace's label when the right webhook says it.
+				// Denied by the expected webhook, with all reasons. The API server sees a new label of the namespace a little later.
 				want := []string{fmt.Sprintf("admission webhook %q denied", tc.by), "no once here"}
 				if tc.by == rulesToo {
 					want = append(want, "give it a name")
@@ -127,12 +120,12 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 					}
 					after := calls(t)
 					for _, webhook := range judging {
-						got, want := after[webhook]-before[webhook], 0
+						got, want := after[webhook]-before[webhook], 0.0
 						if webhook == tc.webhook {
 							want = 1
 						}
 						if got != want {
-							t.Errorf("%s: webhook %s was called %d times, want %d", what, webhook, got, want)
+							t.Errorf("%s: webhook %s was called %v times, want %v", what, webhook, got, want)
 						}
 					}
 				}
