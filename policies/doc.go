@@ -7,6 +7,7 @@
 //   - governed-machines: where a TemplateApproval denies, VirtualMachines come from templates.
 //   - approved-templates: there, from templates that an approval lists.
 //   - doors, hotplug: there, other ways to a virtual machine and to its disks are closed.
+//   - running-machines, migrations, launcher-pods: there, the running virtual machine and its pod stay what was approved.
 //   - undecided-namespaces: the same before Stencil has decided whether an approval selects a namespace.
 //   - namespace-coverage, governed-label, approval-index: relabelling a namespace is no way out of an approval.
 //   - template-request: making a template of a VirtualMachine takes what copying it by hand would.
@@ -31,6 +32,7 @@
 //	exemptUsers       list of strings  users whom no approval judges
 //	apiserverUser     string           the name by which the API server knows stencil-apiserver; empty when there is none
 //	openDoors         list of strings  names of the chart's values below doors
+//	writableKeys      list of strings  labels and annotations that users change on running virtual machines; a/ is all of a prefix
 //
 // A policy must hold without Stencil's webhooks, fail closed (failurePolicy Fail), keep objects that are none of its
 // business out through matchConditions, and answer with messages that name keys and paths, never values. Only CEL that

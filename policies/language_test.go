@@ -85,6 +85,7 @@ func TestSettingsAreClosed(t *testing.T) {
 		"managerUser":      "'system:serviceaccount:stencil-system:stencil-manager'",
 		"exemptUsers":      "[]",
 		"openDoors":        "[]",
+		"writableKeys":     "[]",
 	}
 	found := map[string]bool{}
 	for name, policy := range all(t) {

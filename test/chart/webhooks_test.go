@@ -249,6 +249,7 @@ func TestSettingsOfThePolicies(t *testing.T) {
 		setting("governed-label", "managerUser"):            `"system:serviceaccount:stencil-system:stencil-manager"`,
 		setting("doors", "openDoors"):                       "[]",
 		setting("hotplug", "openDoors"):                     "[]",
+		setting("migrations", "openDoors"):                  "[]",
 		setting("undecided-namespaces", "openDoors"):        "[]",
 	}
 	runRenderCases(t, map[string]renderCase{
@@ -265,8 +266,20 @@ func TestSettingsOfThePolicies(t *testing.T) {
 			want: map[string]any{
 				setting("doors", "openDoors"):                `["clone","hotplug"]`,
 				setting("hotplug", "openDoors"):              `["clone","hotplug"]`,
+				setting("migrations", "openDoors"):           `["clone","hotplug"]`,
 				setting("undecided-namespaces", "openDoors"): `["clone","hotplug"]`,
 			},
+		},
+		"keys of running machines": {
+			values: `{writableInstanceKeys: [example.com/, team]}`,
+			want: map[string]any{
+				setting("running-machines", "writableKeys"): `["example.com/","team"]`,
+				setting("migrations", "writableKeys"):       `["example.com/","team"]`,
+			},
+		},
+		"no keys of running machines": {
+			values: `{writableInstanceKeys: []}`,
+			want:   map[string]any{setting("running-machines", "writableKeys"): "[]"},
 		},
 		"the other policies are bound, and read nothing": {
 			want: map[string]any{
@@ -282,6 +295,9 @@ func TestSettingsOfThePolicies(t *testing.T) {
 				selectorOf("approved-templates"): map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
 				selectorOf("doors"):              map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
 				selectorOf("hotplug"):            map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
+				selectorOf("running-machines"):   map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
+				selectorOf("migrations"):         map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
+				selectorOf("launcher-pods"):      map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
 				selectorOf("undecided-namespaces"): map[string]any{"matchExpressions": []any{map[string]any{
 					"key": "stencil.kubevirt.io/governed", "operator": "NotIn", "values": []string{"true", "warn", "audit", "false"},
 				}}},

@@ -183,14 +183,15 @@ func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 			mustPass(t, acting(t, nil, "").patch(namespaces, space, change))
 			eventually(t, "the API server has read the annotation", func() string { return tc.want.machine.complaint(member.create(plain("a"))) })
 			eventually(t, "it judges templates by it", func() string { return tc.want.template.complaint(member.create(templated("a", "golden/fedora"))) })
-			door := refusal{}
-			plugged := refusal{}
+			var door, plugged, written refusal
 			d := doors()[1]
 			if tc.want.machine != (refusal{}) {
-				door, plugged = d.closed("n"), unplugged("n")
+				door, plugged, written = d.closed("n"), unplugged("n"), statusClosed
 			}
 			door.check(t, member.create(d.manifest(d.versions[1], object{"name": "a"})))
-			plugged.check(t, member.patch(vms, "stored", encode(object{"status": object{"volumeRequests": []any{entry("data")}}}), "status"))
+			written.check(t, member.patch(vms, "stored", encode(object{"status": object{"ready": true}}), "status"))
+			virtAPI := impersonating(t, space, virtAPI.Name, tc.crowd...).dry()
+			plugged.check(t, virtAPI.patch(vms, "stored", encode(object{"status": object{"volumeRequests": []any{entry("data")}}}), "status"))
 		})
 	}
 }
