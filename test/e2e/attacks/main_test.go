@@ -41,9 +41,30 @@ kind: TemplateApproval
 metadata: {name: vault}
 spec:
   namespaceSelector: {matchLabels: {tier: vault}}
-  templates: [{namespace: golden, name: fedora}]
+  templates: [{namespace: golden, name: fedora}, {namespace: kiosks, name: kiosk}]
   parameters: [{name: INSTANCETYPE, allowed: [u1.medium, u1.large]}]
   overrides: [spec.runStrategy, "metadata.labels.team", "metadata.annotations.note"]
+`
+
+// kiosk is a template whose VMs need no disk from elsewhere, so that they run.
+const kiosk = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: kiosks}
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: kiosk, namespace: kiosks}
+spec:
+  parameters: [{name: NAME}]
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      template:
+        spec:
+          domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
+          volumes: [{name: root, containerDisk: {image: registry.example/kiosk}}]
 `
 
 func TestMain(m *testing.M) { harness.Main(m, start) }
@@ -60,10 +81,13 @@ func prepare(ctx context.Context) (err error) {
 	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden")); err != nil {
 		return err
 	}
+	if err := harness.Apply(ctx, stencil.Plane, kiosk, "-"); err != nil {
+		return err
+	}
 	if err := harness.Apply(ctx, stencil.Plane, approval, "-"); err != nil {
 		return err
 	}
-	mallory, err = gen.User(ctx, stencil.Plane, "mallory", gen.Group(editors), gen.Role("golden", "view"), gen.UsesTemplates("golden"),
+	mallory, err = gen.User(ctx, stencil.Plane, "mallory", gen.Group(editors), gen.Role("golden", "view"), gen.UsesTemplates("golden"), gen.UsesTemplates("kiosks"),
 		gen.Permits("", rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"get", "update", "patch"}}))
 	return err
 }
