@@ -20,8 +20,8 @@ const (
 	// patternLine is the same, for what goes on behind a colon in a line of its own.
 	patternLine = patternQuoted
 
-	// patternPrivateKey is a private key whose lines end with \n, as it stands between double quotes.
-	patternPrivateKey = `-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY-----(\\n[A-Za-z0-9+/=]+)+\\n-----END ([A-Z0-9]+ )*PRIVATE KEY-----(\\n)?`
+	// patternPrivateKey is a private key in PEM.
+	patternPrivateKey = `-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY-----(\n[A-Za-z0-9+/=]+)+\n-----END ([A-Z0-9]+ )*PRIVATE KEY-----\n?`
 )
 
 // search goes through one YAML document.
@@ -41,6 +41,12 @@ func (s *search) put(scalar *yaml.Node, before string, reference literal) {
 	s.references = append(s.references, reference)
 	scalar.Value = before + s.placeholder(len(s.references)-1)
 	scalar.Tag, scalar.Style = "!!str", yaml.DoubleQuotedStyle
+}
+
+// putEncoded has a scalar say a reference, whose value may have several lines, and nothing else. The encoder writes the quotes.
+func (s *search) putEncoded(scalar *yaml.Node, reference literal) {
+	s.references = append(s.references, literal(strings.TrimSuffix(string(reference), "}")+"|yaml}"))
+	scalar.Value, scalar.Tag, scalar.Style = s.placeholder(len(s.references)-1), "!!str", 0
 }
 
 // note tells of a secret.
@@ -199,10 +205,10 @@ func (s *search) key(scalar *yaml.Node, at string) {
 			name = "SSH_" + strings.ToUpper(notWord.ReplaceAllString(last, "_"))
 		}
 		reference = s.declare(v1beta1.Parameter{
-			Name: name, Description: `Private key in PEM, with \n in place of each end of a line`,
-			Required: true, Pattern: patternPrivateKey, Sensitive: true,
+			Name: name, Description: "Private key in PEM",
+			Required: true, Multiline: true, Pattern: patternPrivateKey, Sensitive: true,
 		})
-		s.put(scalar, "", reference)
+		s.putEncoded(scalar, reference)
 	}
 	s.note(at, reference)
 }

@@ -94,6 +94,18 @@ spec:
 			wantNotes: []string{"parameters[0].generate: is left out: A has a value"},
 		},
 		{
+			name: "what would be encoders",
+			template: wrap(`metadata: {annotations: {a: "${A|yaml} $${A|yaml} ${A |x}", b: "${{A|yaml}}", c: "${B|yaml}"}}, spec: {}`,
+				"parameters: [{name: A}]"),
+			want: `
+metadata: {name: a}
+spec:
+  parameters: [{name: A}]
+  virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {},
+    metadata: {annotations: {a: "$${A|yaml} $$${A|yaml} $${A |x}", b: "$${{A|yaml}}", c: "$${B|yaml}"}}}
+`,
+		},
+		{
 			name: "placeholders, declared and not",
 			template: wrap(`metadata: {annotations: {a: "${A} ${HOME} $${HOME}", b: "$${A}", c: "${{A}}", d: "${{B}}", e: "x ${{A}}", f: "$${-x} ${", "${A}/k": "$HOME"}}, spec: {}`,
 				"parameters: [{name: A}]"),

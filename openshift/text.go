@@ -10,7 +10,7 @@ import (
 
 // The placeholders of the two styles. Those of a whole value stand alone.
 var (
-	braces           = regexp.MustCompile(`\$+\{(?:[a-zA-Z0-9_]+\})?`)
+	braces           = regexp.MustCompile(`\$+\{(?:[a-zA-Z0-9_]+\}|\{?[a-zA-Z0-9_]+ *\|)?`)
 	wholeBraces      = regexp.MustCompile(`^\$\{\{([a-zA-Z0-9_]+)\}\}$`)
 	parentheses      = regexp.MustCompile(`\$+\([a-zA-Z0-9_]+\)`)
 	wholeParentheses = regexp.MustCompile(`^\$\(\(([a-zA-Z0-9_]+)\)\)$`)
@@ -61,6 +61,8 @@ func (c *conversion) text(text, at string, whole bool) string {
 		dollars := strings.IndexByte(reference, '{')
 		name := strings.TrimSuffix(reference[dollars+1:], "}")
 		switch {
+		case strings.HasSuffix(name, "|"):
+			return "$" + reference // OpenShift has no encoders: it is text
 		case name == "" && dollars == 1:
 			return reference
 		case name == "":

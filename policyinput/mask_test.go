@@ -32,6 +32,16 @@ func TestMask(t *testing.T) {
 			},
 		},
 		{
+			name: "values of sensitive parameters that an encoder has written", templated: true,
+			object: strings.Replace(web, "labels: {app: web}", "labels: {app: web, b64: aHVzaGh1c2g=}", 1),
+			want:   "hushhush aHVzaGh1c2g abcdefgh",
+			wantPaths: []string{
+				"object.metadata.labels.b64",
+				"object.spec.template.metadata.annotations.token",
+				"object.spec.template.spec.volumes[0].cloudInitNoCloud.userData",
+			},
+		},
+		{
 			name:      "without a template, what the guest is set up with and copies of the whole",
 			object:    `{metadata: {annotations: {kubectl.kubernetes.io/last-applied-configuration: SECRET}}, spec: {template: {metadata: {annotations: {kubevirt.io/ignitiondata: SECRET}}, spec: {volumes: [{cloudInitConfigDrive: {userDataBase64: SECRET, networkData: SECRET, secretRef: {name: a}}}]}}}}`,
 			want:      "SECRET",

@@ -89,12 +89,12 @@ func (v values) masked() map[string]string {
 	return shown
 }
 
-// secrets are the values of sensitive parameters.
+// secrets are the values of sensitive parameters, and what encoders make of them.
 func (v values) secrets() []string {
 	var secrets []string
 	for name, value := range v.all {
 		if v.sensitive[name] && value != "" {
-			secrets = append(secrets, value)
+			secrets = append(append(secrets, value), template.Encodings(value)...)
 		}
 	}
 	return secrets

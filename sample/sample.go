@@ -50,7 +50,8 @@ type Error struct{ Reason, Message string }
 // Machine is a VirtualMachine that a template's defaults make.
 type Machine struct {
 	Object map[string]any
-	// Secrets are the values of sensitive parameters that stand in it.
+	// Secrets are the values of sensitive parameters that stand in it, and what encoders
+	// make of them.
 	Secrets []string
 	// compiled and values are what it was made of.
 	compiled *template.Compiled
@@ -86,7 +87,7 @@ func Plain(t *templatecache.Template) (*Machine, *Error) {
 	made := &Machine{Object: object, compiled: compiled, values: values}
 	for name, value := range binding.Values() {
 		if value != "" && compiled.Sensitive(name) {
-			made.Secrets = append(made.Secrets, value)
+			made.Secrets = append(append(made.Secrets, template.Encodings(value)...), value)
 		}
 	}
 	place(object, t)

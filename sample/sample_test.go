@@ -132,7 +132,7 @@ spec:
 	if diff := cmp.Diff(want, made.Object["metadata"]); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"hunter22"}, made.Secrets); diff != "" {
+	if diff := cmp.Diff([]string{"aHVudGVyMjI=", `"hunter22"`, "'hunter22'", "hunter22"}, made.Secrets); diff != "" {
 		t.Error(diff)
 	}
 }

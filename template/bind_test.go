@@ -126,7 +126,7 @@ func TestBind(t *testing.T) {
 			},
 		},
 		"a pattern is anchored and sees one text, whatever its lines": {
-			parameters: `[{name: A, pattern: "a"}, {name: B, pattern: "(?m)^b$"}]`,
+			parameters: `[{name: A, pattern: "a"}, {name: B, pattern: "(?m)^b$", multiline: true}]`,
 			values:     map[string]string{"A": "xa", "B": "a\nb"},
 			wantCauses: []string{
 				`parameters[A]: Invalid value: "xa": must match a as a whole`,

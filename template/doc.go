@@ -8,7 +8,8 @@
 //     program: JSON text, and between its pieces the slots that parameters fill.
 //   - Bind settles the value of every parameter: the one a person gave, or the
 //     template's default, or a generated one.
-//   - Render runs the program over those values into one buffer.
+//   - Render runs the program over those values into one buffer. ${NAME|ENCODER}
+//     writes a value so that the program which parses the text reads that value.
 //
 // BindName goes the other way: it reads parameters out of the name of a
 // VirtualMachine. Match does so with a whole VirtualMachine, and says whether one is

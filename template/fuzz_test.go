@@ -30,6 +30,7 @@ func FuzzCompileRender(f *testing.F) {
 		`{parameters: [{name: A, type: int, minimum: -1, maximum: 9}], virtualMachine: {spec: {template: {spec: {domain: {cpu: {cores: "${{A}}"}, memory: {guest: "${A}Gi"}}}}}}}`,
 		`{parameters: [{name: A, pattern: "[a-z]+", enum: [a, b], value: a}], objectLabels: {"${A}": a}, virtualMachine: {spec: {template: {spec: {networks: ["${{A}}", {name: a}]}}}}}`,
 		`{undefinedReferences: Keep, message: "${A}", parameters: [{name: A, generate: expression, from: "x[a-z]{2}"}], virtualMachine: {metadata: {namespace: "${A}", annotations: {a: "${HOME} ${{A}}"}}}}`,
+		`{parameters: [{name: A, multiline: true}, {name: B, sensitive: true}], message: "${A|sh}", virtualMachine: {metadata: {labels: {"${A|base64}": "${B|json}"}}, spec: {template: {spec: {hostname: "${A|yaml}${B|x} ${{A|sh}}"}}}}}`,
 		`{parameters: [{name: A}], virtualMachine: {spec: {dataVolumeTemplates: [{metadata: {managedFields: [{fieldsV1: "${{A}}", time: "${A}"}]}}], template: "${{A}}"}}}`,
 	} {
 		encoded, err := yaml.YAMLToJSON([]byte(spec))

@@ -123,8 +123,8 @@ func TestRenderedSizeIsLimited(t *testing.T) {
 		more  int
 	}{
 		"one character more":             {value: strings.Repeat("x", room/2+1), more: 2},
-		"characters that need an escape": {value: strings.Repeat("\n", room/2), more: room},
-		"far too much":                   {value: strings.Repeat("\x00", 10*room), more: 119 * room},
+		"characters that need an escape": {value: strings.Repeat("\t", room/2), more: room},
+		"far too much":                   {value: strings.Repeat("\"", 10*room), more: 39 * room},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := render(object, map[string]string{"A": tc.value})

@@ -168,8 +168,10 @@ type matcher struct {
 	links  []link
 	linked []int32 // the latest link of each parameter; -1 when there is none
 	trees  map[int]*insertion
-	seen   []uint32 // for distinct
-	look   uint32
+
+	encodings map[segment]string // of values that are known
+	seen      []uint32           // for distinct
+	look      uint32
 
 	places      []place
 	constraints []constraint

@@ -99,7 +99,7 @@ func (m *matcher) undo(to mark) {
 		switch c := m.trail[i]; c.kind {
 		case changeBound:
 			m.bound[c.index], m.values[c.index] = false, ""
-			delete(m.trees, int(c.index))
+			m.forget(int(c.index))
 			for l := m.linked[c.index]; l >= 0; l = m.links[l].before {
 				m.constraints[m.links[l].constraint].missing++
 			}
@@ -162,6 +162,7 @@ func (m *matcher) bind(parameter int, value string) {
 		m.failed = true
 		return
 	}
+	m.forget(parameter)
 	m.values[parameter], m.bound[parameter] = value, true
 	m.note(changeBound, int32(parameter))
 	for l := m.linked[parameter]; l >= 0; l = m.links[l].before {
@@ -209,7 +210,9 @@ func (m *matcher) decide(index int32) {
 	c := m.constraints[index]
 	switch c.kind {
 	case constrainText:
-		m.decideText(&c)
+		if !m.decideText(&c) {
+			m.constraints[index].done = false
+		}
 	case constrainWhole:
 		m.decideWhole(&c)
 	case constrainKey:

@@ -2,6 +2,7 @@ package template
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 )
 
@@ -142,6 +143,10 @@ func (m *matcher) objection(parameter int, value string) string {
 		if !p.optional() {
 			return "must not be empty"
 		}
+	}
+	m.steps += len(value)
+	if found, refused := p.control(value); refused {
+		return fmt.Sprintf("does not take %U (character %d)", found.character, found.position)
 	}
 	if p.generator != nil && !m.given[parameter] && !p.generator.makes(value) && !m.withheld(p) {
 		if p.Sensitive {

@@ -53,6 +53,10 @@ func FuzzMatch(f *testing.F) {
 			`{spec: {template: {spec: {domain: {cpu: {cores: 11}, memory: {guest: 1Gi}}, hostname: 1024111024}}}}`,
 		},
 		{
+			`{parameters: [{name: A, multiline: true}, {name: B}], virtualMachine: {spec: {template: {spec: {hostname: "${A}${B|sh}${A|base64}", subdomain: "${A|yaml}${B|base64}${B|json}"}}}}}`,
+			`{spec: {template: {spec: {hostname: "a'b'YQ==", subdomain: "\"a\"Yg==\"b\""}}}}`,
+		},
+		{
 			`{parameters: [{name: A}, {name: B}], virtualMachine: {metadata: {namespace: "${A}", annotations: {template.kubevirt.io/rendered: x}}, spec: {template: {metadata: {labels: "${{B}}"}, spec: {networks: "${{B}}"}}}}}`,
 			`{metadata: {namespace: x, annotations: {parameter.template.kubevirt.io/A: x, template.kubevirt.io/rendered: '{"sensitive":["A"]}'}}, spec: {template: {metadata: {labels: {a: b}}, spec: {networks: [{name: a}, {name: b}]}}}}`,
 		},

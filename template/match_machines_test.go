@@ -66,7 +66,7 @@ func TestSpoiltTemplatesMatch(t *testing.T) {
 				t.Fatal(err)
 			}
 			object := raw(string(spoilt))
-			object.Spec.Parameters = []v1beta1.Parameter{{Name: "A"}, {Name: "B", Value: "y"}, {Name: "S", Sensitive: true}, {Name: "I", Type: v1beta1.ParameterTypeInt}}
+			object.Spec.Parameters = []v1beta1.Parameter{{Name: "A", Multiline: true}, {Name: "B", Value: "y", Multiline: true}, {Name: "S", Sensitive: true}, {Name: "I", Type: v1beta1.ParameterTypeInt}}
 			object.Spec.ObjectLabels = map[string]string{"l": "${B}"}
 			compiled, err := template.Compile(object)
 			if err != nil {

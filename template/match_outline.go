@@ -153,7 +153,8 @@ func (r *reader) string() (text string, segments []segment) {
 				segments = append(segments, segment{text: text, parameter: noParameter})
 				text = ""
 			}
-			segments = append(segments, segment{parameter: int(r.program.ops[r.at].parameter)})
+			o := &r.program.ops[r.at]
+			segments = append(segments, segment{parameter: int(o.parameter), encoder: encoder(o.a)})
 			r.at++
 			continue
 		}

@@ -31,7 +31,7 @@ func (r *randomTemplate) pick(from []string) string { return from[r.IntN(len(fro
 func (r *randomTemplate) word(size int) string {
 	var b strings.Builder
 	for range r.IntN(size + 1) {
-		b.WriteString(r.pick([]string{"a", "b", "-", "é"}))
+		b.WriteString(r.pick([]string{"a", "b", "-", "é", "'", `"`}))
 	}
 	return b.String()
 }
@@ -80,11 +80,18 @@ func (r *randomTemplate) declare(name string) {
 	r.parameters = append(r.parameters, p)
 }
 
-// text is a text with up to parts placeholders.
+// text is a text with up to parts placeholders, some with encoders.
 func (r *randomTemplate) text(parts int) string {
+	return r.placeholders(parts, "", "", "", "|yaml", "|json", "|sh", "|base64")
+}
+
+// plain is one without encoders, which names do not take.
+func (r *randomTemplate) plain(parts int) string { return r.placeholders(parts, "") }
+
+func (r *randomTemplate) placeholders(parts int, encoders ...string) string {
 	text := r.word(2)
 	for range r.IntN(parts + 1) {
-		text += "${" + r.pick(append(r.numbers, r.texts...)) + "}" + r.word(1)
+		text += "${" + r.pick(append(r.numbers, r.texts...)) + r.pick(encoders) + "}" + r.word(1)
 	}
 	if r.IntN(10) == 0 {
 		text += "$${A}"
@@ -147,9 +154,9 @@ func (r *randomTemplate) machine() map[string]any {
 		"nodeSelector":  r.labels(),
 		"startStrategy": some(r.texts, "${{%s}}", `"Paused"`),
 	}
-	metadata := map[string]any{"name": r.text(3), "labels": r.labels(), "annotations": r.labels()}
+	metadata := map[string]any{"name": r.plain(3), "labels": r.labels(), "annotations": r.labels()}
 	if r.IntN(4) == 0 {
-		metadata["namespace"] = "n" + r.text(1) + "${" + r.pick(r.texts) + "}"
+		metadata["namespace"] = "n" + r.plain(1) + "${" + r.pick(r.texts) + "}"
 	}
 	return map[string]any{"metadata": metadata, "spec": map[string]any{"template": map[string]any{"spec": spec}}}
 }

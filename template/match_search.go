@@ -211,12 +211,16 @@ func (m *matcher) searchText(index int32, todo []int32) bool {
 	next, from := c.next, c.from
 	parameter, options, fits := m.advance(c)
 	for fits && m.steps <= m.limit {
-		value, looked, found := options.following()
+		text, looked, found := options.following()
 		m.steps += looked
 		if !found {
 			break
 		}
-		if m.option(func() { m.bind(parameter, value) }, todo) {
+		value, is := options.encoder.decode(text)
+		if options.encoder != encodeNone {
+			m.steps += len(text)
+		}
+		if is && m.option(func() { m.bind(parameter, value) }, todo) {
 			return true
 		}
 	}

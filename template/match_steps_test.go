@@ -84,6 +84,27 @@ var hardest = []hard{
 		},
 	},
 	{
+		name: "encoded placeholders side by side",
+		problem: func(size int) (*v1beta1.VirtualMachineTemplate, map[string]any) {
+			pattern := strings.Repeat("${P0|base64}${P1|sh}${P2}", 20) + "${P3|base64}${P4|base64}b"
+			return hostname(letters(5, v1beta1.Parameter{}), pattern, strings.Repeat("YWFh", size/8)+strings.Repeat(`'a'\\''`, size/16))
+		},
+	},
+	{
+		name: "a long value with several encoders, many times",
+		problem: func(size int) (*v1beta1.VirtualMachineTemplate, map[string]any) {
+			object, vm := hostname(letters(1, v1beta1.Parameter{}), strings.Repeat("${P0|base64}${P0|sh}${P0|yaml}", size/60), strings.Repeat("YWFh", size/8))
+			vm["metadata"] = map[string]any{"annotations": map[string]any{"parameter.template.kubevirt.io/P0": strings.Repeat("a", size/2)}}
+			return object, vm
+		},
+	},
+	{
+		name: "one value with several encoders whose end is open",
+		problem: func(size int) (*v1beta1.VirtualMachineTemplate, map[string]any) {
+			return hostname(letters(1, v1beta1.Parameter{}), "${P0}${P0|base64}${P0|yaml}", strings.Repeat("a", size))
+		},
+	},
+	{
 		name: "texts that have to agree",
 		problem: func(size int) (*v1beta1.VirtualMachineTemplate, map[string]any) {
 			object := raw(`{"metadata":{"annotations":{"a":"${P0}a${P1}","b":"${P1}a${P0}"}}}`)

@@ -159,7 +159,7 @@ func TestMatchReadsTexts(t *testing.T) {
 			wantDifferences: []string{`spec.template.spec.subdomain: want "${HOME}", got "/root"`},
 		},
 		"a long text with what JSON escapes": {
-			spec:       `{parameters: [{name: A}], virtualMachine: {spec: {template: {spec: {hostname: "#\n\t\"\\${A}\u0001\r\n"}}}}}`,
+			spec:       `{parameters: [{name: A, multiline: true}], virtualMachine: {spec: {template: {spec: {hostname: "#\n\t\"\\${A}\u0001\r\n"}}}}}`,
 			vm:         `{spec: {template: {spec: {hostname: "#\n\t\"\\\"\n\u0001\r\n"}}}}`,
 			wantValues: map[string]string{"A": "\"\n"},
 		},

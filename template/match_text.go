@@ -32,18 +32,22 @@ func (m *matcher) openText(segments []segment, s *schema, v any, at int32, kept 
 	m.add(constraint{kind: constrainText, level: level, segments: segments, schema: s, value: v, text: text, at: at}, segments, noParameter)
 }
 
-// decideText decides a text in which one parameter is unknown at most.
-func (m *matcher) decideText(c *constraint) {
+// decideText decides a text in which one parameter is unknown at most. It returns
+// false when that needs a search.
+func (m *matcher) decideText(c *constraint) (decided bool) {
 	unknown := m.unknown(c.segments[c.next:])
 	if unknown == noParameter {
 		if m.reads(c.segments[c.next:], c.text[c.from:]) {
-			return
+			return true
 		}
 		if c.level == levelSpelt && c.schema.equivalent(m.spelled(c.segments), c.text) {
-			return
+			return true
 		}
 		m.differText(c)
-		return
+		return true
+	}
+	if !m.solvable(c.segments[c.next:], unknown) {
+		return false
 	}
 	value, fits := m.solve(c.segments[c.next:], c.text[c.from:], unknown)
 	if c.level == levelSpelt && (!fits || !m.admits(unknown, value)) {
@@ -53,9 +57,10 @@ func (m *matcher) decideText(c *constraint) {
 	}
 	if !fits {
 		m.differText(c)
-		return
+		return true
 	}
 	m.bind(unknown, value)
+	return true
 }
 
 // unknown returns the first parameter in segments that is not known.
@@ -74,7 +79,36 @@ func (m *matcher) textOf(s segment) (string, bool) {
 	if s.parameter == noParameter {
 		return s.text, true
 	}
-	return m.values[s.parameter], m.bound[s.parameter]
+	if s.encoder == encodeNone || !m.bound[s.parameter] {
+		return m.values[s.parameter], m.bound[s.parameter]
+	}
+	return m.encoded(s), true
+}
+
+// encoded is the text of a segment whose parameter is known. Each is encoded once: a
+// hostile template refers to a long value often.
+func (m *matcher) encoded(s segment) string {
+	if text, found := m.encodings[s]; found {
+		return text
+	}
+	text := s.encoder.encode(m.values[s.parameter])
+	m.steps += len(text)
+	if m.encodings == nil {
+		m.encodings = map[segment]string{}
+	}
+	m.encodings[s] = text
+	return text
+}
+
+// forget drops what was made of the value of a parameter.
+func (m *matcher) forget(parameter int) {
+	delete(m.trees, parameter)
+	if len(m.encodings) == 0 {
+		return
+	}
+	for e := encodeNone + 1; e < encoders; e++ {
+		delete(m.encodings, segment{parameter: parameter, encoder: e})
+	}
 }
 
 // reads says whether segments, all of which are known, make text.
@@ -88,9 +122,11 @@ func (m *matcher) reads(segments []segment, text string) bool {
 func (m *matcher) cut(text string, segments []segment, unknown int, value string) (rest string, found bool) {
 	m.steps += len(segments)
 	for i := range segments {
-		part := value
+		var part string
 		if unknown == noParameter || segments[i].parameter != unknown {
 			part, _ = m.textOf(segments[i])
+		} else {
+			part = segments[i].encoder.encode(value)
 		}
 		if text, found = strings.CutPrefix(text, part); !found {
 			return "", false
@@ -100,16 +136,37 @@ func (m *matcher) cut(text string, segments []segment, unknown int, value string
 	return text, true
 }
 
+// solvable says whether solve finds the value of the only parameter in segments that
+// is not known. It does unless the parameter occurs with several encoders, and where
+// it occurs first the text does not show where it ends.
+func (m *matcher) solvable(segments []segment, unknown int) bool {
+	m.steps += len(segments)
+	first, seen := encodeNone, false
+	for i := range segments {
+		switch s := &segments[i]; {
+		case s.parameter != unknown:
+		case !seen && s.encoder.certain():
+			return true
+		case !seen:
+			first, seen = s.encoder, true
+		case s.encoder != first:
+			return false
+		}
+	}
+	return true
+}
+
 // solve returns the value with which segments make text, for the only parameter in
-// them that is not known. How long it is follows from the length of text, so there
-// is one such value at most.
+// them that is not known. Where it ends follows from its encoder or from the length
+// of text, so there is one such value at most.
 func (m *matcher) solve(segments []segment, text string, unknown int) (string, bool) {
 	m.steps += len(segments)
 	before, known, times := 0, 0, 0
+	encoder := encodeNone
 	for i := range segments {
 		part, is := m.textOf(segments[i])
 		if !is && times == 0 {
-			before = known
+			before, encoder = known, segments[i].encoder
 		}
 		if !is {
 			times++
@@ -117,11 +174,24 @@ func (m *matcher) solve(segments []segment, text string, unknown int) (string, b
 		known += len(part)
 	}
 	size := len(text) - known
-	if size < 0 || size%times != 0 {
+	switch {
+	case size < 0:
+		return "", false
+	case encoder.certain():
+		m.steps += len(text) - before
+		if size = encoder.nextEnd(text[before:], 0); size < 0 {
+			return "", false
+		}
+	case size%times != 0:
+		return "", false
+	default:
+		size /= times
+	}
+	m.steps += size
+	value, fits := encoder.decode(text[before : before+size])
+	if !fits {
 		return "", false
 	}
-	size /= times
-	value := text[before : before+size]
 	rest, found := m.cut(text, segments, unknown, value)
 	return value, found && rest == ""
 }
@@ -132,7 +202,7 @@ func (m *matcher) respell(c *constraint, unknown int) (string, bool) {
 	if c.schema.shape != shapeQuantity {
 		return "", false
 	}
-	if p := &m.compiled.parameters[unknown]; len(c.segments) == 1 && len(p.Enum) > 0 {
+	if p := &m.compiled.parameters[unknown]; len(c.segments) == 1 && c.segments[0].encoder == encodeNone && len(p.Enum) > 0 {
 		for _, value := range p.Enum {
 			m.steps += len(value)
 			if c.schema.equivalent(value, c.text) && m.admits(unknown, value) {
@@ -169,7 +239,7 @@ func (m *matcher) spelled(segments []segment) string {
 		}
 		text, is := m.textOf(segments[i])
 		if !is {
-			text = "${" + m.compiled.parameters[segments[i].parameter].Name + "}"
+			text = m.compiled.placeholder(segments[i])
 		}
 		b.WriteString(text[:min(len(text), most)])
 	}
@@ -217,16 +287,17 @@ func (m *matcher) run(segments []segment, most int) (run string, rest []segment,
 	return strings.Join(parts, ""), nil, true
 }
 
-// options are the values that the next unknown parameter of a text may have, the
+// options are the texts that the next unknown parameter of a text may stand for, the
 // shortest first, but those that are empty last. They end where what follows the
 // parameter begins.
 type options struct {
-	rest  string // of the text, from where the parameter begins
-	known string // what follows the parameter
-	open  bool   // another unknown parameter follows
-	last  bool   // nothing follows
-	end   int    // where the last option ended
-	empty bool   // the empty one has been returned
+	encoder encoder
+	rest    string // of the text, from where the parameter begins
+	known   string // what follows the parameter
+	open    bool   // another unknown parameter follows
+	last    bool   // nothing follows
+	end     int    // where the last option ended
+	empty   bool   // the empty one has been returned
 }
 
 // advance takes the known segments that are next, and returns the unknown
@@ -247,6 +318,7 @@ func (m *matcher) advance(c *constraint) (parameter int, o options, fits bool) {
 	if c.next == len(c.segments) {
 		return noParameter, options{}, c.from == len(c.text)
 	}
+	o.encoder = c.segments[c.next].encoder
 	o.rest = c.text[c.from:]
 	o.last = c.next+1 == len(c.segments)
 	if !o.last {
@@ -257,14 +329,14 @@ func (m *matcher) advance(c *constraint) (parameter int, o options, fits bool) {
 	return c.segments[c.next].parameter, o, true
 }
 
-// following returns the next option, and how many bytes it looked at.
-func (o *options) following() (value string, looked int, found bool) {
+// following returns the text of the next option, and how many bytes it looked at.
+func (o *options) following() (text string, looked int, found bool) {
 	if next, ok := o.nextEnd(); ok {
 		looked, o.end = next-o.end+len(o.known), next
 		return o.rest[:next], looked, true
 	}
 	looked, o.end = len(o.rest)-o.end+len(o.known), len(o.rest)
-	if o.empty {
+	if o.empty || o.encoder.encode("") != "" {
 		return "", looked, false
 	}
 	o.empty = true
@@ -274,6 +346,9 @@ func (o *options) following() (value string, looked int, found bool) {
 func (o *options) nextEnd() (int, bool) {
 	if o.end == len(o.rest) {
 		return 0, false
+	}
+	if o.encoder != encodeNone {
+		return o.nextEncodedEnd()
 	}
 	if o.last {
 		return len(o.rest), true
@@ -285,4 +360,15 @@ func (o *options) nextEnd() (int, bool) {
 	}
 	found := strings.Index(o.rest[next:], o.known)
 	return next + found, found >= 0
+}
+
+func (o *options) nextEncodedEnd() (int, bool) {
+	for end := o.end; ; {
+		if end = o.encoder.nextEnd(o.rest, end); end < 0 {
+			return 0, false
+		}
+		if o.open || o.last && end == len(o.rest) || !o.last && strings.HasPrefix(o.rest[end:], o.known) {
+			return end, true
+		}
+	}
 }

@@ -127,7 +127,7 @@ func (m *matcher) candidates(parameter int, c *constraint) []string {
 		if !c.schema.takes(kindString, v) {
 			return nil
 		}
-		written := []string{quoted(v)}
+		written := []string{string(appendQuoted(nil, v, isControl))}
 		if _, err := decode(v, MaxDepth, machineAt); v != "" && (errors.Is(err, errNotJSON) || c.schema.shape == shapeQuantity && err == nil) {
 			written = []string{v, written[0]}
 		}
@@ -189,7 +189,8 @@ func (m *matcher) appendJSON(b []byte, v any, depth int) (encoded []byte, ok boo
 		return append(b, "false"...), true
 	case string:
 		m.steps += len(v)
-		return appendString(b, v), true
+		// Control characters are escaped, so that the parameter takes the JSON.
+		return appendQuoted(b, v, isControl), true
 	case []any:
 		b = append(b, '[')
 		for i := 0; ok && i < len(v); i++ {
@@ -210,7 +211,7 @@ func (m *matcher) appendJSON(b []byte, v any, depth int) (encoded []byte, ok boo
 				b = append(b, ',')
 			}
 			first = false
-			b = append(appendString(b, key), ':')
+			b = append(appendQuoted(b, key, isControl), ':')
 			b, ok = m.appendJSON(b, v[key], depth-1)
 		}
 		return append(b, '}'), ok

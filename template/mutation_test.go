@@ -20,8 +20,8 @@ type mutator struct {
 func (m mutator) pick(from []string) string { return from[m.IntN(len(from))] }
 
 var (
-	mutatedTexts = []string{"${A}", "${{A}}", "${B}", "${{B}}", "${S}", "${{S}}", "${I}", "${{I}}", "${A}Gi", "x${B}y${A}", "$${A}", "a", "", "4Gi", "true", "2006-01-02T15:04:05Z"}
-	mutatedKeys  = []string{"${A}", "${B}", "a${A}", "$${A}", "name", "Name", "spec", "cores"}
+	mutatedTexts = []string{"${A}", "${{A}}", "${B}", "${{B}}", "${S}", "${{S}}", "${I}", "${{I}}", "${A}Gi", "x${B}y${A}", "x${A|yaml}${B}", "${A|base64}-${A|sh}", "${S|json}", "$${A}", "a", "", "4Gi", "true", "2006-01-02T15:04:05Z"}
+	mutatedKeys  = []string{"${A}", "${B}", "a${A}", "${A|sh}", "$${A}", "name", "Name", "spec", "cores"}
 	givenValues  = []string{"", "4", "true", "null", "-1", "x", "cpu", "name", `"x"`, `{"name":"x"}`, `[{"name":"x"}]`, `{"pod":{}}`, "1.5", "5Gi", "\n\"", "${B}"}
 )
 
@@ -90,7 +90,7 @@ func TestSpoiltTemplates(t *testing.T) {
 				t.Fatal(err)
 			}
 			object := raw(string(spoilt))
-			object.Spec.Parameters = []v1beta1.Parameter{{Name: "A"}, {Name: "B", Value: "y"}, {Name: "S", Sensitive: true}, {Name: "I", Type: v1beta1.ParameterTypeInt}}
+			object.Spec.Parameters = []v1beta1.Parameter{{Name: "A", Multiline: true}, {Name: "B", Value: "y", Multiline: true}, {Name: "S", Sensitive: true}, {Name: "I", Type: v1beta1.ParameterTypeInt}}
 			object.Spec.ObjectLabels = map[string]string{"l": "${B}"}
 			compiled, err := template.Compile(object)
 			if err != nil {

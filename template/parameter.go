@@ -48,6 +48,9 @@ func (p *parameter) check(value string, at string) *field.Error {
 		// is not valid, and so two values would become one.
 		return invalid("must be text in UTF-8")
 	}
+	if found, refused := p.control(value); refused {
+		return &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: omitted, Detail: found.detail(p)}
+	}
 	switch p.Type {
 	case v1beta1.ParameterTypeInt:
 		if !isInteger(value) {
@@ -188,6 +191,9 @@ func (d *declarations) typed(p *parameter, at *location) {
 	if (p.Minimum != nil || p.Maximum != nil) && p.Type != v1beta1.ParameterTypeInt {
 		d.problems.invalid(at.field("type").String(), string(p.Type), "minimum and maximum need type int")
 	}
+	if p.Multiline && p.Type != "" && p.Type != v1beta1.ParameterTypeString {
+		d.problems.invalid(at.field("type").String(), string(p.Type), "multiline needs type string")
+	}
 	if p.Minimum != nil && p.Maximum != nil && *p.Minimum > *p.Maximum {
 		d.problems.invalid(at.field("minimum").String(), *p.Minimum, "must not be above maximum, which is %d", *p.Maximum)
 	}
@@ -264,6 +270,10 @@ func (d *declarations) generated(p *parameter, at *location) {
 	}
 	if err != nil {
 		d.problems.invalid(at.field("from").String(), p.shown(p.From), "%v", err)
+		return
+	}
+	if found, refused := p.control(p.From); refused {
+		d.problems.invalid(at.field("from").String(), omitted, "%s", found.detail(p))
 		return
 	}
 	if ignored != "" {

@@ -24,7 +24,8 @@ const (
 	// opText appends program.text[a:b].
 	opText code = iota
 
-	// opValue appends the parameter, escaped for the inside of a string.
+	// opValue appends the parameter as encoder a writes it, escaped for the inside of
+	// a string.
 	opValue
 
 	// opSeparator appends a comma, unless a bracket has just been opened.
@@ -142,7 +143,7 @@ func (b *builder) string(o *open, depth int) {
 		if s.parameter == noParameter {
 			b.json(func(text []byte) []byte { return appendEscaped(text, s.text) })
 		} else {
-			b.emit(op{code: opValue, parameter: uint16(s.parameter)})
+			b.emit(op{code: opValue, parameter: uint16(s.parameter), a: uint32(s.encoder)})
 		}
 	}
 	if o.schema != nil {

@@ -149,7 +149,7 @@ func TestRenderingIsSubstitution(t *testing.T) {
 		}
 		object := raw(string(vm))
 		object.Spec.UndefinedReferences = "Keep"
-		object.Spec.Parameters = parse(t, `{parameters: [{name: A}, {name: B}], virtualMachine: {}}`).Spec.Parameters
+		object.Spec.Parameters = parse(t, `{parameters: [{name: A, multiline: true}, {name: B, multiline: true}], virtualMachine: {}}`).Spec.Parameters
 		rendered, err := render(object, values)
 		if err != nil {
 			t.Fatalf("%q with %v: %v", written.String(), values, err)

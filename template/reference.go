@@ -3,6 +3,7 @@ package template
 import (
 	"fmt"
 	"strings"
+	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -11,6 +12,7 @@ import (
 type segment struct {
 	text      string
 	parameter int // index of the parameter; noParameter for literal text
+	encoder   encoder
 }
 
 const noParameter = -1
@@ -50,16 +52,38 @@ func wordLength(text string) int {
 	return n
 }
 
-// reference returns NAME when text starts with ${NAME}.
-func reference(text string) (name string, ok bool) {
+// placeholder is what a text begins with: ${NAME}, or ${NAME|ENCODER}.
+type placeholder struct {
+	written string
+	name    string
+	encoder encoder
+	encoded bool // there is a bar behind the name
+	unknown bool // what is behind the bar names no encoder
+}
+
+// reference returns the placeholder that text starts with.
+func reference(text string) (p placeholder, ok bool) {
 	if !strings.HasPrefix(text, "${") {
-		return "", false
+		return placeholder{}, false
 	}
-	n := wordLength(text[2:])
-	if n == 0 || len(text) == 2+n || text[2+n] != '}' {
-		return "", false
+	n := wordLength(text[len("${"):])
+	name, rest := text[len("${"):len("${")+n], text[len("${")+n:]
+	switch {
+	case n == 0:
+		return placeholder{}, false
+	case strings.HasPrefix(rest, "}"):
+		return placeholder{written: text[:len("${}")+n], name: name}, true
+	case !strings.HasPrefix(strings.TrimLeft(rest, " "), "|"):
+		return placeholder{}, false
 	}
-	return text[2 : 2+n], true
+	end := strings.IndexAny(rest, "}\n")
+	if end < 0 || rest[end] == '\n' {
+		return placeholder{}, false
+	}
+	p = placeholder{written: text[:len("${}")+n+end], name: name, encoded: true}
+	p.encoder, ok = encoderNamed(strings.TrimPrefix(rest[:end], "|"))
+	p.unknown = !ok
+	return p, true
 }
 
 // lookup returns the index of the parameter called name, to which written refers.
@@ -108,35 +132,40 @@ func (r *references) parse(text string, at *location) (plain string, segments []
 	}
 	var literal []byte
 	var missing map[string]bool
+	whole := text
 	for next >= 0 {
 		literal = append(literal, text[:next]...)
 		text = text[next:]
 		taken := 1
-		if name, found := reference(text); found {
-			taken = len("${}") + len(name)
-			if i, defined := r.index[name]; defined {
+		if p, found := reference(text); found && r.means(p) {
+			taken = len(p.written)
+			i, defined := r.index[p.name]
+			switch {
+			case p.unknown:
+				r.unknownEncoder(p, position(whole, text), at)
+			case defined:
 				r.used[i] = true
 				if len(literal) > 0 {
 					segments = append(segments, segment{text: string(literal), parameter: noParameter})
 					literal = literal[:0]
 				}
-				segments = append(segments, segment{parameter: i})
-			} else {
-				if !missing[name] {
+				segments = append(segments, segment{parameter: i, encoder: p.encoder})
+			default:
+				if !missing[p.name] {
 					if missing == nil {
 						missing = map[string]bool{}
 					}
-					missing[name] = true
-					r.lookup(name, text[:taken], at)
+					missing[p.name] = true
+					r.lookup(p.name, p.written, at)
 				}
-				literal = append(literal, text[:taken]...)
+				literal = append(literal, p.written...)
 			}
 		} else {
 			if strings.HasPrefix(text, "$${") {
 				taken = len("$${")
 				literal = append(literal, "${"...)
 			} else {
-				r.warnAboutInnerWhole(text, at)
+				r.innerWhole(whole, text, at)
 				literal = append(literal, '$')
 			}
 		}
@@ -153,17 +182,53 @@ func (r *references) parse(text string, at *location) (plain string, segments []
 	return "", segments
 }
 
-// warnAboutInnerWhole looks for ${{NAME}} in the midst of a text, where it is not
-// a reference.
-func (r *references) warnAboutInnerWhole(text string, at *location) {
+// means says whether a placeholder is one. Text with a bar that names neither a
+// parameter nor an encoder is text.
+func (r *references) means(p placeholder) bool {
+	_, defined := r.index[p.name]
+	return !p.unknown || defined
+}
+
+// position is where rest, which is the end of text, begins.
+func position(text, rest string) string {
+	before := text[:len(text)-len(rest)]
+	line := before[strings.LastIndexByte(before, '\n')+1:]
+	return fmt.Sprintf("line %d, column %d", strings.Count(before, "\n")+1, utf8.RuneCountInString(line)+1)
+}
+
+func (r *references) unknownEncoder(p placeholder, position string, at *location) {
+	r.used[r.index[p.name]] = true
+	r.problems.invalid(at.String(), shown(p.written), "%s: no such encoder; write ${%s} or ${%s|ENCODER}, where ENCODER is %s",
+		position, p.name, p.name, oneOf(encoderNames[1:]))
+}
+
+func oneOf(names []string) string {
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+// innerWhole looks for ${{NAME}} in the midst of a text, where it is not a reference,
+// and for ${{NAME|ENCODER}}, which is one nowhere.
+func (r *references) innerWhole(whole, text string, at *location) {
 	rest, found := strings.CutPrefix(text, "${{")
 	if !found {
 		return
 	}
 	n := wordLength(rest)
-	if _, defined := r.index[rest[:n]]; defined && strings.HasPrefix(rest[n:], "}}") {
+	i, defined := r.index[rest[:n]]
+	if defined && strings.HasPrefix(rest[n:], "}}") {
 		r.warnings.add("%s: ${{%s}} stays as it is, because it is not the whole value; ${%s} inserts the value into a text", at, rest[:n], rest[:n])
+		return
 	}
+	p, found := reference("${" + rest)
+	if !found || !p.encoded || !r.means(p) || !defined && r.keep {
+		return
+	}
+	if defined {
+		r.used[i] = true
+	}
+	r.problems.invalid(at.String(), shown("${{"+p.written[len("${"):]+"}"), "%s: ${{%s}} inserts a whole value as JSON and takes no encoder; write ${%s|ENCODER} to insert text, where ENCODER is %s",
+		position(whole, text), p.name, p.name, oneOf(encoderNames[1:]))
 }
 
 // text resolves a text that always stays text, such as the message: ${{NAME}} as

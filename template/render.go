@@ -74,8 +74,13 @@ func (r *Rendered) Message() string {
 
 func (c *Compiled) messageSize(values []string) int {
 	size := 0
+	sizes := sizes{values: values, size: func(text string) int { return len(text) }}
 	for _, s := range c.message {
-		size += len(s.of(values))
+		if s.parameter == noParameter {
+			size += len(s.text)
+		} else {
+			size += sizes.of(s.parameter, s.encoder)
+		}
 	}
 	return size
 }
@@ -85,7 +90,26 @@ func (s segment) of(values []string) string {
 	if s.parameter == noParameter {
 		return s.text
 	}
-	return values[s.parameter]
+	return s.encoder.encode(values[s.parameter])
+}
+
+// sizes are those of the values, as encoders write them. Each is computed once: a
+// hostile template refers to a long value often.
+type sizes struct {
+	values []string
+	size   func(string) int
+	known  []int // 1 more than that, so that 0 is not known yet
+}
+
+func (s *sizes) of(parameter int, e encoder) int {
+	if s.known == nil {
+		s.known = make([]int, len(s.values)*encoders)
+	}
+	known := &s.known[parameter*encoders+int(e)]
+	if *known == 0 {
+		*known = 1 + s.size(e.encode(s.values[parameter]))
+	}
+	return *known - 1
 }
 
 // plain is the value as Kubernetes keeps unstructured content.
@@ -141,16 +165,10 @@ type renderer struct {
 // escapes in that text larger.
 func (r *renderer) size() int {
 	const usual = 16
-	var few [usual]int
-	sizes := few[:] // of the values, escaped; 1 more than that, so that 0 is not known yet
-	if len(r.values) > usual {
-		sizes = make([]int, len(r.values))
-	}
-	escaped := func(parameter int) int {
-		if sizes[parameter] == 0 {
-			sizes[parameter] = 1 + escapedSize(r.values[parameter])
-		}
-		return sizes[parameter] - 1
+	var few [usual * encoders]int
+	sizes := sizes{values: r.values, size: escapedSize}
+	if len(r.values) <= usual {
+		sizes.known = few[:]
 	}
 	program, total := &r.compiled.program, 0
 	for at := 0; at < len(program.ops); at++ {
@@ -158,7 +176,7 @@ func (r *renderer) size() int {
 		case opText:
 			total += int(op.b - op.a)
 		case opValue:
-			total += escaped(int(op.parameter))
+			total += sizes.of(int(op.parameter), encoder(op.a))
 		case opJSON:
 			total += len(r.values[op.parameter])
 		case opSeparator:
@@ -176,7 +194,7 @@ func (r *renderer) size() int {
 					if s.parameter == noParameter {
 						total += escapedSize(s.text)
 					} else {
-						total += escaped(s.parameter)
+						total += sizes.of(s.parameter, s.encoder)
 					}
 				}
 			}
@@ -194,7 +212,7 @@ func (r *renderer) run(from, to uint32) {
 		case opText:
 			r.buffer = append(r.buffer, program.text[op.a:op.b]...)
 		case opValue:
-			r.buffer = appendEscaped(r.buffer, r.values[op.parameter])
+			r.buffer = appendEscaped(r.buffer, encoder(op.a).encode(r.values[op.parameter]))
 		case opSeparator:
 			if last := r.buffer[len(r.buffer)-1]; last != '{' && last != '[' {
 				r.buffer = append(r.buffer, ',')

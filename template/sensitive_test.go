@@ -15,7 +15,7 @@ import (
 // TestNoCauseHoldsASensitiveValue provokes every kind of error that a value has a
 // part in.
 func TestNoCauseHoldsASensitiveValue(t *testing.T) {
-	const secret = "hunter2"
+	const secret, base64Secret = "hunter2", "aHVudGVyMg=="
 
 	for name, tc := range map[string]struct {
 		spec   string
@@ -57,6 +57,11 @@ func TestNoCauseHoldsASensitiveValue(t *testing.T) {
 			spec:   `{parameters: [{name: S, sensitive: true}, {name: V}], virtualMachine: {spec: {template: {spec: {networks: [{name: a, "${S}": "${{V}}"}]}}}}}`,
 			values: map[string]string{"S": "multus", "V": `{"hunter2":1}`},
 		},
+		"an encoded value in a quantity":           {spec: `{parameters: [{name: S, sensitive: true}], virtualMachine: {spec: {template: {spec: {domain: {memory: {guest: "${S|base64}Gi"}}}}}}}`, values: map[string]string{"S": secret}},
+		"an encoded value as a key that collides":  {spec: `{parameters: [{name: S, sensitive: true}, {name: T}], virtualMachine: {metadata: {labels: {"${S|base64}": a, "${T}": b}}}}`, values: map[string]string{"S": secret, "T": base64Secret}},
+		"an encoded value as a field that is none": {spec: `{parameters: [{name: S, sensitive: true}], virtualMachine: {spec: {template: {spec: {domain: {"${S|base64}": 1}}}}}}`, values: map[string]string{"S": secret}},
+		"a value with a control character":         {spec: `{parameters: [{name: S, sensitive: true}], virtualMachine: {}}`, values: map[string]string{"S": secret + "\n"}},
+		"a default with a control character":       {spec: `{parameters: [{name: S, sensitive: true, value: "hunter2\n"}], virtualMachine: {}}`},
 		"a name that contradicts a value": {
 			spec:   `{parameters: [{name: S, sensitive: true}], virtualMachine: {metadata: {name: "vm-${S}"}}}`,
 			values: map[string]string{"S": secret}, vmName: "vm-x",
@@ -83,7 +88,7 @@ func TestNoCauseHoldsASensitiveValue(t *testing.T) {
 			status, _ := json.Marshal(apierrors.NewInvalid(schema.GroupKind{Kind: "VirtualMachine"}, "x", invalid.Causes).Status())
 			values, _ := json.Marshal(invalid.Causes)
 			for what, text := range map[string]string{"error": err.Error(), "status": string(status), "causes": string(values)} {
-				if strings.Contains(text, secret) {
+				if strings.Contains(text, secret) || strings.Contains(text, base64Secret) {
 					t.Errorf("the %s holds the value: %s", what, text)
 				}
 			}

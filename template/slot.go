@@ -177,6 +177,11 @@ func (r *renderer) late(o *openObject, key string, m *openMember, start int) {
 	r.problems.merge(judge(&tree, schema, at, keyIsSensitive || r.compiled.sensitiveAmong(m.from, m.to)))
 }
 
+// placeholder writes a placeholder as the template has it.
+func (c *Compiled) placeholder(s segment) string {
+	return "${" + c.parameters[s.parameter].Name + s.encoder.suffix() + "}"
+}
+
 // spell writes a key as the template has it.
 func (c *Compiled) spell(key []segment) string {
 	var spelt strings.Builder
@@ -184,7 +189,7 @@ func (c *Compiled) spell(key []segment) string {
 		if s.parameter == noParameter {
 			spelt.WriteString(strings.ReplaceAll(s.text, "${", "$${"))
 		} else {
-			spelt.WriteString("${" + c.parameters[s.parameter].Name + "}")
+			spelt.WriteString(c.placeholder(s))
 		}
 	}
 	return spelt.String()

@@ -3,6 +3,7 @@ package template
 // suspicions adds warnings that need the whole template to be known.
 func (c *Compiled) suspicions(vm *node, w *warnings) {
 	c.metadataSuspicions(vm.get("metadata"), machineAt.field("metadata"), w)
+	c.userDataSuspicions(vm, w)
 	c.defaultSuspicions(vm, w)
 }
 

@@ -49,6 +49,24 @@ func appendEscaped(b []byte, text string) []byte {
 	return append(b, text[plain:]...)
 }
 
+// appendQuoted appends text between double quotes, with the escapes that JSON and
+// YAML have in common. Beside what JSON wants escaped, it escapes the characters of
+// the basic plane that also names.
+func appendQuoted(b []byte, text string, also func(rune) bool) []byte {
+	b = append(b, '"')
+	for _, r := range text {
+		switch {
+		case r >= ' ' && also(r):
+			b = append(b, '\\', 'u', hexDigits[r>>12&0xF], hexDigits[r>>8&0xF], hexDigits[r>>4&0xF], hexDigits[r&0xF])
+		case r < utf8.RuneSelf:
+			b = appendEscaped(b, string(r))
+		default:
+			b = utf8.AppendRune(b, r)
+		}
+	}
+	return append(b, '"')
+}
+
 // escapedSize is the number of bytes that appendEscaped appends.
 func escapedSize(text string) int {
 	size := len(text)

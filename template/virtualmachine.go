@@ -89,6 +89,7 @@ func (c *checker) metadata(n *node, at *location) {
 		switch {
 		case slices.Contains(carried, m.key):
 			c.value(&m.value, schema.fields[m.key], place)
+			c.unencoded(&m.value, m.key, place)
 			if m.key == "namespace" && m.value.open == nil {
 				if m.value.text != "" {
 					c.references.warnings.add("%s: is dropped: a VirtualMachine is created where it is asked for, unless its namespace is a parameter", place)
@@ -107,6 +108,20 @@ func (c *checker) metadata(n *node, at *location) {
 		}
 	}
 	n.members = kept
+}
+
+// unencoded refuses encoders in names, which are no place for quotes, and which a new
+// VirtualMachine gives values to.
+func (c *checker) unencoded(n *node, field string, at *location) {
+	if n.open == nil || n.kind != kindString {
+		return
+	}
+	for _, s := range n.open.segments {
+		if s.encoder != encodeNone {
+			c.problems.invalid(at.String(), shown(n.text), "%s takes no encoder: write ${%s}", field, c.parameters[s.parameter].Name)
+			return
+		}
+	}
 }
 
 // objectLabels puts the labels of the template on the VirtualMachine and on its

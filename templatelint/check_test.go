@@ -64,6 +64,13 @@ func TestCheck(t *testing.T) {
 			want:     []string{"warning unused-parameter spec.parameters[1].name: parameter SPARE is declared and never referred to"},
 		},
 		{
+			name:     "a parameter in cloud-init's YAML as it is",
+			manifest: manifest("", `{metadata: {name: '${NAME}'}, spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}, volumes: [{name: a, cloudInitNoCloud: {userData: "#cloud-config\nhostname: ${NAME}\n"}}]}}}}`),
+			want: []string{
+				"warning suspicious spec.virtualMachine.spec.template.spec.volumes[0].cloudInitNoCloud.userData: line 2: YAML reads ': ', ' #' and quotes in NAME: write ${NAME|yaml} as the whole value, without quotes, or give it a pattern",
+			},
+		},
+		{
 			name:     "no description",
 			manifest: "{spec: {parameters: [{name: NAME}], virtualMachine: {metadata: {generateName: '${NAME}-'}, spec: {runStrategy: Halted}}}}",
 			want: []string{
@@ -74,7 +81,7 @@ func TestCheck(t *testing.T) {
 		{
 			name: "passwords",
 			manifest: manifest("{name: ROOT_PASSWORD, description: x, value: horse}, {name: apiToken, description: x, generate: expression, from: '[a-z]{8}'}, {name: PIN, description: x, sensitive: true, value: '1'}, {name: SECRET_NAME, description: x, value: s}",
-				"{metadata: {name: '${NAME}'}, spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}, volumes: [{name: a, cloudInitNoCloud: {userData: '${ROOT_PASSWORD}${apiToken}${PIN}${SECRET_NAME}'}}]}}}}"),
+				"{metadata: {name: '${NAME}'}, spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}, volumes: [{name: a, cloudInitNoCloud: {userData: '${ROOT_PASSWORD|yaml}${apiToken|yaml}${PIN|yaml}${SECRET_NAME|yaml}'}}]}}}}"),
 			want: []string{
 				"warning suspicious spec.parameters[3].value: the default of the sensitive parameter PIN can be read by everyone who can read the template",
 				"advice password-not-sensitive spec.parameters[1].name: parameter ROOT_PASSWORD is called like a password: with sensitive: true its value stays out of annotations, refusals and logs",
@@ -89,7 +96,7 @@ func TestCheck(t *testing.T) {
 				dataVolumeTemplates: [{metadata: {name: a}, spec: {source: {registry: {url: "docker://registry.example.com/disk:latest"}}}}],
 				template: {spec: {domain: {firmware: {kernelBoot: {container: {image: "registry.example.com/kernel"}}}, devices: {}}, volumes: [
 				{name: a, containerDisk: {image: "registry.example.com/a:1"}}, {name: b, containerDisk: {image: "registry.example.com/b@sha256:0"}}, {name: c, containerDisk: {image: "registry.example.com/c:${TAG}"}},
-				{name: d, cloudInitNoCloud: {userData: "#cloud-config\nuser: fedora\npassword: hunter2\n"}}, {name: e, cloudInitNoCloud: {userData: "password: ${NAME}\n"}}]}}}}`),
+				{name: d, cloudInitNoCloud: {userData: "#cloud-config\nuser: fedora\npassword: hunter2\n"}}, {name: e, cloudInitNoCloud: {userData: "password: ${NAME|yaml}\n"}}]}}}}`),
 			want: []string{
 				"advice image-without-digest spec.virtualMachine.spec.dataVolumeTemplates[0].spec.source.registry.url: image registry.example.com/disk:latest can become another one: name it by its digest, NAME@sha256:…",
 				"advice image-without-digest spec.virtualMachine.spec.template.spec.domain.firmware.kernelBoot.container.image: image registry.example.com/kernel can become another one: name it by its digest, NAME@sha256:…",

@@ -7,6 +7,7 @@ package v1beta1
 // +kubebuilder:validation:XValidation:rule="!(has(self.minimum) || has(self.maximum)) || (has(self.type) && self.type == 'int')",message="minimum and maximum need type int",fieldPath=".type"
 // +kubebuilder:validation:XValidation:rule="!has(self.minimum) || !has(self.maximum) || self.minimum <= self.maximum",message="minimum must not be above maximum",fieldPath=".minimum"
 // +kubebuilder:validation:XValidation:rule="!has(self.type) || self.type != 'bool' || !(has(self.pattern) || has(self.enum) || has(self.generate))",message="type bool takes no pattern, enum or generate",fieldPath=".type"
+// +kubebuilder:validation:XValidation:rule="!has(self.multiline) || !self.multiline || !has(self.type) || self.type == 'string'",message="multiline needs type string",fieldPath=".type"
 // +kubebuilder:validation:XValidation:rule="!has(self.enum) || !has(self.value) || size(self.value) == 0 || self.value in self.enum",message="value must be one of enum",fieldPath=".value"
 type Parameter struct {
 	// Name is what placeholders call the parameter: ${NAME} or ${{NAME}}.
@@ -54,6 +55,13 @@ type Parameter struct {
 	//
 	// +optional
 	Required bool `json:"required,omitempty"`
+
+	// Multiline allows values with line breaks (U+000A); it needs type string.
+	// Every other control character is refused with it and without it, but for the
+	// tab. This field is Stencil's own.
+	//
+	// +optional
+	Multiline bool `json:"multiline,omitempty"`
 
 	// Type is what values must be: string (the default, anything), int (a JSON
 	// integer of any size), bool (true or false) or base64 (standard encoding

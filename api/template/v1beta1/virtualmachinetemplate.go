@@ -50,7 +50,8 @@ type VirtualMachineTemplateSpec struct {
 	// VirtualMachine is the VirtualMachine (kubevirt.io/v1) to be rendered.
 	// ${NAME} anywhere in a string or in a map key is replaced by the value of
 	// the parameter NAME; a string that is ${{NAME}} and nothing else is
-	// replaced, quotes included, by that value read as JSON. $${ stands for a
+	// replaced, quotes included, by that value read as JSON. ${NAME|ENCODER}
+	// inserts the value as base64, json, sh or yaml writes it. $${ stands for a
 	// literal ${. The fields apiVersion and kind may be left out. Of metadata,
 	// only name, generateName, namespace, labels and annotations are taken.
 	// A namespace is dropped, unless it holds a placeholder.

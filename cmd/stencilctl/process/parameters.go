@@ -19,6 +19,7 @@ type shownParameter struct {
 	Default     string                `json:"default,omitempty"`
 	Generated   bool                  `json:"generated,omitempty"`
 	Sensitive   bool                  `json:"sensitive,omitempty"`
+	Multiline   bool                  `json:"multiline,omitempty"`
 	Type        v1beta1.ParameterType `json:"type,omitempty"`
 	Enum        []string              `json:"enum,omitempty"`
 	Pattern     string                `json:"pattern,omitempty"`
@@ -64,7 +65,7 @@ func show(p *v1beta1.Parameter) shownParameter {
 	s := shownParameter{
 		Name: p.Name, DisplayName: p.DisplayName, Description: p.Description, Required: p.Required,
 		Default: p.Value, Generated: p.Generate != "" && p.Value == "", Sensitive: p.Sensitive,
-		Type: p.Type, Enum: p.Enum, Pattern: p.Pattern, Minimum: p.Minimum, Maximum: p.Maximum,
+		Multiline: p.Multiline, Type: p.Type, Enum: p.Enum, Pattern: p.Pattern, Minimum: p.Minimum, Maximum: p.Maximum,
 	}
 	if p.Sensitive {
 		// The values that a password may have are close to the password.

@@ -24,6 +24,9 @@ func Constraint(p *v1beta1.Parameter) string {
 	case v1beta1.ParameterTypeBase64:
 		said = append(said, "base64")
 	}
+	if p.Multiline {
+		said = append(said, "several lines")
+	}
 	if p.Pattern != "" {
 		said = append(said, "matches "+p.Pattern)
 	}

@@ -49,6 +49,7 @@ func TestSchemas(t *testing.T) {
 		"something to generate from and no way":    {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, from: "[a]{1}"}]}`, refused: `spec.parameters[0].from: Invalid value: from needs generate`},
 		"no expression to generate from":           {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, generate: expression, from: x}]}`, refused: `spec.parameters[0].from: Invalid value: "x"`},
 		"another type":                             {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, type: float}]}`, refused: `spec.parameters[0].type: Unsupported value: "float"`},
+		"several lines of what is no text":         {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, type: int, multiline: true}]}`, refused: `spec.parameters[0].type: Invalid value: multiline needs type string`},
 		"a bound of what is no integer":            {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, maximum: 3}]}`, refused: `spec.parameters[0].type: Invalid value: minimum and maximum need type int`},
 		"bounds that exclude everything":           {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, type: int, minimum: 3, maximum: 2}]}`, refused: `spec.parameters[0].minimum: Invalid value: minimum must not be above maximum`},
 		"a pattern for booleans":                   {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, type: bool, pattern: t}]}`, refused: `spec.parameters[0].type: Invalid value: type bool takes no pattern, enum or generate`},

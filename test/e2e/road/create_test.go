@@ -32,7 +32,7 @@ func TestCreateFromTheGoldenFedoraTemplate(t *testing.T) {
 	}
 	volumes := at(t, created, "spec", "template", "spec", "volumes").([]any)
 	userData := volumes[1].(map[string]any)["cloudInitNoCloud"].(map[string]any)["userData"].(string)
-	if !regexp.MustCompile(`(?m)^password: [a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4}$`).MatchString(userData) {
+	if !regexp.MustCompile(`(?m)^password: "[a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4}"$`).MatchString(userData) {
 		t.Errorf("no generated password in %q", userData)
 	}
 
@@ -104,7 +104,7 @@ func TestASensitiveParameterIsUsedAndNotKept(t *testing.T) {
 			mustKubectl(t, ada, machine("secretive", "golden/fedora", map[string]string{"CLOUD_USER_PASSWORD": secret}, ""), append(tc.args, "-f", "-")...)
 			vm := get(t, "secretive")
 			volumes := at(t, vm, "spec", "template", "spec", "volumes").([]any)
-			if userData := fmt.Sprint(volumes[1]); !strings.Contains(userData, "password: "+secret) {
+			if userData := fmt.Sprint(volumes[1]); !strings.Contains(userData, `password: "`+secret+`"`) {
 				t.Errorf("the parameter was not used: %s", userData)
 			}
 			unstructured.RemoveNestedField(vm.Object, "spec")

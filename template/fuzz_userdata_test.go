@@ -1,0 +1,142 @@
+package template_test
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/template"
+)
+
+// plainUserData are documents with parameters of one line without encoders, in the
+// places where a template that was written before there were any may have them. Each
+// has few, so that what breaks one place does not break the document.
+var plainUserData = []string{
+	"#cloud-config\nuser: fedora\npassword: ${A}\n",
+	"#cloud-config\nuser: fedora\npassword: ${A}\nfinal_message: ${B}\nhostname: web\n",
+	"#cloud-config\npassword: \"${A}\"\nhostname: '${B}'\n",
+	"#cloud-config\nusers:\n- name: fedora\n  ssh_authorized_keys:\n  - ${A}\n  - \"${B}\"\n",
+	"#cloud-config\nchpasswd: { expire: False, list: [${A}], users: [${B}] }\nuser: fedora\n",
+	"#cloud-config\nwrite_files:\n- path: /etc/${A}\n  content: |\n    ${A}\n    echo \"${B}\"\nuser: fedora\n",
+}
+
+// encodedUserData has parameters of several lines, and what each encoder is for.
+const encodedUserData = `#cloud-config
+user: fedora
+password: ${A|yaml}
+hostname: ${B|json}
+chpasswd: { expire: False, list: [${A|yaml}, ${B|json}], ${B|yaml}: 1 }
+write_files:
+- path: ${B|yaml}
+  encoding: b64
+  content: ${A|base64}
+- content: |
+    echo ${L|sh} ${A|base64}
+  ${L|yaml}: ${L|json}
+final_message: ${B|yaml}
+`
+
+// FuzzUserDataGainsNoKey holds, for whatever values, that a parser of YAML 1.1 finds
+// no key at the top of the user data that the template does not have there; and with
+// encoders, that it reads the values back.
+func FuzzUserDataGainsNoKey(f *testing.F) {
+	for _, value := range []string{
+		"", "hunter2", "a\nruncmd: [reboot]", "a\rruncmd: [reboot]", "a\u0085runcmd: [reboot]", "a\u2028runcmd: [reboot]", "a\u2029runcmd: [reboot]", "a\vruncmd: []",
+		`x: y`, `x #`, `"`, `'`, `\`, `" #`, `", runcmd: ["`, `]}`, `{`, `[`, `|`, `>-`, `&a`, `*a`, `!!map`, `? a`, `- a`, "\t", "---", "...", "%YAML 1.2", "\ufeff", "a\x00",
+		`a'\''b`, "it's", "\xff", "<<: {runcmd: []}", "\u00a0", strings.Repeat("x", 2000),
+	} {
+		f.Add(value, "b")
+		f.Add("b", value)
+		f.Add(value, value)
+	}
+	var plain []*template.Compiled
+	for _, text := range plainUserData {
+		plain = append(plain, compile(f, userDataTemplate(f, text, false)))
+	}
+	encoded := compile(f, userDataTemplate(f, encodedUserData, true))
+	f.Fuzz(func(t *testing.T, a, b string) {
+		line := strings.Map(func(r rune) rune {
+			if r == '\n' {
+				return -1
+			}
+			return r
+		}, a)
+		top := []string{"user", "users", "password", "hostname", "chpasswd", "write_files", "final_message"}
+		for _, compiled := range plain {
+			if text, made := userDataOf(t, compiled, map[string]string{"A": a, "B": b}); made {
+				checkTop(t, text, top...)
+			}
+		}
+		text, made := userDataOf(t, encoded, map[string]string{"A": a, "B": b, "L": line})
+		if !made {
+			return
+		}
+		// YAML wants a key with its value to be no longer than this.
+		const longestKey = 1000
+		if len(b) > longestKey || len(line) > longestKey {
+			return
+		}
+		got, parsed := checkTop(t, text, top...)
+		if !parsed {
+			t.Fatalf("no YAML:\n%s", text)
+		}
+		for key, want := range map[string]string{"password": a, "hostname": b, "final_message": b} {
+			if diff := cmp.Diff(any(want), got[key]); diff != "" {
+				t.Errorf("%s (-given +read):\n%s", key, diff)
+			}
+		}
+	})
+}
+
+func userDataTemplate(tb testing.TB, text string, multiline bool) string {
+	tb.Helper()
+	spec, err := json.Marshal(map[string]any{
+		"parameters": []any{
+			map[string]any{"name": "A", "multiline": multiline}, map[string]any{"name": "B", "multiline": multiline}, map[string]any{"name": "L"},
+		},
+		"virtualMachine": map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+			"volumes": []any{map[string]any{"name": "init", "cloudInitNoCloud": map[string]any{"userData": text}}},
+		}}}},
+	})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return string(spec)
+}
+
+// userDataOf renders user data, unless a value is refused.
+func userDataOf(t *testing.T, compiled *template.Compiled, values map[string]string) (text string, made bool) {
+	t.Helper()
+	binding, err := compiled.Bind(values)
+	if err != nil {
+		causes(t, err)
+		return "", false
+	}
+	rendered, err := compiled.Render(binding)
+	if err != nil {
+		causes(t, err)
+		return "", false
+	}
+	volume := rendered.Object()["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)["volumes"].([]any)[0].(map[string]any)
+	return volume["cloudInitNoCloud"].(map[string]any)["userData"].(string), true
+}
+
+// checkTop holds that the keys at the top of a document, if it is one, are among those
+// of the template.
+func checkTop(t *testing.T, text string, keys ...string) (document map[string]any, parsed bool) {
+	t.Helper()
+	if yaml.Unmarshal([]byte(text), &document) != nil {
+		return nil, false
+	}
+	for _, key := range slices.Sorted(maps.Keys(document)) {
+		if !slices.Contains(keys, key) {
+			t.Errorf("key %q is new in\n%s", key, text)
+		}
+	}
+	return document, true
+}
