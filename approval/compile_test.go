@@ -50,7 +50,16 @@ func TestCompileRefuses(t *testing.T) {
 		{
 			name: "parameters of which nothing or too much is said",
 			spec: "parameters: [{name: A}, {name: 'b c', minimum: 1}, {name: A, minimum: 2, maximum: 1}, {name: D, maximum: 1, message: x}]",
-			want: []string{"spec.parameters[0]: at least one of allowed", "spec.parameters[1].name: letters, digits", "spec.parameters[2].name: Duplicate", "spec.parameters[2].minimum: not be above maximum, which is 1", "spec.parameters[3].message: there is none"},
+			want: []string{"spec.parameters[0]: Required value: at least one of anyValue, allowed, pattern, minimum, maximum and expression must be given", "spec.parameters[1].name: letters, digits", "spec.parameters[2].name: Duplicate", "spec.parameters[2].minimum: not be above maximum, which is 1", "spec.parameters[3].message: there is none"},
+		},
+		{
+			name: "any value together with something else",
+			spec: "parameters: [{name: A, anyValue: true, allowed: [x]}, {name: B, anyValue: true, pattern: x}, {name: C, anyValue: true, minimum: 0}, {name: D, anyValue: true, maximum: 0}, {name: E, anyValue: true, expression: 'true'}, {name: F, anyValue: false}]",
+			want: []string{
+				"spec.parameters[0].anyValue: Forbidden: must not be combined with allowed, pattern, minimum, maximum and expression", "spec.parameters[1].anyValue: must not be combined",
+				"spec.parameters[2].anyValue: must not be combined", "spec.parameters[3].anyValue: must not be combined", "spec.parameters[4].anyValue: must not be combined",
+				"spec.parameters[5]: at least one of anyValue, allowed",
+			},
 		},
 		{
 			name: "patterns that do not compile",

@@ -42,8 +42,12 @@ func compileConstraints(listed []v1alpha1.ParameterConstraint, path *field.Path)
 
 func (c *constraint) compile(at *field.Path) field.ErrorList {
 	var causes field.ErrorList
-	if len(c.Allowed) == 0 && c.Pattern == "" && c.Minimum == nil && c.Maximum == nil && c.Expression == "" {
-		causes = append(causes, field.Required(at, "at least one of allowed, pattern, minimum, maximum and expression must be given"))
+	narrowed := len(c.Allowed) > 0 || c.Pattern != "" || c.Minimum != nil || c.Maximum != nil || c.Expression != ""
+	switch {
+	case c.AnyValue && narrowed:
+		causes = append(causes, field.Forbidden(at.Child("anyValue"), "must not be combined with allowed, pattern, minimum, maximum and expression"))
+	case !c.AnyValue && !narrowed:
+		causes = append(causes, field.Required(at, "at least one of anyValue, allowed, pattern, minimum, maximum and expression must be given"))
 	}
 	if c.Minimum != nil && c.Maximum != nil && *c.Minimum > *c.Maximum {
 		causes = append(causes, field.Invalid(at.Child("minimum"), *c.Minimum, fmt.Sprintf("must not be above maximum, which is %d", *c.Maximum)))

@@ -19,6 +19,12 @@
 // the old and the new VirtualMachine differ (Changes). A place is a Path, and each
 // must lie in an override of the approval.
 //
+// A parameter of the template that the approval does not list is closed: it has the
+// default of the template, or what the template generates. The parameter that the name
+// of the VirtualMachine sets stays open unless it has a part in the source of a disk.
+// A template with a closed parameter that is required and has neither is not satisfied
+// by any VirtualMachine.
+//
 // Not judged, because they do not make the VirtualMachine another one or are
 // somebody else's to judge, are status, the metadata other than labels and
 // annotations, and the labels and annotations of the contract between a

@@ -23,6 +23,14 @@ type Question struct {
 	Values map[string]string
 	// Sensitive says which parameters are sensitive. When nil, all are.
 	Sensitive func(name string) bool
+	// Declared are the parameters of the template. When nil, values of parameters that
+	// an approval does not list are not judged.
+	Declared Declarations
+	// Name is that of the VirtualMachine, empty where the template makes it.
+	Name string
+	// Given are the values that the person gave, by annotations or by the name of the
+	// VirtualMachine.
+	Given map[string]string
 	// Touched is what the person wrote or changes.
 	Touched []Path
 	// Match, when set, compares the VirtualMachine with its template as one approval

@@ -19,6 +19,8 @@ type Objection struct {
 	// Message tells what is wrong and what would be allowed. It never holds the
 	// value of a sensitive parameter.
 	Message string
+	// Reason is ReasonClosedParameter, or empty for every other objection.
+	Reason string
 }
 
 // String is the objection in one line.
@@ -78,6 +80,11 @@ func (a *Approval) judge(q Question) (objections []Objection, candidate bool) {
 	}
 	for _, cause := range a.Parameters(values, q.Sensitive) {
 		objections = append(objections, a.object(cause.Field, cause.ErrorBody()))
+	}
+	for _, cause := range a.closedCauses(q, values) {
+		objection := a.object(cause.Field, cause.ErrorBody())
+		objection.Reason = ReasonClosedParameter
+		objections = append(objections, objection)
 	}
 	return append(objections, a.judgePaths(q.Touched)...), true
 }

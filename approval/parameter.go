@@ -15,7 +15,8 @@ import (
 // one does not match.
 const MaxMatchedBytes = 16 << 10
 
-// constraint is what an approval says about one parameter, ready for use.
+// constraint is what an approval says about one parameter, ready for use. One that
+// allows any value has nothing to judge.
 type constraint struct {
 	v1alpha1.ParameterConstraint
 

@@ -53,6 +53,13 @@ func Ignoring(ignored func(path ...string) bool) MatchOption {
 	return func(m *matcher) { m.ignored = append(m.ignored, ignored) }
 }
 
+// Preferring has parameters take these values, unless an annotation of the
+// VirtualMachine gives others, or the VirtualMachine has fewer differences without
+// them. So a value that KubeVirt has written in another form is found as it was given.
+func Preferring(values map[string]string) MatchOption {
+	return func(m *matcher) { m.preferred = values }
+}
+
 // Matches says whether the VirtualMachine conforms to the template.
 func (m *Match) Matches() bool { return len(m.differences) == 0 }
 
@@ -115,6 +122,12 @@ func (c *Compiled) match(vm map[string]any, options []MatchOption) (*matcher, in
 	m := newMatcher(c, options)
 	m.compare(vm)
 	steps := m.steps
+	if len(m.preferred) > 0 && len(m.differences) > 0 && m.err == nil {
+		plain, more := c.match(vm, append(slices.Clip(options), Preferring(nil)))
+		if steps += more; len(plain.differences) < len(m.differences) {
+			return plain, steps
+		}
+	}
 	for _, other := range m.passed {
 		if len(m.differences) == 0 || m.err != nil {
 			break
@@ -157,8 +170,9 @@ func (m *matcher) compare(vm map[string]any) {
 // makes more parameters known and more constraints ready. What is left over after
 // that is ambiguous, and searched.
 type matcher struct {
-	compiled *Compiled
-	ignored  []func(path ...string) bool
+	compiled  *Compiled
+	ignored   []func(path ...string) bool
+	preferred map[string]string
 
 	// What is known of the parameters, by their index.
 	values []string

@@ -22,6 +22,11 @@ func (m *matcher) readContract(vm map[string]any) {
 			m.given[s.parameter] = true
 		}
 	}
+	for name, value := range m.preferred {
+		if i := m.compiled.find(name); i >= 0 {
+			m.values[i], m.bound[i] = value, true
+		}
+	}
 	if len(m.annotations) == 0 {
 		return
 	}

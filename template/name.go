@@ -24,12 +24,7 @@ func (c *Compiled) BindName(name string, values map[string]string) (map[string]s
 	if c.name == nil || name == "" {
 		return nil, nil
 	}
-	explicit := func(parameter int) (string, bool) {
-		p := &c.parameters[parameter]
-		value, given := values[p.Name]
-		return value, given && (value != "" || p.generator == nil)
-	}
-	bound, fits := matchName(parts(c.name, explicit), name)
+	bound, fits := matchName(parts(c.name, c.explicit(values)), name)
 	if !fits {
 		free := parts(c.name, func(int) (string, bool) { return "", false })
 		if _, would := matchName(free, name); would {
@@ -53,6 +48,15 @@ func (c *Compiled) BindName(name string, values map[string]string) (map[string]s
 		result[p.Name] = b.value
 	}
 	return result, nil
+}
+
+// explicit returns the values that are given and stand for themselves.
+func (c *Compiled) explicit(values map[string]string) func(parameter int) (string, bool) {
+	return func(parameter int) (string, bool) {
+		p := &c.parameters[parameter]
+		value, given := values[p.Name]
+		return value, given && (value != "" || p.generator == nil)
+	}
 }
 
 func (c *Compiled) nameConflict(name string, values map[string]string) error {

@@ -23,6 +23,7 @@ type parameter struct {
 	size      int       // of pattern, in instructions
 	generator generator // nil unless values are generated
 	used      bool
+	naming    bool // see Naming
 }
 
 // optional says whether the value may end up empty.

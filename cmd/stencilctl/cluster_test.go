@@ -100,6 +100,8 @@ var clustered = map[string]struct {
 	"approve, more": {line: "approve team-a --template golden/db --template golden/web --namespace team-a,team-c --allow SIZE=large", answers: map[string][]string{
 		"GET " + approvalAt + "/team-a": {team}, "PUT " + approvalAt + "/team-a": {team},
 	}},
+	"approve, any value": {line: "approve team-a --any-value SIZE,SSH_KEY --allow SIZE=large", answers: map[string][]string{
+		"GET " + approvalAt + "/team-a": {team}, "PUT " + approvalAt + "/team-a": {team}}},
 	"approve, nothing new": {line: "approve team-a --template golden/web --allow SIZE=small --enforcement Warn", answers: map[string][]string{"GET " + approvalAt + "/team-a": {team}}},
 	"approve, changed meanwhile": {line: "approve team-a -n team-b --dry-run=server", answers: map[string][]string{
 		"GET " + approvalAt + "/team-a": {team},

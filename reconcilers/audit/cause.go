@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/excerpt"
 )
 
@@ -18,6 +19,10 @@ const (
 	ruleDifferent           = "DifferentFromTemplate"
 	ruleMoreThanTemplate    = "MoreThanTemplate"
 )
+
+// ruleClosedParameter is what a machine is warned of that satisfies an approval but for parameters which the approval does not
+// list. In the next release it is a violation.
+const ruleClosedParameter = approval.ReasonClosedParameter
 
 const (
 	// maximumCause is how many bytes a cause has, as the definition of TemplateApproval limits it.

@@ -21,6 +21,17 @@ type judgement struct {
 	satisfied []*approval.Approval
 	// cause tells why there are none.
 	cause *cause
+	// closed are those of the satisfied approvals that do not list a parameter whose value somebody has set, and why each
+	// will not be satisfied any more.
+	closed map[string]*cause
+}
+
+// warning tells why a machine will violate its approvals in the next release, nil when one of them stays satisfied.
+func (j judgement) warning() *cause {
+	if len(j.satisfied) == 0 || len(j.closed) < len(j.satisfied) {
+		return nil
+	}
+	return j.closed[j.satisfied[0].Name()]
 }
 
 // judge says which of the approvals that cover its namespace a stored machine satisfies. covering is in the order of names and
@@ -70,6 +81,9 @@ func (c comparison) judge(covering []*approval.Approval) judgement {
 			Digest: c.compiled.Digest(),
 		},
 		Sensitive: c.compiled.Sensitive,
+		Declared:  c.compiled,
+		Name:      c.vm.Name(),
+		Given:     c.vm.Parameters(),
 		Match:     c.match,
 	}
 	var result judgement
@@ -80,10 +94,13 @@ func (c comparison) judge(covering []*approval.Approval) judgement {
 			far = append(far, fmt.Sprintf("approval %q: %s", a.Name(), why))
 			continue
 		}
-		objections := a.Objections(question)
+		closed, objections := closedParameters(a.Objections(question))
 		switch {
 		case len(objections) == 0:
 			result.satisfied = append(result.satisfied, a)
+			if len(closed) > 0 {
+				result.close(a, closed)
+			}
 		case near == nil:
 			near = c.cause(a, objections)
 		}
@@ -98,6 +115,29 @@ func (c comparison) judge(covering []*approval.Approval) judgement {
 	return result
 }
 
+// closedParameters takes the objections to parameters that the approval does not list out of the others.
+func closedParameters(objections []approval.Objection) (closed, others []approval.Objection) {
+	for _, o := range objections {
+		if o.Reason == approval.ReasonClosedParameter {
+			closed = append(closed, o)
+		} else {
+			others = append(others, o)
+		}
+	}
+	return closed, others
+}
+
+func (j *judgement) close(a *approval.Approval, objections []approval.Objection) {
+	if j.closed == nil {
+		j.closed = map[string]*cause{}
+	}
+	var values []string
+	for _, o := range objections {
+		values = append(values, o.Field+": "+o.Message)
+	}
+	j.closed[a.Name()] = newCause(ruleClosedParameter, a.Name(), "%s", enumerate(values, "values"))
+}
+
 // Messages of the objections that match makes; cause words them.
 const (
 	differs = "differs"
@@ -107,7 +147,7 @@ const (
 // match compares the machine with the template, but for what the approval lets people write: first what the template says, then
 // what the machine has beyond it.
 func (c comparison) match(a *approval.Approval) (map[string]string, []approval.Objection) {
-	matched, err := c.compiled.Match(c.vm.Object, template.Ignoring(a.OverridableField))
+	matched, err := c.compiled.Match(c.vm.Object, template.Ignoring(a.OverridableField), template.Preferring(a.ClosedValues(c.compiled)))
 	if err != nil {
 		return nil, []approval.Objection{{Field: "spec", Message: differs}}
 	}

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
@@ -334,6 +335,76 @@ func TestJudge(t *testing.T) {
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("judgement (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestAClosedParameterIsAWarning(t *testing.T) {
+	template := shelve(t, fedora)
+	templates := shelved{"golden/fedora": template}
+	listing := func(parameters ...v1alpha1.ParameterConstraint) func(*v1alpha1.TemplateApproval) {
+		return func(a *v1alpha1.TemplateApproval) { a.Spec.Parameters = parameters }
+	}
+	plain := approve("plain")
+	open := approve("open", listing(v1alpha1.ParameterConstraint{Name: "MEMORY", AnyValue: true}))
+	narrow := approve("narrow", listing(v1alpha1.ParameterConstraint{Name: "MEMORY", Allowed: []string{"4Gi"}}))
+	const unlisted = `parameters[MEMORY]: Invalid value: "2Gi": must be "1Gi", the default of the template, because the approval does not list this parameter; leave it out, or ask a cluster admin to list it`
+	for _, tc := range []struct {
+		name      string
+		vm        map[string]any
+		covering  []*approval.Approval
+		satisfied int
+		closed    map[string]string // messages by approval
+		warning   string
+	}{
+		{name: "nothing is closed that has its default", vm: renderFrom(t, template, "web", nil, nil), covering: []*approval.Approval{plain}, satisfied: 1},
+		{
+			name: "nor that has it in the spelling of KubeVirt", covering: []*approval.Approval{plain}, satisfied: 1,
+			vm: renderFrom(t, template, "web", nil, put("spec.template.spec.domain.memory.guest", "1024Mi")),
+		},
+		{
+			name: "another value is a warning and no violation", vm: renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), covering: []*approval.Approval{plain},
+			satisfied: 1, closed: map[string]string{"plain": unlisted}, warning: unlisted,
+		},
+		{
+			name: "not for the machine when it satisfies another approval", vm: renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), covering: []*approval.Approval{open, plain},
+			satisfied: 2, closed: map[string]string{"plain": unlisted},
+		},
+		{
+			name: "when it violates another", vm: renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), covering: []*approval.Approval{narrow, plain},
+			satisfied: 1, closed: map[string]string{"plain": unlisted}, warning: unlisted,
+		},
+		{
+			name: "a sensitive value is not told", vm: renderFrom(t, template, "web", map[string]string{"PASSWORD": "s3cret"}, nil), covering: []*approval.Approval{plain},
+			satisfied: 1, closed: map[string]string{"plain": "parameters[PASSWORD]: Invalid value: must be the default of the template, because the approval does not list this parameter; leave it out, or ask a cluster admin to list it"},
+			warning: "parameters[PASSWORD]: Invalid value: must be the default of the template, because the approval does not list this parameter; leave it out, or ask a cluster admin to list it",
+		},
+		{
+			name: "a difference is a violation all the same", covering: []*approval.Approval{plain},
+			vm: renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, put("spec.runStrategy", "Always")),
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			judged := judge(tc.vm, "team-a", tc.covering, templates, kubevirtAdds(t))
+			if len(judged.satisfied) != tc.satisfied || (judged.cause == nil) != (tc.satisfied > 0) {
+				t.Errorf("satisfied %v, cause %v", judged.satisfied, judged.cause)
+			}
+			messages := map[string]string{}
+			for name, why := range judged.closed {
+				if messages[name] = why.message; why.rule != "closedParameter" {
+					t.Errorf("the rule is %s", why.rule)
+				}
+			}
+			if diff := cmp.Diff(tc.closed, messages, cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("closed (-want +got):\n%s", diff)
+			}
+			warning := ""
+			if why := judged.warning(); why != nil {
+				warning = why.message
+			}
+			if diff := cmp.Diff(tc.warning, warning); diff != "" {
+				t.Errorf("warning (-want +got):\n%s", diff)
 			}
 		})
 	}

@@ -27,7 +27,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		machines: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "stencil_audit_machines",
-			Help: "VirtualMachines in the namespaces that an approval covers, at the last audit: those that satisfy this approval (conforming), and those that satisfy none of the approvals that cover them (violating).",
+			Help: "VirtualMachines in the namespaces that an approval covers, at the last audit: those that satisfy this approval (conforming), those of them that have a value of a parameter which the approval does not list (warned), and those that satisfy none of the approvals that cover them (violating).",
 		}, []string{"approval", "result"}),
 		policed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "stencil_audit_policy_machines",
@@ -58,6 +58,7 @@ func (m *metrics) publish(names []string, found counts) {
 	for _, name := range names {
 		one := found.of(name)
 		m.machines.WithLabelValues(name, "conforming").Set(float64(one.conforming))
+		m.machines.WithLabelValues(name, "warned").Set(float64(one.warned))
 		m.machines.WithLabelValues(name, "violating").Set(float64(one.violating))
 	}
 }

@@ -29,7 +29,7 @@ const (
 	// digestAnnotation identifies what a Report says, but for the time.
 	digestAnnotation = "stencil.kubevirt.io/digest"
 
-	resultFail = "fail"
+	resultFail, resultWarn = "fail", "warn"
 )
 
 // reportOf returns the Report of a namespace, and what identifies its content. About approvals it names machines, paths and
@@ -45,29 +45,16 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 		},
 		Source:  reportSource,
 		Scope:   &corev1.ObjectReference{APIVersion: "v1", Kind: "Namespace", Name: n.namespace},
-		Summary: openreports.ReportSummary{Pass: n.conforming + n.passed, Fail: n.violating + n.failed},
+		Summary: openreports.ReportSummary{Pass: n.conforming - n.warned + n.passed, Warn: n.warned, Fail: n.violating + n.failed},
 		Configuration: &openreports.ReportConfiguration{Limits: openreports.Limits{
-			MaxResults: maximumResults, StatusFilter: []openreports.StatusFilter{resultFail},
+			MaxResults: maximumResults, StatusFilter: []openreports.StatusFilter{resultFail, resultWarn},
 		}},
 	}
 	for _, f := range n.findings {
-		report.Results = append(report.Results, openreports.ReportResult{
-			Source:      reportSource,
-			Policy:      f.cause.approval,
-			Rule:        f.cause.rule,
-			Category:    reportCategory,
-			Severity:    severityOf(f.enforcement),
-			Result:      resultFail,
-			Scored:      true,
-			Description: f.cause.message,
-			Properties: map[string]string{
-				"approvals":   strings.Join(f.approvals, ","),
-				"enforcement": string(f.enforcement),
-			},
-			Subjects: []corev1.ObjectReference{{
-				APIVersion: machineVersion.String(), Kind: "VirtualMachine", Namespace: n.namespace, Name: f.name, UID: f.uid,
-			}},
-		})
+		report.Results = append(report.Results, f.result(n.namespace, resultFail, severityOf(f.enforcement)))
+	}
+	for _, f := range n.warnings {
+		report.Results = append(report.Results, f.result(n.namespace, resultWarn, "low"))
 	}
 	for _, o := range n.objections {
 		report.Results = append(report.Results, openreports.ReportResult{
@@ -94,6 +81,27 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 		report.Results[i].Timestamp = metav1.Timestamp{Seconds: now.Unix()}
 	}
 	return report, digest
+}
+
+// result is a machine as a Report names it.
+func (f finding) result(namespace string, result openreports.Result, severity openreports.ResultSeverity) openreports.ReportResult {
+	return openreports.ReportResult{
+		Source:      reportSource,
+		Policy:      f.cause.approval,
+		Rule:        f.cause.rule,
+		Category:    reportCategory,
+		Severity:    severity,
+		Result:      result,
+		Scored:      true,
+		Description: f.cause.message,
+		Properties: map[string]string{
+			"approvals":   strings.Join(f.approvals, ","),
+			"enforcement": string(f.enforcement),
+		},
+		Subjects: []corev1.ObjectReference{{
+			APIVersion: machineVersion.String(), Kind: "VirtualMachine", Namespace: namespace, Name: f.name, UID: f.uid,
+		}},
+	}
 }
 
 // severityOf tells how much an administrator cares.

@@ -30,6 +30,7 @@ configuration:
     maxResults: 200
     statusFilter:
     - fail
+    - warn
 kind: Report
 metadata:
   annotations:
@@ -96,6 +97,19 @@ summary:
 	}
 }
 
+func TestAWarningOfAReport(t *testing.T) {
+	n := tallied()
+	n.warned, n.warnings = 1, []finding{{name: "old", uid: "u3", cause: cause{ruleClosedParameter, "a", "parameters[P]: no"}, enforcement: v1alpha1.EnforcementDeny, approvals: []string{"a"}}}
+	report, _ := reportOf(n, noon)
+	if got := report.Summary; got.Pass != 3 || got.Warn != 1 || got.Fail != 2 {
+		t.Errorf("summary: %+v", got)
+	}
+	last := report.Results[len(report.Results)-1]
+	if last.Result != "warn" || last.Rule != "closedParameter" || last.Severity != "low" || last.Description != "parameters[P]: no" || last.Subjects[0].Name != "old" {
+		t.Errorf("result: %+v", last)
+	}
+}
+
 func TestTheDigestOfAReport(t *testing.T) {
 	_, digest := reportOf(tallied(), noon)
 	for _, tc := range []struct {
@@ -106,6 +120,7 @@ func TestTheDigestOfAReport(t *testing.T) {
 	}{
 		{"does not depend on the time", func(*namespaceTally) {}, noon.Add(time.Hour), true},
 		{"tells another count", func(n *namespaceTally) { n.conforming++ }, noon, false},
+		{"tells another warning", func(n *namespaceTally) { n.warned++ }, noon, false},
 		{"tells another cause", func(n *namespaceTally) { n.findings[0].cause.message = "x" }, noon, false},
 		{"tells another machine of the same name", func(n *namespaceTally) { n.findings[0].uid = "u3" }, noon, false},
 	} {

@@ -33,6 +33,9 @@ type observation struct {
 	invalid error
 	// templates and namespaces are how many it approves and covers.
 	templates, namespaces int32
+	// unusable are approved templates that require a parameter which has no value and is not listed, as NAMESPACE/NAME
+	// (PARAMETER, …), sorted.
+	unusable []string
 	// audited is what the last audit found about this generation, nil when there was none since this process leads.
 	audited *outcome
 	// auditFailure is why the last audit failed, nil when it did not.
@@ -49,9 +52,11 @@ func statusOf(stored v1alpha1.TemplateApprovalStatus, o observation) v1alpha1.Te
 	case o.audited != nil:
 		next.Conforming, next.Violating = ptr.To(o.audited.count.conforming), ptr.To(o.audited.count.violating)
 		next.Violations = o.audited.count.violations
+		next.Warned, next.Warnings = o.audited.count.warned, o.audited.count.warnings
 	case stored.ObservedGeneration != o.generation:
 		// What was counted was counted by another spec.
 		next.Conforming, next.Violating, next.Violations, next.LastAuditTime = nil, nil, nil, nil
+		next.Warned, next.Warnings = 0, nil
 	}
 	condition := ready(o)
 	condition.ObservedGeneration = o.generation
@@ -77,6 +82,8 @@ func ready(o observation) metav1.Condition {
 		return is(metav1.ConditionFalse, v1alpha1.ReasonNoNamespaces, "it covers no namespace that exists")
 	case o.templates == 0:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonNoTemplates, "it approves no template that exists and is valid, so that nothing satisfies it")
+	case len(o.unusable) > 0:
+		return is(metav1.ConditionFalse, v1alpha1.ReasonRequiredParameterClosed, "no VirtualMachine can be created from %s: list these required parameters, for which the template has no value, in spec.parameters, with the values that are allowed or with anyValue: true", enumerate(o.unusable, "templates"))
 	case o.auditFailure != nil:
 		// It is enforced all the same.
 		return is(metav1.ConditionTrue, v1alpha1.ReasonAuditFailed, "it is enforced; what is stored could not be audited: %v", o.auditFailure)

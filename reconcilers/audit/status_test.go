@@ -12,6 +12,8 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/templatecache"
 )
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -107,6 +109,22 @@ func TestStatusOf(t *testing.T) {
 			},
 		},
 		{
+			name:        "one that closes a parameter without which nothing can be created is not ready",
+			observation: observation{generation: 1, namespaces: 1, templates: 2, unusable: []string{"template golden/a (KEY)", "template golden/b (KEY, SEED)"}},
+			want: v1alpha1.TemplateApprovalStatus{
+				ObservedGeneration: 1, Templates: ptr.To[int32](2), Namespaces: ptr.To[int32](1),
+				Conditions: readyCondition(1, metav1.ConditionFalse, v1alpha1.ReasonRequiredParameterClosed,
+					"no VirtualMachine can be created from template golden/a (KEY), template golden/b (KEY, SEED): list these required parameters, for which the template has no value, in spec.parameters, with the values that are allowed or with anyValue: true"),
+			},
+		},
+		{
+			name: "an audit brings its warnings",
+			observation: observation{generation: 1, templates: 2, namespaces: 1, audited: &outcome{
+				generation: 1, count: count{conforming: 3, violating: 1, violations: violations, warned: 1, warnings: violations}, at: noon,
+			}},
+			want: with(full, func(s *v1alpha1.TemplateApprovalStatus) { s.Warned, s.Warnings = 1, violations }),
+		},
+		{
 			name:        "a failed audit is told, and leaves what was counted",
 			stored:      full,
 			observation: observation{generation: 1, templates: 2, namespaces: 1, auditFailure: errors.New("forbidden")},
@@ -137,6 +155,29 @@ func TestStatusOf(t *testing.T) {
 				t.Errorf("the same observation changes the status again:\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestTemplatesThatAnApprovalMakesUnusable(t *testing.T) {
+	templates := []*templatecache.Template{
+		shelve(t, strings.ReplaceAll(fedora, "name: MEMORY, value: 1Gi", "name: MEMORY, required: true")),
+		shelve(t, strings.Replace(fedora, "name: fedora", "name: ubuntu", 1)),
+	}
+	list := func(parameters ...v1alpha1.ParameterConstraint) func(*v1alpha1.TemplateApproval) {
+		return func(a *v1alpha1.TemplateApproval) {
+			a.Spec.Templates, a.Spec.Parameters = []v1alpha1.ApprovedTemplate{{Namespace: "golden", Selector: &v1alpha1.LabelSelector{}}}, parameters
+		}
+	}
+	got := countTemplates([]coverage.Approval{
+		{Approval: approve("closing", list())},
+		{Approval: approve("opening", list(v1alpha1.ParameterConstraint{Name: "MEMORY", AnyValue: true}))},
+		{Approval: approve("narrowing", list(v1alpha1.ParameterConstraint{Name: "MEMORY", Allowed: []string{"1Gi"}}))},
+	}, templates)
+	want := map[string]approvedTemplates{
+		"closing": {templates: 2, unusable: []string{"template golden/fedora (MEMORY)"}}, "opening": {templates: 2}, "narrowing": {templates: 2},
+	}
+	if diff := cmp.Diff(want, got, cmp.AllowUnexported(approvedTemplates{})); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,9 +17,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/excerpt"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/templatecache"
 )
 
@@ -54,7 +57,8 @@ func (s *statuses) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 		o := observation{
 			generation: a.Generation(),
 			invalid:    a.Err(),
-			templates:  approved[a.Name()],
+			templates:  approved[a.Name()].templates,
+			unusable:   approved[a.Name()].unusable,
 			namespaces: covered[a.Name()],
 		}
 		o.audited, o.auditFailure = s.outcomes.of(a)
@@ -92,30 +96,60 @@ func (s *statuses) keep(ctx context.Context, stored *v1alpha1.TemplateApproval, 
 	return nil
 }
 
-// countTemplates returns how many of the templates each approval approves. A template that does not compile counts for
-// none.
-func countTemplates(approvals []coverage.Approval, templates []*templatecache.Template) map[string]int32 {
-	byNamespace := map[string][]approval.Template{}
+// approvedTemplates are the templates that an approval approves now.
+type approvedTemplates struct {
+	templates int32
+	// unusable is as in an observation.
+	unusable []string
+}
+
+// countTemplates returns how many of the templates each approval approves, and which of them it makes unusable. A template
+// that does not compile counts for none.
+func countTemplates(approvals []coverage.Approval, templates []*templatecache.Template) map[string]approvedTemplates {
+	type candidate struct {
+		approval.Template
+		compiled *template.Compiled
+	}
+	byNamespace := map[string][]candidate{}
 	for _, t := range templates {
 		compiled, err := t.Compiled()
 		if err != nil {
 			continue
 		}
-		byNamespace[t.Namespace] = append(byNamespace[t.Namespace], approval.Template{
+		byNamespace[t.Namespace] = append(byNamespace[t.Namespace], candidate{approval.Template{
 			Namespace: t.Namespace, Name: t.Name, Labels: t.Labels, Digest: compiled.Digest(),
-		})
+		}, compiled})
 	}
-	counts := map[string]int32{}
+	counts := map[string]approvedTemplates{}
 	for _, a := range approvals {
+		var one approvedTemplates
 		for _, namespace := range a.TemplateNamespaces() {
 			for _, t := range byNamespace[namespace] {
-				if approved, _ := a.Approves(t); approved {
-					counts[a.Name()]++
+				approved, _ := a.Approves(t.Template)
+				if !approved {
+					continue
+				}
+				one.templates++
+				if missing := withoutValue(a.ClosedParameters(t.compiled)); len(missing) > 0 {
+					one.unusable = append(one.unusable, fmt.Sprintf("template %s/%s (%s)", t.Namespace, t.Name, enumerate(missing, "parameters")))
 				}
 			}
 		}
+		slices.Sort(one.unusable)
+		counts[a.Name()] = one
 	}
 	return counts
+}
+
+// withoutValue are the names of the parameters that are required and have no value.
+func withoutValue(closed []v1beta1.Parameter) []string {
+	var names []string
+	for _, p := range closed {
+		if approval.HasNoValue(p) {
+			names = append(names, p.Name)
+		}
+	}
+	return names
 }
 
 // note is an event about an approval.

@@ -15,6 +15,9 @@ type count struct {
 	conforming, violating int32
 	// violations are the first, in the order of namespace and name.
 	violations []v1alpha1.Violation
+	// warned are those of the conforming that a later release takes for violating, warnings the first of them.
+	warned   int32
+	warnings []v1alpha1.Violation
 }
 
 func compareViolations(a, b v1alpha1.Violation) int {
@@ -24,21 +27,39 @@ func compareViolations(a, b v1alpha1.Violation) int {
 // violate counts a violation. It need not be called in order.
 func (c *count) violate(violation v1alpha1.Violation) {
 	c.violating++
-	at, _ := slices.BinarySearchFunc(c.violations, violation, compareViolations)
+	c.violations = inserted(c.violations, violation)
+}
+
+// warn counts a warning. It need not be called in order.
+func (c *count) warn(warning v1alpha1.Violation) {
+	c.warned++
+	c.warnings = inserted(c.warnings, warning)
+}
+
+// inserted inserts one violation into the first.
+func inserted(list []v1alpha1.Violation, one v1alpha1.Violation) []v1alpha1.Violation {
+	at, _ := slices.BinarySearchFunc(list, one, compareViolations)
 	if at == v1alpha1.MaxViolations {
-		return
+		return list
 	}
-	c.violations = slices.Insert(c.violations, at, violation)
-	c.violations = c.violations[:min(len(c.violations), v1alpha1.MaxViolations)]
+	list = slices.Insert(list, at, one)
+	return list[:min(len(list), v1alpha1.MaxViolations)]
 }
 
 // add adds what was found elsewhere.
 func (c *count) add(other *count) {
 	c.conforming += other.conforming
 	c.violating += other.violating
-	c.violations = append(c.violations, other.violations...)
-	slices.SortFunc(c.violations, compareViolations)
-	c.violations = c.violations[:min(len(c.violations), v1alpha1.MaxViolations)]
+	c.violations = joined(c.violations, other.violations)
+	c.warned += other.warned
+	c.warnings = joined(c.warnings, other.warnings)
+}
+
+// joined are the first of two lists.
+func joined(one, other []v1alpha1.Violation) []v1alpha1.Violation {
+	all := slices.Concat(one, other)
+	slices.SortFunc(all, compareViolations)
+	return all[:min(len(all), v1alpha1.MaxViolations)]
 }
 
 // counts are by the names of approvals, or of policies.
@@ -57,7 +78,7 @@ func (c counts) of(name string) *count {
 // one object.
 const maximumResults = 200
 
-// finding is one machine that satisfies no approval.
+// finding is one machine that satisfies no approval, or that a later release takes for one.
 type finding struct {
 	name  string
 	uid   types.UID
@@ -74,6 +95,9 @@ type namespaceTally struct {
 	conforming, violating int
 	// findings are the first of the violating.
 	findings []finding
+	// warned are those of the conforming that are warned of, warnings the first of them.
+	warned   int
+	warnings []finding
 	// passed and failed are how many times a policy had nothing or something against a machine.
 	passed, failed int
 	// objections are the first of the latter.
@@ -88,7 +112,9 @@ type objection struct {
 }
 
 // full tells whether a Report has room for no more.
-func (n *namespaceTally) full() bool { return len(n.findings)+len(n.objections) >= maximumResults }
+func (n *namespaceTally) full() bool {
+	return len(n.findings)+len(n.warnings)+len(n.objections) >= maximumResults
+}
 
 // subject is the machine that was judged.
 type subject struct {
@@ -126,7 +152,17 @@ func (t *tally) approved(vm subject, covering []*approval.Approval, judged judge
 	if len(judged.satisfied) > 0 {
 		t.current.conforming++
 		for _, a := range judged.satisfied {
-			t.counts.of(a.Name()).conforming++
+			one := t.counts.of(a.Name())
+			one.conforming++
+			if closed := judged.closed[a.Name()]; closed != nil {
+				one.warn(v1alpha1.Violation{Namespace: vm.namespace, Name: vm.name, Cause: closed.rule + ": " + closed.message})
+			}
+		}
+		if warning := judged.warning(); warning != nil {
+			t.current.warned++
+			if !t.current.full() {
+				t.current.warnings = append(t.current.warnings, findingOf(vm, covering, *warning))
+			}
 		}
 		return
 	}
@@ -136,12 +172,16 @@ func (t *tally) approved(vm subject, covering []*approval.Approval, judged judge
 		t.counts.of(a.Name()).violate(violation)
 	}
 	if !t.current.full() {
-		one := finding{name: vm.name, uid: vm.uid, cause: *judged.cause, enforcement: strictest(covering)}
-		for _, a := range covering {
-			one.approvals = append(one.approvals, a.Name())
-		}
-		t.current.findings = append(t.current.findings, one)
+		t.current.findings = append(t.current.findings, findingOf(vm, covering, *judged.cause))
 	}
+}
+
+func findingOf(vm subject, covering []*approval.Approval, why cause) finding {
+	one := finding{name: vm.name, uid: vm.uid, cause: why, enforcement: strictest(covering)}
+	for _, a := range covering {
+		one.approvals = append(one.approvals, a.Name())
+	}
+	return one
 }
 
 // ruled counts what policies say of a machine.

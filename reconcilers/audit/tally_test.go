@@ -76,6 +76,42 @@ func TestTally(t *testing.T) {
 	}
 }
 
+func TestATallyOfWarnings(t *testing.T) {
+	a, b := approve("a"), approve("b")
+	both := []*approval.Approval{a, b}
+	why := &cause{rule: ruleClosedParameter, approval: "a", message: "parameters[P]: no"}
+	vm := func(name string) subject { return subject{"team-a", name, types.UID(name)} }
+	var finished []namespaceTally
+	counted := newTally(func(n namespaceTally) { finished = append(finished, n) })
+	counted.record(vm("one"), both, judgement{satisfied: []*approval.Approval{a}, closed: map[string]*cause{"a": why}}, nil)
+	counted.record(vm("two"), both, judgement{satisfied: both, closed: map[string]*cause{"a": why}}, nil)
+	counted.record(vm("three"), both, judgement{satisfied: both}, nil)
+	counted.finish()
+
+	warning := func(name string) v1alpha1.Violation {
+		return v1alpha1.Violation{Namespace: "team-a", Name: name, Cause: "closedParameter: parameters[P]: no"}
+	}
+	wantCounts := counts{
+		"a": {conforming: 3, warned: 2, warnings: []v1alpha1.Violation{warning("one"), warning("two")}},
+		"b": {conforming: 2},
+	}
+	if diff := cmp.Diff(wantCounts, counted.counts, cmp.AllowUnexported(count{})); diff != "" {
+		t.Errorf("counts (-want +got):\n%s", diff)
+	}
+	want := []namespaceTally{{namespace: "team-a", conforming: 3, warned: 1, warnings: []finding{
+		{name: "one", uid: "one", cause: *why, enforcement: v1alpha1.EnforcementDeny, approvals: []string{"a", "b"}},
+	}}}
+	if diff := cmp.Diff(want, finished, cmp.AllowUnexported(namespaceTally{}, finding{}, objection{}, cause{})); diff != "" {
+		t.Errorf("namespaces (-want +got):\n%s", diff)
+	}
+	total := &count{}
+	total.add(counted.counts["a"])
+	total.add(counted.counts["a"])
+	if total.warned != 4 || len(total.warnings) != 4 {
+		t.Errorf("added up: %+v", total)
+	}
+}
+
 func TestATallyIsBounded(t *testing.T) {
 	a := []*approval.Approval{approve("a")}
 	bad := judgement{cause: &cause{message: "no"}}

@@ -64,7 +64,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 
 // gather takes together what the warnings depend on.
 func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.Approval) situation {
-	s := situation{spec: &object.Spec, spared: h.Spared}
+	s := situation{spec: &object.Spec, approval: compiled, spared: h.Spared}
 	if h.Namespaces.Synced() {
 		s.namespacesKnown, s.covered = true, h.Namespaces.CoveredBy(compiled)
 	}

@@ -41,7 +41,11 @@ func (c cluster) CoveredBy(a *approval.Approval) []string {
 func vmt(t *testing.T, name, labels, parameters string) *templatecache.Template {
 	t.Helper()
 	var object v1beta1.VirtualMachineTemplate
-	text := fmt.Sprintf("{metadata: {namespace: golden, name: %s, labels: {%s}}, spec: {parameters: [%s], virtualMachine: {spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}}}}", name, labels, parameters)
+	metadata := ""
+	if strings.Contains(parameters, "name: NAME,") {
+		metadata = `metadata: {name: "${NAME}"}, `
+	}
+	text := fmt.Sprintf("{metadata: {namespace: golden, name: %s, labels: {%s}}, spec: {parameters: [%s], virtualMachine: {%sspec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}}}}", name, labels, parameters, metadata)
 	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
 		t.Fatal(err)
 	}
@@ -72,7 +76,7 @@ func manifest(labels, spec string) string {
 }
 
 const (
-	good   = "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: [spec.runStrategy], parameters: [{name: CPU, maximum: 8}]"
+	good   = "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: [spec.runStrategy], parameters: [{name: CPU, maximum: 8}, {name: PASSWORD, anyValue: true}]"
 	broken = "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: ['spec.'], parameters: [{name: CPU, expression: 'value >'}]"
 )
 
@@ -82,6 +86,7 @@ func handler(t *testing.T) *approvals.Handler {
 		templates: []*templatecache.Template{
 			vmt(t, "fedora", "tier: gold", "{name: CPU}, {name: PASSWORD, sensitive: true}"),
 			vmt(t, "windows", "tier: gold", "{name: KEY}"),
+			vmt(t, "keyed", "tier: silver", "{name: NAME, required: true}, {name: SSH_KEY, required: true}, {name: ACCOUNT, required: true, sensitive: true}, {name: SIZE, value: '2'}, {name: TOKEN, required: true, generate: expression, from: '[a-z]{8}'}"),
 			vmt(t, "ruin", "tier: wood", "{name: 'B A D'}"),
 		},
 		namespaces: []string{"team-a", "team-b", "kube-system", "stencil-system"},
@@ -143,26 +148,38 @@ func TestWhatIsWarnedAbout(t *testing.T) {
 		t.Fatal(err)
 	}
 	digest := compiled.Digest()
+	const open = ", parameters: [{name: CPU, anyValue: true}, {name: PASSWORD, anyValue: true}]"
 	for _, tc := range []struct {
 		name, spec string
 		want       []string
 	}{
 		{name: "nothing, when everything is there", spec: good},
-		{name: "nothing, when the pinned content is there", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora, digest: '" + digest + "'}]"},
-		{name: "a namespace that is not there", spec: "namespaces: [team-a, team-z], templates: [{namespace: golden, name: fedora}]", want: []string{"spec.namespaces[1]: there is no namespace team-z now"}},
+		{name: "nothing, when the pinned content is there", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora, digest: '" + digest + "'}]" + open},
+		{name: "a namespace that is not there", spec: "namespaces: [team-a, team-z], templates: [{namespace: golden, name: fedora}]" + open, want: []string{"spec.namespaces[1]: there is no namespace team-z now"}},
 		{
-			name: "Stencil's own namespace", spec: "namespaces: [stencil-system], templates: [{namespace: golden, name: fedora}]",
+			name: "Stencil's own namespace", spec: "namespaces: [stencil-system], templates: [{namespace: golden, name: fedora}]" + open,
 			want: []string{"spec.namespaces[0]: stencil-system is Stencil's own namespace, which is never covered", "spec: this approval covers no namespace that exists now"},
 		},
-		{name: "labels that no namespace has", spec: "namespaceSelector: {matchLabels: {tier: gold}}, templates: [{namespace: golden, name: fedora}]", want: []string{"spec: this approval covers no namespace that exists now"}},
-		{name: "a template that is not there", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}, {namespace: golden, name: debian}]", want: []string{"spec.templates[1]: there is no template golden/debian now"}},
+		{name: "labels that no namespace has", spec: "namespaceSelector: {matchLabels: {tier: gold}}, templates: [{namespace: golden, name: fedora}]" + open, want: []string{"spec: this approval covers no namespace that exists now"}},
+		{name: "a template that is not there", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}, {namespace: golden, name: debian}]" + open, want: []string{"spec.templates[1]: there is no template golden/debian now"}},
 		{name: "labels that no template has", spec: "namespaces: [team-a], templates: [{namespace: golden, selector: {matchLabels: {tier: lead}}}]", want: []string{"spec.templates[0]: there is no template with these labels in namespace golden now"}},
 		{name: "a template that does not compile", spec: "namespaces: [team-a], templates: [{namespace: golden, name: ruin}]", want: []string{"spec.templates[0]: template golden/ruin cannot be used: it does not compile"}},
 		{name: "a template of another content", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora, digest: '" + otherDigest + "'}]", want: []string{"spec.templates[0]: the content of golden/fedora is another one than the digest pins: its digest is " + digest}},
-		{name: "a parameter that no approved template has", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], parameters: [{name: KEY, maximum: 1}]", want: []string{"spec.parameters[0]: no approved template has a parameter KEY now"}},
-		{name: "a parameter that one approved template has", spec: "namespaces: [team-a], templates: [{namespace: golden, selector: {matchLabels: {tier: gold}}}], parameters: [{name: KEY, maximum: 1}]"},
-		{name: "values of a sensitive parameter", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], parameters: [{name: PASSWORD, allowed: [a]}]", want: []string{"spec.parameters[0].allowed: parameter PASSWORD is sensitive, and everyone who can read this approval can read its allowed values"}},
-		{name: "overrides of everything", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: ['spec.*']", want: []string{"spec.overrides[0]: whoever may override spec.* may make another machine of it than the template says"}},
+		{name: "a parameter that no approved template has", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], parameters: [{name: CPU, anyValue: true}, {name: PASSWORD, anyValue: true}, {name: KEY, maximum: 1}]", want: []string{"spec.parameters[2]: no approved template has a parameter KEY now"}},
+		{name: "a parameter that one approved template has", spec: "namespaces: [team-a], templates: [{namespace: golden, selector: {matchLabels: {tier: gold}}}], parameters: [{name: KEY, maximum: 1}, {name: CPU, anyValue: true}, {name: PASSWORD, anyValue: true}]"},
+		{name: "values of a sensitive parameter", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], parameters: [{name: PASSWORD, allowed: [a]}, {name: CPU, anyValue: true}]", want: []string{"spec.parameters[0].allowed: parameter PASSWORD is sensitive, and everyone who can read this approval can read its allowed values"}},
+		{
+			name: "the parameters that it closes, by template, and those without which nothing can be created",
+			spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}, {namespace: golden, selector: {}}], parameters: [{name: CPU, maximum: 8}]",
+			want: []string{
+				"spec.parameters: no VirtualMachine of template golden/keyed is approved, because required parameters have no value: SSH_KEY, ACCOUNT; list them, with the values that are allowed or with anyValue: true",
+				"spec.parameters: closes PASSWORD of template golden/fedora: a parameter that is not listed keeps its default, or is generated",
+				"spec.parameters: closes SIZE, TOKEN of template golden/keyed: a parameter that is not listed keeps its default, or is generated",
+				"spec.parameters: closes KEY of template golden/windows: a parameter that is not listed keeps its default, or is generated",
+			},
+		},
+		{name: "not what it lists with any value, nor what the name sets", spec: "namespaces: [team-a], templates: [{namespace: golden, name: keyed}], parameters: [{name: SSH_KEY, anyValue: true}, {name: ACCOUNT, pattern: '[a-z]+'}, {name: SIZE, minimum: 1}, {name: TOKEN, anyValue: true}]"},
+		{name: "overrides of everything", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: ['spec.*']" + open, want: []string{"spec.overrides[0]: whoever may override spec.* may make another machine of it than the template says"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			response := handler(t).Handle(t.Context(), review(t, admissionv1.Create, manifest("", tc.spec), ""))
@@ -184,6 +201,24 @@ func TestWarningsAreCountedWhenThereAreMany(t *testing.T) {
 	spec := "namespaces: [team-a], templates: [" + strings.Join(entries, ", ") + "]"
 	response := handler(t).Handle(t.Context(), review(t, admissionv1.Create, manifest("", spec), ""))
 	if len(response.Warnings) != 12 || response.Warnings[11] != "and 9 more warnings" {
+		t.Errorf("got %q", response.Warnings)
+	}
+}
+
+func TestClosedParametersAreCountedWhenThereAreMany(t *testing.T) {
+	var there cluster
+	for i := range 8 {
+		var parameters []string
+		for j := range 12 {
+			parameters = append(parameters, fmt.Sprintf("{name: P%d}", j))
+		}
+		there.templates = append(there.templates, vmt(t, fmt.Sprintf("t%d", i), "tier: gold", strings.Join(parameters, ", ")))
+	}
+	there.namespaces = []string{"team-a"}
+	h := approvals.New(approvals.Options{Templates: there, Namespaces: there})
+	response := h.Handle(t.Context(), review(t, admissionv1.Create, manifest("", "namespaces: [team-a], templates: [{namespace: golden, selector: {}}]"), ""))
+	const want = "spec.parameters: closes P0, P1, P2, P3, P4, P5, P6, P7, P8, P9 and 2 more of template golden/t4: a parameter that is not listed keeps its default, or is generated; and 36 more of other templates"
+	if len(response.Warnings) != 5 || response.Warnings[4] != want {
 		t.Errorf("got %q", response.Warnings)
 	}
 }

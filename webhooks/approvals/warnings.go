@@ -2,6 +2,7 @@ package approvals
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -13,8 +14,9 @@ import (
 
 // situation is what an approval meets in the cluster at this moment.
 type situation struct {
-	spec   *v1alpha1.TemplateApprovalSpec
-	spared []string
+	spec     *v1alpha1.TemplateApprovalSpec
+	approval *approval.Approval
+	spared   []string
 
 	namespacesKnown bool
 	covered         []string // names of the namespaces that it covers
@@ -26,6 +28,7 @@ type situation struct {
 // candidate is a template that an approval may list.
 type candidate struct {
 	approval.Template
+	declared   approval.Declarations
 	parameters []v1beta1.Parameter
 	broken     bool
 }
@@ -37,7 +40,7 @@ func seen(t *templatecache.Template) candidate {
 		c.broken = true
 		return c
 	}
-	c.Digest, c.parameters = compiled.Digest(), compiled.Parameters()
+	c.Digest, c.declared, c.parameters = compiled.Digest(), compiled, compiled.Parameters()
 	return c
 }
 
@@ -57,6 +60,8 @@ func (s situation) warnings() []string {
 			}
 		}
 		all = append(all, s.aboutParameters(approved)...)
+		valueless, closed := s.aboutClosedParameters(approved)
+		return slices.Concat(all, valueless, s.aboutOverrides(), closed)
 	}
 	return append(all, s.aboutOverrides()...)
 }
@@ -129,6 +134,56 @@ func (s situation) aboutParameters(approved []candidate) []string {
 		}
 	}
 	return all
+}
+
+const (
+	// maxClosed is how many parameters of a template a warning names.
+	maxClosed = 10
+	// maxClosing is of how many templates warnings name closed parameters.
+	maxClosing = 5
+)
+
+// aboutClosedParameters warns about the parameters that are not listed: those without
+// which nothing can be created from a template, and those that keep their value.
+func (s situation) aboutClosedParameters(approved []candidate) (valueless, closed []string) {
+	byReference := map[string]candidate{} // two entries may list the same template
+	for _, t := range approved {
+		byReference[t.Namespace+"/"+t.Name] = t
+	}
+	more := 0
+	for _, reference := range slices.Sorted(maps.Keys(byReference)) {
+		var missing, keeping []string
+		for _, p := range s.approval.ClosedParameters(byReference[reference].declared) {
+			if approval.HasNoValue(p) {
+				missing = append(missing, p.Name)
+			} else {
+				keeping = append(keeping, p.Name)
+			}
+		}
+		if len(missing) > 0 {
+			valueless = append(valueless, fmt.Sprintf("spec.parameters: no VirtualMachine of template %s is approved, because required parameters have no value: %s; "+
+				"list them, with the values that are allowed or with anyValue: true", reference, enumerate(missing)))
+		}
+		switch {
+		case len(keeping) == 0:
+		case len(closed) < maxClosing:
+			closed = append(closed, fmt.Sprintf("spec.parameters: closes %s of template %s: a parameter that is not listed keeps its default, or is generated", enumerate(keeping), reference))
+		default:
+			more += len(keeping)
+		}
+	}
+	if more > 0 {
+		closed[maxClosing-1] += fmt.Sprintf("; and %d more of other templates", more)
+	}
+	return valueless, closed
+}
+
+// enumerate joins the first names and counts the rest.
+func enumerate(names []string) string {
+	if more := len(names) - maxClosed; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxClosed], ", "), more)
+	}
+	return strings.Join(names, ", ")
 }
 
 // aboutOverrides warns about those that leave little of a template.

@@ -64,15 +64,19 @@ func (c creation) decide() outcome {
 	if err != nil {
 		return c.refuse(err)
 	}
+	given := c.given(values, explicit)
 	binding, err := compiled.Bind(values)
 	if err != nil {
+		if closed := c.closed(compiled, name, given); len(closed) > 0 {
+			return outcome{objections: closed}
+		}
 		return c.refuse(err, bound...)
 	}
 	rendered, err := compiled.Render(binding)
 	if err != nil {
 		return c.refuse(err, bound...)
 	}
-	judged := c.judge(compiled, binding, rendered)
+	judged := c.judge(compiled, name, given, binding, rendered)
 	if judged.Refused() {
 		return outcome{objections: judged.Objections}
 	}
@@ -103,6 +107,15 @@ func (c creation) values(compiled *template.Compiled, name string, explicit map[
 		return given.Values, nil, err
 	}
 	return c.bindName(compiled, name, explicit)
+}
+
+// given are the values that the person gave. Of those that a server has settled, it
+// passes on which they were.
+func (c creation) given(values, explicit map[string]string) map[string]string {
+	if _, found := c.settled(); found {
+		return explicit
+	}
+	return values
 }
 
 // settled is the annotation in which the server for which the VM is created says which

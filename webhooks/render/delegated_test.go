@@ -58,6 +58,35 @@ func TestTheServerCreatesForAPerson(t *testing.T) {
 	}
 }
 
+// What the server has generated nobody gave, and what a person gave the server passes on.
+func TestClosedParametersOfWhatTheServerCreates(t *testing.T) {
+	s := &shelf{}
+	s.put(t, strings.Replace(box, "{name: PASSWORD, ", `{name: PASSWORD, generate: expression, from: "[a-z]{9}", `, 1), 7)
+	compiled, err := s.templates["golden/box"].Compiled()
+	if err != nil {
+		t.Fatal(err)
+	}
+	team := approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}")
+	h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(team), Server: server})
+	for _, tc := range []struct {
+		name, parameters string
+		want             string // in the refusal; empty when it is allowed
+	}{
+		{"what was generated", "", ""},
+		{"a name that was given", "    parameter.template.kubevirt.io/NAME: box-wxyz\n", ""},
+		{"a password that was given", "    parameter.template.kubevirt.io/PASSWORD: generated\n", "parameters[PASSWORD]: Invalid value: must be left to the template"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			request := create(t, serverCreates(t, compiled.Digest(), tc.parameters))
+			request.UserInfo = forAda
+			response := h.Handle(t.Context(), request)
+			if response.Allowed != (tc.want == "") || tc.want != "" && !strings.Contains(response.Result.Message, tc.want) {
+				t.Errorf("allowed %v: %v", response.Allowed, response.Result)
+			}
+		})
+	}
+}
+
 func TestValuesForAnotherVersionOfTheTemplateAreRefused(t *testing.T) {
 	h, _ := delegatedHandler(t)
 	request := create(t, serverCreates(t, "sha256:0", ""))

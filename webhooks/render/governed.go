@@ -26,7 +26,7 @@ type Approvals interface {
 // judge holds what the person wrote, and the values that were bound, to the
 // approvals of the namespace. This webhook alone can: those after it see a VM to
 // which others have added.
-func (c creation) judge(compiled *template.Compiled, binding *template.Binding, rendered *template.Rendered) approval.Verdict {
+func (c creation) judge(compiled *template.Compiled, name string, given map[string]string, binding *template.Binding, rendered *template.Rendered) approval.Verdict {
 	if len(c.covering) == 0 {
 		return approval.Verdict{Allowed: true}
 	}
@@ -35,7 +35,14 @@ func (c creation) judge(compiled *template.Compiled, binding *template.Binding, 
 	if err != nil {
 		panic("reading back a rendered VirtualMachine: " + err.Error())
 	}
-	return approval.Judge(c.covering, approval.Question{
+	question := c.question(compiled, name, given)
+	question.Values, question.Touched = binding.Values(), approval.Written(c.object.Object, under)
+	return approval.Judge(c.covering, question)
+}
+
+// question is what approvals are asked before it is known what the values come to.
+func (c creation) question(compiled *template.Compiled, name string, given map[string]string) approval.Question {
+	return approval.Question{
 		User: c.person,
 		Template: approval.Template{
 			Namespace: c.template.Namespace,
@@ -43,10 +50,25 @@ func (c creation) judge(compiled *template.Compiled, binding *template.Binding, 
 			Labels:    c.template.Labels,
 			Digest:    compiled.Digest(),
 		},
-		Values:    binding.Values(),
 		Sensitive: compiled.Sensitive,
-		Touched:   approval.Written(c.object.Object, under),
-	})
+		Declared:  compiled,
+		Name:      name,
+		Given:     given,
+	}
+}
+
+// closed returns the objections of the approvals when nothing but closed parameters
+// keeps them from being satisfied. A user whose values cannot be bound is told of them
+// first: values that the template asks for do not help where no approval lists them.
+func (c creation) closed(compiled *template.Compiled, name string, given map[string]string) []approval.Objection {
+	if len(c.covering) == 0 {
+		return nil
+	}
+	judged := approval.Judge(c.covering, c.question(compiled, name, given))
+	if !judged.Refused() || slices.ContainsFunc(judged.Objections, func(o approval.Objection) bool { return o.Reason != approval.ReasonClosedParameter }) {
+		return nil
+	}
+	return judged.Objections
 }
 
 const (

@@ -80,6 +80,29 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 			want:   []string{"PASSWORD"}, wantNot: "open-sesame",
 		},
 		{
+			name: "a parameter that the approval does not list keeps its default", approval: spec(""),
+			object: vm(", parameter.template.kubevirt.io/SIZE: huge", ""),
+			want:   []string{`parameters[SIZE]: Invalid value: "huge": must be "small", the default of the template, because the approval does not list this parameter; leave it out, or ask a cluster admin to list it (approval "team")`},
+		},
+		{name: "which may be given", approval: spec(""), object: vm(", parameter.template.kubevirt.io/SIZE: small", "")},
+		{name: "unless any value is approved", approval: spec(", parameters: [{name: SIZE, anyValue: true}]"), object: vm(", parameter.template.kubevirt.io/SIZE: huge", "")},
+		{
+			name: "one that nothing refers to is no exception", approval: spec(""),
+			object: vm(", parameter.template.kubevirt.io/UNUSED: x", ""),
+			want:   []string{`parameters[UNUSED]: Invalid value: "x": must be empty as in the template`},
+		},
+		{
+			name: "a sensitive parameter that the approval does not list stays as the template has it, and what was given is not shown", approval: spec(""),
+			object: vm(", parameter.template.kubevirt.io/PASSWORD: open-sesame", ""),
+			want:   []string{"parameters[PASSWORD]: Invalid value: must be empty as in the template, because the approval does not list this parameter"}, wantNot: "open-sesame",
+		},
+		{name: "the parameter that the name sets is free, given twice", approval: spec(""), object: vm(", parameter.template.kubevirt.io/NAME: web-1", "")},
+		{
+			name: "Warn lets a closed parameter pass and says so", approval: spec(", enforcement: Warn"),
+			object:       vm(", parameter.template.kubevirt.io/SIZE: huge", ""),
+			wantWarnings: []string{`not approved: parameters[SIZE]: Invalid value: "huge": must be "small", the default of the template, because the approval does not list this parameter; leave it out, or ask a cluster admin to list it (approval "team")`},
+		},
+		{
 			name: "another template than the approved one is refused", approval: "{namespaces: [team-a], templates: [{namespace: golden, name: crate}]}",
 			object: vm("", ""),
 			want:   []string{"metadata.annotations[template.kubevirt.io/template-ref]", "golden/crate"},
@@ -149,6 +172,76 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 			t.Errorf("allowed %v, %v", response.Allowed, response.Result)
 		}
 	})
+}
+
+// keyed requires a parameter for which it has no value, and its name chooses the image.
+const keyed = `
+spec:
+  parameters:
+  - {name: NAME, generate: expression, from: "vm-[a-z]{5}"}
+  - {name: KEY, required: true}
+  - {name: SIZE, value: small}
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      instancetype: {name: "${SIZE}"}
+      template:
+        spec:
+          domain: {devices: {}}
+          volumes:
+          - {name: init, cloudInitNoCloud: {userData: "key: ${KEY}"}}
+          - {name: root, containerDisk: {image: "registry.example.com/${NAME}"}}
+`
+
+func TestCreateFromATemplateWithARequiredParameter(t *testing.T) {
+	const unlisted = "parameters[KEY]: Required value: the template has no value for it and the approval does not list it, so no VirtualMachine of this template is approved; " +
+		`ask a cluster admin to list the parameter, with the values that are allowed or with anyValue: true (approval "team")`
+	const nameless = "metadata: {annotations: {template.kubevirt.io/template-ref: golden/box%s}}"
+	for _, tc := range []struct {
+		name, parameters, object, annotations string
+		want, wantNot                         string
+	}{
+		{name: "it is refused without a value, for what has to be done first", want: unlisted, wantNot: "annotation"},
+		{name: "and with one", annotations: ", parameter.template.kubevirt.io/KEY: k", want: unlisted},
+		{name: "another mistake comes later", annotations: ", parameter.template.kubevirt.io/NOWHERE: k", want: unlisted},
+		{name: "where it is listed the value is asked for", parameters: "{name: KEY, anyValue: true}", want: "metadata.annotations[parameter.template.kubevirt.io/KEY]: Required value: the template has no value for it"},
+		{name: "and taken", parameters: "{name: KEY, anyValue: true}", annotations: ", parameter.template.kubevirt.io/KEY: k"},
+		{
+			name: "a name that chooses the image is closed", parameters: "{name: KEY, anyValue: true}", annotations: ", parameter.template.kubevirt.io/KEY: k",
+			object: "metadata: {name: rootkit, annotations: {template.kubevirt.io/template-ref: golden/box%s}}",
+			want:   `parameters[NAME]: Invalid value: "rootkit": must be left to the template, which generates it, because the approval does not list this parameter`,
+		},
+		{
+			name: "also one that is generated from a prefix", parameters: "{name: KEY, anyValue: true}", annotations: ", parameter.template.kubevirt.io/KEY: k",
+			object: "metadata: {generateName: vm-, annotations: {template.kubevirt.io/template-ref: golden/box%s}}",
+			want:   `parameters[NAME]: Invalid value: "vm-abcde": must be left to the template, which generates it`,
+		},
+		{
+			name: "unless it is listed", parameters: "{name: KEY, anyValue: true}, {name: NAME, pattern: 'fedora|ubuntu'}", annotations: ", parameter.template.kubevirt.io/KEY: k",
+			object: "metadata: {name: fedora, annotations: {template.kubevirt.io/template-ref: golden/box%s}}",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &shelf{}
+			s.put(t, keyed, 7)
+			team := approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: box}], parameters: ["+tc.parameters+"]}")
+			h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(team), Suffix: func() string { return "abcde" }})
+			if tc.object == "" {
+				tc.object = nameless
+			}
+			response := h.Handle(t.Context(), create(t, strings.Replace(tc.object, "%s", tc.annotations, 1)))
+			if response.Allowed != (tc.want == "") {
+				t.Fatalf("allowed %v: %v", response.Allowed, response.Result)
+			}
+			if tc.want != "" && !strings.Contains(response.Result.Message, tc.want) {
+				t.Errorf("the refusal lacks %q: %s", tc.want, response.Result.Message)
+			}
+			if tc.wantNot != "" && strings.Contains(response.Result.Message, tc.wantNot) {
+				t.Errorf("the refusal has %q: %s", tc.wantNot, response.Result.Message)
+			}
+		})
+	}
 }
 
 // An admission policy denies these requests too; the webhook has the better message.

@@ -43,6 +43,9 @@ func judgeCreate(request admission.Request, vm machine.Machine, found *templatec
 			Digest:    compiled.Digest(),
 		},
 		Sensitive: compiled.Sensitive,
+		Declared:  compiled,
+		Name:      vm.Name(),
+		Given:     vm.Parameters(),
 		Match: func(a *approval.Approval) (map[string]string, []approval.Objection) {
 			return match(compiled, vm, a)
 		},
@@ -72,7 +75,7 @@ func recordMismatch(vm machine.Machine, found *templatecache.Template, compiled 
 // match compares the VM with its template, but for the fields that the approval
 // lists as overrides.
 func match(compiled *template.Compiled, vm machine.Machine, a *approval.Approval) (map[string]string, []approval.Objection) {
-	matched, err := compiled.Match(vm.Object, template.Ignoring(a.OverridableField))
+	matched, err := compiled.Match(vm.Object, template.Ignoring(a.OverridableField), template.Preferring(a.ClosedValues(compiled)))
 	if err != nil {
 		return nil, []approval.Objection{{Approval: a.Name(), Message: fmt.Sprintf("the VM cannot be compared with its template: %v", err)}}
 	}

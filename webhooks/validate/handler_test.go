@@ -159,6 +159,24 @@ func TestCreate(t *testing.T) {
 			want: []string{"SIZE", "small"},
 		},
 		{
+			name: "a value of a parameter that the approval does not list is refused", approval: strings.Replace(approved, "%s", "", 1),
+			edit: func(_, spec map[string]any) { spec["instancetype"] = map[string]any{"name": "huge"} },
+			want: []string{`parameters[SIZE]: Invalid value: "huge": must be "small", the default of the template, because the approval does not list this parameter`},
+		},
+		{
+			name: "unless any value is approved", approval: strings.Replace(approved, "%s", ", parameters: [{name: SIZE, anyValue: true}]", 1),
+			edit: func(_, spec map[string]any) { spec["instancetype"] = map[string]any{"name": "huge"} },
+		},
+		{
+			name: "what was given for a parameter that the template generates is refused and not shown", approval: strings.Replace(approved, "%s", "", 1),
+			edit: func(metadata, spec map[string]any) {
+				annotations := metadata["annotations"].(map[string]any)
+				annotations["template.kubevirt.io/rendered"] = strings.TrimSuffix(annotations["template.kubevirt.io/rendered"].(string), "}") + `,"sensitive":["PASSWORD"]}`
+				podSpec(spec)["volumes"] = []any{map[string]any{"name": "init", "cloudInitNoCloud": map[string]any{"userData": "password: OPEN-SESAME"}}}
+			},
+			want: []string{"parameters[PASSWORD]: Invalid value: must be left to the template, which generates it"}, wantNot: "OPEN-SESAME",
+		},
+		{
 			name: "a sensitive value that the generator could not have made is refused and not shown", approval: strings.Replace(approved, "%s", "", 1),
 			edit: func(_, spec map[string]any) {
 				podSpec(spec)["volumes"] = []any{map[string]any{"name": "init", "cloudInitNoCloud": map[string]any{"userData": "password: OPEN-SESAME\nrun: me"}}}
@@ -235,6 +253,19 @@ func TestUpdate(t *testing.T) {
 			name: "another field changes", approval: governed,
 			edit: func(_, spec map[string]any) { podSpec(spec)["hostname"] = "h" },
 			want: []string{"spec.template.spec.hostname", "these may: spec.runStrategy"},
+		},
+		{
+			name: "a value of a parameter that the approval does not list stays", approval: governed,
+			before: func(_, spec map[string]any) { spec["instancetype"] = map[string]any{"name": "huge"} },
+			edit: func(_, spec map[string]any) {
+				spec["instancetype"] = map[string]any{"name": "huge"}
+				spec["runStrategy"] = "Always"
+			},
+		},
+		{
+			name: "what such a parameter sets changes", approval: governed,
+			edit: func(_, spec map[string]any) { spec["instancetype"] = map[string]any{"name": "huge"} },
+			want: []string{"spec.instancetype.name"},
 		},
 		{
 			name: "a label that no override lists changes", approval: governed,

@@ -65,6 +65,11 @@ const (
 	// exists, so that nothing can be created by it.
 	ReasonNoTemplates = "NoTemplates"
 
+	// ReasonRequiredParameterClosed is the reason of an approval that lists a
+	// template and not its required parameter, which has no default and no
+	// generator. No virtual machine can be created from that template by it.
+	ReasonRequiredParameterClosed = "RequiredParameterClosed"
+
 	// ReasonAuditFailed is the reason of an approval whose virtual machines could
 	// not be counted.
 	ReasonAuditFailed = "AuditFailed"

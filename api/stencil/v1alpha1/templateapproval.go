@@ -81,10 +81,13 @@ type TemplateApprovalSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Templates []ApprovedTemplate `json:"templates"`
 
-	// Parameters narrow the values that may be given to parameters of the
-	// templates. What is said about a parameter holds for every approved template
-	// that has it. A parameter that is not listed may have any value that its
-	// template allows.
+	// Parameters are the parameters of the templates that users may set, and to
+	// which values. What is listed holds for every approved template that has the
+	// parameter. A parameter that is not listed is closed: it has the default of its
+	// template, or what the template generates. Only the parameter that the name of
+	// the VirtualMachine sets stays open, unless it also chooses the source of a
+	// disk. No VirtualMachine is approved of a template that has a required
+	// parameter without default and generator which is not listed.
 	//
 	// +optional
 	// +listType=map
@@ -189,10 +192,11 @@ type ApprovedTemplate struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// ParameterConstraint narrows the values of one parameter. Everything that it says
-// must hold.
+// ParameterConstraint opens one parameter, to any value or to the values that
+// satisfy everything else that it lists.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.allowed) && size(self.allowed) > 0 || has(self.pattern) || has(self.minimum) || has(self.maximum) || has(self.expression)",message="at least one of allowed, pattern, minimum, maximum and expression must be given"
+// +kubebuilder:validation:XValidation:rule="has(self.anyValue) && self.anyValue || has(self.allowed) && size(self.allowed) > 0 || has(self.pattern) || has(self.minimum) || has(self.maximum) || has(self.expression)",message="at least one of anyValue, allowed, pattern, minimum, maximum and expression must be given"
+// +kubebuilder:validation:XValidation:rule="!has(self.anyValue) || !self.anyValue || !(has(self.allowed) && size(self.allowed) > 0 || has(self.pattern) || has(self.minimum) || has(self.maximum) || has(self.expression))",message="anyValue must not be combined with allowed, pattern, minimum, maximum and expression",fieldPath=".anyValue"
 // +kubebuilder:validation:XValidation:rule="!has(self.minimum) || !has(self.maximum) || self.minimum <= self.maximum",message="minimum must not be above maximum",fieldPath=".minimum"
 // +kubebuilder:validation:XValidation:rule="!has(self.message) || has(self.expression)",message="message needs expression",fieldPath=".message"
 type ParameterConstraint struct {
@@ -203,6 +207,12 @@ type ParameterConstraint struct {
 	// +kubebuilder:validation:MaxLength=253
 	// +kubebuilder:validation:Pattern=`^[a-zA-Z0-9_]+$`
 	Name string `json:"name"`
+
+	// AnyValue allows every value that the template allows. It cannot be combined
+	// with allowed, pattern, minimum, maximum and expression.
+	//
+	// +optional
+	AnyValue bool `json:"anyValue,omitempty"`
 
 	// Allowed lists the values that are allowed.
 	//
@@ -295,6 +305,20 @@ type TemplateApprovalStatus struct {
 	// +kubebuilder:validation:MaxItems=20
 	Violations []Violation `json:"violations,omitempty"`
 
+	// Warned is how many of the conforming VirtualMachines have a value of a
+	// parameter that this approval does not list. The next release counts them as
+	// violating.
+	//
+	// +optional
+	Warned int32 `json:"warned,omitempty"`
+
+	// Warnings are up to 20 of these VirtualMachines.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=20
+	Warnings []Violation `json:"warnings,omitempty"`
+
 	// LastAuditTime is when an audit last found something else than the one before it, or the first. While nothing
 	// changes it stays, though the VirtualMachines are counted again; the metric
 	// stencil_audit_last_success_timestamp_seconds tells when they last were.
@@ -303,7 +327,8 @@ type TemplateApprovalStatus struct {
 	LastAuditTime *metav1.Time `json:"lastAuditTime,omitempty"`
 }
 
-// Violation is one VirtualMachine that is not approved.
+// Violation is one VirtualMachine that is not approved, or that the next release
+// does not approve.
 type Violation struct {
 	// Namespace is the namespace of the VirtualMachine.
 	//

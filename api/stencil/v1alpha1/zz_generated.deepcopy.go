@@ -625,6 +625,11 @@ func (in *TemplateApprovalStatus) DeepCopyInto(out *TemplateApprovalStatus) {
 		*out = make([]Violation, len(*in))
 		copy(*out, *in)
 	}
+	if in.Warnings != nil {
+		in, out := &in.Warnings, &out.Warnings
+		*out = make([]Violation, len(*in))
+		copy(*out, *in)
+	}
 	if in.LastAuditTime != nil {
 		in, out := &in.LastAuditTime, &out.LastAuditTime
 		*out = (*in).DeepCopy()

@@ -19,6 +19,7 @@ import (
 type addition struct {
 	templates, namespaces []string
 	overrides, allowed    []string
+	opened                []string
 	enforcement           string
 
 	approved    []v1alpha1.ApprovedTemplate
@@ -31,6 +32,7 @@ func (a *addition) register(command *cobra.Command) {
 	flags.StringSliceVarP(&a.namespaces, "namespace", "n", nil, "namespace to approve it for; may be repeated")
 	flags.StringArrayVar(&a.overrides, "override", nil, "path that people may write beside a template; may be repeated")
 	flags.StringArrayVar(&a.allowed, "allow", nil, "values that a parameter may have: NAME=VALUE,...; may be repeated")
+	flags.StringSliceVar(&a.opened, "any-value", nil, "parameter that may have any value that its template allows; may be repeated")
 	flags.StringVar(&a.enforcement, "enforcement", "", "Deny, Warn or Audit (default what it is, Deny for a new one)")
 	_ = command.RegisterFlagCompletionFunc("enforcement", cobra.FixedCompletions([]string{
 		string(v1alpha1.EnforcementDeny), string(v1alpha1.EnforcementWarn), string(v1alpha1.EnforcementAudit),
@@ -39,8 +41,8 @@ func (a *addition) register(command *cobra.Command) {
 
 // parse reads the flags.
 func (a *addition) parse() error {
-	if len(a.templates)+len(a.namespaces)+len(a.overrides)+len(a.allowed) == 0 && a.enforcement == "" {
-		return cli.Usage(errors.New("there is nothing to approve: give --template, --namespace, --override, --allow or --enforcement"))
+	if len(a.templates)+len(a.namespaces)+len(a.overrides)+len(a.allowed)+len(a.opened) == 0 && a.enforcement == "" {
+		return cli.Usage(errors.New("there is nothing to approve: give --template, --namespace, --override, --allow, --any-value or --enforcement"))
 	}
 	for _, written := range a.templates {
 		namespace, name, found := strings.Cut(written, "/")
@@ -60,6 +62,9 @@ func (a *addition) parse() error {
 		}
 		a.constraints = append(a.constraints, v1alpha1.ParameterConstraint{Name: name, Allowed: strings.Split(values, ",")})
 	}
+	for _, name := range a.opened {
+		a.constraints = append(a.constraints, v1alpha1.ParameterConstraint{Name: name, AnyValue: true})
+	}
 	return nil
 }
 
@@ -75,9 +80,13 @@ func (a *addition) to(spec *v1alpha1.TemplateApprovalSpec) bool {
 	spec.Overrides = merged(spec.Overrides, a.overrides, same)
 	for _, constraint := range a.constraints {
 		i := slices.IndexFunc(spec.Parameters, func(p v1alpha1.ParameterConstraint) bool { return p.Name == constraint.Name })
-		if i < 0 {
+		switch {
+		case i < 0:
 			spec.Parameters = append(spec.Parameters, constraint)
-		} else {
+		case constraint.AnyValue:
+			// It opens what was narrowed.
+			spec.Parameters[i] = constraint
+		case !spec.Parameters[i].AnyValue:
 			spec.Parameters[i].Allowed = merged(spec.Parameters[i].Allowed, constraint.Allowed, same)
 		}
 	}

@@ -37,9 +37,10 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 
 Nothing that it says already is taken away, and repeating a command changes nothing. It takes the permission to get, and to
 create or update templateapprovals. Namespaces that an approval covers are governed: what is not approved there is refused.
+Parameters of the templates that are listed neither by --allow nor by --any-value keep their defaults.
 With --dry-run=client nothing is written, with --dry-run=server the cluster judges what it would store.`,
 		Example: `  stencilctl approve team-a --template golden/fedora --template golden/ubuntu --namespace team-a
-  stencilctl approve team-a --allow INSTANCETYPE=u1.small,u1.medium --override spec.runStrategy
+  stencilctl approve team-a --allow INSTANCETYPE=u1.small,u1.medium --any-value SSH_KEY --override spec.runStrategy
   stencilctl approve team-b --template 'catalogue/*' --namespace team-b --dry-run=client -o yaml`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(command *cobra.Command, names []string) error { return a.run(command.Context(), names[0]) },

@@ -64,7 +64,7 @@ func (j *judging) measure(golden *v1beta1.VirtualMachineTemplate, duration time.
 		{&j.decode, func() error { _, err := machine.Decode(encoded); return err }},
 		{&j.match, func() error { return matching(compiled.Match(object)) }},
 		{&j.approved, func() error {
-			found, err := compiled.Match(object, template.Ignoring(rule.OverridableField))
+			found, err := compiled.Match(object, template.Ignoring(rule.OverridableField), template.Preferring(rule.ClosedValues(compiled)))
 			if err := matching(found, err); err != nil {
 				return err
 			}

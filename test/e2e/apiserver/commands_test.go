@@ -54,7 +54,7 @@ metadata: {name: kiosk}
 spec:
   namespaces: [kiosk]
   templates: [{namespace: booth, name: web}]
-  parameters: [{name: CORES, maximum: 4}]
+  parameters: [{name: CORES, maximum: 4}, {name: MEMORY, anyValue: true}, {name: TIER, anyValue: true}, {name: PASSWORD, anyValue: true}]
 ---
 apiVersion: stencil.kubevirt.io/v1alpha1
 kind: VirtualMachinePolicy
@@ -157,7 +157,7 @@ func TestCommands(t *testing.T) {
 		{name: "capture", as: fay, line: "capture booth/drifted -n booth --name golden-web --dry-run=server -o name"},
 		{name: "capture, without rights", as: bob, line: "capture booth/drifted -n booth"},
 		{name: "diff", as: fay, line: "diff drifted -n booth"},
-		{name: "approve", as: stencil.Plane.Admin(), line: "approve team-y --template booth/web -n team-y --allow CORES=1,2", differently: "approve team-y --allow TIER=front --enforcement Warn"},
+		{name: "approve", as: stencil.Plane.Admin(), line: "approve team-y --template booth/web -n team-y --allow CORES=1,2", differently: "approve team-y --allow TIER=front --any-value PASSWORD,MEMORY --enforcement Warn"},
 		{name: "approve, without rights", as: fay, line: "approve mine --template booth/web -n team-y"},
 		{name: "explain, allowed", as: fay, line: "explain -f -", stdin: strings.NewReplacer("NAME", "web-1", `"CORES"`, `"4"`).Replace(machine)},
 		{name: "explain, denied", as: fay, line: "explain -f -", stdin: strings.NewReplacer("NAME", "box", `"CORES"`, `"8"`).Replace(machine)},

@@ -43,7 +43,7 @@ metadata: {name: previewed}
 spec:
   namespaces: [SPACE]
   templates: [{namespace: SPACE, name: judged}]
-  parameters: [{name: CORES, maximum: 4}]
+  parameters: [{name: CORES, maximum: 4}, {name: MEMORY, anyValue: true}]
 ---
 apiVersion: stencil.kubevirt.io/v1alpha1
 kind: VirtualMachinePolicy

@@ -120,6 +120,7 @@ metadata: {name: audited}
 spec:
   namespaces: [`+space+`]
   templates: [{namespace: golden, selector: {}}]
+  parameters: [{name: SSH_KEY, anyValue: true}, {name: ANSWERS, anyValue: true}]
   overrides: [spec.runStrategy]
 `, "apply", "-f", "-")
 	approved := []string{

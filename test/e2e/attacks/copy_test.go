@@ -37,6 +37,7 @@ metadata: {name: copies}
 spec:
   namespaces: [SPACE]
   templates: [{namespace: golden, name: diskless}]
+  parameters: [{name: TOKEN, anyValue: true}]
   exemptSubjects: [{kind: User, name: copier}]
 `
 

@@ -42,6 +42,14 @@ func TestUnapprovedMachinesAreNotCreated(t *testing.T) {
 		{name: "a template that is not approved", manifest: machine("attack", "golden/windows", map[string]string{"ANSWERS": "a"}, ""), want: []string{"golden/fedora"}},
 		{name: "a hand-written VM behind an approved reference", manifest: machine("attack", "golden/fedora", nil, handwritten), want: []string{field("volumes[name=own]"), field("domain.memory.guest")}},
 		{name: "a value that is not approved", manifest: machine("attack", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.2xlarge"}, ""), want: []string{"INSTANCETYPE"}},
+		{
+			name: "a parameter that the approval does not list", manifest: machine("attack", "golden/fedora", map[string]string{"DATA_SOURCE_NAME": "rootkit"}, ""),
+			want: []string{`parameters[DATA_SOURCE_NAME]: Invalid value: "rootkit": must be "fedora", the default of the template, because the approval does not list this parameter`},
+		},
+		{
+			name: "a password where the template generates it, which is not told", manifest: machine("attack", "golden/fedora", map[string]string{"CLOUD_USER_PASSWORD": "open-sesame"}, ""),
+			want: []string{`parameters[CLOUD_USER_PASSWORD]: Invalid value: must be left to the template, which generates it, because the approval does not list this parameter`},
+		},
 		{name: "an extra volume", manifest: machine("attack", "golden/fedora", nil, "spec: {template: {spec: {volumes: [{name: data, emptyDisk: {capacity: 1Gi}}]}}}\n"), want: []string{field("volumes[name=data]")}},
 		{name: "a host device", manifest: machine("attack", "golden/fedora", nil, "spec: {template: {spec: {domain: {devices: {hostDevices: [{name: gpu, deviceName: vendor/gpu}]}}}}}\n"), want: []string{field("domain.devices.hostDevices")}},
 		{name: "a node selector", manifest: machine("attack", "golden/fedora", nil, "spec: {template: {spec: {nodeSelector: {node: master}}}}\n"), want: []string{field("nodeSelector")}},
@@ -80,6 +88,12 @@ func TestWhatIsApprovedIsCreated(t *testing.T) {
 	if vm.GetLabels()["team"] != "v" || vm.GetAnnotations()["note"] != "mine" {
 		t.Errorf("the overrides did not arrive: %v %v", vm.GetLabels(), vm.GetAnnotations())
 	}
+}
+
+// TestTheDefaultOfAClosedParameterMayBeGiven has users name what the template does anyway.
+func TestTheDefaultOfAClosedParameterMayBeGiven(t *testing.T) {
+	defaults := map[string]string{"DATA_SOURCE_NAME": "fedora", "DATA_SOURCE_NAMESPACE": "golden", "NAME": "plain"}
+	mustKubectl(t, mallory, machine("plain", "golden/fedora", defaults, ""), "create", "-f", "-")
 }
 
 func TestADryRunTellsNothingAboutATemplateThatOneMayNotUse(t *testing.T) {

@@ -32,6 +32,8 @@ func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
 		{name: "memory", args: spec(`{"spec":{"template":{"spec":{"domain":{"memory":{"guest":"64Gi"}}}}}}`)},
 		{name: "the instance type", args: spec(`{"spec":{"instancetype":{"name":"u1.2xlarge"}}}`), want: []string{"spec.instancetype.name"}},
 		{name: "the image", args: []string{"patch", "vm", "frozen", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/volumes/0","value":{"name":"disk-1","containerDisk":{"image":"evil.example.com/rootkit"}}}]`}},
+		{name: "a parameter that the approval does not list", args: []string{"annotate", "vm", "frozen", "parameter.template.kubevirt.io/DATA_SOURCE_NAME=rootkit"}, want: []string{"DATA_SOURCE_NAME"}},
+		{name: "the field that such a parameter fills", args: []string{"patch", "vm", "frozen", "--type=json", "-p", `[{"op":"replace","path":"/spec/dataVolumeTemplates/0/spec/sourceRef/name","value":"rootkit"}]`}, want: []string{"spec.dataVolumeTemplates[0].spec.sourceRef.name"}},
 		{name: "cloud-init", args: []string{"patch", "vm", "frozen", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/volumes/1/cloudInitNoCloud/userData","value":"#!/bin/sh"}]`}, want: []string{"spec.template.spec.volumes[name=cloudinitdisk].cloudInitNoCloud.userData"}},
 		{name: "a node selector", args: spec(`{"spec":{"template":{"spec":{"nodeSelector":{"node":"master"}}}}}`), want: []string{"spec.template.spec.nodeSelector"}},
 		{name: "server-side apply", stdin: "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: frozen}\nspec: {template: {spec: {hostname: h}}}\n", args: []string{"apply", "--server-side", "--field-manager=attacker", "-f", "-"}, want: []string{"spec.template.spec.hostname"}},

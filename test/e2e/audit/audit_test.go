@@ -211,6 +211,20 @@ func TestAuditFollowsChanges(t *testing.T) {
 	condition("True Enforced, 1 templates, 1 namespaces")
 	awaitFinding(t, plane, name, finding{Conforming: 2})
 
+	// The approval does not list MEMORY, which one of them has another value of than the default.
+	harness.Within(t, "there is a warning", patience, func() error {
+		object, err := read(t, plane, name)
+		if err != nil {
+			return err
+		}
+		want := []v1alpha1.Violation{{Namespace: team, Name: "two", Cause: `closedParameter: parameters[MEMORY]: Invalid value: "8Gi": must be "1Gi", the default of the template, ` +
+			"because the approval does not list this parameter; leave it out, or ask a cluster admin to list it"}}
+		if diff := cmp.Diff(want, object.Status.Warnings); diff != "" || object.Status.Warned != 1 {
+			return fmt.Errorf("%d warned, warnings (-want +got):\n%s", object.Status.Warned, diff)
+		}
+		return nil
+	})
+
 	own(t, plane, small(golden, "small", 4), "apply", "-f", "-")
 	awaitFinding(t, plane, name, finding{Violating: 2, Causes: []string{differs("one"), differs("two")}})
 

@@ -31,6 +31,7 @@ spec:
   - {name: CPU, minimum: 1, maximum: 8}
   - {name: MEMORY, expression: "quantity(value).compareTo(quantity('16Gi')) <= 0", message: at most 16Gi}
   - {name: NAME, pattern: "web-[a-z]+"}
+  - {name: SSH_KEY, anyValue: true}
   overrides:
   - spec.runStrategy
   - metadata.labels["example.com/cost-centre"]
@@ -127,8 +128,12 @@ func TestWhatTheAPIServerRefusesOfAnApproval(t *testing.T) {
 		{name: "a value that no label has", spec: with(`"namespaceSelector":{"matchExpressions":[{"key":"a","operator":"In","values":["b c"]}]}`), want: "values[0]"},
 		{name: "a label value that is too long", spec: with(`"namespaceSelector":{"matchLabels":{"a":"` + strings.Repeat("b", 64) + `"}}`), want: "a value at most 63"},
 
-		{name: "a parameter of which nothing is said", spec: with(`"parameters":[{"name":"A"}]`), want: "at least one of allowed"},
-		{name: "a parameter for which no value is allowed", spec: with(`"parameters":[{"name":"A","allowed":[]}]`), want: "at least one of allowed"},
+		{name: "a parameter of which nothing is said", spec: with(`"parameters":[{"name":"A"}]`), want: "at least one of anyValue, allowed"},
+		{name: "a parameter that is not opened", spec: with(`"parameters":[{"name":"A","anyValue":false}]`), want: "at least one of anyValue, allowed"},
+		{name: "any value and listed ones", spec: with(`"parameters":[{"name":"A","anyValue":true,"allowed":["x"]}]`), want: "anyValue must not be combined with allowed, pattern, minimum, maximum and expression"},
+		{name: "any value and a bound", spec: with(`"parameters":[{"name":"A","anyValue":true,"minimum":0}]`), want: "anyValue must not be combined"},
+		{name: "any value and a message", spec: with(`"parameters":[{"name":"A","anyValue":true,"message":"x"}]`), want: "message needs expression"},
+		{name: "a parameter for which no value is allowed", spec: with(`"parameters":[{"name":"A","allowed":[]}]`), want: "at least one of anyValue, allowed"},
 		{name: "a parameter twice", spec: with(`"parameters":[{"name":"A","minimum":1},{"name":"A","maximum":1}]`), want: "Duplicate value"},
 		{name: "bounds the wrong way round", spec: with(`"parameters":[{"name":"A","minimum":2,"maximum":1}]`), want: "minimum must not be above maximum"},
 		{name: "a message without an expression", spec: with(`"parameters":[{"name":"A","minimum":2,"message":"x"}]`), want: "message needs expression"},

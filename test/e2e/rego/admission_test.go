@@ -22,6 +22,7 @@ metadata: {name: at-once}
 spec:
   namespaces: [team-a]
   templates: [{namespace: golden, name: fedora}]
+  parameters: [{name: INSTANCETYPE, anyValue: true}]
   overrides: ['metadata.labels["test"]']
 `
 	t.Cleanup(func() { must(t, "", "delete", "templateapproval", "at-once", "--ignore-not-found") })

@@ -1,0 +1,163 @@
+package template
+
+import (
+	"slices"
+	"strings"
+)
+
+// Naming says whether the name of the VirtualMachine sets the parameter of this
+// name, and the parameter has no part in the source of a disk.
+func (c *Compiled) Naming(name string) bool {
+	i := c.find(name)
+	return i >= 0 && c.parameters[i].naming
+}
+
+// Carries says whether a name of the VirtualMachine is one that the template makes with
+// the given values. Where it is not, parameters that the name would set have their
+// values from elsewhere.
+func (c *Compiled) Carries(name string, values map[string]string) bool {
+	_, fits := matchName(parts(c.name, c.explicit(values)), name)
+	return fits
+}
+
+// Generates says whether the template generates the parameter of this name, and
+// may generate this value of it.
+func (c *Compiled) Generates(name, value string) bool {
+	i := c.find(name)
+	return i >= 0 && c.parameters[i].generator != nil && c.parameters[i].generator.makes(value)
+}
+
+// markNaming marks the parameters for Naming.
+func (c *Compiled) markNaming(vm *node) {
+	if c.name == nil {
+		return
+	}
+	sources := make(sources, len(c.parameters))
+	sources.machine(vm)
+	for _, s := range c.name {
+		if s.parameter != noParameter {
+			c.parameters[s.parameter].naming = !sources[s.parameter]
+		}
+	}
+}
+
+// sources are the parameters, by index, that have a part in what disks are made of:
+// the sources of DataVolumes, and claims, images and paths of volumes.
+type sources []bool
+
+func (s sources) machine(vm *node) {
+	spec := s.child(vm, "spec")
+	var own []*node
+	for _, dataVolume := range s.items(s.child(spec, "dataVolumeTemplates")) {
+		own = append(own, s.child(s.child(dataVolume, "metadata"), "name"))
+		s.dataVolume(s.child(dataVolume, "spec"))
+	}
+	guest := s.child(s.child(spec, "template"), "spec")
+	for _, volume := range s.items(s.child(guest, "volumes")) {
+		s.volume(volume, own)
+	}
+	s.add(s.child(s.child(s.child(guest, "domain"), "firmware"), "kernelBoot"))
+}
+
+func (s sources) dataVolume(spec *node) {
+	s.add(s.child(spec, "source"))
+	s.add(s.child(spec, "sourceRef"))
+	for _, kind := range []string{"pvc", "storage"} {
+		claim := s.child(spec, kind)
+		for _, key := range []string{"dataSource", "dataSourceRef", "volumeName"} {
+			s.add(s.child(claim, key))
+		}
+	}
+}
+
+// volume adds what a volume is made of. The DataVolumes of the VirtualMachine itself
+// are named like it as a rule, and their names choose nothing. Neither does what only
+// configures the guest.
+func (s sources) volume(volume *node, own []*node) {
+	if volume == nil {
+		return
+	}
+	s.keys(volume)
+	for i := range volume.members {
+		m := &volume.members[i]
+		switch {
+		case m.segments != nil:
+		case m.key == "name", strings.HasPrefix(m.key, "cloudInit"),
+			slices.Contains([]string{"configMap", "downwardAPI", "secret", "serviceAccount", "sysprep"}, m.key):
+		case m.key == "dataVolume":
+			name := s.child(&m.value, "name")
+			if !slices.ContainsFunc(own, func(other *node) bool { return name != nil && other != nil && sameText(name, other) }) {
+				s.add(name)
+			}
+		default:
+			s.add(&m.value)
+		}
+	}
+}
+
+// child returns the member with this key, or nil. What could take its place counts as
+// a source: a parameter that inserts the whole object, and members whose keys have
+// parameters.
+func (s sources) child(n *node, key string) *node {
+	if n == nil {
+		return nil
+	}
+	s.keys(n)
+	return n.get(key)
+}
+
+func (s sources) keys(n *node) {
+	s.open(n)
+	for i := range n.members {
+		if m := &n.members[i]; m.segments != nil {
+			s.segments(m.segments)
+			s.add(&m.value)
+		}
+	}
+}
+
+func (s sources) items(list *node) []*node {
+	if list == nil {
+		return nil
+	}
+	s.open(list)
+	items := make([]*node, len(list.items))
+	for i := range list.items {
+		items[i] = &list.items[i]
+		s.open(items[i])
+	}
+	return items
+}
+
+// add adds the parameters in a value and in everything below it.
+func (s sources) add(n *node) {
+	if n == nil {
+		return
+	}
+	s.open(n)
+	for i := range n.items {
+		s.add(&n.items[i])
+	}
+	for i := range n.members {
+		s.segments(n.members[i].segments)
+		s.add(&n.members[i].value)
+	}
+}
+
+func (s sources) open(n *node) {
+	if n.open == nil {
+		return
+	}
+	if n.open.parameter != noParameter {
+		s[n.open.parameter] = true
+	}
+	s.segments(n.open.segments)
+}
+
+func (s sources) segments(segments []segment) {
+	for _, segment := range segments {
+		if segment.parameter != noParameter {
+			s[segment.parameter] = true
+		}
+	}
+}
