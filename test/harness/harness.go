@@ -78,20 +78,42 @@ func Must(t *testing.T, plane *controlplane.Plane, as *controlplane.User, stdin 
 	return result
 }
 
-// Apply stores what files and a manifest say, while a cluster is prepared. "-" is the manifest.
+// Apply stores what files and a manifest say, while a cluster is prepared. "-" is the manifest. Packages that share a platform may apply
+// the same files at the same time.
 func Apply(ctx context.Context, plane *controlplane.Plane, manifest string, files ...string) error {
 	arguments := []string{"apply"}
 	for _, file := range files {
 		arguments = append(arguments, "-f", file)
 	}
-	result, err := plane.Kubectl(ctx, nil, manifest, arguments...)
-	if err != nil {
-		return err
+	var result controlplane.Result
+	for range applyAttempts {
+		var err error
+		if result, err = plane.Kubectl(ctx, nil, manifest, arguments...); err != nil || result.Code == 0 {
+			return err
+		}
+		if !raced(result.Stderr) {
+			break
+		}
 	}
-	if result.Code != 0 {
-		return fmt.Errorf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
+	return fmt.Errorf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
+}
+
+// applyAttempts bounds how often Apply meets another package on the shared platform that stores the same objects at the same time.
+const applyAttempts = 10
+
+// raced says whether kubectl apply failed only because somebody else created the objects after it had looked for them.
+func raced(stderr string) bool {
+	failed := false
+	for line := range strings.Lines(stderr) {
+		if !strings.HasPrefix(line, "Error from server") {
+			continue
+		}
+		if !strings.HasPrefix(line, "Error from server (AlreadyExists)") && !strings.HasPrefix(line, "Error from server (Conflict)") {
+			return false
+		}
+		failed = true
 	}
-	return nil
+	return failed
 }
 
 // TakeAway deletes a CustomResourceDefinition with all its objects, and returns the manifest that brings the definition back.
