@@ -14,15 +14,15 @@ import (
 type Declarations interface {
 	// Parameters are the declared parameters, in their order.
 	Parameters() []v1beta1.Parameter
-	// Naming says whether the name of the VirtualMachine sets a parameter that has no
+	// Naming reports whether the name of the VirtualMachine sets a parameter that has no
 	// part in the source of a disk.
 	Naming(name string) bool
 	// NamePattern is the name of the VirtualMachine as the template writes it, with a
 	// placeholder ${NAME} for each parameter in it.
 	NamePattern() string
-	// Carries says whether the template makes this name with the given values.
+	// Carries reports whether the template makes this name with the given values.
 	Carries(name string, given map[string]string) bool
-	// Generates says whether the template may generate a value of a parameter.
+	// Generates reports whether the template may generate a value of a parameter.
 	Generates(name, value string) bool
 }
 
@@ -41,12 +41,12 @@ func (a *Approval) lists(parameter string) bool {
 	return slices.ContainsFunc(a.constraints, func(c constraint) bool { return c.Name == parameter })
 }
 
-// HasNoValue says whether a template requires a parameter for which it has neither a
+// HasNoValue reports whether a template requires a parameter for which it has neither a
 // default nor a generator. While an approval closes it, nothing satisfies the approval
 // with that template.
 func HasNoValue(p v1beta1.Parameter) bool { return p.Required && p.Value == "" && !generated(p) }
 
-// generated says whether the value of a parameter is generated unless it is given. A
+// generated reports whether the value of a parameter is generated unless it is given. A
 // generator beside a default has no effect.
 func generated(p v1beta1.Parameter) bool { return p.Value == "" && p.Generate != "" }
 
@@ -94,7 +94,7 @@ type closedParameter struct {
 	given, value      string
 	isGiven, hasValue bool
 	secret            bool
-	// naming says that the name of the VirtualMachine sets the parameter, and does not in
+	// naming is whether the name of the VirtualMachine sets the parameter, and does not in
 	// this one.
 	naming  bool
 	pattern string

@@ -29,7 +29,7 @@ func (d declared) sensitive(name string) bool {
 	return slices.ContainsFunc(d, func(p v1beta1.Parameter) bool { return p.Name == name && p.Sensitive })
 }
 
-// bind returns the values that a template settles.
+// bind returns the values that a template binds.
 func (d declared) bind(given map[string]string) map[string]string {
 	values := map[string]string{}
 	for _, p := range d {
@@ -230,7 +230,7 @@ func TestClosedParametersAreWhatTheyWouldBeIfNothingWereGiven(t *testing.T) {
 	}
 }
 
-// FuzzClosedParameters holds that no text tells a sensitive value, and that what a closed
+// FuzzClosedParameters checks that no text contains a sensitive value, and that what a closed
 // parameter may have is its default.
 func FuzzClosedParameters(f *testing.F) {
 	f.Add("fedora", "evil", true)

@@ -24,11 +24,11 @@ type Question struct {
 	// Sensitive says which parameters are sensitive. When nil, all are.
 	Sensitive func(name string) bool
 	// Declared are the parameters of the template. When nil, values of parameters that
-	// an approval does not list are not judged.
+	// an approval does not list are not evaluated.
 	Declared Declarations
 	// Name is that of the VirtualMachine, empty where the template makes it.
 	Name string
-	// Given are the values that the person gave, by annotations or by the name of the
+	// Given are the user-specified values, by annotations or by the name of the
 	// VirtualMachine.
 	Given map[string]string
 	// Touched is what the person wrote or changes.
@@ -46,9 +46,9 @@ type Question struct {
 
 // Verdict is the answer.
 type Verdict struct {
-	// Governed says whether any approval covers the namespace.
+	// Governed reports whether any approval covers the namespace.
 	Governed bool
-	// Allowed says whether the VirtualMachine satisfies an approval, or need not.
+	// Allowed reports whether the VirtualMachine satisfies an approval, or need not.
 	Allowed bool
 	// Exempt says that it need not because every approval exempts the person.
 	Exempt bool
@@ -64,7 +64,7 @@ type Verdict struct {
 	Objections []Objection
 }
 
-// Refused says whether the request must not pass.
+// Refused reports whether the request must not pass.
 func (v Verdict) Refused() bool { return !v.Allowed && v.Enforcement == v1alpha1.EnforcementDeny }
 
 // Causes are the objections as causes of a refusal.
@@ -106,12 +106,12 @@ func Judge(covering []*Approval, q Question) Verdict {
 	return v
 }
 
-// idle says whether an update does nothing that approvals have a say in.
+// idle reports whether an update does nothing that approvals have a say in.
 func (q Question) idle() bool {
 	return !slices.ContainsFunc(q.Touched, func(path Path) bool { return q.Template.Name != "" || path[0] != Field("metadata") })
 }
 
-// Exempt says whether the approvals that cover a namespace do not judge a person:
+// Exempt reports whether the approvals that cover a namespace do not judge a person:
 // there is one at least, and each of them exempts the person.
 func Exempt(covering []*Approval, user authenticationv1.UserInfo) bool {
 	return len(covering) > 0 && exempt(covering, user)

@@ -15,8 +15,8 @@ import (
 // one does not match.
 const MaxMatchedBytes = 16 << 10
 
-// constraint is what an approval says about one parameter, ready for use. One that
-// allows any value has nothing to judge.
+// constraint is the rule of an approval for one parameter, ready for use. One that
+// allows any value has nothing to evaluate.
 type constraint struct {
 	v1alpha1.ParameterConstraint
 
@@ -109,7 +109,7 @@ func (j *judgement) evaluate() {
 	}
 }
 
-// secretive says whether an error of the expression, which sees all values, could
+// secretive reports whether an error of the expression, which sees all values, could
 // tell one that must not be told.
 func (j *judgement) secretive() bool {
 	for name := range j.values {

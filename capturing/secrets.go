@@ -43,7 +43,7 @@ func (s *search) put(scalar *yaml.Node, before string, reference literal) {
 	scalar.Tag, scalar.Style = "!!str", yaml.DoubleQuotedStyle
 }
 
-// putEncoded has a scalar say a reference, whose value may have several lines, and nothing else. The encoder writes the quotes.
+// putEncoded replaces a scalar by a reference, whose value may have several lines, and nothing else. The encoder writes the quotes.
 func (s *search) putEncoded(scalar *yaml.Node, reference literal) {
 	s.references = append(s.references, literal(strings.TrimSuffix(string(reference), "}")+"|yaml}"))
 	scalar.Value, scalar.Tag, scalar.Style = s.placeholder(len(s.references)-1), "!!str", 0

@@ -75,7 +75,7 @@ func labelValue(name string) string {
 	return strings.TrimRight(name[:validation.LabelValueMaxLength-len(suffix)], "-.") + suffix
 }
 
-// IsContract says whether an annotation belongs to the contract between a VM and
+// IsContract reports whether an annotation belongs to the contract between a VM and
 // its template, so that a template cannot bring it along.
 func IsContract(annotation string) bool {
 	return annotation == contract.AnnotationTemplateRef || annotation == contract.AnnotationRendered ||

@@ -220,13 +220,13 @@ func (c *Compiled) Parameters() []v1beta1.Parameter {
 	return declared
 }
 
-// Sensitive says whether the template has a sensitive parameter of this name.
+// Sensitive reports whether the template has a sensitive parameter of this name.
 func (c *Compiled) Sensitive(name string) bool {
 	i := c.find(name)
 	return i >= 0 && c.parameters[i].Sensitive
 }
 
-// HasSensitive says whether the template has any sensitive parameter.
+// HasSensitive reports whether the template has any sensitive parameter.
 func (c *Compiled) HasSensitive() bool {
 	return slices.ContainsFunc(c.parameters, func(p parameter) bool { return p.Sensitive })
 }

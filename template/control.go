@@ -11,7 +11,7 @@ type control struct {
 	position  int // in characters, from 1
 }
 
-// isControl says whether a character may end a line or steer a terminal or a parser:
+// isControl reports whether a character may end a line or steer a terminal or a parser:
 // the control characters C0 and C1, DEL, and the separators of lines and paragraphs.
 // YAML 1.1 ends a line at U+0085, U+2028 and U+2029 too.
 func isControl(r rune) bool {
@@ -19,7 +19,7 @@ func isControl(r rune) bool {
 }
 
 // control returns the first character of value that the parameter does not take. A
-// tab is taken, because it ends no line and stands in keys and lists that people
+// tab is taken, because it ends no line and occurs in keys and lists that users
 // paste.
 func (p *parameter) control(value string) (found control, refused bool) {
 	for i, r := range value {
@@ -30,7 +30,7 @@ func (p *parameter) control(value string) (found control, refused bool) {
 	return control{}, false
 }
 
-// detail says what to do. It shows nothing else of the value.
+// detail describes what to do. It shows nothing else of the value.
 func (c control) detail(p *parameter) string {
 	switch {
 	case c.character == '\n':

@@ -12,7 +12,7 @@
 //     writes a value so that the program which parses the text reads that value.
 //
 // BindName goes the other way: it reads parameters out of the name of a
-// VirtualMachine. Match does so with a whole VirtualMachine, and says whether one is
+// VirtualMachine. Match does so with a whole VirtualMachine, and reports whether one is
 // what the template makes.
 //
 // Whatever does not depend on a parameter is checked by Compile, against the Go

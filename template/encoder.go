@@ -58,7 +58,7 @@ func (e encoder) encode(value string) string {
 }
 
 // decode returns the value of which e makes text. There is one at most; text that
-// says the same in another way is not what e makes.
+// means the same in another form is not what e writes.
 func (e encoder) decode(text string) (value string, found bool) {
 	switch e {
 	case encodeBase64:
@@ -129,11 +129,11 @@ func (e encoder) nextEnd(text string, from int) int {
 	}
 }
 
-// certain says whether text shows where an encoded value ends that it begins with,
+// certain reports whether text shows where an encoded value ends that it begins with,
 // whatever follows.
 func (e encoder) certain() bool { return e == encodeJSON || e == encodeYAML }
 
-// isUnusual says whether a character is escaped between double quotes: what a
+// isUnusual reports whether a character is escaped between double quotes: what a
 // parser of YAML rejects, takes for the end of a line or for a byte order mark, and
 // the no-break space, which looks like another character.
 func isUnusual(r rune) bool {

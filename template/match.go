@@ -60,7 +60,7 @@ func Preferring(values map[string]string) MatchOption {
 	return func(m *matcher) { m.preferred = values }
 }
 
-// Matches says whether the VirtualMachine conforms to the template.
+// Matches reports whether the VirtualMachine conforms to the template.
 func (m *Match) Matches() bool { return len(m.differences) == 0 }
 
 // Values are the values of the parameters that the VirtualMachine shows, by name.
@@ -236,7 +236,7 @@ func newMatcher(c *Compiled, options []MatchOption) *matcher {
 	return m
 }
 
-// over says whether there is nothing more to find.
+// over reports whether there is nothing more to find.
 func (m *matcher) over() bool {
 	if m.attempt && m.steps > m.limit {
 		m.failed = true

@@ -224,7 +224,7 @@ func (m *matcher) decide(index int32) {
 	}
 }
 
-// claim takes a key or an item for a part of the template. It says whether it was
+// claim takes a key or an item for a part of the template. It reports whether it was
 // still to be had.
 func (m *matcher) claim(index, part int) bool {
 	if m.claimed[index] != 0 {

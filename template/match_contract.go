@@ -41,7 +41,7 @@ func (m *matcher) readContract(vm map[string]any) {
 	}
 }
 
-// withheld says whether a value was given that the VirtualMachine does not show,
+// withheld reports whether a value was given that the VirtualMachine does not show,
 // because its parameter is sensitive.
 func (m *matcher) withheld(p *parameter) bool {
 	if !p.Sensitive {
@@ -58,7 +58,7 @@ func (m *matcher) withheld(p *parameter) bool {
 	return slices.Contains(rendered.Sensitive, p.Name)
 }
 
-// ownedAnnotation says whether an annotation of a VirtualMachine is not the
+// ownedAnnotation reports whether an annotation of a VirtualMachine is not the
 // template's to set.
 func ownedAnnotation(key string) bool {
 	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered ||
@@ -67,7 +67,7 @@ func ownedAnnotation(key string) bool {
 		key == lastApplied || strings.HasPrefix(key, contract.AnnotationParameterPrefix)
 }
 
-// ownedLabel says whether a label of a VirtualMachine is not the template's to
+// ownedLabel reports whether a label of a VirtualMachine is not the template's to
 // set.
 func ownedLabel(key string) bool {
 	return key == contract.LabelTemplate || key == contract.LabelTemplateNamespace || key == contract.LabelTemplateRevision

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// differs notes that a place differs, unless the caller ignores it. It says whether
+// differs notes that a place differs, unless the caller ignores it. It reports whether
 // that is to be reported.
 func (m *matcher) differs(at int32) bool {
 	if m.over() || m.ignores(at) {
@@ -164,12 +164,12 @@ func (m *matcher) objection(parameter int, value string) string {
 	return ""
 }
 
-// admits says whether a parameter takes a value.
+// admits reports whether a parameter takes a value.
 func (m *matcher) admits(parameter int, value string) bool {
 	return m.objection(parameter, value) == ""
 }
 
-// makes says whether a value is one that g may make.
+// makes reports whether a value is one that g may make.
 func (g generator) makes(value string) bool {
 	if len(value) != g.size() {
 		return false

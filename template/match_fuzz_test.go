@@ -108,13 +108,13 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// exhausted says whether a comparison gave up searching.
+// exhausted reports whether a comparison gave up searching.
 func exhausted(found *template.Match) bool {
 	const searched = 1 << 16
 	return found.Steps() > searched
 }
 
-// spellingMatters says whether a template asks for one of several ways to write the
+// spellingMatters reports whether a template asks for one of several ways to write the
 // same JSON, which the VirtualMachine does not show.
 func spellingMatters(object *v1beta1.VirtualMachineTemplate) bool {
 	for _, p := range object.Spec.Parameters {

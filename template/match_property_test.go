@@ -181,7 +181,7 @@ func newRandomTemplate(seed uint64) (*randomTemplate, *v1beta1.VirtualMachineTem
 	return r, object
 }
 
-// contains says whether a VirtualMachine is what was rendered, or has more.
+// contains reports whether a VirtualMachine is what was rendered, or has more.
 func contains(tb testing.TB, vm map[string]any, rendered *template.Rendered) bool {
 	tb.Helper()
 	literal, err := template.Compile(raw(strings.ReplaceAll(string(rendered.JSON()), "${", "$${")))

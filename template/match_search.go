@@ -283,7 +283,7 @@ func (m *matcher) lateLeaves() {
 	}
 }
 
-// isEmptyText says whether a text is known to be empty.
+// isEmptyText reports whether a text is known to be empty.
 func (m *matcher) isEmptyText(n *node) bool {
 	if n.isWhole() {
 		return m.bound[n.open.parameter] && m.values[n.open.parameter] == ""

@@ -111,7 +111,7 @@ func (m *matcher) forget(parameter int) {
 	}
 }
 
-// reads says whether segments, all of which are known, make text.
+// reads reports whether segments, all of which are known, make text.
 func (m *matcher) reads(segments []segment, text string) bool {
 	rest, found := m.cut(text, segments, noParameter, "")
 	return found && rest == ""
@@ -136,7 +136,7 @@ func (m *matcher) cut(text string, segments []segment, unknown int, value string
 	return text, true
 }
 
-// solvable says whether solve finds the value of the only parameter in segments that
+// solvable reports whether solve finds the value of the only parameter in segments that
 // is not known. It does unless the parameter occurs with several encoders, and where
 // it occurs first the text does not show where it ends.
 func (m *matcher) solvable(segments []segment, unknown int) bool {
@@ -246,7 +246,7 @@ func (m *matcher) spelled(segments []segment) string {
 	return b.String()
 }
 
-// mayRead says whether segments could make text, if each unknown parameter in them
+// mayRead reports whether segments could make text, if each unknown parameter in them
 // took whatever value it liked.
 func (m *matcher) mayRead(segments []segment, text string) bool {
 	m.steps += len(segments) + len(text)

@@ -275,7 +275,7 @@ func (m *matcher) read(value string) *insertion {
 	return &insertion{tree: tree, err: err}
 }
 
-// fits says whether value, which was read as inserted, inserts what c wants.
+// fits reports whether value, which was read as inserted, inserts what c wants.
 func (m *matcher) fits(inserted *insertion, value string, c *constraint) bool {
 	if c.null && c.schema.shape != shapeAny {
 		return false
@@ -292,7 +292,7 @@ func (m *matcher) fits(inserted *insertion, value string, c *constraint) bool {
 	return m.try(func() { m.value(tree, c.schema, c.value, c.at, c.kept) })
 }
 
-// try says whether something that binds nothing finds no difference.
+// try reports whether something that binds nothing finds no difference.
 func (m *matcher) try(compare func()) bool {
 	attempt, failed, start := m.attempt, m.failed, m.mark()
 	m.attempt, m.failed = true, false

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Naming says whether the name of the VirtualMachine sets the parameter of this
+// Naming reports whether the name of the VirtualMachine sets the parameter of this
 // name, and the parameter has no part in the source of a disk.
 func (c *Compiled) Naming(name string) bool {
 	i := c.find(name)
 	return i >= 0 && c.parameters[i].naming
 }
 
-// Carries says whether a name of the VirtualMachine is one that the template makes with
+// Carries reports whether a name of the VirtualMachine is one that the template makes with
 // the given values. Where it is not, parameters that the name would set have their
 // values from elsewhere.
 func (c *Compiled) Carries(name string, values map[string]string) bool {
@@ -20,7 +20,7 @@ func (c *Compiled) Carries(name string, values map[string]string) bool {
 	return fits
 }
 
-// Generates says whether the template generates the parameter of this name, and
+// Generates reports whether the template generates the parameter of this name, and
 // may generate this value of it.
 func (c *Compiled) Generates(name, value string) bool {
 	i := c.find(name)

@@ -26,7 +26,7 @@ type parameter struct {
 	naming    bool // see Naming
 }
 
-// optional says whether the value may end up empty.
+// optional reports whether the value may end up empty.
 func (p *parameter) optional() bool {
 	return !p.Required && p.generator == nil
 }

@@ -182,7 +182,7 @@ func (r *references) parse(text string, at *location) (plain string, segments []
 	return "", segments
 }
 
-// means says whether a placeholder is one. Text with a bar that names neither a
+// means reports whether a placeholder is one. Text with a bar that names neither a
 // parameter nor an encoder is text.
 func (r *references) means(p placeholder) bool {
 	_, defined := r.index[p.name]
@@ -247,7 +247,7 @@ func (r *references) text(text string, at *location) []segment {
 	return segments
 }
 
-// value resolves a string value, and says whether all its references are defined
+// value resolves a string value, and reports whether all its references are defined
 // or kept. If not, it is not known what the value would be.
 func (r *references) value(n *node, at *location) (sound bool) {
 	before := r.problems.count()

@@ -234,14 +234,14 @@ func (r *renderer) run(from, to uint32) {
 	}
 }
 
-// sensitive says whether a sensitive parameter has a part in any of the segments.
+// sensitive reports whether a sensitive parameter has a part in any of the segments.
 func (c *Compiled) sensitive(segments []segment) bool {
 	return slices.ContainsFunc(segments, func(s segment) bool {
 		return s.parameter != noParameter && c.parameters[s.parameter].Sensitive
 	})
 }
 
-// sensitiveAmong says whether an operation from, up to but without to, writes a sensitive
+// sensitiveAmong reports whether an operation from, up to but without to, writes a sensitive
 // parameter.
 func (c *Compiled) sensitiveAmong(from, to uint32) bool {
 	return slices.ContainsFunc(c.program.ops[from:to], func(o op) bool {

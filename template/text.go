@@ -91,7 +91,7 @@ func escapedSize(text string) int {
 	return size
 }
 
-// isInteger says whether text is an integer as JSON writes it.
+// isInteger reports whether text is an integer as JSON writes it.
 func isInteger(text string) bool {
 	if len(text) > 0 && text[0] == '-' {
 		text = text[1:]

@@ -108,7 +108,7 @@ func (d *document) literal(text string) {
 // placeholder stands for a value, which ends no line and no block.
 func (d *document) placeholder() { d.current += "x" }
 
-// inBlock says whether the line belongs to a block of text.
+// inBlock reports whether the line belongs to a block of text.
 func (d *document) inBlock() bool {
 	text := strings.TrimLeft(d.current, " ")
 	return d.block > 0 && (text == "" || len(d.current)-len(text) >= d.block)
@@ -160,7 +160,7 @@ func toggled(where, quotes context) context {
 // indicators are the characters that change what is read, by where they stand.
 var indicators = [...]string{inPlain: ":#\"'{}[],&*!|>%@`\n", inDouble: "\"\\\n", inSingle: "'\n"}
 
-// staysInYAML says whether every value of the parameter is read as that value.
+// staysInYAML reports whether every value of the parameter is read as that value.
 func (p *parameter) staysInYAML(where context) bool {
 	switch {
 	case len(p.Enum) > 0, p.Type != "" && p.Type != v1beta1.ParameterTypeString:
@@ -172,8 +172,8 @@ func (p *parameter) staysInYAML(where context) bool {
 	return err == nil && !mayHold(parsed, indicators[where])
 }
 
-// mayHold says whether texts that an expression matches may hold any of the
-// characters. It may be mistaken where it says that they do.
+// mayHold reports whether texts that an expression matches may hold any of the
+// characters. It may be mistaken where it returns true.
 func mayHold(r *syntax.Regexp, characters string) bool {
 	switch r.Op {
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:

@@ -185,7 +185,7 @@ func (c *checker) addLabels(target *node, labels []member, at *location) {
 	}
 }
 
-// sameText says whether two string values will be the same, whatever the
+// sameText reports whether two string values will be the same, whatever the
 // parameters.
 func sameText(a, b *node) bool {
 	if a.open == nil || b.open == nil {

@@ -21,12 +21,12 @@ type judgement struct {
 	satisfied []*approval.Approval
 	// cause tells why there are none.
 	cause *cause
-	// closed are those of the satisfied approvals that do not list a parameter whose value somebody has set, and why each
+	// closed are those of the satisfied approvals that do not list a parameter that has a user-specified value, and why each
 	// will not be satisfied any more.
 	closed map[string]*cause
 }
 
-// warning tells why a machine will violate its approvals in the next release, nil when one of them stays satisfied.
+// warning returns why a VM will violate its approvals in the next release, nil when one of them stays satisfied.
 func (j judgement) warning() *cause {
 	if len(j.satisfied) == 0 || len(j.closed) < len(j.satisfied) {
 		return nil
@@ -217,7 +217,7 @@ func (c comparison) cause(a *approval.Approval, objections []approval.Objection)
 	return newCause(rule, a.Name(), "%s", strings.Join(clauses, "; "))
 }
 
-// changed says whether the template has another content than when the machine was rendered from it.
+// changed reports whether the template has another content than when the machine was rendered from it.
 func (c comparison) changed() bool {
 	record := c.vm.Record()
 	return record.Name == c.reference.Name && record.Namespace == c.reference.Namespace && record.Digest != c.compiled.Digest()

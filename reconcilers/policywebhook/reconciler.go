@@ -104,7 +104,7 @@ func New(options Options) (*Reconciler, error) {
 	return r, nil
 }
 
-// Open says whether requests at all of the doors of a policy are sent to be judged. That is not known before the configuration
+// Open reports whether requests at all of the doors of a policy are sent to be judged. That is not known before the configuration
 // was looked at for the first time.
 func (r *Reconciler) Open(match *v1alpha1.PolicyMatch) (open, known bool) {
 	r.mutex.Lock()

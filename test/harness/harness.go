@@ -78,7 +78,7 @@ func Must(t *testing.T, plane *controlplane.Plane, as *controlplane.User, stdin 
 	return result
 }
 
-// Apply stores what files and a manifest say, while a cluster is prepared. "-" is the manifest. Packages that share a platform may apply
+// Apply stores the objects of files and a manifest, while a cluster is prepared. "-" is the manifest. Packages that share a platform may apply
 // the same files at the same time.
 func Apply(ctx context.Context, plane *controlplane.Plane, manifest string, files ...string) error {
 	arguments := []string{"apply"}
@@ -101,7 +101,7 @@ func Apply(ctx context.Context, plane *controlplane.Plane, manifest string, file
 // applyAttempts bounds how often Apply meets another package on the shared platform that stores the same objects at the same time.
 const applyAttempts = 10
 
-// raced says whether kubectl apply failed only because somebody else created the objects after it had looked for them.
+// raced reports whether kubectl apply failed only because another writer created the objects after it had read them.
 func raced(stderr string) bool {
 	failed := false
 	for line := range strings.Lines(stderr) {

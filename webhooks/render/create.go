@@ -109,7 +109,7 @@ func (c creation) values(compiled *template.Compiled, name string, explicit map[
 	return c.bindName(compiled, name, explicit)
 }
 
-// given are the values that the person gave. Of those that a server has settled, it
+// given are the user-specified values. Of those that a server has bound, it
 // passes on which they were.
 func (c creation) given(values, explicit map[string]string) map[string]string {
 	if _, found := c.settled(); found {

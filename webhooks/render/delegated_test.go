@@ -58,7 +58,7 @@ func TestTheServerCreatesForAPerson(t *testing.T) {
 	}
 }
 
-// What the server has generated nobody gave, and what a person gave the server passes on.
+// Values that the server has generated are not user-specified; the server passes on those that are.
 func TestClosedParametersOfWhatTheServerCreates(t *testing.T) {
 	s := &shelf{}
 	s.put(t, strings.Replace(box, "{name: PASSWORD, ", `{name: PASSWORD, generate: expression, from: "[a-z]{9}", `, 1), 7)

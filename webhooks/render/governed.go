@@ -40,7 +40,7 @@ func (c creation) judge(compiled *template.Compiled, name string, given map[stri
 	return approval.Judge(c.covering, question)
 }
 
-// question is what approvals are asked before it is known what the values come to.
+// question is the state that approvals evaluate before the values are bound.
 func (c creation) question(compiled *template.Compiled, name string, given map[string]string) approval.Question {
 	return approval.Question{
 		User: c.person,
@@ -58,7 +58,7 @@ func (c creation) question(compiled *template.Compiled, name string, given map[s
 }
 
 // closed returns the objections of the approvals when nothing but closed parameters
-// keeps them from being satisfied. A user whose values cannot be bound is told of them
+// keeps them from being satisfied. A user whose values cannot be bound receives these causes
 // first: values that the template asks for do not help where no approval lists them.
 func (c creation) closed(compiled *template.Compiled, name string, given map[string]string) []approval.Objection {
 	if len(c.covering) == 0 {

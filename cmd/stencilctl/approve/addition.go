@@ -68,7 +68,7 @@ func (a *addition) parse() error {
 	return nil
 }
 
-// to adds it to an approval, and says whether that changes anything.
+// to adds it to an approval, and reports whether that changes anything.
 func (a *addition) to(spec *v1alpha1.TemplateApprovalSpec) bool {
 	before := spec.DeepCopy()
 	same := func(x, y string) bool { return x == y }

@@ -117,11 +117,7 @@ func mustKubectl(t *testing.T, as *controlplane.User, stdin string, arguments ..
 
 func get(t *testing.T, name string) *unstructured.Unstructured {
 	t.Helper()
-	var u unstructured.Unstructured
-	if err := u.UnmarshalJSON([]byte(mustKubectl(t, nil, "", "get", "virtualmachine", name, "-o", "json").Stdout)); err != nil {
-		t.Fatal(err)
-	}
-	return &u
+	return stored(t, "virtualmachine", name)
 }
 
 // machine is a manifest of a VM that refers to a template.

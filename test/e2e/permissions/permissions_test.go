@@ -39,7 +39,7 @@ type decision struct {
 	Decision string `json:"decision"`
 	// Policies are the admission policies that close or evaluate it.
 	Policies []string `json:"policies,omitempty"`
-	// Because says why it is harmless, or what is evaluated.
+	// Because is why it is harmless, or what is evaluated.
 	Because string `json:"because"`
 }
 
