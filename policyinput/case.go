@@ -34,6 +34,27 @@ type Case struct {
 	compared *values
 }
 
+// View turns an object that is no VirtualMachine but runs one, such as a
+// VirtualMachineInstance, into the VirtualMachine that it amounts to, see machine.View. Others
+// stay what they are, and so does what is deleted: an instance that goes is a restart.
+func (c *Case) View() {
+	if c.Request.Operation == operationDelete {
+		return
+	}
+	object, ok := machine.View(c.Request.Kind, c.Object)
+	if !ok {
+		return
+	}
+	if c.OldObject != nil {
+		c.OldObject, _ = machine.View(c.Request.Kind, c.OldObject)
+	}
+	c.Object, c.Request.RequestKind, c.Request.Kind = object, c.Request.Kind, rego.KindVirtualMachine
+}
+
+// Viewed reports whether View has changed the case. Such a VirtualMachine comes from no
+// template, whatever its annotations say.
+func (c *Case) Viewed() bool { return c.Request.RequestKind != "" }
+
 // Query is what decides which policies the case is subject to.
 func (c *Case) Query() policyset.Query {
 	q := policyset.Query{

@@ -1,6 +1,7 @@
 package policyinput
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/vmstencil/stencil/rego"
@@ -19,12 +20,13 @@ type input struct {
 }
 
 type requestJSON struct {
-	Operation string        `json:"operation"`
-	Kind      string        `json:"kind"`
-	Namespace string        `json:"namespace"`
-	Name      string        `json:"name"`
-	UserInfo  rego.UserInfo `json:"userInfo"`
-	DryRun    bool          `json:"dryRun"`
+	Operation   string        `json:"operation"`
+	Kind        string        `json:"kind"`
+	RequestKind string        `json:"requestKind"`
+	Namespace   string        `json:"namespace"`
+	Name        string        `json:"name"`
+	UserInfo    rego.UserInfo `json:"userInfo"`
+	DryRun      bool          `json:"dryRun"`
 	// Time has whole seconds, as policies see it.
 	Time *time.Time `json:"time"`
 }
@@ -32,7 +34,7 @@ type requestJSON struct {
 func inputOf(d rego.Document) input {
 	in := input{
 		Request: requestJSON{
-			Operation: d.Request.Operation, Kind: d.Request.Kind, Namespace: d.Request.Namespace, Name: d.Request.Name,
+			Operation: d.Request.Operation, Kind: d.Request.Kind, RequestKind: cmp.Or(d.Request.RequestKind, d.Request.Kind), Namespace: d.Request.Namespace, Name: d.Request.Name,
 			UserInfo: d.Request.UserInfo, DryRun: d.Request.DryRun,
 		},
 		Object:       withoutManagedFields(d.Object),

@@ -35,11 +35,15 @@ type Document struct {
 type Request struct {
 	// Operation is CREATE, UPDATE or DELETE.
 	Operation string
-	Kind      string
-	Namespace string
-	Name      string
-	UserInfo  UserInfo
-	DryRun    bool
+	// Kind is the kind of Object and OldObject.
+	Kind string
+	// RequestKind is the kind of the object that was sent: another one than Kind when the
+	// policies see it as the VirtualMachine that it amounts to. Kind when empty.
+	RequestKind string
+	Namespace   string
+	Name        string
+	UserInfo    UserInfo
+	DryRun      bool
 	// Time is when the request was made; input.request.time is null when it is zero.
 	// It is the only time that policies know.
 	Time time.Time

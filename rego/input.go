@@ -1,6 +1,7 @@
 package rego
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -76,6 +77,7 @@ func (c *converter) request(r Request) *ast.Term {
 	return record(
 		"operation", ast.StringTerm(r.Operation),
 		"kind", ast.StringTerm(r.Kind),
+		"requestKind", ast.StringTerm(cmp.Or(r.RequestKind, r.Kind)),
 		"namespace", ast.StringTerm(r.Namespace),
 		"name", ast.StringTerm(r.Name),
 		"dryRun", ast.InternedTerm(r.DryRun),

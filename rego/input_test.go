@@ -38,7 +38,7 @@ func TestInputIsTheDocument(t *testing.T) {
 		`"namespace": {"annotations": {"n": "2"}, "labels": {"l": "1"}, "name": "a"}, ` +
 		`"object": {"metadata": {"name": "b"}, "spec": {"big": 9223372036854775807, "half": 0.5, "int": 8, "int64": 7, "large": 1e+300, "list": ["x", 1], "map": {"k": "v"}, "null": null, "number": 12.5, "texts": ["y"], "true": true, "whole": 9}}, ` +
 		`"oldObject": {}, "parameters": {"P": "1"}, "preference": null, ` +
-		`"request": {"dryRun": true, "kind": "VirtualMachine", "name": "b", "namespace": "a", "operation": "UPDATE", "time": "2026-11-21T19:00:00Z", "userInfo": {"extra": {"k": ["v", "w"]}, "groups": ["g"], "uid": "1", "username": "u"}}, ` +
+		`"request": {"dryRun": true, "kind": "VirtualMachine", "name": "b", "namespace": "a", "operation": "UPDATE", "requestKind": "VirtualMachine", "time": "2026-11-21T19:00:00Z", "userInfo": {"extra": {"k": ["v", "w"]}, "groups": ["g"], "uid": "1", "username": "u"}}, ` +
 		`"template": {"annotations": {}, "labels": {"x": "y"}, "name": "n", "namespace": "t", "parameters": [{"description": "", "displayName": "", "enum": ["1"], "generate": "", "name": "P", "pattern": "", "required": true, "sensitive": false, "type": "string", "value": ""}]}}`
 	if diff := cmp.Diff(want, in.term.String()); diff != "" {
 		t.Error(diff)

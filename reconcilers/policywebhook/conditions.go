@@ -7,6 +7,7 @@ import (
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/machine"
 )
 
 // Conditions of an entry, all of which must hold for a request to be sent. One that fails refuses the request, so each has an answer for
@@ -32,6 +33,10 @@ const (
 		"object.metadata.?labels != oldObject.metadata.?labels || " +
 		"object.metadata.?annotations != oldObject.metadata.?annotations"
 
+	// virt-api, in whatever namespace it runs, writes what a user asks of a subresource such as addvolume. That it starts and stops
+	// machines is not evaluated.
+	fromVirtAPI = "request.userInfo.username.endsWith('" + machine.VirtAPI + "')"
+
 	// What its end changes beside the finalizers is not judged either, as long as it stays what it was.
 	notEnding = "!has(object.metadata.deletionTimestamp) || object.?spec != oldObject.?spec"
 )
@@ -54,13 +59,35 @@ func conditions(door Door, exempt []string) []admissionregistrationv1.MatchCondi
 		add("relevant-change", relevantChange)
 		add("not-ending", notEnding)
 	}
-	// What they create is judged: they may create it for somebody.
-	if door.Operation != v1alpha1.PolicyOperationCreate && len(exempt) > 0 {
-		quoted := make([]string, len(exempt))
-		for i, user := range exempt {
-			quoted[i] = strconv.Quote(user)
+	if len(exempt) > 0 {
+		if expression := notExempt(door, exempt); expression != "" {
+			add("not-exempt", expression)
 		}
-		add("not-exempt", "!(request.userInfo.username in ["+strings.Join(quoted, ", ")+"])")
 	}
 	return list
+}
+
+// notExempt is empty when what exempt users do at a door is evaluated, too.
+func notExempt(door Door, exempt []string) string {
+	quoted := make([]string, len(exempt))
+	for i, user := range exempt {
+		quoted[i] = strconv.Quote(user)
+	}
+	expression := "!(request.userInfo.username in [" + strings.Join(quoted, ", ") + "])"
+	switch {
+	case door.Kind == kindInstance && door.Operation == v1alpha1.PolicyOperationCreate:
+		// virt-controller makes them from VirtualMachines, ReplicaSets and pools, which were evaluated.
+		return expression
+	case door.Operation == v1alpha1.PolicyOperationCreate:
+		// What they create is evaluated: they may create it for a user.
+		return ""
+	case door.Operation != v1alpha1.PolicyOperationUpdate:
+		return expression
+	case door.Kind == kindInstance:
+		return expression + " || " + fromVirtAPI + " && object.?spec != oldObject.?spec"
+	case door.Kind == v1alpha1.PolicyKindVirtualMachine:
+		return expression + " || " + fromVirtAPI + " && object.?spec.?template != oldObject.?spec.?template"
+	default:
+		return expression
+	}
 }

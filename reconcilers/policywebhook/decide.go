@@ -11,10 +11,15 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/machine"
 )
 
 // nameSuffix ends the names of the entries: create.virtualmachine.policies.stencil.kubevirt.io.
 const nameSuffix = ".policies." + v1alpha1.GroupName
+
+// kindInstance stands for the kinds beside VirtualMachine that run machines: policies about VirtualMachines see objects of these as
+// the VirtualMachine that they amount to, see machine.View.
+const kindInstance v1alpha1.PolicyKind = machine.KindInstance
 
 // Door is where requests come in.
 type Door struct {
@@ -34,10 +39,15 @@ func (d Door) name() string {
 }
 
 // resources are what the kinds are called in rules, as in the chart's own webhooks.
-var resources = map[v1alpha1.PolicyKind]admissionregistrationv1.Rule{
-	v1alpha1.PolicyKindVirtualMachine:                rule("kubevirt.io", "virtualmachines", "v1", "v1alpha3"),
-	v1alpha1.PolicyKindVirtualMachineTemplate:        rule("template.kubevirt.io", "virtualmachinetemplates", "v1alpha1", "v1beta1"),
-	v1alpha1.PolicyKindVirtualMachineTemplateRequest: rule("template.kubevirt.io", "virtualmachinetemplaterequests", "v1alpha1", "v1beta1"),
+var resources = map[v1alpha1.PolicyKind][]admissionregistrationv1.Rule{
+	v1alpha1.PolicyKindVirtualMachine:                {rule("kubevirt.io", "virtualmachines", "v1", "v1alpha3")},
+	v1alpha1.PolicyKindVirtualMachineTemplate:        {rule("template.kubevirt.io", "virtualmachinetemplates", "v1alpha1", "v1beta1")},
+	v1alpha1.PolicyKindVirtualMachineTemplateRequest: {rule("template.kubevirt.io", "virtualmachinetemplaterequests", "v1alpha1", "v1beta1")},
+	kindInstance: {
+		rule("kubevirt.io", "virtualmachineinstances", "v1", "v1alpha3"),
+		rule("kubevirt.io", "virtualmachineinstancereplicasets", "v1", "v1alpha3"),
+		rule("pool.kubevirt.io", "virtualmachinepools", "v1alpha1", "v1beta1"),
+	},
 }
 
 func rule(group, resource string, versions ...string) admissionregistrationv1.Rule {
@@ -55,6 +65,10 @@ func doorsOf(match *v1alpha1.PolicyMatch, excluded bool) []Door {
 			stored := kind == v1alpha1.PolicyKindVirtualMachine && operation != v1alpha1.PolicyOperationDelete
 			if !stored || len(match.Templates) == 0 {
 				doors = append(doors, Door{Kind: kind, Operation: operation})
+			}
+			// These come from no template.
+			if stored && len(match.Templates) == 0 {
+				doors = append(doors, Door{Kind: kindInstance, Operation: operation})
 			}
 			if stored && excluded {
 				doors = append(doors, Door{Kind: kind, Operation: operation, Templated: true})
@@ -126,6 +140,10 @@ func needs(policies []*v1alpha1.VirtualMachinePolicySpec, excluded bool) []need 
 			if found[door] == nil {
 				found[door] = &need{door: door, namespaces: policy.Match.NamespaceSelector, objects: policy.Match.ObjectSelector}
 			}
+			if door.Kind == kindInstance {
+				// The labels that policies see are those of a pool's machines, not its own.
+				found[door].objects = nil
+			}
 			found[door].add(policy)
 		}
 	}
@@ -166,12 +184,9 @@ func wanted(
 			namespaces.MatchExpressions = append(namespaces.MatchExpressions, *excluded)
 		}
 		list = append(list, admissionregistrationv1.ValidatingWebhook{
-			Name:         name,
-			ClientConfig: s.clientConfig(caBundle(name)),
-			Rules: []admissionregistrationv1.RuleWithOperations{{
-				Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationType(each.door.Operation)},
-				Rule:       resources[each.door.Kind],
-			}},
+			Name:                    name,
+			ClientConfig:            s.clientConfig(caBundle(name)),
+			Rules:                   rules(each.door),
 			FailurePolicy:           &failure,
 			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
 			NamespaceSelector:       namespaces,
@@ -180,6 +195,17 @@ func wanted(
 			TimeoutSeconds:          ptr.To(s.TimeoutSeconds),
 			AdmissionReviewVersions: []string{"v1"},
 			MatchConditions:         conditions(each.door, s.ExemptUsers),
+		})
+	}
+	return list
+}
+
+func rules(door Door) []admissionregistrationv1.RuleWithOperations {
+	var list []admissionregistrationv1.RuleWithOperations
+	for _, rule := range resources[door.Kind] {
+		list = append(list, admissionregistrationv1.RuleWithOperations{
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationType(door.Operation)},
+			Rule:       rule,
 		})
 	}
 	return list

@@ -118,6 +118,9 @@ func (w *world) restorations() float64 { return testutil.ToFloat64(w.restored) }
 const (
 	createVM = "create.virtualmachine.policies.stencil.kubevirt.io"
 	updateVM = "update.virtualmachine.policies.stencil.kubevirt.io"
+
+	createInstance = "create.virtualmachineinstance.policies.stencil.kubevirt.io"
+	updateInstance = "update.virtualmachineinstance.policies.stencil.kubevirt.io"
 )
 
 func TestEntriesComeAndGoWithThePolicies(t *testing.T) {
@@ -138,7 +141,7 @@ func TestEntriesComeAndGoWithThePolicies(t *testing.T) {
 	}
 	w.policies.specs = []*v1alpha1.VirtualMachinePolicySpec{policy(on("CREATE"), enforced("Warn", "Deny")), policy(on("UPDATE"))}
 	news := w.Changed()
-	if diff := cmp.Diff(map[string]string{createVM: "reference", updateVM: "reference"}, w.reconcile()); diff != "" {
+	if diff := cmp.Diff(map[string]string{createVM: "reference", createInstance: "reference", updateVM: "reference", updateInstance: "reference"}, w.reconcile()); diff != "" {
 		t.Errorf("with a policy and a broken one (-want +got):\n%s", diff)
 	}
 	select {
@@ -218,13 +221,13 @@ func TestCABundles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, tc.kept, tc.annotations)
 			w.policies.specs = []*v1alpha1.VirtualMachinePolicySpec{policy(on("CREATE"))}
-			if diff := cmp.Diff(map[string]string{createVM: "reference"}, w.reconcile()); diff != "" {
+			if diff := cmp.Diff(map[string]string{createVM: "reference", createInstance: "reference"}, w.reconcile()); diff != "" {
 				t.Errorf("new (-want +got):\n%s", diff)
 			}
 			w.change(func(c *admissionregistrationv1.ValidatingWebhookConfiguration) {
 				c.Webhooks[0].ClientConfig.CABundle = []byte("written")
 			})
-			if diff := cmp.Diff(map[string]string{createVM: tc.want}, w.reconcile()); diff != "" {
+			if diff := cmp.Diff(map[string]string{createVM: tc.want, createInstance: "reference"}, w.reconcile()); diff != "" {
 				t.Errorf("written by somebody else (-want +got):\n%s", diff)
 			}
 			if w.restorations() != 0 {

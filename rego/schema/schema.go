@@ -44,7 +44,7 @@ func Input(kinds []string) (map[string]any, error) {
 	}
 	return fields(map[string]any{
 		"request": fields(map[string]any{
-			"operation": text, "kind": text, "namespace": text, "name": text, "time": text,
+			"operation": text, "kind": text, "requestKind": text, "namespace": text, "name": text, "time": text,
 			"dryRun": boolean,
 			"userInfo": fields(map[string]any{
 				"username": text, "uid": text, "groups": list(text), "extra": anyObject,

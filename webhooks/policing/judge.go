@@ -75,7 +75,7 @@ func (j *Judge) Judge(ctx context.Context, request admission.Request, object map
 		return policyset.Decision{}, errors.New("the policies have not been compiled yet")
 	}
 	set := policies.Set()
-	if set.Empty(request.Kind.Kind, string(request.Operation)) {
+	if set.Empty(seenAs(request), string(request.Operation)) {
 		return policyset.Decision{}, nil
 	}
 	decision, asked, err := j.judge(ctx, set, request, object)
@@ -164,7 +164,16 @@ func newCase(request admission.Request, object map[string]any) (*policyinput.Cas
 		metadata, _ := object["metadata"].(map[string]any)
 		c.Request.Name = machine.StringAt(metadata, "name")
 	}
+	c.View()
 	return c, nil
+}
+
+// seenAs is the kind as which policies see what a request is about.
+func seenAs(request admission.Request) string {
+	if _, viewed := machine.View(request.Kind.Kind, nil); viewed && request.Operation != admissionv1.Delete {
+		return rego.KindVirtualMachine
+	}
+	return request.Kind.Kind
 }
 
 // leaving says that an object is being deleted and that nothing of it changes but its
@@ -181,7 +190,7 @@ func leaving(c *policyinput.Case) bool {
 // which nobody can change; of a new one the webhook that holds it to its template has
 // compared the record with the reference.
 func (j *Judge) template(ctx context.Context, c *policyinput.Case) *policyinput.Template {
-	if c.Request.Kind != rego.KindVirtualMachine {
+	if c.Request.Kind != rego.KindVirtualMachine || c.Viewed() {
 		return nil
 	}
 	object, wait := c.OldObject, time.Duration(0)

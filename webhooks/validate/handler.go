@@ -3,6 +3,7 @@ package validate
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
@@ -47,8 +48,8 @@ type Options struct {
 	// Sizes finds the instance types and preferences of machines that rules are about.
 	Sizes sizing.Resolver
 	// ExemptUsers are the full names of users whom no approval judges: the service
-	// accounts of KubeVirt's and CDI's own controllers. Policies judge what they
-	// create, and not what they change.
+	// accounts of KubeVirt's and CDI's own controllers. Policies evaluate what they
+	// create, and of what they change only what KubeVirt's API server does for users.
 	ExemptUsers []string
 }
 
@@ -86,7 +87,7 @@ func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict
 	exempt := h.exempt[request.UserInfo.Username]
 	if request.Resource.Resource != "virtualmachines" || request.SubResource != "" ||
 		request.Operation != admissionv1.Create && request.Operation != admissionv1.Update ||
-		exempt && (request.Operation == admissionv1.Update || h.policies == nil) {
+		exempt && (request.Operation == admissionv1.Update && !strings.HasSuffix(request.UserInfo.Username, machine.VirtAPI) || h.policies == nil) {
 		return judged, nil
 	}
 	if !h.approvals.Synced() {

@@ -183,12 +183,16 @@ oldObject.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('')))
     oldObject.metadata.?annotations[?'defaults.template.kubevirt.io/' + key].orValue(''))
 {{- end -}}
 
-{{/* Bookkeeping of KubeVirt's controllers goes on while no manager runs. */}}
+{{/*
+Bookkeeping of KubeVirt's controllers goes on while no manager runs. KubeVirt's API server changes what a VirtualMachine runs when a
+user asks for it, as by addvolume; that it starts and stops them is bookkeeping.
+*/}}
 {{- define "stencil.condition.createOrNotExempt" -}}
 {{- with .Values.exemptUsers -}}
 - name: create-or-not-exempt
   expression: >-
-    request.operation == 'CREATE' || !(request.userInfo.username in {{ toJson . }})
+    request.operation == 'CREATE' || !(request.userInfo.username in {{ toJson . }}) ||
+    request.userInfo.username.endsWith(':kubevirt-apiserver') && object.?spec.?template != oldObject.?spec.?template
 {{- end -}}
 {{- end -}}
 

@@ -52,14 +52,15 @@ func doors(t *testing.T, want ...string) {
 func TestWebhooksComeAndGoWithThePolicies(t *testing.T) {
 	doors(t)
 	applied(t, "doors-vm", "", denies("doors"))
-	doors(t, "create.templatedvirtualmachine=Fail", "create.virtualmachine=Fail", "update.templatedvirtualmachine=Fail", "update.virtualmachine=Fail")
+	doors(t, "create.templatedvirtualmachine=Fail", "create.virtualmachine=Fail", "create.virtualmachineinstance=Fail",
+		"update.templatedvirtualmachine=Fail", "update.virtualmachine=Fail", "update.virtualmachineinstance=Fail")
 	applied(t, "doors-template", "match: {kinds: [VirtualMachineTemplate], operations: [DELETE]}\nenforcement: Warn",
 		"package x\ndeny contains \"no\" if input.oldObject.metadata.name == \"doors\"")
-	doors(t, "create.templatedvirtualmachine=Fail", "create.virtualmachine=Fail", "delete.virtualmachinetemplate=Ignore",
-		"update.templatedvirtualmachine=Fail", "update.virtualmachine=Fail")
+	doors(t, "create.templatedvirtualmachine=Fail", "create.virtualmachine=Fail", "create.virtualmachineinstance=Fail", "delete.virtualmachinetemplate=Ignore",
+		"update.templatedvirtualmachine=Fail", "update.virtualmachine=Fail", "update.virtualmachineinstance=Fail")
 	// A policy that does not refuse any more does not fail closed any more.
 	applied(t, "doors-vm", "enforcement: Audit\nmatch: {operations: [CREATE]}", denies("doors"))
-	doors(t, "create.templatedvirtualmachine=Ignore", "create.virtualmachine=Ignore", "delete.virtualmachinetemplate=Ignore")
+	doors(t, "create.templatedvirtualmachine=Ignore", "create.virtualmachine=Ignore", "create.virtualmachineinstance=Ignore", "delete.virtualmachinetemplate=Ignore")
 	must(t, "", "delete", "vmpol", "doors-vm")
 	doors(t, "delete.virtualmachinetemplate=Ignore")
 	must(t, "", "delete", "vmpol", "doors-template")

@@ -1,0 +1,99 @@
+package rego_test
+
+import (
+	"strings"
+	"testing"
+)
+
+// Other kinds that run machines, each with a host device. A pool's machines carry the label, the pool does not.
+const (
+	anInstance = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstance
+metadata: {name: ways, namespace: default, labels: {test: ways}, annotations: {template.kubevirt.io/rendered: '{"namespace":"golden","name":"fedora"}'}}
+spec: {domain: {devices: {gpus: [{name: gpu, deviceName: example.com/gpu}]}}}
+`
+	aReplicaSet = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstanceReplicaSet
+metadata: {name: ways, namespace: default, labels: {test: ways}}
+spec:
+  replicas: 2
+  selector: {matchLabels: {of: ways}}
+  template: {metadata: {labels: {of: ways}}, spec: {domain: {devices: {gpus: [{name: gpu, deviceName: example.com/gpu}]}}}}
+`
+	aPool = `
+apiVersion: pool.kubevirt.io/v1beta1
+kind: VirtualMachinePool
+metadata: {name: ways, namespace: default}
+spec:
+  replicas: 2
+  selector: {matchLabels: {test: ways}}
+  virtualMachineTemplate:
+    metadata: {labels: {test: ways}}
+    spec: {runStrategy: Always, template: {metadata: {labels: {test: ways}}, spec: {domain: {devices: {gpus: [{name: gpu, deviceName: example.com/gpu}]}}}}}
+`
+)
+
+// What a policy refuses as a VirtualMachine does not pass as another kind, and the policy does not have to know these kinds.
+func TestEveryKindThatRunsMachinesIsEvaluated(t *testing.T) {
+	controller, err := stencil.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	applied(t, "ways", "match: {objectSelector: {matchLabels: {test: ways}}}", `package ways
+deny contains sprintf("a %s with GPU %s runs %s", [input.request.requestKind, gpu.deviceName, input.object.spec.runStrategy]) if {
+  input.request.kind == "VirtualMachine"
+  input.template == null
+  some gpu in input.object.spec.template.spec.domain.devices.gpus
+}`)
+	active(t, "ways")
+	for kind, tc := range map[string]struct{ manifest, words string }{
+		"virtualmachineinstances.kubevirt.io":           {anInstance, "a VirtualMachineInstance with GPU example.com/gpu runs Once"},
+		"virtualmachineinstancereplicasets.kubevirt.io": {aReplicaSet, "a VirtualMachineInstanceReplicaSet with GPU example.com/gpu runs Always"},
+		"virtualmachinepools.pool.kubevirt.io":          {aPool, "a VirtualMachinePool with GPU example.com/gpu runs Always"},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			says(t, nil, tc.manifest, false, []string{kind + ` "ways" is forbidden: policy ways (medium): ` + tc.words}, "create", "-f", "-")
+			// Without the device it is created, and then it does not get it.
+			t.Cleanup(func() { must(t, "", "delete", kind, "ways", "--namespace=default", "--ignore-not-found") })
+			must(t, strings.ReplaceAll(tc.manifest, "gpus: [{name: gpu, deviceName: example.com/gpu}]", ""), "create", "-f", "-")
+			says(t, nil, tc.manifest, false, []string{tc.words}, "replace", "-f", "-")
+			// What KubeVirt's controllers make was evaluated as what they make it from.
+			as2(t, controller, "label", kind, "ways", "--namespace=default", "by=controller")
+		})
+	}
+	t.Run("an instance of a stored machine", func(t *testing.T) {
+		t.Cleanup(func() { must(t, "", "delete", "vmi", "ways", "--ignore-not-found") })
+		if got, err := stencil.Kubectl(t.Context(), controller, anInstance, "create", "-f", "-"); err != nil || got.Code != 0 {
+			t.Errorf("%v: %s", err, got.Stderr)
+		}
+	})
+}
+
+// virt-api writes to machines what users ask of subresources such as addvolume.
+func TestWhatUsersAskOfSubresourcesIsEvaluated(t *testing.T) {
+	api, err := stencil.User("system:serviceaccount:kubevirt:kubevirt-apiserver", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The machines are there before the policy, which they violate.
+	const disks = `"domain":{"devices":{"disks":[{"name":"a"},{"name":"b"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]`
+	must(t, strings.Replace(machine("plugged", "plugged"), `"domain":{"devices":{}}`, disks, 1), "create", "-f", "-")
+	must(t, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"plugged","namespace":"default","labels":{"test":"plugged"}},"spec":{`+disks+`}}`, "create", "-f", "-")
+	t.Cleanup(func() {
+		must(t, "", "delete", "vmpol", "plugged", "--ignore-not-found")
+		must(t, "", "delete", "vm,vmi", "plugged")
+	})
+	applied(t, "plugged", "match: {objectSelector: {matchLabels: {test: plugged}}}", `package plugged
+deny contains "only one disk" if count(input.object.spec.template.spec.volumes) > 1`)
+	active(t, "plugged")
+	for kind, path := range map[string]string{"vm": "/spec/template/spec", "vmi": "/spec"} {
+		plug := `--patch=[{"op":"add","path":"` + path + `/volumes/-","value":{"name":"c","emptyDisk":{"capacity":"1Gi"}}},` +
+			`{"op":"add","path":"` + path + `/domain/devices/disks/-","value":{"name":"c"}}]`
+		says(t, api, "", false, []string{`"plugged" is forbidden: policy plugged (medium): only one disk`}, "patch", kind, "plugged", "--type=json", plug)
+		// Its bookkeeping is not.
+		as(t, api, "annotate", kind, "plugged", "seen=true")
+	}
+	as(t, api, "patch", "vm", "plugged", "--type=merge", `--patch={"spec":{"runStrategy":"Always"}}`)
+}
