@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/policyset"
 	"github.com/vmstencil/stencil/rego/suite"
@@ -92,6 +93,12 @@ timeoutMilliseconds: 7
 	}
 }
 
+// instance is the VirtualMachine that an instance amounts to.
+func instance(metadata map[string]any, x int64) map[string]any {
+	seen, _ := machine.View(machine.KindInstance, map[string]any{"metadata": metadata, "spec": map[string]any{"x": x}})
+	return seen
+}
+
 func TestTests(t *testing.T) {
 	vm := map[string]any{"kind": "VirtualMachine", "metadata": map[string]any{"name": "a", "namespace": "team"}}
 	cases := map[string]struct {
@@ -117,6 +124,15 @@ func TestTests(t *testing.T) {
 			want: suite.Case{Document: rego.Document{
 				Request:   rego.Request{Operation: "DELETE", Kind: "VirtualMachine", Name: "a", Namespace: "team"},
 				OldObject: vm, Namespace: rego.Namespace{Name: "team"},
+			}},
+		},
+		"what runs a machine is one": {
+			test: "input: {object: {kind: VirtualMachineInstance, metadata: {name: a, namespace: team}, spec: {x: 1}}, oldObject: {spec: {x: 2}}}",
+			want: suite.Case{Document: rego.Document{
+				Request:   rego.Request{Operation: "UPDATE", Kind: "VirtualMachine", RequestKind: "VirtualMachineInstance", Name: "a", Namespace: "team"},
+				Object:    instance(map[string]any{"name": "a", "namespace": "team"}, 1),
+				OldObject: instance(nil, 2),
+				Namespace: rego.Namespace{Name: "team"},
 			}},
 		},
 		"everything that a test can say": {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/rego/suite"
 )
@@ -43,6 +44,12 @@ func (r *reader) document(at *field.Path, from *v1alpha1.PolicyTestInput, kinds 
 	}
 	if kind, ok := subject["kind"].(string); ok {
 		d.Request.Kind = kind
+	}
+	if seen, viewed := machine.View(d.Request.Kind, d.Object); viewed && d.Object != nil {
+		d.Request.RequestKind, d.Request.Kind, d.Object = d.Request.Kind, rego.KindVirtualMachine, seen
+		if d.OldObject != nil {
+			d.OldObject, _ = machine.View(d.Request.RequestKind, d.OldObject)
+		}
 	}
 	metadata, _ := subject["metadata"].(map[string]any)
 	d.Request.Name, _ = metadata["name"].(string)

@@ -200,6 +200,8 @@ func TestWhatPoliciesSee(t *testing.T) {
 		object, old string
 		what        string
 		want        string
+		// seenAs is what policies are about; kind when empty.
+		seenAs string
 	}{
 		{name: "who asks for what", operation: admissionv1.Create, object: web, what: `[input.request.operation, input.request.kind, input.request.namespace, input.request.name, input.request.dryRun]`, want: `["CREATE", "VirtualMachine", "team-a", "web-1", true]`},
 		{name: "when", operation: admissionv1.Create, object: web, what: `input.request.time`, want: `2026-11-21T12:00:00Z`},
@@ -212,13 +214,27 @@ func TestWhatPoliciesSee(t *testing.T) {
 		{name: "what is deleted", operation: admissionv1.Delete, old: web, what: `[input.object, input.oldObject.metadata.name, input.template.name, input.instancetype.metadata.name]`, want: `[null, "web-1", "box", "huge"]`},
 		{name: "an instance type that is gone does not keep a machine", operation: admissionv1.Delete, old: small, what: `input.instancetype`, want: `null`},
 		{name: "a request for a template", operation: admissionv1.Create, kind: "VirtualMachineTemplateRequest", object: `{spec: {virtualMachineRef: {namespace: team-b, name: db}}}`, what: `[input.object.spec.virtualMachineRef.namespace, input.template]`, want: `["team-b", null]`},
+		{
+			name: "an instance is a machine without a template, whatever it says", operation: admissionv1.Create, kind: "VirtualMachineInstance",
+			object: strings.Replace(web, "spec:", "spec: {hostname: h}\nunused:", 1), seenAs: "VirtualMachine",
+			what: `[input.request.kind, input.request.requestKind, input.object.spec.template.spec.hostname, input.object.spec.runStrategy, input.template]`, want: `["VirtualMachine", "VirtualMachineInstance", "h", "Once", null]`,
+		},
+		{
+			name: "so is a pool, of its machines' size", operation: admissionv1.Update, kind: "VirtualMachinePool", seenAs: "VirtualMachine",
+			object: `{metadata: {name: p}, spec: {virtualMachineTemplate: {metadata: {labels: {app: web}}, spec: {instancetype: {name: huge}, template: {spec: {}}}}}}`,
+			old:    `{metadata: {name: p}, spec: {virtualMachineTemplate: {spec: {runStrategy: Halted, template: {spec: {}}}}}}`,
+			what:   `[input.object.metadata.labels.app, input.instancetype.spec.cpu.guest, input.oldObject.spec.runStrategy]`, want: `["web", 64, "Halted"]`,
+		},
 		{name: "a template", operation: admissionv1.Delete, kind: "VirtualMachineTemplate", old: `{metadata: {labels: {os: linux}}, spec: {virtualMachine: {}}}`, what: `input.oldObject.metadata.labels.os`, want: `linux`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if tc.kind == "" {
 				tc.kind = "VirtualMachine"
 			}
-			judge := judgeOf(t, policies(tell(t, tc.what, tc.kind)))
+			if tc.seenAs == "" {
+				tc.seenAs = tc.kind
+			}
+			judge := judgeOf(t, policies(tell(t, tc.what, tc.seenAs)))
 			decision, err := judge.Judge(t.Context(), request(t, tc.operation, tc.kind, tc.object, tc.old), nil)
 			if err != nil {
 				t.Fatal(err)

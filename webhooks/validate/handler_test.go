@@ -372,7 +372,7 @@ func (c *council) Judge(context.Context, admission.Request, map[string]any) (pol
 }
 
 func TestPolicies(t *testing.T) {
-	const user, controller = "mallory", "system:serviceaccount:kubevirt:kubevirt-controller"
+	const user, controller, api = "mallory", "system:serviceaccount:kubevirt:kubevirt-controller", "system:serviceaccount:kubevirt:kubevirt-apiserver"
 	tooLarge := policyset.Decision{Denials: []policyset.Violation{{Policy: "sizes", Severity: rego.SeverityHigh, Finding: rego.Finding{Message: "too large"}}}}
 	unreferenced := func(metadata, _ map[string]any) { delete(metadata, "annotations") }
 	always := func(_, spec map[string]any) { spec["runStrategy"] = "Always" }
@@ -405,6 +405,11 @@ func TestPolicies(t *testing.T) {
 		{name: "to take the reference away is no way around them", operation: admissionv1.Update, user: user, object: unreferenced, decision: tooLarge, wantAsked: 1, want: []string{"too large"}},
 		{name: "what KubeVirt's controllers create is shown to the policies", operation: admissionv1.Create, user: controller, decision: tooLarge, wantAsked: 1, want: []string{"too large"}},
 		{name: "and not to the approvals", operation: admissionv1.Create, user: controller, approval: "{namespaces: [team-a], templates: [{namespace: golden, name: other}]}", wantAsked: 1},
+		{
+			name: "what KubeVirt's API server changes for a user is shown to the policies alone", operation: admissionv1.Update, user: api, decision: tooLarge,
+			approval: "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}", object: always,
+			wantAsked: 1, want: []string{`virtualmachines.kubevirt.io "web-1" is forbidden: policy sizes (high): too large`},
+		},
 		{name: "what they change is not shown to anybody", operation: admissionv1.Update, user: controller, decision: tooLarge},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -422,7 +427,7 @@ func TestPolicies(t *testing.T) {
 			asked := request(tc.operation, edit(tc.object), old)
 			asked.UserInfo.Username = tc.user
 			policies := &council{decision: tc.decision, err: tc.err}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}, Policies: policies, ExemptUsers: []string{controller}})
+			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}, Policies: policies, ExemptUsers: []string{controller, api}})
 			check(t, h.Handle(t.Context(), asked), tc.want, "")
 			if policies.asked != tc.wantAsked {
 				t.Errorf("asked %d times, want %d", policies.asked, tc.wantAsked)

@@ -64,7 +64,8 @@ func NewScene(subjects, old, surroundings []source.Object) (*Scene, error) {
 	s := &Scene{Old: old, templates: map[machine.Reference]*templatecache.Template{}, namespaces: map[string]rego.Namespace{}}
 	for _, object := range subjects {
 		switch object.Kind {
-		case rego.KindVirtualMachine, rego.KindVirtualMachineTemplate, rego.KindVirtualMachineTemplateRequest:
+		case rego.KindVirtualMachine, rego.KindVirtualMachineTemplate, rego.KindVirtualMachineTemplateRequest,
+			machine.KindInstance, machine.KindReplicaSet, machine.KindPool:
 			s.Subjects = append(s.Subjects, object)
 		}
 	}
@@ -167,6 +168,7 @@ func (s *Scene) Case(ctx context.Context, subject *source.Object, r Request) (*C
 			return nil, cli.Usage(fmt.Errorf("%s: %s: %w", subject.File, subject, err))
 		}
 	}
+	c.View()
 	s.attachTemplate(c)
 	return c, nil
 }
@@ -202,7 +204,7 @@ func (s *Scene) namespace(name string, labels map[string]string) rego.Namespace 
 
 // attachTemplate adds the template that a VirtualMachine comes from.
 func (s *Scene) attachTemplate(c *Case) {
-	if c.Request.Kind != rego.KindVirtualMachine {
+	if c.Request.Kind != rego.KindVirtualMachine || c.Viewed() {
 		return
 	}
 	object := c.Object
