@@ -32,7 +32,7 @@ func mounted(vmi instance, owner *metav1.OwnerReference, vm map[string]any) (fou
 	metadata, _ := vm["metadata"].(map[string]any)
 	spec, _ := vm["spec"].(map[string]any)
 	if uid, _ := metadata["uid"].(string); vm == nil || types.UID(uid) != owner.UID {
-		return nil, fmt.Sprintf("metadata.ownerReferences: VirtualMachine %q with UID %s does not exist (any more), so the disks of this instance cannot be evaluated: start the VirtualMachine that exists",
+		return nil, fmt.Sprintf("metadata.ownerReferences: there is no VirtualMachine %q with UID %s, so it is not known which disks are its own: start a VirtualMachine that exists",
 			owner.Name, owner.UID)
 	}
 	named := disks.Claims(vmi.Spec)
@@ -52,14 +52,18 @@ func foreign(owner *metav1.OwnerReference, mounted []disk, covering []*approval.
 	var problems []string
 	for _, d := range mounted {
 		at := fmt.Sprintf("spec.volumes[name=%s]: ", d.volume)
-		if d.found == nil {
-			problems = append(problems, at+fmt.Sprintf("claim %q does not exist, so that any user could still create it: it is evaluated again when CDI has created it", d.claim))
+		var labels map[string]string
+		if d.found != nil {
+			labels = d.found.Labels
+		}
+		if disks.Own(labels, owner.UID) {
 			continue
 		}
-		if disks.Own(d.found.Labels, owner.UID) {
-			continue
-		}
-		if denying := approval.DenyingDisk(covering, d.found.Labels); len(denying) > 0 {
+		switch denying := approval.DenyingDisk(covering, labels); {
+		case len(denying) == 0:
+		case d.found == nil:
+			problems = append(problems, at+fmt.Sprintf("claim %q does not exist, so that it is not known whose disk it will be: it is evaluated again when CDI has created it (approval %q)", d.claim, denying[0].Name()))
+		default:
 			problems = append(problems, at+fmt.Sprintf("claim %q was not created for VirtualMachine %q: %s; delete the claim and the DataVolume of this name, so that KubeVirt creates them, "+
 				"or ask a cluster admin to allow it with existingDisks (approval %q)", d.claim, owner.Name, disks.Problem(d.found.Labels), denying[0].Name()))
 		}

@@ -54,7 +54,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return refuse.Unavailable("the approvals have not been read yet")
 	}
 	covering := h.Approvals.Covering(request.Namespace)
-	if !denies(covering) {
+	if !denies(covering) || !approval.DecidesOnDisks(covering) {
 		return admission.Allowed("")
 	}
 	var vmi instance
