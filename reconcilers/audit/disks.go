@@ -72,7 +72,7 @@ func (c *diskCheck) apply(ctx context.Context, page []found) error {
 		if len(one.judgement.satisfied) == 0 || len(one.disks) == 0 || !approval.DecidesOnDisks(one.covering) {
 			continue
 		}
-		if c.claims == nil || c.namespace != one.subject.namespace {
+		if c.namespace != one.subject.namespace {
 			claims, err := c.lister.claims(ctx, one.subject.namespace)
 			if err != nil {
 				return err
