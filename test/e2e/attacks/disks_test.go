@@ -199,12 +199,11 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 
 	t.Run("a label that says who created it", func(t *testing.T) {
 		cron := "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataImportCron\nmetadata: {name: cron, labels: %s}\nspec:\n  managedDataSource: early\n  schedule: \"* * * * *\"\n" +
-			"  template: {metadata: {labels: %s}, spec: {source: {registry: {url: \"docker://evil.example.com/rootkit\"}}, storage: {resources: {requests: {storage: 1Gi}}}}}\n"
+			"  template: {spec: {source: {registry: {url: \"docker://evil.example.com/rootkit\"}}, storage: {resources: {requests: {storage: 1Gi}}}}}\n"
 		for name, manifest := range map[string]string{
-			"of a DataVolume":                   volume("forged", forged),
-			"of a claim":                        claim("forged", forged),
-			"that CDI copies from a cron":       fmt.Sprintf(cron, labelled(forged), "{}"),
-			"that CDI copies from its template": fmt.Sprintf(cron, "{}", labelled(forged)),
+			"of a DataVolume":                       volume("forged", forged),
+			"of a claim":                            claim("forged", forged),
+			"that CDI copies from a DataImportCron": fmt.Sprintf(cron, labelled(forged)),
 		} {
 			t.Run(name, func(t *testing.T) {
 				refused(t, b.kubectl(t, b.insider, manifest, "create", "-f", "-"), "forbidden", "label kubevirt.io/created-by tells which VirtualMachine a disk was created for")
