@@ -29,6 +29,7 @@ type Approval struct {
 	templates   []v1alpha1.ApprovedTemplate
 	constraints []constraint
 	overrides   []Override
+	disks       v1alpha1.ExistingDisks
 
 	// invalid is why the approval is a closed one, refusal what people are told.
 	invalid error
@@ -64,6 +65,8 @@ func Compile(object *v1alpha1.TemplateApproval, options ...Option) (*Approval, e
 		}
 		a.overrides = append(a.overrides, override)
 	}
+	causes = append(causes, validateExistingDisks(spec.ExistingDisks, path.Child("existingDisks"))...)
+	a.disks = *spec.ExistingDisks.DeepCopy()
 	causes = append(causes, validateSubjects(spec.Subjects, path.Child("subjects"))...)
 	causes = append(causes, validateSubjects(spec.ExemptSubjects, path.Child("exemptSubjects"))...)
 	switch spec.Enforcement {

@@ -82,6 +82,12 @@ func TestCompileRefuses(t *testing.T) {
 				"spec.exemptSubjects[0].namespace: RFC 1123", "spec.exemptSubjects[0].name: RFC 1123", "spec.exemptSubjects[1].namespace: needs a namespace",
 			},
 		},
+		{name: "a policy for existing disks that there is not", spec: "existingDisks: {policy: allow}", want: []string{`spec.existingDisks.policy: supported values: "Deny", "Allow"`}},
+		{name: "existing disks that are selected and not allowed", spec: "existingDisks: {selector: {}}", want: []string{"spec.existingDisks.selector: Forbidden: selector limits what policy Allow permits, so it needs policy Allow"}},
+		{
+			name: "a selector of existing disks that cannot be read", spec: "existingDisks: {policy: Allow, selector: {matchExpressions: [{key: a, operator: is}]}}",
+			want: []string{"spec.existingDisks.selector.matchExpressions[0].operator: supported"},
+		},
 		{name: "an enforcement that there is not", spec: "enforcement: deny", want: []string{`spec.enforcement: supported values: "Deny", "Warn", "Audit"`}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

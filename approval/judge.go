@@ -130,6 +130,12 @@ func judging(covering []*Approval, q Question) []*Approval {
 	return slices.DeleteFunc(slices.Clone(covering), func(a *Approval) bool { return a.Exempts(q.User) })
 }
 
+// Judging returns the approvals of a namespace that do not exempt a user, all of them
+// when each does.
+func Judging(covering []*Approval, user authenticationv1.UserInfo) []*Approval {
+	return judging(covering, Question{User: user})
+}
+
 func strictest(covering []*Approval) v1alpha1.Enforcement {
 	strict := v1alpha1.EnforcementAudit
 	for _, a := range covering {

@@ -8,6 +8,7 @@
 //   - approved-templates: there, from templates that an approval lists.
 //   - doors, hotplug: there, other ways to a virtual machine and to its disks are closed.
 //   - running-machines, migrations, launcher-pods: there, the running virtual machine and its pod stay what was approved.
+//   - disk-provenance: there, which disk was created for which virtual machine is written by KubeVirt alone.
 //   - undecided-namespaces: the same before Stencil has decided whether an approval selects a namespace.
 //   - namespace-coverage, governed-label, approval-index: relabelling a namespace is no way out of an approval.
 //   - template-request: making a template of a VirtualMachine takes what copying it by hand would.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vmstencil/stencil/approvalcache"
 	"github.com/vmstencil/stencil/delegation"
+	"github.com/vmstencil/stencil/disks"
 	"github.com/vmstencil/stencil/instancetypecache"
 	"github.com/vmstencil/stencil/kubevirtconfig"
 	"github.com/vmstencil/stencil/macaddresses"
@@ -19,6 +20,7 @@ import (
 	"github.com/vmstencil/stencil/templatecache"
 	"github.com/vmstencil/stencil/webhooks/approvals"
 	"github.com/vmstencil/stencil/webhooks/behalf"
+	"github.com/vmstencil/stencil/webhooks/instances"
 	"github.com/vmstencil/stencil/webhooks/namespaces"
 	"github.com/vmstencil/stencil/webhooks/policies"
 	"github.com/vmstencil/stencil/webhooks/policing"
@@ -136,12 +138,17 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 	if err != nil {
 		return err
 	}
+	storage, err := disks.NewAPIServer(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
 	server := delegation.Server(o.apiserverUser)
 	machines := validate.New(validate.Options{
 		Templates:   c.templates,
 		Approvals:   c.approvals,
 		Policies:    judge,
 		Sizes:       c.instancetypes,
+		Disks:       storage,
 		ExemptUsers: o.exemptUsers,
 	})
 	for _, webhook := range []serving.Webhook{
@@ -161,6 +168,11 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 			Name:    "machines",
 			Path:    "/validate-virtualmachine",
 			Handler: behalf.New(server, machines),
+		},
+		{
+			Name:    "instances",
+			Path:    "/validate-virtualmachineinstance",
+			Handler: instances.New(instances.Options{Approvals: c.approvals, Disks: storage}),
 		},
 		{
 			Name:    "preview",

@@ -22,6 +22,7 @@ func (r *Reconciler) audit(ctx context.Context, snapshot coverage.Snapshot, star
 	s := scan{
 		machines:   r.machines,
 		templates:  r.options.Templates,
+		claims:     r.claims,
 		cluster:    r.options.Additions,
 		governed:   snapshot.Governed(),
 		policing:   policing,

@@ -18,6 +18,7 @@ const (
 	ruleParameterNotAllowed = "ParameterNotAllowed"
 	ruleDifferent           = "DifferentFromTemplate"
 	ruleMoreThanTemplate    = "MoreThanTemplate"
+	ruleExistingDisk        = "ExistingDisk"
 )
 
 // ruleClosedParameter is what a machine is warned of that satisfies an approval but for parameters which the approval does not

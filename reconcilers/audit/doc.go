@@ -22,6 +22,10 @@
 // every approval serves the author and none exempts them. An approval that pins a digest approves the template only while it
 // has that content.
 //
+// A machine that satisfies an approval violates it all the same when the claim of one of its dataVolumeTemplates was not created by
+// KubeVirt for it, and the approvals do not allow it: it would not start. The labels of claims are listed for each namespace that holds
+// a machine with such disks.
+//
 // Policies are asked as if the machine were created now, by nobody in particular: whom a policy is about does not matter, and
 // one that has nothing to say about creation is not asked. What counts is the rule deny, whatever the enforcement. A policy
 // that cannot be evaluated counts as violated, unless its failure mode lets machines pass; then the machine does not

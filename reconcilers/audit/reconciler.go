@@ -65,6 +65,7 @@ type Options struct {
 type Reconciler struct {
 	options  Options
 	machines pager
+	claims   claimLister
 	reports  *reports
 	metrics  *metrics
 	outcomes *outcomes
@@ -94,6 +95,9 @@ func New(options Options) (*Reconciler, error) {
 	}
 	r := &Reconciler{options: options, outcomes: newOutcomes(), evaluator: newAuditEvaluator()}
 	if r.machines, err = newAPIServer(options.Config); err != nil {
+		return nil, err
+	}
+	if r.claims, err = newAPIClaims(options.Config); err != nil {
 		return nil, err
 	}
 	if r.reports, err = newReports(options.Config); err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/disks"
 	"github.com/vmstencil/stencil/machine"
 )
 
@@ -39,6 +40,8 @@ func scopes(governed []string, namespaces int) []string {
 type scan struct {
 	machines  pager
 	templates Templates
+	// claims may be nil: disks are not evaluated then.
+	claims claimLister
 	// cluster says where the cluster itself adds to machines.
 	cluster  *approval.Additions
 	governed map[string][]*approval.Approval
@@ -112,16 +115,24 @@ type found struct {
 	covering  []*approval.Approval
 	judgement judgement
 	rulings   []ruling
+	// disks are the names of the claims of its dataVolumeTemplates.
+	disks []string
 }
 
 // list reads and judges the machines of one scope.
 func (s scan) list(ctx context.Context, scope string) (results, error) {
 	t := newTally(func(n namespaceTally) { s.finished(ctx, n) })
+	check := diskCheck{lister: s.claims}
 	machines := 0
 	for token := ""; ; {
 		page, next, err := s.page(ctx, scope, token)
 		if err != nil {
 			return results{}, err
+		}
+		if s.claims != nil {
+			if err := check.apply(ctx, page); err != nil {
+				return results{}, fmt.Errorf("auditing the disks of %s: %w", describe(scope), err)
+			}
 		}
 		for _, one := range page {
 			t.record(one.subject, one.covering, one.judgement, one.rulings)
@@ -190,6 +201,10 @@ func (s scan) judge(ctx context.Context, object map[string]any) (found, bool) {
 	one.covering = s.governed[one.subject.namespace]
 	if len(one.covering) > 0 {
 		one.judgement = judge(object, one.subject.namespace, one.covering, s.templates, s.cluster)
+		spec, _ := object["spec"].(map[string]any)
+		for _, template := range disks.Templates(spec) {
+			one.disks = append(one.disks, template.Name)
+		}
 	}
 	return one, len(one.covering)+len(one.rulings) > 0
 }

@@ -18,5 +18,9 @@
 // and one response has the objections of all; see package policing, whose webhook receives
 // the other requests.
 //
-// The answer comes from watch caches alone; no call leaves the process.
+// The answer comes from watch caches, but for one question: where an approval denies or
+// warns, a new VM with dataVolumeTemplates that is approved otherwise must not have disks
+// that exist already, unless the approvals allow it. A DataVolume and a claim are looked
+// up for each of them, at the same time, from the API server itself. See package
+// instances for disks that are created a moment later.
 package validate

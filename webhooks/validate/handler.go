@@ -47,6 +47,8 @@ type Options struct {
 	Policies Policies
 	// Sizes finds the instance types and preferences of machines that rules are about.
 	Sizes sizing.Resolver
+	// Disks may be nil; it is not evaluated then whether disks exist before their VirtualMachine.
+	Disks Disks
 	// ExemptUsers are the full names of users whom no approval judges: the service
 	// accounts of KubeVirt's and CDI's own controllers. Policies evaluate what they
 	// create, and of what they change only what KubeVirt's API server does for users.
@@ -59,12 +61,13 @@ type Handler struct {
 	approvals Approvals
 	policies  Policies
 	sizes     sizing.Resolver
+	disks     Disks
 	exempt    map[string]bool
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{templates: o.Templates, approvals: o.Approvals, policies: o.Policies, sizes: o.Sizes, exempt: map[string]bool{}}
+	h := &Handler{templates: o.Templates, approvals: o.Approvals, policies: o.Policies, sizes: o.Sizes, disks: o.Disks, exempt: map[string]bool{}}
 	for _, user := range o.ExemptUsers {
 		h.exempt[user] = true
 	}
@@ -141,7 +144,11 @@ func (h *Handler) create(ctx context.Context, request admission.Request, vm mach
 	if found == nil {
 		return approval.Verdict{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref)))
 	}
-	return judgeCreate(request, vm, found, covering)
+	v, refusal := judgeCreate(request, vm, found, covering)
+	if refusal != nil || h.disks == nil {
+		return v, refusal
+	}
+	return h.evaluateDisks(ctx, request, vm, covering, v)
 }
 
 // templateOf is what approvals are asked about a stored VM: the template that it

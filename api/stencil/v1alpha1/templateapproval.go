@@ -112,6 +112,12 @@ type TemplateApprovalSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^(spec|metadata\.(labels|annotations))([.\[].*)?$`
 	Overrides []string `json:"overrides,omitempty"`
 
+	// ExistingDisks says whether a VirtualMachine may have a disk of its
+	// dataVolumeTemplates that KubeVirt did not create for it. Without it, none may.
+	//
+	// +optional
+	ExistingDisks ExistingDisks `json:"existingDisks,omitempty,omitzero"`
+
 	// Subjects are whom the approval serves: only they can create and change
 	// VirtualMachines by it. Without any it serves everyone.
 	//
@@ -153,6 +159,41 @@ const (
 
 	// EnforcementAudit counts what is not approved.
 	EnforcementAudit Enforcement = "Audit"
+)
+
+// ExistingDisks says what happens to a VirtualMachine one of whose
+// dataVolumeTemplates names a DataVolume or PersistentVolumeClaim that KubeVirt did
+// not create for it. Every approval that denies in a namespace has to allow such a
+// disk.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.selector) || has(self.policy) && self.policy == 'Allow'",message="selector limits what policy Allow permits, so it needs policy Allow",fieldPath=".selector"
+type ExistingDisks struct {
+	// Policy is Deny or Allow. Deny refuses to create a VirtualMachine while a disk
+	// of that name exists, and to start one with a disk that is not its own. Allow
+	// is for restores, disks that a deleted VirtualMachine has left behind, and
+	// VirtualMachines that are created anew over their disks.
+	//
+	// +optional
+	// +kubebuilder:default=Deny
+	Policy ExistingDiskPolicy `json:"policy,omitempty"`
+
+	// Selector limits Allow to DataVolumes and PersistentVolumeClaims with these
+	// labels. Whoever may label claims in the namespace decides what it selects.
+	//
+	// +optional
+	Selector *LabelSelector `json:"selector,omitempty"`
+}
+
+// ExistingDiskPolicy says whether disks may exist before their VirtualMachine.
+//
+// +kubebuilder:validation:Enum=Deny;Allow
+type ExistingDiskPolicy string
+
+const (
+	// ExistingDiskDeny permits only disks that KubeVirt creates for the VirtualMachine.
+	ExistingDiskDeny ExistingDiskPolicy = "Deny"
+	// ExistingDiskAllow permits disks that exist before the VirtualMachine.
+	ExistingDiskAllow ExistingDiskPolicy = "Allow"
 )
 
 // ApprovedTemplate is one template, or all templates with certain labels, of one

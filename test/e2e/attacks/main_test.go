@@ -41,12 +41,12 @@ kind: TemplateApproval
 metadata: {name: vault}
 spec:
   namespaceSelector: {matchLabels: {tier: vault}}
-  templates: [{namespace: golden, name: fedora}, {namespace: kiosks, name: kiosk}]
+  templates: [{namespace: golden, name: fedora}, {namespace: kiosks, name: kiosk}, {namespace: kiosks, name: stand}]
   parameters: [{name: INSTANCETYPE, allowed: [u1.medium, u1.large]}]
   overrides: [spec.runStrategy, "metadata.labels.team", "metadata.annotations.note"]
 `
 
-// kiosk is a template whose VMs need no disk from elsewhere, so that they run.
+// kiosk is a template whose VMs need no disk from elsewhere, so that they run; those of stand have a disk that KubeVirt creates.
 const kiosk = `
 apiVersion: v1
 kind: Namespace
@@ -65,6 +65,23 @@ spec:
         spec:
           domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
           volumes: [{name: root, containerDisk: {image: registry.example/kiosk}}]
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: stand, namespace: kiosks}
+spec:
+  parameters: [{name: NAME}]
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      dataVolumeTemplates:
+      - metadata: {name: "${NAME}-root"}
+        spec: {source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}
+      template:
+        spec:
+          domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
+          volumes: [{name: root, dataVolume: {name: "${NAME}-root"}}]
 `
 
 func TestMain(m *testing.M) { harness.Main(m, start) }

@@ -37,6 +37,9 @@ spec:
   - metadata.labels["example.com/cost-centre"]
   - metadata.annotations.*
   - spec.template.spec.domain.devices.interfaces[name=default].macAddress
+  existingDisks:
+    policy: Allow
+    selector: {matchExpressions: [{key: velero.io/restore-name, operator: Exists}]}
   subjects:
   - {kind: Group, name: team-a}
   - {kind: User, name: "ada@example.com"}
@@ -107,6 +110,12 @@ func TestWhatTheAPIServerRefusesOfAnApproval(t *testing.T) {
 			`,"parameters":` + many(64, `{"name":"P#","allowed":["a","b"],"expression":"true"}`) +
 			`,"overrides":` + many(128, `"spec.f#"`) + `,"subjects":` + many(128, `{"kind":"User","name":"u#"}`) +
 			`,"namespaceSelector":{"matchExpressions":` + many(16, `{"key":"k#","operator":"In","values":["a","b"]}`) + `}}`},
+
+		{name: "existing disks are allowed", spec: with(`"existingDisks":{"policy":"Allow"}`)},
+		{name: "existing disks are denied by default", spec: with(`"existingDisks":{}`)},
+		{name: "a policy for existing disks that there is not", spec: with(`"existingDisks":{"policy":"Refuse"}`), want: `spec.existingDisks.policy: Unsupported value: "Refuse"`},
+		{name: "existing disks that are selected and denied", spec: with(`"existingDisks":{"selector":{}}`), want: "spec.existingDisks.selector: Invalid value"},
+		{name: "a selector of existing disks without values", spec: with(`"existingDisks":{"policy":"Allow","selector":{"matchExpressions":[{"key":"a","operator":"In"}]}}`), want: "operators In and NotIn need values"},
 
 		{name: "nowhere", spec: `{"templates":[{"namespace":"golden","name":"fedora"}]}`, want: "spec.namespaces: Required value"},
 		{name: "a list of no namespaces", spec: `{"namespaces":[],"templates":[{"namespace":"golden","name":"fedora"}]}`, want: "spec.namespaces: Required value"},

@@ -1,0 +1,61 @@
+package approval
+
+import (
+	"slices"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+)
+
+// DenyingDisk returns the approvals that decide in the namespace and do not allow a
+// VirtualMachine a disk with these labels that KubeVirt did not create for it, in
+// the order of names: those of the strictest enforcement. A VirtualMachine has to
+// satisfy one approval only, but a disk has to be allowed by each of them, because
+// the disk is not of the template that one of them approves. Approvals that only
+// audit deny nothing.
+func DenyingDisk(covering []*Approval, labels map[string]string) []*Approval {
+	strict := strictest(covering)
+	if strict == v1alpha1.EnforcementAudit {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(byName(covering)), func(a *Approval) bool {
+		return a.enforcement != strict || a.AllowsDisk(labels)
+	})
+}
+
+// AllowsDisk reports whether the approval allows a VirtualMachine a disk with these
+// labels that KubeVirt did not create for it.
+func (a *Approval) AllowsDisk(labels map[string]string) bool {
+	return a.invalid == nil && a.disks.Policy == v1alpha1.ExistingDiskAllow &&
+		(a.disks.Selector == nil || selects(a.disks.Selector, labels))
+}
+
+// DecidesOnDisks reports whether an approval of the namespace may not allow a disk that
+// KubeVirt did not create for its VirtualMachine: otherwise nothing need be known of
+// disks.
+func DecidesOnDisks(covering []*Approval) bool {
+	strict := strictest(covering)
+	return strict != v1alpha1.EnforcementAudit && slices.ContainsFunc(covering, func(a *Approval) bool {
+		return a.enforcement == strict && (a.disks.Selector != nil || !a.AllowsDisk(nil))
+	})
+}
+
+func validateExistingDisks(disks v1alpha1.ExistingDisks, path *field.Path) field.ErrorList {
+	var causes field.ErrorList
+	switch disks.Policy {
+	case "", v1alpha1.ExistingDiskDeny:
+		if disks.Selector != nil {
+			causes = append(causes, field.Forbidden(path.Child("selector"), "selector limits what policy Allow permits, so it needs policy Allow"))
+		}
+	case v1alpha1.ExistingDiskAllow:
+	default:
+		causes = append(causes, field.NotSupported(path.Child("policy"), disks.Policy, []v1alpha1.ExistingDiskPolicy{
+			v1alpha1.ExistingDiskDeny, v1alpha1.ExistingDiskAllow,
+		}))
+	}
+	if disks.Selector != nil {
+		causes = append(causes, validateSelector(disks.Selector, path.Child("selector"))...)
+	}
+	return causes
+}

