@@ -45,6 +45,7 @@ type options struct {
 	// decisionLogSample is the part of the decisions of policies that is logged.
 	decisionLogSample float64
 	clusterAdditions  program.List
+	writableKeys      program.List
 	// policyWebhooks is the name of the webhook configuration of the policies, policyWebhooksTrust that from which its
 	// caBundle is taken.
 	policyWebhooks           string
@@ -126,6 +127,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"How often every governed VirtualMachine is checked against its approvals when nothing changes.")
 	flags.Var(&o.clusterAdditions, "cluster-additions",
 		"Paths, separated by commas and written like overrides, at which other admission webhooks and controllers of this cluster add to the spec of VirtualMachines. The audit knows those of KubeVirt.")
+	flags.Var(&o.writableKeys, "writable-instance-keys",
+		"Labels and annotations, separated by commas, that others may write to VirtualMachineInstances; one that ends in a slash permits a prefix. The audit does not report these.")
 	flags.Float64Var(&o.decisionLogSample, "decision-log-sample", 0,
 		"Which part of the decisions of policies is logged, with its masked input, from 0 (none) to 1 (all).")
 	flags.StringVar(&o.policyWebhooks, "policy-webhooks", "",

@@ -64,6 +64,7 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 		Interval:   o.auditInterval,
 		Additions:  additions,
 
+		WritableKeys:  o.writableKeys,
 		Policies:      c.policies,
 		Instancetypes: c.instancetypes,
 		Namespaces:    c.approvals,

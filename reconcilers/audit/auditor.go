@@ -23,6 +23,7 @@ func (r *Reconciler) audit(ctx context.Context, snapshot coverage.Snapshot, star
 		machines:   r.machines,
 		templates:  r.options.Templates,
 		claims:     r.claims,
+		instances:  r.instanceCheck,
 		cluster:    r.options.Additions,
 		governed:   snapshot.Governed(),
 		policing:   policing,
@@ -41,6 +42,15 @@ func (r *Reconciler) audit(ctx context.Context, snapshot coverage.Snapshot, star
 	}
 	r.closeLedger(ctx, ledger)
 	return found, nil
+}
+
+// instanceCheck is for one list.
+func (r *Reconciler) instanceCheck() *instanceCheck {
+	check := &instanceCheck{lister: r.instances, writable: r.options.WritableKeys}
+	if r.options.Instancetypes != nil {
+		check.sizes = r.options.Instancetypes.Known()
+	}
+	return check
 }
 
 func (r *Reconciler) closeLedger(ctx context.Context, ledger *ledger) {

@@ -19,6 +19,7 @@ const (
 	ruleDifferent           = "DifferentFromTemplate"
 	ruleMoreThanTemplate    = "MoreThanTemplate"
 	ruleExistingDisk        = "ExistingDisk"
+	ruleInstanceDifferent   = "InstanceDifferent"
 )
 
 // ruleClosedParameter is what a machine is warned of that satisfies an approval but for parameters which the approval does not

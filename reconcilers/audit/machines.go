@@ -32,9 +32,13 @@ type pager interface {
 }
 
 // apiServer is a pager that reads from the API server itself.
-type apiServer struct{ client rest.Interface }
+type apiServer struct {
+	client rest.Interface
+	// resource is what it reads: virtualmachines, or virtualmachineinstances.
+	resource string
+}
 
-func newAPIServer(config *rest.Config) (*apiServer, error) {
+func newAPIServer(config *rest.Config, resource string) (*apiServer, error) {
 	config = rest.CopyConfig(config)
 	config.GroupVersion = &machineVersion
 	config.APIPath = "/apis"
@@ -45,15 +49,15 @@ func newAPIServer(config *rest.Config) (*apiServer, error) {
 	config.DisableCompression = true
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("making a client of VirtualMachines: %w", err)
+		return nil, fmt.Errorf("making a client of %s: %w", resource, err)
 	}
-	return &apiServer{client}, nil
+	return &apiServer{client, resource}, nil
 }
 
 func (s *apiServer) page(ctx context.Context, namespace, token string, visit func(object map[string]any)) (next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
-	request := s.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource("virtualmachines").
+	request := s.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(s.resource).
 		Param("limit", strconv.Itoa(pageSize))
 	if token != "" {
 		request.Param("continue", token)
@@ -68,11 +72,11 @@ func (s *apiServer) page(ctx context.Context, namespace, token string, visit fun
 		// stored now, which is as good here.
 		return continuation(err), nil
 	case err != nil:
-		return "", fmt.Errorf("listing VirtualMachines: %w", err)
+		return "", fmt.Errorf("listing %s: %w", s.resource, err)
 	}
 	defer func() { _ = body.Close() }()
 	if next, err = readPage(body, visit); err != nil {
-		return "", fmt.Errorf("reading a list of VirtualMachines: %w", err)
+		return "", fmt.Errorf("reading a list of %s: %w", s.resource, err)
 	}
 	return next, nil
 }

@@ -57,18 +57,21 @@ type Options struct {
 	ReportsInterval time.Duration
 	// Additions are the places at which the cluster itself adds to machines. Default: those that are known of KubeVirt.
 	Additions *approval.Additions
+	// WritableKeys are the labels and annotations that others may write to running machines, as the chart value writableInstanceKeys.
+	WritableKeys []string
 	// Clock says when an audit is. Default: the real one.
 	Clock clock.PassiveClock
 }
 
 // Reconciler audits. There is only ever one request to it, and Reconcile is never called concurrently.
 type Reconciler struct {
-	options  Options
-	machines pager
-	claims   claimLister
-	reports  *reports
-	metrics  *metrics
-	outcomes *outcomes
+	options   Options
+	machines  pager
+	instances pager
+	claims    claimLister
+	reports   *reports
+	metrics   *metrics
+	outcomes  *outcomes
 	// evaluator and policies are for the policies, and what is written about them.
 	evaluator *policyset.Evaluator
 	policies  policyStatuses
@@ -94,7 +97,10 @@ func New(options Options) (*Reconciler, error) {
 		}
 	}
 	r := &Reconciler{options: options, outcomes: newOutcomes(), evaluator: newAuditEvaluator()}
-	if r.machines, err = newAPIServer(options.Config); err != nil {
+	if r.machines, err = newAPIServer(options.Config, "virtualmachines"); err != nil {
+		return nil, err
+	}
+	if r.instances, err = newAPIServer(options.Config, "virtualmachineinstances"); err != nil {
 		return nil, err
 	}
 	if r.claims, err = newAPIClaims(options.Config); err != nil {

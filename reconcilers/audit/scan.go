@@ -42,6 +42,8 @@ type scan struct {
 	templates Templates
 	// claims may be nil: disks are not evaluated then.
 	claims claimLister
+	// instances makes what compares running machines; nil: they are not compared.
+	instances func() *instanceCheck
 	// cluster says where the cluster itself adds to machines.
 	cluster  *approval.Additions
 	governed map[string][]*approval.Approval
@@ -117,21 +119,32 @@ type found struct {
 	rulings   []ruling
 	// disks are the names of the claims of its dataVolumeTemplates.
 	disks []string
+	// running is what it should run as; nil when it does not run.
+	running runs
 }
 
 // list reads and judges the machines of one scope.
 func (s scan) list(ctx context.Context, scope string) (results, error) {
 	t := newTally(func(n namespaceTally) { s.finished(ctx, n) })
 	check := diskCheck{lister: s.claims}
+	var running *instanceCheck
+	if s.instances != nil {
+		running = s.instances()
+	}
 	machines := 0
 	for token := ""; ; {
-		page, next, err := s.page(ctx, scope, token)
+		page, next, err := s.page(ctx, scope, token, running)
 		if err != nil {
 			return results{}, err
 		}
 		if s.claims != nil {
 			if err := check.apply(ctx, page); err != nil {
 				return results{}, fmt.Errorf("auditing the disks of %s: %w", describe(scope), err)
+			}
+		}
+		if running != nil {
+			if err := running.apply(ctx, page); err != nil {
+				return results{}, fmt.Errorf("auditing the instances of %s: %w", describe(scope), err)
 			}
 		}
 		for _, one := range page {
@@ -152,12 +165,15 @@ func pageRetries() wait.Backoff {
 }
 
 // page reads and judges one page. What was judged of a page that broke off is forgotten.
-func (s scan) page(ctx context.Context, scope, token string) (page []found, next string, err error) {
+func (s scan) page(ctx context.Context, scope, token string, running *instanceCheck) (page []found, next string, err error) {
 	var last error
 	err = wait.ExponentialBackoffWithContext(ctx, s.retries, func(ctx context.Context) (bool, error) {
 		page = page[:0]
 		next, last = s.machines.page(ctx, scope, token, func(object map[string]any) {
 			if one, judged := s.judge(ctx, object); judged {
+				if running != nil && len(one.judgement.satisfied) > 0 {
+					one.running = running.of(ctx, object, one.subject.namespace)
+				}
 				page = append(page, one)
 			}
 		})

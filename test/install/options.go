@@ -56,6 +56,13 @@ var exemptUsers = []string{
 	"system:serviceaccount:kube-system:namespace-controller",
 }
 
+// writableKeys are the writableInstanceKeys of the chart's values.
+var writableKeys = []string{
+	"kubectl.kubernetes.io/last-applied-configuration", "kubectl.kubernetes.io/restartedAt", "velero.io/", "k10.kasten.io/",
+	"descheduler.alpha.kubernetes.io/evict", "descheduler.alpha.kubernetes.io/prefer-no-eviction", "descheduler.alpha.kubernetes.io/request-evict-only",
+	"prometheus.io/", "monitoring.coreos.com/", "istio.io/dataplane-mode", "istio.io/use-waypoint", "app.kubernetes.io/",
+}
+
 // ManagerArgs returns the flags that make a stencil-manager serve this release with a certificate authority of its own: those
 // that the chart gives the manager in the cluster and that name objects of the release.
 func (o Options) ManagerArgs() []string {
@@ -75,6 +82,7 @@ func (o Options) ManagerArgs() []string {
 		"--protected-objects=" + prefix + "-protected-objects",
 		"--policy-library=" + prefix + "-policy-library",
 		"--exempt-users=" + strings.Join(exempt, ","),
+		"--writable-instance-keys=" + strings.Join(writableKeys, ","),
 		"--webhook-configurations=mutating/a-" + prefix + "-render,validating/" + prefix + "-validate,validating/" + prefix + "-policies",
 		"--policy-webhooks=" + prefix + "-policies",
 		"--policy-webhooks-trust=" + prefix + "-validate",

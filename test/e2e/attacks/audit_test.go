@@ -160,3 +160,46 @@ spec:
 		return cmp.Diff(want, got)
 	})
 }
+
+// TestTheAuditSeesWhatRuns changes running machines as KubeVirt's own controllers could, whom no policy holds back.
+func TestTheAuditSeesWhatRuns(t *testing.T) {
+	space := namespaces.Of(t)
+	controller, err := stencil.Plane.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	running(t, "seen")
+	audits := 0
+	finds := func(what string, want ...string) {
+		t.Helper()
+		eventually(t, what, func() string {
+			audits++
+			mustKubectl(t, nil, "", "label", "namespace", space, "--overwrite", fmt.Sprintf("audit=%d", audits))
+			var a v1alpha1.TemplateApproval
+			if err := yaml.Unmarshal([]byte(mustKubectl(t, nil, "", "get", "templateapproval", "vault", "-o", "yaml").Stdout), &a); err != nil {
+				t.Fatal(err)
+			}
+			if a.Status.Conforming == nil {
+				return "nothing was audited"
+			}
+			var got []string
+			for _, violation := range a.Status.Violations {
+				if violation.Namespace == space {
+					got = append(got, violation.Name+": "+violation.Cause)
+				}
+			}
+			return cmp.Diff(want, got)
+		})
+	}
+	patch := func(patch string) {
+		t.Helper()
+		mustKubectl(t, controller, "", "patch", "vmi", "seen", "--type=merge", "--patch="+patch)
+	}
+	patch(`{"metadata":{"annotations":{"hooks.kubevirt.io/hookSidecars":"[]","prometheus.io/scrape":"true"},"labels":{"velero.io/backup-name":"nightly"}}}`)
+	finds("a container beside the guest is found",
+		`seen: its VirtualMachineInstance differs from it at spec.template.metadata.annotations["hooks.kubevirt.io/hookSidecars"]`)
+	patch(`{"metadata":{"annotations":{"hooks.kubevirt.io/hookSidecars":null}},"spec":{"domain":{"cpu":{"sockets":2},"memory":{"guest":"128Mi"}}}}`)
+	finds("another size is found", "seen: its VirtualMachineInstance differs from it at spec.template.spec.domain.cpu.sockets, spec.template.spec.domain.memory.guest")
+	patch(`{"spec":{"domain":{"cpu":{"sockets":1},"memory":{"guest":"64Mi"}}}}`)
+	finds("what runs as it was approved is not reported")
+}

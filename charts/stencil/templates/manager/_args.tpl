@@ -43,6 +43,9 @@
 {{- with include "stencil.apiserver.user" . }}
 - --apiserver-user={{ . }}
 {{- end }}
+{{- with .Values.writableInstanceKeys }}
+- {{ printf "--writable-instance-keys=%s" (join "," .) | toJson }}
+{{- end }}
 {{- with .Values.audit.clusterAdditions }}
 - {{ printf "--cluster-additions=%s" (join "," .) | toJson }}
 {{- end }}

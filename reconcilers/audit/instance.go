@@ -1,0 +1,295 @@
+package audit
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/sizing"
+)
+
+// writtenByKubeVirt are annotations that KubeVirt v1.8 and v1.9 write to a VirtualMachineInstance of their own accord. Labels that begin
+// with kubevirt.io/ are KubeVirt's alone, which virt-api enforces.
+var writtenByKubeVirt = map[string]bool{
+	"alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity": true,
+	"kubevirt.io/cluster-instancetype-name":                true,
+	"kubevirt.io/cluster-preference-name":                  true,
+	"kubevirt.io/create-migration-target":                  true,
+	"kubevirt.io/instancetype-name":                        true,
+	"kubevirt.io/latest-observed-api-version":              true,
+	"kubevirt.io/nonroot":                                  true,
+	"kubevirt.io/pci-interface-slot-count":                 true,
+	"kubevirt.io/pci-topology-version":                     true,
+	"kubevirt.io/preference-name":                          true,
+	"kubevirt.io/storage-observed-api-version":             true,
+	"kubevirt.io/vm-generation":                            true,
+}
+
+// runs is what is compared of a VirtualMachine and of its VirtualMachineInstance: what reaches the pod or decides what the guest may
+// touch. Values are as approval.Changes takes them.
+type runs map[string]any
+
+// instanceCheck compares instances with their machines.
+type instanceCheck struct {
+	lister pager
+	// writable are the keys of labels and annotations of instances that others may write; one that ends in a slash permits a prefix.
+	writable []string
+	// sizes finds instance types and preferences; sizes are not compared when it is nil.
+	sizes sizing.Resolver
+
+	namespace string
+	// instances are those of the namespace by the UIDs of their machines; nil before any was listed.
+	instances map[string]runs
+}
+
+// apply replaces the judgement of the machines of a page that satisfy an approval, and run as something else.
+func (c *instanceCheck) apply(ctx context.Context, page []found) error {
+	for i := range page {
+		one := &page[i]
+		if len(one.judgement.satisfied) == 0 || one.running == nil {
+			continue
+		}
+		if c.instances == nil || c.namespace != one.subject.namespace {
+			if err := c.list(ctx, one.subject.namespace); err != nil {
+				return err
+			}
+		}
+		seen, exists := c.instances[string(one.subject.uid)]
+		if !exists {
+			continue
+		}
+		if different := differing(one.running, seen, one.judgement.satisfied); len(different) > 0 {
+			one.judgement = judgement{cause: newCause(ruleInstanceDifferent, one.judgement.satisfied[0].Name(),
+				"its VirtualMachineInstance differs from it at %s", enumerate(different, "fields"))}
+		}
+	}
+	return nil
+}
+
+// differing returns the places at which an instance differs from its machine, but for those that every approval lists as overrides: a
+// change of these comes into force with the next start.
+func differing(of, seen runs, satisfied []*approval.Approval) []string {
+	var texts []string
+	for _, path := range approval.Changes(of, seen) {
+		if !slices.ContainsFunc(satisfied, func(a *approval.Approval) bool { return a.Overridable(path) }) {
+			texts = append(texts, path.String())
+		}
+	}
+	return texts
+}
+
+func (c *instanceCheck) list(ctx context.Context, namespace string) error {
+	c.namespace, c.instances = namespace, map[string]runs{}
+	for token := ""; ; {
+		next, err := c.lister.page(ctx, namespace, token, func(object map[string]any) {
+			if owner := ownerOf(object); owner != "" {
+				seen, _ := machine.View(machine.KindInstance, object)
+				c.instances[owner] = c.runs(seen, nil, nil)
+			}
+		})
+		if err != nil {
+			return err
+		}
+		if next == "" {
+			return nil
+		}
+		token = next
+	}
+}
+
+// ownerOf is the UID of the VirtualMachine that an instance is of, empty for one that is of none.
+func ownerOf(instance map[string]any) string {
+	metadata, _ := instance["metadata"].(map[string]any)
+	owners, _ := metadata["ownerReferences"].([]any)
+	for _, each := range owners {
+		if owner, _ := each.(map[string]any); owner["kind"] == "VirtualMachine" && owner["controller"] == true {
+			return machine.StringAt(owner, "uid")
+		}
+	}
+	return ""
+}
+
+// of returns what a stored machine should run as; nil when it does not run, or when it names an instance type or a preference that is not
+// known.
+func (c *instanceCheck) of(ctx context.Context, object map[string]any, namespace string) runs {
+	status, _ := object["status"].(map[string]any)
+	if status["created"] != true || c.sizes == nil {
+		return nil
+	}
+	size, known := c.resolve(ctx, object, namespace, sizing.Instancetype)
+	preferred, also := c.resolve(ctx, object, namespace, sizing.Preference)
+	if !known || !also {
+		return nil
+	}
+	return c.runs(object, size, preferred)
+}
+
+// resolve returns nil and true for a machine that names none.
+func (c *instanceCheck) resolve(
+	ctx context.Context, object map[string]any, namespace string, refer func(object map[string]any, namespace string) (*sizing.Reference, *field.Error),
+) (map[string]any, bool) {
+	reference, invalid := refer(object, namespace)
+	if invalid != nil || reference == nil {
+		return nil, invalid == nil
+	}
+	named, err := c.sizes.Resolve(ctx, *reference)
+	return named, err == nil
+}
+
+// runs projects a VirtualMachine with the instance type and the preference that it names, which may be nil. What KubeVirt fills in when
+// it creates the instance is filled in, or left out of the comparison.
+func (c *instanceCheck) runs(object, instancetype, preference map[string]any) runs {
+	template := inside(object, "spec", "template")
+	if instancetype != nil {
+		sized, err := sizing.Apply(template, instancetype, preference)
+		if err != nil {
+			return nil
+		}
+		template = sized
+	}
+	size, guest := inside(instancetype, "spec"), inside(template, "spec")
+	labels, annotations := map[string]any{}, map[string]any{}
+	for key, value := range inside(template, "metadata", "labels") {
+		if !strings.HasPrefix(key, "kubevirt.io/") && !strings.HasPrefix(key, "vm.kubevirt.io/") && !c.isWritable(key) {
+			labels[key] = value
+		}
+	}
+	// What the machine itself says comes last.
+	for _, from := range []map[string]any{inside(preference, "spec", "annotations"), inside(size, "annotations"), inside(template, "metadata", "annotations")} {
+		for key, value := range from {
+			if !writtenByKubeVirt[key] && !c.isWritable(key) {
+				annotations[key] = value
+			}
+		}
+	}
+	devices := inside(guest, "domain", "devices")
+	list := func(of map[string]any, key string) []any {
+		items, _ := of[key].([]any)
+		return items
+	}
+	return runs{"spec": map[string]any{"template": map[string]any{
+		"metadata": map[string]any{"labels": labels, "annotations": annotations},
+		"spec": map[string]any{
+			"accessCredentials": guest["accessCredentials"],
+			"networks":          networks(guest, devices),
+			"nodeSelector":      given(guest["nodeSelector"], size["nodeSelector"]),
+			"priorityClassName": guest["priorityClassName"],
+			"schedulerName":     given(guest["schedulerName"], size["schedulerName"]),
+			"tolerations":       guest["tolerations"],
+			"volumes":           volumes(list(guest, "volumes")),
+			"domain": map[string]any{
+				"cpu":    cpu(guest),
+				"memory": map[string]any{"guest": memory(guest)},
+				"devices": map[string]any{
+					"gpus":        items(slices.Concat(list(devices, "gpus"), list(size, "gpus")), "deviceName"),
+					"hostDevices": items(slices.Concat(list(devices, "hostDevices"), list(size, "hostDevices")), "deviceName"),
+				},
+			},
+		},
+	}}}
+}
+
+func (c *instanceCheck) isWritable(key string) bool {
+	return slices.ContainsFunc(c.writable, func(permitted string) bool {
+		return key == permitted || strings.HasSuffix(permitted, "/") && strings.HasPrefix(key, permitted)
+	})
+}
+
+// inside returns the map under the keys, nil when there is none.
+func inside(of map[string]any, keys ...string) map[string]any {
+	for _, key := range keys {
+		of, _ = of[key].(map[string]any)
+	}
+	return of
+}
+
+// given returns the first value that is not nil.
+func given(values ...any) any {
+	for _, value := range values {
+		if value != nil {
+			return value
+		}
+	}
+	return nil
+}
+
+// items reduces the items of a list to their names and these fields.
+func items(list []any, fields ...string) []any {
+	var reduced []any
+	for _, each := range list {
+		item, _ := each.(map[string]any)
+		kept := map[string]any{"name": item["name"]}
+		for _, field := range fields {
+			kept[field] = item[field]
+		}
+		reduced = append(reduced, kept)
+	}
+	return reduced
+}
+
+// networks are the networks that interfaces may be connected to. A machine that names none gets that of its pod, called default.
+func networks(guest, devices map[string]any) []any {
+	named, _ := guest["networks"].([]any)
+	if len(named) == 0 && devices["autoattachPodInterface"] != false {
+		return []any{map[string]any{"name": "default"}}
+	}
+	return items(named, "multus")
+}
+
+// volumes leaves out when images are pulled, which KubeVirt fills in.
+func volumes(list []any) []any {
+	var compared []any
+	for _, each := range list {
+		volume, _ := each.(map[string]any)
+		if image := inside(volume, "containerDisk"); image != nil {
+			volume = maps.Clone(volume)
+			image = maps.Clone(image)
+			delete(image, "imagePullPolicy")
+			volume["containerDisk"] = image
+		}
+		compared = append(compared, volume)
+	}
+	return compared
+}
+
+// cpu is how many sockets, cores and threads a guest gets: one of each, or as many sockets as its pod gets processors, when it does not
+// say.
+func cpu(guest map[string]any) map[string]any {
+	said, counts := inside(guest, "domain", "cpu"), map[string]any{}
+	asked := false
+	for _, key := range []string{"sockets", "cores", "threads"} {
+		counts[key] = int64(1)
+		if n, err := strconv.ParseInt(fmt.Sprint(said[key]), 10, 64); err == nil && n > 0 {
+			counts[key], asked = n, true
+		}
+	}
+	resources := inside(guest, "domain", "resources")
+	if of := given(inside(resources, "limits")["cpu"], inside(resources, "requests")["cpu"]); of != nil && !asked {
+		if quantity, err := resource.ParseQuantity(fmt.Sprint(of)); err == nil {
+			counts["sockets"] = quantity.Value()
+		}
+	}
+	return counts
+}
+
+// memory is how much a guest sees: what its pod requests when it does not say.
+func memory(guest map[string]any) any {
+	resources := inside(guest, "domain", "resources")
+	said := given(inside(guest, "domain", "memory")["guest"], inside(resources, "requests")["memory"], inside(resources, "limits")["memory"])
+	if said == nil {
+		return nil
+	}
+	quantity, err := resource.ParseQuantity(fmt.Sprint(said))
+	if err != nil {
+		return said
+	}
+	return quantity.Value()
+}
