@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -271,6 +273,57 @@ func TestWhatTheAPIServerAsksTheManagerAboutTemplates(t *testing.T) {
 		t.Run("a stored template "+name, func(t *testing.T) {
 			if result := result(); result.Code != 0 {
 				t.Errorf("refused: %s", result.Stderr)
+			}
+		})
+	}
+}
+
+// Instances: those of VirtualMachines, with claims, where an approval denies; also from KubeVirt, which no approval evaluates.
+func TestWhatTheAPIServerAsksTheManagerAboutInstances(t *testing.T) {
+	plane, space, users := withMachines(t, install.Options{})
+	if err := plane.Grant(t.Context(), users[controller], "", rbacv1.PolicyRule{
+		APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachineinstances"}, Verbs: []string{"*"},
+	}); err != nil {
+		t.Fatal(err)
+	}
+	warned, free := namespace(t, plane), namespace(t, plane)
+	for name, governed := range map[string]string{space: "true", warned: "warn", free: "false"} {
+		mustKubectl(t, plane, "", "label", "namespace", name, "stencil.kubevirt.io/governed="+governed)
+	}
+	const (
+		asked   = `failed calling webhook "virtualmachineinstance.validate.template.kubevirt.io"`
+		vm      = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "name": "web", "uid": "u", "controller": true}`
+		volume  = `{"name": "root", "dataVolume": {"name": "web-root"}}`
+		claimed = `{"name": "data", "persistentVolumeClaim": {"claimName": "web-data"}}`
+		image   = `{"name": "image", "containerDisk": {"image": "registry.example/image"}}`
+	)
+	create := func(space, version, owners, volumes string) controlplane.Result {
+		return kubectl(t, plane, users[controller], `{"apiVersion": "kubevirt.io/`+version+`", "kind": "VirtualMachineInstance",
+			"metadata": {"name": "web", "ownerReferences": [`+owners+`]}, "spec": {"domain": {"devices": {}}, "volumes": [`+volumes+`]}}`,
+			"create", "--namespace", space, "--dry-run=server", "-f", "-")
+	}
+	eventually(t, "the webhook is asked", func() string { return missing(asked, create(space, "v1", vm, volume)) })
+	for name, tc := range map[string]struct {
+		space, version, owners, volumes string
+		want                            bool
+	}{
+		"a DataVolume":                     {space: space, version: "v1", owners: vm, volumes: image + "," + volume, want: true},
+		"a claim":                          {space: space, version: "v1", owners: vm, volumes: claimed, want: true},
+		"the old version":                  {space: space, version: "v1alpha3", owners: vm, volumes: volume, want: true},
+		"no claim":                         {space: space, version: "v1", owners: vm, volumes: image},
+		"no volumes":                       {space: space, version: "v1", owners: vm},
+		"no owner":                         {space: space, version: "v1", volumes: volume},
+		"another kind of owner":            {space: space, version: "v1", owners: strings.Replace(vm, "VirtualMachine", "VirtualMachineInstanceReplicaSet", 1), volumes: volume},
+		"an approval that warns":           {space: warned, version: "v1", owners: vm, volumes: volume},
+		"a namespace that nothing governs": {space: free, version: "v1", owners: vm, volumes: volume},
+	} {
+		t.Run(name, func(t *testing.T) {
+			result := create(tc.space, tc.version, tc.owners, tc.volumes)
+			switch {
+			case !tc.want && result.Code != 0:
+				t.Errorf("refused: %s", result.Stderr)
+			case tc.want && missing(asked, result) != "":
+				t.Error(missing(asked, result))
 			}
 		})
 	}

@@ -66,6 +66,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"get kubevirt.io/virtualmachines *",
 		"get namespaces *",
 		"get openreports.io/reports *",
+		"get persistentvolumeclaims *",
 		"get rbac.authorization.k8s.io/clusterroles stencil-protected-objects",
 		"get snapshot.kubevirt.io/virtualmachinesnapshotcontents *",
 		"get snapshot.kubevirt.io/virtualmachinesnapshots *",

@@ -51,6 +51,7 @@ func TestWebhooks(t *testing.T) {
 					"virtualmachinetemplate.validate.template.kubevirt.io", "virtualmachine.validate.template.kubevirt.io",
 					"ruledvirtualmachine.validate.template.kubevirt.io",
 					"templateapproval.validate.stencil.kubevirt.io", "virtualmachinepolicy.validate.stencil.kubevirt.io", "virtualmachinetemplaterequest.validate.template.kubevirt.io",
+					"virtualmachineinstance.validate.template.kubevirt.io",
 				},
 				validateWebhook + " {.webhooks[0].clientConfig}":            service("/validate-virtualmachinetemplate"),
 				validateWebhook + " {.webhooks[0].failurePolicy}":           "Fail",
@@ -70,10 +71,10 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent", "Equivalent"},
 				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None", "None"},
 				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10, 2},
-				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Fail", "Fail", "Fail", "Fail"},
-				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
-				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None", "None"},
-				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10, 10, 10},
+				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Fail", "Fail", "Fail", "Fail", "Fail"},
+				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
+				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None", "None", "None"},
+				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10, 10, 10, 10},
 			},
 		},
 		"machines without a template are sent to rendering where an approval asks for one": {
@@ -115,6 +116,18 @@ func TestWebhooks(t *testing.T) {
 				validateWebhook + " {.webhooks[2].objectSelector}":          nil,
 				validateWebhook + " {.webhooks[2].rules}":                   machines("CREATE", "UPDATE"),
 				validateWebhook + " {.webhooks[2].matchConditions[*].name}": []string{"has-rules", "create-or-not-exempt"},
+			},
+		},
+		"instances are evaluated where an approval denies, also for KubeVirt": {
+			want: map[string]any{
+				validateWebhook + " {.webhooks[6].clientConfig}":      service("/validate-virtualmachineinstance"),
+				validateWebhook + " {.webhooks[6].namespaceSelector}": map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
+				validateWebhook + " {.webhooks[6].objectSelector}":    nil,
+				validateWebhook + " {.webhooks[6].rules}": []any{map[string]any{
+					"apiGroups": []string{"kubevirt.io"}, "apiVersions": []string{"v1", "v1alpha3"},
+					"operations": []string{"CREATE"}, "resources": []string{"virtualmachineinstances"}, "scope": "Namespaced",
+				}},
+				validateWebhook + " {.webhooks[6].matchConditions[*].name}": []string{"of-a-virtual-machine", "has-claims"},
 			},
 		},
 		"approvals are judged": {
@@ -297,6 +310,7 @@ func TestSettingsOfThePolicies(t *testing.T) {
 				selectorOf("hotplug"):            map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
 				selectorOf("running-machines"):   map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
 				selectorOf("migrations"):         map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
+				selectorOf("disk-provenance"):    map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
 				selectorOf("launcher-pods"):      map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
 				selectorOf("undecided-namespaces"): map[string]any{"matchExpressions": []any{map[string]any{
 					"key": "stencil.kubevirt.io/governed", "operator": "NotIn", "values": []string{"true", "warn", "audit", "false"},

@@ -22,7 +22,7 @@ type storage struct {
 	vms             map[string]bool
 	err             error
 
-	mutex  sync.Mutex
+	mutex  *sync.Mutex
 	looked int
 }
 
@@ -131,6 +131,7 @@ func TestDisksThatExist(t *testing.T) {
 			if tc.approval == "" {
 				tc.approval = strict
 			}
+			tc.storage.mutex = &sync.Mutex{}
 			edits := []func(metadata, spec map[string]any){}
 			if tc.names != nil {
 				edits = append(edits, disked(tc.names...))
@@ -162,7 +163,7 @@ func TestDisksThatExist(t *testing.T) {
 func TestExistingDisksHaveToBeAllowedByEachApproval(t *testing.T) {
 	shelf, found := templates(t)
 	covering := append(approve(t, fmt.Sprintf(diskApproval, ", existingDisks: {policy: Allow}")), approve(t, fmt.Sprintf(diskApproval, ""))...)
-	disks := &storage{claims: map[string]map[string]string{"web-root": nil}}
+	disks := &storage{mutex: &sync.Mutex{}, claims: map[string]map[string]string{"web-root": nil}}
 	h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: covering}, Disks: disks})
 	check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found, disked("web-root")), nil)), []string{`"web-root" exists already`}, "")
 	h = validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: []*approval.Approval{covering[0]}}, Disks: disks})
@@ -172,7 +173,7 @@ func TestExistingDisksHaveToBeAllowedByEachApproval(t *testing.T) {
 // An update looks up nothing: without an override dataVolumeTemplates are frozen, and with one the disk is evaluated when the VM starts.
 func TestAnUpdateOfDataVolumeTemplates(t *testing.T) {
 	shelf, found := templates(t)
-	disks := &storage{claims: map[string]map[string]string{"other": nil}}
+	disks := &storage{mutex: &sync.Mutex{}, claims: map[string]map[string]string{"other": nil}}
 	for approval, want := range map[string][]string{
 		strings.Replace(approved, "%s", "", 1): {"spec.dataVolumeTemplates"},
 		fmt.Sprintf(diskApproval, ""):          nil,

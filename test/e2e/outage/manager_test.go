@@ -1,6 +1,7 @@
 package outage_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -42,6 +43,12 @@ func TestWithoutAManagerNothingUnapprovedIsAdmitted(t *testing.T) {
 	denied(t, kubectl(t, ada, vault, rendered("attack"), "create", "-f", "-"), "failed calling webhook")
 	denied(t, kubectl(t, ada, vault, "", "patch", "vm", "stored", "--type=merge", "-p", `{"spec":{"template":{"spec":{"hostname":"h"}}}}`), "")
 	denied(t, kubectl(t, ada, vault, "", "annotate", "vm", "stored", "template.kubevirt.io/template-ref-"), "")
+	// A disk keeps its mark, other claims are created, and no VM starts with a disk of which it is not known whose it is.
+	const pvc = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: attack-claim, labels: {%s: a}}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+	denied(t, kubectl(t, nil, vault, fmt.Sprintf(pvc, "kubevirt.io/created-by"), "create", "-f", "-"), "ValidatingAdmissionPolicy 'stencil-disk-provenance'")
+	must(t, nil, vault, fmt.Sprintf(pvc, "app"), "create", "--dry-run=server", "-f", "-")
+	denied(t, kubectl(t, nil, vault, instance, "create", "--dry-run=server", "--as=system:serviceaccount:kubevirt:kubevirt-controller", "-f", "-"),
+		`failed calling webhook "virtualmachineinstance.validate.template.kubevirt.io"`)
 	// Where an approval only warns, an outage denies nothing.
 	must(t, nil, lenient, plain("tolerated"), "create", "-f", "-")
 	must(t, nil, lenient, "", "patch", "vm", "tolerated", "--type=merge", "-p", `{"spec":{"runStrategy":"Halted"}}`)
@@ -51,6 +58,18 @@ func TestWithoutAManagerNothingUnapprovedIsAdmitted(t *testing.T) {
 	start()
 	must(t, ada, vault, rendered("in-need"), "create", "-f", "-")
 }
+
+// instance is the VirtualMachineInstance of a VM with a disk, as virt-controller creates it.
+const instance = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachineInstance
+metadata:
+  name: stored
+  ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, name: stored, uid: 11111111-2222-3333-4444-555555555555, controller: true}]
+spec:
+  domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
+  volumes: [{name: root, dataVolume: {name: stored}}]
+`
 
 // unless returns what is wrong with a result that is not a refusal with this text.
 func unless(result controlplane.Result, want string) string {
