@@ -82,6 +82,7 @@ type request struct {
 	resource, name    string
 	object, oldObject map[string]any
 	params            runtime.Object
+	dryRun            bool
 }
 
 func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r request, budget int64) ([]cel.EvaluationResult, int64, error) {
@@ -101,7 +102,7 @@ func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r 
 	if r.oldObject != nil {
 		old = &unstructured.Unstructured{Object: r.oldObject}
 	}
-	attributes := admission.NewAttributesRecord(object, old, gvk, namespace, r.name, gvr, "", r.operation, nil, false, r.user)
+	attributes := admission.NewAttributesRecord(object, old, gvk, namespace, r.name, gvr, "", r.operation, nil, r.dryRun, r.user)
 	versioned, err := admission.NewVersionedAttributes(attributes, gvk, nil)
 	if err != nil {
 		return nil, 0, fmt.Errorf("preparing the request: %w", err)
