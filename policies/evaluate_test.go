@@ -83,6 +83,13 @@ type request struct {
 	object, oldObject map[string]any
 	params            runtime.Object
 	dryRun            bool
+	// of is the kind and its resource, if it is neither VirtualMachines nor the resource namespaces.
+	of *kindOf
+}
+
+type kindOf struct {
+	kind     schema.GroupVersionKind
+	resource string
 }
 
 func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r request, budget int64) ([]cel.EvaluationResult, int64, error) {
@@ -94,6 +101,9 @@ func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r 
 	}
 	if r.resource == "namespaces" {
 		gvk, gvr, namespace = corev1.SchemeGroupVersion.WithKind("Namespace"), corev1.SchemeGroupVersion.WithResource("namespaces"), ""
+	}
+	if r.of != nil {
+		gvk, gvr = r.of.kind, r.of.kind.GroupVersion().WithResource(r.of.resource)
 	}
 	var object, old runtime.Object
 	if r.object != nil {
