@@ -11,6 +11,7 @@
 //   - undecided-namespaces: the same before Stencil has decided whether an approval selects a namespace.
 //   - namespace-coverage, governed-label, approval-index: relabelling a namespace is no way out of an approval.
 //   - manager-namespaces, manager-captures, manager-webhooks: what Stencil's manager writes, so that its token permits no more.
+//   - approvals: an approval selects no namespaces by what follows from it.
 //   - template-request: making a template of a VirtualMachine takes what copying it by hand would.
 //
 // One YAML file is one policy, and its metadata.name is the file's name. The files carry no binding and no labels:
