@@ -2,6 +2,7 @@ package policies_test
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -102,6 +103,7 @@ func TestWhatTheManagerWritesForCaptures(t *testing.T) {
 		created = "Stencil's manager creates this for a VirtualMachineTemplateRequest only, with its UID in label template.kubevirt.io/RequestUID and with " +
 			"no other owner: create it as another user"
 		deleted = "Stencil's manager deletes only what it has created for a VirtualMachineTemplateRequest that still owns it: delete it as another user"
+		copied  = "Stencil's manager creates DataVolumes as copies of VolumeSnapshots only, in spec.source.snapshot: create it as another user"
 		changed = "Stencil's manager changes only ownerReferences and finalizers of what exists: change spec, labels and annotations as another user"
 
 		owner = "{apiVersion: template.kubevirt.io/v1beta1, kind: VirtualMachineTemplateRequest, name: r, uid: u-1}"
@@ -135,7 +137,9 @@ func TestWhatTheManagerWritesForCaptures(t *testing.T) {
 		{templates, written{name: "a user's template is deleted", before: "{metadata: {name: a}, spec: {x: 1}}", want: deleted}},
 		{requests, written{name: "a request gets a finalizer", before: "metadata: {name: a}", after: "metadata: {name: a, finalizers: [f]}"}},
 		{requests, written{name: "a request gets another spec", before: "{metadata: {name: a}, spec: {x: 1}}", after: "{metadata: {name: a}, spec: {x: 2}}", want: changed}},
-		{disks, written{name: "a disk for a request", after: made}},
+		{disks, written{name: "a disk for a request", after: strings.Replace(made, "{x: 1}", "{source: {snapshot: {name: s, namespace: n1}}}", 1)}},
+		{disks, written{name: "a copy of anybody's disk for a request", after: strings.Replace(made, "{x: 1}", "{source: {pvc: {name: p, namespace: n1}}}", 1), want: copied}},
+		{disks, written{name: "a disk for a request without a source", after: strings.Replace(made, "{x: 1}", "{storage: {}}", 1), want: copied}},
 		{disks, written{name: "a disk without a request", after: "{metadata: {name: a}, spec: {x: 1}}", want: created}},
 		{disks, written{name: "a disk is handed over", before: made, after: "{metadata: {name: a, " + label + ", ownerReferences: [{apiVersion: template.kubevirt.io/v1beta1, kind: VirtualMachineTemplate, name: t, uid: u-9}]}, spec: {x: 1}}"}},
 		{disks, written{name: "an annotation that CDI writes meanwhile", before: "metadata: {name: a}", after: "metadata: {name: a, annotations: {cdi.kubevirt.io/x: y}}"}},
