@@ -95,7 +95,6 @@ func TestTheManagersTokenWritesNothingElse(t *testing.T) {
 		"it changes no template": {arguments: patch("vmt", "t", `{"spec": {"virtualMachine": {"spec": {"running": true}}}}`), want: captures},
 		"nor its labels":         {arguments: patch("vmt", "t", `{"metadata": {"labels": {"tier": "gold"}}}`), want: captures},
 		"it deletes none":        {arguments: []string{"delete", "vmt", "t", "--namespace", space, "--dry-run=server"}, want: captures},
-		"it writes its status":   {arguments: append(patch("vmt", "t", `{"status": {"conditions": []}}`), "--subresource=status")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			result := as("", tc.arguments...)
