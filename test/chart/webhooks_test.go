@@ -64,16 +64,16 @@ func TestWebhooks(t *testing.T) {
 				}},
 			},
 		},
-		"every webhook fails closed but those that say in better words what a policy refuses": {
+		"every webhook fails closed but those that say in better words what a policy refuses, and the one for approvals": {
 			want: map[string]any{
 				renderWebhook + " {.webhooks[*].failurePolicy}":    []string{"Fail", "Ignore", "Ignore"},
 				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent", "Equivalent"},
 				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None", "None"},
 				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10, 2},
-				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Fail", "Fail", "Fail", "Fail"},
+				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Fail", "Ignore", "Fail", "Fail"},
 				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
 				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None", "None"},
-				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10, 10, 10},
+				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 2, 10, 10},
 			},
 		},
 		"machines without a template are sent to rendering where an approval asks for one": {

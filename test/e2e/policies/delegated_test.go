@@ -3,6 +3,7 @@ package policies_test
 import (
 	"fmt"
 	"maps"
+	"path"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -51,7 +52,9 @@ func TestTheServersTokenSendsNoSpec(t *testing.T) {
 	create := func(extra map[string][]string, manifest object, manager string) controlplane.Result {
 		config := shared.Plane(t).AdminConfig()
 		config.Impersonate = rest.ImpersonationConfig{UserName: server.Name, Groups: server.Groups, Extra: extra}
-		_, err := clientOf(t, config).Resource(vms).Namespace(space).Create(lasting(t), &unstructured.Unstructured{Object: manifest},
+		resource := vms
+		resource.Version = path.Base(manifest["apiVersion"].(string))
+		_, err := clientOf(t, config).Resource(resource).Namespace(space).Create(lasting(t), &unstructured.Unstructured{Object: manifest},
 			metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: manager})
 		return answered(err)
 	}
