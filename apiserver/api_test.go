@@ -98,6 +98,8 @@ type fixture struct {
 	warnings warnings
 	// rules are those of the template.
 	rules string
+	// groups are those of the user, team-a if nil.
+	groups []string
 }
 
 func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.ResponseRecorder {
@@ -131,7 +133,11 @@ func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.
 		}}
 		container.Add(h.service(h.resources()))
 	}
-	ctx := genericrequest.WithUser(t.Context(), &user.DefaultInfo{Name: "ada", UID: "7", Groups: []string{"team-a"}, Extra: map[string][]string{"scope": {"all"}}})
+	groups := f.groups
+	if groups == nil {
+		groups = []string{"team-a"}
+	}
+	ctx := genericrequest.WithUser(t.Context(), &user.DefaultInfo{Name: "ada", UID: "7", Groups: groups, Extra: map[string][]string{"scope": {"all"}}})
 	ctx = warning.WithWarningRecorder(ctx, &f.warnings)
 	request := httptest.NewRequestWithContext(ctx, method, path, strings.NewReader(sent))
 	if accept != "" {
@@ -264,6 +270,23 @@ func TestCreateSendsWhatAPersonWouldAndWhatItCameTo(t *testing.T) {
 	}
 	if diff := cmp.Diff(warnings{"told by admission"}, f.warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
+	}
+}
+
+// Admission denies it in any case, but for dry runs.
+func TestNothingIsCreatedForMembersOfSystemMasters(t *testing.T) {
+	const want = `virtualmachinetemplates.template.kubevirt.io \"box\" is forbidden: the API server for templates creates no VirtualMachines for members of group ` +
+		`\"system:masters\": send the VirtualMachine itself, with annotation template.kubevirt.io/template-ref`
+	for _, query := range []string{"", "?dryRun=All"} {
+		f := fixture{groups: []string{"system:masters", "system:authenticated"}}
+		got := f.do(t, "POST", base+"virtualmachinetemplates/box/create"+query, "", "parameters: {NAME: web-1, PASSWORD: longenough}")
+		if got.Code != http.StatusForbidden || f.creator.asked != 0 || !strings.Contains(got.Body.String(), want) {
+			t.Errorf("%d after %d attempts: %s", got.Code, f.creator.asked, got.Body)
+		}
+	}
+	f := fixture{groups: []string{"system:masters"}}
+	if got := f.do(t, "POST", base+"virtualmachinetemplates/box/process", "", "parameters: {NAME: web-1, PASSWORD: longenough}"); got.Code != http.StatusOK {
+		t.Errorf("process: %d %s", got.Code, got.Body)
 	}
 }
 

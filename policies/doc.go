@@ -11,6 +11,8 @@
 //   - disk-provenance: there, which disk was created for which virtual machine is written by KubeVirt alone.
 //   - undecided-namespaces: the same before Stencil has decided whether an approval selects a namespace.
 //   - namespace-coverage, governed-label, approval-index: relabelling a namespace is no way out of an approval.
+//   - manager-namespaces, manager-captures, manager-webhooks: what Stencil's manager writes, so that its token permits no more.
+//   - approvals: an approval selects no namespaces by what follows from it.
 //   - template-request: making a template of a VirtualMachine takes what copying it by hand would.
 //
 // One YAML file is one policy, and its metadata.name is the file's name. The files carry no binding and no labels:
@@ -33,6 +35,9 @@
 //	exemptUsers       list of strings  users whom no approval judges
 //	apiserverUser     string           the name by which the API server knows stencil-apiserver; empty when there is none
 //	openDoors         list of strings  names of the chart's values below doors
+//	ownWebhooks       map of lists     what is compared of the webhooks of the release, by CONFIGURATION/WEBHOOK: manager-webhooks has the form
+//	ownPolicyWebhooks string           the webhook configuration that the manager fills for VirtualMachinePolicies
+//	ownAddresses      list of strings  where webhooks in it are, in the form of manager-webhooks
 //	writableKeys      list of strings  labels and annotations that users change on running virtual machines; a/ is all of a prefix
 //
 // A policy must hold without Stencil's webhooks, fail closed (failurePolicy Fail), keep objects that are none of its

@@ -82,6 +82,14 @@ type request struct {
 	resource, name    string
 	object, oldObject map[string]any
 	params            runtime.Object
+	dryRun            bool
+	// of is the kind and its resource, if it is neither VirtualMachines nor the resource namespaces.
+	of *kindOf
+}
+
+type kindOf struct {
+	kind     schema.GroupVersionKind
+	resource string
 }
 
 func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r request, budget int64) ([]cel.EvaluationResult, int64, error) {
@@ -94,6 +102,9 @@ func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r 
 	if r.resource == "namespaces" {
 		gvk, gvr, namespace = corev1.SchemeGroupVersion.WithKind("Namespace"), corev1.SchemeGroupVersion.WithResource("namespaces"), ""
 	}
+	if r.of != nil {
+		gvk, gvr = r.of.kind, r.of.kind.GroupVersion().WithResource(r.of.resource)
+	}
 	var object, old runtime.Object
 	if r.object != nil {
 		object = &unstructured.Unstructured{Object: r.object}
@@ -101,7 +112,7 @@ func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r 
 	if r.oldObject != nil {
 		old = &unstructured.Unstructured{Object: r.oldObject}
 	}
-	attributes := admission.NewAttributesRecord(object, old, gvk, namespace, r.name, gvr, "", r.operation, nil, false, r.user)
+	attributes := admission.NewAttributesRecord(object, old, gvk, namespace, r.name, gvr, "", r.operation, nil, r.dryRun, r.user)
 	versioned, err := admission.NewVersionedAttributes(attributes, gvk, nil)
 	if err != nil {
 		return nil, 0, fmt.Errorf("preparing the request: %w", err)

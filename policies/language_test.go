@@ -81,11 +81,14 @@ func TestVariablesOfOneNameHaveOneMeaning(t *testing.T) {
 // What whoever installs the policies replaces must be there, and say what holds without being replaced: nobody is exempt and nothing open.
 func TestSettingsAreClosed(t *testing.T) {
 	want := map[string]string{
-		"stencilNamespace": "'stencil-system'",
-		"managerUser":      "'system:serviceaccount:stencil-system:stencil-manager'",
-		"exemptUsers":      "[]",
-		"openDoors":        "[]",
-		"writableKeys":     "[]",
+		"stencilNamespace":  "'stencil-system'",
+		"managerUser":       "'system:serviceaccount:stencil-system:stencil-manager'",
+		"exemptUsers":       "[]",
+		"openDoors":         "[]",
+		"ownWebhooks":       "{}",
+		"ownAddresses":      "[]",
+		"ownPolicyWebhooks": "''",
+		"writableKeys":      "[]",
 	}
 	found := map[string]bool{}
 	for name, policy := range all(t) {

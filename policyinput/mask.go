@@ -8,8 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
-
+	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/rego"
 )
 
@@ -18,7 +17,7 @@ import (
 var guestSecrets = []string{"userData", "userDataBase64", "networkData", "networkDataBase64"}
 
 // secretAnnotations hold the same, or a copy of the whole object.
-var secretAnnotations = []string{"kubevirt.io/ignitiondata", corev1.LastAppliedConfigAnnotation}
+var secretAnnotations = append(machine.AppliedAnnotations(), "kubevirt.io/ignitiondata")
 
 // Mask returns the document as it may be logged, and the paths in `input` at which it is
 // another. These are replaced by "***":
@@ -26,7 +25,7 @@ var secretAnnotations = []string{"kubevirt.io/ignitiondata", corev1.LastAppliedC
 //   - cloud-init user data and network data, and Ignition configurations, as a whole,
 //   - every text, number or key that holds the value of a sensitive parameter,
 //   - defaults and listed values of sensitive parameters in a template,
-//   - the manifest that kubectl leaves in an annotation.
+//   - the manifests that kubectl and other clients leave in annotations.
 //
 // The document is not changed.
 func (c *Case) Mask(d rego.Document) (rego.Document, []string) {

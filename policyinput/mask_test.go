@@ -48,6 +48,12 @@ func TestMask(t *testing.T) {
 			wantPaths: []string{"object.metadata.annotations[kubectl.kubernetes.io/last-applied-configuration]", "object.spec.template.metadata.annotations[kubevirt.io/ignitiondata]", "object.spec.template.spec.volumes[0].cloudInitConfigDrive.networkData", "object.spec.template.spec.volumes[0].cloudInitConfigDrive.userDataBase64"},
 		},
 		{
+			name:      "copies of the whole that other clients keep",
+			object:    `{metadata: {annotations: {kapp.k14s.io/original: SECRET, kapp.k14s.io/original-diff: SECRET, kapp.k14s.io/original-diff-full: SECRET, objectset.rio.cattle.io/applied: SECRET, banzaicloud.com/last-applied: SECRET}}}`,
+			want:      "SECRET",
+			wantPaths: []string{"object.metadata.annotations[banzaicloud.com/last-applied]", "object.metadata.annotations[kapp.k14s.io/original-diff-full]", "object.metadata.annotations[kapp.k14s.io/original-diff]", "object.metadata.annotations[kapp.k14s.io/original]", "object.metadata.annotations[objectset.rio.cattle.io/applied]"},
+		},
+		{
 			name: "defaults and choices of sensitive parameters of a template", kind: "VirtualMachineTemplate",
 			object:    `{spec: {parameters: [{name: A, value: open}, {name: B, value: SECRET, enum: [SECRET, SECRETER, 7], sensitive: true}], virtualMachine: {x: [SECRET, 7, true, null]}}}`,
 			want:      "SECRET",

@@ -32,6 +32,8 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 		create string
 		change []string
 		asked  bool
+		// unrendered is for requests that the render webhook has nothing to do with.
+		unrendered bool
 		// policy is what refuses the request before a validating webhook is called.
 		policy string
 	}{
@@ -50,12 +52,19 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 		"a machine of no template gets a spec":                                    {change: []string{"patch", "vm", "plain", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}},
 		"a machine of no template gets a status":                                  {change: []string{"patch", "vm", "plain", "--subresource=status", "--type=merge", "--patch", `{"status": {"created": true}}`}},
 		"a machine of no template gets a reference":                               {change: []string{"annotate", "vm", "plain", "template.kubevirt.io/template-ref=x"}, asked: true, policy: "template-reference"},
-		"a rendered machine is labelled":                                          {change: []string{"label", "vm", "rendered", "a=b"}, asked: true},
-		"a rendered machine is annotated":                                         {change: []string{"annotate", "vm", "rendered", "a=b"}, asked: true},
+		"a rendered machine is labelled":                                          {change: []string{"label", "vm", "rendered", "a=b"}, asked: true, unrendered: true},
+		"a rendered machine is annotated":                                         {change: []string{"annotate", "vm", "rendered", "a=b"}, asked: true, unrendered: true},
 		"a rendered machine loses its labels":                                     {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"metadata": {"labels": null}}`}, asked: true, policy: "template-reference"},
 		"a rendered machine loses everything":                                     {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"metadata": {"annotations": null}}`}, asked: true, policy: "template-reference"},
-		"a rendered machine gets another spec":                                    {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}, asked: true},
-		"a rendered machine gets another spec in the old version of the API":      {change: []string{"patch", "virtualmachines.v1alpha3.kubevirt.io", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}, asked: true},
+		"a rendered machine gets another spec":                                    {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"template": {"spec": {"hostname": "h"}}}}`}, asked: true},
+		"a rendered machine gets another spec in the old version of the API":      {change: []string{"patch", "virtualmachines.v1alpha3.kubevirt.io", "rendered", "--type=merge", "--patch", `{"spec": {"template": {"spec": {"hostname": "h"}}}}`}, asked: true},
+		"a rendered machine gets another field of spec":                           {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"dataVolumeTemplates": []}}`}, asked: true},
+		"a rendered machine is started":                                           {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}, asked: true, unrendered: true},
+		"a rendered machine is started in the old version of the API":             {change: []string{"patch", "virtualmachines.v1alpha3.kubevirt.io", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}, asked: true, unrendered: true},
+		"a rendered machine is started by the former field":                       {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": null, "running": true}}`}, asked: true, unrendered: true},
+		"a rendered machine gets a parameter":                                     {change: []string{"annotate", "vm", "rendered", "parameter.template.kubevirt.io/X=y"}, asked: true, policy: "template-reference"},
+		"a rendered machine gets a note of the defaults webhook":                  {change: []string{"annotate", "vm", "rendered", "defaults.template.kubevirt.io/skip=true"}, asked: true},
+		"a client keeps a manifest on a rendered machine":                         {change: []string{"annotate", "vm", "rendered", "kapp.k14s.io/original={}"}, asked: true, unrendered: true},
 		"a rendered machine gets what it has":                                     {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Halted"}}`}},
 		"a rendered machine gets a finalizer":                                     {change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"metadata": {"finalizers": ["example.com/a"]}}`}},
 		"a rendered machine gets a status":                                        {change: []string{"patch", "vm", "rendered", "--subresource=status", "--type=merge", "--patch", `{"status": {"created": true}}`}},
@@ -79,6 +88,9 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 				want := `failed calling webhook "` + webhook + `"`
 				if policies && tc.policy != "" {
 					want = "ValidatingAdmissionPolicy 'stencil-" + tc.policy + "'"
+				}
+				if !policies && tc.unrendered {
+					want = `failed calling webhook "virtualmachine.validate.template.kubevirt.io"`
 				}
 				switch {
 				case !tc.asked && result.Code != 0:
@@ -142,7 +154,8 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 		"a stored machine gets a status":    {change: change("plain", `{"status": {"created": true}}`, "--subresource=status")},
 		"a stored machine is deleted":       {change: []string{"delete", "vm", "plain"}},
 		"KubeVirt changes a machine":        {as: users[controller], change: change("plain", `{"spec": {"runStrategy": "Always"}}`)},
-		"a rendered machine gets a spec":    {change: change("rendered", `{"spec": {"runStrategy": "Always"}}`), want: `failed calling webhook "render.template.kubevirt.io"`},
+		"a rendered machine gets a spec":    {change: change("rendered", `{"spec": {"template": {"spec": {"hostname": "h"}}}}`), want: `failed calling webhook "render.template.kubevirt.io"`},
+		"a rendered machine is started":     {change: change("rendered", `{"spec": {"runStrategy": "Always"}}`), want: `failed calling webhook "virtualmachine.validate.template.kubevirt.io"`},
 	}
 	t.Run("while nobody answers, machines without a template are created and changed", func(t *testing.T) {
 		for _, arguments := range [][]string{{"create", "-f", "-"}, change("plain", `{"spec": {"runStrategy": "Always"}}`)} {
@@ -202,6 +215,30 @@ func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 	installed(t, install.Options{ManagerURL: deadURL})
 
 	const asked = `failed calling webhook "templateapproval.validate.stencil.kubevirt.io"`
+	t.Run("while nobody answers, it is stored", func(t *testing.T) {
+		eventually(t, "the approval can be stored", func() string {
+			return kubectl(t, plane, nil, strings.ReplaceAll(manifest, "kept", "new"), "create", "--dry-run=server", "-f", "-").Stderr
+		})
+	})
+	t.Run("but for one that selects by what follows from it", func(t *testing.T) {
+		if err := install.AwaitPolicies(t.Context(), plane); err != nil {
+			t.Fatal(err)
+		}
+		const want = "spec.namespaceSelector: Stencil sets label stencil.kubevirt.io/governed where an approval covers a namespace, so it cannot decide " +
+			"what an approval covers: select namespaces by another label, or by name in spec.namespaces"
+		for _, selector := range []string{
+			`{"matchLabels": {"stencil.kubevirt.io/governed": "true"}}`,
+			`{"matchExpressions": [{"key": "team", "operator": "Exists"}, {"key": "stencil.kubevirt.io/governed", "operator": "DoesNotExist"}]}`,
+		} {
+			circular := strings.Replace(strings.ReplaceAll(manifest, "kept", "new"), `"namespaces": ["none"]`, `"namespaceSelector": `+selector, 1)
+			if complaint := missing(want, kubectl(t, plane, nil, circular, "create", "--dry-run=server", "-f", "-")); complaint != "" {
+				t.Error(complaint)
+			}
+		}
+	})
+	// A call that fails shows only where it is not ignored.
+	mustKubectl(t, plane, "", "patch", "validatingwebhookconfiguration", "stencil-validate", "--type=json", "--patch",
+		`[{"op": "test", "path": "/webhooks/3/name", "value": "templateapproval.validate.stencil.kubevirt.io"}, {"op": "replace", "path": "/webhooks/3/failurePolicy", "value": "Fail"}]`)
 	change := func(content string, more ...string) controlplane.Result {
 		return kubectl(t, plane, nil, "", append([]string{"patch", "templateapproval", "kept", "--dry-run=server", "--type=merge", "--patch", content}, more...)...)
 	}

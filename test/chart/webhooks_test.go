@@ -41,7 +41,7 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[0].objectSelector}":          nil,
 				renderWebhook + " {.webhooks[0].rules}":                   machines("CREATE", "UPDATE"),
 				renderWebhook + " {.webhooks[0].matchConditions[*].name}": []string{
-					"has-template-ref", "create-or-relevant-change", "create-or-not-exempt",
+					"has-template-ref", "create-or-rendered-change", "create-or-not-exempt",
 				},
 			},
 		},
@@ -65,16 +65,16 @@ func TestWebhooks(t *testing.T) {
 				}},
 			},
 		},
-		"every webhook fails closed but those that say in better words what a policy refuses": {
+		"every webhook fails closed but those that say in better words what a policy refuses, and the one for approvals": {
 			want: map[string]any{
 				renderWebhook + " {.webhooks[*].failurePolicy}":    []string{"Fail", "Ignore", "Ignore"},
 				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent", "Equivalent"},
 				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None", "None"},
 				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10, 2},
-				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Fail", "Fail", "Fail", "Fail", "Fail"},
+				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Fail", "Ignore", "Fail", "Fail", "Fail"},
 				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
 				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None", "None", "None"},
-				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 10, 10, 10, 10},
+				validateWebhook + " {.webhooks[*].timeoutSeconds}": []int{10, 10, 10, 2, 10, 10, 10},
 			},
 		},
 		"machines without a template are sent to rendering where an approval asks for one": {
@@ -132,7 +132,9 @@ func TestWebhooks(t *testing.T) {
 		},
 		"approvals are judged": {
 			want: map[string]any{
-				validateWebhook + " {.webhooks[3].clientConfig}": service("/validate-templateapproval"),
+				validateWebhook + " {.webhooks[3].clientConfig}":   service("/validate-templateapproval"),
+				validateWebhook + " {.webhooks[3].failurePolicy}":  "Ignore",
+				validateWebhook + " {.webhooks[3].timeoutSeconds}": 2,
 				validateWebhook + " {.webhooks[3].rules}": []any{map[string]any{
 					"apiGroups": []string{"stencil.kubevirt.io"}, "apiVersions": []string{"v1alpha1"},
 					"operations": []string{"CREATE", "UPDATE"}, "resources": []string{"templateapprovals"}, "scope": "Cluster",
@@ -235,7 +237,7 @@ webhooks:
 		"nobody is exempt": {
 			values: `{exemptUsers: []}`,
 			want: map[string]any{
-				renderWebhook + " {.webhooks[0].matchConditions[*].name}":   []string{"has-template-ref", "create-or-relevant-change"},
+				renderWebhook + " {.webhooks[0].matchConditions[*].name}":   []string{"has-template-ref", "create-or-rendered-change"},
 				renderWebhook + " {.webhooks[1].matchConditions[*].name}":   []string{"has-no-template-ref", "create-or-spec-change"},
 				validateWebhook + " {.webhooks[2].matchConditions[*].name}": "has-rules",
 				exemptIn("governed-machines"):                               "[]",
@@ -272,6 +274,22 @@ func TestSettingsOfThePolicies(t *testing.T) {
 			want: map[string]any{
 				setting("governed-label", "managerUser"): `"system:serviceaccount:stencil-system:robot"`,
 				setting("approval-index", "managerUser"): `"system:serviceaccount:stencil-system:robot"`,
+			},
+		},
+		"what the manager may write": {
+			values: `{serviceAccount: {create: false, name: robot}}`,
+			want: map[string]any{
+				setting("manager-namespaces", "managerUser"):     `"system:serviceaccount:stencil-system:robot"`,
+				setting("manager-captures", "managerUser"):       `"system:serviceaccount:stencil-system:robot"`,
+				setting("manager-webhooks", "managerUser"):       `"system:serviceaccount:stencil-system:robot"`,
+				setting("manager-webhooks", "ownPolicyWebhooks"): `"stencil-policies"`,
+				setting("manager-webhooks", "ownAddresses"):      `["service stencil-system/stencil-webhook/validate-policies"]`,
+			},
+		},
+		"webhooks outside the cluster": {
+			values: `{webhooks: {url: "https://stencil.example.com:9443/"}}`,
+			want: map[string]any{
+				setting("manager-webhooks", "ownAddresses"): `["url https://stencil.example.com:9443/validate-policies"]`,
 			},
 		},
 		"some doors are open": {

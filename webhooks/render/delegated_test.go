@@ -1,12 +1,13 @@
 package render_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/vmstencil/stencil/delegation"
@@ -50,7 +51,7 @@ func TestTheServerCreatesForAPerson(t *testing.T) {
 	annotations := metadata["annotations"].(map[string]any)
 	delete(annotations, "template.kubevirt.io/rendered")
 	want := map[string]any{"template.kubevirt.io/template-ref": "golden/box", "template.kubevirt.io/created-by": "ada", "note": "of box-wxyz"}
-	if diff := cmp.Diff(want, annotations); diff != "" {
+	if diff := gocmp.Diff(want, annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	if raw, _ := json.Marshal(got["spec"]); !strings.Contains(string(raw), "password: generated") {
@@ -170,6 +171,57 @@ func TestAPreviewIsRenderedAndNotJudged(t *testing.T) {
 			request.DryRun = &tc.dry
 			if response := h.Handle(t.Context(), request); response.Allowed != tc.wantAllowed {
 				t.Errorf("%+v", response)
+			}
+		})
+	}
+}
+
+// What stencil-apiserver never asks for, and somebody with its token might.
+func TestTheServerDoesNotUseThePowerOfOthers(t *testing.T) {
+	const instead = ": send the VirtualMachine itself, with annotation template.kubevirt.io/template-ref"
+	spec := "spec: {runStrategy: Halted, template: {spec: {hostname: mine}}}\n"
+	for _, tc := range []struct {
+		name, object, user string
+		groups             []string
+		dry                bool
+		want               string
+	}{
+		{name: "a VM from the template"},
+		{name: "a spec", object: spec,
+			want: `VirtualMachine.kubevirt.io "box-wxyz" is invalid: spec: Forbidden: the API server for templates sends no spec, the template makes it: send a VirtualMachine with a spec as a user who may create VirtualMachines`},
+		{name: "a spec in a dry run", object: spec, dry: true,
+			want: `VirtualMachine.kubevirt.io "box-wxyz" is invalid: spec: Forbidden: the API server for templates sends no spec, the template makes it: send a VirtualMachine with a spec as a user who may create VirtualMachines`},
+		{name: "an empty spec", object: "spec: {}\n",
+			want: `VirtualMachine.kubevirt.io "box-wxyz" is invalid: spec: Forbidden: the API server for templates sends no spec, the template makes it: send a VirtualMachine with a spec as a user who may create VirtualMachines`},
+		{name: "an exempt user", user: "system:serviceaccount:kubevirt:kubevirt-controller",
+			want: `virtualmachines.kubevirt.io "box-wxyz" is forbidden: the API server for templates creates no VirtualMachines for user "system:serviceaccount:kubevirt:kubevirt-controller", whom no TemplateApproval restricts` + instead},
+		{name: "a service account in the namespace of an exempt user", groups: []string{"system:serviceaccounts:kubevirt"},
+			want: `virtualmachines.kubevirt.io "box-wxyz" is forbidden: the API server for templates creates no VirtualMachines for members of group "system:serviceaccounts:kubevirt"` + instead},
+		{name: "a member of system:masters", groups: []string{"system:masters"},
+			want: `virtualmachines.kubevirt.io "box-wxyz" is forbidden: the API server for templates creates no VirtualMachines for members of group "system:masters"` + instead},
+		{name: "a member of system:masters in a dry run", groups: []string{"system:masters"}, dry: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := &shelf{}
+			s.put(t, box, 7)
+			compiled, err := s.templates["golden/box"].Compiled()
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(), Server: server,
+				ExemptUsers: []string{"system:serviceaccount:kubevirt:kubevirt-controller"}})
+			request := create(t, serverCreates(t, compiled.Digest(), "")+tc.object)
+			user := cmp.Or(tc.user, "ada")
+			request.UserInfo = authenticationv1.UserInfo{Username: server, Extra: map[string]authenticationv1.ExtraValue{
+				delegation.KeyUser: {user}, delegation.KeyGroup: tc.groups,
+			}}
+			request.DryRun = &tc.dry
+			response, got := h.Handle(t.Context(), request), ""
+			if !response.Allowed {
+				got = response.Result.Message
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})
 	}

@@ -62,6 +62,7 @@ type Handler struct {
 	permissions Permissions
 	approvals   Approvals
 	exempt      map[string]bool
+	limits      delegation.Limits
 	server      delegation.Server
 	awaitState  func(ctx context.Context, namespace string)
 	suffix      func() string
@@ -69,7 +70,7 @@ type Handler struct {
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: map[string]bool{}, server: o.Server, awaitState: o.AwaitState, suffix: o.Suffix}
+	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: map[string]bool{}, limits: delegation.LimitsOf(o.ExemptUsers), server: o.Server, awaitState: o.AwaitState, suffix: o.Suffix}
 	for _, user := range o.ExemptUsers {
 		h.exempt[user] = true
 	}
@@ -101,6 +102,11 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	person, delegated, err := h.server.Person(request.UserInfo)
 	if err != nil {
 		return refuse.With(apierrors.NewForbidden(machineResource, vm.Name(), err).Status())
+	}
+	if delegated {
+		if refusal := h.delegable(request, vm, person); refusal != nil {
+			return *refusal
+		}
 	}
 	exempt := h.exempt[person.Username]
 	if from, is := copied(vm, request.Namespace); is && exempt && !delegated {

@@ -2,15 +2,26 @@ package render
 
 import (
 	"bytes"
+	"compress/gzip"
+	"encoding/base64"
 	"encoding/json"
-
-	corev1 "k8s.io/api/core/v1"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/machine"
 )
 
-const lastAppliedAnnotation = corev1.LastAppliedConfigAnnotation
+const (
+	lastAppliedAnnotation = machine.AnnotationKubectl
+
+	// maximumManifest is how large a compressed manifest may become, in bytes. Objects are smaller.
+	maximumManifest = 4 << 20
+	// maximumNesting is how deep manifests are read in annotations of manifests.
+	maximumNesting = 3
+)
 
 // discard takes annotations out that are not the sender's to write. It returns the
 // places that it took out.
@@ -25,46 +36,160 @@ func discard(p *patch, annotations map[string]any, keys ...string) (removed []po
 	return removed
 }
 
-// forget takes the annotations of the given parameters out of the object, and
-// out of the manifest that `kubectl apply` keeps in an annotation of its own.
-// A kept manifest that cannot be read is dropped as a whole: it might hold them.
-// It returns the places that it took out.
+// forget takes the annotations of the given parameters out of the object, and out of the manifests that clients keep in annotations of
+// their own. A manifest that cannot be read is removed as a whole, because it might hold them. It returns the places that it took out.
 func forget(p *patch, annotations map[string]any, parameters []string) (removed []pointer) {
-	at := pointer{"metadata", "annotations"}
+	var keys []string
 	for _, name := range parameters {
-		if _, found := annotations[contract.AnnotationParameterPrefix+name]; found {
-			p.remove(at.child(contract.AnnotationParameterPrefix + name))
-			removed = append(removed, at.child(contract.AnnotationParameterPrefix+name))
+		keys = append(keys, contract.AnnotationParameterPrefix+name)
+	}
+	removed = discard(p, annotations, keys...)
+	if len(keys) == 0 {
+		return removed
+	}
+	at := pointer{"metadata", "annotations"}
+	for _, c := range withoutKeys(annotations, keys, 0) {
+		if c.text == "" {
+			removed = append(removed, discard(p, annotations, c.key)...)
+			continue
+		}
+		p.set(at.child(c.key), c.text)
+	}
+	return removed
+}
+
+// rewritten is a new value of an annotation; the annotation is removed if it is empty.
+type rewritten struct{ key, text string }
+
+// withoutKeys returns what is to become of annotations with manifests, so that no manifest has the annotations with these keys.
+func withoutKeys(annotations map[string]any, keys []string, nesting int) (changes []rewritten) {
+	for _, kept := range []struct {
+		key  string
+		read func(string) ([]byte, error)
+		// write is the inverse of read.
+		write func([]byte) (string, error)
+		// dependent annotations are removed with any change.
+		dependent []string
+	}{
+		{key: machine.AnnotationKubectl, read: plain, write: written},
+		{key: machine.AnnotationKapp, read: plain, write: written,
+			dependent: []string{machine.AnnotationKappMD5, machine.AnnotationKappDiff, machine.AnnotationKappFullDiff}},
+		{key: machine.AnnotationWrangler, read: expand, write: compress},
+	} {
+		text := machine.StringAt(annotations, kept.key)
+		if text == "" {
+			continue
+		}
+		without, changed := manifestWithout(text, kept.read, kept.write, keys, nesting)
+		if !changed {
+			continue
+		}
+		changes = append(changes, rewritten{kept.key, without})
+		for _, key := range kept.dependent {
+			if annotations[key] != nil {
+				changes = append(changes, rewritten{key: key})
+			}
 		}
 	}
-	applied := machine.StringAt(annotations, lastAppliedAnnotation)
-	if applied == "" || len(parameters) == 0 {
-		return removed
+	// Not worth reading: their writers do without.
+	for _, key := range []string{machine.AnnotationBanzai, machine.AnnotationKappDiff, machine.AnnotationKappFullDiff} {
+		if annotations[key] != nil && !contains(changes, key) {
+			changes = append(changes, rewritten{key: key})
+		}
 	}
-	manifest, err := machine.Decode([]byte(applied))
+	return changes
+}
+
+func contains(changes []rewritten, key string) bool {
+	for _, c := range changes {
+		if c.key == key {
+			return true
+		}
+	}
+	return false
+}
+
+// manifestWithout returns a manifest without annotations with these keys, and whether it is another then. It is empty if the manifest
+// cannot be read.
+func manifestWithout(text string, read func(string) ([]byte, error), write func([]byte) (string, error), keys []string, nesting int) (without string, changed bool) {
+	if nesting == maximumNesting {
+		return "", true
+	}
+	raw, err := read(text)
 	if err != nil {
-		p.remove(at.child(lastAppliedAnnotation))
-		return removed
+		return "", true
 	}
-	kept, _ := machine.Read(manifest)
-	changed := false
-	for _, name := range parameters {
-		key := contract.AnnotationParameterPrefix + name
-		if _, found := kept.Annotations[key]; found {
-			delete(kept.Annotations, key)
+	manifest, err := machine.Decode(raw)
+	if err != nil {
+		return "", true
+	}
+	object, errs := machine.Read(manifest)
+	if len(errs) > 0 {
+		return "", true
+	}
+	for _, key := range keys {
+		if _, found := object.Annotations[key]; found {
+			delete(object.Annotations, key)
 			changed = true
 		}
 	}
+	for _, c := range withoutKeys(object.Annotations, keys, nesting+1) {
+		changed = true
+		if c.text == "" {
+			delete(object.Annotations, c.key)
+		} else {
+			object.Annotations[c.key] = c.text
+		}
+	}
 	if !changed {
-		return removed
+		return text, false
 	}
 	var out bytes.Buffer
 	encoder := json.NewEncoder(&out) // ends with a line feed, as kubectl's does
 	encoder.SetEscapeHTML(false)
 	if err := encoder.Encode(manifest); err != nil {
-		p.remove(at.child(lastAppliedAnnotation))
-		return removed
+		return "", true
 	}
-	p.set(at.child(lastAppliedAnnotation), out.String())
-	return removed
+	if without, err = write(out.Bytes()); err != nil {
+		return "", true
+	}
+	return without, true
+}
+
+func plain(text string) ([]byte, error)  { return []byte(text), nil }
+func written(raw []byte) (string, error) { return string(raw), nil }
+
+// expand reads what wrangler writes: JSON as it is, or compressed.
+func expand(text string) ([]byte, error) {
+	if strings.HasPrefix(text, "{") {
+		return []byte(text), nil
+	}
+	raw, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(text, "="))
+	if err != nil {
+		return nil, fmt.Errorf("decoding a manifest: %w", err)
+	}
+	reader, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		return nil, fmt.Errorf("expanding a manifest: %w", err)
+	}
+	expanded, err := io.ReadAll(io.LimitReader(reader, maximumManifest+1))
+	if err != nil {
+		return nil, fmt.Errorf("expanding a manifest: %w", err)
+	}
+	if len(expanded) > maximumManifest {
+		return nil, errors.New("a manifest is too large")
+	}
+	return expanded, nil
+}
+
+func compress(raw []byte) (string, error) {
+	var out bytes.Buffer
+	writer := gzip.NewWriter(&out)
+	if _, err := writer.Write(raw); err != nil {
+		return "", fmt.Errorf("compressing a manifest: %w", err)
+	}
+	if err := writer.Close(); err != nil {
+		return "", fmt.Errorf("compressing a manifest: %w", err)
+	}
+	return base64.RawStdEncoding.EncodeToString(out.Bytes()), nil
 }

@@ -55,6 +55,13 @@ without a template are created and changed where the policies let them, that is 
 {{- include "stencil.webhook.common" . | replace "failurePolicy: Fail" "failurePolicy: Ignore" -}}
 {{- end -}}
 
+{{/*
+Those that find mistakes which the manager can bear: what is stored while nobody answers is reported in its status, and permits nothing.
+*/}}
+{{- define "stencil.webhook.brief" -}}
+{{- include "stencil.webhook.helpful" . | replace (printf "timeoutSeconds: %v" .Values.webhooks.timeoutSeconds) "timeoutSeconds: 2" -}}
+{{- end -}}
+
 {{/* The namespaces and objects that the values limit rendering, and the judgement of templates, to. */}}
 {{- define "stencil.webhook.selectors" -}}
 {{- with .Values.webhooks.namespaceSelector }}
@@ -130,6 +137,31 @@ manager runs.
     object.?spec != oldObject.?spec ||
     object.metadata.?labels != oldObject.metadata.?labels ||
     object.metadata.?annotations != oldObject.metadata.?annotations
+{{- end -}}
+
+{{/*
+An update that the render webhook has something to do with: all but labels and annotations that mean nothing to it, runStrategy and running,
+while the spec has a template. So VirtualMachines are labelled, started and stopped while no manager runs. The webhook completes a short
+manifest, which has no spec.template or differs elsewhere; it puts back what it has written; and it removes sensitive parameters, which come
+as annotations or, if the record names any, in the manifests that clients keep (machine.AppliedAnnotations).
+*/}}
+{{- define "stencil.condition.renderedChange" -}}
+- name: create-or-rendered-change
+  expression: >-
+    request.operation == 'CREATE' ||
+    !object.?spec.?template.hasValue() ||
+    object.spec.exists(field, !(field in ['runStrategy', 'running']) && object.spec[?field] != oldObject.?spec[?field]) ||
+    oldObject.?spec.orValue({}).exists(field, !(field in ['runStrategy', 'running']) && !(field in object.spec)) ||
+    ['', '.namespace', '.revision'].exists(key,
+    object.metadata.?labels[?'vm.kubevirt.io/template' + key] != oldObject.metadata.?labels[?'vm.kubevirt.io/template' + key]) ||
+    object.metadata.?annotations.orValue({}).exists(key,
+    (key.contains('template.kubevirt.io/') ||
+    (oldObject.metadata.?annotations[?'template.kubevirt.io/rendered'].orValue('').contains('"sensitive":') && key in [
+    'kubectl.kubernetes.io/last-applied-configuration', 'kapp.k14s.io/original', 'kapp.k14s.io/original-diff',
+    'kapp.k14s.io/original-diff-full', 'objectset.rio.cattle.io/applied', 'banzaicloud.com/last-applied'])) &&
+    object.metadata.?annotations[?key] != oldObject.metadata.?annotations[?key]) ||
+    oldObject.metadata.?annotations.orValue({}).exists(key,
+    key.contains('template.kubevirt.io/') && !(key in object.metadata.?annotations.orValue({})))
 {{- end -}}
 
 {{/* Nothing but spec is judged. */}}

@@ -1,6 +1,7 @@
 package apiserver_test
 
 import (
+	"cmp"
 	"net/http"
 	"strings"
 	"testing"
@@ -15,8 +16,12 @@ const forged = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata
 
 func post(t *testing.T, as *controlplane.User, header http.Header, annotations string) answer {
 	t.Helper()
-	sent := request{as: as, path: "/apis/kubevirt.io/v1/namespaces/" + shop(t) + "/virtualmachines", contentType: "application/json", header: header, body: strings.Replace(forged, "ANNOTATIONS", annotations, 1)}
-	return sent.do(t)
+	return posting(t, as, header, annotations).do(t)
+}
+
+func posting(t *testing.T, as *controlplane.User, header http.Header, annotations string) request {
+	t.Helper()
+	return request{as: as, path: "/apis/kubevirt.io/v1/namespaces/" + shop(t) + "/virtualmachines", contentType: "application/json", header: header, body: strings.Replace(forged, "ANNOTATIONS", annotations, 1)}
 }
 
 func TestNobodyElseSaysForWhomAMachineIs(t *testing.T) {
@@ -83,23 +88,58 @@ func TestNobodyElseSpeaksForTheServer(t *testing.T) {
 	})
 	// Whoever has the server's token.
 	for _, tc := range []struct {
-		name, annotations string
-		header            http.Header
-		want              string
+		name, annotations, query string
+		// bare is without spec, as the server sends it.
+		bare   bool
+		header http.Header
+		// code is 403 if zero.
+		code int
+		want string
 	}{
 		{name: "the server creates nothing of its own making", header: as("user", "ada"), want: "creates VirtualMachines from templates only"},
 		{name: "nor with the annotation", header: as("user", "ada"), annotations: `"template.kubevirt.io/created-by":"ada"`, want: "creates VirtualMachines from templates only"},
+		{name: "nor beside a template", header: as("user", "ada"), annotations: fromCrate, code: http.StatusUnprocessableEntity, want: "spec: Forbidden: the API server for templates sends no spec, the template makes it"},
+		{name: "nor in a dry run", header: as("user", "ada"), annotations: fromCrate, query: "?dryRun=All", code: http.StatusUnprocessableEntity, want: "spec: Forbidden: the API server for templates sends no spec"},
+		{name: "nothing for KubeVirt's controller", header: as("user", "system:serviceaccount:kubevirt:kubevirt-controller"), annotations: fromCrate, bare: true,
+			want: `creates no VirtualMachines for user \"system:serviceaccount:kubevirt:kubevirt-controller\", whom no TemplateApproval restricts`},
+		{name: "nothing for another service account of KubeVirt's namespace", header: as("user", "system:serviceaccount:kubevirt:x", "group", "system:serviceaccounts:kubevirt"), annotations: fromCrate, bare: true,
+			want: `creates no VirtualMachines for members of group \"system:serviceaccounts:kubevirt\"`},
+		{name: "nothing for members of system:masters", header: as("user", "ada", "group", "system:masters"), annotations: fromCrate, bare: true,
+			want: `creates no VirtualMachines for members of group \"system:masters\"`},
 		{name: "nothing for nobody", annotations: fromCrate, want: "on behalf of a person only"},
 		{name: "nothing for two", annotations: fromCrate, header: as("user", "ada", "user", "dora"), want: "on behalf of a person only"},
 		{name: "it is nobody but itself", annotations: fromCrate, header: http.Header{"Impersonate-User": {"ada"}}, want: "impersonate"},
 		{name: "it is in no group of its choice", annotations: fromCrate, header: http.Header{"Impersonate-User": {server.Name}, "Impersonate-Group": {"system:masters"}}, want: "impersonate"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := post(t, server, tc.header, tc.annotations); got.code != http.StatusForbidden || !strings.Contains(got.body, tc.want) {
+			sent := posting(t, server, tc.header, tc.annotations)
+			sent.path += tc.query
+			if tc.bare {
+				sent.body = sent.body[:strings.Index(sent.body, ",\n\t\"spec\"")] + "}"
+			}
+			if got := sent.do(t); got.code != cmp.Or(tc.code, http.StatusForbidden) || !strings.Contains(got.body, tc.want) {
 				t.Errorf("%d, want %s: %s", got.code, tc.want, got.body)
 			}
 		})
 	}
+	t.Run("a member of system:masters creates a VirtualMachine by a manifest", func(t *testing.T) {
+		const want = `the API server for templates creates no VirtualMachines for members of group \"system:masters\": send the VirtualMachine itself`
+		for _, query := range []string{"", "?dryRun=All"} {
+			sent := creation(t, nil, "crate", "")
+			sent.path += query
+			if got := sent.do(t); got.code != http.StatusForbidden || !strings.Contains(got.body, want) {
+				t.Errorf("%d %s", got.code, got.body)
+			}
+		}
+		shown := request{path: subresource(t, "v1beta1", "crate", "process"), body: "explain: true"}
+		if got := shown.do(t); got.code != http.StatusOK || strings.Contains(got.body, "system:masters") {
+			t.Errorf("%d %s", got.code, got.body)
+		}
+		if got := post(t, nil, nil, fromCrate); got.code != http.StatusCreated {
+			t.Errorf("%d %s", got.code, got.body)
+		}
+		discard(t, shop(t), "forged")
+	})
 	t.Run("it reads and changes no machine", func(t *testing.T) {
 		for _, verb := range []string{"get", "list", "update", "patch", "delete"} {
 			if out := kubectl(t, server, "", "auth", "can-i", verb, "virtualmachines.kubevirt.io", "--namespace="+shop(t)); out.Code == 0 {

@@ -24,7 +24,17 @@ func TestWithoutAManagerOnlyTemplatedVMsAreDenied(t *testing.T) {
 	denied(t, kubectl(t, ada, team, rendered("in-need"), "create", "-f", "-"), `failed calling webhook "render.template.kubevirt.io"`)
 	must(t, ada, team, plain("plain-sailing"), "create", "-f", "-")
 	must(t, ada, team, "", "label", "vm", "plain-sailing", "still=works")
-	denied(t, kubectl(t, ada, team, "", "label", "vm", "stored-before", "an=update"), `failed calling webhook "render.template.kubevirt.io"`)
+	// What the webhook has nothing to do with.
+	must(t, ada, team, "", "label", "vm", "stored-before", "still=works")
+	must(t, ada, team, "", "annotate", "vm", "stored-before", "still=works")
+	for _, strategy := range []string{"Always", "Halted"} {
+		must(t, ada, team, "", "patch", "vm", "stored-before", "--type=merge", "-p", `{"spec":{"runStrategy":"`+strategy+`"}}`)
+	}
+	const asked = `failed calling webhook "render.template.kubevirt.io"`
+	denied(t, kubectl(t, ada, team, "", "patch", "vm", "stored-before", "--type=merge", "-p", `{"spec":{"template":{"spec":{"hostname":"h"}}}}`), asked)
+	denied(t, kubectl(t, ada, team, "", "label", "vm", "stored-before", "vm.kubevirt.io/template-"), asked)
+	denied(t, kubectl(t, ada, team, "", "annotate", "vm", "stored-before", "parameter.template.kubevirt.io/X=y"), asked)
+	denied(t, kubectl(t, ada, team, rendered("stored-before"), "replace", "-f", "-"), asked)
 	must(t, ada, team, "", "delete", "vm", "stored-before")
 	start()
 	must(t, ada, team, rendered("in-need"), "create", "-f", "-")
@@ -49,6 +59,9 @@ func TestWithoutAManagerNothingUnapprovedIsAdmitted(t *testing.T) {
 	must(t, nil, vault, fmt.Sprintf(pvc, "app"), "create", "--dry-run=server", "-f", "-")
 	denied(t, kubectl(t, nil, vault, instance, "create", "--dry-run=server", "--as=system:serviceaccount:kubevirt:kubevirt-controller", "-f", "-"),
 		`failed calling webhook "virtualmachineinstance.validate.template.kubevirt.io"`)
+	const asked = `failed calling webhook "virtualmachine.validate.template.kubevirt.io"`
+	denied(t, kubectl(t, ada, vault, "", "label", "vm", "stored", "a=b"), asked)
+	denied(t, kubectl(t, ada, vault, "", "patch", "vm", "stored", "--type=merge", "-p", `{"spec":{"runStrategy":"Manual"}}`), asked)
 	// Where an approval only warns, an outage denies nothing.
 	must(t, nil, lenient, plain("tolerated"), "create", "-f", "-")
 	must(t, nil, lenient, "", "patch", "vm", "tolerated", "--type=merge", "-p", `{"spec":{"runStrategy":"Halted"}}`)
@@ -96,4 +109,54 @@ func warned(t *testing.T) string {
 		return nil
 	})
 	return name
+}
+
+// A user who may change approvals is not held up by the manager that is dead. Nothing relaxes by itself: what namespaces carry is enforced.
+func TestWithoutAManagerApprovalsAreChanged(t *testing.T) {
+	const bay = "bay"
+	approval := func(name, more string) string {
+		return "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: " + name + "}\n" +
+			"spec: {namespaces: [" + bay + "], templates: [{namespace: golden, name: fedora}]" + more + "}\n"
+	}
+	must(t, nil, bay, "", "create", "namespace", bay)
+	t.Cleanup(func() {
+		must(t, nil, bay, "", "delete", "templateapproval", "strict", "new", "broken", "--ignore-not-found")
+		must(t, nil, bay, "", "delete", "namespace", bay, "--wait=false")
+	})
+	must(t, nil, bay, approval("strict", ""), "apply", "-f", "-")
+	harness.Eventually(t, "the approval is enforced", func() error {
+		return harness.Complaint(unless(kubectl(t, nil, bay, plain("probe"), "create", "--dry-run=server", "-f", "-"), "not approved"))
+	})
+	start := withoutManager(t)
+
+	must(t, nil, bay, approval("strict", ", enforcement: Warn, overrides: [spec]"), "apply", "-f", "-")
+	must(t, nil, bay, approval("new", ", enforcement: Audit"), "create", "-f", "-")
+	must(t, nil, bay, "", "delete", "templateapproval", "new", "strict")
+	// What the definition and the policy find is denied; what only the manager can read is stored, and permits nothing.
+	denied(t, kubectl(t, nil, bay, approval("broken", ", namespaceSelector: {matchLabels: {stencil.kubevirt.io/governed: x}}"), "create", "-f", "-"),
+		"spec.namespaceSelector: Stencil sets label stencil.kubevirt.io/governed where an approval covers a namespace")
+	denied(t, kubectl(t, nil, bay, approval("broken", ", parameters: [{name: A}]"), "create", "-f", "-"), "at least one of anyValue")
+	must(t, nil, bay, approval("broken", ", overrides: [spec.template.**], exemptSubjects: []"), "create", "-f", "-")
+
+	denied(t, kubectl(t, nil, bay, plain("attack"), "create", "-f", "-"), "ValidatingAdmissionPolicy 'stencil-governed-machines'")
+	must(t, nil, bay, "", "label", "namespace", bay, "stencil.kubevirt.io/governed=false", "--overwrite")
+	must(t, nil, bay, "", "annotate", "namespace", bay, "stencil.kubevirt.io/approvals-")
+	harness.Eventually(t, "the namespace is free", func() error {
+		return harness.Complaint(kubectl(t, nil, bay, plain("freed"), "create", "--dry-run=server", "-f", "-").Stderr)
+	})
+	start()
+
+	harness.Eventually(t, "the manager reports the approval that it cannot read", func() error {
+		ready := must(t, nil, bay, "", "get", "templateapproval", "broken", "-o", `jsonpath={.status.conditions[?(@.type=="Ready")]}`)
+		if !strings.Contains(ready, `"status":"False"`) || !strings.Contains(ready, "spec.overrides[0]") {
+			return harness.Complaint("condition Ready is " + ready)
+		}
+		return nil
+	})
+	// It denies, and approves nothing.
+	for _, manifest := range []string{plain("attack"), rendered("attack")} {
+		harness.Eventually(t, "the approval approves nothing", func() error {
+			return harness.Complaint(unless(kubectl(t, nil, bay, manifest, "create", "--dry-run=server", "-f", "-"), "approve"))
+		})
+	}
 }

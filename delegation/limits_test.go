@@ -1,0 +1,43 @@
+package delegation
+
+import (
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+)
+
+func TestForWhomTheServerCreatesNothing(t *testing.T) {
+	limits := LimitsOf([]string{"system:serviceaccount:kubevirt:kubevirt-controller", "system:serviceaccount:kubevirt:kubevirt-apiserver", "backup"})
+	const instead = ": send the VirtualMachine itself, with annotation template.kubevirt.io/template-ref"
+	for _, tc := range []struct {
+		name   string
+		user   string
+		groups []string
+		want   string
+	}{
+		{name: "a user", user: "ada", groups: []string{"team-a", "system:authenticated"}},
+		{name: "a service account", user: "system:serviceaccount:ci:deployer", groups: []string{"system:serviceaccounts", "system:serviceaccounts:ci"}},
+		{name: "an exempt service account", user: "system:serviceaccount:kubevirt:kubevirt-controller",
+			want: `the API server for templates creates no VirtualMachines for user "system:serviceaccount:kubevirt:kubevirt-controller", whom no TemplateApproval restricts` + instead},
+		{name: "an exempt user", user: "backup",
+			want: `the API server for templates creates no VirtualMachines for user "backup", whom no TemplateApproval restricts` + instead},
+		{name: "a user whose name begins like that of an exempt one", user: "backup-2"},
+		{name: "a member of system:masters", user: "ada", groups: []string{"team-a", "system:masters"},
+			want: `the API server for templates creates no VirtualMachines for members of group "system:masters"` + instead},
+		{name: "another service account of KubeVirt's namespace", user: "system:serviceaccount:kubevirt:other", groups: []string{"system:serviceaccounts", "system:serviceaccounts:kubevirt"},
+			want: `the API server for templates creates no VirtualMachines for members of group "system:serviceaccounts:kubevirt"` + instead},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := ""
+			if err := limits.Check(authenticationv1.UserInfo{Username: tc.user, Groups: tc.groups}); err != nil {
+				got = err.Error()
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+	if err := LimitsOf(nil).Check(authenticationv1.UserInfo{Groups: []string{GroupMasters}}); err == nil {
+		t.Error("without exempt users members of system:masters are created for")
+	}
+}

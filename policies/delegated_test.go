@@ -1,0 +1,93 @@
+package policies_test
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/admission"
+	"k8s.io/apiserver/pkg/authentication/user"
+)
+
+const (
+	onlyFromTemplates = "the API server of templates creates VirtualMachines from templates only, and for a person whose name stands in annotation " +
+		"template.kubevirt.io/created-by"
+	withoutSpec = "the API server of templates sends VirtualMachines without spec, which the template makes: send a VirtualMachine with a spec as a " +
+		"user who may create VirtualMachines"
+	notForThem = "the API server of templates creates no VirtualMachines for users whom no TemplateApproval restricts, for members of system:masters, " +
+		"and for service accounts in the namespaces of such users: send the VirtualMachine itself, with annotation template.kubevirt.io/template-ref"
+)
+
+// What whoever has the token of stencil-apiserver can create while no webhook is called. The entries of managedFields are those that a
+// real API server writes, in test/e2e/policies.
+func TestWhatTheServerCreates(t *testing.T) {
+	policy := evaluate(t, "delegated-machines", map[string]string{
+		"apiserverUser": "'apiserver'", "exemptUsers": "['system:serviceaccount:kubevirt:kubevirt-controller', 'backup']",
+	})
+	entry := func(fields map[string]any) map[string]any {
+		return map[string]any{"manager": "m", "operation": "Update", "apiVersion": "kubevirt.io/v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
+	}
+	annotations := map[string]any{"f:metadata": map[string]any{"f:annotations": map[string]any{".": map[string]any{}}}}
+	spec := map[string]any{"f:spec": map[string]any{"f:runStrategy": map[string]any{}}}
+	for _, tc := range []struct {
+		name string
+		// managed are the managedFields, those of a request without spec if nil.
+		managed []any
+		noRef   bool
+		by      string // apiserver if empty
+		person  string // ada if empty
+		groups  []string
+		dryRun  bool
+		want    string
+	}{
+		{name: "a VM from a template"},
+		{name: "a VM without a template", noRef: true, want: onlyFromTemplates},
+		{name: "with a spec", managed: []any{entry(spec)}, want: withoutSpec},
+		{name: "with a spec that another manager claims", managed: []any{entry(annotations), entry(spec)}, want: withoutSpec},
+		{name: "with an empty spec", managed: []any{entry(map[string]any{"f:spec": map[string]any{}})}, want: withoutSpec},
+		{name: "with a spec, in a dry run", managed: []any{entry(spec)}, dryRun: true, want: withoutSpec},
+		{name: "if the API server could compute no fields", managed: []any{}, want: withoutSpec},
+		{name: "with an entry without fields", managed: []any{map[string]any{"manager": "m"}}, want: withoutSpec},
+		{name: "another user sends a spec", managed: []any{entry(spec)}, by: "dora"},
+		{name: "for an exempt user", person: "backup", want: notForThem},
+		{name: "for an exempt service account", person: "system:serviceaccount:kubevirt:kubevirt-controller", want: notForThem},
+		{name: "for a service account of its namespace", person: "system:serviceaccount:kubevirt:x", groups: []string{"system:serviceaccounts:kubevirt"}, want: notForThem},
+		{name: "for a service account of another namespace", person: "system:serviceaccount:ci:x", groups: []string{"system:serviceaccounts", "system:serviceaccounts:ci"}},
+		{name: "for a member of system:masters", groups: []string{"team-a", "system:masters"}, want: notForThem},
+		{name: "for a member of system:masters, in a dry run", groups: []string{"system:masters"}, dryRun: true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			person, by := tc.person, tc.by
+			if person == "" {
+				person = "ada"
+			}
+			info := &user.DefaultInfo{Name: by}
+			annotated := map[string]any{"template.kubevirt.io/template-ref": "golden/fedora"}
+			if by == "" {
+				info = &user.DefaultInfo{Name: "apiserver", Extra: map[string][]string{delegatedUser: {person}}}
+				if len(tc.groups) > 0 {
+					info.Extra[delegatedGroup] = tc.groups
+				}
+				annotated["template.kubevirt.io/created-by"] = person
+			}
+			if tc.noRef {
+				delete(annotated, "template.kubevirt.io/template-ref")
+			}
+			managed := tc.managed
+			if managed == nil {
+				managed = []any{entry(annotations)}
+			}
+			refusal, _ := policy.decide(t, request{
+				operation: admission.Create, user: info, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, name: "vm", dryRun: tc.dryRun,
+				object: map[string]any{
+					"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+					"metadata": map[string]any{"name": "vm", "annotations": annotated, "managedFields": managed},
+					"spec":     map[string]any{"runStrategy": "Halted"},
+				},
+			})
+			if refusal != tc.want {
+				t.Errorf("got  %s\nwant %s", refusal, tc.want)
+			}
+		})
+	}
+}

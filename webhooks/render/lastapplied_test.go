@@ -1,0 +1,141 @@
+package render
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/machine"
+)
+
+// Every annotation in which a client is known to keep what it applied.
+func TestSensitiveParametersLeaveEveryKeptManifest(t *testing.T) {
+	const (
+		key    = "parameter.template.kubevirt.io/PASSWORD"
+		secret = "correct-horse"
+	)
+	manifest := `{"metadata":{"annotations":{"` + key + `":"` + secret + `","keep":"me"},"name":"web-1"},"spec":{"a":1}}`
+	without := `{"metadata":{"annotations":{"keep":"me"},"name":"web-1"},"spec":{"a":1}}` + "\n"
+	harmless := `{"metadata":{"annotations":{"keep":"<me>"},"name":"web-1"}}`
+	packed := func(text string) string {
+		t.Helper()
+		out, err := compress([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	nested := func(inner, around string) string {
+		t.Helper()
+		quoted, err := json.Marshal(inner)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return `{"metadata":{"annotations":{"` + around + `":` + string(quoted) + `}}}`
+	}
+	bomb := packed(`{"a":"` + strings.Repeat("a", maximumManifest) + `"}`)
+	for _, tc := range []struct {
+		name  string
+		given map[string]string
+		want  map[string]string
+	}{
+		{name: "kubectl's", given: map[string]string{machine.AnnotationKubectl: manifest}, want: map[string]string{machine.AnnotationKubectl: without}},
+		{name: "kapp's, with what identifies it",
+			given: map[string]string{machine.AnnotationKapp: manifest, machine.AnnotationKappMD5: "c6e9", "kapp.k14s.io/identity": "v1"},
+			want:  map[string]string{machine.AnnotationKapp: without, "kapp.k14s.io/identity": "v1"}},
+		{name: "kapp's without the parameter stays", given: map[string]string{machine.AnnotationKapp: harmless, machine.AnnotationKappMD5: "c6e9"},
+			want: map[string]string{machine.AnnotationKapp: harmless, machine.AnnotationKappMD5: "c6e9"}},
+		{name: "kapp's differences", given: map[string]string{machine.AnnotationKappDiff: "+ " + secret, machine.AnnotationKappFullDiff: "+ " + secret, "other": "1"},
+			want: map[string]string{"other": "1"}},
+		{name: "kapp's with its differences", given: map[string]string{machine.AnnotationKapp: manifest, machine.AnnotationKappDiff: "+ " + secret},
+			want: map[string]string{machine.AnnotationKapp: without}},
+		{name: "wrangler's as JSON", given: map[string]string{machine.AnnotationWrangler: manifest}, want: map[string]string{machine.AnnotationWrangler: packed(without)}},
+		{name: "wrangler's, compressed", given: map[string]string{machine.AnnotationWrangler: packed(manifest)}, want: map[string]string{machine.AnnotationWrangler: packed(without)}},
+		{name: "wrangler's, compressed, without the parameter", given: map[string]string{machine.AnnotationWrangler: packed(harmless)},
+			want: map[string]string{machine.AnnotationWrangler: packed(harmless)}},
+		{name: "wrangler's that is no base64", given: map[string]string{machine.AnnotationWrangler: "%" + secret}, want: map[string]string{}},
+		{name: "wrangler's that is not compressed", given: map[string]string{machine.AnnotationWrangler: base64.RawStdEncoding.EncodeToString([]byte(manifest))}, want: map[string]string{}},
+		{name: "wrangler's that is cut off", given: map[string]string{machine.AnnotationWrangler: packed(manifest)[:40]}, want: map[string]string{}},
+		{name: "wrangler's that expands to more than an object can be", given: map[string]string{machine.AnnotationWrangler: bomb}, want: map[string]string{}},
+		{name: "an object matcher's", given: map[string]string{machine.AnnotationBanzai: "UEsDBBQ"}, want: map[string]string{}},
+		{name: "one that is no JSON", given: map[string]string{machine.AnnotationKapp: `{"` + secret, machine.AnnotationKappMD5: "c6e9"}, want: map[string]string{}},
+		{name: "one whose annotations are no strings", given: map[string]string{machine.AnnotationKapp: `{"metadata":{"annotations":["` + secret + `"]}}`}, want: map[string]string{}},
+		{name: "kubectl's with characters of HTML", given: map[string]string{machine.AnnotationKubectl: strings.Replace(manifest, `"me"`, `"<me>"`, 1)},
+			want: map[string]string{machine.AnnotationKubectl: strings.Replace(without, `"me"`, `"<me>"`, 1)}},
+		{name: "one in one", given: map[string]string{machine.AnnotationKapp: nested(manifest, machine.AnnotationKubectl)},
+			want: map[string]string{machine.AnnotationKapp: nested(without, machine.AnnotationKubectl) + "\n"}},
+		{name: "one so deep that it is not looked for", given: map[string]string{
+			machine.AnnotationKubectl: nested(nested(nested(manifest, machine.AnnotationKubectl), machine.AnnotationKubectl), machine.AnnotationKubectl)},
+			want: map[string]string{machine.AnnotationKubectl: nested(nested(`{"metadata":{"annotations":{}}}`+"\n", machine.AnnotationKubectl)+"\n", machine.AnnotationKubectl) + "\n"}},
+		{name: "all at once", given: map[string]string{machine.AnnotationKubectl: manifest, machine.AnnotationKapp: manifest, machine.AnnotationWrangler: manifest},
+			want: map[string]string{machine.AnnotationKubectl: without, machine.AnnotationKapp: without, machine.AnnotationWrangler: packed(without)}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			given := map[string]any{key: secret}
+			for k, v := range tc.given {
+				given[k] = v
+			}
+			p := &patch{}
+			removed := forget(p, given, []string{"PASSWORD"})
+			got := annotationsAfter(t, p, given)
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("annotations (-want +got):\n%s", diff)
+			}
+			for _, at := range removed {
+				if _, found := got[at[2]]; found {
+					t.Errorf("%s is reported as removed", at[2])
+				}
+			}
+			if len(removed) != len(given)-len(got) {
+				t.Errorf("%d annotations are gone, reported are %v", len(given)-len(got), removed)
+			}
+			again := map[string]any{}
+			for k, v := range got {
+				again[k] = v
+			}
+			second := &patch{}
+			if forget(second, again, []string{"PASSWORD"}); len(second.operations) > 0 {
+				t.Errorf("the second time changes %v", second.operations)
+			}
+		})
+	}
+	t.Run("without sensitive parameters nothing is read", func(t *testing.T) {
+		p := &patch{}
+		if removed := forget(p, map[string]any{machine.AnnotationKapp: "{", machine.AnnotationBanzai: "x"}, nil); len(removed) > 0 || len(p.operations) > 0 {
+			t.Errorf("removed %v", removed)
+		}
+	})
+}
+
+func annotationsAfter(t *testing.T, p *patch, annotations map[string]any) map[string]string {
+	t.Helper()
+	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	operations, err := p.marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if operations != nil {
+		decoded, err := jsonpatch.DecodePatch(operations)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err = decoded.Apply(raw); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var got struct {
+		Metadata struct{ Annotations map[string]string }
+	}
+	if err := json.Unmarshal(raw, &got); err != nil {
+		t.Fatal(err)
+	}
+	return got.Metadata.Annotations
+}
