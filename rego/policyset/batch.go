@@ -50,8 +50,9 @@ type worker struct {
 	trial   bool
 	began   time.Time
 	overdue time.Time // when it is left behind
-	// deserted says that it was left behind, lost that this is held against the policy.
-	deserted, lost bool
+	// deserted says that it was left behind, lost that this is held against the policy, and
+	// holds that it has kept its token.
+	deserted, lost, holds bool
 }
 
 func newBatch(ctx context.Context, e *Evaluator, entries []Entry, in *rego.Input) *batch {
@@ -203,7 +204,7 @@ func (b *batch) desert(now time.Time) time.Duration {
 			continue
 		}
 		b.record(w, rego.Result{}, errPolicyTimeout(b.entries[w.entry].timeout()), OutcomeTimeout)
-		w.deserted = true
+		w.deserted, w.holds = true, b.evaluator.leave()
 		if known := b.records[w.entry]; b.starved() {
 			b.settle(known, void, w.trial)
 		} else {
@@ -212,6 +213,10 @@ func (b *batch) desert(now time.Time) time.Duration {
 			b.evaluator.announce(known.lose(&options.Quarantine, w.trial, options.Clock.Now()))
 		}
 		b.remove(w)
+		if w.holds {
+			b.ended()
+			continue
+		}
 		if len(b.todo) == 0 {
 			b.release()
 			continue
@@ -257,6 +262,11 @@ func (b *batch) remove(w *worker) {
 // lock.
 func (b *batch) release() {
 	<-b.evaluator.tokens
+	b.ended()
+}
+
+// ended ends the wait for workers when there are none any more. The caller holds the lock.
+func (b *batch) ended() {
 	if len(b.workers) == 0 {
 		close(b.done)
 	}
@@ -281,6 +291,10 @@ func (b *batch) finish(w *worker, result rego.Result, err error) bool {
 	defer b.lock.Unlock()
 	known := b.records[w.entry]
 	if w.deserted {
+		b.evaluator.behind.Add(-1)
+		if w.holds {
+			<-b.evaluator.tokens
+		}
 		if w.lost {
 			known.find()
 		}

@@ -30,8 +30,11 @@ func errPolicyTimeout(limit time.Duration) error {
 	return &timeoutError{fmt.Sprintf("it did not end within %v", limit)}
 }
 
-// errRequestEnded is why a policy has no result when its request ended first.
+// errRequestEnded is why a policy has no result when its request ended first, or nobody is left to evaluate it.
 func errRequestEnded(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return &timeoutError{"too many evaluations have not ended although their time is over"}
+	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return &timeoutError{"the time for all policies of the request ran out before it ended"}
 	}

@@ -3,6 +3,7 @@ package policyset
 import (
 	"context"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/utils/clock"
@@ -45,13 +46,26 @@ type Options struct {
 // Evaluator evaluates policies within bounds. It is safe for concurrent use.
 //
 // An evaluation that does not end although it was cancelled is left behind on its
-// goroutine, and its policy is not evaluated again until it ends; so there are at most
-// as many of those as there are workers for each policy.
+// goroutine, and its policy is not evaluated again until it ends. While the process gets
+// too little CPU time that is not held against the policy, so the number of these
+// goroutines is limited as well: from maximumBehind for each worker on, one that is left
+// behind keeps its place among the workers until it ends.
 type Evaluator struct {
 	options Options
 	records records
-	// tokens holds one for each evaluating goroutine that is not left behind.
+	// tokens holds one for each evaluating goroutine that is not left behind, and for those
+	// that are beyond the limit.
 	tokens chan struct{}
+	// behind is how many are left behind.
+	behind atomic.Int64
+}
+
+// maximumBehind is how many goroutines for each worker may be left behind beside the workers.
+const maximumBehind = 4
+
+// leave counts an evaluation that is left behind, and reports whether it keeps its token.
+func (e *Evaluator) leave() bool {
+	return e.behind.Add(1) > int64(maximumBehind*cap(e.tokens))
 }
 
 // NewEvaluator returns an evaluator. It has no goroutines of its own: nothing has to

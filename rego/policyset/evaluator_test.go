@@ -269,3 +269,51 @@ func TestWorkersAreBounded(t *testing.T) {
 		t.Errorf("%d policies were evaluated at a time, want %d", got, workers)
 	}
 }
+
+// A process that gets no CPU time holds nothing against a policy that does not end: what bounds the goroutines is their number.
+func TestEvaluationsThatAreLeftBehindAreBounded(t *testing.T) {
+	const workers, most = 2, 2 + 2*4
+	release := make(chan struct{})
+	var running, peak atomic.Int64
+	hanging := policy("hanging", func(context.Context) (rego.Result, error) {
+		now := running.Add(1)
+		defer running.Add(-1)
+		for seen := peak.Load(); now > seen && !peak.CompareAndSwap(seen, now); seen = peak.Load() {
+		}
+		<-release
+		return rego.Result{}, nil
+	})
+	evaluator := policyset.NewEvaluator(policyset.Options{
+		Workers: workers, Deadline: 50 * time.Millisecond, CPUTime: func() (time.Duration, bool) { return 0, true },
+	})
+	entries := []policyset.Entry{{Policy: hanging, Timeout: time.Millisecond}}
+	var requests sync.WaitGroup
+	for range 4 * most {
+		requests.Add(1)
+		go func() {
+			defer requests.Done()
+			if got := evaluator.Evaluate(t.Context(), entries, nil).Evaluations[0].Outcome; got != policyset.OutcomeTimeout {
+				t.Errorf("outcome %s", got)
+			}
+		}()
+		time.Sleep(time.Millisecond)
+	}
+	requests.Wait()
+	// Several policies of one request: when the last worker keeps its token, those that nobody has begun are told so.
+	decision := evaluator.Evaluate(t.Context(), []policyset.Entry{entries[0], {Policy: allowing("other")}}, nil)
+	for _, evaluation := range decision.Evaluations {
+		if evaluation.Outcome != policyset.OutcomeTimeout {
+			t.Errorf("%s: outcome %s", evaluation.Policy, evaluation.Outcome)
+		}
+	}
+	if got := peak.Load(); got > most {
+		t.Errorf("%d evaluations ran at once, at most %d may", got, most)
+	}
+	close(release)
+	deadline := time.Now().Add(time.Minute)
+	for evaluator.Evaluate(t.Context(), []policyset.Entry{{Policy: allowing("after")}}, nil).Evaluations[0].Outcome != policyset.OutcomeAllow {
+		if time.Now().After(deadline) {
+			t.Fatal("the workers are not free again")
+		}
+	}
+}
