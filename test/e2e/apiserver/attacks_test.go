@@ -115,7 +115,8 @@ func TestNobodyElseSpeaksForTheServer(t *testing.T) {
 			sent := posting(t, server, tc.header, tc.annotations)
 			sent.path += tc.query
 			if tc.bare {
-				sent.body = sent.body[:strings.Index(sent.body, ",\n\t\"spec\"")] + "}"
+				before, _, _ := strings.Cut(sent.body, ",\n\t\"spec\"")
+				sent.body = before + "}"
 			}
 			if got := sent.do(t); got.code != cmp.Or(tc.code, http.StatusForbidden) || !strings.Contains(got.body, tc.want) {
 				t.Errorf("%d, want %s: %s", got.code, tc.want, got.body)

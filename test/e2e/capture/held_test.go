@@ -103,7 +103,8 @@ func installHold(s *stage) error {
 	}
 	last := ""
 	err = wait.PollUntilContextTimeout(ctx, 200*time.Millisecond, limit, true, func(ctx context.Context) (bool, error) {
-		result, err := plane.Kubectl(ctx, manager, `{"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshot", "metadata": {"name": "probe"},
+		result, err := plane.Kubectl(ctx, manager, `{"apiVersion": "snapshot.kubevirt.io/v1beta1", "kind": "VirtualMachineSnapshot",
+			"metadata": {"name": "capture-probe", "labels": {"template.kubevirt.io/RequestUID": "probe"}},
 			"spec": {"source": {"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "web"}}}`, "create", "-n", namespace, "--dry-run=server", "--validate=false", "-f", "-")
 		last = result.Stderr
 		return strings.Contains(last, "it is held"), err
