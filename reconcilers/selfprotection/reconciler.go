@@ -127,7 +127,7 @@ func (r *Reconciler) gather(ctx context.Context) (state, release, error) {
 	failed := errors.Join(problems...)
 	found.manifests, found.stored = map[identity]manifest{}, map[identity]*unstructured.Unstructured{}
 	for _, m := range manifests {
-		one, err := r.observe(ctx, found, m, gathered.now)
+		one, err := r.observe(ctx, found, m, gathered.now, gathered.now.Before(gathered.quietUntil))
 		if err != nil {
 			failed = errors.Join(failed, err)
 			continue
@@ -174,8 +174,8 @@ func (r *Reconciler) readRelease(ctx context.Context) (release, error) {
 	return found, nil
 }
 
-// observe compares one object with its manifest.
-func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now time.Time) (observed, error) {
+// observe compares one object with its manifest. upgrading is during the quiet after a change of the release.
+func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now time.Time, upgrading bool) (observed, error) {
 	known := r.memory[m.identity]
 	if known == nil {
 		known = &memory{}
@@ -206,7 +206,12 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 	found.stored[m.identity] = stored
 	if known.settled == nil {
 		trial := replacement(stored, m)
-		if err := r.options.Client.Update(ctx, trial, client.DryRunAll, client.FieldOwner(fieldManager)); err != nil {
+		err := r.options.Client.Update(ctx, trial, client.DryRunAll, client.FieldOwner(fieldManager))
+		if upgrading && apierrors.IsForbidden(err) {
+			// The policy manager-webhooks of the release before is still enforced. Nothing is replaced before the quiet ends.
+			return one, nil
+		}
+		if err != nil {
 			return observed{}, fmt.Errorf("trying what %s would be: %w", m.identity, err)
 		}
 		known.settled = contentOf(trial, m)
