@@ -273,23 +273,6 @@ func TestCreateSendsWhatAPersonWouldAndWhatItCameTo(t *testing.T) {
 	}
 }
 
-// Admission denies it in any case, but for dry runs.
-func TestNothingIsCreatedForMembersOfSystemMasters(t *testing.T) {
-	const want = `virtualmachinetemplates.template.kubevirt.io \"box\" is forbidden: the API server for templates creates no VirtualMachines for members of group ` +
-		`\"system:masters\": send the VirtualMachine itself, with annotation template.kubevirt.io/template-ref`
-	for _, query := range []string{"", "?dryRun=All"} {
-		f := fixture{groups: []string{"system:masters", "system:authenticated"}}
-		got := f.do(t, "POST", base+"virtualmachinetemplates/box/create"+query, "", "parameters: {NAME: web-1, PASSWORD: longenough}")
-		if got.Code != http.StatusForbidden || f.creator.asked != 0 || !strings.Contains(got.Body.String(), want) {
-			t.Errorf("%d after %d attempts: %s", got.Code, f.creator.asked, got.Body)
-		}
-	}
-	f := fixture{groups: []string{"system:masters"}}
-	if got := f.do(t, "POST", base+"virtualmachinetemplates/box/process", "", "parameters: {NAME: web-1, PASSWORD: longenough}"); got.Code != http.StatusOK {
-		t.Errorf("process: %d %s", got.Code, got.Body)
-	}
-}
-
 func TestCreateInAnotherNamespaceTakesTheRightThereForAnyTemplate(t *testing.T) {
 	f := fixture{allow: func(a authorizer.Attributes) bool {
 		return a.GetUser().GetName() == "ada" && a.GetVerb() == "create" && a.GetNamespace() == "floor" && a.GetAPIGroup() == "subresources.template.kubevirt.io" &&

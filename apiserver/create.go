@@ -45,10 +45,6 @@ func (h *handler) create(request *http.Request, path map[string]string, raw []by
 	if !found {
 		return processed{}, apierrors.NewInternalError(fmt.Errorf("the request has no user"))
 	}
-	// Admission refuses to store it, and a dry run should say so too.
-	if err := delegation.LimitsOf(nil).Check(personOf(requester)); err != nil {
-		return processed{}, apierrors.NewForbidden(templateResource, path[name], err)
-	}
 	target, err := h.target(ctx, requester, path, options)
 	if err != nil {
 		return processed{}, err

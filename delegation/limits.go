@@ -8,10 +8,6 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
-// GroupMasters is the group whose members may do everything. They create VirtualMachines themselves, and the server's token would be
-// worth as much as theirs if it could create in their name.
-const GroupMasters = "system:masters"
-
 const (
 	serviceAccountPrefix  = "system:serviceaccount:"
 	serviceAccountsPrefix = "system:serviceaccounts:"
@@ -24,10 +20,10 @@ type Limits struct {
 	groups []string
 }
 
-// LimitsOf returns the limits that follow from the full names of the exempt users. Beside GroupMasters, the groups are those of the service
-// accounts in the namespaces of exempt service accounts.
+// LimitsOf returns the limits that follow from the full names of the exempt users. The groups are those of the service accounts in the
+// namespaces of exempt service accounts. Members of system:masters are not among them: approvals restrict them as everybody.
 func LimitsOf(exemptUsers []string) Limits {
-	l := Limits{users: exemptUsers, groups: []string{GroupMasters}}
+	l := Limits{users: exemptUsers}
 	for _, name := range exemptUsers {
 		account, is := strings.CutPrefix(name, serviceAccountPrefix)
 		if !is {

@@ -64,7 +64,7 @@ func TestWhatRuns(t *testing.T) {
 			vm: `{metadata: {annotations: {note: new}}, spec: {}}`, vmi: `{metadata: {annotations: {note: old}}, spec: {networks: [{name: default}]}}`,
 		},
 		"annotations and labels that reach the pod": {
-			vm: `{metadata: {annotations: {a: b}}}`,
+			vm:  `{metadata: {annotations: {a: b}}}`,
 			vmi: `{metadata: {labels: {app: trusted}, annotations: {a: c, hooks.kubevirt.io/hookSidecars: "[]", exactly: no, kubevirt.io/ignitiondata: x}}, spec: {networks: [{name: default}]}}`,
 			want: []string{
 				"spec.template.metadata.annotations.a", "spec.template.metadata.annotations.exactly", `spec.template.metadata.annotations["hooks.kubevirt.io/hookSidecars"]`,

@@ -13,7 +13,7 @@ import (
 
 // delegable returns a refusal of what stencil-apiserver never sends: a spec, and a VirtualMachine for a user with more power than its own.
 // With it a stolen token of the server could do more than the server. The policy delegated-machines denies the same without this webhook.
-// A dry run stores nothing, so that members of system:masters can see what would be said of a VirtualMachine.
+// A dry run stores nothing, so that such users can see what would be said of a VirtualMachine.
 func (h *Handler) delegable(request admission.Request, vm machine.Machine, user authenticationv1.UserInfo) *admission.Response {
 	if vm.Spec != nil {
 		response := refuse.Invalid(vm.Name(), field.ErrorList{field.Forbidden(field.NewPath("spec"),
