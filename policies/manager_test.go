@@ -161,7 +161,7 @@ func TestWhatTheManagerWritesForCaptures(t *testing.T) {
 func TestWhatTheManagerWritesToItsWebhooks(t *testing.T) {
 	const (
 		differing = "Stencil's manager writes webhooks only as the chart has them, but for caBundle: change the values of the chart; differing: "
-		policies  = "Stencil's manager writes webhooks of policies for VirtualMachines, VirtualMachineTemplates and VirtualMachineTemplateRequests only, at " +
+		policies  = "Stencil's manager writes webhooks of policies for VirtualMachines, the other kinds that run machines, VirtualMachineTemplates and VirtualMachineTemplateRequests only, at " +
 			"its own address"
 	)
 	policy := evaluate(t, "manager-webhooks", map[string]string{
@@ -208,6 +208,7 @@ func TestWhatTheManagerWritesToItsWebhooks(t *testing.T) {
 		{name: "a configuration that the chart does not have", after: configuration("other", b), want: differing + "other/b"},
 		{name: "an empty one that the chart does not have", after: "metadata: {name: other}"},
 		{name: "webhooks of policies", after: configuration("policies", ours("p", rules, "s")+", "+ours("q", `{apiGroups: [template.kubevirt.io], apiVersions: [v1beta1], resources: [virtualmachinetemplates], operations: [DELETE]}`, "s"))},
+		{name: "webhooks of policies for other kinds that run machines", after: configuration("policies", ours("p", `{apiGroups: [kubevirt.io], apiVersions: [v1, v1alpha3], resources: [virtualmachineinstances], operations: [CREATE]}`, "s")+", "+ours("q", `{apiGroups: [pool.kubevirt.io], apiVersions: [v1alpha1, v1beta1], resources: [virtualmachinepools], operations: [UPDATE]}`, "s"))},
 		{name: "webhooks of policies for pods", after: configuration("policies", ours("p", `{apiGroups: [""], apiVersions: [v1], resources: [pods], operations: [CREATE]}`, "s")), want: policies},
 		{name: "webhooks of policies for everything", after: configuration("policies", ours("p", `{apiGroups: ["*"], apiVersions: ["*"], resources: ["*"], operations: ["*"]}`, "s")), want: policies},
 		{name: "webhooks of policies for subresources", after: configuration("policies", ours("p", `{apiGroups: [kubevirt.io], apiVersions: [v1], resources: [virtualmachines/status], operations: [UPDATE]}`, "s")), want: policies},
