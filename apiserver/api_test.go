@@ -23,8 +23,8 @@ import (
 
 	v1beta1sub "github.com/vmstencil/stencil/api/subresources/v1beta1"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/delegation"
-	"github.com/vmstencil/stencil/templatecache"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/delegation"
 )
 
 const box = `

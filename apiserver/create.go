@@ -21,9 +21,9 @@ import (
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/apiserver/body"
-	"github.com/vmstencil/stencil/delegation"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/templatecache"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/delegation"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 const (

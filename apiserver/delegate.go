@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/serializer"
 	"k8s.io/client-go/rest"
 
-	"github.com/vmstencil/stencil/delegation"
+	"github.com/vmstencil/stencil/internal/delegation"
 )
 
 // Delegate creates VirtualMachines as the server, on behalf of people. It implements

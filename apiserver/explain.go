@@ -11,8 +11,8 @@ import (
 	genericrequest "k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/templatecache"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // explain renders a stored template, and asks everybody who would judge the VirtualMachine

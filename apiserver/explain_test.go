@@ -18,7 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
-	"github.com/vmstencil/stencil/preview"
+	"github.com/vmstencil/stencil/internal/preview"
 )
 
 var machines = schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}

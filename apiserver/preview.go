@@ -10,8 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
-	"github.com/vmstencil/stencil/delegation"
-	"github.com/vmstencil/stencil/preview"
+	"github.com/vmstencil/stencil/internal/delegation"
+	"github.com/vmstencil/stencil/internal/preview"
 )
 
 // Preview implements Creator, by two dry runs. In the first one the manager's webhook for

@@ -10,9 +10,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/vmstencil/stencil/apiserver/body"
-	"github.com/vmstencil/stencil/machine"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/template"
-	"github.com/vmstencil/stencil/templatecache"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // patience is how long a request waits for a template that the cache does not know:

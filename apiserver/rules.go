@@ -8,10 +8,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/machinerules"
-	"github.com/vmstencil/stencil/templatecache"
-	"github.com/vmstencil/stencil/validations"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/template/validations"
+	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // judged holds what was rendered to the rules that came with it. What only the cluster can

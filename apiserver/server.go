@@ -18,9 +18,9 @@ import (
 
 	"github.com/vmstencil/stencil/api/subresources/v1alpha1"
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/sizing"
-	"github.com/vmstencil/stencil/templatecache"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // versions are those that are served, the preferred one first.

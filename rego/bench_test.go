@@ -18,7 +18,7 @@ import (
 // definitions are so many policies of the library, each as often as it takes.
 func definitions(tb testing.TB, n int) []rego.Definition {
 	tb.Helper()
-	files, err := filepath.Glob("library/*.yaml")
+	files, err := filepath.Glob("../policies/library/*.yaml")
 	if err != nil || len(files) == 0 {
 		tb.Fatalf("the library has %d policies: %v", len(files), err)
 	}

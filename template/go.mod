@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/google/go-cmp v0.7.0
 	github.com/vmstencil/stencil/api v0.0.0
+	k8s.io/api v0.37.0
 	k8s.io/apimachinery v0.37.0
 	kubevirt.io/api v1.9.0
 	sigs.k8s.io/json v0.0.0-20250730193827-2d320260d730
@@ -26,7 +27,6 @@ require (
 	golang.org/x/net v0.57.0 // indirect
 	golang.org/x/text v0.40.0 // indirect
 	gopkg.in/inf.v0 v0.9.1 // indirect
-	k8s.io/api v0.37.0 // indirect
 	k8s.io/apiextensions-apiserver v0.34.3 // indirect
 	k8s.io/klog/v2 v2.140.0 // indirect
 	k8s.io/kube-openapi v0.0.0-20260721132016-d427ff9ee9ad // indirect

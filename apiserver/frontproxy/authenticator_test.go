@@ -18,7 +18,7 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 	clocktesting "k8s.io/utils/clock/testing"
 
-	"github.com/vmstencil/stencil/certificates/certificatestest"
+	"github.com/vmstencil/stencil/internal/certificates/certificatestest"
 )
 
 // validFrom is when the certificates of the tests begin to be valid.

@@ -11,9 +11,9 @@ import (
 	apiregistrationv1 "k8s.io/kube-aggregator/pkg/apis/apiregistration/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client/apiutil"
 
-	"github.com/vmstencil/stencil/certificates"
-	"github.com/vmstencil/stencil/certificates/authority"
-	"github.com/vmstencil/stencil/certificates/publication"
+	"github.com/vmstencil/stencil/internal/certificates"
+	"github.com/vmstencil/stencil/internal/certificates/authority"
+	"github.com/vmstencil/stencil/internal/certificates/publication"
 )
 
 // addCertificates adds the source of serving certificates that the options ask for, and what it needs, to the group.

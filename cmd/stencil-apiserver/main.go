@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/vmstencil/stencil/buildinfo"
-	"github.com/vmstencil/stencil/program"
+	"github.com/vmstencil/stencil/internal/buildinfo"
+	program "github.com/vmstencil/stencil/internal/server"
 )
 
 // version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".

@@ -12,8 +12,8 @@ import (
 	genericoptions "k8s.io/apiserver/pkg/server/options"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
-	"github.com/vmstencil/stencil/certificates/publication"
-	"github.com/vmstencil/stencil/program"
+	"github.com/vmstencil/stencil/internal/certificates/publication"
+	program "github.com/vmstencil/stencil/internal/server"
 )
 
 // options are the settings of the process.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vmstencil/stencil/program"
+	program "github.com/vmstencil/stencil/internal/server"
 )
 
 func inPod(name string) (string, bool) {

@@ -21,10 +21,10 @@ import (
 	"github.com/vmstencil/stencil/apiserver"
 	"github.com/vmstencil/stencil/apiserver/frontproxy"
 	"github.com/vmstencil/stencil/apiserver/servingcert"
-	"github.com/vmstencil/stencil/certificates"
-	"github.com/vmstencil/stencil/delegation"
-	"github.com/vmstencil/stencil/instancetypecache"
-	"github.com/vmstencil/stencil/templatecache"
+	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/certificates"
+	"github.com/vmstencil/stencil/internal/delegation"
 )
 
 // maximumStreams is how many requests one connection carries at a time: the API server

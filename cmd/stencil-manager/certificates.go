@@ -9,9 +9,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/vmstencil/stencil/certificates"
-	"github.com/vmstencil/stencil/certificates/authority"
-	"github.com/vmstencil/stencil/certificates/publication"
+	"github.com/vmstencil/stencil/internal/certificates"
+	"github.com/vmstencil/stencil/internal/certificates/authority"
+	"github.com/vmstencil/stencil/internal/certificates/publication"
 	"github.com/vmstencil/stencil/reconcilers/cabundle"
 )
 

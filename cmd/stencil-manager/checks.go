@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
-	"github.com/vmstencil/stencil/certificates"
+	"github.com/vmstencil/stencil/internal/certificates"
 	"github.com/vmstencil/stencil/webhooks/serving"
 )
 

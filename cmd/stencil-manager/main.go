@@ -10,8 +10,8 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client/config"
 
-	"github.com/vmstencil/stencil/buildinfo"
-	"github.com/vmstencil/stencil/program"
+	"github.com/vmstencil/stencil/internal/buildinfo"
+	program "github.com/vmstencil/stencil/internal/server"
 )
 
 // version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".

@@ -8,7 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 
 	"github.com/vmstencil/stencil/defaulting"
-	"github.com/vmstencil/stencil/program"
+	program "github.com/vmstencil/stencil/internal/server"
 )
 
 // versionFlag is the one flag that is no setting.

@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/certificates/publication"
 	"github.com/vmstencil/stencil/defaulting"
-	"github.com/vmstencil/stencil/program"
+	"github.com/vmstencil/stencil/internal/certificates/publication"
+	program "github.com/vmstencil/stencil/internal/server"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vmstencil/stencil/program"
+	program "github.com/vmstencil/stencil/internal/server"
 )
 
 // environmentOf looks variables up in a map.

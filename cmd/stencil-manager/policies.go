@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
-	"github.com/vmstencil/stencil/certificates/publication"
-	"github.com/vmstencil/stencil/program"
+	"github.com/vmstencil/stencil/internal/certificates/publication"
+	program "github.com/vmstencil/stencil/internal/server"
 	"github.com/vmstencil/stencil/reconcilers/policystatus"
 	"github.com/vmstencil/stencil/reconcilers/policywebhook"
 )

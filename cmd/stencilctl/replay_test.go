@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/policyinput"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/policyset"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // TestReplayOfARecord decides once more what was decided and recorded as the manager

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/excerpt"
+	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
 // Rules are what a machine can violate. A Report names them.

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/disks"
+	"github.com/vmstencil/stencil/internal/disks"
 )
 
 // claimLister lists claims.

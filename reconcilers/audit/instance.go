@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/sizing"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // writtenByKubeVirt are annotations that KubeVirt v1.8 and v1.9 write to a VirtualMachineInstance of their own accord. Labels that begin

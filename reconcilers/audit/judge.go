@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/machine"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/template"
-	"github.com/vmstencil/stencil/templatecache"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // Templates returns compiled templates, nil for one that does not exist; a templatecache.Cache does.

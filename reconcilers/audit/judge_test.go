@@ -15,8 +15,8 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/templatecache"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // shelved are templates by NAMESPACE/NAME.

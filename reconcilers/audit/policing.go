@@ -8,15 +8,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/vmstencil/stencil/excerpt"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/policycache"
-	"github.com/vmstencil/stencil/policyinput"
+	policycache "github.com/vmstencil/stencil/cache/policies"
+	"github.com/vmstencil/stencil/internal/excerpt"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/policyset"
-	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/template"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // Policies are those in force; a policycache.Cache knows them.

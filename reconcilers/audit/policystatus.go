@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/policycache"
+	policycache "github.com/vmstencil/stencil/cache/policies"
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 )
 

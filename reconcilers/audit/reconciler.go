@@ -15,11 +15,11 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/policycache"
+	policycache "github.com/vmstencil/stencil/cache/policies"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
-	"github.com/vmstencil/stencil/rego/policyset"
-	"github.com/vmstencil/stencil/templatecache"
 )
 
 // DefaultInterval is the time between two audits when nothing changes.

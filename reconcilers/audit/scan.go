@@ -14,8 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/disks"
-	"github.com/vmstencil/stencil/machine"
+	"github.com/vmstencil/stencil/internal/disks"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/excerpt"
+	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
 // maximumMessage is how many bytes of a condition's message are stored.

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/vmstencil/stencil/certificates/bundle"
-	"github.com/vmstencil/stencil/certificates/publication"
+	"github.com/vmstencil/stencil/internal/certificates/bundle"
+	"github.com/vmstencil/stencil/internal/certificates/publication"
 )
 
 // maximumAuthorities is how many authorities a caBundle holds at most. Only rotations that follow each other faster than

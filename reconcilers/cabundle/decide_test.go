@@ -8,9 +8,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/vmstencil/stencil/certificates/bundle"
-	"github.com/vmstencil/stencil/certificates/certificatestest"
-	"github.com/vmstencil/stencil/certificates/publication"
+	"github.com/vmstencil/stencil/internal/certificates/bundle"
+	"github.com/vmstencil/stencil/internal/certificates/certificatestest"
+	"github.com/vmstencil/stencil/internal/certificates/publication"
 )
 
 // overlap is the life of a serving certificate in these tests.

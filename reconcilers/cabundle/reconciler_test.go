@@ -24,8 +24,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client/fake"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/vmstencil/stencil/certificates/certificatestest"
-	"github.com/vmstencil/stencil/certificates/publication"
+	"github.com/vmstencil/stencil/internal/certificates/certificatestest"
+	"github.com/vmstencil/stencil/internal/certificates/publication"
 )
 
 var secretName = types.NamespacedName{Namespace: "stencil-system", Name: "stencil-webhook-ca"}

@@ -11,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/capturing"
-	"github.com/vmstencil/stencil/excerpt"
+	"github.com/vmstencil/stencil/internal/excerpt"
+	capturing "github.com/vmstencil/stencil/reconcilers/capture/conversion"
 )
 
 // maximumMessage is how many bytes a condition may say; the definition allows 32 KiB.

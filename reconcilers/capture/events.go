@@ -6,7 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/vmstencil/stencil/excerpt"
+	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
 const (

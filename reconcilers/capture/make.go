@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/capturing"
+	capturing "github.com/vmstencil/stencil/reconcilers/capture/conversion"
 )
 
 // metadata is that of everything that is made for a request.

@@ -21,7 +21,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/watching"
+	"github.com/vmstencil/stencil/cache/watching"
 )
 
 // wake tells which requests to look at. It watches the requests, and by the label with the UID of a request what was made for one:

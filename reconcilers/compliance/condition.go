@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/excerpt"
-	"github.com/vmstencil/stencil/rego/policyset"
+	"github.com/vmstencil/stencil/internal/excerpt"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 )
 
 const (

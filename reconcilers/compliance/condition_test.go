@@ -4,7 +4,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vmstencil/stencil/rego/policyset"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 )
 
 func TestMessagesAreBounded(t *testing.T) {

@@ -18,13 +18,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/policycache"
+	policycache "github.com/vmstencil/stencil/cache/policies"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/policyset"
-	"github.com/vmstencil/stencil/sizing"
 	"github.com/vmstencil/stencil/template"
-	"github.com/vmstencil/stencil/templatecache"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
 // DefaultInterval is the time between two checks when nothing changes.

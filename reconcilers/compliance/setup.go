@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/vmstencil/stencil/reconcilers/single"
+	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
 // delay gathers changes that come together: a catalogue of templates, say.

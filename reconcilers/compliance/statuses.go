@@ -6,8 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
-	"github.com/vmstencil/stencil/templatecache"
 )
 
 // fieldManager owns the condition PolicyCompliant of templates.

@@ -17,7 +17,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
-	"github.com/vmstencil/stencil/reconcilers/single"
+	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
 // updateIndex writes the index when it differs. It returns false when there is none yet.

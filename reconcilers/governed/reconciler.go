@@ -22,7 +22,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
-	"github.com/vmstencil/stencil/reconcilers/single"
+	"github.com/vmstencil/stencil/reconcilers/internal/single"
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 )
 

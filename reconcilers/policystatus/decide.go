@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/excerpt"
-	"github.com/vmstencil/stencil/policycache"
+	policycache "github.com/vmstencil/stencil/cache/policies"
+	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
 const (

@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/policycache"
-	"github.com/vmstencil/stencil/rego/policyset"
+	policycache "github.com/vmstencil/stencil/cache/policies"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 )
 
 // policies are those of a cache.

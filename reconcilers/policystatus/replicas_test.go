@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/rego/policyset"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 )
 
 func TestWhatAReplicaSays(t *testing.T) {

@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/excerpt"
-	"github.com/vmstencil/stencil/sample"
+	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/reconcilers/internal/sample"
 )
 
 const (

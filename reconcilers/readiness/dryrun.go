@@ -19,9 +19,9 @@ import (
 	"k8s.io/utils/clock"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/excerpt"
-	"github.com/vmstencil/stencil/sample"
-	"github.com/vmstencil/stencil/templatecache"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/reconcilers/internal/sample"
 )
 
 const (

@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/reconcilers/internal/sample"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
-	"github.com/vmstencil/stencil/sample"
-	"github.com/vmstencil/stencil/templatecache"
 )
 
 // vmt is a template in namespace golden.

@@ -20,9 +20,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/reconcilers/internal/sample"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
-	"github.com/vmstencil/stencil/sample"
-	"github.com/vmstencil/stencil/templatecache"
 )
 
 // Templates is where templates come from; a templatecache.Cache is one.

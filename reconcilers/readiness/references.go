@@ -4,8 +4,8 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // dependencies are what a machine depends on.

@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
-	"github.com/vmstencil/stencil/templatecache"
 )
 
 const (

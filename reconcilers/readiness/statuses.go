@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
-	"github.com/vmstencil/stencil/templatecache"
 )
 
 // fieldManager owns what this package writes into the status of templates.

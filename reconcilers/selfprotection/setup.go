@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
-	"github.com/vmstencil/stencil/reconcilers/single"
+	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
 // longestRetry is short: one object that cannot be restored must not hold up the others for long.

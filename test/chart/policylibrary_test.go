@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
 
-	"github.com/vmstencil/stencil/rego/library"
+	"github.com/vmstencil/stencil/policies/library"
 )
 
 // switchedOn returns the policies that the ConfigMap of the library holds, by name.

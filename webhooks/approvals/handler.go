@@ -12,9 +12,9 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/templatecache"
-	"github.com/vmstencil/stencil/webhooks/refuse"
-	"github.com/vmstencil/stencil/webhooks/written"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/written"
 )
 
 var approvalKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "TemplateApproval"}

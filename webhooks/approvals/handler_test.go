@@ -14,7 +14,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/templatecache"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/webhooks/approvals"
 )
 

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/vmstencil/stencil/delegation"
-	"github.com/vmstencil/stencil/webhooks/refuse"
+	"github.com/vmstencil/stencil/internal/delegation"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
 // Handler puts the person into the place of the server, and hands the request on.

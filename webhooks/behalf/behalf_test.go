@@ -10,7 +10,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/vmstencil/stencil/delegation"
+	"github.com/vmstencil/stencil/internal/delegation"
 	"github.com/vmstencil/stencil/webhooks/behalf"
 )
 

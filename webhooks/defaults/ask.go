@@ -8,7 +8,7 @@ import (
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 
 	"github.com/vmstencil/stencil/defaulting"
-	"github.com/vmstencil/stencil/policyinput"
+	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
 )
 

@@ -16,9 +16,9 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/defaulting"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/sizing"
-	"github.com/vmstencil/stencil/webhooks/refuse"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
 // Defaulter fills in defaults; a client.Client does. A refusal is a

@@ -5,7 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/vmstencil/stencil/machine"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // domainAt is where the guest's hardware is described.

@@ -7,7 +7,7 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/defaulting"
-	"github.com/vmstencil/stencil/machine"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // applied is what the annotation of that name says. stencilctl reads it as well, and

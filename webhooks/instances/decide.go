@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/disks"
+	"github.com/vmstencil/stencil/internal/disks"
 )
 
 // instance is what is read of a VirtualMachineInstance.

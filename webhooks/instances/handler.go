@@ -15,7 +15,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/webhooks/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
 // concurrency is how many claims are looked up at a time.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/webhooks/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
 // Approvals returns all approvals, in the same slice until one changes.

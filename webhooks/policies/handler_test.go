@@ -15,9 +15,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/policycache"
+	policycache "github.com/vmstencil/stencil/cache/policies"
+	suite "github.com/vmstencil/stencil/policies/tests"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/suite"
 )
 
 // engine answers every policy alike.

@@ -7,8 +7,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/rego/policyset"
-	"github.com/vmstencil/stencil/webhooks/verdict"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
 // Asker says what the policies have against a request; a Judge does.

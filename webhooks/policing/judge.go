@@ -12,12 +12,12 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/policyinput"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/policyset"
-	"github.com/vmstencil/stencil/sizing"
-	"github.com/vmstencil/stencil/templatecache"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // patience is how long a request waits for a template that the cache does not know.

@@ -5,9 +5,9 @@ import (
 
 	"github.com/go-logr/logr"
 
-	"github.com/vmstencil/stencil/policyinput"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/policyset"
 )
 
 // Log is the decision log: a sample of the decisions, one line each.

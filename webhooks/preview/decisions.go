@@ -6,10 +6,10 @@ import (
 	stencilv1alpha1 "github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/machinerules"
-	"github.com/vmstencil/stencil/preview"
-	"github.com/vmstencil/stencil/rego/policyset"
-	"github.com/vmstencil/stencil/webhooks/verdict"
+	"github.com/vmstencil/stencil/internal/preview"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
 // decisions puts a judgement into the words of the API, denials first.

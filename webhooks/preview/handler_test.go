@@ -12,12 +12,12 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/machinerules"
-	below "github.com/vmstencil/stencil/preview"
+	below "github.com/vmstencil/stencil/internal/preview"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/policyset"
+	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 	"github.com/vmstencil/stencil/webhooks/preview"
-	"github.com/vmstencil/stencil/webhooks/verdict"
 )
 
 // judge is what somebody judges.

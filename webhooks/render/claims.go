@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/vmstencil/stencil/machine"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // A claim is a field that metadata.managedFields says a manager owns. The API

@@ -2,7 +2,7 @@ package render
 
 import (
 	contract "github.com/vmstencil/stencil/api/template"
-	"github.com/vmstencil/stencil/machine"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // copied says whether a new VM is the copy of one that was rendered, as KubeVirt's

@@ -14,12 +14,12 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/delegation"
-	"github.com/vmstencil/stencil/machine"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/delegation"
 	"github.com/vmstencil/stencil/template"
-	"github.com/vmstencil/stencil/templatecache"
-	"github.com/vmstencil/stencil/validations"
-	"github.com/vmstencil/stencil/webhooks/verdict"
+	"github.com/vmstencil/stencil/template/validations"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
 // creation is everything that the rendering of one new VM depends on.

@@ -7,8 +7,8 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/webhooks/refuse"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
 // delegable returns a refusal of what stencil-apiserver never sends: a spec, and a VirtualMachine for a user with more power than its own.

@@ -10,7 +10,7 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 	authenticationv1 "k8s.io/api/authentication/v1"
 
-	"github.com/vmstencil/stencil/delegation"
+	"github.com/vmstencil/stencil/internal/delegation"
 	"github.com/vmstencil/stencil/webhooks/render"
 )
 

@@ -14,12 +14,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/delegation"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/permission"
-	"github.com/vmstencil/stencil/templatecache"
-	"github.com/vmstencil/stencil/webhooks/refuse"
-	"github.com/vmstencil/stencil/webhooks/verdict"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/internal/delegation"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
 // Patience is how long a request waits for a template that the cache does not

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	contract "github.com/vmstencil/stencil/api/template"
-	"github.com/vmstencil/stencil/machine"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 const (

@@ -3,7 +3,7 @@ package render
 import (
 	"encoding/json"
 
-	"github.com/vmstencil/stencil/machine"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // manifests returns what a declarative client said before and says now, as far as

@@ -5,7 +5,7 @@ import (
 	"reflect"
 	"slices"
 
-	"github.com/vmstencil/stencil/machine"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // overlay lays what a person wrote over a base (what was rendered, or what is

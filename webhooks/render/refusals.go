@@ -10,8 +10,8 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/webhooks/refuse"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
 var (

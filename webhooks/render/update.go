@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	contract "github.com/vmstencil/stencil/api/template"
-	"github.com/vmstencil/stencil/machine"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // update is everything that the answer to one update depends on.

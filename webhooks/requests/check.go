@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/permission"
+	permission "github.com/vmstencil/stencil/internal/authorization"
 )
 
 // check finds what is wrong with the words of a request.

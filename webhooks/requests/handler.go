@@ -14,9 +14,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/permission"
-	"github.com/vmstencil/stencil/templatecache"
-	"github.com/vmstencil/stencil/webhooks/refuse"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
 var (

@@ -11,7 +11,7 @@ import (
 
 	admissionv1 "k8s.io/api/admission/v1"
 
-	"github.com/vmstencil/stencil/certificates/certificatestest"
+	"github.com/vmstencil/stencil/internal/certificates/certificatestest"
 )
 
 // TestOnlyCallersWithACertificateAreServed is about a server that was told whose certificates to take.

@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/vmstencil/stencil/certificates/certificatestest"
+	"github.com/vmstencil/stencil/internal/certificates/certificatestest"
 )
 
 // fixture is a server that runs, and a client that trusts it.

@@ -13,10 +13,10 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/template"
-	"github.com/vmstencil/stencil/templatelint"
-	"github.com/vmstencil/stencil/validations"
-	"github.com/vmstencil/stencil/webhooks/refuse"
-	"github.com/vmstencil/stencil/webhooks/written"
+	templatelint "github.com/vmstencil/stencil/template/lint"
+	"github.com/vmstencil/stencil/template/validations"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/written"
 )
 
 var templateKind = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "VirtualMachineTemplate"}

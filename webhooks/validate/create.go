@@ -8,11 +8,11 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/machine"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/template"
-	"github.com/vmstencil/stencil/templatecache"
-	"github.com/vmstencil/stencil/webhooks/refuse"
-	"github.com/vmstencil/stencil/webhooks/verdict"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
 // judgeUntemplated is for a VM without a template in a namespace that may be

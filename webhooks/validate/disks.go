@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/disks"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/webhooks/refuse"
+	"github.com/vmstencil/stencil/internal/disks"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
 // concurrency is how many disks are looked up at a time.

@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/rego/policyset"
-	"github.com/vmstencil/stencil/sizing"
-	"github.com/vmstencil/stencil/templatecache"
-	"github.com/vmstencil/stencil/webhooks/refuse"
-	"github.com/vmstencil/stencil/webhooks/verdict"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
 // patience is how long a request waits for a template that the cache does not

@@ -6,11 +6,11 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/machinerules"
-	"github.com/vmstencil/stencil/policyinput"
-	"github.com/vmstencil/stencil/validations"
-	"github.com/vmstencil/stencil/webhooks/refuse"
+	policyinput "github.com/vmstencil/stencil/policies/input"
+	"github.com/vmstencil/stencil/template/validations"
+	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
 // rules judges a machine by the rules that came with it. On update those that the stored

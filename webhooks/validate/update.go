@@ -4,7 +4,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/machine"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // judgeUpdate holds the change of a stored VM to the overrides of the approvals

@@ -12,7 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
-	"github.com/vmstencil/stencil/sizing"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
 // client returns a client of a server that answers each request, by path and query,

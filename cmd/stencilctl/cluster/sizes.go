@@ -9,8 +9,8 @@ import (
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/offline"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/sizing"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // resources of instance types and preferences, and whether they are in a namespace.

@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/policyinput"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/sizing"
-	"github.com/vmstencil/stencil/templatecache"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // Resources that policies are about.

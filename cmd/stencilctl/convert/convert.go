@@ -11,8 +11,8 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/cmd/stencilctl/convert/openshift"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
-	"github.com/vmstencil/stencil/openshift"
 	"github.com/vmstencil/stencil/template"
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/offline"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
-	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/template"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // access is something that one may do.

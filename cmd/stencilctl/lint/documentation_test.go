@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/vmstencil/stencil/templatelint"
+	templatelint "github.com/vmstencil/stencil/template/lint"
 )
 
 func TestEveryRuleIsDocumented(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
-	"github.com/vmstencil/stencil/templatelint"
+	templatelint "github.com/vmstencil/stencil/template/lint"
 )
 
 // linting is the command lint.

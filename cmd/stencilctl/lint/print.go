@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
-	"github.com/vmstencil/stencil/templatelint"
+	templatelint "github.com/vmstencil/stencil/template/lint"
 )
 
 func (l *linting) print(found *report) error {

@@ -8,13 +8,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/policyinput"
+	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/sizing"
-	"github.com/vmstencil/stencil/templatecache"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // Operations of a request.

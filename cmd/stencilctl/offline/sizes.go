@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
-	"github.com/vmstencil/stencil/sizing"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
 var errNoFile = errors.New("no file holds it (--instancetype, --preference)")

@@ -13,9 +13,9 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
-	"github.com/vmstencil/stencil/policyinput"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/policyset"
 )
 
 // replayed is a decision of the log that was made again. Its JSON form is output.

@@ -11,8 +11,8 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	suite "github.com/vmstencil/stencil/policies/tests"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/suite"
 )
 
 // testing is the command test.

@@ -6,8 +6,8 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/policyset"
 )
 
 // verdict is what policies say about one request. Its JSON form is output.

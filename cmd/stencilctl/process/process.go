@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
-	"github.com/vmstencil/stencil/machine"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // processing is the command process, and what create shares with it.

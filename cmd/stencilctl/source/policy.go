@@ -11,8 +11,8 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
-	"github.com/vmstencil/stencil/policyspec"
-	"github.com/vmstencil/stencil/rego/suite"
+	policyspec "github.com/vmstencil/stencil/policies/spec"
+	suite "github.com/vmstencil/stencil/policies/tests"
 )
 
 // Policy is a policy in a file.

@@ -10,7 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
-	"github.com/vmstencil/stencil/rego/suite"
+	suite "github.com/vmstencil/stencil/policies/tests"
 )
 
 // AddTests gives each policy the files of tests that belong to it: those that paths

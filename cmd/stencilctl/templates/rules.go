@@ -3,9 +3,9 @@ package templates
 import (
 	"context"
 
-	"github.com/vmstencil/stencil/machine"
-	"github.com/vmstencil/stencil/machinerules"
-	"github.com/vmstencil/stencil/validations"
+	"github.com/vmstencil/stencil/template/validations"
+	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // Judge judges a VirtualMachine by the rules of the template, and by those that it

@@ -17,8 +17,8 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
-	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/template"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // Template is a template that a command works with.

@@ -7,7 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/vmstencil/stencil/excerpt"
+	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
 // Object is what is kept of an object. Two that are equal mean the same.

@@ -17,7 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/vmstencil/stencil/watching"
+	"github.com/vmstencil/stencil/cache/watching"
 )
 
 // NotServedError says that the API server does not know a kind: what defines it is not installed.

@@ -7,8 +7,8 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/template"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
-	"github.com/vmstencil/stencil/machine"
 	"github.com/vmstencil/stencil/template"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // stored returns a VirtualMachine of the golden template as the API server holds it: rendered, with its record, and with what KubeVirt

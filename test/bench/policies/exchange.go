@@ -7,8 +7,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/policyset"
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/policyset"
 )
 
 // patience is the timeout of a hostile policy.

@@ -12,10 +12,10 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/policyspec"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	ready "github.com/vmstencil/stencil/policies/library"
+	policyspec "github.com/vmstencil/stencil/policies/spec"
 	"github.com/vmstencil/stencil/rego"
-	ready "github.com/vmstencil/stencil/rego/library"
-	"github.com/vmstencil/stencil/rego/policyset"
 )
 
 // library is the ready policies about VirtualMachines, by name.

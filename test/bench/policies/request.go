@@ -8,8 +8,8 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
-	"github.com/vmstencil/stencil/rego/policyset"
 	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 

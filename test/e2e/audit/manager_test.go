@@ -17,12 +17,12 @@ import (
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/reconcilers/audit"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/reconcilers/governed"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
-	"github.com/vmstencil/stencil/templatecache"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/vmstencil/stencil/rego/library"
+	"github.com/vmstencil/stencil/policies/library"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"

@@ -1,0 +1,179 @@
+package approvals
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/cache/watching"
+)
+
+// DefaultPatience is how long Covering waits for a namespace that is not known.
+const DefaultPatience = time.Second
+
+// Options are what a Cache needs.
+type Options struct {
+	// Config reaches the API server.
+	Config *rest.Config
+	Logger logr.Logger
+	// Registerer takes the metrics; nil means that none are kept.
+	Registerer prometheus.Registerer
+	// Spared are namespaces that no approval covers, beside those of Kubernetes'
+	// own: Stencil's.
+	Spared []string
+	// Patience is how long Covering waits for a namespace that is not known;
+	// DefaultPatience when 0. It must be shorter than the deadline of a webhook.
+	Patience time.Duration
+}
+
+// Cache is a watch cache of compiled approvals and of the labels of namespaces. It
+// runs until the context of Start ends, on every replica. All methods are safe for
+// concurrent use.
+type Cache struct {
+	index      *index
+	reflectors []*cache.Reflector
+	log        logr.Logger
+	patience   time.Duration
+}
+
+// New returns a Cache that has not started. It fails when no client can be made of
+// the configuration or the metrics are registered already.
+func New(o Options) (*Cache, error) {
+	approvals, err := watching.Resource(o.Config, v1alpha1.GroupVersion, v1alpha1.AddToScheme, "templateapprovals")
+	if err != nil {
+		return nil, fmt.Errorf("making the approval cache's client of approvals: %w", err)
+	}
+	namespaces, err := watchNamespaces(o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("making the approval cache's client of namespaces: %w", err)
+	}
+	c := newCache(o, approvals, namespaces)
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(&collector{index: c.index}); err != nil {
+			return nil, fmt.Errorf("registering approval cache metrics: %w", err)
+		}
+	}
+	return c, nil
+}
+
+func newCache(o Options, approvals, namespaces cache.ListerWatcher) *Cache {
+	c := &Cache{index: newIndex(), log: o.Logger, patience: o.Patience}
+	if c.patience == 0 {
+		c.patience = DefaultPatience
+	}
+	reflect := func(name string, source cache.ListerWatcher, kind runtime.Object, into cache.ReflectorStore) {
+		c.reflectors = append(c.reflectors, watching.Reflector("approvalcache/"+name, source, kind, into, c.log))
+	}
+	reflect("approvals", approvals, &v1alpha1.TemplateApproval{}, newApprovalStore(c.index, c.log, o.Spared))
+	reflect("namespaces", namespaces, &metav1.PartialObjectMetadata{}, newNamespaceStore(c.index))
+	return c
+}
+
+// Start fills the cache and keeps it current until ctx ends.
+func (c *Cache) Start(ctx context.Context) error {
+	watching.Run(ctx, c.log, c.reflectors...)
+	return nil
+}
+
+// NeedLeaderElection says that every replica has a cache of its own.
+func (c *Cache) NeedLeaderElection() bool { return false }
+
+// Synced says whether the first lists of approvals and of namespaces have arrived.
+// Before, Covering knows too little to be asked.
+func (c *Cache) Synced() bool { return c.index.hasSynced() }
+
+// Covering returns the approvals that cover a namespace, sorted by name; it is
+// governed when there is any. The slice must not be modified.
+//
+// A namespace is often created a moment before the first machine in it, and the
+// watch may be a little behind: for one that is not known it waits, and when that
+// is in vain returns a single approval that approves nothing.
+func (c *Cache) Covering(namespace string) []*approval.Approval {
+	var covering []*approval.Approval
+	if c.await(context.Background(), func() (known bool, changed <-chan struct{}) {
+		covering, known, changed = c.index.covering(namespace)
+		return known, changed
+	}) {
+		return covering
+	}
+	return []*approval.Approval{approval.Undecided(fmt.Sprintf(
+		"namespace %s is not known here yet, so nobody can tell which approvals cover it; try again in a moment", namespace))}
+}
+
+// Namespace returns the labels and annotations of a namespace, which must not be
+// modified. For one that is not known it waits as Covering does, and while ctx
+// lasts; known is false when that was in vain.
+func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool) {
+	known = c.await(ctx, func() (known bool, changed <-chan struct{}) {
+		of, known, changed := c.index.namespace(name)
+		labels, annotations = of.labels, of.annotations
+		return known, changed
+	})
+	return labels, annotations, known
+}
+
+// await calls look until it finds something, and returns false when patience or ctx ends first. The channel that look returns is closed
+// when another call may have a different result.
+func (c *Cache) await(ctx context.Context, look func() (found bool, changed <-chan struct{})) bool {
+	found, changed := look()
+	if found {
+		return true
+	}
+	timer := time.NewTimer(c.patience)
+	defer timer.Stop()
+	for {
+		select {
+		case <-changed:
+			if found, changed = look(); found {
+				return true
+			}
+		case <-timer.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// AwaitState returns when an existing namespace carries the label that says whether approvals govern it, after the timeout, or when ctx
+// ends. A namespace is often created a moment before the first VM in it, and admission policies deny what approvals may govern while it is
+// undecided.
+func (c *Cache) AwaitState(ctx context.Context, namespace string) {
+	decided := func() (bool, <-chan struct{}) {
+		of, _, changed := c.index.namespace(namespace)
+		_, labelled := of.labels[v1alpha1.LabelGoverned]
+		return labelled, changed
+	}
+	if yes, _ := decided(); yes {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.patience)
+	defer cancel()
+	if !c.await(ctx, decided) {
+		return
+	}
+	// The API server has a watch of its own, which is about as fast.
+	select {
+	case <-time.After(propagation):
+	case <-ctx.Done():
+	}
+}
+
+// propagation is how long a write takes to reach the watches of all API servers, in most cases.
+const propagation = 25 * time.Millisecond
+
+// Approvals returns all approvals, sorted by name. The slice must not be modified.
+func (c *Cache) Approvals() []*approval.Approval { return c.index.all() }
+
+// CoveredBy returns the names of the namespaces that exist now and that an approval
+// covers, which need not be one of the cache's, sorted.
+func (c *Cache) CoveredBy(a *approval.Approval) []string { return c.index.coveredBy(a) }

@@ -1,0 +1,452 @@
+package approvals
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	fakecache "k8s.io/client-go/tools/cache/testing"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/approval"
+)
+
+type change func(*v1alpha1.TemplateApproval)
+
+// tapp is an approval of golden/fedora everywhere.
+func tapp(name string, changes ...change) *v1alpha1.TemplateApproval {
+	object := &v1alpha1.TemplateApproval{
+		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1},
+		Spec: v1alpha1.TemplateApprovalSpec{
+			NamespaceSelector: &v1alpha1.LabelSelector{},
+			Templates:         []v1alpha1.ApprovedTemplate{{Namespace: "golden", Name: "fedora"}},
+		},
+	}
+	for _, apply := range changes {
+		apply(object)
+	}
+	return object
+}
+
+func inNamespaces(names ...string) change {
+	return func(o *v1alpha1.TemplateApproval) { o.Spec.Namespaces, o.Spec.NamespaceSelector = names, nil }
+}
+
+func withLabel(key, value string) change {
+	return func(o *v1alpha1.TemplateApproval) {
+		o.Spec.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{key: value}}
+	}
+}
+
+func withOverride(text string) change {
+	return func(o *v1alpha1.TemplateApproval) { o.Spec.Overrides = []string{text} }
+}
+
+func ofGeneration(generation int64) change {
+	return func(o *v1alpha1.TemplateApproval) { o.Generation = generation }
+}
+
+// namespace has labels that are given as pairs.
+func namespace(name string, pairs ...string) *metav1.PartialObjectMetadata {
+	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
+	for i := 0; i < len(pairs); i += 2 {
+		object.Labels[pairs[i]] = pairs[i+1]
+	}
+	return object
+}
+
+// fixture is a cache that is fed by sources that tests control.
+type fixture struct {
+	*Cache
+	approvals, namespaces *fakecache.FakeControllerSource
+}
+
+func newFixture(patience time.Duration) fixture {
+	f := fixture{approvals: fakecache.NewFakeControllerSource(), namespaces: fakecache.NewFakeControllerSource()}
+	f.Cache = newCache(Options{Logger: logr.Discard(), Spared: []string{"stencil-system"}, Patience: patience}, f.approvals, f.namespaces)
+	return f
+}
+
+func (f fixture) start(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = f.Start(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	eventually(t, f.Synced)
+}
+
+func eventually(t *testing.T, condition func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		return condition(), nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func names(covering []*approval.Approval) string {
+	var names []string
+	for _, a := range covering {
+		names = append(names, a.Name())
+	}
+	return strings.Join(names, " ")
+}
+
+func TestCovering(t *testing.T) {
+	f := newFixture(time.Minute)
+	f.approvals.Add(tapp("everywhere"))
+	f.approvals.Add(tapp("by-name", inNamespaces("team-a", "team-b")))
+	f.approvals.Add(tapp("by-label", withLabel("tier", "gold")))
+	for _, object := range []*metav1.PartialObjectMetadata{
+		namespace("team-a"), namespace("team-c", "tier", "gold"), namespace("team-d", "tier", "silver"), namespace("kube-system", "tier", "gold"), namespace("stencil-system", "tier", "gold"),
+	} {
+		f.namespaces.Add(object)
+	}
+	f.start(t)
+	for _, tc := range []struct{ name, namespace, want string }{
+		{"by name, and by the selector that selects all", "team-a", "by-name everywhere"},
+		{"by label", "team-c", "by-label everywhere"},
+		{"a label of another value", "team-d", "everywhere"},
+		{"kube-system is not covered", "kube-system", ""},
+		{"nor is Stencil's own namespace", "stencil-system", ""},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for range 2 {
+				if got := names(f.Covering(tc.namespace)); got != tc.want {
+					t.Errorf("got %q, want %q", got, tc.want)
+				}
+			}
+		})
+	}
+	other, err := approval.Compile(tapp("other", inNamespaces("team-a", "team-z")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"team-a"}, f.CoveredBy(other)); diff != "" {
+		t.Error(diff)
+	}
+	if diff := cmp.Diff([]string{"team-a", "team-c", "team-d"}, f.CoveredBy(f.Covering("team-d")[0])); diff != "" {
+		t.Error(diff)
+	}
+	if got := names(f.Approvals()); got != "by-label by-name everywhere" {
+		t.Errorf("all approvals: %q", got)
+	}
+}
+
+func TestTheCacheFollowsApprovalsAndNamespaces(t *testing.T) {
+	f := newFixture(time.Minute)
+	f.approvals.Add(tapp("gold", withLabel("tier", "gold")))
+	f.namespaces.Add(namespace("team-a"))
+	f.namespaces.Add(namespace("team-b"))
+	f.start(t)
+	covers := func(want string) func() bool {
+		return func() bool { return names(f.Covering("team-a")) == want }
+	}
+	if !covers("")() {
+		t.Fatal("team-a is covered from the start")
+	}
+	for _, step := range []struct {
+		name string
+		do   func()
+		want string
+	}{
+		{"a label comes", func() { f.namespaces.Modify(namespace("team-a", "tier", "gold")) }, "gold"},
+		{"an approval comes", func() { f.approvals.Add(tapp("all")) }, "all gold"},
+		{"an approval changes", func() { f.approvals.Modify(tapp("gold", ofGeneration(2), withLabel("tier", "silver"))) }, "all"},
+		{"an approval goes", func() { f.approvals.Delete(tapp("all")) }, ""},
+		{"a label changes", func() { f.namespaces.Modify(namespace("team-a", "tier", "silver")) }, "gold"},
+		{"a label goes", func() { f.namespaces.Modify(namespace("team-a")) }, ""},
+	} {
+		step.do()
+		err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return covers(step.want)(), nil })
+		if err != nil {
+			t.Fatalf("%s: covered by %q, want %q", step.name, names(f.Covering("team-a")), step.want)
+		}
+	}
+}
+
+func TestAnApprovalThatDoesNotCompileIsClosed(t *testing.T) {
+	f := newFixture(time.Minute)
+	f.approvals.Add(tapp("broken", withOverride("spec.")))
+	f.namespaces.Add(namespace("team-a"))
+	f.namespaces.Add(namespace("stencil-system"))
+	f.start(t)
+	covering := f.Covering("team-a")
+	if names(covering) != "broken" || covering[0].Err() == nil {
+		t.Fatalf("got %q", names(covering))
+	}
+	verdict := approval.Judge(covering, approval.Question{User: authenticationv1.UserInfo{Username: "ada"}, Template: approval.Template{Namespace: "golden", Name: "fedora"}})
+	if !verdict.Refused() {
+		t.Errorf("got %+v", verdict)
+	}
+	if got := f.Covering("stencil-system"); len(got) > 0 {
+		t.Error("a broken approval covers Stencil's own namespace")
+	}
+	f.approvals.Modify(tapp("broken", withOverride("spec.a"), ofGeneration(2)))
+	eventually(t, func() bool { return f.Covering("team-a")[0].Err() == nil })
+}
+
+func TestAnApprovalIsCompiledAgainOnlyWhenItsSpecChanges(t *testing.T) {
+	f := newFixture(time.Minute)
+	f.approvals.Add(tapp("a"))
+	f.namespaces.Add(namespace("team-a"))
+	f.start(t)
+	before := f.Covering("team-a")[0]
+
+	f.approvals.Modify(tapp("a", func(o *v1alpha1.TemplateApproval) { o.Status.ObservedGeneration = 1 }))
+	f.approvals.Add(tapp("marker")) // so that one sees when the event before has arrived
+	eventually(t, func() bool { return len(f.Covering("team-a")) == 2 })
+	if f.Covering("team-a")[0] != before {
+		t.Error("it was compiled again for another status")
+	}
+	f.approvals.Modify(tapp("a", func(o *v1alpha1.TemplateApproval) { o.UID = "another" }))
+	eventually(t, func() bool { return f.Covering("team-a")[0].UID() == "another" })
+}
+
+func TestANamespaceThatIsNotKnown(t *testing.T) {
+	t.Run("it is waited for", func(t *testing.T) {
+		f := newFixture(time.Minute)
+		f.approvals.Add(tapp("gold", withLabel("tier", "gold")))
+		f.start(t)
+		var wg sync.WaitGroup
+		for range 8 {
+			wg.Go(func() {
+				if got := names(f.Covering("late")); got != "gold" {
+					t.Errorf("got %q", got)
+				}
+			})
+		}
+		f.namespaces.Add(namespace("other"))
+		f.namespaces.Add(namespace("late", "tier", "gold"))
+		wg.Wait()
+	})
+	t.Run("when it does not come, nothing is approved there", func(t *testing.T) {
+		f := newFixture(time.Millisecond)
+		f.approvals.Add(tapp("everywhere"))
+		f.start(t)
+		verdict := approval.Judge(f.Covering("never"), approval.Question{Template: approval.Template{Namespace: "golden", Name: "fedora"}})
+		if !verdict.Refused() || !strings.Contains(verdict.Objections[0].Message, "try again in a moment") {
+			t.Errorf("got %+v", verdict)
+		}
+	})
+	t.Run("one that is gone is not known any more", func(t *testing.T) {
+		f := newFixture(time.Millisecond)
+		f.namespaces.Add(namespace("team-a"))
+		f.start(t)
+		if got := f.Covering("team-a"); len(got) > 0 {
+			t.Fatalf("got %q", names(got))
+		}
+		f.namespaces.Delete(namespace("team-a"))
+		eventually(t, func() bool { return len(f.Covering("team-a")) == 1 })
+	})
+}
+
+func TestItIsNotSyncedBeforeBothListsAreRead(t *testing.T) {
+	x := newIndex()
+	if err := newNamespaceStore(x).Replace(nil, "1"); err != nil || x.hasSynced() {
+		t.Errorf("synced without approvals (%v)", err)
+	}
+	if err := newApprovalStore(x, logr.Discard(), nil).Replace(nil, "1"); err != nil || !x.hasSynced() {
+		t.Errorf("not synced with both (%v)", err)
+	}
+}
+
+func TestReadersAndWritersAtOnce(t *testing.T) {
+	f := newFixture(time.Minute)
+	f.approvals.Add(tapp("all"))
+	f.namespaces.Add(namespace("team-a"))
+	f.start(t)
+	stop := make(chan struct{})
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+					if got := f.Covering("team-a"); len(got) == 0 || got[0].Name() != "all" {
+						t.Errorf("got %q", names(got))
+						return
+					}
+					f.index.size()
+				}
+			}
+		})
+	}
+	for i := range 100 {
+		f.approvals.Modify(tapp("all", ofGeneration(int64(i+2))))
+		f.namespaces.Modify(namespace("team-a", "round", fmt.Sprint(i)))
+		f.namespaces.Add(namespace(fmt.Sprint("n", i)))
+	}
+	eventually(t, func() bool { return f.Covering("team-a")[0].Generation() == 101 && len(f.Covering("n99")) == 1 })
+	close(stop)
+	wg.Wait()
+}
+
+func TestMetrics(t *testing.T) {
+	f := newFixture(time.Minute)
+	f.approvals.Add(tapp("a", inNamespaces("team-a")))
+	f.approvals.Add(tapp("b", inNamespaces("team-a", "team-b")))
+	f.approvals.Add(tapp("broken", inNamespaces("team-b"), withOverride("spec.")))
+	for _, name := range []string{"team-a", "team-b", "team-c"} {
+		f.namespaces.Add(namespace(name))
+	}
+	f.start(t)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&collector{index: f.index})
+	want := `
+# HELP stencil_approval_cache_approvals Number of TemplateApprovals in the cache, by whether they compile. One that does not approves nothing.
+# TYPE stencil_approval_cache_approvals gauge
+stencil_approval_cache_approvals{valid="false"} 1
+stencil_approval_cache_approvals{valid="true"} 2
+# HELP stencil_approval_cache_governed_namespaces Number of namespaces that at least one TemplateApproval covers.
+# TYPE stencil_approval_cache_governed_namespaces gauge
+stencil_approval_cache_governed_namespaces 2
+# HELP stencil_approval_cache_synced 1 when the first lists of TemplateApprovals and namespaces have arrived.
+# TYPE stencil_approval_cache_synced gauge
+stencil_approval_cache_synced 1
+`
+	if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {
+		t.Error(err)
+	}
+	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
+		t.Errorf("metric names: %v %v", problems, err)
+	}
+}
+
+func TestTheStoresRefuseWhatIsNotTheirs(t *testing.T) {
+	approvals, namespaces := newApprovalStore(newIndex(), logr.Discard(), nil), newNamespaceStore(newIndex())
+	for name, err := range map[string]error{
+		"approvals: add":      approvals.Add(&metav1.PartialObjectMetadata{}),
+		"approvals: replace":  approvals.Replace([]any{"x"}, "1"),
+		"approvals: delete":   approvals.Delete(42),
+		"namespaces: add":     namespaces.Add(&v1alpha1.TemplateApproval{}),
+		"namespaces: replace": namespaces.Replace([]any{"x"}, "1"),
+		"namespaces: delete":  namespaces.Delete(42),
+	} {
+		if err == nil {
+			t.Errorf("%s took it", name)
+		}
+	}
+	if diff := cmp.Diff(false, approvals.index.hasSynced()); diff != "" {
+		t.Error("a list that could not be read counts as read")
+	}
+}
+
+func BenchmarkCovering(b *testing.B) {
+	x := newIndex()
+	store := newApprovalStore(x, logr.Discard(), nil)
+	for i := range 200 {
+		if err := store.Add(tapp(fmt.Sprint("a", i), withLabel("team", fmt.Sprint(i)))); err != nil {
+			b.Fatal(err)
+		}
+	}
+	if err := newNamespaceStore(x).Add(namespace("team-a", "team", "7")); err != nil {
+		b.Fatal(err)
+	}
+	b.Run("asked again", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			x.covering("team-a")
+		}
+	})
+	b.Run("asked for the first time", func(b *testing.B) {
+		b.ReportAllocs()
+		for b.Loop() {
+			clear(x.memo)
+			x.covering("team-a")
+		}
+	})
+}
+
+func TestNamespace(t *testing.T) {
+	f := newFixture(time.Minute)
+	annotated := namespace("team-a", "tier", "gold")
+	annotated.Annotations = map[string]string{"owner": "ada", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
+	f.namespaces.Add(annotated)
+	f.start(t)
+	labels, annotations, known := f.Namespace(t.Context(), "team-a")
+	if diff := cmp.Diff([]any{map[string]string{"tier": "gold"}, map[string]string{"owner": "ada"}, true}, []any{labels, annotations, known}); diff != "" {
+		t.Error(diff)
+	}
+	annotated = annotated.DeepCopy()
+	annotated.Annotations["owner"] = "bob"
+	f.namespaces.Modify(annotated)
+	eventually(t, func() bool {
+		_, annotations, _ := f.Namespace(t.Context(), "team-a")
+		return annotations["owner"] == "bob"
+	})
+
+	late := make(chan bool)
+	go func() {
+		_, _, known := f.Namespace(context.WithoutCancel(t.Context()), "late")
+		late <- known
+	}()
+	f.namespaces.Add(namespace("late"))
+	if !<-late {
+		t.Error("a namespace that came while somebody waited for it was not noticed")
+	}
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, known := f.Namespace(gone, "never"); known {
+		t.Error("a namespace that does not exist is known")
+	}
+}
+
+func TestAwaitState(t *testing.T) {
+	f := newFixture(time.Minute)
+	f.namespaces.Add(namespace("decided", v1alpha1.LabelGoverned, v1alpha1.GovernedFalse))
+	f.namespaces.Add(namespace("new"))
+	f.start(t)
+
+	t.Run("a decided namespace is not waited for", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		f.AwaitState(ctx, "decided")
+	})
+	t.Run("an undecided one is waited for", func(t *testing.T) {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			f.AwaitState(t.Context(), "new")
+		}()
+		select {
+		case <-done:
+			t.Error("it was not")
+		case <-time.After(20 * time.Millisecond):
+		}
+		f.namespaces.Modify(namespace("new", v1alpha1.LabelGoverned, v1alpha1.GovernedDeny))
+		<-done
+	})
+	t.Run("no longer than the request lasts", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		f.AwaitState(ctx, "unknown")
+	})
+	t.Run("no longer than the timeout", func(t *testing.T) {
+		impatient := newFixture(time.Millisecond)
+		impatient.namespaces.Add(namespace("new"))
+		impatient.start(t)
+		impatient.AwaitState(t.Context(), "new")
+	})
+}

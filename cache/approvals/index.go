@@ -1,0 +1,171 @@
+package approvals
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/vmstencil/stencil/approval"
+)
+
+// index is what the stores write to and readers read from.
+type index struct {
+	mu         sync.RWMutex
+	approvals  map[string]*approval.Approval
+	namespaces map[string]labels
+	// approvalsSynced and namespacesSynced say whether the first lists are here.
+	approvalsSynced, namespacesSynced bool
+	// sorted holds the approvals by name; nil when they have changed since.
+	sorted []*approval.Approval
+	// memo holds what was found out about namespaces since it last could have
+	// changed.
+	memo map[string][]*approval.Approval
+	// changed is closed, and replaced, whenever a namespace comes.
+	changed chan struct{}
+}
+
+// labels are those of one namespace, with its annotations.
+type labels struct {
+	name                string
+	labels, annotations map[string]string
+}
+
+func newIndex() *index {
+	return &index{
+		approvals:  map[string]*approval.Approval{},
+		namespaces: map[string]labels{},
+		memo:       map[string][]*approval.Approval{},
+		changed:    make(chan struct{}),
+	}
+}
+
+func (x *index) hasSynced() bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.approvalsSynced && x.namespacesSynced
+}
+
+// covering returns the approvals that cover a namespace, whether the namespace is
+// known, and a channel that is closed when another one becomes known.
+func (x *index) covering(namespace string) (covering []*approval.Approval, known bool, changed <-chan struct{}) {
+	x.mu.RLock()
+	covering, remembered := x.memo[namespace]
+	x.mu.RUnlock()
+	if remembered {
+		return covering, true, nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	covering, known = x.find(namespace)
+	return covering, known, x.changed
+}
+
+// namespace returns what is known of a namespace, and a channel that is closed when
+// another one becomes known.
+func (x *index) namespace(name string) (of labels, known bool, changed <-chan struct{}) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	of, known = x.namespaces[name]
+	return of, known, x.changed
+}
+
+// find is to be called with the lock held for writing.
+func (x *index) find(namespace string) (covering []*approval.Approval, known bool) {
+	if covering, remembered := x.memo[namespace]; remembered {
+		return covering, true
+	}
+	of, known := x.namespaces[namespace]
+	if !known {
+		return nil, false
+	}
+	for _, a := range x.byName() {
+		if a.Covers(namespace, of.labels) {
+			covering = append(covering, a)
+		}
+	}
+	x.memo[namespace] = covering
+	return covering, true
+}
+
+// byName is to be called with the lock held for writing.
+func (x *index) byName() []*approval.Approval {
+	if x.sorted == nil {
+		x.sorted = slices.SortedFunc(maps.Values(x.approvals), func(a, b *approval.Approval) int { return cmp.Compare(a.Name(), b.Name()) })
+	}
+	return x.sorted
+}
+
+func (x *index) all() []*approval.Approval {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.byName()
+}
+
+func (x *index) approval(name string) *approval.Approval {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.approvals[name]
+}
+
+func (x *index) coveredBy(a *approval.Approval) []string {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	var names []string
+	for name, of := range x.namespaces {
+		if a.Covers(name, of.labels) {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// size counts what there is now.
+func (x *index) size() (valid, invalid, governed int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, a := range x.approvals {
+		if a.Err() != nil {
+			invalid++
+		}
+	}
+	for namespace := range x.namespaces {
+		if covering, _ := x.find(namespace); len(covering) > 0 {
+			governed++
+		}
+	}
+	return len(x.approvals) - invalid, invalid, governed
+}
+
+// change runs a function that changes the approvals.
+func (x *index) changeApprovals(change func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	change()
+	x.sorted = nil
+	clear(x.memo)
+}
+
+// changeNamespace runs a function that changes one namespace.
+func (x *index) changeNamespace(name string, change func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	change()
+	delete(x.memo, name)
+	x.announce()
+}
+
+// changeNamespaces runs a function that may change any namespace.
+func (x *index) changeNamespaces(change func()) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	change()
+	clear(x.memo)
+	x.announce()
+}
+
+func (x *index) announce() {
+	close(x.changed)
+	x.changed = make(chan struct{})
+}

@@ -1,0 +1,139 @@
+package instancetypes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/vmstencil/stencil/cache/watching"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+)
+
+// Patience is how long Resolve waits for what is not known.
+const Patience = 300 * time.Millisecond
+
+// Options are what a Cache needs.
+type Options struct {
+	// Config reaches the API server.
+	Config *rest.Config
+	Logger logr.Logger
+	// Registerer takes the metrics; nil means that none are kept.
+	Registerer prometheus.Registerer
+	// WithoutRevisions leaves out the ControllerRevisions that stored machines name: for
+	// those who ask about new ones only. They are what fills the cache.
+	WithoutRevisions bool
+	// Patience is how long Resolve waits for what is not known; the constant when 0.
+	// It must be shorter than the deadline of a webhook.
+	Patience time.Duration
+}
+
+// Cache is a watch cache of instance types, preferences and their revisions. It runs
+// until the context of Start ends, on every replica. All methods are safe for concurrent
+// use.
+type Cache struct {
+	index      *index
+	reflectors []*cache.Reflector
+	log        logr.Logger
+	patience   time.Duration
+}
+
+// New returns a Cache that has not started. It fails when no client can be made of the
+// configuration or the metrics are registered already.
+func New(o Options) (*Cache, error) {
+	sources, err := newSources(o.Config)
+	if err != nil {
+		return nil, err
+	}
+	if o.WithoutRevisions {
+		delete(sources, kindRevision)
+	}
+	c := newCache(o, sources)
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(&collector{index: c.index}); err != nil {
+			return nil, fmt.Errorf("registering instance type cache metrics: %w", err)
+		}
+	}
+	return c, nil
+}
+
+func newCache(o Options, sources map[string]cache.ListerWatcher) *Cache {
+	c := &Cache{index: newIndex(), log: o.Logger, patience: o.Patience}
+	if c.patience == 0 {
+		c.patience = Patience
+	}
+	for _, kind := range kinds {
+		if sources[kind] == nil {
+			c.index.change(kind, func(shelf *shelf) { shelf.synced = true })
+		}
+	}
+	for kind, source := range sources {
+		into := &store{index: c.index, kind: kind}
+		c.reflectors = append(c.reflectors, watching.Reflector("instancetypecache/"+kind, into.watching(source), &unstructured.Unstructured{}, into, c.log))
+	}
+	return c
+}
+
+// Start fills the cache and keeps it current until ctx ends.
+func (c *Cache) Start(ctx context.Context) error {
+	watching.Run(ctx, c.log, c.reflectors...)
+	return nil
+}
+
+// NeedLeaderElection says that every replica has a cache of its own.
+func (c *Cache) NeedLeaderElection() bool { return false }
+
+// Synced says whether the first lists have arrived, or their kinds are not served.
+func (c *Cache) Synced() bool { return c.index.hasSynced() }
+
+// Changed returns a channel that is closed as soon as an instance type or a preference
+// comes, goes or changes. Revisions do not count: they never change, and one comes with
+// every VirtualMachine.
+func (c *Cache) Changed() <-chan struct{} { return c.index.alteration() }
+
+// Resolve implements sizing.Resolver. An object and a machine that names it often
+// come together, and the watch may be a little behind: for one that is not known it waits
+// for a moment.
+func (c *Cache) Resolve(ctx context.Context, reference sizing.Reference) (map[string]any, error) {
+	object, changed, err := c.index.resolve(reference)
+	if err == nil {
+		return object, nil
+	}
+	timer := time.NewTimer(c.patience)
+	defer timer.Stop()
+	for {
+		select {
+		case <-changed:
+			if object, changed, err = c.index.resolve(reference); err == nil {
+				return object, nil
+			}
+		case <-timer.C:
+			return nil, err
+		case <-ctx.Done():
+			return nil, err
+		}
+	}
+}
+
+// Known is a Resolver that does not wait, for those who ask about stored machines.
+func (c *Cache) Known() sizing.Resolver { return known{c.index} }
+
+type known struct{ index *index }
+
+// Resolve implements sizing.Resolver.
+func (k known) Resolve(_ context.Context, reference sizing.Reference) (map[string]any, error) {
+	object, _, err := k.index.resolve(reference)
+	return object, err
+}
+
+var (
+	errUnsynced = errors.New("the instance types and preferences have not been read yet; try again in a moment")
+	errMissing  = errors.New("it does not exist")
+	errRevision = errors.New("it does not exist, or KubeVirt did not make it of an instance type or a preference")
+)

@@ -1,0 +1,395 @@
+package instancetypes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+	fakecache "k8s.io/client-go/tools/cache/testing"
+	"sigs.k8s.io/yaml"
+
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+)
+
+// fixture is a cache that is fed by sources that tests control.
+type fixture struct {
+	*Cache
+	sources map[string]*fakecache.FakeControllerSource
+}
+
+func newFixture(patience time.Duration) fixture {
+	f := fixture{sources: map[string]*fakecache.FakeControllerSource{}}
+	sources := map[string]cache.ListerWatcher{}
+	for _, kind := range kinds {
+		f.sources[kind] = fakecache.NewFakeControllerSource()
+		sources[kind] = f.sources[kind]
+	}
+	f.Cache = newCache(Options{Logger: logr.Discard(), Patience: patience}, sources)
+	return f
+}
+
+func (f fixture) start(t *testing.T) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = f.Start(ctx)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-done
+	})
+	eventually(t, f.Synced)
+}
+
+func eventually(t *testing.T, condition func() bool) {
+	t.Helper()
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return condition(), nil })
+	if err != nil {
+		t.Fatal("it did not come to pass")
+	}
+}
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	u := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+const small = `
+apiVersion: instancetype.kubevirt.io/v1beta1
+kind: VirtualMachineClusterInstancetype
+metadata:
+  name: u1.small
+  labels: {class: general}
+  annotations: {display: Small, kubectl.kubernetes.io/last-applied-configuration: "{}"}
+spec: {cpu: {guest: 1}, memory: {guest: 2Gi}}
+`
+
+// revision is what KubeVirt makes of an object with this content for a machine in team-a.
+func revision(t *testing.T, name, of, kind, spec string) *unstructured.Unstructured {
+	t.Helper()
+	return object(t, fmt.Sprintf(`
+apiVersion: apps/v1
+kind: ControllerRevision
+metadata: {namespace: team-a, name: %s, labels: {instancetype.kubevirt.io/object-name: %s, instancetype.kubevirt.io/object-kind: %s}}
+data: {apiVersion: instancetype.kubevirt.io/v1beta1, kind: %[3]s, metadata: {name: %[2]s, uid: 7}, spec: %[4]s}
+`, name, of, kind, spec))
+}
+
+func TestResolve(t *testing.T) {
+	f := newFixture(time.Millisecond)
+	f.sources[sizing.KindClusterInstancetype].Add(object(t, small))
+	f.sources[sizing.KindInstancetype].Add(object(t, `{metadata: {namespace: team-a, name: own}, spec: {cpu: {guest: 4}}}`))
+	f.sources[sizing.KindClusterPreference].Add(object(t, `{metadata: {name: linux}, spec: {}}`))
+	for _, r := range []*unstructured.Unstructured{
+		revision(t, "same", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 1}, memory: {guest: 2Gi}}`),
+		revision(t, "former", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 64}}`),
+		revision(t, "preference", "linux", sizing.KindClusterPreference, `{}`),
+		revision(t, "strange", "u1.small", "Pod", `{}`),
+		revision(t, "empty", "u1.small", sizing.KindClusterInstancetype, `null`),
+	} {
+		f.sources[kindRevision].Add(r)
+	}
+	f.start(t)
+	current := map[string]any{
+		"kind":     "VirtualMachineClusterInstancetype",
+		"metadata": map[string]any{"name": "u1.small", "labels": map[string]any{"class": "general"}, "annotations": map[string]any{"display": "Small"}},
+		"spec":     map[string]any{"cpu": map[string]any{"guest": 1.0}, "memory": map[string]any{"guest": "2Gi"}},
+	}
+	former := map[string]any{
+		"kind":     "VirtualMachineClusterInstancetype",
+		"metadata": map[string]any{"name": "u1.small", "labels": map[string]any{}, "annotations": map[string]any{}},
+		"spec":     map[string]any{"cpu": map[string]any{"guest": 64.0}},
+	}
+	cluster := sizing.Reference{Kind: sizing.KindClusterInstancetype, Namespace: "team-a", Name: "u1.small"}
+	with := func(change func(*sizing.Reference)) sizing.Reference {
+		changed := cluster
+		changed.Path = field.NewPath("spec", "instancetype")
+		change(&changed)
+		return changed
+	}
+	for _, tc := range []struct {
+		name      string
+		reference sizing.Reference
+		want      map[string]any
+		wantError string
+	}{
+		{name: "the object of the cluster", reference: cluster, want: current},
+		{
+			name:      "the object of the namespace",
+			reference: with(func(r *sizing.Reference) { r.Kind, r.Name = sizing.KindInstancetype, "own" }),
+			want: map[string]any{
+				"kind":     "VirtualMachineInstancetype",
+				"metadata": map[string]any{"name": "own", "namespace": "team-a", "labels": map[string]any{}, "annotations": map[string]any{}},
+				"spec":     map[string]any{"cpu": map[string]any{"guest": 4.0}},
+			},
+		},
+		{
+			name: "one of another namespace is none",
+			reference: with(func(r *sizing.Reference) {
+				r.Kind, r.Name, r.Namespace = sizing.KindInstancetype, "own", "team-b"
+			}),
+			wantError: "it does not exist",
+		},
+		{
+			name:      "what does not exist",
+			reference: with(func(r *sizing.Reference) { r.Name = "u1.huge" }),
+			wantError: "it does not exist",
+		},
+		{
+			name:      "a revision with the content of now has the labels of now",
+			reference: with(func(r *sizing.Reference) { r.Revision = "same" }),
+			want:      current,
+		},
+		{
+			name:      "a revision with another content says what counts, and has no labels",
+			reference: with(func(r *sizing.Reference) { r.Revision = "former" }),
+			want:      former,
+		},
+		{
+			name:      "a revision that the status names counts",
+			reference: with(func(r *sizing.Reference) { r.Revision, r.Loose = "former", true }),
+			want:      former,
+		},
+		{
+			name: "unless the machine names another object by now",
+			reference: with(func(r *sizing.Reference) {
+				r.Kind, r.Name, r.Revision, r.Loose = sizing.KindInstancetype, "own", "former", true
+			}),
+			want: map[string]any{
+				"kind":     "VirtualMachineInstancetype",
+				"metadata": map[string]any{"name": "own", "namespace": "team-a", "labels": map[string]any{}, "annotations": map[string]any{}},
+				"spec":     map[string]any{"cpu": map[string]any{"guest": 4.0}},
+			},
+		},
+		{
+			name:      "a revision that is not known",
+			reference: with(func(r *sizing.Reference) { r.Revision = "never" }),
+			wantError: "it does not exist, or KubeVirt did not make it of an instance type or a preference",
+		},
+		{
+			name:      "one that the status names",
+			reference: with(func(r *sizing.Reference) { r.Revision, r.Loose = "never", true }),
+			wantError: "ControllerRevision never, which its status names: it does not exist, or KubeVirt did not make it of an instance type or a preference",
+		},
+		{
+			name:      "a revision of the other family",
+			reference: with(func(r *sizing.Reference) { r.Revision = "preference" }),
+			wantError: `it holds a "VirtualMachineClusterPreference" and no instance type`,
+		},
+		{
+			name:      "a revision of something else",
+			reference: with(func(r *sizing.Reference) { r.Revision = "strange" }),
+			wantError: `it holds a "Pod" and no instance type`,
+		},
+		{
+			name:      "a revision without content",
+			reference: with(func(r *sizing.Reference) { r.Revision = "empty" }),
+			wantError: "it holds a VirtualMachineClusterInstancetype without a spec",
+		},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			for name, resolver := range map[string]sizing.Resolver{"patient": f.Cache, "not": f.Known()} {
+				got, err := resolver.Resolve(t.Context(), tc.reference)
+				text := ""
+				if err != nil {
+					text = err.Error()
+				}
+				if text != tc.wantError {
+					t.Errorf("%s: error %q, want %q", name, text, tc.wantError)
+				}
+				if diff := cmp.Diff(tc.want, got); diff != "" {
+					t.Errorf("%s: %s", name, diff)
+				}
+			}
+		})
+	}
+}
+
+func TestWhatComesWhileSomebodyWaitsIsFound(t *testing.T) {
+	f := newFixture(time.Minute)
+	f.start(t)
+	changed := f.Changed()
+	done := make(chan error)
+	go func() {
+		_, err := f.Resolve(context.WithoutCancel(t.Context()), sizing.Reference{Kind: sizing.KindClusterInstancetype, Namespace: "team-a", Name: "u1.small"})
+		done <- err
+	}()
+	f.sources[kindRevision].Add(revision(t, "same", "u1.small", sizing.KindClusterInstancetype, `{}`))
+	eventually(t, func() bool { return f.index.size(kindRevision) == 1 })
+	select {
+	case <-changed:
+		t.Error("a revision counts as a change")
+	default:
+	}
+	f.sources[sizing.KindClusterInstancetype].Add(object(t, small))
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	<-changed
+	f.sources[sizing.KindClusterInstancetype].Delete(object(t, small))
+	eventually(t, func() bool { return f.index.size(sizing.KindClusterInstancetype) == 0 })
+
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := f.Resolve(gone, sizing.Reference{Kind: sizing.KindPreference}); err == nil {
+		t.Error("what never comes was found")
+	}
+}
+
+// absent is a source whose kind is not served until it is installed.
+type absent struct {
+	*fakecache.FakeControllerSource
+	installed atomic.Bool
+	err       error
+}
+
+func (a *absent) List(options metav1.ListOptions) (runtime.Object, error) {
+	if !a.installed.Load() {
+		return nil, a.err
+	}
+	return a.FakeControllerSource.List(options)
+}
+
+func (a *absent) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	if !a.installed.Load() {
+		return nil, a.err
+	}
+	return a.FakeControllerSource.Watch(options)
+}
+
+func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
+	resource := schema.GroupResource{Group: "instancetype.kubevirt.io", Resource: "virtualmachineclusterinstancetypes"}
+	for _, tc := range []struct {
+		name       string
+		err        error
+		wantSynced bool
+		wantError  string
+	}{
+		{"not served", apierrors.NewNotFound(resource, ""), true, "it does not exist"},
+		{"not to be read", apierrors.NewForbidden(resource, "", nil), false, "the instance types and preferences have not been read yet; try again in a moment"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			source := &absent{FakeControllerSource: fakecache.NewFakeControllerSource(), err: tc.err}
+			source.Add(object(t, small))
+			sources := map[string]cache.ListerWatcher{sizing.KindClusterInstancetype: source}
+			for _, kind := range kinds {
+				if sources[kind] == nil {
+					sources[kind] = fakecache.NewFakeControllerSource()
+				}
+			}
+			f := fixture{Cache: newCache(Options{Logger: logr.Discard(), Patience: time.Millisecond}, sources)}
+			ctx, cancel := context.WithCancel(context.Background())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				_ = f.Start(ctx)
+			}()
+			defer func() { cancel(); <-done }()
+			others := func() bool { return f.index.othersSynced(sizing.KindClusterInstancetype) }
+			eventually(t, others)
+			if tc.wantSynced {
+				eventually(t, f.Synced)
+			} else if f.Synced() {
+				t.Error("it is synced")
+			}
+			reference := sizing.Reference{Kind: sizing.KindClusterInstancetype, Name: "u1.small"}
+			if _, err := f.Resolve(t.Context(), reference); err == nil || err.Error() != tc.wantError {
+				t.Errorf("error %v, want %s", err, tc.wantError)
+			}
+			source.installed.Store(true)
+			eventually(t, func() bool { _, err := f.Resolve(t.Context(), reference); return err == nil && f.Synced() })
+		})
+	}
+}
+
+func (x *index) othersSynced(but string) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for kind, s := range x.shelfs {
+		if kind != but && !s.synced {
+			return false
+		}
+	}
+	return true
+}
+
+func TestEqualRevisionsAreKeptOnce(t *testing.T) {
+	var handles []any
+	for _, name := range []string{"vm-1", "vm-2"} {
+		e, err := revisionEntry(revision(t, name, "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 1}}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		handles = append(handles, e.content)
+	}
+	if handles[0] != handles[1] {
+		t.Error("they have contents of their own")
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	f := newFixture(time.Minute)
+	f.sources[sizing.KindClusterInstancetype].Add(object(t, small))
+	f.start(t)
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(&collector{index: f.index})
+	if problems, err := testutil.GatherAndLint(registry); err != nil || len(problems) > 0 {
+		t.Errorf("metric names: %v %v", problems, err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			name := family.GetName()
+			for _, label := range metric.GetLabel() {
+				name += " " + label.GetValue()
+			}
+			got[name] = metric.GetGauge().GetValue()
+		}
+	}
+	raw, _ := json.Marshal(got)
+	want := `{"stencil_instancetype_cache_objects ControllerRevision":0,"stencil_instancetype_cache_objects VirtualMachineClusterInstancetype":1,` +
+		`"stencil_instancetype_cache_objects VirtualMachineClusterPreference":0,"stencil_instancetype_cache_objects VirtualMachineInstancetype":0,` +
+		`"stencil_instancetype_cache_objects VirtualMachinePreference":0,"stencil_instancetype_cache_synced":1}`
+	if string(raw) != want {
+		t.Errorf("got %s", raw)
+	}
+}
+
+func TestTheStoreRefusesWhatItDoesNotKnow(t *testing.T) {
+	s := &store{index: newIndex(), kind: kindRevision}
+	for name, err := range map[string]error{
+		"add":     s.Add(42),
+		"replace": s.Replace([]any{"text"}, "1"),
+		"delete":  s.Delete(42),
+	} {
+		if err == nil {
+			t.Errorf("%s took it", name)
+		}
+	}
+}

@@ -1,0 +1,180 @@
+package instancetypes
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"sync"
+	"unique"
+
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+)
+
+// kindRevision stands for ControllerRevisions beside the kinds of package sizing.
+const kindRevision = "ControllerRevision"
+
+// kinds are what is watched.
+var kinds = []string{
+	sizing.KindInstancetype, sizing.KindClusterInstancetype,
+	sizing.KindPreference, sizing.KindClusterPreference,
+	kindRevision,
+}
+
+// key names an object of some kind; namespace is empty for those of the cluster.
+type key struct{ namespace, name string }
+
+// entry is one object: an instance type or a preference, or a revision of one.
+type entry struct {
+	key key
+	// object is what policies see; nil for a revision.
+	object map[string]any
+	// of is the name of the object that a revision was made of, and content that
+	// object, as JSON.
+	of      string
+	content unique.Handle[string]
+}
+
+// shelf holds the objects of one kind.
+type shelf struct {
+	entries map[key]entry
+	// synced says that the first list has arrived, missing that the kind is not served.
+	synced, missing bool
+}
+
+// index is what the stores write to and readers read from.
+type index struct {
+	mu     sync.RWMutex
+	shelfs map[string]*shelf
+	// changed is closed, and replaced, whenever anything has changed; altered when it
+	// was no revision.
+	changed, altered chan struct{}
+}
+
+func newIndex() *index {
+	x := &index{shelfs: map[string]*shelf{}, changed: make(chan struct{}), altered: make(chan struct{})}
+	for _, kind := range kinds {
+		x.shelfs[kind] = &shelf{entries: map[key]entry{}}
+	}
+	return x
+}
+
+func (x *index) hasSynced() bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	for _, s := range x.shelfs {
+		if !s.synced && !s.missing {
+			return false
+		}
+	}
+	return true
+}
+
+func (x *index) isMissing(kind string) bool {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.shelfs[kind].missing
+}
+
+func (x *index) alteration() <-chan struct{} {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.altered
+}
+
+// change runs a function that changes the shelf of one kind.
+func (x *index) change(kind string, change func(*shelf)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	change(x.shelfs[kind])
+	close(x.changed)
+	x.changed = make(chan struct{})
+	if kind != kindRevision {
+		close(x.altered)
+		x.altered = make(chan struct{})
+	}
+}
+
+// size counts the objects of a kind.
+func (x *index) size(kind string) int {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return len(x.shelfs[kind].entries)
+}
+
+// resolve returns what a reference refers to, and a channel that is closed when anything
+// has changed.
+func (x *index) resolve(r sizing.Reference) (object map[string]any, changed <-chan struct{}, err error) {
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	object, err = x.find(r)
+	return object, x.changed, err
+}
+
+// find is to be called with the lock held.
+func (x *index) find(r sizing.Reference) (map[string]any, error) {
+	if r.Revision != "" {
+		revision, found := x.shelfs[kindRevision].entries[key{r.Namespace, r.Revision}]
+		switch {
+		case !found && !x.shelfs[kindRevision].synced:
+			return nil, errUnsynced
+		case !found && r.Loose:
+			return nil, fmt.Errorf("ControllerRevision %s, which its status names: %w", r.Revision, errRevision)
+		case !found:
+			return nil, errRevision
+		case !r.Loose || revision.of == r.Name:
+			return x.revised(r, revision)
+		}
+	}
+	shelf := x.shelfs[r.Kind]
+	at := key{r.Namespace, r.Name}
+	if r.Kind == sizing.KindClusterInstancetype || r.Kind == sizing.KindClusterPreference {
+		at.namespace = ""
+	}
+	live, found := shelf.entries[at]
+	switch {
+	case found:
+		return live.object, nil
+	case !shelf.synced && !shelf.missing:
+		return nil, errUnsynced
+	default:
+		return nil, errMissing
+	}
+}
+
+// revised returns the object that a revision holds. KubeVirt leaves labels and annotations
+// out of it; while the object that it was made of has the same content, it has the same
+// labels and annotations, too.
+func (x *index) revised(r sizing.Reference, revision entry) (map[string]any, error) {
+	var stored wire
+	if err := json.Unmarshal([]byte(revision.content.Value()), &stored); err != nil {
+		return nil, fmt.Errorf("it cannot be read: %w", err)
+	}
+	if !sameFamily(r.Kind, stored.Kind) {
+		return nil, fmt.Errorf("it holds a %q and no %s", stored.Kind, familyOf(r.Kind))
+	}
+	if stored.Spec == nil {
+		return nil, fmt.Errorf("it holds a %s without a spec", stored.Kind)
+	}
+	at := key{stored.Metadata.Namespace, stored.Metadata.Name}
+	if live, found := x.shelfs[stored.Kind].entries[at]; found && reflect.DeepEqual(live.object["spec"], stored.object()["spec"]) {
+		return live.object, nil
+	}
+	stored.Metadata.Labels, stored.Metadata.Annotations = nil, nil
+	return stored.object(), nil
+}
+
+func familyOf(kind string) string {
+	if kind == sizing.KindInstancetype || kind == sizing.KindClusterInstancetype {
+		return "instance type"
+	}
+	return "preference"
+}
+
+func sameFamily(want, got string) bool {
+	switch got {
+	case sizing.KindInstancetype, sizing.KindClusterInstancetype, sizing.KindPreference, sizing.KindClusterPreference:
+		return familyOf(want) == familyOf(got)
+	default:
+		return false
+	}
+}

@@ -1,0 +1,200 @@
+package policies
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"runtime/debug"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	policyspec "github.com/vmstencil/stencil/policies/spec"
+	suite "github.com/vmstencil/stencil/policies/tests"
+	"github.com/vmstencil/stencil/rego"
+)
+
+// builder compiles and tests.
+type builder struct {
+	compile func(context.Context, rego.Definition) (policyset.Policy, error)
+	check   func(context.Context, policyset.Policy, []suite.Case) []suite.Result
+	// limit is how long a policy may take to compile, and again for its tests.
+	limit time.Duration
+	log   logr.Logger
+}
+
+// newBuilder returns a builder that uses the engine.
+func newBuilder(compiler *rego.Compiler, limit time.Duration, log logr.Logger) *builder {
+	return &builder{
+		compile: func(ctx context.Context, d rego.Definition) (policyset.Policy, error) {
+			policy, err := compiler.Compile(ctx, d)
+			if err != nil {
+				return nil, err
+			}
+			return policy, nil
+		},
+		check: func(ctx context.Context, policy policyset.Policy, cases []suite.Case) []suite.Result {
+			return suite.Check(ctx, policy.(*rego.Policy), cases)
+		},
+		limit: limit,
+		log:   log,
+	}
+}
+
+// build is what became of one version of a policy.
+type build struct {
+	generation int64
+	// spec is the policy in the terms of the engine.
+	spec *policyspec.Spec
+	// problems are why it does not compile.
+	problems []rego.Problem
+	// overrun says that this is because it took too long, which may be another time
+	// otherwise.
+	overrun bool
+	// tests is how many tests there are, failed are those that fail.
+	tests  int
+	failed []suite.Result
+	// good is the version when nothing is wrong with it.
+	good *version
+	// lastGood is an earlier version, from the status.
+	lastGood *version
+	// compiling is how long it took to compile it; 0 when that was not necessary.
+	compiling time.Duration
+}
+
+// build compiles a policy and runs its tests. known is the version in force, whose
+// module is taken over when it is the same; where there is none, a broken policy's last
+// good version is taken from its status.
+func (b *builder) build(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, known *version) *build {
+	spec, problems := policyspec.Read(object)
+	result := &build{generation: object.Generation, spec: spec, tests: len(spec.Cases)}
+	if len(problems) > 0 {
+		result.problems = fromFields(problems)
+	} else {
+		b.try(ctx, object, known, result)
+	}
+	spec.Cases = nil
+	if result.good == nil && known == nil && object.Status.LastGood != nil {
+		result.lastGood = b.restore(ctx, object)
+	}
+	return result
+}
+
+func (b *builder) try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, known *version, result *build) {
+	made := &version{generation: object.Generation, source: withoutTests(&object.Spec)}
+	var err error
+	if made.fingerprint, made.module, err = fingerprints(made.source); err != nil {
+		result.problems = []rego.Problem{{Code: rego.CodeCompile, Message: err.Error()}}
+		return
+	}
+	var policy policyset.Policy
+	if known != nil && known.module == made.module {
+		policy = known.entry.Policy
+	} else {
+		start := time.Now()
+		if policy, err = b.compiled(ctx, result.spec.Definition); err != nil {
+			result.problems, result.overrun = problemsOf(err)
+			return
+		}
+		result.compiling = time.Since(start)
+	}
+	if result.failed = b.tested(ctx, policy, result.spec.Cases); len(result.failed) > 0 {
+		return
+	}
+	made.entry = result.spec.Entry(policy)
+	result.good = made
+}
+
+// restore compiles the version that status.lastGood holds, nil when that is not
+// possible. Its tests passed when it was new.
+func (b *builder) restore(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) *version {
+	stored := object.Status.LastGood
+	earlier := &v1alpha1.VirtualMachinePolicy{ObjectMeta: object.ObjectMeta}
+	earlier.Generation = stored.Generation
+	if stored.Spec == nil || json.Unmarshal(stored.Spec.Raw, &earlier.Spec) != nil {
+		return nil
+	}
+	earlier.Spec.Tests = nil
+	return b.build(ctx, earlier, nil).good
+}
+
+// compiled compiles under a watchdog: the compiler cannot be cancelled everywhere, and
+// what goes on after the limit goes on alone.
+func (b *builder) compiled(ctx context.Context, d rego.Definition) (policyset.Policy, error) {
+	ctx, cancel := context.WithTimeout(ctx, b.limit)
+	defer cancel()
+	type outcome struct {
+		policy policyset.Policy
+		err    error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		var o outcome
+		defer func() {
+			if r := recover(); r != nil {
+				b.log.Error(nil, "the compiler panicked; please report this", "policy", d.Name, "panic", r, "stack", string(debug.Stack()))
+				o = outcome{nil, errors.New("the compiler failed on this policy (panic)")}
+			}
+			done <- o
+		}()
+		o.policy, o.err = b.compile(ctx, d)
+	}()
+	select {
+	case o := <-done:
+		return o.policy, o.err
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// tested returns the tests that fail.
+func (b *builder) tested(ctx context.Context, policy policyset.Policy, cases []suite.Case) []suite.Result {
+	if len(cases) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, b.limit)
+	defer cancel()
+	done := make(chan []suite.Result, 1)
+	go func() {
+		var results []suite.Result
+		defer func() {
+			if r := recover(); r != nil {
+				b.log.Error(nil, "the engine panicked; please report this", "policy", policy.Name(), "panic", r, "stack", string(debug.Stack()))
+				results = []suite.Result{{Name: cases[0].Name, Failure: "the engine failed on the tests (panic)"}}
+			}
+			done <- results
+		}()
+		results = b.check(ctx, policy, cases)
+	}()
+	var results []suite.Result
+	select {
+	case results = <-done:
+	case <-ctx.Done():
+		return []suite.Result{{Name: cases[0].Name, Failure: "the tests did not end within " + b.limit.String()}}
+	}
+	return suite.Report{Results: results}.Failed()
+}
+
+// problemsOf returns what an error of the compiler says.
+func problemsOf(err error) (problems []rego.Problem, overrun bool) {
+	var compile *rego.CompileError
+	switch {
+	case errors.As(err, &compile) && len(compile.Problems) > 0:
+		return compile.Problems, false
+	case errors.Is(err, context.DeadlineExceeded):
+		return []rego.Problem{{Code: rego.CodeLimit, Message: "it takes too long to compile"}}, true
+	default:
+		return []rego.Problem{{Code: rego.CodeCompile, Message: err.Error()}}, errors.Is(err, context.Canceled)
+	}
+}
+
+func fromFields(list field.ErrorList) []rego.Problem {
+	problems := make([]rego.Problem, len(list))
+	for i, each := range list {
+		problems[i] = rego.Problem{Code: rego.CodeParameters, Field: each.Field, Message: each.ErrorBody()}
+	}
+	return problems
+}

@@ -1,0 +1,275 @@
+package policies
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	"k8s.io/client-go/util/workqueue"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/cache/watching"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	"github.com/vmstencil/stencil/rego"
+)
+
+const (
+	// DefaultLimit is how long a policy may take to compile, and again for its tests.
+	DefaultLimit = 10 * time.Second
+	// retry is when a policy that took too long to compile is tried again: it need not
+	// have been its own fault.
+	retry = time.Minute
+)
+
+// Options are what a Cache needs.
+type Options struct {
+	// Config reaches the API server.
+	Config *rest.Config
+	Logger logr.Logger
+	// Registerer takes the metrics; nil means that none are kept.
+	Registerer prometheus.Registerer
+	// Compiler compiles the policies.
+	Compiler *rego.Compiler
+	// Evaluation are the options of the evaluator, of which Observe and OnQuarantine
+	// are called beside the cache's own.
+	Evaluation policyset.Options
+	// Limit is how long a policy may take to compile, and again for its tests;
+	// DefaultLimit when 0.
+	Limit time.Duration
+}
+
+// Cache is a watch cache of compiled policies. It runs until the context of Start
+// ends, on every replica. All methods are safe for concurrent use.
+type Cache struct {
+	builder   *builder
+	evaluator *policyset.Evaluator
+	reflector *cache.Reflector
+	queue     workqueue.TypedDelayingInterface[string]
+	metrics   *metrics
+	log       logr.Logger
+
+	// trials holds one for each policy that is being tried.
+	trials chan struct{}
+
+	set atomic.Pointer[policyset.Set]
+
+	mutex  sync.Mutex
+	ledger *ledger
+	// listed says that the first list has arrived, awaited holds those of its policies
+	// that are not built yet.
+	listed  bool
+	awaited map[string]bool
+	// published says that a set has been made since.
+	published bool
+	// quarantines are those that go on, by policy.
+	quarantines map[string]policyset.Quarantine
+	// changed and stirred are closed, and replaced, when what is in force has changed,
+	// and when anything has that States tells.
+	changed, stirred chan struct{}
+}
+
+// New returns a Cache that has not started. It fails when no client can be made of
+// the configuration or the metrics are registered already.
+func New(o Options) (*Cache, error) {
+	policies, err := watching.Resource(o.Config, v1alpha1.GroupVersion, v1alpha1.AddToScheme, "virtualmachinepolicies")
+	if err != nil {
+		return nil, fmt.Errorf("making the client of the policy cache: %w", err)
+	}
+	if o.Limit == 0 {
+		o.Limit = DefaultLimit
+	}
+	c := newCache(o, policies, newBuilder(o.Compiler, o.Limit, o.Logger))
+	if o.Registerer != nil {
+		if err := c.metrics.register(o.Registerer, c); err != nil {
+			return nil, fmt.Errorf("registering policy cache metrics: %w", err)
+		}
+	}
+	return c, nil
+}
+
+func newCache(o Options, policies cache.ListerWatcher, b *builder) *Cache {
+	c := &Cache{
+		builder: b,
+		queue:   workqueue.NewTypedDelayingQueue[string](),
+		metrics: newMetrics(),
+		trials:  make(chan struct{}, maximumTrials),
+		log:     o.Logger,
+		ledger:  newLedger(),
+		changed: make(chan struct{}),
+		stirred: make(chan struct{}),
+
+		quarantines: map[string]policyset.Quarantine{},
+	}
+	c.set.Store(policyset.NewSet(nil))
+	c.evaluator = policyset.NewEvaluator(c.listening(o.Evaluation))
+	c.reflector = watching.Reflector("policycache", policies, &v1alpha1.VirtualMachinePolicy{}, &store{c}, c.log)
+	return c
+}
+
+// listening adds the cache's own listeners to the evaluator's options.
+func (c *Cache) listening(o policyset.Options) policyset.Options {
+	observe, quarantined := o.Observe, o.OnQuarantine
+	o.Observe = func(e policyset.Evaluation) {
+		c.metrics.observe(e)
+		if observe != nil {
+			observe(e)
+		}
+	}
+	o.OnQuarantine = func(q policyset.Quarantine) {
+		c.quarantined(q)
+		if quarantined != nil {
+			quarantined(q)
+		}
+	}
+	return o
+}
+
+// Start fills the cache and keeps it current until ctx ends.
+func (c *Cache) Start(ctx context.Context) error {
+	ctx = logr.NewContext(ctx, c.log)
+	var workers sync.WaitGroup
+	for i := range runtime.GOMAXPROCS(0) {
+		workers.Go(func() { c.work(ctx, i > 0) })
+	}
+	watching.Run(ctx, c.log, c.reflector)
+	c.queue.ShutDown()
+	workers.Wait()
+	return nil
+}
+
+// NeedLeaderElection says that every replica has a cache of its own.
+func (c *Cache) NeedLeaderElection() bool { return false }
+
+// Synced says whether all policies of the first list are compiled and tested.
+func (c *Cache) Synced() bool {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.synced()
+}
+
+func (c *Cache) synced() bool { return c.listed && len(c.awaited) == 0 }
+
+// Set returns the policies that are in force. It is never nil, and empty before Synced.
+func (c *Cache) Set() *policyset.Set { return c.set.Load() }
+
+// Evaluator returns what evaluates them, and counts what it does.
+func (c *Cache) Evaluator() *policyset.Evaluator { return c.evaluator }
+
+// Changed returns a channel that is closed when other policies, or other versions of
+// them, are in force.
+func (c *Cache) Changed() <-chan struct{} {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.changed
+}
+
+// Stirred returns a channel that is closed when anything has changed that States tells,
+// but for the statistics.
+func (c *Cache) Stirred() <-chan struct{} {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	return c.stirred
+}
+
+// work builds what is queued. Helpers end once the first list is built.
+func (c *Cache) work(ctx context.Context, helper bool) {
+	for !helper || !c.Synced() {
+		name, shutdown := c.queue.Get()
+		if shutdown {
+			return
+		}
+		c.process(ctx, name)
+		c.queue.Done(name)
+	}
+}
+
+// process builds the newest version of a policy.
+func (c *Cache) process(ctx context.Context, name string) {
+	c.mutex.Lock()
+	known := c.ledger.policies[name]
+	if known == nil || known.built() && !known.last.overrun {
+		c.mutex.Unlock()
+		return
+	}
+	object, inForce := known.object, known.inForce
+	c.mutex.Unlock()
+
+	built := c.builder.build(ctx, object, inForce)
+	if ctx.Err() != nil {
+		return
+	}
+	c.metrics.built(built)
+	c.tell(object, built)
+	if built.overrun {
+		c.queue.AddAfter(name, retry)
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	changed := c.ledger.settle(object, built)
+	if known = c.ledger.policies[name]; known == nil || known.built() {
+		delete(c.awaited, name)
+	}
+	c.publish(changed)
+}
+
+func (c *Cache) tell(object *v1alpha1.VirtualMachinePolicy, b *build) {
+	log := c.log.WithValues("policy", object.Name, "generation", b.generation)
+	switch {
+	case len(b.problems) > 0:
+		log.Info("this VirtualMachinePolicy does not compile", "problem", b.problems[0].String(), "problems", len(b.problems))
+	case len(b.failed) > 0:
+		log.Info("a test of this VirtualMachinePolicy fails", "test", b.failed[0].Name, "failed", len(b.failed))
+	default:
+		log.V(1).Info("built a policy", "duration", b.compiling.String(), "tests", b.tests)
+	}
+}
+
+// publish makes known what has changed. It is to be called with the lock held. Until
+// the first list is built nothing is in force: what is not ready is not asked.
+func (c *Cache) publish(changed bool) {
+	c.stir()
+	if !c.synced() || !changed && c.published {
+		return
+	}
+	c.published = true
+	set := c.ledger.set()
+	c.metrics.keep(set)
+	c.set.Store(set)
+	c.evaluator.Keep(set)
+	maps.DeleteFunc(c.quarantines, func(name string, _ policyset.Quarantine) bool { return c.ledger.policies[name] == nil })
+	close(c.changed)
+	c.changed = make(chan struct{})
+}
+
+// stir is to be called with the lock held.
+func (c *Cache) stir() {
+	close(c.stirred)
+	c.stirred = make(chan struct{})
+}
+
+// quarantined takes note of a quarantine that has begun, or ended.
+func (c *Cache) quarantined(q policyset.Quarantine) {
+	log := c.log.WithValues("policy", q.Policy, "digest", q.Digest)
+	if q.Ended {
+		log.Info("a policy is out of quarantine")
+	} else {
+		c.metrics.quarantined(q.Policy)
+		log.Info("a policy is in quarantine: it took too long again and again", "until", q.Until, "times", q.Times, "stuck", q.Stuck)
+	}
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	if q.Ended {
+		delete(c.quarantines, q.Policy)
+	} else {
+		c.quarantines[q.Policy] = q
+	}
+	c.stir()
+}

@@ -1,0 +1,184 @@
+package policies
+
+import (
+	"errors"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+)
+
+// metrics are what an administrator watches. Each replica has its own.
+type metrics struct {
+	evaluations *prometheus.HistogramVec
+	outcomes    *prometheus.CounterVec
+	quarantines *prometheus.CounterVec
+	compiling   *prometheus.HistogramVec
+
+	// handles are those of the policies in force, by name: to look one up by its labels
+	// for every evaluation would take longer than some policies do.
+	handles sync.Map
+}
+
+// handle is where the evaluations of one policy are counted.
+type handle struct {
+	duration prometheus.Observer
+	outcomes map[policyset.Outcome]prometheus.Counter
+}
+
+var allOutcomes = []policyset.Outcome{
+	policyset.OutcomeAllow, policyset.OutcomeDeny, policyset.OutcomeWarn,
+	policyset.OutcomeError, policyset.OutcomeTimeout, policyset.OutcomeQuarantined,
+}
+
+func newMetrics() *metrics {
+	return &metrics{
+		evaluations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "stencil_policy_evaluation_seconds",
+			Help:    "Time that evaluations of a VirtualMachinePolicy took, in seconds.",
+			Buckets: []float64{.00002, .00005, .0001, .0002, .0005, .001, .002, .005, .01, .05, .1, .5},
+		}, []string{"policy"}),
+		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stencil_policy_evaluations_total",
+			Help: "What evaluations of a VirtualMachinePolicy came to, whatever its enforcement made of it: allow, deny, warn, error, timeout, or quarantined, which is none at all.",
+		}, []string{"policy", "outcome"}),
+		quarantines: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "stencil_policy_quarantines_total",
+			Help: "How often a VirtualMachinePolicy was put into quarantine because it took too long again and again.",
+		}, []string{"policy"}),
+		compiling: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "stencil_policy_compile_seconds",
+			Help:    "Time that it took to compile a VirtualMachinePolicy, in seconds, by whether it compiles and its tests pass (good) or not (broken).",
+			Buckets: []float64{.001, .002, .005, .01, .02, .05, .1, .5, 1, 5},
+		}, []string{"result"}),
+	}
+}
+
+func (m *metrics) register(registerer prometheus.Registerer, c *Cache) error {
+	var problems []error
+	for _, each := range []prometheus.Collector{m.evaluations, m.outcomes, m.quarantines, m.compiling, &collector{c}} {
+		problems = append(problems, registerer.Register(each))
+	}
+	return errors.Join(problems...)
+}
+
+// keep makes handles for the policies of a set, and ends the series of those that are
+// gone.
+func (m *metrics) keep(set *policyset.Set) {
+	present := map[string]bool{}
+	for _, entry := range set.Entries() {
+		name := entry.Policy.Name()
+		present[name] = true
+		if _, known := m.handles.Load(name); known {
+			continue
+		}
+		one := &handle{duration: m.evaluations.WithLabelValues(name), outcomes: map[policyset.Outcome]prometheus.Counter{}}
+		for _, outcome := range allOutcomes {
+			one.outcomes[outcome] = m.outcomes.WithLabelValues(name, string(outcome))
+		}
+		m.handles.Store(name, one)
+	}
+	m.handles.Range(func(key, _ any) bool {
+		if name := key.(string); !present[name] {
+			m.handles.Delete(name)
+			labels := prometheus.Labels{"policy": name}
+			m.evaluations.DeletePartialMatch(labels)
+			m.outcomes.DeletePartialMatch(labels)
+			m.quarantines.DeletePartialMatch(labels)
+		}
+		return true
+	})
+}
+
+// observe counts an evaluation. One of a policy that was deleted meanwhile is not
+// counted any more.
+func (m *metrics) observe(e policyset.Evaluation) {
+	known, found := m.handles.Load(e.Policy)
+	if !found {
+		return
+	}
+	one := known.(*handle)
+	if counter := one.outcomes[e.Outcome]; counter != nil {
+		counter.Inc()
+	}
+	if e.Outcome != policyset.OutcomeQuarantined {
+		one.duration.Observe(e.Duration.Seconds())
+	}
+}
+
+func (m *metrics) quarantined(policy string) {
+	if _, found := m.handles.Load(policy); found {
+		m.quarantines.WithLabelValues(policy).Inc()
+	}
+}
+
+func (m *metrics) built(b *build) {
+	result := "good"
+	if b.good == nil {
+		result = "broken"
+	}
+	if b.compiling > 0 {
+		m.compiling.WithLabelValues(result).Observe(b.compiling.Seconds())
+	}
+}
+
+// collector counts what is cached at the moment of the scrape.
+type collector struct{ cache *Cache }
+
+var (
+	policiesDesc = prometheus.NewDesc("stencil_policies",
+		"Number of VirtualMachinePolicies, by state: active (in force as written), lastGood (broken, an earlier version is in force), broken (no version can be evaluated, failureMode decides), inactive (not in force).", []string{"state"}, nil)
+	quarantinedDesc = prometheus.NewDesc("stencil_policies_quarantined",
+		"Number of VirtualMachinePolicies that are in quarantine.", nil, nil)
+	syncedDesc = prometheus.NewDesc("stencil_policy_cache_synced",
+		"1 when all VirtualMachinePolicies that existed at the start are compiled and tested.", nil, nil)
+)
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(out chan<- *prometheus.Desc) {
+	out <- policiesDesc
+	out <- quarantinedDesc
+	out <- syncedDesc
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(out chan<- prometheus.Metric) {
+	counts, quarantined := map[string]int{}, 0
+	for _, state := range c.cache.States() {
+		counts[stateName(&state)]++
+		if state.Quarantine != nil {
+			quarantined++
+		}
+	}
+	for _, name := range []string{stateActive, stateLastGood, stateBroken, stateInactive} {
+		out <- prometheus.MustNewConstMetric(policiesDesc, prometheus.GaugeValue, float64(counts[name]), name)
+	}
+	out <- prometheus.MustNewConstMetric(quarantinedDesc, prometheus.GaugeValue, float64(quarantined))
+	synced := 0.0
+	if c.cache.Synced() {
+		synced = 1
+	}
+	out <- prometheus.MustNewConstMetric(syncedDesc, prometheus.GaugeValue, synced)
+}
+
+// States of policies, as the metric names them.
+const (
+	stateActive   = "active"
+	stateLastGood = "lastGood"
+	stateBroken   = "broken"
+	stateInactive = "inactive"
+)
+
+func stateName(s *State) string {
+	switch {
+	case s.InForce != nil && s.InForce.Generation == s.Object.Generation:
+		return stateActive
+	case s.InForce != nil:
+		return stateLastGood
+	case s.Broken != nil:
+		return stateBroken
+	default:
+		return stateInactive
+	}
+}

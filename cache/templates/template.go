@@ -1,0 +1,93 @@
+package templates
+
+import (
+	"encoding/json"
+	"hash/fnv"
+	"maps"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/template"
+)
+
+// Template is one version of one VirtualMachineTemplate. It is immutable.
+type Template struct {
+	// ObjectMeta holds the namespace, name, UID, generation, resource version,
+	// labels and annotations of the object, but for the manifest that kubectl
+	// leaves in an annotation, and nothing else of its metadata.
+	metav1.ObjectMeta
+	// Conditions are those of the object's status. They are no part of what makes two
+	// versions differ.
+	Conditions []metav1.Condition
+	// Sources is a digest of the rest of the object's status (Digest). It is no part of
+	// what makes two versions differ, either.
+	Sources uint64
+
+	compiled *template.Compiled
+	invalid  error
+}
+
+// Compiled returns the compiled template, or the error for which the engine
+// refused to compile it.
+func (t *Template) Compiled() (*template.Compiled, error) {
+	return t.compiled, t.invalid
+}
+
+// Compile makes a Template of an object, valid or not.
+func Compile(object *v1beta1.VirtualMachineTemplate) *Template {
+	t := &Template{ObjectMeta: metav1.ObjectMeta{
+		Namespace:       object.Namespace,
+		Name:            object.Name,
+		UID:             object.UID,
+		Generation:      object.Generation,
+		ResourceVersion: object.ResourceVersion,
+		Labels:          object.Labels,
+		Annotations:     annotationsOf(object),
+	}, Conditions: object.Status.Conditions, Sources: Digest(&object.Status.TemplateSources)}
+	t.compiled, t.invalid = template.Compile(object)
+	return t
+}
+
+// annotationsOf leaves out kubectl's copy of the manifest, which is as large as the
+// template.
+func annotationsOf(object *v1beta1.VirtualMachineTemplate) map[string]string {
+	if _, found := object.Annotations[corev1.LastAppliedConfigAnnotation]; !found {
+		return object.Annotations
+	}
+	kept := maps.Clone(object.Annotations)
+	delete(kept, corev1.LastAppliedConfigAnnotation)
+	return kept
+}
+
+// Digest is a number that tells apart what templates depend on, so that the cache need
+// not keep it. It is zero when there is nothing.
+func Digest(sources *v1beta1.TemplateSources) uint64 {
+	if sources.Volumes == nil && sources.Networks == nil && sources.Instancetype == nil && sources.Preference == nil {
+		return 0
+	}
+	sum := fnv.New64a()
+	// Types of strings alone cannot fail to be encoded, nor a sum to be written to.
+	_ = json.NewEncoder(sum).Encode(sources)
+	return sum.Sum64()
+}
+
+// differs says whether the content, the labels or the annotations of two versions
+// differ.
+func (t *Template) differs(other *Template) bool {
+	return t.UID != other.UID || t.Generation != other.Generation ||
+		!maps.Equal(t.Labels, other.Labels) || !maps.Equal(t.Annotations, other.Annotations)
+}
+
+// withMetadataOf returns a Template with the metadata of object and the
+// compiled content of t, which must be of the same UID and generation.
+func (t *Template) withMetadataOf(object *v1beta1.VirtualMachineTemplate) *Template {
+	fresh := *t
+	fresh.ResourceVersion = object.ResourceVersion
+	fresh.Labels = object.Labels
+	fresh.Annotations = annotationsOf(object)
+	fresh.Conditions = object.Status.Conditions
+	fresh.Sources = Digest(&object.Status.TemplateSources)
+	return &fresh
+}

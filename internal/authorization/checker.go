@@ -1,0 +1,161 @@
+package authorization
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/apiserver/pkg/authorization/authorizer"
+	"k8s.io/apiserver/pkg/authorization/authorizerfactory"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+const (
+	// AllowTTL is the longest time for which a positive answer is reused.
+	AllowTTL = 10 * time.Second
+	// DenyTTL is the longest time for which a negative answer is reused. It is
+	// short so that a person who has just been given a right need not wait.
+	DenyTTL = 2 * time.Second
+)
+
+// Verb is what a person wants to do.
+type Verb string
+
+const (
+	// Use is rendering a VirtualMachine from the template.
+	Use Verb = "use"
+	// Get is reading an object, and so learning that it exists.
+	Get Verb = "get"
+	// Create is making one.
+	Create Verb = "create"
+)
+
+// Options are what a Checker needs.
+type Options struct {
+	// Client makes the SubjectAccessReviews.
+	Client authorizationv1client.AuthorizationV1Interface
+	// Registerer takes the metrics; nil means that none are kept.
+	Registerer prometheus.Registerer
+}
+
+// Checker asks for permissions. It is safe for concurrent use.
+type Checker struct {
+	authorizer authorizer.Authorizer
+	latency    *prometheus.HistogramVec
+}
+
+// New returns a Checker. It fails when the options do not make an authorizer
+// or the metrics are registered already.
+func New(o Options) (*Checker, error) {
+	delegating, err := authorizerfactory.DelegatingAuthorizerConfig{
+		SubjectAccessReviewClient: o.Client,
+		AllowCacheTTL:             AllowTTL,
+		DenyCacheTTL:              DenyTTL,
+		// Two quick attempts: an admission request has little time, and its
+		// sender can try again better than we can.
+		WebhookRetryBackoff: &wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 2},
+	}.New()
+	if err != nil {
+		return nil, fmt.Errorf("making the delegating authorizer: %w", err)
+	}
+	c := &Checker{authorizer: delegating, latency: newLatency()}
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(c.latency); err != nil {
+			return nil, fmt.Errorf("registering permission metrics: %w", err)
+		}
+	}
+	return c, nil
+}
+
+// Allowed says whether the person may do verb with the template of that
+// namespace and name. An error means that no answer could be had, which callers
+// must treat as a refusal.
+func (c *Checker) Allowed(ctx context.Context, person authenticationv1.UserInfo, verb Verb, namespace, name string) (bool, error) {
+	return c.May(ctx, person, Action{
+		Verb: verb, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: "virtualmachinetemplates",
+		Namespace: namespace, Name: name,
+	})
+}
+
+// Action is something that a person wants to do with objects of one namespace.
+type Action struct {
+	Verb                                  Verb
+	Group, Version, Resource, Subresource string
+	Namespace                             string
+	// Name is the name of the object; empty when it has none yet, or all are meant.
+	Name string
+}
+
+// String tells people what is meant: create virtualmachinetemplates in golden, get virtualmachines shop/web.
+func (a Action) String() string {
+	resource := a.Resource
+	if a.Subresource != "" {
+		resource += "/" + a.Subresource
+	}
+	if a.Name == "" {
+		return fmt.Sprintf("%s %s in %s", a.Verb, resource, a.Namespace)
+	}
+	if a.Resource == "virtualmachinetemplates" && a.Subresource == "" {
+		resource = "template"
+	}
+	return fmt.Sprintf("%s %s %s/%s", a.Verb, resource, a.Namespace, a.Name)
+}
+
+// May says whether the person may do something. An error means that no answer
+// could be had, which callers must treat as a refusal.
+func (c *Checker) May(ctx context.Context, person authenticationv1.UserInfo, action Action) (bool, error) {
+	start := time.Now()
+	decision, _, err := c.authorizer.Authorize(ctx, authorizer.AttributesRecord{
+		User:            info(person),
+		Verb:            string(action.Verb),
+		Namespace:       action.Namespace,
+		APIGroup:        action.Group,
+		APIVersion:      action.Version,
+		Resource:        action.Resource,
+		Subresource:     action.Subresource,
+		Name:            action.Name,
+		ResourceRequest: true,
+	})
+	allowed := err == nil && decision == authorizer.DecisionAllow
+	c.latency.WithLabelValues(string(action.Verb), outcome(allowed, err)).Observe(time.Since(start).Seconds())
+	if err != nil {
+		return false, fmt.Errorf("asking whether %q may %s: %w", person.Username, action, err)
+	}
+	return allowed, nil
+}
+
+func info(person authenticationv1.UserInfo) user.Info {
+	extra := make(map[string][]string, len(person.Extra))
+	for k, v := range person.Extra {
+		extra[k] = v
+	}
+	return &user.DefaultInfo{Name: person.Username, UID: person.UID, Groups: person.Groups, Extra: extra}
+}
+
+func outcome(allowed bool, err error) string {
+	switch {
+	case err != nil:
+		return "error"
+	case allowed:
+		return "allowed"
+	default:
+		return "denied"
+	}
+}
+
+// newLatency counts cached answers too: what matters to the person who waits is
+// how long the permission check took, wherever its answer came from.
+func newLatency() *prometheus.HistogramVec {
+	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Namespace: "stencil",
+		Name:      "permission_check_duration_seconds",
+		Help:      "Time that a permission check took, in seconds, by verb and answer; cached answers are counted too.",
+		Buckets:   []float64{0.00001, 0.0001, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.05, 0.25, 1, 5},
+	}, []string{"verb", "answer"})
+}

@@ -1,0 +1,103 @@
+package publication
+
+import (
+	"crypto/x509"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/vmstencil/stencil/internal/certificates/bundle"
+)
+
+// Authority is a certificate authority in a caBundle.
+type Authority struct {
+	Certificate *x509.Certificate
+	// Since is when this process first saw the authority there, uninterrupted since.
+	Since time.Time
+}
+
+// Published says what one webhook configuration trusts.
+type Published struct {
+	// Configuration names the webhook configuration.
+	Configuration Target
+	// Authorities are those that every webhook of the configuration trusts, in the order of the first webhook's
+	// caBundle.
+	Authorities []Authority
+}
+
+// ledger remembers what is published. A configuration that does not exist, or has no webhooks, is not
+// in it: nobody calls a webhook on its behalf.
+type ledger struct {
+	mutex     sync.Mutex
+	published map[Target]Published
+	// changed is closed and replaced whenever published changes.
+	changed chan struct{}
+}
+
+func newLedger() *ledger {
+	return &ledger{published: map[Target]Published{}, changed: make(chan struct{})}
+}
+
+// record takes note of a configuration's present state.
+func (l *ledger) record(configuration Configuration, now time.Time) {
+	if len(configuration.Webhooks) == 0 {
+		l.forget(configuration.Target)
+		return
+	}
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	before := l.published[configuration.Target].Authorities
+	after := []Authority{}
+	for _, certificate := range common(configuration.Webhooks) {
+		authority := Authority{Certificate: certificate, Since: now}
+		for _, known := range before {
+			if known.Certificate.Equal(certificate) {
+				authority.Since = known.Since
+			}
+		}
+		after = append(after, authority)
+	}
+	l.published[configuration.Target] = Published{Configuration: configuration.Target, Authorities: after}
+	l.notify()
+}
+
+// forget takes note of a configuration's end.
+func (l *ledger) forget(target Target) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	delete(l.published, target)
+	l.notify()
+}
+
+// notify wakes whoever waits. The caller holds the mutex.
+func (l *ledger) notify() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}
+
+// snapshot returns what is published, sorted by configuration, and a channel that is closed at the next change.
+func (l *ledger) snapshot() ([]Published, <-chan struct{}) {
+	l.mutex.Lock()
+	defer l.mutex.Unlock()
+	var published []Published
+	for _, each := range l.published {
+		published = append(published, each)
+	}
+	slices.SortFunc(published, func(a, b Published) int {
+		return strings.Compare(a.Configuration.String(), b.Configuration.String())
+	})
+	return published, l.changed
+}
+
+// common returns the certificates that stand in the caBundle of every webhook.
+func common(webhooks []Webhook) []*x509.Certificate {
+	certificates := bundle.Parse(webhooks[0].CABundle)
+	for _, webhook := range webhooks[1:] {
+		others := bundle.Parse(webhook.CABundle)
+		certificates = slices.DeleteFunc(certificates, func(certificate *x509.Certificate) bool {
+			return !bundle.Contains(others, certificate)
+		})
+	}
+	return certificates
+}

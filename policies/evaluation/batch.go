@@ -1,0 +1,364 @@
+package evaluation
+
+import (
+	"context"
+	"errors"
+	"runtime/debug"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/vmstencil/stencil/rego"
+)
+
+// share is for how many policies of one request a further worker is asked for.
+const share = 8
+
+// batch is the evaluation of one request's policies: workers take one policy after
+// the other, and the goroutine of the request watches over them.
+type batch struct {
+	evaluator *Evaluator
+	ctx       context.Context
+	entries   []Entry
+	records   []*record
+	input     *rego.Input
+	done      chan struct{} // closed when there are no workers any more
+	// began and cpuTime are what clock and CPUTime were when the first worker began.
+	began   time.Time
+	cpuTime time.Duration
+
+	lock sync.Mutex
+	// results and evaluations are those of the entries. An evaluation without an
+	// outcome has not ended.
+	results     []rego.Result
+	evaluations []Evaluation
+	// todo are the indices of entries that nobody has taken.
+	todo   []int
+	trials []int // indices of entries whose evaluation is a trial; rarely any
+	// workers are those that have neither ended nor been left behind.
+	workers []*worker
+
+	// patience is how long after the start the first evaluation can be overdue.
+	patience time.Duration
+}
+
+// worker evaluates one policy after the other. What it writes down is guarded by the
+// batch's lock.
+type worker struct {
+	busy    bool
+	entry   int
+	trial   bool
+	began   time.Time
+	overdue time.Time // when it is left behind
+	// deserted says that it was left behind, lost that this is held against the policy, and
+	// holds that it has kept its token.
+	deserted, lost, holds bool
+}
+
+func newBatch(ctx context.Context, e *Evaluator, entries []Entry, in *rego.Input) *batch {
+	b := &batch{
+		evaluator:   e,
+		ctx:         ctx,
+		entries:     entries,
+		records:     e.records.of(entries),
+		input:       in,
+		done:        make(chan struct{}),
+		results:     make([]rego.Result, len(entries)),
+		evaluations: make([]Evaluation, len(entries)),
+		todo:        make([]int, 0, len(entries)),
+	}
+	now := e.options.Clock.Now()
+	var last []int
+	for i := range entries {
+		known := b.records[i]
+		b.evaluations[i] = Evaluation{Policy: known.name, Digest: known.digest, Enforcement: entries[i].enforcement()}
+		admitted, trial := known.admit(now)
+		switch {
+		case !admitted:
+			known.skipped.Add(1)
+			b.evaluations[i].Outcome = OutcomeQuarantined
+			b.evaluations[i].Err = errQuarantined(known.quarantine())
+		case known.troubled.Load():
+			// What has been slow before must not use up the time of the others.
+			last = append(last, i)
+		default:
+			b.todo = append(b.todo, i)
+		}
+		if trial {
+			b.trials = append(b.trials, i)
+		}
+	}
+	b.todo = append(b.todo, last...)
+	b.patience = e.options.Deadline
+	for _, i := range b.todo {
+		b.patience = min(b.patience, entries[i].timeout())
+	}
+	b.patience += grace
+	return b
+}
+
+// evaluate returns when every policy has an outcome.
+func (b *batch) evaluate() {
+	if len(b.todo) > 0 && b.start() {
+		b.watch()
+	}
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	for i := range b.evaluations {
+		if b.evaluations[i].Outcome == "" {
+			b.giveUp(i)
+		}
+	}
+}
+
+// giveUp ends a policy that has not been evaluated because the request has ended.
+func (b *batch) giveUp(entry int) {
+	evaluation := &b.evaluations[entry]
+	evaluation.Outcome, evaluation.Err = OutcomeError, errRequestEnded(b.ctx)
+	if errors.Is(evaluation.Err, context.DeadlineExceeded) {
+		evaluation.Outcome = OutcomeTimeout
+	}
+	if slices.Contains(b.trials, entry) {
+		b.settle(b.records[entry], void, true)
+	}
+}
+
+// start waits for a worker, and takes further ones if they are idle. It says whether
+// there is one.
+func (b *batch) start() bool {
+	tokens := b.evaluator.tokens
+	select {
+	case tokens <- struct{}{}:
+	case <-b.ctx.Done():
+		return false
+	}
+	b.began = time.Now()
+	b.cpuTime, _ = b.evaluator.options.CPUTime()
+	b.workers = make([]*worker, 1, 1+len(b.todo)/share)
+	for len(b.workers) < cap(b.workers) && b.takeToken() {
+		b.workers = append(b.workers, nil)
+	}
+	for i := range b.workers {
+		b.workers[i] = &worker{}
+	}
+	for _, w := range slices.Clone(b.workers) {
+		go b.work(w)
+	}
+	return true
+}
+
+// takeToken takes a token if a worker is idle.
+func (b *batch) takeToken() bool {
+	select {
+	case b.evaluator.tokens <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+// watch waits for the workers. It leaves behind those that do not stop.
+func (b *batch) watch() {
+	timer := time.NewTimer(b.patience)
+	defer timer.Stop()
+	ended := b.ctx.Done()
+	for {
+		select {
+		case <-b.done:
+			return
+		case <-timer.C:
+			timer.Reset(b.desert(time.Now()))
+		case <-ended:
+			ended = nil
+			b.end(time.Now().Add(grace))
+			timer.Reset(grace)
+		}
+	}
+}
+
+// end takes what nobody has begun from the workers, and gives them until a time to end
+// what they have begun.
+func (b *batch) end(overdue time.Time) {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	b.todo = nil
+	for _, w := range b.workers {
+		if overdue.Before(w.overdue) {
+			w.overdue = overdue
+		}
+	}
+}
+
+// desert leaves behind workers whose policy is overdue: somebody else does the rest of
+// their work. It returns how long to wait until the next policy can be.
+func (b *batch) desert(now time.Time) time.Duration {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	wait := b.patience
+	for _, w := range slices.Clone(b.workers) {
+		if !w.busy {
+			continue
+		}
+		if left := w.overdue.Sub(now); left > 0 {
+			wait = min(wait, left)
+			continue
+		}
+		b.record(w, rego.Result{}, errPolicyTimeout(b.entries[w.entry].timeout()), OutcomeTimeout)
+		w.deserted, w.holds = true, b.evaluator.leave()
+		if known := b.records[w.entry]; b.starved() {
+			b.settle(known, void, w.trial)
+		} else {
+			w.lost = true
+			options := &b.evaluator.options
+			b.evaluator.announce(known.lose(&options.Quarantine, w.trial, options.Clock.Now()))
+		}
+		b.remove(w)
+		if w.holds {
+			b.ended()
+			continue
+		}
+		if len(b.todo) == 0 {
+			b.release()
+			continue
+		}
+		next := &worker{} // with the token of the one left behind
+		b.workers = append(b.workers, next)
+		go b.work(next)
+	}
+	return wait
+}
+
+// work evaluates policies until none is left.
+func (b *batch) work(w *worker) {
+	for b.take(w) {
+		result, err := b.evaluateOne(w)
+		if !b.finish(w, result, err) {
+			return
+		}
+	}
+}
+
+// take gives a worker the next policy, or ends it.
+func (b *batch) take(w *worker) bool {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	if len(b.todo) == 0 {
+		b.remove(w)
+		b.release()
+		return false
+	}
+	w.busy, w.entry, w.began = true, b.todo[0], time.Now()
+	w.trial = slices.Contains(b.trials, w.entry)
+	w.overdue = w.began.Add(b.entries[w.entry].timeout() + grace)
+	b.todo = b.todo[1:]
+	return true
+}
+
+func (b *batch) remove(w *worker) {
+	b.workers = slices.DeleteFunc(b.workers, func(other *worker) bool { return other == w })
+}
+
+// release gives back the token of a worker that was removed. The caller holds the
+// lock.
+func (b *batch) release() {
+	<-b.evaluator.tokens
+	b.ended()
+}
+
+// ended ends the wait for workers when there are none any more. The caller holds the lock.
+func (b *batch) ended() {
+	if len(b.workers) == 0 {
+		close(b.done)
+	}
+}
+
+func (b *batch) evaluateOne(w *worker) (result rego.Result, err error) {
+	entry := &b.entries[w.entry]
+	ctx := &limited{Context: b.ctx, deadline: w.began.Add(entry.timeout())}
+	defer func() {
+		ctx.end()
+		if value := recover(); value != nil {
+			result, err = rego.Result{}, &PanicError{Value: value, Stack: debug.Stack()}
+		}
+	}()
+	return entry.Policy.Evaluate(ctx, b.input)
+}
+
+// finish takes the result of a policy. It says whether the worker goes on: one that
+// was left behind does not.
+func (b *batch) finish(w *worker, result rego.Result, err error) bool {
+	b.lock.Lock()
+	defer b.lock.Unlock()
+	known := b.records[w.entry]
+	if w.deserted {
+		b.evaluator.behind.Add(-1)
+		if w.holds {
+			<-b.evaluator.tokens
+		}
+		if w.lost {
+			known.find()
+		}
+		return false
+	}
+	w.busy = false
+
+	found, v := outcome(&result), passed
+	if err != nil {
+		if b.ctx.Err() != nil && ended(err) {
+			return true // evaluate gives it up
+		}
+		found, v = failure(err)
+		if found == OutcomeTimeout {
+			err = errPolicyTimeout(b.entries[w.entry].timeout())
+		}
+	}
+	b.record(w, result, err, found)
+	if found == OutcomeTimeout && b.starved() {
+		v = void
+	}
+	b.settle(known, v, w.trial)
+	return true
+}
+
+// settle tells a policy's record about its health. A healthy one takes no lock.
+func (b *batch) settle(known *record, v verdict, trial bool) {
+	if v == struck || known.troubled.Load() {
+		options := &b.evaluator.options
+		b.evaluator.announce(known.settle(&options.Quarantine, v, trial, options.Clock.Now()))
+	}
+}
+
+// starved says that the process has got less than half a CPU since the first worker
+// began: nobody knows how long the policies would have taken.
+func (b *batch) starved() bool {
+	now, known := b.evaluator.options.CPUTime()
+	return known && now-b.cpuTime < time.Since(b.began)/2
+}
+
+// failure says how an evaluation ended that has no result, and what that says about
+// the policy.
+func failure(err error) (Outcome, verdict) {
+	var panicked *PanicError
+	switch {
+	case errors.As(err, &panicked):
+		return OutcomeError, struck
+	case ended(err):
+		return OutcomeTimeout, struck
+	default:
+		return OutcomeError, passed
+	}
+}
+
+// ended says that an evaluation was ended from outside.
+func ended(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+}
+
+// record writes down how an evaluation ended. The caller holds the lock.
+func (b *batch) record(w *worker, result rego.Result, err error, found Outcome) {
+	evaluation := &b.evaluations[w.entry]
+	evaluation.Outcome, evaluation.Err = found, err
+	evaluation.Duration, evaluation.Truncated = time.Since(w.began), result.Truncated
+	b.results[w.entry] = result
+	b.records[w.entry].count(found, evaluation.Duration)
+}

@@ -1,0 +1,53 @@
+package evaluation
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// ErrQuarantined is what Evaluation.Err wraps under OutcomeQuarantined.
+var ErrQuarantined = errors.New("it is quarantined")
+
+// PanicError is the Evaluation.Err of a policy that panicked. Its text says only
+// that: the value could hold what the person who asks must not see.
+type PanicError struct {
+	Value any
+	Stack []byte
+}
+
+func (e *PanicError) Error() string { return "it failed inside the policy engine (panic)" }
+
+// timeoutError says whose deadline passed. It is a context.DeadlineExceeded.
+type timeoutError struct{ message string }
+
+func (e *timeoutError) Error() string { return e.message }
+
+func (e *timeoutError) Unwrap() error { return context.DeadlineExceeded }
+
+func errPolicyTimeout(limit time.Duration) error {
+	return &timeoutError{fmt.Sprintf("it did not end within %v", limit)}
+}
+
+// errRequestEnded is why a policy has no result when its request ended first, or nobody is left to evaluate it.
+func errRequestEnded(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return &timeoutError{"too many evaluations have not ended although their time is over"}
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return &timeoutError{"the time for all policies of the request ran out before it ended"}
+	}
+	return fmt.Errorf("the request was given up: %w", ctx.Err())
+}
+
+func errQuarantined(q *Quarantine) error {
+	switch {
+	case q == nil: // it has ended meanwhile
+		return ErrQuarantined
+	case q.Stuck > 0:
+		return fmt.Errorf("%w because an evaluation does not end", ErrQuarantined)
+	default:
+		return fmt.Errorf("%w until %s because it took too long again and again", ErrQuarantined, q.Until.UTC().Format(time.RFC3339))
+	}
+}

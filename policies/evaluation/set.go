@@ -1,0 +1,96 @@
+package evaluation
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Set is a snapshot of all active policies. It is immutable and safe for concurrent
+// use; the zero value is empty.
+type Set struct {
+	entries []Entry
+	index   map[door]*shelf
+}
+
+// door is where a request comes in.
+type door struct{ kind, operation string }
+
+// shelf holds the policies of one door by name. Both slices have the same order.
+type shelf struct {
+	entries  []Entry
+	criteria []criteria
+}
+
+// NewSet makes a set of policies. Of those that have the same name the last one
+// counts.
+func NewSet(entries []Entry) *Set {
+	s := &Set{entries: byName(entries), index: map[door]*shelf{}}
+	for _, entry := range s.entries {
+		criteria := newCriteria(&entry.Match)
+		for _, kind := range unique(entry.Match.kinds()) {
+			for _, operation := range unique(entry.Match.operations()) {
+				at := door{kind, operation}
+				if s.index[at] == nil {
+					s.index[at] = &shelf{}
+				}
+				s.index[at].entries = append(s.index[at].entries, entry)
+				s.index[at].criteria = append(s.index[at].criteria, criteria)
+			}
+		}
+	}
+	return s
+}
+
+func byName(entries []Entry) []Entry {
+	sorted := slices.Clone(entries)
+	slices.SortStableFunc(sorted, func(a, b Entry) int { return cmp.Compare(a.Policy.Name(), b.Policy.Name()) })
+	kept := sorted[:0]
+	for i := range sorted {
+		if i+1 < len(sorted) && sorted[i+1].Policy.Name() == sorted[i].Policy.Name() {
+			continue
+		}
+		kept = append(kept, sorted[i])
+	}
+	return slices.Clip(kept)
+}
+
+func unique(names []string) []string {
+	return slices.Compact(slices.Sorted(slices.Values(names)))
+}
+
+// Entries returns all policies by name. The caller must not modify the slice.
+func (s *Set) Entries() []Entry { return s.entries }
+
+// Len is the number of policies.
+func (s *Set) Len() int { return len(s.entries) }
+
+// Empty says that no policy is about an operation on a kind, whatever else the
+// request is. It costs one look-up.
+func (s *Set) Empty(kind, operation string) bool {
+	return s.index[door{kind, operation}] == nil
+}
+
+// Matching returns the policies that a request is subject to, by name. The caller
+// must not modify the slice.
+func (s *Set) Matching(q Query) []Entry {
+	shelf := s.index[door{q.Kind, q.Operation}]
+	if shelf == nil {
+		return nil
+	}
+	// Most policies are about all requests of their kind: the slice is copied only
+	// once one of them is not.
+	first := 0
+	for first < len(shelf.entries) && shelf.criteria[first].meets(&q) {
+		first++
+	}
+	if first == len(shelf.entries) {
+		return shelf.entries
+	}
+	matching := append(make([]Entry, 0, len(shelf.entries)-1), shelf.entries[:first]...)
+	for i := first + 1; i < len(shelf.entries); i++ {
+		if shelf.criteria[i].meets(&q) {
+			matching = append(matching, shelf.entries[i])
+		}
+	}
+	return matching
+}

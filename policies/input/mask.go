@@ -1,0 +1,129 @@
+package input
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/vmstencil/stencil/rego"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+)
+
+// guestSecrets are fields that hold what a guest is set up with, passwords and keys among
+// it, wherever they stand.
+var guestSecrets = []string{"userData", "userDataBase64", "networkData", "networkDataBase64"}
+
+// secretAnnotations hold the same, or a copy of the whole object.
+var secretAnnotations = append(machine.AppliedAnnotations(), "kubevirt.io/ignitiondata")
+
+// Mask returns the document as it may be logged, and the paths in `input` at which it is
+// another. These are replaced by "***":
+//
+//   - cloud-init user data and network data, and Ignition configurations, as a whole,
+//   - every text, number or key that holds the value of a sensitive parameter,
+//   - defaults and listed values of sensitive parameters in a template,
+//   - the manifests that kubectl and other clients leave in annotations.
+//
+// The document is not changed.
+func (c *Case) Mask(d rego.Document) (rego.Document, []string) {
+	m := masker{secrets: c.secrets()}
+	if c.Request.Kind == rego.KindVirtualMachineTemplate {
+		m.secrets = append(m.secrets, declaredSecrets(d.Object)...)
+		m.secrets = append(m.secrets, declaredSecrets(d.OldObject)...)
+	}
+	d.Object = m.object("object", d.Object)
+	d.OldObject = m.object("oldObject", d.OldObject)
+	slices.Sort(m.paths)
+	return d, m.paths
+}
+
+// declaredSecrets are the defaults and listed values of the sensitive parameters of a
+// VirtualMachineTemplate.
+func declaredSecrets(template map[string]any) []string {
+	spec, _ := template["spec"].(map[string]any)
+	parameters, _ := spec["parameters"].([]any)
+	var secrets []string
+	for _, item := range parameters {
+		parameter, _ := item.(map[string]any)
+		if sensitive, _ := parameter["sensitive"].(bool); !sensitive {
+			continue
+		}
+		enum, _ := parameter["enum"].([]any)
+		for _, value := range append(slices.Clone(enum), parameter["value"]) {
+			if text, _ := value.(string); text != "" {
+				secrets = append(secrets, text)
+			}
+		}
+	}
+	return secrets
+}
+
+// masker copies JSON values without what nobody may read.
+type masker struct {
+	secrets []string
+	paths   []string
+}
+
+func (m *masker) object(path string, in map[string]any) map[string]any {
+	if in == nil {
+		return nil
+	}
+	out := make(map[string]any, len(in))
+	for _, key := range slices.Sorted(maps.Keys(in)) {
+		value := in[key]
+		at := path + "." + key
+		if strings.ContainsAny(key, "./") {
+			at = path + "[" + key + "]"
+		}
+		switch {
+		case m.secret(key):
+			key = Masked + strconv.Itoa(len(m.paths))
+			at = path + "." + key
+			out[key] = m.mask(at)
+		case slices.Contains(guestSecrets, key) && value != nil, slices.Contains(secretAnnotations, key):
+			out[key] = m.mask(at)
+		default:
+			out[key] = m.value(at, value)
+		}
+	}
+	return out
+}
+
+func (m *masker) value(path string, in any) any {
+	switch value := in.(type) {
+	case map[string]any:
+		return m.object(path, value)
+	case []any:
+		out := make([]any, len(value))
+		for i, item := range value {
+			out[i] = m.value(path+"["+strconv.Itoa(i)+"]", item)
+		}
+		return out
+	case string:
+		if m.secret(value) {
+			return m.mask(path)
+		}
+	case nil, bool:
+	case json.Number:
+		if slices.Contains(m.secrets, value.String()) {
+			return m.mask(path)
+		}
+	default:
+		if slices.Contains(m.secrets, fmt.Sprint(value)) {
+			return m.mask(path)
+		}
+	}
+	return in
+}
+
+func (m *masker) secret(text string) bool {
+	return slices.ContainsFunc(m.secrets, func(secret string) bool { return strings.Contains(text, secret) })
+}
+
+func (m *masker) mask(path string) string {
+	m.paths = append(m.paths, path)
+	return Masked
+}

@@ -1,0 +1,151 @@
+package spec
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/json"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	suite "github.com/vmstencil/stencil/policies/tests"
+	"github.com/vmstencil/stencil/rego"
+)
+
+// DefaultTimeout is how long one evaluation may take when a policy does not say.
+const DefaultTimeout = 100 * time.Millisecond
+
+// Spec is a policy in the terms of the engine.
+type Spec struct {
+	// Definition is what is compiled.
+	Definition rego.Definition
+	// Cases are the policy's tests.
+	Cases []suite.Case
+	// Match, Enforcement, FailureMode and Timeout are those of a policyset.Entry.
+	Match       policyset.Match
+	Enforcement policyset.Enforcement
+	FailureMode policyset.FailureMode
+	Timeout     time.Duration
+}
+
+// Entry returns the entry of a set that evaluates the policy as the spec says.
+func (s *Spec) Entry(policy policyset.Policy) policyset.Entry {
+	return policyset.Entry{
+		Policy: policy, Match: s.Match, Enforcement: s.Enforcement, FailureMode: s.FailureMode, Timeout: s.Timeout,
+	}
+}
+
+// Read reads a policy, which it does not change or keep. It returns everything that
+// is wrong; the spec holds what could be read all the same.
+func Read(policy *v1alpha1.VirtualMachinePolicy) (*Spec, field.ErrorList) {
+	at, from := field.NewPath("spec"), &policy.Spec
+	r := &reader{}
+	s := &Spec{
+		Definition: rego.Definition{
+			Name:       policy.Name,
+			Source:     from.Rego,
+			Parameters: r.object(at.Child("parameters"), from.Parameters),
+			Schema:     r.object(at.Child("parametersSchema"), from.ParametersSchema),
+			Kinds:      kinds(from.Match.Kinds),
+		},
+		Match:       r.match(at.Child("match"), &from.Match),
+		Enforcement: policyset.EnforcementDeny,
+		FailureMode: policyset.FailureModeDeny,
+		Timeout:     DefaultTimeout,
+	}
+	if from.Enforcement != "" {
+		s.Enforcement = policyset.Enforcement(from.Enforcement)
+	}
+	if from.FailureMode != "" {
+		s.FailureMode = policyset.FailureMode(from.FailureMode)
+	}
+	if from.TimeoutMilliseconds > 0 {
+		s.Timeout = time.Duration(from.TimeoutMilliseconds) * time.Millisecond
+	}
+	for i := range from.Tests {
+		s.Cases = append(s.Cases, r.test(at.Child("tests").Index(i), &from.Tests[i], s.Definition.Kinds))
+	}
+	return s, r.problems
+}
+
+// reader collects what is wrong.
+type reader struct{ problems field.ErrorList }
+
+// object decodes a JSON object; nil when there is none. Whole numbers become int64.
+func (r *reader) object(at *field.Path, raw *runtime.RawExtension) map[string]any {
+	if raw == nil || len(raw.Raw) == 0 {
+		return nil
+	}
+	var value map[string]any
+	if err := json.Unmarshal(raw.Raw, &value); err != nil {
+		r.problems = append(r.problems, field.Invalid(at, field.OmitValueType{}, "must be a JSON object"))
+		return nil
+	}
+	return value
+}
+
+func kinds(listed []v1alpha1.PolicyKind) []string {
+	if len(listed) == 0 {
+		return []string{rego.KindVirtualMachine}
+	}
+	return texts(listed)
+}
+
+// texts returns strings of a type of their own as plain ones.
+func texts[T ~string](list []T) []string {
+	if list == nil {
+		return nil
+	}
+	plain := make([]string, len(list))
+	for i, each := range list {
+		plain[i] = string(each)
+	}
+	return plain
+}
+
+func (r *reader) match(at *field.Path, from *v1alpha1.PolicyMatch) policyset.Match {
+	m := policyset.Match{
+		Operations: texts(from.Operations),
+		Kinds:      kinds(from.Kinds),
+		Namespaces: r.selector(at.Child("namespaceSelector"), from.NamespaceSelector),
+		Objects:    r.selector(at.Child("objectSelector"), from.ObjectSelector),
+	}
+	if len(m.Operations) == 0 {
+		m.Operations = []string{string(v1alpha1.PolicyOperationCreate), string(v1alpha1.PolicyOperationUpdate)}
+	}
+	for i := range from.Templates {
+		one := &from.Templates[i]
+		m.Templates = append(m.Templates, policyset.TemplateMatch{
+			Namespace: one.Namespace,
+			Name:      one.Name,
+			Selector:  r.selector(at.Child("templates").Index(i).Child("selector"), one.Selector),
+		})
+	}
+	if from.Subjects != nil {
+		m.Include, m.Exclude = from.Subjects.Include, from.Subjects.Exclude
+	}
+	return m
+}
+
+// selector returns nil, which selects everything, for a selector that is not given.
+func (r *reader) selector(at *field.Path, from *v1alpha1.LabelSelector) labels.Selector {
+	if from == nil {
+		return nil
+	}
+	plain := &metav1.LabelSelector{MatchLabels: from.MatchLabels}
+	for _, each := range from.MatchExpressions {
+		plain.MatchExpressions = append(plain.MatchExpressions, metav1.LabelSelectorRequirement{
+			Key: each.Key, Operator: each.Operator, Values: each.Values,
+		})
+	}
+	selector, err := metav1.LabelSelectorAsSelector(plain)
+	if err != nil {
+		r.problems = append(r.problems, field.Invalid(at, field.OmitValueType{}, err.Error()))
+		// Who uses it all the same fails closed.
+		return labels.Everything()
+	}
+	return selector
+}

@@ -1,0 +1,179 @@
+package conversion
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// Options say how a VirtualMachine becomes a template.
+type Options struct {
+	// Spec is what the request asks for. Of it, instancetype, runStrategy, secrets and parameterize are read; an instance
+	// type that is to be expanded must have been.
+	Spec v1beta1.VirtualMachineTemplateRequestSpec
+	// Namespace is the namespace of the template, where the copies of the disks are.
+	Namespace string
+	// Disks are the copies, in any order.
+	Disks []Disk
+}
+
+// Disk is the copy of one volume.
+type Disk struct {
+	// Volume is the name of the volume in the VirtualMachine.
+	Volume string
+	// DataVolume is the name of the DataVolume, and of its PersistentVolumeClaim, that holds the copy.
+	DataVolume string
+	// Storage is spec.storage of DataVolumes that are made from the copy.
+	Storage Storage
+}
+
+// Storage says what a disk is stored on. Empty fields are left to the cluster.
+type Storage struct {
+	// Size is a quantity.
+	Size        string
+	Class       string
+	VolumeMode  string
+	AccessModes []string
+}
+
+// Result is a template, and what there is to say about it.
+type Result struct {
+	Spec v1beta1.VirtualMachineTemplateSpec
+	// Left is what has not come along, in the order of the VirtualMachine.
+	Left []Left
+	// Secrets are the passwords and private keys that were found.
+	Secrets []Secret
+	// Unsearched are the fields that might hold some, and are of no format that can be searched.
+	Unsearched []string
+}
+
+// Left is something that has not come along.
+type Left struct {
+	// What names it, with its place.
+	What string
+	// Unreachable says that the template refers to something which its VirtualMachines cannot have.
+	Unreachable bool
+}
+
+// Secret is a place where a password or a private key is.
+type Secret struct {
+	// Path is the field of the VirtualMachine, and in brackets the place in what the field holds.
+	Path string
+	// Parameter is the parameter that stands in its place now; empty when it is still there.
+	Parameter string
+}
+
+// conversion is one Convert at work.
+type conversion struct {
+	options    Options
+	source     string // the name of the VirtualMachine
+	namespace  string // the namespace of the VirtualMachine
+	disks      map[string]Disk
+	parameters []v1beta1.Parameter
+	// message are lines of the template's message.
+	message []string
+	result  Result
+}
+
+// literal is text in the template's language; any other string is text of the VirtualMachine.
+type literal string
+
+// Convert makes a template of a VirtualMachine, which is decoded JSON and is not modified. It fails when vm is no VirtualMachine.
+func Convert(vm map[string]any, options Options) (*Result, error) {
+	vm = runtime.DeepCopyJSON(vm)
+	metadata, _ := vm["metadata"].(map[string]any)
+	spec, _ := vm["spec"].(map[string]any)
+	template, _ := spec["template"].(map[string]any)
+	machine, _ := template["spec"].(map[string]any)
+	if machine == nil {
+		return nil, fmt.Errorf("converting the VirtualMachine: it has no spec.template.spec")
+	}
+	c := &conversion{options: options, disks: map[string]Disk{}}
+	c.source, _ = metadata["name"].(string)
+	c.namespace, _ = metadata["namespace"].(string)
+	for _, disk := range options.Disks {
+		c.disks[disk.Volume] = disk
+	}
+	c.parameters = []v1beta1.Parameter{{
+		Name: string(v1beta1.CaptureName), Description: "Name of the VirtualMachine",
+		Generate: v1beta1.GeneratorExpression, From: "vm-[a-z0-9]{5}", Required: true,
+	}}
+	c.machineSpec(spec)
+	c.identity(machine)
+	c.state(machine)
+	c.volumes(spec, machine)
+	c.bootImage(machine)
+	c.claims(machine)
+	c.credentials(machine)
+	c.cloudInit(machine)
+	c.networks(machine)
+	made := map[string]any{
+		"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
+		"metadata": c.metadata(metadata), "spec": spec,
+	}
+	c.templateMetadata(template)
+	templateAnnotations, _ := template["metadata"].(map[string]any)
+	annotations, _ := templateAnnotations["annotations"].(map[string]any)
+	c.ignition(annotations, "spec.template.metadata.annotations")
+	encoded, err := json.Marshal(escape(made))
+	if err != nil {
+		return nil, fmt.Errorf("encoding the VirtualMachine of the template: %w", err)
+	}
+	c.result.Spec = v1beta1.VirtualMachineTemplateSpec{
+		VirtualMachine: &runtime.RawExtension{Raw: encoded}, Parameters: c.parameters,
+		Message: strings.Join(c.message, "\n"),
+	}
+	return &c.result, nil
+}
+
+// wants says whether something is to become a parameter.
+func (c *conversion) wants(parameter v1beta1.CaptureParameter) bool {
+	for _, wanted := range c.options.Spec.Parameterize {
+		if wanted == parameter {
+			return true
+		}
+	}
+	return false
+}
+
+// declare adds a parameter whose name is the given one, or one like it that is free yet, and returns a reference to it.
+func (c *conversion) declare(p v1beta1.Parameter) literal {
+	name := p.Name
+	for n := 2; c.declared(p.Name); n++ {
+		p.Name = fmt.Sprintf("%s_%d", name, n)
+	}
+	c.parameters = append(c.parameters, p)
+	return literal("${" + p.Name + "}")
+}
+
+func (c *conversion) declared(name string) bool {
+	for _, p := range c.parameters {
+		if p.Name == name {
+			return true
+		}
+	}
+	return false
+}
+
+func (c *conversion) left(what string, arguments ...any) {
+	c.result.Left = append(c.result.Left, Left{What: fmt.Sprintf(what, arguments...)})
+}
+
+func (c *conversion) unreachable(what string, arguments ...any) {
+	c.result.Left = append(c.result.Left, Left{What: fmt.Sprintf(what, arguments...), Unreachable: true})
+}
+
+// reference notes that the template refers to an object of the source's namespace by name.
+func (c *conversion) reference(path, kind, name string) {
+	switch {
+	case name == "":
+	case c.namespace == c.options.Namespace:
+		c.left("%s: %s %s stays in namespace %s, and VirtualMachines of other namespaces need one of that name", path, kind, name, c.namespace)
+	default:
+		c.unreachable("%s: %s %s stays in namespace %s", path, kind, name, c.namespace)
+	}
+}

@@ -1,0 +1,125 @@
+package conversion
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// machineSpec changes what stands beside spec.template.
+func (c *conversion) machineSpec(spec map[string]any) {
+	if c.options.Spec.RunStrategy != v1beta1.CaptureRunStrategyKeep {
+		delete(spec, "running")
+		spec["runStrategy"] = "Halted"
+	}
+	// A revision is a copy that KubeVirt has made for one VirtualMachine, and that goes with it.
+	for _, key := range []string{"instancetype", "preference"} {
+		if matcher, found := spec[key].(map[string]any); found {
+			delete(matcher, "revisionName")
+		}
+	}
+	c.matcher(spec, "instancetype", v1beta1.CaptureInstancetypeName, "Instance type of the VirtualMachine")
+	c.matcher(spec, "preference", v1beta1.CapturePreferenceName, "Preference of the VirtualMachine")
+}
+
+// matcher makes a name of an instance type or a preference a parameter.
+func (c *conversion) matcher(spec map[string]any, key string, parameter v1beta1.CaptureParameter, description string) {
+	matcher, _ := spec[key].(map[string]any)
+	name, _ := matcher["name"].(string)
+	if name == "" {
+		return
+	}
+	// KubeVirt takes kinds in any case, in singular and plural.
+	written, _ := matcher["kind"].(string)
+	for _, kind := range []string{"VirtualMachineInstancetype", "VirtualMachinePreference"} {
+		if strings.EqualFold(strings.TrimSuffix(strings.ToLower(written), "s"), kind) {
+			c.reference("spec."+key, kind, name)
+		}
+	}
+	if c.wants(parameter) {
+		matcher["name"] = c.declare(v1beta1.Parameter{
+			Name: string(parameter), Description: description, Value: name, Required: true, Pattern: patternName,
+		})
+	}
+}
+
+// patternName is what names of objects look like.
+const patternName = `[a-z0-9]([-.a-z0-9]*[a-z0-9])?`
+
+// identity removes what is one machine's own.
+func (c *conversion) identity(machine map[string]any) {
+	delete(machine, "hostname")
+	domain, _ := machine["domain"].(map[string]any)
+	drop(domain, "firmware", "uuid", "serial")
+	drop(domain, "chassis", "serial", "asset")
+	devices, _ := domain["devices"].(map[string]any)
+	for _, disk := range objects(devices["disks"]) {
+		delete(disk, "serial")
+	}
+	for _, one := range objects(devices["interfaces"]) {
+		delete(one, "macAddress")
+	}
+}
+
+// state tells of what KubeVirt keeps beside the disks.
+func (c *conversion) state(machine map[string]any) {
+	domain, _ := machine["domain"].(map[string]any)
+	firmware, _ := domain["firmware"].(map[string]any)
+	bootloader, _ := firmware["bootloader"].(map[string]any)
+	efi, _ := bootloader["efi"].(map[string]any)
+	if efi["persistent"] == true {
+		c.left("spec.template.spec.domain.firmware.bootloader.efi: the stored EFI variables stay behind; VirtualMachines of the template begin with new ones")
+	}
+	devices, _ := domain["devices"].(map[string]any)
+	if tpm, _ := devices["tpm"].(map[string]any); tpm["persistent"] == true {
+		c.left("spec.template.spec.domain.devices.tpm: the state of the TPM stays behind, and what is sealed by it cannot be opened; VirtualMachines of the template begin with a new one")
+	}
+}
+
+// networks makes the first network attachment a parameter, and tells of those that another namespace would look for at home.
+func (c *conversion) networks(machine map[string]any) {
+	given := false
+	for i, network := range objects(machine["networks"]) {
+		multus, _ := network["multus"].(map[string]any)
+		name, _ := multus["networkName"].(string)
+		if name == "" {
+			continue
+		}
+		if !namespaced(name) {
+			c.reference(fmt.Sprintf("spec.template.spec.networks[%d].multus.networkName", i), "NetworkAttachmentDefinition", name)
+		}
+		if c.wants(v1beta1.CaptureNetwork) && !given {
+			given = true
+			multus["networkName"] = c.declare(v1beta1.Parameter{
+				Name: string(v1beta1.CaptureNetwork), Description: "NetworkAttachmentDefinition of the network " + fmt.Sprint(network["name"]),
+				Value: name, Required: true, Pattern: `(` + patternName + `/)?` + patternName,
+			})
+		}
+	}
+}
+
+// drop removes keys of an object, and the object with the last of them.
+func drop(in map[string]any, object string, keys ...string) {
+	from, found := in[object].(map[string]any)
+	if !found {
+		return
+	}
+	for _, key := range keys {
+		delete(from, key)
+	}
+	if len(from) == 0 {
+		delete(in, object)
+	}
+}
+
+// objects are the objects of a list.
+func objects(list any) []map[string]any {
+	items, _ := list.([]any)
+	found := make([]map[string]any, 0, len(items))
+	for _, item := range items {
+		object, _ := item.(map[string]any)
+		found = append(found, object)
+	}
+	return found
+}

@@ -1,0 +1,188 @@
+package sample
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/template"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+)
+
+// Name is what a machine is called whose template leaves the name to its owner.
+const Name = "policy-check"
+
+// assume returns values for the required parameters that have no default, and the names of
+// those for which there is none that makes sense.
+func assume(parameters []v1beta1.Parameter, namePattern string) (values map[string]string, missing []string) {
+	values = map[string]string{}
+	for _, p := range parameters {
+		if !p.Required || p.Value != "" || p.Generate != "" {
+			continue
+		}
+		switch {
+		case len(p.Enum) > 0:
+			values[p.Name] = p.Enum[0]
+		case p.Minimum != nil:
+			values[p.Name] = strconv.FormatInt(*p.Minimum, 10)
+		case p.Maximum != nil:
+			values[p.Name] = strconv.FormatInt(*p.Maximum, 10)
+		case p.Type == v1beta1.ParameterTypeBool:
+			values[p.Name] = "false"
+		case (p.Type == "" || p.Type == v1beta1.ParameterTypeString) && p.Pattern == "" && strings.Contains(namePattern, "${"+p.Name+"}"):
+			values[p.Name] = Name
+		default:
+			missing = append(missing, p.Name)
+		}
+	}
+	return values, missing
+}
+
+// Error is why a template has no sample: a reason of a condition, and a message.
+type Error struct{ Reason, Message string }
+
+// Machine is a VirtualMachine that a template's defaults make.
+type Machine struct {
+	Object map[string]any
+	// Secrets are the values of sensitive parameters that stand in it, and what encoders
+	// make of them.
+	Secrets []string
+	// compiled and values are what it was made of.
+	compiled *template.Compiled
+	values   map[string]string
+}
+
+// Of makes the machine that the template's defaults make, as it would reach the
+// validating webhooks if nobody else had changed it.
+func Of(t *templatecache.Template) (map[string]any, *Error) {
+	made, err := Plain(t)
+	if err != nil {
+		return nil, err
+	}
+	stamp(made.Object, t, made.compiled, made.values)
+	return made.Object, nil
+}
+
+// Plain makes the same machine as somebody would who had written it by hand: in the
+// template's namespace, under a name of its own, and without a word of the template.
+func Plain(t *templatecache.Template) (*Machine, *Error) {
+	compiled, err := t.Compiled()
+	if err != nil {
+		return nil, uncompiled(err)
+	}
+	values, missing := assume(compiled.Parameters(), compiled.NamePattern())
+	if len(missing) > 0 {
+		return nil, required(missing)
+	}
+	object, binding, err := render(compiled, values)
+	if err != nil {
+		return nil, unrendered(err)
+	}
+	made := &Machine{Object: object, compiled: compiled, values: values}
+	for name, value := range binding.Values() {
+		if value != "" && compiled.Sensitive(name) {
+			made.Secrets = append(append(made.Secrets, template.Encodings(value)...), value)
+		}
+	}
+	place(object, t)
+	return made, nil
+}
+
+// Outline makes the machine with every parameter that has no default left as it is written,
+// ${NAME}, wherever its declaration lets that stand for its value: what comes out is the same every time.
+func Outline(t *templatecache.Template) (map[string]any, *Error) {
+	compiled, err := t.Compiled()
+	if err != nil {
+		return nil, uncompiled(err)
+	}
+	parameters := compiled.Parameters()
+	values, missing := assume(parameters, compiled.NamePattern())
+	open := map[string]bool{}
+	for _, p := range parameters {
+		text := (p.Type == "" || p.Type == v1beta1.ParameterTypeString) && p.Pattern == "" && len(p.Enum) == 0
+		if p.Value == "" && text && (p.Required || p.Generate != "") {
+			values[p.Name], open[p.Name] = Placeholder(p.Name), true
+		}
+	}
+	if missing = slices.DeleteFunc(missing, func(name string) bool { return open[name] }); len(missing) > 0 {
+		return nil, required(missing)
+	}
+	object, _, err := render(compiled, values)
+	if err != nil {
+		return nil, unrendered(err)
+	}
+	return object, nil
+}
+
+// Placeholder is how a parameter is written in a template.
+func Placeholder(parameter string) string { return "${" + parameter + "}" }
+
+func uncompiled(err error) *Error {
+	return &Error{v1beta1.ReasonNotRendered, fmt.Sprintf("the template does not compile: %v", err)}
+}
+
+func required(missing []string) *Error {
+	return &Error{v1beta1.ReasonParametersRequired, fmt.Sprintf("nobody knows what VirtualMachines it makes: required parameters have neither a default nor a list of values: %s", strings.Join(missing, ", "))}
+}
+
+func unrendered(err error) *Error {
+	return &Error{v1beta1.ReasonNotRendered, fmt.Sprintf("its defaults make no VirtualMachine: %v", err)}
+}
+
+func render(compiled *template.Compiled, values map[string]string) (map[string]any, *template.Binding, error) {
+	binding, err := compiled.Bind(values)
+	if err != nil {
+		return nil, nil, err
+	}
+	rendered, err := compiled.Render(binding)
+	if err != nil {
+		return nil, nil, err
+	}
+	object, err := machine.Decode(bytes.Clone(rendered.JSON()))
+	return object, binding, err
+}
+
+// place puts a machine into the template's namespace, under a name.
+func place(object map[string]any, t *templatecache.Template) {
+	metadata := mapAt(object, "metadata")
+	metadata["namespace"] = t.Namespace
+	if machine.StringAt(metadata, "name") == "" {
+		metadata["name"] = machine.StringAt(metadata, "generateName") + Name
+	}
+}
+
+// stamp writes into the metadata what the render webhook would.
+func stamp(object map[string]any, t *templatecache.Template, compiled *template.Compiled, values map[string]string) {
+	metadata := mapAt(object, "metadata")
+	record := machine.Record{Namespace: t.Namespace, Name: t.Name, UID: t.UID, Generation: t.Generation, Digest: compiled.Digest()}
+	annotations := mapAt(metadata, "annotations")
+	annotations[contract.AnnotationTemplateRef] = t.Namespace + "/" + t.Name
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		if compiled.Sensitive(name) {
+			record.Sensitive = append(record.Sensitive, name)
+		} else {
+			annotations[contract.AnnotationParameterPrefix+name] = values[name]
+		}
+	}
+	annotations[contract.AnnotationRendered] = record.String()
+	labels := mapAt(metadata, "labels")
+	for key, value := range record.Labels() {
+		labels[key] = value
+	}
+}
+
+// mapAt returns the map under a key, which it makes if there is none.
+func mapAt(in map[string]any, key string) map[string]any {
+	m, ok := in[key].(map[string]any)
+	if !ok {
+		m = map[string]any{}
+		in[key] = m
+	}
+	return m
+}

@@ -1,9 +1,0 @@
-//go:build !unix
-
-package policyset
-
-import "time"
-
-// processTime is not known here: a machine that is too busy looks like policies that are
-// too slow.
-func processTime() (time.Duration, bool) { return 0, false }

@@ -1,0 +1,137 @@
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/vmstencil/stencil/api/template/v1beta1"
+)
+
+// advisor looks at a template for what is allowed, and could be better.
+type advisor struct {
+	template *v1beta1.VirtualMachineTemplate
+	findings []Finding
+}
+
+func (a *advisor) say(rule, path, format string, arguments ...any) {
+	a.findings = append(a.findings, Finding{Rule: rule, Severity: Advice, Path: path, Message: fmt.Sprintf(format, arguments...)})
+}
+
+func (a *advisor) advise() {
+	if a.template.Annotations["description"] == "" {
+		a.say(RuleUndescribed, "metadata", "the template has no annotation description, which consoles show")
+	}
+	for i := range a.template.Spec.Parameters {
+		a.parameter(&a.template.Spec.Parameters[i], fmt.Sprintf("spec.parameters[%d]", i))
+	}
+	vm := a.machine()
+	if vm == nil {
+		return
+	}
+	a.name(vm)
+	a.runs(vm)
+	a.walk(vm, "spec.virtualMachine")
+}
+
+// machine is the VirtualMachine of the template, nil when there is none to be read.
+func (a *advisor) machine() map[string]any {
+	var vm map[string]any
+	if raw := a.template.Spec.VirtualMachine; raw == nil || json.Unmarshal(raw.Raw, &vm) != nil {
+		return nil
+	}
+	return vm
+}
+
+var (
+	// secrecy is in the names of parameters that hold secrets, reference at the end of
+	// names of those that only name one.
+	secrecy   = regexp.MustCompile(`(?i)password|passwd|passphrase|secret|token|private_?key`)
+	reference = regexp.MustCompile(`(?i)(name|ref|namespace|file|hash)$`)
+	// literal is a password in cloud-init's user data.
+	literal = regexp.MustCompile(`(?m)^\s*(?:-\s*)?(password|passwd|plain_text_passwd)\s*:\s*(\S.*)$`)
+)
+
+func (a *advisor) parameter(p *v1beta1.Parameter, at string) {
+	if p.Description == "" && p.DisplayName == "" {
+		a.say(RuleUndescribedParam, at, "parameter %s has no description", p.Name)
+	}
+	secret := secrecy.MatchString(p.Name) && !reference.MatchString(p.Name)
+	if secret && !p.Sensitive {
+		a.say(RuleNotSensitive, at+".name", "parameter %s is called like a password: with sensitive: true its value stays out of annotations, refusals and logs", p.Name)
+	}
+	if (secret || p.Sensitive) && p.Value != "" {
+		a.say(RuleNotGenerated, at+".value", "the default of %s becomes the password of every machine: generate one, or require it", p.Name)
+	}
+}
+
+func (a *advisor) name(vm map[string]any) {
+	metadata, _ := vm["metadata"].(map[string]any)
+	name, _ := metadata["name"].(string)
+	generated, _ := metadata["generateName"].(string)
+	switch {
+	case name == "" && generated == "":
+		a.say(RuleNoName, "spec.virtualMachine.metadata", "the VirtualMachine has no name: write one with a parameter, such as ${NAME}")
+	case name != "" && !strings.Contains(name, "${"):
+		a.say(RuleFixedName, "spec.virtualMachine.metadata.name", "the name is the same for every VirtualMachine: write it with a parameter, such as ${NAME}")
+	}
+}
+
+func (a *advisor) runs(vm map[string]any) {
+	spec, _ := vm["spec"].(map[string]any)
+	_, strategy := spec["runStrategy"]
+	_, running := spec["running"]
+	switch {
+	case running:
+		a.say(RuleRunning, "spec.virtualMachine.spec.running", "running is deprecated: write runStrategy, Always for true and Halted for false")
+	case !strategy:
+		a.say(RuleNoRunStrategy, "spec.virtualMachine.spec", "KubeVirt refuses a VirtualMachine without runStrategy")
+	}
+}
+
+// walk looks for images and passwords.
+func (a *advisor) walk(value any, at string) {
+	switch value := value.(type) {
+	case []any:
+		for i, item := range value {
+			a.walk(item, fmt.Sprintf("%s[%d]", at, i))
+		}
+	case map[string]any:
+		for _, key := range sorted(value) {
+			a.member(value[key], key, at+"."+key)
+		}
+	}
+}
+
+func (a *advisor) member(value any, key, at string) {
+	text, isText := value.(string)
+	switch {
+	case !isText:
+		a.walk(value, at)
+	case key == "image" && (strings.HasSuffix(at, ".containerDisk.image") || strings.HasSuffix(at, ".kernelBoot.container.image")):
+		a.image(text, at)
+	case key == "url" && strings.HasSuffix(at, ".registry.url"):
+		a.image(strings.TrimPrefix(text, "docker://"), at)
+	case key == "userData":
+		for _, found := range literal.FindAllStringSubmatch(text, -1) {
+			if !strings.Contains(found[2], "${") {
+				// The password itself is nobody's business.
+				a.say(RuleLiteralPassword, at, "%s stands in the template as it is: make it a parameter that is sensitive and generated", found[1])
+				return
+			}
+		}
+	}
+}
+
+func (a *advisor) image(name, at string) {
+	if !strings.Contains(name, "@sha256:") && !strings.Contains(name, "${") && name != "" {
+		a.say(RuleTag, at, "image %s can become another one: name it by its digest, NAME@sha256:…", name)
+	}
+}
+
+func sorted(object map[string]any) []string {
+	return slices.Sorted(maps.Keys(object))
+}

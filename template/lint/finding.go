@@ -1,0 +1,73 @@
+package lint
+
+// Severity says who cares about a finding.
+type Severity string
+
+const (
+	// Error is that the template webhook, or the API server before it, refuses the template.
+	Error Severity = "error"
+	// Warning is that the webhook stores the template, and answers with this warning.
+	Warning Severity = "warning"
+	// Advice is that the webhook says nothing.
+	Advice Severity = "advice"
+)
+
+// Finding is one thing to be said about a template.
+type Finding struct {
+	// Rule is the ID of the rule that found it.
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	// Path is the field that it is about, as field errors write it; empty when it is
+	// about the template as a whole.
+	Path    string `json:"path,omitempty"`
+	Message string `json:"message"`
+	// Key says that it is about the name of the field, and not about its value.
+	Key bool `json:"-"`
+}
+
+// IDs of the rules. They do not change.
+const (
+	RuleManifest         = "manifest"
+	RuleInvalid          = "invalid"
+	RuleValidations      = "validations"
+	RuleSuspicious       = "suspicious"
+	RuleUnused           = "unused-parameter"
+	RuleUndescribed      = "template-without-description"
+	RuleUndescribedParam = "parameter-without-description"
+	RuleNotSensitive     = "password-not-sensitive"
+	RuleNotGenerated     = "password-not-generated"
+	RuleLiteralPassword  = "password-in-template"
+	RuleTag              = "image-without-digest"
+	RuleNoName           = "no-name"
+	RuleFixedName        = "fixed-name"
+	RuleNoRunStrategy    = "no-run-strategy"
+	RuleRunning          = "running-deprecated"
+)
+
+// Rule describes a rule.
+type Rule struct {
+	ID       string
+	Severity Severity
+	Text     string
+}
+
+// Rules returns all rules.
+func Rules() []Rule {
+	return []Rule{
+		{RuleManifest, Error, "the manifest is not one of a VirtualMachineTemplate: a field that there is not, a value of another type"},
+		{RuleInvalid, Error, "the engine cannot compile the template"},
+		{RuleValidations, Error, "an annotation with rules for the machine, as templates of OpenShift have them, is malformed"},
+		{RuleSuspicious, Warning, "something is allowed, and hardly what was meant"},
+		{RuleUnused, Warning, "a parameter is declared and never referred to"},
+		{RuleUndescribed, Advice, "the template has no annotation `description`, which consoles show"},
+		{RuleUndescribedParam, Advice, "a parameter has no description, so that people have to guess what it is for"},
+		{RuleNotSensitive, Advice, "a parameter that is called like a password is not marked sensitive, and stays readable in annotations and refusals"},
+		{RuleNotGenerated, Advice, "a password has a default, which becomes that of every machine: generate it, or require it"},
+		{RuleLiteralPassword, Advice, "cloud-init sets a password that stands in the template"},
+		{RuleTag, Advice, "an image is named by a tag, which can become another image: name it by its digest"},
+		{RuleNoName, Advice, "the VirtualMachine has neither name nor generateName, so process prints, and create creates, one that nothing names"},
+		{RuleFixedName, Advice, "the VirtualMachine's name is fixed, so create can create it once in a namespace"},
+		{RuleNoRunStrategy, Advice, "neither runStrategy nor running says when the machine runs, and KubeVirt refuses such a machine"},
+		{RuleRunning, Advice, "running is deprecated in KubeVirt: write runStrategy"},
+	}
+}

@@ -1,0 +1,166 @@
+package machines
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	sizing "github.com/vmstencil/stencil/template/instancetype"
+	"github.com/vmstencil/stencil/template/validations"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+)
+
+// Case is a VirtualMachine that is to be judged.
+type Case struct {
+	// Object is the VirtualMachine, as decoded JSON.
+	Object map[string]any
+	// Namespace is the one that it is in, or is to be created in.
+	Namespace string
+	// Template is NAMESPACE/NAME of the template, and Rules the text of that template's
+	// annotation; both may be empty.
+	Template, Rules string
+	// Secret says that some values of the machine are not to be told to anybody, because
+	// the template has sensitive parameters. Findings then say which field is wrong, and
+	// not what it holds.
+	Secret bool
+	// Sizes finds instance types and preferences; nil when nobody can.
+	Sizes sizing.Resolver
+}
+
+// Finding is a rule that the machine does not satisfy.
+type Finding struct {
+	// Source is whose rules these are: "template NAMESPACE/NAME", or "annotation KEY".
+	Source string
+	// Rule is the name of the rule; empty when the rules cannot be read.
+	Rule string
+	// Field is the place in the VirtualMachine.
+	Field string
+	// Message is what the author of the rule says, and what was found.
+	Message string
+}
+
+// String is the finding on a line, without the field.
+func (f Finding) String() string {
+	if f.Rule == "" {
+		return fmt.Sprintf("the rules of %s: %s", f.Source, f.Message)
+	}
+	return fmt.Sprintf("rule %s of %s: %s", f.Rule, f.Source, f.Message)
+}
+
+// Verdict is what the rules have against a machine.
+type Verdict struct {
+	// Denials are why it must not pass, Warnings what the person is to be told.
+	Denials, Warnings []Finding
+	// Unjudged are rules about a size that is not known.
+	Unjudged []Finding
+}
+
+// Has says whether a machine has rules at all, so that whoever has none can be let pass
+// without being taken apart.
+func (c Case) Has() bool { return c.Rules != "" || c.own() != "" }
+
+func (c Case) annotations() map[string]any {
+	read, _ := machine.Read(c.Object)
+	return read.Annotations
+}
+
+func (c Case) own() string { return machine.StringAt(c.annotations(), validations.Annotation) }
+
+// Judge judges the machine.
+func (c Case) Judge(ctx context.Context) Verdict {
+	var v Verdict
+	if !c.Has() || validations.Skipped(c.annotations()) {
+		return v
+	}
+	spec, _ := c.Object["spec"].(map[string]any)
+	template, _ := spec["template"].(map[string]any)
+	sized, unknown := c.sized(ctx, template)
+	for _, each := range []struct{ source, field, text string }{
+		{"template " + c.Template, machine.AnnotationsPath.Key(validations.AnnotationTemplate).String(), c.Rules},
+		{"annotation " + validations.Annotation, machine.AnnotationsPath.Key(validations.Annotation).String(), c.own()},
+	} {
+		rules, err := validations.Parse(each.text)
+		if err != nil {
+			v.Denials = append(v.Denials, Finding{Source: each.source, Field: each.field, Message: err.Error()})
+			continue
+		}
+		for _, violation := range validations.Judge(rules, sized) {
+			found := Finding{Source: each.source, Rule: violation.Rule, Field: violation.Field, Message: c.message(violation)}
+			switch {
+			case violation.Missing && unknown != "" && isSize(violation.Field):
+				found.Message = "it cannot be judged: " + unknown
+				v.Unjudged = append(v.Unjudged, found)
+			case violation.Warning:
+				v.Warnings = append(v.Warnings, found)
+			default:
+				v.Denials = append(v.Denials, found)
+			}
+		}
+	}
+	return v
+}
+
+// isSize says whether an instance type decides about a field.
+func isSize(field string) bool {
+	return slices.ContainsFunc([]string{"cpu", "memory", "resources"}, func(key string) bool {
+		return strings.HasPrefix(field+".", "spec.template.spec.domain."+key+".")
+	})
+}
+
+// message is what the author says, with what was found unless that may be a secret.
+func (c Case) message(violation validations.Violation) string {
+	if c.Secret && !violation.Missing {
+		return violation.Message
+	}
+	return fmt.Sprintf("%s (%s)", violation.Message, violation.Detail)
+}
+
+// sized is the machine's template with the size that an instance type gives it; unknown
+// says why that is not known.
+func (c Case) sized(ctx context.Context, template map[string]any) (sized map[string]any, unknown string) {
+	reference, problem := sizing.Instancetype(c.Object, c.Namespace)
+	switch {
+	case problem != nil:
+		return template, problem.Error()
+	case reference == nil:
+		return template, ""
+	case c.Sizes == nil:
+		return template, "an instance type sizes the machine"
+	}
+	instancetype, err := c.Sizes.Resolve(ctx, *reference)
+	if err != nil {
+		return template, unresolved(reference, err)
+	}
+	var preference map[string]any
+	switch named, problem := sizing.Preference(c.Object, c.Namespace); {
+	case problem != nil:
+		return template, problem.Error()
+	case named != nil:
+		if preference, err = c.Sizes.Resolve(ctx, *named); err != nil {
+			return template, unresolved(named, err)
+		}
+	}
+	if sized, err = sizing.Apply(template, instancetype, preference); err != nil {
+		return template, err.Error()
+	}
+	return sized, ""
+}
+
+func unresolved(reference *sizing.Reference, err error) string {
+	return (&field.Error{Type: field.ErrorTypeNotFound, Field: reference.Path.String(), BadValue: reference.String(), Detail: err.Error()}).Error()
+}
+
+// Since leaves out of a verdict what an earlier state of the machine did not satisfy
+// either: rules that were never satisfied must not stand in the way of other changes.
+func (v Verdict) Since(before Verdict) Verdict {
+	known := slices.Concat(before.Denials, before.Warnings, before.Unjudged)
+	fresh := func(findings []Finding) []Finding {
+		return slices.DeleteFunc(findings, func(f Finding) bool {
+			return slices.ContainsFunc(known, func(k Finding) bool { return k.Source == f.Source && k.Rule == f.Rule })
+		})
+	}
+	return Verdict{Denials: fresh(v.Denials), Warnings: fresh(v.Warnings), Unjudged: fresh(v.Unjudged)}
+}

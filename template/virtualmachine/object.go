@@ -1,0 +1,115 @@
+package virtualmachine
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	contract "github.com/vmstencil/stencil/api/template"
+)
+
+// Decode decodes one JSON object. Numbers are kept as they were written, as
+// json.Number.
+func Decode(raw []byte) (map[string]any, error) {
+	decoder := json.NewDecoder(bytes.NewReader(raw))
+	decoder.UseNumber()
+	var o map[string]any
+	if err := decoder.Decode(&o); err != nil {
+		return nil, fmt.Errorf("decoding the object: %w", err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return nil, fmt.Errorf("decoding the object: something follows it")
+	}
+	return o, nil
+}
+
+// mapAt returns the map under key; nil when it is absent or null, and an error
+// when something else stands there.
+func mapAt(in map[string]any, path *field.Path, key string) (map[string]any, *field.Error) {
+	switch value := in[key].(type) {
+	case nil:
+		return nil, nil
+	case map[string]any:
+		return value, nil
+	default:
+		return nil, field.TypeInvalid(path.Child(key), fmt.Sprintf("%T", value), "must be an object")
+	}
+}
+
+// Machine is a VirtualMachine that somebody sent or that is stored, taken apart
+// once. The maps are those of the decoded object.
+type Machine struct {
+	Object              map[string]any
+	Metadata            map[string]any
+	Labels, Annotations map[string]any
+	Spec                map[string]any
+}
+
+// Read takes a decoded object apart. Each part that is there and is no object is
+// an error.
+func Read(o map[string]any) (Machine, field.ErrorList) {
+	s := Machine{Object: o}
+	var errs field.ErrorList
+	take := func(in map[string]any, path *field.Path, key string) map[string]any {
+		m, err := mapAt(in, path, key)
+		if err != nil {
+			errs = append(errs, err)
+		}
+		return m
+	}
+	s.Metadata = take(o, nil, "metadata")
+	metadata := field.NewPath("metadata")
+	s.Labels = take(s.Metadata, metadata, "labels")
+	s.Annotations = take(s.Metadata, metadata, "annotations")
+	s.Spec = take(o, nil, "spec")
+	return s, errs
+}
+
+// Name is metadata.name, empty when there is none.
+func (m Machine) Name() string { return StringAt(m.Metadata, "name") }
+
+// GenerateName is metadata.generateName, empty when there is none.
+func (m Machine) GenerateName() string { return StringAt(m.Metadata, "generateName") }
+
+// Reference is the annotation that names the template, as it was written, and
+// whether it is there.
+func (m Machine) Reference() (written string, found bool) {
+	value, found := m.Annotations[contract.AnnotationTemplateRef]
+	written, _ = value.(string)
+	return written, found
+}
+
+// Parameters are the values of the parameter annotations, by parameter.
+func (m Machine) Parameters() map[string]string {
+	values := map[string]string{}
+	for key, value := range m.Annotations {
+		if name, found := strings.CutPrefix(key, contract.AnnotationParameterPrefix); found {
+			values[name], _ = value.(string)
+		}
+	}
+	return values
+}
+
+// StringAt is the string under a key, empty when there is none.
+func StringAt(in map[string]any, key string) string {
+	value, _ := in[key].(string)
+	return value
+}
+
+// Fingerprint identifies a JSON value: 64 bits of the SHA-256 of its canonical
+// form, in hexadecimal. It recognises what was seen before and guards nothing.
+func Fingerprint(value any) string {
+	raw, err := json.Marshal(value) // sorts keys
+	if err != nil {
+		// Only values that were decoded from JSON come here.
+		panic(fmt.Sprintf("encoding a decoded JSON value: %v", err))
+	}
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:8])
+}

@@ -1,0 +1,85 @@
+package virtualmachine
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	contract "github.com/vmstencil/stencil/api/template"
+)
+
+// Record is the value of the annotation `rendered`: what a VM was rendered
+// from, and what a later update of it has to know about its creation.
+type Record struct {
+	Namespace  string    `json:"namespace"`
+	Name       string    `json:"name"`
+	UID        types.UID `json:"uid"`
+	Generation int64     `json:"generation"`
+	// Digest is that of the template's content.
+	Digest string `json:"digest"`
+	// Sensitive names the parameters whose annotations were removed.
+	Sensitive []string `json:"sensitive,omitempty"`
+	// Rules is whether the template had rules. Match conditions of webhooks search the
+	// annotation for this field as it is encoded.
+	Rules bool `json:"rules,omitempty"`
+	// Sent is the fingerprint of the spec that the person sent, if any.
+	Sent string `json:"sent,omitempty"`
+	// Lists holds the fingerprints of the lists that the person sent and that
+	// were merged by name, by their JSON Pointers.
+	Lists map[string]string `json:"lists,omitempty"`
+}
+
+// String is the annotation's text.
+func (r Record) String() string {
+	raw, err := json.Marshal(r)
+	if err != nil {
+		panic("encoding strings and numbers as JSON: " + err.Error())
+	}
+	return string(raw)
+}
+
+// Record reads the annotation of a stored VM. It returns the zero value when
+// there is none or it is not ours.
+func (m Machine) Record() Record {
+	var r Record
+	if err := json.Unmarshal([]byte(StringAt(m.Annotations, contract.AnnotationRendered)), &r); err != nil {
+		return Record{}
+	}
+	return r
+}
+
+// Labels are what consoles and dashboards look VMs up by.
+func (r Record) Labels() map[string]string {
+	return map[string]string{
+		contract.LabelTemplate:          labelValue(r.Name),
+		contract.LabelTemplateNamespace: r.Namespace,
+		contract.LabelTemplateRevision:  strconv.FormatInt(r.Generation, 10),
+	}
+}
+
+// labelValue shortens a name that a label cannot hold: names of objects may have
+// 253 characters, values of labels 63. The end is replaced by a hash of the whole
+// name, so that two long names stay apart.
+func labelValue(name string) string {
+	if len(name) <= validation.LabelValueMaxLength {
+		return name
+	}
+	sum := sha256.Sum256([]byte(name))
+	suffix := "-" + hex.EncodeToString(sum[:5])
+	return strings.TrimRight(name[:validation.LabelValueMaxLength-len(suffix)], "-.") + suffix
+}
+
+// IsContract reports whether an annotation belongs to the contract between a VM and
+// its template, so that a template cannot bring it along.
+func IsContract(annotation string) bool {
+	return annotation == contract.AnnotationTemplateRef || annotation == contract.AnnotationRendered ||
+		annotation == contract.AnnotationCreatedBy || annotation == contract.AnnotationBoundValues ||
+		annotation == contract.AnnotationDefaultsApplied || annotation == contract.AnnotationDefaultsFailed ||
+		annotation == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(annotation, contract.AnnotationParameterPrefix)
+}

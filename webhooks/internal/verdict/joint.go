@@ -1,0 +1,189 @@
+package verdict
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/vmstencil/stencil/approval"
+	policyset "github.com/vmstencil/stencil/policies/evaluation"
+	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+)
+
+const (
+	// maximumLines is how many denials an answer names; the rest is counted.
+	maximumLines = 64
+	// maximumNames is how many policies a line names that have the same to say.
+	maximumNames = 5
+)
+
+// Judgement is what everybody has to say about one request.
+type Judgement struct {
+	Approvals approval.Verdict
+	Policies  policyset.Decision
+	// Rules are those that came with the machine.
+	Rules machinerules.Verdict
+}
+
+// Joint is what the approvals, the policies and the rules say together: a refusal that
+// lists every objection of all, or consent with all warnings.
+func Joint(request admission.Request, j Judgement) admission.Response {
+	v, d := j.Approvals, j.Policies
+	// A size that is not known at the door is one that nobody has judged.
+	rules := append(slices.Clip(j.Rules.Denials), j.Rules.Unjudged...)
+	warnings := append(append(Warnings(v), policyWarnings(d)...), ruleWarnings(j.Rules)...)
+	switch {
+	case len(d.Denials)+len(rules) == 0 && v.Refused():
+		return Refuse(request, v.Objections).WithWarnings(warnings...)
+	case len(d.Denials)+len(rules) == 0:
+		return admission.Allowed("").WithWarnings(warnings...)
+	}
+	var lines []string
+	var causes []metav1.StatusCause
+	if v.Refused() {
+		why, from := unapproved(request, v.Objections)
+		lines, causes = append(lines, why), append(causes, from...)
+	}
+	denials := grouped(d.Denials)
+	for i, denial := range denials {
+		if i == maximumLines {
+			lines = append(lines, fmt.Sprintf("and %d more", len(denials)-i))
+			break
+		}
+		lines = append(lines, denial.line())
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeForbidden, Field: oneLine(denial.Field), Message: denial.text()})
+	}
+	for i, rule := range rules {
+		if i == maximumLines {
+			lines = append(lines, fmt.Sprintf("and %d more rules", len(rules)-i))
+			break
+		}
+		lines = append(lines, placed(oneLine(rule.String()), rule.Field))
+		causes = append(causes, metav1.StatusCause{Type: metav1.CauseTypeForbidden, Field: oneLine(rule.Field), Message: oneLine(rule.String())})
+	}
+	why := lines[0]
+	if len(lines) > 1 {
+		why = "\n- " + strings.Join(lines, "\n- ")
+	}
+	resource := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
+	status := apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status()
+	status.Details.Causes = causes
+	return refuse.With(status).WithWarnings(warnings...)
+}
+
+// Unavailable is the refusal of a request that nobody can decide about at the moment.
+func Unavailable(why string) admission.Response {
+	status := apierrors.NewServiceUnavailable(why + "; try again in a moment").Status()
+	return refuse.With(status)
+}
+
+func policyWarnings(d policyset.Decision) []string {
+	var warnings []string
+	for _, warning := range grouped(d.Warnings) {
+		warnings = append(warnings, warning.warning())
+	}
+	return warnings[:min(len(warnings), maximumLines)]
+}
+
+func ruleWarnings(v machinerules.Verdict) []string {
+	var warnings []string
+	for _, found := range v.Warnings {
+		warnings = append(warnings, placed(oneLine(found.String()), found.Field))
+	}
+	return warnings[:min(len(warnings), maximumLines)]
+}
+
+// placed is a text with the field that it is about.
+func placed(text, field string) string { return text + " at " + oneLine(field) }
+
+// group is a violation, and further policies that could not be evaluated for the same
+// reason.
+type group struct {
+	policyset.Violation
+	policies []string
+}
+
+// grouped puts together what several policies say alike about why they could not be
+// evaluated.
+func grouped(violations []policyset.Violation) []*group {
+	var groups []*group
+	for _, v := range violations {
+		if like := alike(groups, v); like != nil {
+			like.policies = append(like.policies, v.Policy)
+			continue
+		}
+		groups = append(groups, &group{v, []string{v.Policy}})
+	}
+	return groups
+}
+
+func alike(groups []*group, v policyset.Violation) *group {
+	if !v.Failure {
+		return nil
+	}
+	for _, g := range groups {
+		if g.Failure && g.Finding == v.Finding {
+			return g
+		}
+	}
+	return nil
+}
+
+// who names the policies.
+func (g *group) who() string {
+	switch more := len(g.policies) - maximumNames; {
+	case len(g.policies) == 1:
+		return "policy " + g.Policy
+	case more > 0:
+		return fmt.Sprintf("policies %s and %d more", strings.Join(g.policies[:maximumNames], ", "), more)
+	default:
+		return "policies " + strings.Join(g.policies, ", ")
+	}
+}
+
+// text is what is said, without the field.
+func (g *group) text() string { return g.say(false, true) }
+
+// line is a denial in the message of a refusal.
+func (g *group) line() string { return g.say(true, true) }
+
+func (g *group) warning() string { return g.say(true, false) }
+
+func (g *group) say(field, severity bool) string {
+	var b strings.Builder
+	b.WriteString(g.who())
+	switch {
+	case g.Failure:
+		b.WriteString(" ")
+	case severity:
+		fmt.Fprintf(&b, " (%s): ", g.Severity)
+	default:
+		b.WriteString(": ")
+	}
+	b.WriteString(oneLine(g.Message))
+	if field && g.Field != "" {
+		b.WriteString(" at " + oneLine(g.Field))
+	}
+	if g.Fix != "" {
+		b.WriteString("; fix: " + oneLine(g.Fix))
+	}
+	return b.String()
+}
+
+// oneLine keeps a policy's words from looking like somebody else's.
+func oneLine(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
+}
