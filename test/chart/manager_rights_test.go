@@ -84,6 +84,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"list instancetype.kubevirt.io/virtualmachineinstancetypes *",
 		"list instancetype.kubevirt.io/virtualmachinepreferences *",
 		"list k8s.cni.cncf.io/network-attachment-definitions *",
+		"list kubevirt.io/virtualmachineinstances *",
 		"list kubevirt.io/virtualmachines *",
 		"list namespaces *",
 		"list openreports.io/reports *",

@@ -52,6 +52,11 @@ func TestManager(t *testing.T) {
 						"system:serviceaccount:kube-system:namespace-controller",
 					}, ","),
 					"--apiserver-user=system:serviceaccount:stencil-system:stencil-apiserver",
+					"--writable-instance-keys=" + strings.Join([]string{
+						"kubectl.kubernetes.io/last-applied-configuration", "kubectl.kubernetes.io/restartedAt", "velero.io/", "k10.kasten.io/",
+						"descheduler.alpha.kubernetes.io/evict", "descheduler.alpha.kubernetes.io/prefer-no-eviction", "descheduler.alpha.kubernetes.io/request-evict-only",
+						"prometheus.io/", "monitoring.coreos.com/", "istio.io/dataplane-mode", "istio.io/use-waypoint", "app.kubernetes.io/",
+					}, ","),
 					"--leader-election-id=stencil-manager",
 				},
 				deployment + " {" + container + ".env[*].name}":                                       []string{"POD_NAMESPACE", "POD_NAME"},

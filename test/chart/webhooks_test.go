@@ -227,6 +227,10 @@ webhooks:
 			want: map[string]any{
 				renderWebhook + " {.webhooks[0].matchConditions[2].expression}": `request.operation == 'CREATE' || !(request.userInfo.username in ` +
 					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"])`,
+				// What virt-api changes for a user is evaluated, and not rendered.
+				validateWebhook + " {.webhooks[1].matchConditions[3].expression}": `request.operation == 'CREATE' || !(request.userInfo.username in ` +
+					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]) || ` +
+					`request.userInfo.username.endsWith(':kubevirt-apiserver') && object.?spec.?template != oldObject.?spec.?template`,
 				renderWebhook + " {.webhooks[1].matchConditions[2].expression}": `!(request.userInfo.username in ` +
 					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"])`,
 				exemptIn("governed-machines"):    `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,

@@ -215,11 +215,20 @@ oldObject.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('')))
     oldObject.metadata.?annotations[?'defaults.template.kubevirt.io/' + key].orValue(''))
 {{- end -}}
 
-{{/*
-Bookkeeping of KubeVirt's controllers goes on while no manager runs. KubeVirt's API server changes what a VirtualMachine runs when a
-user asks for it, as by addvolume; that it starts and stops them is bookkeeping.
-*/}}
+{{/* Bookkeeping of KubeVirt's controllers goes on while no manager runs. */}}
 {{- define "stencil.condition.createOrNotExempt" -}}
+{{- with .Values.exemptUsers -}}
+- name: create-or-not-exempt
+  expression: >-
+    request.operation == 'CREATE' || !(request.userInfo.username in {{ toJson . }})
+{{- end -}}
+{{- end -}}
+
+{{/*
+The same, and what KubeVirt's API server makes of a VirtualMachine when a user asks for it, as by addvolume. That it starts and stops
+them is bookkeeping.
+*/}}
+{{- define "stencil.condition.createOrNotExemptOrForUser" -}}
 {{- with .Values.exemptUsers -}}
 - name: create-or-not-exempt
   expression: >-
