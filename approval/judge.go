@@ -136,6 +136,11 @@ func Judging(covering []*Approval, user authenticationv1.UserInfo) []*Approval {
 	return judging(covering, Question{User: user})
 }
 
+// Denies reports whether an approval of a namespace denies.
+func Denies(covering []*Approval) bool {
+	return strictest(covering) == v1alpha1.EnforcementDeny
+}
+
 func strictest(covering []*Approval) v1alpha1.Enforcement {
 	strict := v1alpha1.EnforcementAudit
 	for _, a := range covering {

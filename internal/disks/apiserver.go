@@ -18,8 +18,8 @@ var (
 	machines    = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 )
 
-// APIServer reads disks and VirtualMachines from the API server itself: a cache may be behind whoever creates a disk a moment before the
-// VirtualMachine.
+// APIServer reads disks and VirtualMachines from the API server itself: a cache may not have a disk that was created a
+// moment before the VirtualMachine.
 type APIServer struct {
 	metadata metadata.Interface
 	dynamic  dynamic.Interface

@@ -214,7 +214,7 @@ func (b *batch) desert(now time.Time) time.Duration {
 		}
 		b.remove(w)
 		if w.holds {
-			b.ended()
+			b.closeIfDone()
 			continue
 		}
 		if len(b.todo) == 0 {
@@ -262,11 +262,11 @@ func (b *batch) remove(w *worker) {
 // lock.
 func (b *batch) release() {
 	<-b.evaluator.tokens
-	b.ended()
+	b.closeIfDone()
 }
 
-// ended ends the wait for workers when there are none any more. The caller holds the lock.
-func (b *batch) ended() {
+// closeIfDone ends the wait for workers when there are none any more. The caller holds the lock.
+func (b *batch) closeIfDone() {
 	if len(b.workers) == 0 {
 		close(b.done)
 	}

@@ -38,7 +38,7 @@ type Case struct {
 // VirtualMachineInstance, into the VirtualMachine that it amounts to, see machine.View. Others
 // stay what they are, and so does what is deleted: an instance that goes is a restart.
 func (c *Case) View() {
-	if c.Request.Operation == operationDelete {
+	if c.Object == nil {
 		return
 	}
 	object, ok := machine.View(c.Request.Kind, c.Object)

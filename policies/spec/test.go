@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	policyinput "github.com/vmstencil/stencil/policies/input"
 	suite "github.com/vmstencil/stencil/policies/tests"
 	"github.com/vmstencil/stencil/rego"
-	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // test reads one test. kinds are those of the policy.
@@ -45,12 +45,9 @@ func (r *reader) document(at *field.Path, from *v1alpha1.PolicyTestInput, kinds 
 	if kind, ok := subject["kind"].(string); ok {
 		d.Request.Kind = kind
 	}
-	if seen, viewed := machine.View(d.Request.Kind, d.Object); viewed && d.Object != nil {
-		d.Request.RequestKind, d.Request.Kind, d.Object = d.Request.Kind, rego.KindVirtualMachine, seen
-		if d.OldObject != nil {
-			d.OldObject, _ = machine.View(d.Request.RequestKind, d.OldObject)
-		}
-	}
+	seen := policyinput.Case{Request: d.Request, Object: d.Object, OldObject: d.OldObject}
+	seen.View()
+	d.Request, d.Object, d.OldObject = seen.Request, seen.Object, seen.OldObject
 	metadata, _ := subject["metadata"].(map[string]any)
 	d.Request.Name, _ = metadata["name"].(string)
 	d.Request.Namespace, _ = metadata["namespace"].(string)

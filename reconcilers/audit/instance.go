@@ -45,8 +45,9 @@ type instanceCheck struct {
 	// sizes finds instance types and preferences; sizes are not compared when it is nil.
 	sizes sizing.Resolver
 
+	// namespace is the last one that was listed: the VMs of one follow each other.
 	namespace string
-	// instances are those of the namespace by the UIDs of their machines; nil before any was listed.
+	// instances are those of the namespace by the UIDs of their VMs.
 	instances map[string]runs
 }
 
@@ -57,7 +58,7 @@ func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 		if len(one.judgement.satisfied) == 0 || one.running == nil {
 			continue
 		}
-		if c.instances == nil || c.namespace != one.subject.namespace {
+		if c.namespace != one.subject.namespace {
 			if err := c.list(ctx, one.subject.namespace); err != nil {
 				return err
 			}
@@ -74,8 +75,8 @@ func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 	return nil
 }
 
-// differing returns the places at which an instance differs from its machine, but for those that every approval lists as overrides: a
-// change of these comes into force with the next start.
+// differing returns the places at which an instance differs from its VM, but for those that one of the approvals that the VM satisfies
+// lists as overrides: a change of these comes into force with the next start.
 func differing(of, seen runs, satisfied []*approval.Approval) []string {
 	var texts []string
 	for _, path := range approval.Changes(of, seen) {

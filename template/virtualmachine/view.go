@@ -1,5 +1,7 @@
 package virtualmachine
 
+import "maps"
+
 // The kinds beside VirtualMachine that run machines, of kubevirt.io and pool.kubevirt.io.
 const (
 	KindInstance   = "VirtualMachineInstance"
@@ -42,9 +44,7 @@ func View(kind string, object map[string]any) (map[string]any, bool) {
 		of, _ := spec["virtualMachineTemplate"].(map[string]any)
 		wanted, _ := of["metadata"].(map[string]any)
 		combined := map[string]any{}
-		for key, value := range metadata {
-			combined[key] = value
-		}
+		maps.Copy(combined, metadata)
 		for _, key := range []string{"labels", "annotations"} {
 			delete(combined, key)
 			if value, has := wanted[key]; has {

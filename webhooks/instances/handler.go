@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
@@ -54,7 +53,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return refuse.Unavailable("the approvals have not been read yet")
 	}
 	covering := h.Approvals.Covering(request.Namespace)
-	if !denies(covering) || !approval.DecidesOnDisks(covering) {
+	if !approval.Denies(covering) || !approval.DecidesOnDisks(covering) {
 		return admission.Allowed("")
 	}
 	var vmi instance
@@ -63,7 +62,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	}
 	owner := metav1.GetControllerOf(&vmi.Metadata)
 	if owner == nil || owner.Kind != "VirtualMachine" {
-		return admission.Allowed("") // the policy doors decides about these
+		return admission.Allowed("") // the policy doors evaluates these
 	}
 	vm, err := h.Disks.VirtualMachine(ctx, request.Namespace, owner.Name)
 	if err != nil {
@@ -81,16 +80,6 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return forbidden(request, problem)
 	}
 	return admission.Allowed("")
-}
-
-// denies reports whether an approval of a namespace denies.
-func denies(covering []*approval.Approval) bool {
-	for _, a := range covering {
-		if a.Enforcement() == v1alpha1.EnforcementDeny {
-			return true
-		}
-	}
-	return false
 }
 
 // look reads the claims of disks.

@@ -112,7 +112,7 @@ type TemplateApprovalSpec struct {
 	// +kubebuilder:validation:items:Pattern=`^(spec|metadata\.(labels|annotations))([.\[].*)?$`
 	Overrides []string `json:"overrides,omitempty"`
 
-	// ExistingDisks says whether a VirtualMachine may have a disk of its
+	// ExistingDisks specifies whether a VirtualMachine may have a disk of its
 	// dataVolumeTemplates that KubeVirt did not create for it. Without it, none may.
 	//
 	// +optional
@@ -161,7 +161,7 @@ const (
 	EnforcementAudit Enforcement = "Audit"
 )
 
-// ExistingDisks says what happens to a VirtualMachine one of whose
+// ExistingDisks specifies what happens to a VirtualMachine one of whose
 // dataVolumeTemplates names a DataVolume or PersistentVolumeClaim that KubeVirt did
 // not create for it. Every approval that denies in a namespace has to allow such a
 // disk.
@@ -178,13 +178,13 @@ type ExistingDisks struct {
 	Policy ExistingDiskPolicy `json:"policy,omitempty"`
 
 	// Selector limits Allow to DataVolumes and PersistentVolumeClaims with these
-	// labels. Whoever may label claims in the namespace decides what it selects.
+	// labels. Users who may label claims in the namespace control what it selects.
 	//
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 }
 
-// ExistingDiskPolicy says whether disks may exist before their VirtualMachine.
+// ExistingDiskPolicy specifies whether disks may exist before their VirtualMachine.
 //
 // +kubebuilder:validation:Enum=Deny;Allow
 type ExistingDiskPolicy string
