@@ -11,135 +11,156 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// Keys of the index.
+// Keys and values of the index.
 const (
+	// indexFormat has indexVersion, so that policies of another format find no
+	// namespace unselected and no change harmless.
+	indexFormat  = "format"
+	indexVersion = "2"
 	// indexAll: an approval that denies may select any namespace.
 	indexAll = "all"
 	// indexChanges: any change of a label can change what approvals select.
 	indexChanges = "changes"
+	// anyValue stands for the label itself, whatever its value.
+	anyValue = "*"
 
 	// maxIndexKey is the longest key of a ConfigMap. Longer ones are cut off, so
 	// that they stand for more.
 	maxIndexKey = 253
-	// maxIndexBytes leaves room in the 1.5 MiB of a request to etcd: an object has
-	// each key twice, as data and as a field that its manager owns, with a few bytes
-	// beside it.
-	maxIndexBytes    = 512 << 10
+	// maxIndexBytes leaves room in the 1.5 MiB of a request to etcd, and in the cost
+	// that a policy may have: two searches for 65 bytes in this many cost 734 000 of
+	// 1 000 000 units.
+	maxIndexBytes = 512 << 10
+	// indexKeyOverhead is what the API server writes about a key beside it: it
+	// records who owns it.
 	indexKeyOverhead = 16
 )
 
 // NamespaceIndex returns what approvals select namespaces by, as the data of a ConfigMap that
 // the admission policies undecided-namespaces and namespace-coverage look up:
 //
-//	all             an approval may select any namespace
-//	n.NAMESPACE     an approval may select the namespace of this name
-//	l.KEY           an approval may select namespaces with this label
-//	l.KEY.VALUE     an approval may select namespaces with this value of the label
-//	changes         any change of a label can change what is selected
-//	c.KEY           adding or removing this label can change what is selected
-//	c.KEY.VALUE     so can adding or removing this value of it
+//	format  2
+//	all     an approval may select any namespace
+//	n       an approval may select the namespaces of these names
+//	l.KEY   an approval may select namespaces with one of these values of the label; *: with the label
+//	changes any change of a label can change what is selected
+//	c.KEY   adding or removing one of these values can change what is selected; *: adding or removing the label
 //
-// The first four are of approvals that deny. Of a selector the index has one
+// Lists have a comma before, between and after their entries, so that a policy finds
+// an entry by the text ",ENTRY,". There is one key for each label and not for each
+// value, because the API server converts the ConfigMap for every evaluation, key by
+// key.
+//
+// all, n and l.KEY are of approvals that deny. Of a selector the index has one
 // positive requirement, so it stands for more namespaces than are selected, and
-// never for fewer. A slash is written as _. When the index would exceed the limit of
-// an object it has all and changes alone.
+// never for fewer. A slash is written as _. When the index would exceed its limit it
+// has all and changes alone.
 func NamespaceIndex(approvals []*Approval) map[string]string {
-	index := indexData{}
+	lists := indexLists{}
+	all := false
 	for _, a := range approvals {
 		if a.enforcement == v1alpha1.EnforcementDeny {
 			for namespace := range a.coverage.named {
-				index.add("n", namespace)
+				lists.add("n", namespace)
 			}
-			if a.coverage.selector != nil {
-				index.addSelected(a.coverage.selector)
+			if a.coverage.selector != nil && !lists.addSelected(a.coverage.selector) {
+				all = true
 			}
 		}
 		if a.coverage.selector != nil {
-			index.addChanges(a.coverage.selector)
+			lists.addChanges(a.coverage.selector)
 		}
 	}
+	index := map[string]string{indexFormat: indexVersion}
+	if all {
+		index[indexAll] = ""
+	}
 	size := 0
-	for key := range index {
-		size += len(key) + indexKeyOverhead
+	for key, entries := range lists {
+		index[key] = "," + strings.Join(slices.Sorted(maps.Keys(entries)), ",") + ","
+		size += 2*len(key) + indexKeyOverhead + len(index[key])
 	}
 	if size > maxIndexBytes {
-		return map[string]string{indexAll: "", indexChanges: ""}
+		return map[string]string{indexFormat: indexVersion, indexAll: "", indexChanges: ""}
 	}
 	return index
 }
 
-type indexData map[string]string
+// indexLists are the entries of each list, by the key of the list.
+type indexLists map[string]map[string]struct{}
 
-// add leaves out what a ConfigMap cannot have as a key: no namespace has such a name
-// or label, and one approval that should never have been stored must not hold up the
-// index.
-func (x indexData) add(parts ...string) {
-	if key := indexKey(parts...); len(validation.IsConfigMapKey(key)) == 0 {
-		x[key] = ""
+// add leaves out what a ConfigMap cannot have as a key, and what cannot be the value
+// of a label: no namespace has such a name or label, and one approval that should
+// never have been stored must not hold up the index.
+func (x indexLists) add(key, entry string) {
+	if len(validation.IsConfigMapKey(key)) > 0 || entry != anyValue && len(validation.IsValidLabelValue(entry)) > 0 {
+		return
 	}
+	if x[key] == nil {
+		x[key] = map[string]struct{}{}
+	}
+	x[key][entry] = struct{}{}
 }
 
-func indexKey(parts ...string) string {
-	key := strings.ReplaceAll(strings.Join(parts, "."), "/", "_")
+// indexKey returns the key of the list of a label.
+func indexKey(list, label string) string {
+	key := strings.ReplaceAll(list+"."+label, "/", "_")
 	return key[:min(len(key), maxIndexKey)]
 }
 
-// addSelected adds one requirement that selected namespaces meet. A value says more than a key.
-func (x indexData) addSelected(s *v1alpha1.LabelSelector) {
+// addSelected adds one requirement that selected namespaces meet. A value says more than a key. It returns false if there is none.
+func (x indexLists) addSelected(s *v1alpha1.LabelSelector) bool {
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
-		x.add("l", key, s.MatchLabels[key])
-		return
+		x.add(indexKey("l", key), s.MatchLabels[key])
+		return true
 	}
 	for i := range s.MatchExpressions {
 		if r := &s.MatchExpressions[i]; r.Operator == metav1.LabelSelectorOpIn {
 			for _, value := range r.Values {
-				x.add("l", r.Key, value)
+				x.add(indexKey("l", r.Key), value)
 			}
-			return
+			return true
 		}
 	}
 	for i := range s.MatchExpressions {
 		if r := &s.MatchExpressions[i]; r.Operator == metav1.LabelSelectorOpExists {
-			x.add("l", r.Key)
-			return
+			x.add(indexKey("l", r.Key), anyValue)
+			return true
 		}
 	}
-	x.add(indexAll)
+	return false
 }
 
-func (x indexData) addChanges(s *v1alpha1.LabelSelector) {
+func (x indexLists) addChanges(s *v1alpha1.LabelSelector) {
 	for key, value := range s.MatchLabels {
-		x.add("c", key, value)
+		x.add(indexKey("c", key), value)
 	}
 	for i := range s.MatchExpressions {
 		r := &s.MatchExpressions[i]
 		switch r.Operator {
 		case metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn:
 			for _, value := range r.Values {
-				x.add("c", r.Key, value)
+				x.add(indexKey("c", r.Key), value)
 			}
 		default:
-			x.add("c", r.Key)
+			x.add(indexKey("c", r.Key), anyValue)
 		}
 	}
 }
 
-// ChangesSelection tells whether a change of the labels of a namespace can change
+// ChangesSelection reports whether a change of the labels of a namespace can change
 // which approvals select it, by the index. It is what the admission policy
 // namespace-coverage computes.
 func ChangesSelection(index map[string]string, before, after map[string]string) bool {
-	mentioned := func(parts ...string) bool {
-		_, found := index[indexKey(parts...)]
-		_, any := index[indexChanges]
-		return found || any
-	}
+	_, any := index[indexChanges]
 	changed := func(from, to map[string]string) bool {
 		for key, value := range from {
 			other, found := to[key]
 			if key == v1alpha1.LabelGoverned || found && other == value {
 				continue
 			}
-			if !found && mentioned("c", key) || mentioned("c", key, value) {
+			list := index[indexKey("c", key)]
+			if any || !found && inIndex(list, anyValue) || inIndex(list, value) {
 				return true
 			}
 		}
@@ -147,3 +168,5 @@ func ChangesSelection(index map[string]string, before, after map[string]string) 
 	}
 	return changed(before, after) || changed(after, before)
 }
+
+func inIndex(list, entry string) bool { return strings.Contains(list, ","+entry+",") }

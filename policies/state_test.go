@@ -214,7 +214,7 @@ func TestPoliciesReadTheIndexAsItIsMeant(t *testing.T) {
 		}
 		index := approval.NamespaceIndex(approvals)
 		if random.IntN(20) == 0 {
-			index = map[string]string{"all": "", "changes": ""}
+			index = map[string]string{"format": "2", "all": "", "changes": ""}
 		}
 		params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ApprovalIndexName}, Data: index}
 		name := []string{"team-a", "team-b", "kube-system", "stencil-system"}[random.IntN(4)]
@@ -255,14 +255,14 @@ func TestPoliciesReadTheIndexAsItIsMeant(t *testing.T) {
 
 // lookedUp is how the index is meant; see approval.NamespaceIndex.
 func lookedUp(index map[string]string, namespace string, labels map[string]string) bool {
-	has := func(key string) bool {
+	has := func(key, entry string) bool {
 		key = strings.ReplaceAll(key, "/", "_")
-		_, found := index[key[:min(len(key), 253)]]
-		return found
+		return strings.Contains(index[key[:min(len(key), 253)]], ","+entry+",")
 	}
-	found := has("all") || has("n."+namespace)
+	_, found := index["all"]
+	found = found || has("n", namespace)
 	for key, value := range labels {
-		found = found || has("l."+key) || has("l."+key+"."+value)
+		found = found || has("l."+key, "*") || has("l."+key, value)
 	}
 	return found
 }
@@ -442,6 +442,72 @@ func TestTheLargestStateIsAffordable(t *testing.T) {
 			} {
 				_, left := evaluate(t, ask.policy, settings).decide(t, request{operation: admission.Create, user: info, namespace: namespace, name: "vm", object: machine(ask.reference)})
 				t.Logf("%s %.20s costs %d of %d", ask.policy, ask.reference, celconfig.RuntimeCELCostBudget-left, celconfig.RuntimeCELCostBudget)
+			}
+		})
+	}
+}
+
+// The largest index on one label, and a request that changes its longest value: both evaluations stay within what the API server allows.
+func TestTheLargestIndexIsAffordable(t *testing.T) {
+	const key = "example.com/tenant"
+	value := func(i int) string { return fmt.Sprintf("v%062d", i) }
+	var values []string
+	for i := range 4090 {
+		values = append(values, value(i))
+	}
+	selecting, err := approval.Compile(&v1alpha1.TemplateApproval{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Spec: v1alpha1.TemplateApprovalSpec{
+		Templates:         []v1alpha1.ApprovedTemplate{{Namespace: "golden", Name: "fedora"}},
+		NamespaceSelector: &v1alpha1.LabelSelector{MatchExpressions: []v1alpha1.LabelSelectorRequirement{{Key: key, Operator: metav1.LabelSelectorOpIn, Values: values}}},
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	index := approval.NamespaceIndex([]*approval.Approval{selecting})
+	if _, all := index["all"]; all || len(index["l."+strings.ReplaceAll(key, "/", "_")]) < 255<<10 {
+		t.Fatalf("the index has %d keys", len(index))
+	}
+	// Without what policies look up about new VMs, all of the index may be of one label.
+	index["c."+strings.ReplaceAll(key, "/", "_")] = "," + strings.Repeat(value(1)+",", 8190)
+	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ApprovalIndexName}, Data: index}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{key: value(5000)}}}
+	for _, ask := range []struct {
+		policy string
+		as     request
+	}{
+		{"undecided-namespaces", request{operation: admission.Create, user: &user.DefaultInfo{Name: "alice"}, namespace: namespace, name: "vm", object: machine(""), params: params}},
+		{"namespace-coverage", request{
+			operation: admission.Update, user: &user.DefaultInfo{Name: "alice"}, resource: "namespaces", name: "team-a", params: params,
+			object: labelled("team-a", map[string]string{key: value(5001)}), oldObject: labelled("team-a", map[string]string{key: value(5000)}),
+		}},
+	} {
+		reason, left := evaluate(t, ask.policy, settings).decide(t, ask.as)
+		if reason != "" {
+			t.Errorf("%s denies it: %s", ask.policy, reason)
+		}
+		t.Logf("%s costs %d of %d", ask.policy, celconfig.RuntimeCELCostBudget-left, celconfig.RuntimeCELCostBudget)
+	}
+}
+
+// An index of another format, such as that of the release before, closes what it may have meant to close.
+func TestAnIndexOfAnotherFormatSelectsEverything(t *testing.T) {
+	for name, data := range map[string]map[string]string{"none": nil, "the first": {"n.team-b": ""}, "a later one": {"format": "3"}} {
+		t.Run(name, func(t *testing.T) {
+			params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ApprovalIndexName}, Data: data}
+			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}
+			if !evaluate(t, "undecided-namespaces", settings, "variables.selected").holds(t, request{
+				operation: admission.Create, user: &user.DefaultInfo{Name: "alice"}, namespace: namespace, name: "vm", object: machine(""), params: params,
+			}) {
+				t.Error("an undecided namespace is open")
+			}
+			concerned := evaluate(t, "namespace-coverage", settings, "variables.concerned")
+			change := request{operation: admission.Update, user: &user.DefaultInfo{Name: "alice"}, resource: "namespaces", name: "team-a", params: params,
+				object: labelled("team-a", map[string]string{"a": "b"}), oldObject: labelled("team-a", nil)}
+			if !concerned.holds(t, change) {
+				t.Error("a label is free")
+			}
+			change.object = labelled("team-a", nil)
+			if concerned.holds(t, change) {
+				t.Error("no label changes, and one is protected")
 			}
 		})
 	}

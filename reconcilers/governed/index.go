@@ -13,33 +13,44 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
-// updateIndex writes the index when it differs. It returns false when there is none yet.
+// writtenIndex is the index as it was last read or written, with the resource version that it had then.
+type writtenIndex struct {
+	resourceVersion string
+	data            map[string]string
+}
+
+// updateIndex writes the index when it differs. It returns false when there is none yet. The index is as large as there are approvals, so
+// it is read only if the watch says that somebody else has written it since.
 func (r *Reconciler) updateIndex(ctx context.Context, index map[string]string) (exists bool, err error) {
+	name := types.NamespacedName{Namespace: r.options.Namespace, Name: v1alpha1.ApprovalIndexName}
+	watched := indexMetadata()
+	err = r.options.Watched.Get(ctx, name, watched)
+	if err == nil && watched.GetResourceVersion() == r.index.resourceVersion && maps.Equal(r.index.data, index) {
+		return true, nil
+	}
 	stored := &corev1.ConfigMap{}
-	err = r.options.Reader.Get(ctx, types.NamespacedName{Namespace: r.options.Namespace, Name: v1alpha1.ApprovalIndexName}, stored)
+	err = r.options.Reader.Get(ctx, name, stored)
 	switch {
 	case apierrors.IsNotFound(err):
 		return false, nil
 	case err != nil:
 		return false, fmt.Errorf("reading ConfigMap %s: %w", v1alpha1.ApprovalIndexName, err)
-	case maps.Equal(stored.Data, index):
-		return true, nil
+	case !maps.Equal(stored.Data, index):
+		// A server-side apply would leave the keys that another user has added.
+		patch, err := json.Marshal([]map[string]any{{"op": "add", "path": "/data", "value": index}})
+		if err != nil {
+			return true, fmt.Errorf("encoding ConfigMap %s: %w", v1alpha1.ApprovalIndexName, err)
+		}
+		if err := r.options.Client.Patch(ctx, stored, client.RawPatch(types.JSONPatchType, patch), fieldManager); err != nil {
+			return true, fmt.Errorf("writing ConfigMap %s: %w", v1alpha1.ApprovalIndexName, err)
+		}
 	}
-	// A server-side apply would leave the keys that another user has added.
-	patch, err := json.Marshal([]map[string]any{{"op": "add", "path": "/data", "value": index}})
-	if err != nil {
-		return true, fmt.Errorf("encoding ConfigMap %s: %w", v1alpha1.ApprovalIndexName, err)
-	}
-	if err := r.options.Client.Patch(ctx, stored, client.RawPatch(types.JSONPatchType, patch), fieldManager); err != nil {
-		return true, fmt.Errorf("writing ConfigMap %s: %w", v1alpha1.ApprovalIndexName, err)
-	}
+	r.index = writtenIndex{resourceVersion: stored.ResourceVersion, data: index}
 	return true, nil
 }
 
@@ -64,14 +75,18 @@ func (r *Reconciler) createIndex(ctx context.Context, index map[string]string) e
 	return nil
 }
 
-// indexSource requests a reconciliation when the index changes or is deleted.
-func indexSource(mgr manager.Manager, namespace string) (source.Source, error) {
-	configMap := single.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+// indexMetadata is what is watched of the index.
+func indexMetadata() client.Object {
+	return single.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
+}
+
+// WatchIndex returns a watch of the metadata of the index, which is in this namespace.
+func WatchIndex(mgr manager.Manager, namespace string) (cache.Cache, error) {
 	watches, err := single.Watches(mgr, mgr.GetScheme(), map[client.Object]cache.ByObject{
-		configMap: single.Named(types.NamespacedName{Namespace: namespace, Name: v1alpha1.ApprovalIndexName}),
+		indexMetadata(): single.Named(types.NamespacedName{Namespace: namespace, Name: v1alpha1.ApprovalIndexName}),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("watching the index of approvals: %w", err)
 	}
-	return source.Kind(watches, configMap, single.OnEvent(coverage.Cluster)), nil
+	return watches, nil
 }
