@@ -31,6 +31,9 @@ type Question struct {
 	// Given are the user-specified values, by annotations or by the name of the
 	// VirtualMachine.
 	Given map[string]string
+	// Sources are what the disks come from. When nil, they are not evaluated; see
+	// PinsSources.
+	Sources []DiskSource
 	// Touched is what the person wrote or changes.
 	Touched []Path
 	// Match, when set, compares the VirtualMachine with its template as one approval

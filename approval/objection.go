@@ -86,6 +86,7 @@ func (a *Approval) judge(q Question) (objections []Objection, candidate bool) {
 		objection.Reason = ReasonClosedParameter
 		objections = append(objections, objection)
 	}
+	objections = append(objections, a.sourceObjections(q)...)
 	return append(objections, a.judgePaths(q.Touched)...), true
 }
 

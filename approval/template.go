@@ -38,13 +38,13 @@ func (a *Approval) Approves(t Template) (approved bool, why string) {
 	pinned := ""
 	for i := range a.templates {
 		entry := &a.templates[i]
-		if !Lists(entry, t) {
-			continue
-		}
-		if entry.Digest == "" || entry.Digest == t.Digest {
+		switch {
+		case !Lists(entry, t):
+		case admits(entry, t):
 			return true, ""
+		default:
+			pinned = entry.Digest
 		}
-		pinned = entry.Digest
 	}
 	if pinned != "" {
 		return false, fmt.Sprintf("template %s/%s has another content than the one that is approved: its digest is %s, approved is %s", t.Namespace, t.Name, t.Digest, pinned)

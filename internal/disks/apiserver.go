@@ -14,6 +14,8 @@ import (
 
 var (
 	dataVolumes = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
+	dataSources = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datasources"}
+	snapshots   = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 	claims      = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
 	machines    = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 )
@@ -72,4 +74,48 @@ func (a *APIServer) VirtualMachine(ctx context.Context, namespace, name string) 
 		return nil, fmt.Errorf("looking for VirtualMachine %s/%s: %w", namespace, name, err)
 	}
 	return found.Object, nil
+}
+
+// maximumSteps is how many DataSources are followed: CDI follows one that names another.
+const maximumSteps = 2
+
+// Identity returns the UID of the claim or VolumeSnapshot that a source leads to, and its description. CDI follows what the spec of a
+// DataSource says. If there is no such object, uid is empty and the description tells what is missing.
+func (a *APIServer) Identity(ctx context.Context, source Source) (uid, description string, err error) {
+	kind, namespace, name := source.Kind, source.Namespace, source.Name
+	for step := 0; kind == DataSourceKind; step++ {
+		if step == maximumSteps {
+			return "", fmt.Sprintf("DataSource %s/%s names another, and CDI follows one", namespace, name), nil
+		}
+		found, err := a.dynamic.Resource(dataSources).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		switch {
+		case apierrors.IsNotFound(err):
+			return "", fmt.Sprintf("DataSource %s/%s does not exist", namespace, name), nil
+		case err != nil:
+			return "", "", fmt.Errorf("looking for DataSource %s/%s: %w", namespace, name, err)
+		}
+		from := object(object(found.Object["spec"])["source"])
+		next := Source{Namespace: namespace}
+		for key, target := range map[string]string{"pvc": ClaimKind, "snapshot": SnapshotKind, "dataSource": DataSourceKind} {
+			if to := object(from[key]); to != nil {
+				next = reference(nil, target, to, namespace)
+			}
+		}
+		if next.Kind == "" {
+			return "", fmt.Sprintf("DataSource %s/%s names no source", namespace, name), nil
+		}
+		kind, namespace, name = next.Kind, next.Namespace, next.Name
+	}
+	resource := claims
+	if kind == SnapshotKind {
+		resource = snapshots
+	}
+	found, err := a.get(ctx, resource, kind, namespace, name)
+	switch {
+	case err != nil:
+		return "", "", err
+	case found == nil:
+		return "", fmt.Sprintf("%s %s/%s does not exist", kind, namespace, name), nil
+	}
+	return string(found.UID), fmt.Sprintf("%s %s/%s with UID %s", kind, namespace, name, found.UID), nil
 }

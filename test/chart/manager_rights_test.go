@@ -62,6 +62,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"delete snapshot.kubevirt.io/virtualmachinesnapshots *",
 		"delete template.kubevirt.io/virtualmachinetemplaterequests *",
 		"delete template.kubevirt.io/virtualmachinetemplates *",
+		"get cdi.kubevirt.io/datasources *",
 		"get cdi.kubevirt.io/datavolumes *",
 		"get kubevirt.io/virtualmachines *",
 		"get namespaces *",

@@ -153,13 +153,27 @@ func TestNotesSayWhatToDoNext(t *testing.T) {
 	cases := map[string]struct {
 		values []string
 		want   []string
+		lacks  string
 	}{
 		"a manager in the cluster": {
 			want: []string{
+				"WARNING: every pod of the cluster can call the webhooks",
+				"networkPolicy.enabled=true with networkPolicy.webhooks",
+				"webhooks.clientCA.configMap",
 				"kubectl -n stencil-system rollout status deployment/stencil-manager",
 				"--clusterrole stencil-template-user",
 				"template.kubevirt.io/template-ref: NAMESPACE/TEMPLATE",
 			},
+		},
+		"callers are limited by address": {
+			values: []string{"--set", "networkPolicy.enabled=true", "--set", "networkPolicy.webhooks[0].ipBlock.cidr=192.0.2.0/28"},
+			want:   []string{"rollout status deployment/stencil-manager"},
+			lacks:  "WARNING",
+		},
+		"callers are limited by certificate": {
+			values: []string{"--set", "webhooks.clientCA.configMap=callers"},
+			want:   []string{"rollout status deployment/stencil-manager"},
+			lacks:  "WARNING",
 		},
 		"a manager outside the cluster is started with these flags": {
 			values: []string{"--set", "manager.enabled=false", "--set", "webhooks.url=https://localhost:9443"},
@@ -188,6 +202,9 @@ func TestNotesSayWhatToDoNext(t *testing.T) {
 				if !strings.Contains(notes, want) {
 					t.Errorf("the notes do not say %q:\n%s", want, notes)
 				}
+			}
+			if tc.lacks != "" && strings.Contains(notes, tc.lacks) {
+				t.Errorf("the notes say %q:\n%s", tc.lacks, notes)
 			}
 		})
 	}

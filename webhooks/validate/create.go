@@ -1,6 +1,7 @@
 package validate
 
 import (
+	"context"
 	"fmt"
 
 	"k8s.io/utils/ptr"
@@ -9,6 +10,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
@@ -23,7 +25,7 @@ func judgeUntemplated(request admission.Request, covering []*approval.Approval) 
 
 // judgeCreate holds a new VM to the template that it refers to, and both to the
 // approvals. A VM that is not what its template has just made is refused in any case.
-func judgeCreate(request admission.Request, vm machine.Machine, found *templatecache.Template, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
+func (h *Handler) judgeCreate(ctx context.Context, request admission.Request, vm machine.Machine, found *templatecache.Template, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
 	compiled, err := found.Compiled()
 	if err != nil {
 		return approval.Verdict{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s/%s does not compile", found.Namespace, found.Name)))
@@ -49,6 +51,10 @@ func judgeCreate(request admission.Request, vm machine.Machine, found *templatec
 		Match: func(a *approval.Approval) (map[string]string, []approval.Objection) {
 			return match(compiled, vm, a)
 		},
+	}
+	question.Sources, err = h.pinned(ctx, covering, question, disks.Sources(vm.Spec, request.Namespace))
+	if err != nil {
+		return approval.Verdict{}, ptr.To(refuse.Unavailable(err.Error()))
 	}
 	return approval.Judge(covering, question), nil
 }

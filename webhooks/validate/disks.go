@@ -24,6 +24,33 @@ type Disks interface {
 	DataVolume(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error)
 	Claim(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error)
 	VirtualMachine(ctx context.Context, namespace, name string) (map[string]any, error)
+	Identity(ctx context.Context, source disks.Source) (uid, description string, err error)
+}
+
+// pinned returns the identities of what disks come from, nil where no approval that evaluates the user pins any. Only then objects are
+// looked up.
+func (h *Handler) pinned(ctx context.Context, covering []*approval.Approval, q approval.Question, sources []disks.Source) ([]approval.DiskSource, error) {
+	if h.disks == nil || approval.Exempt(covering, q.User) || !approval.PinsSources(covering, q.Template) {
+		return nil, nil
+	}
+	found := make([]approval.DiskSource, len(sources))
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(concurrency)
+	for i, source := range sources {
+		found[i] = approval.DiskSource{Field: source.Field, Digest: source.Digest, Description: source.Problem}
+		switch {
+		case source.Digest != "":
+			found[i].Description = "the image has digest " + source.Digest
+		case i >= disks.Maximum:
+			found[i].Description = fmt.Sprintf("only the first %d are looked up", disks.Maximum)
+		case source.Kind != "":
+			group.Go(func() (err error) {
+				found[i].UID, found[i].Description, err = h.disks.Identity(ctx, source)
+				return err
+			})
+		}
+	}
+	return found, group.Wait()
 }
 
 // existing is a DataVolume or claim that has the name of a disk of a new VirtualMachine.

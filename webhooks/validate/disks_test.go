@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/webhooks/validate"
 )
 
@@ -20,7 +21,9 @@ type storage struct {
 	volumes, claims map[string]map[string]string
 	deleted         bool
 	vms             map[string]bool
-	err             error
+	// uids are those of what DataSources lead to.
+	uids map[string]string
+	err  error
 
 	mutex  *sync.Mutex
 	looked int
@@ -54,6 +57,13 @@ func (s *storage) VirtualMachine(_ context.Context, _, name string) (map[string]
 		return map[string]any{}, nil
 	}
 	return nil, nil
+}
+
+func (s *storage) Identity(_ context.Context, source disks.Source) (uid, description string, err error) {
+	s.mutex.Lock()
+	defer s.mutex.Unlock()
+	s.looked++
+	return s.uids[source.Name], source.Kind + " " + source.Namespace + "/" + source.Name, s.err
 }
 
 // disked gives a VM dataVolumeTemplates of these names.
@@ -163,26 +173,100 @@ func TestDisksThatExist(t *testing.T) {
 func TestExistingDisksHaveToBeAllowedByEachApproval(t *testing.T) {
 	shelf, found := templates(t)
 	covering := append(approve(t, fmt.Sprintf(diskApproval, ", existingDisks: {policy: Allow}")), approve(t, fmt.Sprintf(diskApproval, ""))...)
-	disks := &storage{mutex: &sync.Mutex{}, claims: map[string]map[string]string{"web-root": nil}}
-	h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: covering}, Disks: disks})
+	shelved := &storage{mutex: &sync.Mutex{}, claims: map[string]map[string]string{"web-root": nil}}
+	h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: covering}, Disks: shelved})
 	check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found, disked("web-root")), nil)), []string{`"web-root" exists already`}, "")
-	h = validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: []*approval.Approval{covering[0]}}, Disks: disks})
+	h = validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: []*approval.Approval{covering[0]}}, Disks: shelved})
 	check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found, disked("web-root")), nil)), nil, "")
 }
 
 // An update looks up nothing: without an override dataVolumeTemplates are frozen, and with one the disk is evaluated when the VM starts.
 func TestAnUpdateOfDataVolumeTemplates(t *testing.T) {
 	shelf, found := templates(t)
-	disks := &storage{mutex: &sync.Mutex{}, claims: map[string]map[string]string{"other": nil}}
+	shelved := &storage{mutex: &sync.Mutex{}, claims: map[string]map[string]string{"other": nil}}
 	for approval, want := range map[string][]string{
 		strings.Replace(approved, "%s", "", 1): {"spec.dataVolumeTemplates"},
 		fmt.Sprintf(diskApproval, ""):          nil,
 	} {
-		h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, approval)}, Disks: disks})
+		h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, approval)}, Disks: shelved})
 		response := h.Handle(t.Context(), request(admissionv1.Update, stored(t, found, disked("other")), stored(t, found, disked("web-root"))))
 		check(t, response, want, "")
 	}
-	if disks.looked > 0 {
-		t.Errorf("%d lookups", disks.looked)
+	if shelved.looked > 0 {
+		t.Errorf("%d lookups", shelved.looked)
+	}
+}
+
+// copied gives a VM a disk that is a copy of what a DataSource names.
+func copied(name string) func(metadata, spec map[string]any) {
+	return func(_, spec map[string]any) {
+		spec["dataVolumeTemplates"] = []any{map[string]any{"metadata": map[string]any{"name": "web-root"}, "spec": map[string]any{
+			"sourceRef": map[string]any{"kind": "DataSource", "namespace": "golden", "name": name},
+		}}}
+	}
+}
+
+func TestPinnedSources(t *testing.T) {
+	shelf, found := templates(t)
+	const objection = `spec.dataVolumeTemplates[0].spec.sourceRef: the content of the disk is none that is approved with template golden/box: DataSource golden/%s (approval "team")`
+	const pinned = "{namespaces: [team-a], templates: [{namespace: golden, name: box, sources: [{uid: u1}]}], overrides: [spec.runStrategy, spec.dataVolumeTemplates]%s}"
+	for _, tc := range []struct {
+		name     string
+		approval string
+		source   string
+		before   string
+		user     string
+		err      error
+		want     []string
+		looked   int
+	}{
+		{name: "what is pinned", source: "fedora", looked: 3},
+		{name: "another content", source: "moved", want: []string{fmt.Sprintf(objection, "moved")}, looked: 1},
+		{name: "an approval that pins nothing looks up nothing", approval: diskApproval, source: "moved", looked: 2},
+		{name: "an exempt subject", approval: strings.Replace(pinned, "%s", ", exemptSubjects: [{kind: User, name: mallory}]%s", 1), source: "moved"},
+		{name: "an exempt user", user: "kubevirt", source: "moved"},
+		{name: "an error of the API server", source: "fedora", err: errors.New("looking for DataSource golden/fedora: gone away"), want: []string{"looking for DataSource golden/fedora: gone away; try again in a moment"}, looked: 1},
+		{name: "an update to what is pinned", before: "moved", source: "fedora", looked: 1},
+		{name: "an update to another content", before: "fedora", source: "moved", want: []string{fmt.Sprintf(objection, "moved")}, looked: 1},
+		{name: "an update of something else, after the content moved on", before: "moved", source: "moved"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if tc.approval == "" {
+				tc.approval = pinned
+			}
+			shelved := &storage{mutex: &sync.Mutex{}, uids: map[string]string{"fedora": "u1", "moved": "u2"}, err: tc.err}
+			asked := request(admissionv1.Create, stored(t, found, copied(tc.source)), nil)
+			if tc.before != "" {
+				asked = request(admissionv1.Update, stored(t, found, copied(tc.source), func(_, spec map[string]any) { spec["runStrategy"] = "Manual" }), stored(t, found, copied(tc.before)))
+			}
+			if tc.user != "" {
+				asked.UserInfo.Username = tc.user
+			}
+			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, fmt.Sprintf(tc.approval, ""))}, Disks: shelved, ExemptUsers: []string{"kubevirt"}})
+			check(t, h.Handle(t.Context(), asked), tc.want, "")
+			if shelved.looked != tc.looked {
+				t.Errorf("%d lookups, want %d", shelved.looked, tc.looked)
+			}
+		})
+	}
+}
+
+// Objects are looked up for so many disks only: the others are denied.
+func TestNotAllDisksOfAVMAreLookedUp(t *testing.T) {
+	shelf, found := templates(t)
+	shelved := &storage{mutex: &sync.Mutex{}, uids: map[string]string{"fedora": "u1"}}
+	many := func(_, spec map[string]any) {
+		var volumes []any
+		for i := range 257 {
+			volumes = append(volumes, map[string]any{"name": fmt.Sprint("v", i), "persistentVolumeClaim": map[string]any{"claimName": "fedora"}})
+		}
+		podSpec(spec)["volumes"] = volumes
+	}
+	h := validate.New(validate.Options{Templates: shelf, Disks: shelved, Approvals: govern{covering: approve(t,
+		"{namespaces: [team-a], templates: [{namespace: golden, name: box, sources: [{uid: u1}]}], overrides: [spec.runStrategy, spec.template.spec.volumes]}")}})
+	check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found, many), nil)),
+		[]string{`spec.template.spec.volumes[256].persistentVolumeClaim.claimName: the content of the disk is none that is approved with template golden/box: only the first 256 are looked up (approval "team")`}, "")
+	if shelved.looked != 256 {
+		t.Errorf("%d lookups", shelved.looked)
 	}
 }

@@ -128,7 +128,7 @@ func (h *Handler) approve(ctx context.Context, request admission.Request, vm mac
 	if refusal != nil {
 		return approval.Verdict{}, refusal
 	}
-	return judgeUpdate(request, vm, stored, covering, h.templateOf(ctx, stored)), nil
+	return h.judgeUpdate(ctx, request, vm, stored, covering, h.templateOf(ctx, stored))
 }
 
 func (h *Handler) create(ctx context.Context, request admission.Request, vm machine.Machine, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
@@ -144,7 +144,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request, vm mach
 	if found == nil {
 		return approval.Verdict{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref)))
 	}
-	v, refusal := judgeCreate(request, vm, found, covering)
+	v, refusal := h.judgeCreate(ctx, request, vm, found, covering)
 	if refusal != nil || h.disks == nil {
 		return v, refusal
 	}

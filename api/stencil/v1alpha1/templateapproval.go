@@ -231,6 +231,39 @@ type ApprovedTemplate struct {
 	// +kubebuilder:validation:MaxLength=71
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	Digest string `json:"digest,omitempty"`
+
+	// Sources pins the content of disks: every disk of a new VirtualMachine comes from
+	// one of these. Blank disks, and what only configures the guest, come from nothing.
+	// A disk whose content has no identity, such as a file by HTTP or an image by its
+	// tag, is denied.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	Sources []PinnedSource `json:"sources,omitempty"`
+}
+
+// PinnedSource is one content that disks may come from.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.uid) != has(self.digest)",message="exactly one of uid and digest must be given",fieldPath=".uid"
+type PinnedSource struct {
+	// UID is that of a PersistentVolumeClaim or VolumeSnapshot. A disk comes from it
+	// when it is a copy of it, also through a DataSource, or is the claim itself.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:Pattern=`^[0-9a-zA-Z-]+$`
+	UID string `json:"uid,omitempty"`
+
+	// Digest is that of a container image, which the VirtualMachine or its
+	// DataVolume has to name by it: NAME@sha256:...
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=71
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	Digest string `json:"digest,omitempty"`
 }
 
 // ParameterConstraint opens one parameter, to any value or to the values that

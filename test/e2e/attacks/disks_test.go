@@ -299,3 +299,84 @@ func TestExistingDisksAreAllowedWhereEachApprovalSaysSo(t *testing.T) {
 		return nil
 	})
 }
+
+// TestADiskComesFromThePinnedContent has a user replace what the DataSource of an approved template names.
+func TestADiskComesFromThePinnedContent(t *testing.T) {
+	space, err := stencil.Plane.Namespace(t.Context(), "pinned")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, "retargeter", space)
+	b.must(t, nil, `
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: copy, namespace: kiosks}
+spec:
+  parameters: [{name: NAME}]
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      dataVolumeTemplates:
+      - metadata: {name: "${NAME}-root"}
+        spec: {sourceRef: {kind: DataSource, name: base}, storage: {resources: {requests: {storage: 1Gi}}}}
+      template:
+        spec:
+          domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
+          volumes: [{name: root, dataVolume: {name: "${NAME}-root"}}]
+`, "apply", "-f", "-")
+	t.Cleanup(func() { b.must(t, nil, "", "delete", "vmtemplate", "copy", "--namespace=kiosks") })
+	uid := func(claim string) string {
+		t.Helper()
+		return b.must(t, nil, "", "get", "pvc", claim, "-o", "jsonpath={.metadata.uid}")
+	}
+	b.must(t, b.insider, claim("release-1", ""), "create", "-f", "-")
+	b.must(t, b.insider, claim("rootkit", ""), "create", "-f", "-")
+	source := func(target string) string {
+		return "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataSource\nmetadata: {name: base}\nspec: {source: " + target + "}\n"
+	}
+	b.must(t, b.insider, source("{pvc: {name: release-1, namespace: "+space+"}}"), "apply", "-f", "-")
+	approval := func(sources string) string {
+		return "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: pinned}\nspec:\n  namespaces: [" + space + "]\n" +
+			"  templates: [{namespace: kiosks, name: copy, sources: " + sources + "}, {namespace: kiosks, name: kiosk, sources: [{uid: none}]}]\n  overrides: [spec.runStrategy]\n"
+	}
+	for sources, want := range map[string]string{
+		"[{}]": "exactly one of uid and digest must be given",
+		"[{uid: a, digest: 'sha256:" + strings.Repeat("0", 64) + "'}]": "exactly one of uid and digest must be given",
+		"[{digest: 'sha256:0'}]": "spec.templates[0].sources[0].digest",
+		"[]":                     "spec.templates[0].sources",
+	} {
+		refused(t, b.kubectl(t, nil, approval(sources), "apply", "-f", "-"), want)
+	}
+	pinned := uid("release-1")
+	b.must(t, nil, approval("[{uid: "+pinned+"}]"), "apply", "-f", "-")
+	t.Cleanup(func() { b.must(t, nil, "", "delete", "templateapproval", "pinned") })
+	b.must(t, nil, "", "wait", "templateapproval/pinned", "--for=condition=Active", "--timeout=60s")
+
+	create := func(name, template string) controlplane.Result {
+		t.Helper()
+		return b.kubectl(t, b.insider, machine(name, template, nil, ""), "create", "-f", "-")
+	}
+	const objection = `spec.dataVolumeTemplates[0].spec.sourceRef: the content of the disk is none that is approved with template kiosks/copy: `
+	harness.Eventually(t, "the approval holds", func() error {
+		if out := create("first", "kiosks/copy"); out.Code != 0 {
+			return errors.New(out.Stderr)
+		}
+		return nil
+	})
+	b.must(t, b.insider, source("{pvc: {name: rootkit, namespace: "+space+"}}"), "apply", "-f", "-")
+	refused(t, create("retargeted", "kiosks/copy"), objection+"PersistentVolumeClaim "+space+"/rootkit with UID "+uid("rootkit")+` (approval "pinned")`)
+
+	b.must(t, b.insider, source("{pvc: {name: release-1, namespace: "+space+"}}"), "apply", "-f", "-")
+	b.must(t, b.insider, "", "delete", "pvc", "release-1")
+	refused(t, create("deleted", "kiosks/copy"), objection+"PersistentVolumeClaim "+space+"/release-1 does not exist")
+	b.must(t, b.insider, claim("release-1", ""), "create", "-f", "-")
+	refused(t, create("replaced", "kiosks/copy"), objection+"PersistentVolumeClaim "+space+"/release-1 with UID "+uid("release-1"))
+
+	b.must(t, b.insider, "", "delete", "datasource", "base")
+	refused(t, create("gone", "kiosks/copy"), objection+"DataSource "+space+"/base does not exist")
+	refused(t, create("tagged", "kiosks/kiosk"), `spec.template.spec.volumes[0].containerDisk.image: the content of the disk is none that is approved with template kiosks/kiosk: `+
+		`the image is not named by its digest, as in NAME@sha256:…`)
+	// What is there already goes on.
+	b.must(t, b.insider, "", "patch", "vm", "first", "--type=merge", "-p", `{"spec":{"runStrategy":"Manual"}}`)
+}
