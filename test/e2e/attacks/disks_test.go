@@ -310,7 +310,7 @@ func TestADiskComesFromThePinnedContent(t *testing.T) {
 	b.must(t, nil, `
 apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
-metadata: {name: copy, namespace: kiosks}
+metadata: {name: copy}
 spec:
   parameters: [{name: NAME}]
   virtualMachine:
@@ -324,8 +324,8 @@ spec:
         spec:
           domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
           volumes: [{name: root, dataVolume: {name: "${NAME}-root"}}]
-`, "apply", "-f", "-")
-	t.Cleanup(func() { b.must(t, nil, "", "delete", "vmtemplate", "copy", "--namespace=kiosks") })
+`, "apply", "--namespace=kiosks", "-f", "-")
+	t.Cleanup(func() { b.must(t, nil, "", "delete", "virtualmachinetemplate", "copy", "--namespace=kiosks") })
 	uid := func(claim string) string {
 		t.Helper()
 		return b.must(t, nil, "", "get", "pvc", claim, "-o", "jsonpath={.metadata.uid}")
