@@ -192,3 +192,43 @@ func join(path, key string) string {
 	}
 	return path + "." + key
 }
+
+// defaults are what the API server fills in where a policy or a binding says nothing, by field.
+var defaults = map[string]any{"failurePolicy": "Fail", "matchPolicy": "Equivalent", "scope": "*"}
+
+// stripped returns a content without what the API server may have added to a policy or binding: fields with their defaults, and empty ones.
+// Nobody tells what would be stored for a manifest that may not be written, not even in a dry run.
+func (c content) stripped() content {
+	left, _ := withoutDefaults(map[string]any(c)).(map[string]any)
+	return left
+}
+
+func withoutDefaults(value any) any {
+	switch value := value.(type) {
+	case map[string]any:
+		left := map[string]any{}
+		for key, item := range value {
+			if standard, is := defaults[key]; is && item == standard {
+				continue
+			}
+			if item = withoutDefaults(item); item != nil {
+				left[key] = item
+			}
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		return left
+	case []any:
+		var left []any
+		for _, item := range value {
+			left = append(left, withoutDefaults(item))
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		return left
+	default:
+		return value
+	}
+}

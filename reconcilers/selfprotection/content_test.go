@@ -161,3 +161,47 @@ webhooks:
 		t.Errorf("the stored object has changed:\n%s", diff)
 	}
 }
+
+// What the API server adds to a policy or binding is no difference, and what somebody adds is.
+func TestStrippedContents(t *testing.T) {
+	m := manifest{object: object(t, `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p, labels: {ours: "1"}}
+spec:
+  failurePolicy: Fail
+  matchConstraints: {resourceRules: [{apiGroups: [""], resources: [pods]}]}
+  validations: [{expression: "true"}]
+`)}
+	const stored = `
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: p, uid: u, generation: 2, labels: {ours: "1", theirs: "2"}}
+`
+	for _, tc := range []struct {
+		name, rest string
+		want       []string
+	}{
+		{name: "defaults and empty fields", rest: `
+status: {observedGeneration: 2}
+spec:
+  failurePolicy: Fail
+  matchConditions: []
+  matchConstraints: {matchPolicy: Equivalent, namespaceSelector: {}, objectSelector: {}, resourceRules: [{apiGroups: [""], resources: [pods], scope: "*"}]}
+  validations: [{expression: "true"}]
+`},
+		{name: "what was changed, added and taken away", rest: `
+spec:
+  failurePolicy: Ignore
+  matchConditions: [{name: never, expression: "false"}]
+  matchConstraints: {matchPolicy: Exact, namespaceSelector: {matchLabels: {a: b}}, resourceRules: [{apiGroups: [""], resources: [pods], scope: Cluster}]}
+`, want: []string{"spec.failurePolicy", "spec.matchConditions", "spec.matchConstraints.matchPolicy", "spec.matchConstraints.namespaceSelector", "spec.matchConstraints.resourceRules[0].scope", "spec.validations"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			got := contentOf(object(t, stored+tc.rest), m).stripped().differences(contentOf(m.object, m).stripped())
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("differences (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -29,6 +29,8 @@ type observed struct {
 	restored time.Time
 	// byManager tells that Helm does not create it, and held that the ConfigMap which it requires does not exist.
 	byManager, held bool
+	// reportOnly is set for an object that is not restored, and known when what is wrong with it was reported already.
+	reportOnly, known bool
 }
 
 // state is what is gathered.
@@ -45,11 +47,13 @@ type state struct {
 type plan struct {
 	// create and replace are objects to restore.
 	create, replace []identity
+	// report are objects that are not as they should be, and not restored.
+	report []identity
 	// again is how long to wait until the next look.
 	again time.Duration
 }
 
-// decide says what to restore now.
+// decide returns what to restore and what to report now.
 func decide(s state) plan {
 	p := plan{again: tick}
 	if !s.active {
@@ -58,7 +62,7 @@ func decide(s state) plan {
 		return p
 	}
 	for _, object := range s.objects {
-		if object.present && object.same {
+		if object.present && object.same || object.known {
 			continue
 		}
 		if !object.present && object.held {
@@ -76,6 +80,8 @@ func decide(s state) plan {
 		switch wait := due.Sub(s.now); {
 		case wait > 0:
 			p.again = min(p.again, wait)
+		case object.reportOnly && (object.present || !object.byManager):
+			p.report = append(p.report, object.identity)
 		case object.present:
 			p.replace = append(p.replace, object.identity)
 		default:

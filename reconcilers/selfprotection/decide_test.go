@@ -17,8 +17,8 @@ func TestDecide(t *testing.T) {
 	binding := identity{"ValidatingAdmissionPolicyBinding", "stencil-undecided-namespaces"}
 	other := identity{"ValidatingAdmissionPolicyBinding", "stencil-namespace-coverage"}
 	type want struct {
-		Create, Replace []string
-		Again           time.Duration
+		Create, Replace, Report []string
+		Again                   time.Duration
 	}
 	for _, tc := range []struct {
 		name  string
@@ -132,11 +132,36 @@ func TestDecide(t *testing.T) {
 			}},
 			want: want{Again: tick},
 		},
+		{
+			name: "what is not restored is reported, in the same time",
+			state: state{active: true, objects: []observed{
+				{identity: policy, present: true, reportOnly: true},
+				{identity: other, missingSince: ago(patience), reportOnly: true},
+				{identity: binding, missingSince: ago(patience / 2), reportOnly: true},
+			}},
+			want: want{Report: []string{policy.String(), other.String()}, Again: patience / 2},
+		},
+		{
+			name: "and once",
+			state: state{active: true, objects: []observed{
+				{identity: policy, present: true, reportOnly: true, known: true},
+				{identity: other, missingSince: ago(time.Hour), reportOnly: true, known: true},
+			}},
+			want: want{Again: tick},
+		},
+		{
+			name: "what the manager has to create it creates, and reports when somebody changes it",
+			state: state{active: true, objects: []observed{
+				{identity: binding, byManager: true, missingSince: ago(0), reportOnly: true},
+				{identity: other, byManager: true, present: true, reportOnly: true},
+			}},
+			want: want{Create: []string{binding.String()}, Report: []string{other.String()}, Again: tick},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			tc.state.now = noon
 			planned := decide(tc.state)
-			got := want{Create: written(planned.create), Replace: written(planned.replace), Again: planned.again}
+			got := want{Create: written(planned.create), Replace: written(planned.replace), Report: written(planned.report), Again: planned.again}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("plan (-want +got):\n%s", diff)
 			}

@@ -10,6 +10,13 @@
 // or differ. Apply: create or replace them. It runs on the leader; watches of the ConfigMap and of the objects wake it, and
 // a slow tick.
 //
+// # What is not restored
+//
+// The ConfigMap may list kinds that the manager has no right to write: policies and bindings, unless the chart says otherwise. The API server
+// evaluates no policy for these, so the right to restore them would be the right to weaken what limits the manager. An object of such a
+// kind that was changed or deleted is reported once, by an event, a metric and the log. Bindings that no release has because they
+// require a ConfigMap are created all the same.
+//
 // # What counts as a difference
 //
 // The API server fills fields that a manifest leaves out, and newer versions of it fill more. So a manifest is not

@@ -30,6 +30,10 @@ const releaseAnnotations = "meta.helm.sh/"
 // manager alone, as soon as that exists: the binding of a policy that reads it.
 const RequiresAnnotation = "stencil.kubevirt.io/requires-configmap"
 
+// ReportedKindsAnnotation is the annotation of the ConfigMap that lists, separated by commas, kinds whose objects are not restored: their
+// changes are reported.
+const ReportedKindsAnnotation = "stencil.kubevirt.io/reported-kinds"
+
 // identity names an object.
 type identity struct{ kind, name string }
 
@@ -56,6 +60,8 @@ type manifest struct {
 	digest string
 	// requires is the ConfigMap without which the object is not created, if there is one.
 	requires string
+	// reported is set for objects that are reported and not restored.
+	reported bool
 }
 
 // manifestsOf reads the ConfigMap, in the order of its keys. What cannot be read is left out and reported.
@@ -101,6 +107,7 @@ func readManifest(key, text string, release map[string]string) (manifest, error)
 	sum := sha256.Sum256(raw)
 	return manifest{
 		identity: who, object: canonical, digest: hex.EncodeToString(sum[:]), requires: canonical.GetAnnotations()[RequiresAnnotation],
+		reported: slices.Contains(strings.Split(release[ReportedKindsAnnotation], ","), who.kind),
 	}, nil
 }
 

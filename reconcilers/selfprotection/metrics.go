@@ -6,6 +6,7 @@ import "github.com/prometheus/client_golang/prometheus"
 type metrics struct {
 	restored  *prometheus.CounterVec
 	protected prometheus.Gauge
+	changed   *prometheus.GaugeVec
 }
 
 func newMetrics() metrics {
@@ -16,7 +17,11 @@ func newMetrics() metrics {
 		}, []string{"kind", "name"}),
 		protected: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "stencil_protected_objects",
-			Help: "Number of objects that are restored when somebody changes or deletes them; 0 on replicas that do not lead.",
+			Help: "Number of objects that are restored or reported when somebody changes or deletes them; 0 on replicas that do not lead.",
 		}),
+		changed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+			Name: "stencil_changed_objects",
+			Help: "1 for each admission policy and binding of Stencil that somebody has changed or deleted and that is not restored, by kind and name.",
+		}, []string{"kind", "name"}),
 	}
 }

@@ -43,7 +43,7 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Reconciler restores objects. There is only ever one request to it, and Reconcile is never called concurrently.
+// Reconciler restores objects, or reports what became of them. There is only ever one request to it, and Reconcile is never called concurrently.
 type Reconciler struct {
 	options Options
 	metrics metrics
@@ -62,6 +62,8 @@ type memory struct {
 	missingSince time.Time
 	// restored is when it was last restored.
 	restored time.Time
+	// reported is the last problem that was reported, empty when there is none any more.
+	reported string
 }
 
 // New returns a Reconciler.
@@ -70,7 +72,7 @@ func New(options Options) (*Reconciler, error) {
 		options.Clock = clock.RealClock{}
 	}
 	r := &Reconciler{options: options, metrics: newMetrics(), memory: map[identity]*memory{}}
-	for _, collector := range []prometheus.Collector{r.metrics.restored, r.metrics.protected} {
+	for _, collector := range []prometheus.Collector{r.metrics.restored, r.metrics.protected, r.metrics.changed} {
 		if err := options.Registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("registering the metrics of self-protection: %w", err)
 		}
@@ -99,6 +101,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	for _, who := range planned.replace {
 		failed = errors.Join(failed, r.replace(ctx, found, who))
 	}
+	for _, who := range planned.report {
+		r.reportChange(ctx, found, who)
+	}
 	if failed != nil {
 		return reconcile.Result{}, failed
 	}
@@ -112,6 +117,7 @@ func (r *Reconciler) gather(ctx context.Context) (state, release, error) {
 	if err != nil || found.configMap == nil {
 		if err == nil {
 			r.metrics.protected.Set(0)
+			r.metrics.changed.Reset()
 			clear(r.memory)
 		}
 		return gathered, found, err
@@ -189,8 +195,9 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 	if err != nil && !apierrors.IsNotFound(err) {
 		return observed{}, fmt.Errorf("reading %s: %w", m.identity, err)
 	}
-	one := observed{identity: m.identity, present: err == nil, restored: known.restored, byManager: m.requires != ""}
+	one := observed{identity: m.identity, present: err == nil, restored: known.restored, byManager: m.requires != "", reportOnly: m.reported}
 	if !one.present {
+		one.known = known.reported == deleted
 		if one.byManager {
 			if one.held, err = r.lacks(ctx, m.requires); err != nil {
 				return observed{}, err
@@ -204,6 +211,15 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 	}
 	known.missingSince = time.Time{}
 	found.stored[m.identity] = stored
+	if m.reported {
+		problem := r.problem(m, stored)
+		one.same, one.known = problem == "", problem != "" && known.reported == problem
+		if one.same {
+			r.metrics.changed.DeleteLabelValues(m.kind, m.name)
+			known.reported = ""
+		}
+		return one, nil
+	}
 	if known.settled == nil {
 		trial := replacement(stored, m)
 		err := r.options.Client.Update(ctx, trial, client.DryRunAll, client.FieldOwner(fieldManager))
@@ -244,7 +260,7 @@ func (r *Reconciler) create(ctx context.Context, found release, who identity) er
 		return fmt.Errorf("creating %s again: %w", who, err)
 	}
 	known := r.memory[who]
-	known.settled, known.missingSince = contentOf(object, m), time.Time{}
+	known.settled, known.missingSince, known.reported = contentOf(object, m), time.Time{}, ""
 	why := "it had been deleted"
 	if m.requires != "" {
 		why = "ConfigMap " + m.requires + ", which it requires, exists"

@@ -21,6 +21,11 @@ const (
 	reasonRestored = "Restored"
 	// actionRestore is what the event says was done.
 	actionRestore = "Restore"
+	// reasonChanged is the reason of the event about an object that is not restored, and actionReport what was done.
+	reasonChanged = "Changed"
+	actionReport  = "Report"
+	// deleted is the problem of an object that does not exist.
+	deleted = "it was deleted"
 	// maximumPaths is how many differing fields an event names.
 	maximumPaths = 5
 )
@@ -32,6 +37,31 @@ func (r *Reconciler) report(ctx context.Context, found release, object *unstruct
 	logf.FromContext(ctx).Info("restored a protected object", "object", who.String(), "why", why)
 	r.options.Recorder.Eventf(found.configMap, object, corev1.EventTypeWarning, reasonRestored, actionRestore,
 		"%s was restored: %s", who, why)
+}
+
+// problem returns how a stored object that is not restored differs from its manifest, empty when it does not.
+func (r *Reconciler) problem(m manifest, stored *unstructured.Unstructured) string {
+	paths := contentOf(stored, m).stripped().differences(contentOf(m.object, m).stripped())
+	if len(paths) == 0 {
+		return ""
+	}
+	return changed(paths, lastChange(stored.GetManagedFields()))
+}
+
+// reportChange tells of an object that is not as it should be and is not restored: event, metric and log. Once for each problem.
+func (r *Reconciler) reportChange(ctx context.Context, found release, who identity) {
+	problem := deleted
+	object := found.stored[who]
+	if object != nil {
+		problem = r.problem(found.manifests[who], object)
+	} else {
+		object = who.empty()
+	}
+	r.memory[who].reported = problem
+	r.metrics.changed.WithLabelValues(who.kind, who.name).Set(1)
+	logf.FromContext(ctx).Info("a protected object is not as the release has it", "object", who.String(), "problem", problem)
+	r.options.Recorder.Eventf(found.configMap, object, corev1.EventTypeWarning, reasonChanged, actionReport,
+		"%s is not as the release has it: %s; install the chart again", who, problem)
 }
 
 // changed says what somebody had changed.

@@ -141,13 +141,22 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 			registrations[resource] = append(registrations[resource], name)
 		}
 	}
+	var restoring []string
 	for resource, names := range registrations {
 		for _, verb := range []string{"list", "watch"} {
 			everywhere = append(everywhere, verb+" admissionregistration.k8s.io/"+resource+" *")
 		}
 		for _, name := range names {
-			for _, verb := range []string{"get", "create", "update", "patch"} {
-				everywhere = append(everywhere, verb+" admissionregistration.k8s.io/"+resource+" "+name)
+			right := " admissionregistration.k8s.io/" + resource + " " + name
+			everywhere = append(everywhere, "get"+right)
+			for _, verb := range []string{"create", "update", "patch"} {
+				switch {
+				case strings.Contains(resource, "webhook"), verb != "update" && resource == "validatingadmissionpolicybindings" &&
+					(name == "stencil-namespace-coverage" || name == "stencil-undecided-namespaces"):
+					everywhere = append(everywhere, verb+right)
+				default:
+					restoring = append(restoring, verb+right)
+				}
 			}
 		}
 	}
@@ -216,6 +225,11 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 			wantOwn:  slices.Concat(everywhere, electing),
 			wantElse: everywhere,
 		},
+		"restoring policies": {
+			values:   map[string]any{"selfProtection": map[string]any{"policies": "Restore"}},
+			wantOwn:  slices.Concat(everywhere, restoring, itsWebhooks, electing, itsAuthority),
+			wantElse: slices.Concat(everywhere, restoring, itsWebhooks),
+		},
 		"with defaulting": {
 			values:   map[string]any{"defaulting": map[string]any{"enabled": true}},
 			wantOwn:  slices.Concat(everywhere, itsWebhooks, defaulting, electing, itsAuthority),
@@ -274,7 +288,8 @@ func TestTheManagerMayNot(t *testing.T) {
 		"restore its webhooks by name":                {"create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "a-stencil-render", true},
 		"create webhooks of any name":                 {"create", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "", false},
 		"delete its webhooks":                         {"delete", "admissionregistration.k8s.io", "mutatingwebhookconfigurations", "", "a-stencil-render", false},
-		"restore its policies":                        {"patch", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "stencil-governed-machines", true},
+		"change its policies":                         {"patch", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "stencil-governed-machines", false},
+		"change its bindings":                         {"patch", "admissionregistration.k8s.io", "validatingadmissionpolicybindings", "", "stencil-governed-machines", false},
 		"change somebody else's policies":             {"patch", "admissionregistration.k8s.io", "validatingadmissionpolicies", "", "other", false},
 		"delete its bindings":                         {"delete", "admissionregistration.k8s.io", "validatingadmissionpolicybindings", "", "stencil-governed-machines", false},
 		"change the webhooks of the policies":         {"patch", "admissionregistration.k8s.io", "validatingwebhookconfigurations", "", "stencil-policies", true},

@@ -21,17 +21,22 @@ import (
 const seconds = 20 * time.Second
 
 // guarded starts a plane of its own, because the tests of self-protection change what every other test relies on.
-func guarded(t *testing.T) *controlplane.Plane {
+func guarded(t *testing.T, policies string) *controlplane.Plane {
 	t.Helper()
 	// The controller manager brings the garbage collector.
 	plane := controlplane.StartFor(t, controlplane.Options{ControllerManager: true})
 	if err := plane.InstallVirtualizationCRDs(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := install.Chart(t.Context(), plane, install.Options{}); err != nil {
+	if err := install.Chart(t.Context(), plane, protecting(policies)); err != nil {
 		t.Fatal(err)
 	}
 	return plane
+}
+
+// protecting are values that say what becomes of policies that somebody changes.
+func protecting(policies string) install.Options {
+	return install.Options{Values: map[string]any{"selfProtection": map[string]any{"policies": policies}}}
 }
 
 // essence is what self-protection keeps of an object: what it does, and its labels.
@@ -72,7 +77,7 @@ const (
 )
 
 func TestSelfProtection(t *testing.T) {
-	plane := guarded(t)
+	plane := guarded(t, "Restore")
 	leader := newLeader(t, plane)
 	leader.addProtection(t)
 	leader.run(t)
@@ -237,7 +242,8 @@ func TestSelfProtection(t *testing.T) {
 	t.Run("an upgrade changes what it wants to, also what was restored before, and is not fought", func(t *testing.T) {
 		restorations := func() float64 { return count("MutatingWebhookConfiguration", "a-stencil-render") }
 		before := restorations()
-		upgraded := install.Options{Values: map[string]any{"webhooks": map[string]any{"timeoutSeconds": 7}}}
+		upgraded := protecting("Restore")
+		upgraded.Values["webhooks"] = map[string]any{"timeoutSeconds": 7}
 		if err := install.Chart(t.Context(), plane, upgraded); err != nil {
 			t.Fatal(err)
 		}
@@ -284,7 +290,7 @@ func TestSelfProtection(t *testing.T) {
 		always(t, 4*time.Second, gone)
 	})
 	t.Run("what was restored goes with the release", func(t *testing.T) {
-		if err := install.Chart(t.Context(), plane, install.Options{}); err != nil {
+		if err := install.Chart(t.Context(), plane, protecting("Restore")); err != nil {
 			t.Fatal(err)
 		}
 		harness.Within(t, "everything is protected again", seconds, func() error {
@@ -294,6 +300,88 @@ func TestSelfProtection(t *testing.T) {
 			return nil
 		})
 		restoredGoesWithTheRelease(t, plane)
+	})
+}
+
+// By default the manager has no right to write policies and bindings, and reports what becomes of them.
+func TestChangesOfPoliciesAreReported(t *testing.T) {
+	plane := guarded(t, "Report")
+	leader := newLeader(t, plane)
+	leader.addProtection(t)
+	leader.run(t)
+	events := func(t *testing.T, want string) {
+		t.Helper()
+		harness.Within(t, "an event reports it", seconds, func() error {
+			got, err := lookup(t, plane, "get", "events", "--namespace", install.Namespace, "-o", `jsonpath={range .items[?(@.reason=="Changed")]}{.type} {.involvedObject.name}: {.message}{"\n"}{end}`)
+			if !strings.Contains(got+"\n", "Warning stencil-protected-objects: "+want+"; install the chart again\n") {
+				return fmt.Errorf("the events are %w:\n%s", err, got)
+			}
+			return nil
+		})
+	}
+	gauge := func(t *testing.T, object string, want float64) {
+		t.Helper()
+		kind, name, _ := strings.Cut(object, "/")
+		harness.Within(t, "the metric reports it", seconds, func() error {
+			if got := max(0, leader.metric(t, "stencil_changed_objects", map[string]string{"kind": kind, "name": name})); got != want {
+				return fmt.Errorf("the metric is %v", got)
+			}
+			return nil
+		})
+	}
+	harness.Within(t, "everything is as the release has it", seconds, func() error {
+		if leader.metric(t, "stencil_protected_objects", nil) < 40 {
+			return errors.New("it is not looked at")
+		}
+		return nil
+	})
+	const changed = "ValidatingAdmissionPolicy/stencil-template-reference"
+	t.Run("a policy that excludes what it is for", func(t *testing.T) {
+		kubectl(t, plane, "", "patch", policy, "--field-manager=mallory", "--type=merge",
+			`-p={"spec":{"matchConstraints":{"excludeResourceRules":[{"apiGroups":["*"],"apiVersions":["*"],"operations":["*"],"resources":["*"]}]}}}`)
+		events(t, changed + ` is not as the release has it: spec.matchConstraints.excludeResourceRules had been changed, last by field manager "mallory"`)
+		gauge(t, changed, 1)
+	})
+	t.Run("it is as it was", func(t *testing.T) {
+		kubectl(t, plane, "", "patch", policy, "--type=merge", `-p={"spec":{"matchConstraints":{"excludeResourceRules":null}}}`)
+		gauge(t, changed, 0)
+	})
+	t.Run("a policy that is told to fail open, and a binding that only warns", func(t *testing.T) {
+		kubectl(t, plane, "", "patch", policy, "--field-manager=mallory", "--type=merge", `-p={"spec":{"failurePolicy":"Ignore"}}`)
+		kubectl(t, plane, "", "patch", binding, "--field-manager=mallory", "--type=merge", `-p={"spec":{"validationActions":["Warn"]}}`)
+		events(t, changed + ` is not as the release has it: spec.failurePolicy had been changed, last by field manager "mallory"`)
+		events(t, `ValidatingAdmissionPolicyBinding/stencil-template-reference is not as the release has it: spec.validationActions[0] had been changed, last by field manager "mallory"`)
+	})
+	t.Run("a binding that is deleted", func(t *testing.T) {
+		kubectl(t, plane, "", "delete", binding)
+		events(t, "ValidatingAdmissionPolicyBinding/stencil-template-reference is not as the release has it: it was deleted")
+		gauge(t, "ValidatingAdmissionPolicyBinding/stencil-template-reference", 1)
+		always(t, 2*time.Second, func() error {
+			if _, err := lookup(t, plane, "get", binding); err == nil {
+				return errors.New("it was restored")
+			}
+			return nil
+		})
+	})
+	t.Run("webhooks are restored all the same", func(t *testing.T) {
+		kubectl(t, plane, "", "delete", render)
+		harness.Within(t, "it is restored", seconds, func() error {
+			_, err := lookup(t, plane, "get", render)
+			return err
+		})
+	})
+	t.Run("a binding that requires the index is created with it", func(t *testing.T) {
+		kubectl(t, plane, "", "create", "configmap", "stencil-approval-index", "--namespace", install.Namespace)
+		harness.Within(t, "the bindings are there", seconds, func() error {
+			_, err := lookup(t, plane, "get", "validatingadmissionpolicybindings", "stencil-namespace-coverage", "stencil-undecided-namespaces")
+			return err
+		})
+	})
+	t.Run("nothing else is reported", func(t *testing.T) {
+		got, err := lookup(t, plane, "get", "events", "--namespace", install.Namespace, "-o", `jsonpath={range .items[?(@.reason=="Changed")]}{.message}{"\n"}{end}`)
+		if err != nil || strings.Count(got, "\n") != 3 || strings.Count(got, "stencil-template-reference") != 4 {
+			t.Errorf("the events are %v:\n%s", err, got)
+		}
 	})
 }
 
