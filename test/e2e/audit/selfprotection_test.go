@@ -339,7 +339,7 @@ func TestChangesOfPoliciesAreReported(t *testing.T) {
 	t.Run("a policy that excludes what it is for", func(t *testing.T) {
 		kubectl(t, plane, "", "patch", policy, "--field-manager=mallory", "--type=merge",
 			`-p={"spec":{"matchConstraints":{"excludeResourceRules":[{"apiGroups":["*"],"apiVersions":["*"],"operations":["*"],"resources":["*"]}]}}}`)
-		events(t, changed + ` is not as the release has it: spec.matchConstraints.excludeResourceRules had been changed, last by field manager "mallory"`)
+		events(t, changed+` is not as the release has it: spec.matchConstraints.excludeResourceRules had been changed, last by field manager "mallory"`)
 		gauge(t, changed, 1)
 	})
 	t.Run("it is as it was", func(t *testing.T) {
@@ -349,7 +349,7 @@ func TestChangesOfPoliciesAreReported(t *testing.T) {
 	t.Run("a policy that is told to fail open, and a binding that only warns", func(t *testing.T) {
 		kubectl(t, plane, "", "patch", policy, "--field-manager=mallory", "--type=merge", `-p={"spec":{"failurePolicy":"Ignore"}}`)
 		kubectl(t, plane, "", "patch", binding, "--field-manager=mallory", "--type=merge", `-p={"spec":{"validationActions":["Warn"]}}`)
-		events(t, changed + ` is not as the release has it: spec.failurePolicy had been changed, last by field manager "mallory"`)
+		events(t, changed+` is not as the release has it: spec.failurePolicy had been changed, last by field manager "mallory"`)
 		events(t, `ValidatingAdmissionPolicyBinding/stencil-template-reference is not as the release has it: spec.validationActions[0] had been changed, last by field manager "mallory"`)
 	})
 	t.Run("a binding that is deleted", func(t *testing.T) {
