@@ -203,11 +203,106 @@ func (s stage) disarm(t *testing.T) {
 	})
 }
 
+// runs does for a pod what a node does, and for its instance what virt-handler does.
+func (s stage) runs(t *testing.T, name, pod, node string) {
+	t.Helper()
+	s.must(t, nil, fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q},"target":{"apiVersion":"v1","kind":"Node","name":%q}}`, pod, node),
+		"create", "--raw", "/api/v1/namespaces/stage/pods/"+pod+"/binding", "-f", "-")
+	ready := func(container string) string {
+		return fmt.Sprintf(`{"name":%q,"ready":true,"restartCount":0,"image":"i","imageID":"i@sha256:%064d","state":{"running":{"startedAt":"2026-11-23T12:00:00Z"}}}`, container, 1)
+	}
+	s.must(t, nil, "", "patch", "pod", pod, "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Running","podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}],`+
+		`"conditions":[{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"},{"type":"PodScheduled","status":"True"}],`+
+		`"containerStatuses":[`+ready("compute")+","+ready("volumeroot")+`]}}`)
+	if s.must(t, nil, "", "get", "vmi", name, "-o", "jsonpath={.status.phase}") == "Running" {
+		return
+	}
+	harness.Eventually(t, "virt-controller has handed instance "+name+" to the node", func() error {
+		if phase := s.must(t, nil, "", "get", "vmi", name, "-o", "jsonpath={.status.phase}"); phase != "Scheduled" {
+			return errors.New("its phase is " + phase)
+		}
+		return nil
+	})
+	handler, err := s.Plane.User("system:serviceaccount:kubevirt:kubevirt-handler", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.must(t, handler, "", "patch", "vmi", name, "--type=merge", "-p", `{"status":{"phase":"Running","conditions":[`+
+		`{"type":"Ready","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"},{"type":"LiveMigratable","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"}]}}`)
+}
+
+// migrate has an instance migrated, and waits for the pod of the target.
+func (s stage) migrate(t *testing.T, name, from, annotations string) (target string) {
+	t.Helper()
+	s.must(t, nil, fmt.Sprintf("apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstanceMigration\nmetadata: {name: %s, annotations: {%s}}\nspec: {vmiName: %s}\n", name, annotations, name), "create", "-f", "-")
+	harness.Eventually(t, "virt-controller has made the pod of the target of "+name, func() error {
+		for pod := range strings.FieldsSeq(s.must(t, nil, "", "get", "pod", "-l", "kubevirt.io=virt-launcher,vm.kubevirt.io/name="+name, "-o", "jsonpath={.items[*].metadata.name}")) {
+			if pod != from {
+				target = pod
+				return nil
+			}
+		}
+		return errors.New(s.kubectl(t, nil, "", "get", "vmim,vmi,events", "-o", "yaml").Stdout)
+	})
+	return target
+}
+
+const nodes = `
+apiVersion: v1
+kind: Node
+metadata: {name: node-1, labels: {kubevirt.io/schedulable: "true"}}
+---
+apiVersion: v1
+kind: Node
+metadata: {name: node-2, labels: {kubevirt.io/schedulable: "true"}}
+`
+
+// keepsQuiet holds that nothing is reported of what KubeVirt's controllers write while machines start, migrate, and get a volume.
+func (s stage) keepsQuiet(t *testing.T, tenant *controlplane.User) {
+	t.Helper()
+	if err := harness.Apply(t.Context(), s.Plane, nodes, "-"); err != nil {
+		t.Fatal(err)
+	}
+	pods := map[string]string{}
+	for _, name := range []string{"travels", "plugged", "moved"} {
+		s.must(t, tenant, instantiated(name, "kiosk"), "create", "-f", "-")
+	}
+	for _, name := range []string{"travels", "plugged", "moved"} {
+		pods[name] = s.pod(t, name)
+		s.runs(t, name, pods[name], "node-1")
+	}
+	s.conforms(t, "machines that run conform", 3)
+	s.runs(t, "travels", s.migrate(t, "travels", pods["travels"], ""), "node-2")
+	s.must(t, nil, "", "patch", "kubevirt", "kubevirt", "--namespace=kubevirt", "--type=merge", "-p", `{"spec":{"configuration":{"developerConfiguration":{"featureGates":["HotplugVolumes"]}}}}`)
+	const data = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
+	s.must(t, tenant, data, "create", "-f", "-")
+	volume := `{"name":"data","disk":{"disk":{"bus":"scsi"}},"volumeSource":{"persistentVolumeClaim":{"claimName":"data","hotpluggable":true}}}`
+	harness.Eventually(t, "virt-api plugs the volume in", func() error {
+		if out := s.kubectl(t, tenant, volume, "replace", "--raw", "/apis/subresources.kubevirt.io/v1/namespaces/stage/virtualmachines/plugged/addvolume", "-f", "-"); out.Code != 0 {
+			return errors.New(out.Stderr)
+		}
+		return nil
+	})
+	harness.Eventually(t, "virt-controller has plugged the volume in", func() error {
+		if got := s.must(t, nil, "", "get", "vmi", "plugged", "-o", "jsonpath={.spec.volumes[*].name}"); got != "root data" {
+			return errors.New("volumes of the instance: " + got)
+		}
+		return nil
+	})
+	// What is counted after this one exists has been audited after all that.
+	s.must(t, tenant, instantiated("late", "kiosk"), "create", "-f", "-")
+	s.pod(t, "late")
+	s.conforms(t, "a migration and a volume are not reported", 4)
+	pod := s.must(t, nil, "", "get", "pod", "-l", "kubevirt.io=virt-launcher,vm.kubevirt.io/name=travels", "-o", "jsonpath={.items[*].metadata.name}")
+	t.Logf("the pods of travels are %s", pod)
+}
+
 // TestTheAuditSeesWhatNothingPrevented replays attacks on approvals after Stencil's policies and webhooks were removed. Each is reported
 // within a minute, by name and cause, without an audit of everything.
 func TestTheAuditSeesWhatNothingPrevented(t *testing.T) {
 	s := newStage(t)
 	tenant := s.user(t)
+	s.keepsQuiet(t, tenant)
 	kiosks := []string{"sidecar", "network", "label", "image", "debugged", "held", "owned", "locked", "emptied"}
 	for _, name := range kiosks {
 		s.must(t, tenant, instantiated(name, "kiosk"), "create", "-f", "-")
@@ -219,8 +314,9 @@ func TestTheAuditSeesWhatNothingPrevented(t *testing.T) {
 	}
 	s.must(t, nil, "", "create", "configmap", "none")
 	uid := s.must(t, nil, "", "get", "configmap", "none", "-o", "jsonpath={.metadata.uid}")
-	s.conforms(t, "what virt-controller has made conforms", 10)
+	s.conforms(t, "what virt-controller has made conforms", 14)
 	s.disarm(t)
+	target := s.migrate(t, "moved", s.pod(t, "moved"), "kubevirt.io/func-test-migration-target-image-override: evil.example.com/rootkit")
 
 	merge := func(kind, name, patch string, more ...string) []string {
 		return append([]string{"patch", kind, name, "--type=merge", "-p", patch}, more...)
@@ -275,6 +371,11 @@ spec:
 			name: "the image of the pod", of: "image",
 			want:  "what runs it is not what KubeVirt makes of it: image of container compute of pod " + pods["image"] + ", which is from evil.example.com/rootkit",
 			steps: []step{{args: []string{"set", "image", "pod/" + pods["image"], "compute=evil.example.com/rootkit:v1"}}},
+		},
+		{
+			name: "a migration into an image of one's own", of: "moved",
+			want: "what runs it is not what KubeVirt makes of it: image of container container-disk-binary of pod " + target + ", which is from evil.example.com/rootkit, " +
+				"image of container compute of pod " + target + ", which is from evil.example.com/rootkit",
 		},
 		{
 			name: "a debugger in the pod", of: "debugged",
