@@ -46,6 +46,10 @@ type options struct {
 	decisionLogSample float64
 	clusterAdditions  program.List
 	writableKeys      program.List
+	// launcherImages, ownerGroups and openDoors are what the audit does not report.
+	launcherImages program.List
+	ownerGroups    program.List
+	openDoors      program.List
 	// policyWebhooks is the name of the webhook configuration of the policies, policyWebhooksTrust that from which its
 	// caBundle is taken.
 	policyWebhooks           string
@@ -129,6 +133,12 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Paths, separated by commas and written like overrides, at which other admission webhooks and controllers of this cluster add to the spec of VirtualMachines. The audit knows those of KubeVirt.")
 	flags.Var(&o.writableKeys, "writable-instance-keys",
 		"Labels and annotations, separated by commas, that others may write to VirtualMachineInstances; one that ends in a slash permits a prefix. The audit does not report these.")
+	flags.Var(&o.launcherImages, "launcher-images",
+		"Repositories of images, separated by commas and without tag, from which containers in the pods of VirtualMachines may come beside KubeVirt's: those that a mesh adds, or those of a KubeVirt before it moved to another registry. The audit does not report these.")
+	flags.Var(&o.ownerGroups, "owner-groups",
+		"API groups, separated by commas, whose controllers own VirtualMachines or put finalizers on them, beside KubeVirt's. The audit does not report these.")
+	flags.Var(&o.openDoors, "open-doors",
+		"Names, separated by commas, of the chart's values below doors that are Open. The audit does not report what comes that way.")
 	flags.Float64Var(&o.decisionLogSample, "decision-log-sample", 0,
 		"Which part of the decisions of policies is logged, with its masked input, from 0 (none) to 1 (all).")
 	flags.StringVar(&o.policyWebhooks, "policy-webhooks", "",

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/reconcilers/audit"
+	"github.com/vmstencil/stencil/reconcilers/audit/observed"
 	"github.com/vmstencil/stencil/reconcilers/capture"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/reconcilers/governed"
@@ -59,6 +60,13 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 	if o.defaultingSocket != "" {
 		additions = additions.WithDefaults()
 	}
+	running, err := observed.New(mgr.GetConfig(), mgr.GetLogger().WithName("audit"))
+	if err != nil {
+		return err
+	}
+	if err := mgr.Add(running); err != nil {
+		return fmt.Errorf("adding the watches of what runs: %w", err)
+	}
 	audits, err := audit.New(audit.Options{
 		Config:     mgr.GetConfig(),
 		Coverage:   covered,
@@ -68,6 +76,11 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 		Registerer: metrics.Registry,
 		Interval:   o.auditInterval,
 		Additions:  additions,
+
+		Observed:        running,
+		LauncherImages:  o.launcherImages,
+		Controllers:     o.ownerGroups,
+		OpenEntryPoints: o.openDoors,
 
 		WritableKeys:  o.writableKeys,
 		Policies:      c.policies,

@@ -2,67 +2,111 @@ package audit
 
 import (
 	"context"
+	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"sigs.k8s.io/controller-runtime/pkg/log"
-
-	"github.com/vmstencil/stencil/reconcilers/coverage"
 )
 
 // audit reads and judges every machine that approvals govern or policies apply to, writes the Reports, and returns what was
-// found.
-func (r *Reconciler) audit(ctx context.Context, snapshot coverage.Snapshot, start time.Time) (results, error) {
-	ledger, err := r.reports.open(ctx, start)
+// found. only limits it to some namespaces; nil: to none.
+func (r *Reconciler) audit(ctx context.Context, of *lastAudit, only map[string]bool, start time.Time) (byNamespace, error) {
+	ledger, err := r.openLedger(ctx, only, start)
 	if err != nil {
 		// Reports are for other tools. Machines are judged without them.
 		log.FromContext(ctx).Error(err, "no Reports are written by this audit")
 		r.metrics.unwritten.Inc()
 	}
+	launchers, err := r.launcherChecks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	snapshot := of.snapshot
 	policing := r.policingOf(start)
 	s := scan{
-		machines:   r.machines,
-		templates:  r.options.Templates,
-		claims:     r.claims,
-		instances:  r.instanceCheck,
-		cluster:    r.options.Additions,
-		governed:   snapshot.Governed(),
-		policing:   policing,
-		policed:    policing.policed(snapshot.Namespaces),
-		namespaces: len(snapshot.Namespaces),
-		retries:    pageRetries(),
+		machines:    r.machines,
+		templates:   r.options.Templates,
+		claims:      r.claims,
+		instances:   r.instanceCheck,
+		launchers:   launchers,
+		controllers: r.options.Controllers,
+		only:        only,
+		cluster:     r.options.Additions,
+		governed:    snapshot.Governed(),
+		policing:    policing,
+		policed:     policing.policed(snapshot.Namespaces),
+		namespaces:  len(snapshot.Namespaces),
+		retries:     pageRetries(),
 		finished: func(ctx context.Context, n namespaceTally) {
 			if ledger != nil {
 				ledger.write(ctx, n)
 			}
 		},
 	}
+	if r.options.Instancetypes != nil {
+		s.sizes = r.options.Instancetypes
+	}
 	found, err := s.run(ctx)
 	if err != nil {
-		return results{}, err
+		return nil, err
 	}
-	r.closeLedger(ctx, ledger)
+	r.closeLedger(ctx, ledger, only != nil)
 	return found, nil
+}
+
+// openLedger returns nil when the definition of Reports is not installed.
+func (r *Reconciler) openLedger(ctx context.Context, only map[string]bool, start time.Time) (*ledger, error) {
+	switch {
+	case only == nil:
+		return r.reports.open(ctx, start)
+	case r.reportless.Load():
+		return nil, nil
+	default:
+		return r.reports.openOnly(ctx, start, slices.Sorted(maps.Keys(only)))
+	}
+}
+
+// launcherChecks returns what makes the check of one list; nil when pods are not observed.
+func (r *Reconciler) launcherChecks(ctx context.Context) (func() *launcherCheck, error) {
+	if r.options.Observed == nil {
+		return nil, nil
+	}
+	from := images{others: r.options.LauncherImages}
+	if err := readAll(ctx, r.kubevirts, pageRetries(), everywhere, from.addKubeVirt); err != nil {
+		return nil, fmt.Errorf("reading which images KubeVirt uses: %w", err)
+	}
+	return func() *launcherCheck {
+		return &launcherCheck{observed: r.options.Observed, images: from, entryPoints: r.options.OpenEntryPoints}
+	}, nil
 }
 
 // instanceCheck is for one list.
 func (r *Reconciler) instanceCheck() *instanceCheck {
-	check := &instanceCheck{lister: r.instances, writable: r.options.WritableKeys}
+	check := &instanceCheck{lister: r.instances, writable: r.options.WritableKeys, hotplug: slices.Contains(r.options.OpenEntryPoints, "hotplug")}
 	if r.options.Instancetypes != nil {
 		check.sizes = r.options.Instancetypes.Known()
 	}
 	return check
 }
 
-func (r *Reconciler) closeLedger(ctx context.Context, ledger *ledger) {
-	r.reportless.Store(ledger == nil)
+// closeLedger is told whether the audit was of some namespaces only.
+func (r *Reconciler) closeLedger(ctx context.Context, ledger *ledger, partial bool) {
 	if ledger == nil {
-		r.metrics.served.Set(0)
-		r.metrics.reports.Set(0)
+		if !partial {
+			r.reportless.Store(true)
+			r.metrics.served.Set(0)
+			r.metrics.reports.Set(0)
+		}
 		return
 	}
 	kept, failures, err := ledger.close(ctx)
-	r.metrics.served.Set(1)
-	r.metrics.reports.Set(float64(kept))
+	if !partial {
+		r.reportless.Store(false)
+		r.metrics.served.Set(1)
+		r.metrics.reports.Set(float64(kept))
+	}
 	r.metrics.unwritten.Add(float64(failures))
 	if err != nil {
 		log.FromContext(ctx).Error(err, "some Reports could not be kept", "reports", failures)

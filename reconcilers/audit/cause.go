@@ -20,6 +20,10 @@ const (
 	ruleMoreThanTemplate    = "MoreThanTemplate"
 	ruleExistingDisk        = "ExistingDisk"
 	ruleInstanceDifferent   = "InstanceDifferent"
+	ruleLauncherDifferent   = "LauncherDifferent"
+	ruleForeignOwner        = "ForeignOwner"
+	ruleSizeDifferent       = "SizeDifferent"
+	ruleNoMachine           = "NoVirtualMachine"
 )
 
 // ruleClosedParameter is what a machine is warned of that satisfies an approval but for parameters which the approval does not

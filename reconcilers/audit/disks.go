@@ -6,60 +6,18 @@ import (
 	"maps"
 	"slices"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/metadata"
-	"k8s.io/client-go/rest"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/disks"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
-
-// claimLister lists claims.
-type claimLister interface {
-	// claims returns the labels of the claims of a namespace, by name.
-	claims(ctx context.Context, namespace string) (map[string]map[string]string, error)
-}
-
-// apiClaims is a claimLister that reads metadata from the API server.
-type apiClaims struct{ client metadata.Interface }
-
-func newAPIClaims(config *rest.Config) (*apiClaims, error) {
-	config = rest.CopyConfig(config)
-	config.QPS = -1
-	client, err := metadata.NewForConfig(config)
-	if err != nil {
-		return nil, fmt.Errorf("making a client of PersistentVolumeClaims: %w", err)
-	}
-	return &apiClaims{client}, nil
-}
-
-func (c *apiClaims) claims(ctx context.Context, namespace string) (map[string]map[string]string, error) {
-	found := map[string]map[string]string{}
-	options := metav1.ListOptions{Limit: pageSize}
-	for {
-		page, err := c.client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}).Namespace(namespace).List(ctx, options)
-		switch {
-		case apierrors.IsResourceExpired(err) && options.Continue != "":
-			options.Continue = continuation(err)
-			continue
-		case err != nil:
-			return nil, fmt.Errorf("listing PersistentVolumeClaims of namespace %s: %w", namespace, err)
-		}
-		for i := range page.Items {
-			found[page.Items[i].Name] = page.Items[i].Labels
-		}
-		if options.Continue = page.Continue; options.Continue == "" {
-			return found, nil
-		}
-	}
-}
 
 // diskCheck finds VMs with disks that KubeVirt did not create for them. It remembers the claims of one namespace: the VMs of one follow
 // each other.
 type diskCheck struct {
-	lister    claimLister
+	lister    pager
+	retries   wait.Backoff
 	namespace string
 	claims    map[string]map[string]string
 }
@@ -73,16 +31,30 @@ func (c *diskCheck) apply(ctx context.Context, page []found) error {
 			continue
 		}
 		if c.namespace != one.subject.namespace {
-			claims, err := c.lister.claims(ctx, one.subject.namespace)
-			if err != nil {
+			if err := c.list(ctx, one.subject.namespace); err != nil {
 				return err
 			}
-			c.namespace, c.claims = one.subject.namespace, claims
 		}
 		if why := foreignDisk(*one, c.claims); why != nil {
 			one.judgement = judgement{cause: why}
 		}
 	}
+	return nil
+}
+
+func (c *diskCheck) list(ctx context.Context, namespace string) error {
+	claims := map[string]map[string]string{}
+	err := readAll(ctx, c.lister, c.retries, namespace, func(object map[string]any) {
+		labels := map[string]string{}
+		for key, value := range inside(object, "metadata", "labels") {
+			labels[key], _ = value.(string)
+		}
+		claims[machine.StringAt(inside(object, "metadata"), "name")] = labels
+	})
+	if err != nil {
+		return err
+	}
+	c.namespace, c.claims = namespace, claims
 	return nil
 }
 

@@ -11,16 +11,23 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-// claims is a claimLister over claims in memory, by namespace.
+// claims is a pager over claims in memory, by namespace.
 type claims struct {
 	of    map[string]map[string]map[string]string
 	lists []string
 	err   error
 }
 
-func (c *claims) claims(_ context.Context, namespace string) (map[string]map[string]string, error) {
+func (c *claims) page(_ context.Context, namespace, _ string, visit func(map[string]any)) (string, error) {
 	c.lists = append(c.lists, namespace)
-	return c.of[namespace], c.err
+	for name, labels := range c.of[namespace] {
+		given := map[string]any{}
+		for key, value := range labels {
+			given[key] = value
+		}
+		visit(map[string]any{"metadata": map[string]any{"name": name, "labels": given}})
+	}
+	return "", c.err
 }
 
 func allowing(selector *v1alpha1.LabelSelector) func(*v1alpha1.TemplateApproval) {
@@ -65,7 +72,7 @@ func TestDisksOfOthersAreReported(t *testing.T) {
 			}
 			lister := &claims{of: map[string]map[string]map[string]string{"team-a": tc.claims}}
 			page := []found{{subject: subject{"team-a", "web", "u"}, covering: tc.covering, judgement: judgement{satisfied: tc.covering}, disks: tc.disks}}
-			check := diskCheck{lister: lister}
+			check := diskCheck{lister: lister, retries: oneTry}
 			if err := check.apply(t.Context(), page); err != nil {
 				t.Fatal(err)
 			}
@@ -88,7 +95,7 @@ func TestClaimsAreListedOnceForEachNamespace(t *testing.T) {
 		return found{subject: subject{namespace, "web", "u"}, covering: strict, judgement: judgement{satisfied: satisfied}, disks: []string{"root"}}
 	}
 	lister := &claims{}
-	check := diskCheck{lister: lister}
+	check := diskCheck{lister: lister, retries: oneTry}
 	for _, page := range [][]found{{vm("a", strict), vm("a", strict), vm("b", nil)}, {vm("c", strict)}, {vm("c", strict)}} {
 		if err := check.apply(t.Context(), page); err != nil {
 			t.Fatal(err)

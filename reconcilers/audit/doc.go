@@ -5,7 +5,8 @@
 // In the same walk it counts how many satisfy the VirtualMachinePolicies that apply to them.
 //
 // It runs on the leader, one audit at a time: when an approval, a policy, a template, an instance type, or the labels of a
-// namespace have changed, and every few minutes all the same.
+// namespace have changed, and every few minutes all the same. When a machine, its instance, a pod of it or a claim changes, which package
+// observed reports, the namespaces of these alone are audited, and what was found in the others is retained.
 //
 // # Gather
 //
@@ -25,6 +26,10 @@
 // A machine that satisfies an approval violates it all the same when the claim of one of its dataVolumeTemplates was not created by
 // KubeVirt for it, and the approvals do not allow it: it would not start. The labels of claims are listed for each namespace that holds
 // a machine with such disks.
+//
+// It violates its approvals as well when its instance differs from it, when a container of its pods comes from elsewhere than KubeVirt and its
+// spec, when its owners, its finalizers or the size that its status names are not KubeVirt's. Instances and pods that belong to no machine
+// are reported like machines.
 //
 // Policies are asked as if the machine were created now, by nobody in particular: whom a policy is about does not matter, and
 // one that has nothing to say about creation is not asked. What counts is the rule deny, whatever the enforcement. A policy

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/approval"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
@@ -44,11 +45,21 @@ type instanceCheck struct {
 	writable []string
 	// sizes finds instance types and preferences; sizes are not compared when it is nil.
 	sizes sizing.Resolver
+	// hotplug reports that everybody may plug volumes into running machines.
+	hotplug bool
+	retries wait.Backoff
 
 	// namespace is the last one that was listed: the VMs of one follow each other.
 	namespace string
 	// instances are those of the namespace by the UIDs of their VMs.
-	instances map[string]runs
+	instances map[string]instance
+}
+
+// instance is what is compared of a VirtualMachineInstance.
+type instance struct {
+	runs runs
+	// foreign are owners and finalizers of other controllers than KubeVirt's.
+	foreign []string
 }
 
 // apply replaces the judgement of the machines of a page that satisfy an approval, and run as something else.
@@ -67,9 +78,13 @@ func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 		if !exists {
 			continue
 		}
-		if different := differing(one.running, seen, one.judgement.satisfied); len(different) > 0 {
+		different := differing(one.running, seen.runs, one.judgement.satisfied)
+		if len(different) > 0 {
 			one.judgement = judgement{cause: newCause(ruleInstanceDifferent, one.judgement.satisfied[0].Name(),
 				"its VirtualMachineInstance differs from it at %s", enumerate(different, "fields"))}
+		} else if len(seen.foreign) > 0 {
+			one.judgement = judgement{cause: newCause(ruleForeignOwner, one.judgement.satisfied[0].Name(),
+				"its VirtualMachineInstance has %s, which belongs to no controller of virtual machines", enumerate(seen.foreign, "more"))}
 		}
 	}
 	return nil
@@ -80,42 +95,59 @@ func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 func differing(of, seen runs, satisfied []*approval.Approval) []string {
 	var texts []string
 	for _, path := range approval.Changes(of, seen) {
-		if !slices.ContainsFunc(satisfied, func(a *approval.Approval) bool { return a.Overridable(path) }) {
+		if !slices.ContainsFunc(satisfied, func(a *approval.Approval) bool { return a.Overridable(path) || ofSize(path) && resizable(a) }) {
 			texts = append(texts, path.String())
 		}
 	}
 	return texts
 }
 
-func (c *instanceCheck) list(ctx context.Context, namespace string) error {
-	c.namespace, c.instances = namespace, map[string]runs{}
-	for token := ""; ; {
-		next, err := c.lister.page(ctx, namespace, token, func(object map[string]any) {
-			if owner := ownerOf(object); owner != "" {
-				seen, _ := machine.View(machine.KindInstance, object)
-				c.instances[owner] = c.runs(seen, nil, nil)
-			}
-		})
-		if err != nil {
-			return err
-		}
-		if next == "" {
-			return nil
-		}
-		token = next
-	}
+// sizePaths are what an instance type or a preference decides. Annotations are left out: they reach the pod.
+var sizePaths = []string{
+	"spec.template.spec.domain.cpu", "spec.template.spec.domain.memory", "spec.template.spec.domain.devices.gpus",
+	"spec.template.spec.domain.devices.hostDevices", "spec.template.spec.nodeSelector", "spec.template.spec.schedulerName",
 }
 
-// ownerOf is the UID of the VirtualMachine that an instance is of, empty for one that is of none.
-func ownerOf(instance map[string]any) string {
+func ofSize(path approval.Path) bool {
+	text := path.String()
+	return slices.ContainsFunc(sizePaths, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+}
+
+// resizable reports whether an approval lets users choose another instance type or preference, which runs from the next start on.
+func resizable(a *approval.Approval) bool {
+	return slices.ContainsFunc([]string{"instancetype", "preference"}, func(key string) bool {
+		return a.Overridable(approval.Path{approval.Field("spec"), approval.Field(key), approval.Field("name")})
+	})
+}
+
+func (c *instanceCheck) list(ctx context.Context, namespace string) error {
+	instances := map[string]instance{}
+	err := readAll(ctx, c.lister, c.retries, namespace, func(object map[string]any) {
+		owner, name := ownerOf(object)
+		if owner == "" || name != machine.StringAt(inside(object, "metadata"), "name") {
+			return
+		}
+		seen, _ := machine.View(machine.KindInstance, object)
+		instances[owner] = instance{c.runs(seen, nil, nil), controllers(nil).foreign(inside(object, "metadata"))}
+	})
+	if err != nil {
+		return err
+	}
+	c.namespace, c.instances = namespace, instances
+	return nil
+}
+
+// ownerOf returns UID and name of the VirtualMachine that an instance is of, empty for one that is of none. KubeVirt gives an instance the
+// name of its VirtualMachine.
+func ownerOf(instance map[string]any) (uid, name string) {
 	metadata, _ := instance["metadata"].(map[string]any)
 	owners, _ := metadata["ownerReferences"].([]any)
 	for _, each := range owners {
 		if owner, _ := each.(map[string]any); owner["kind"] == "VirtualMachine" && owner["controller"] == true {
-			return machine.StringAt(owner, "uid")
+			return machine.StringAt(owner, "uid"), machine.StringAt(owner, "name")
 		}
 	}
-	return ""
+	return "", ""
 }
 
 // of returns what a stored machine should run as; nil when it does not run, or when it names an instance type or a preference that is not
@@ -185,7 +217,7 @@ func (c *instanceCheck) runs(object, instancetype, preference map[string]any) ru
 			"priorityClassName": guest["priorityClassName"],
 			"schedulerName":     given(guest["schedulerName"], size["schedulerName"]),
 			"tolerations":       guest["tolerations"],
-			"volumes":           volumes(list(guest, "volumes")),
+			"volumes":           volumes(list(guest, "volumes"), c.hotplug),
 			"domain": map[string]any{
 				"cpu":    cpu(guest),
 				"memory": map[string]any{"guest": memory(guest)},
@@ -245,11 +277,14 @@ func networks(guest, devices map[string]any) []any {
 	return items(named, "multus")
 }
 
-// volumes leaves out when images are pulled, which KubeVirt fills in.
-func volumes(list []any) []any {
+// volumes leaves out when images are pulled, which KubeVirt fills in, and those that were plugged in where everybody may.
+func volumes(list []any, hotplug bool) []any {
 	var compared []any
 	for _, each := range list {
 		volume, _ := each.(map[string]any)
+		if hotplug && (inside(volume, "persistentVolumeClaim")["hotpluggable"] == true || inside(volume, "dataVolume")["hotpluggable"] == true) {
+			continue
+		}
 		if image := inside(volume, "containerDisk"); image != nil {
 			volume = maps.Clone(volume)
 			image = maps.Clone(image)

@@ -38,9 +38,15 @@ func TestWhatRuns(t *testing.T) {
 	}
 	const kubevirts = `kubevirt.io/latest-observed-api-version: v1, kubevirt.io/vm-generation: "1"`
 	for name, tc := range map[string]struct {
-		vm, vmi string
-		want    []string
+		vm, vmi   string
+		overrides []string
+		want      []string
 	}{
+		"another instance type, where users may choose one": {
+			overrides: []string{"spec.instancetype"},
+			vm:        `{instancetype: {name: u1}}`, vmi: `{metadata: {labels: {app: evil}}, spec: {networks: [{name: default}], domain: {cpu: {cores: 2}}}}`,
+			want: []string{"spec.template.metadata.labels.app"},
+		},
 		"what KubeVirt fills in": {
 			vm: `{metadata: {labels: {app: a}}, spec: {domain: {memory: {guest: 1024Mi}}, volumes: [{name: root, containerDisk: {image: i}}]}}`,
 			vmi: `{metadata: {labels: {app: a, kubevirt.io/nodeName: n, vm.kubevirt.io/name: x}, annotations: {` + kubevirts + `}},
@@ -109,7 +115,9 @@ func TestWhatRuns(t *testing.T) {
 			seen, _ := machine.View(machine.KindInstance, instance)
 			var got []string
 			if of != nil {
-				got = differing(of, c.runs(seen, nil, nil), []*approval.Approval{approve("one", overrides)})
+				got = differing(of, c.runs(seen, nil, nil), []*approval.Approval{approve("one", overrides, func(a *v1alpha1.TemplateApproval) {
+					a.Spec.Overrides = append(a.Spec.Overrides, tc.overrides...)
+				})})
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
@@ -137,20 +145,25 @@ func (l listed) page(_ context.Context, namespace, token string, visit func(map[
 
 func TestInstancesAreComparedWithTheMachineThatControlsThem(t *testing.T) {
 	satisfied := judgement{satisfied: []*approval.Approval{approve("one", overrides)}}
-	c := &instanceCheck{sizes: sizes{}, lister: listed{
-		`{metadata: {name: own, ownerReferences: [{kind: VirtualMachine, controller: true, uid: "1"}]}, spec: {schedulerName: evil}}`,
-		`{metadata: {name: free, ownerReferences: [{kind: VirtualMachine, uid: "2"}]}, spec: {schedulerName: evil}}`,
+	c := &instanceCheck{sizes: sizes{}, retries: oneTry, lister: listed{
+		`{metadata: {name: own, finalizers: [kubevirt.io/foregroundDeleteVirtualMachine], ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, name: own, controller: true, uid: "1"}]}, spec: {schedulerName: evil}}`,
+		`{metadata: {name: passes, ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, name: own, controller: true, uid: "1"}]}}`,
+		`{metadata: {name: held, finalizers: [example.com/a], ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, name: held, controller: true, uid: "3"}, {apiVersion: v1, kind: ConfigMap, name: none}]}, spec: {networks: [{name: default}]}}`,
+		`{metadata: {name: free, ownerReferences: [{kind: VirtualMachine, name: free, uid: "2"}]}, spec: {schedulerName: evil}}`,
 	}}
 	page := []found{
 		{subject: subject{namespace: "n", uid: "1"}, judgement: satisfied, running: c.runs(nil, nil, nil)},
 		{subject: subject{namespace: "n", uid: "2"}, judgement: satisfied, running: c.runs(nil, nil, nil)},
 		{subject: subject{namespace: "n", uid: "1"}, judgement: satisfied},
+		{subject: subject{namespace: "n", uid: "3"}, judgement: satisfied, running: c.runs(nil, nil, nil)},
 	}
 	if err := c.apply(t.Context(), page); err != nil {
 		t.Fatal(err)
 	}
 	want := &cause{rule: "InstanceDifferent", approval: "one", message: "its VirtualMachineInstance differs from it at spec.template.spec.schedulerName"}
-	for i, wants := range []*cause{want, nil, nil} {
+	held := &cause{rule: "ForeignOwner", approval: "one",
+		message: "its VirtualMachineInstance has owner ConfigMap none, finalizer example.com/a, which belongs to no controller of virtual machines"}
+	for i, wants := range []*cause{want, nil, nil, held} {
 		if diff := cmp.Diff(wants, page[i].judgement.cause, cmp.AllowUnexported(cause{})); diff != "" {
 			t.Errorf("machine %d (-want +got):\n%s", i, diff)
 		}

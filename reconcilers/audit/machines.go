@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/rest"
 )
 
@@ -34,14 +35,32 @@ type pager interface {
 // apiServer is a pager that reads from the API server itself.
 type apiServer struct {
 	client rest.Interface
-	// resource is what it reads: virtualmachines, or virtualmachineinstances.
+	// resource is what it reads, such as virtualmachines.
 	resource string
+	// accept is the media type that it requests.
+	accept string
 }
 
+const (
+	acceptObjects = "application/json"
+	// acceptMetadata leaves out all but metadata.
+	acceptMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
+)
+
+// newAPIServer reads a resource of KubeVirt.
 func newAPIServer(config *rest.Config, resource string) (*apiServer, error) {
+	return newAPIServerOf(config, "/apis", machineVersion, resource, acceptObjects)
+}
+
+// newClaims reads the metadata of PersistentVolumeClaims.
+func newClaims(config *rest.Config) (*apiServer, error) {
+	return newAPIServerOf(config, "/api", schema.GroupVersion{Version: "v1"}, "persistentvolumeclaims", acceptMetadata)
+}
+
+func newAPIServerOf(config *rest.Config, path string, version schema.GroupVersion, resource, accept string) (*apiServer, error) {
 	config = rest.CopyConfig(config)
-	config.GroupVersion = &machineVersion
-	config.APIPath = "/apis"
+	config.GroupVersion = &version
+	config.APIPath = path
 	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
 	// Two requests at a time are limit enough, and the API server has its own.
 	config.QPS = -1
@@ -51,14 +70,14 @@ func newAPIServer(config *rest.Config, resource string) (*apiServer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client of %s: %w", resource, err)
 	}
-	return &apiServer{client, resource}, nil
+	return &apiServer{client, resource, accept}, nil
 }
 
 func (s *apiServer) page(ctx context.Context, namespace, token string, visit func(object map[string]any)) (next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pageTimeout)
 	defer cancel()
 	request := s.client.Get().NamespaceIfScoped(namespace, namespace != "").Resource(s.resource).
-		Param("limit", strconv.Itoa(pageSize))
+		SetHeader("Accept", s.accept).Param("limit", strconv.Itoa(pageSize))
 	if token != "" {
 		request.Param("continue", token)
 	}
@@ -79,6 +98,46 @@ func (s *apiServer) page(ctx context.Context, namespace, token string, visit fun
 		return "", fmt.Errorf("reading a list of %s: %w", s.resource, err)
 	}
 	return next, nil
+}
+
+// pageRetries has a page read again after 0.2, 0.6 and 1.8 seconds.
+func pageRetries() wait.Backoff {
+	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 4}
+}
+
+// readAgain calls read until it succeeds, but for failures that stay.
+func readAgain(ctx context.Context, retries wait.Backoff, read func(context.Context) error) error {
+	var last error
+	err := wait.ExponentialBackoffWithContext(ctx, retries, func(ctx context.Context) (bool, error) {
+		last = read(ctx)
+		switch {
+		case last == nil:
+			return true, nil
+		case apierrors.IsForbidden(last), apierrors.IsUnauthorized(last), apierrors.IsBadRequest(last), apierrors.IsResourceExpired(last):
+			return false, last
+		default:
+			return false, nil
+		}
+	})
+	if err != nil && last != nil {
+		return last
+	}
+	return err
+}
+
+// readAll calls visit with all objects of a namespace. A page that breaks off is read again, and its objects are visited again.
+func readAll(ctx context.Context, source pager, retries wait.Backoff, namespace string, visit func(object map[string]any)) error {
+	for token := ""; ; {
+		next := ""
+		err := readAgain(ctx, retries, func(ctx context.Context) (err error) {
+			next, err = source.page(ctx, namespace, token, visit)
+			return err
+		})
+		if err != nil || next == "" {
+			return err
+		}
+		token = next
+	}
 }
 
 // continuation returns the token with which an expired list can be continued, empty when it cannot.

@@ -18,6 +18,7 @@ type metrics struct {
 	reports     prometheus.Gauge
 	served      prometheus.Gauge
 	unwritten   prometheus.Counter
+	changed     prometheus.Counter
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -43,8 +44,11 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		unwritten: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "stencil_audit_report_failures_total", Help: "OpenReports Reports that could not be written or deleted.",
 		}),
+		changed: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "stencil_audit_changed_namespaces_total", Help: "Namespaces that were audited because a VirtualMachine, an instance, a pod or a claim in them changed.",
+		}),
 	}
-	for _, collector := range []prometheus.Collector{m.machines, m.policed, m.duration, m.lastSuccess, m.failures, m.reports, m.served, m.unwritten} {
+	for _, collector := range []prometheus.Collector{m.machines, m.policed, m.duration, m.lastSuccess, m.failures, m.reports, m.served, m.unwritten, m.changed} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("registering the metrics of the audit: %w", err)
 		}

@@ -30,6 +30,8 @@ type Policies interface {
 
 // Instancetypes knows instance types and preferences; an instancetypecache.Cache does.
 type Instancetypes interface {
+	// A Resolver waits a moment for what is not known, Known does not.
+	sizing.Resolver
 	Known() sizing.Resolver
 	Synced() bool
 	// Changed returns a channel that is closed when an instance type or a preference changes.

@@ -141,10 +141,11 @@ func TestAScanAsksPoliciesInTheSameWalk(t *testing.T) {
 	s, finished := scanOf(source, 3, "team-a")
 	s.policing = policingBy(policy(t, "second", `deny contains "no second" if input.object.metadata.name == "2"`))
 	s.policed = map[string]bool{"team-a": true, "team-b": true}
-	found, err := s.run(t.Context())
+	all, err := s.run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
+	found := all.total()
 	if diff := cmp.Diff([]string{"team-a@", "team-b@"}, sortedReads(source)); diff != "" {
 		t.Errorf("lists (-want +got):\n%s", diff)
 	}

@@ -71,7 +71,7 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 				"digest":      o.ruling.digest,
 			},
 			Subjects: []corev1.ObjectReference{{
-				APIVersion: machineVersion.String(), Kind: "VirtualMachine", Namespace: n.namespace, Name: o.name, UID: o.uid,
+				APIVersion: machineVersion.String(), Kind: kindMachine, Namespace: n.namespace, Name: o.name, UID: o.uid,
 			}},
 		})
 	}
@@ -99,9 +99,16 @@ func (f finding) result(namespace string, result openreports.Result, severity op
 			"enforcement": string(f.enforcement),
 		},
 		Subjects: []corev1.ObjectReference{{
-			APIVersion: machineVersion.String(), Kind: "VirtualMachine", Namespace: namespace, Name: f.name, UID: f.uid,
+			APIVersion: apiVersionOf(f.kind), Kind: f.kind, Namespace: namespace, Name: f.name, UID: f.uid,
 		}},
 	}
+}
+
+func apiVersionOf(kind string) string {
+	if kind == kindPod {
+		return "v1"
+	}
+	return machineVersion.String()
 }
 
 // severityOf tells how much an administrator cares.

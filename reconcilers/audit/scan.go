@@ -6,15 +6,14 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"golang.org/x/sync/errgroup"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/disks"
+	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -41,12 +40,20 @@ type scan struct {
 	machines  pager
 	templates Templates
 	// claims may be nil: disks are not evaluated then.
-	claims claimLister
+	claims pager
 	// instances makes what compares running machines; nil: they are not compared.
 	instances func() *instanceCheck
+	// launchers makes what compares the pods of running machines; nil: they are not compared.
+	launchers func() *launcherCheck
+	// sizes finds what the status of a machine names; nil: that is not evaluated.
+	sizes sizing.Resolver
+	// controllers may own machines.
+	controllers controllers
 	// cluster says where the cluster itself adds to machines.
 	cluster  *approval.Additions
 	governed map[string][]*approval.Approval
+	// only limits the scan to some namespaces; nil: to none.
+	only map[string]bool
 	// policing judges machines in the policed namespaces; nil when there are no policies.
 	policing *policing
 	policed  map[string]bool
@@ -62,6 +69,18 @@ type scan struct {
 type results struct {
 	approvals, policies counts
 	machines            int
+}
+
+// byNamespace is what was found in each namespace.
+type byNamespace map[string]results
+
+// total adds it up.
+func (b byNamespace) total() results {
+	total := results{approvals: counts{}, policies: counts{}}
+	for _, one := range b {
+		total.add(one)
+	}
+	return total
 }
 
 // add adds what was found elsewhere.
@@ -84,12 +103,15 @@ func (s scan) listed() []string {
 	for name := range s.governed {
 		names[name] = true
 	}
+	if s.only != nil {
+		maps.DeleteFunc(names, func(name string, _ bool) bool { return !s.only[name] })
+	}
 	return slices.Sorted(maps.Keys(names))
 }
 
-// run returns what was found.
-func (s scan) run(ctx context.Context) (results, error) {
-	total := results{approvals: counts{}, policies: counts{}}
+// run returns what was found in each namespace.
+func (s scan) run(ctx context.Context) (byNamespace, error) {
+	total := byNamespace{}
 	var mutex sync.Mutex
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
@@ -101,12 +123,12 @@ func (s scan) run(ctx context.Context) (results, error) {
 			}
 			mutex.Lock()
 			defer mutex.Unlock()
-			total.add(found)
+			maps.Copy(total, found)
 			return nil
 		})
 	}
 	if err := group.Wait(); err != nil {
-		return results{}, err
+		return nil, err
 	}
 	return total, nil
 }
@@ -124,52 +146,66 @@ type found struct {
 }
 
 // list reads and judges the machines of one scope.
-func (s scan) list(ctx context.Context, scope string) (results, error) {
+func (s scan) list(ctx context.Context, scope string) (byNamespace, error) {
 	t := newTally(func(n namespaceTally) { s.finished(ctx, n) })
-	check := diskCheck{lister: s.claims}
+	check := diskCheck{lister: s.claims, retries: s.retries}
 	var running *instanceCheck
 	if s.instances != nil {
 		running = s.instances()
+		running.retries = s.retries
 	}
-	machines := 0
+	var launchers *launcherCheck
+	if s.launchers != nil {
+		launchers = s.launchers()
+		t.strays = func(namespace string, machines map[types.UID]string) ([]stray, []*approval.Approval) {
+			if len(s.governed[namespace]) == 0 {
+				return nil, nil
+			}
+			return launchers.strays(namespace, machines), s.governed[namespace]
+		}
+	}
 	for token := ""; ; {
 		page, next, err := s.page(ctx, scope, token, running)
 		if err != nil {
-			return results{}, err
+			return nil, err
 		}
 		if s.claims != nil {
 			if err := check.apply(ctx, page); err != nil {
-				return results{}, fmt.Errorf("auditing the disks of %s: %w", describe(scope), err)
+				return nil, fmt.Errorf("auditing the disks of %s: %w", describe(scope), err)
 			}
 		}
 		if running != nil {
 			if err := running.apply(ctx, page); err != nil {
-				return results{}, fmt.Errorf("auditing the instances of %s: %w", describe(scope), err)
+				return nil, fmt.Errorf("auditing the instances of %s: %w", describe(scope), err)
 			}
+		}
+		if launchers != nil {
+			launchers.apply(page)
 		}
 		for _, one := range page {
 			t.record(one.subject, one.covering, one.judgement, one.rulings)
 		}
-		machines += len(page)
 		if next == "" {
-			t.finish()
-			return results{t.counts, t.policies, machines}, nil
+			break
 		}
 		token = next
 	}
-}
-
-// pageRetries has a page read again after 0.2, 0.6 and 1.8 seconds.
-func pageRetries() wait.Backoff {
-	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 4}
+	t.finish()
+	// Where no machine is, there may be what belongs to none.
+	for _, namespace := range s.listed() {
+		if _, done := t.found[namespace]; !done && (scope == everywhere || scope == namespace) {
+			t.begin(namespace)
+			t.finish()
+		}
+	}
+	return t.found, nil
 }
 
 // page reads and judges one page. What was judged of a page that broke off is forgotten.
 func (s scan) page(ctx context.Context, scope, token string, running *instanceCheck) (page []found, next string, err error) {
-	var last error
-	err = wait.ExponentialBackoffWithContext(ctx, s.retries, func(ctx context.Context) (bool, error) {
+	err = readAgain(ctx, s.retries, func(ctx context.Context) (err error) {
 		page = page[:0]
-		next, last = s.machines.page(ctx, scope, token, func(object map[string]any) {
+		next, err = s.machines.page(ctx, scope, token, func(object map[string]any) {
 			if one, judged := s.judge(ctx, object); judged {
 				if running != nil && len(one.judgement.satisfied) > 0 {
 					one.running = running.of(ctx, object, one.subject.namespace)
@@ -177,18 +213,8 @@ func (s scan) page(ctx context.Context, scope, token string, running *instanceCh
 				page = append(page, one)
 			}
 		})
-		switch {
-		case last == nil:
-			return true, nil
-		case apierrors.IsForbidden(last), apierrors.IsUnauthorized(last), apierrors.IsBadRequest(last), apierrors.IsResourceExpired(last):
-			return false, last
-		default:
-			return false, nil
-		}
+		return err
 	})
-	if err != nil && last != nil {
-		err = last
-	}
 	if err != nil {
 		return nil, "", fmt.Errorf("auditing the VirtualMachines of %s: %w", describe(scope), err)
 	}
@@ -210,17 +236,32 @@ func (s scan) judge(ctx context.Context, object map[string]any) (found, bool) {
 		name:      machine.StringAt(metadata, "name"),
 		uid:       types.UID(machine.StringAt(metadata, "uid")),
 	}}
-	policed := s.policed[one.subject.namespace]
-	if policed {
+	if s.policed[one.subject.namespace] {
 		one.rulings = s.policing.judge(ctx, object, one.subject.namespace)
 	}
 	one.covering = s.governed[one.subject.namespace]
 	if len(one.covering) > 0 {
 		one.judgement = judge(object, one.subject.namespace, one.covering, s.templates, s.cluster)
+		if why := s.beyondSpec(ctx, object, one); why != nil {
+			one.judgement = judgement{cause: why}
+		}
 		spec, _ := object["spec"].(map[string]any)
 		for _, template := range disks.Templates(spec) {
 			one.disks = append(one.disks, template.Name)
 		}
 	}
 	return one, len(one.covering)+len(one.rulings) > 0
+}
+
+// beyondSpec returns the cause for which a machine that satisfies an approval violates it by its metadata or its status, nil when there is
+// none.
+func (s scan) beyondSpec(ctx context.Context, object map[string]any, one found) *cause {
+	if len(one.judgement.satisfied) == 0 {
+		return nil
+	}
+	satisfied := one.judgement.satisfied[0].Name()
+	if why := s.controllers.ownership(object, satisfied); why != nil || s.sizes == nil {
+		return why
+	}
+	return sizeReference(ctx, s.sizes, object, one.subject.namespace, satisfied)
 }

@@ -168,7 +168,7 @@ func TestScan(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			source := &shelf{machines: machines, failures: tc.failures}
 			s, finished := scanOf(source, tc.namespaces, tc.governed...)
-			found, err := s.run(t.Context())
+			all, err := s.run(t.Context())
 			if len(source.reads) != tc.wantReads {
 				t.Errorf("reads: %v", source.reads)
 			}
@@ -181,6 +181,7 @@ func TestScan(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			found := all.total()
 			got, sum := map[string]int{}, 0
 			finished.Range(func(namespace, violating any) bool {
 				got[namespace.(string)] = violating.(int)

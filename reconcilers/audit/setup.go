@@ -30,6 +30,9 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 			single.OnChange(coverage.Cluster, auditDelay, r.options.Policies.Changed),
 			single.OnChange(coverage.Cluster, auditDelay, r.options.Instancetypes.Changed))
 	}
+	if r.options.Observed != nil {
+		audits = append(audits, single.OnChange(changed, r.options.ChangeDelay, r.options.Observed.Changed))
+	}
 	if err := single.Add(mgr, controllerOf(auditController, r), audits...); err != nil {
 		return err
 	}

@@ -80,6 +80,8 @@ const maximumResults = 200
 
 // finding is one machine that satisfies no approval, or that a later release takes for one.
 type finding struct {
+	// kind is that of the object: VirtualMachine, or what belongs to none.
+	kind  string
 	name  string
 	uid   types.UID
 	cause cause
@@ -124,23 +126,37 @@ type subject struct {
 
 // tally counts machines in the order in which the API server lists them: those of one namespace follow each other.
 type tally struct {
-	counts   counts
-	policies counts
-	current  namespaceTally
+	// found is what was found in the namespaces that are finished.
+	found   byNamespace
+	current namespaceTally
+	// results and machines are of the current namespace; the latter are names by UIDs.
+	results  results
+	machines map[types.UID]string
+	// strays returns what belongs to no machine of a namespace, and the approvals that cover it. It may be nil.
+	strays func(namespace string, machines map[types.UID]string) ([]stray, []*approval.Approval)
 	// finished is called with each namespace when its last machine has been counted.
 	finished func(namespaceTally)
 }
 
 func newTally(finished func(namespaceTally)) *tally {
-	return &tally{counts: counts{}, policies: counts{}, finished: finished}
+	return &tally{found: byNamespace{}, finished: finished}
+}
+
+// begin ends the namespace before.
+func (t *tally) begin(namespace string) {
+	t.finish()
+	t.current.namespace = namespace
+	t.results = results{approvals: counts{}, policies: counts{}}
+	t.machines = map[types.UID]string{}
 }
 
 // record counts one machine.
 func (t *tally) record(vm subject, covering []*approval.Approval, judged judgement, rulings []ruling) {
 	if t.current.namespace != vm.namespace {
-		t.finish()
-		t.current.namespace = vm.namespace
+		t.begin(vm.namespace)
 	}
+	t.results.machines++
+	t.machines[vm.uid] = vm.name
 	if len(covering) > 0 {
 		t.approved(vm, covering, judged)
 	}
@@ -152,7 +168,7 @@ func (t *tally) approved(vm subject, covering []*approval.Approval, judged judge
 	if len(judged.satisfied) > 0 {
 		t.current.conforming++
 		for _, a := range judged.satisfied {
-			one := t.counts.of(a.Name())
+			one := t.results.approvals.of(a.Name())
 			one.conforming++
 			if closed := judged.closed[a.Name()]; closed != nil {
 				one.warn(v1alpha1.Violation{Namespace: vm.namespace, Name: vm.name, Cause: closed.rule + ": " + closed.message})
@@ -166,18 +182,23 @@ func (t *tally) approved(vm subject, covering []*approval.Approval, judged judge
 		}
 		return
 	}
+	t.violate(findingOf(vm, covering, *judged.cause), covering)
+}
+
+// violate counts a violation.
+func (t *tally) violate(one finding, covering []*approval.Approval) {
 	t.current.violating++
-	violation := v1alpha1.Violation{Namespace: vm.namespace, Name: vm.name, Cause: judged.cause.message}
+	violation := v1alpha1.Violation{Namespace: t.current.namespace, Name: one.name, Cause: one.cause.message}
 	for _, a := range covering {
-		t.counts.of(a.Name()).violate(violation)
+		t.results.approvals.of(a.Name()).violate(violation)
 	}
 	if !t.current.full() {
-		t.current.findings = append(t.current.findings, findingOf(vm, covering, *judged.cause))
+		t.current.findings = append(t.current.findings, one)
 	}
 }
 
 func findingOf(vm subject, covering []*approval.Approval, why cause) finding {
-	one := finding{name: vm.name, uid: vm.uid, cause: why, enforcement: strictest(covering)}
+	one := finding{kind: kindMachine, name: vm.name, uid: vm.uid, cause: why, enforcement: strictest(covering)}
 	for _, a := range covering {
 		one.approvals = append(one.approvals, a.Name())
 	}
@@ -189,20 +210,33 @@ func (t *tally) ruled(vm subject, rulings []ruling) {
 	for _, one := range rulings {
 		if one.objection == "" {
 			t.current.passed++
-			t.policies.of(one.policy).conforming++
+			t.results.policies.of(one.policy).conforming++
 			continue
 		}
 		t.current.failed++
-		t.policies.of(one.policy).violate(v1alpha1.Violation{Namespace: vm.namespace, Name: vm.name, Cause: one.objection})
+		t.results.policies.of(one.policy).violate(v1alpha1.Violation{Namespace: vm.namespace, Name: vm.name, Cause: one.objection})
 		if !t.current.full() {
 			t.current.objections = append(t.current.objections, objection{vm.name, vm.uid, one})
 		}
 	}
 }
 
-// finish ends the present namespace.
+// finish ends the present namespace. One that holds neither a machine nor what passes for one counts as not audited.
 func (t *tally) finish() {
-	if t.current.namespace != "" {
+	namespace := t.current.namespace
+	if namespace == "" {
+		return
+	}
+	if t.strays != nil {
+		list, covering := t.strays(namespace, t.machines)
+		for _, one := range list {
+			f := findingOf(subject{namespace, one.name, one.uid}, covering, *newCause(ruleNoMachine, covering[0].Name(), "%s", one.message))
+			f.kind = one.kind
+			t.violate(f, covering)
+		}
+	}
+	if t.results.machines > 0 || t.current.violating > 0 {
+		t.found[namespace] = t.results
 		t.finished(t.current)
 	}
 	t.current = namespaceTally{}

@@ -60,15 +60,15 @@ func TestTally(t *testing.T) {
 		"a": {conforming: 2, violating: 1, violations: []v1alpha1.Violation{violation("team-a", "two")}},
 		"b": {conforming: 1, violating: 2, violations: []v1alpha1.Violation{violation("team-a", "two"), violation("team-b", "one")}},
 	}
-	if diff := cmp.Diff(wantCounts, counted.counts, cmp.AllowUnexported(count{})); diff != "" {
+	if diff := cmp.Diff(wantCounts, counted.found.total().approvals, cmp.AllowUnexported(count{})); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 	wantNamespaces := []namespaceTally{
 		{namespace: "team-a", conforming: 2, violating: 1, findings: []finding{
-			{name: "two", uid: "two", cause: why, enforcement: v1alpha1.EnforcementWarn, approvals: []string{"a", "b"}},
+			{kind: "VirtualMachine", name: "two", uid: "two", cause: why, enforcement: v1alpha1.EnforcementWarn, approvals: []string{"a", "b"}},
 		}},
 		{namespace: "team-b", violating: 1, findings: []finding{
-			{name: "one", uid: "one", cause: why, enforcement: v1alpha1.EnforcementAudit, approvals: []string{"b"}},
+			{kind: "VirtualMachine", name: "one", uid: "one", cause: why, enforcement: v1alpha1.EnforcementAudit, approvals: []string{"b"}},
 		}},
 	}
 	if diff := cmp.Diff(wantNamespaces, finished, cmp.AllowUnexported(namespaceTally{}, finding{}, objection{}, cause{})); diff != "" {
@@ -95,18 +95,18 @@ func TestATallyOfWarnings(t *testing.T) {
 		"a": {conforming: 3, warned: 2, warnings: []v1alpha1.Violation{warning("one"), warning("two")}},
 		"b": {conforming: 2},
 	}
-	if diff := cmp.Diff(wantCounts, counted.counts, cmp.AllowUnexported(count{})); diff != "" {
+	if diff := cmp.Diff(wantCounts, counted.found.total().approvals, cmp.AllowUnexported(count{})); diff != "" {
 		t.Errorf("counts (-want +got):\n%s", diff)
 	}
 	want := []namespaceTally{{namespace: "team-a", conforming: 3, warned: 1, warnings: []finding{
-		{name: "one", uid: "one", cause: *why, enforcement: v1alpha1.EnforcementDeny, approvals: []string{"a", "b"}},
+		{kind: "VirtualMachine", name: "one", uid: "one", cause: *why, enforcement: v1alpha1.EnforcementDeny, approvals: []string{"a", "b"}},
 	}}}
 	if diff := cmp.Diff(want, finished, cmp.AllowUnexported(namespaceTally{}, finding{}, objection{}, cause{})); diff != "" {
 		t.Errorf("namespaces (-want +got):\n%s", diff)
 	}
 	total := &count{}
-	total.add(counted.counts["a"])
-	total.add(counted.counts["a"])
+	total.add(counted.found.total().approvals["a"])
+	total.add(counted.found.total().approvals["a"])
 	if total.warned != 4 || len(total.warnings) != 4 {
 		t.Errorf("added up: %+v", total)
 	}
@@ -121,7 +121,7 @@ func TestATallyIsBounded(t *testing.T) {
 		counted.record(subject{namespace: "team-a", name: fmt.Sprint(i)}, a, bad, nil)
 	}
 	counted.finish()
-	if got := counted.counts["a"]; got.violating != 3*maximumResults || len(got.violations) != v1alpha1.MaxViolations || findings != maximumResults {
+	if got := counted.found.total().approvals["a"]; got.violating != 3*maximumResults || len(got.violations) != v1alpha1.MaxViolations || findings != maximumResults {
 		t.Errorf("violating %d, of which %d are listed and %d reported", got.violating, len(got.violations), findings)
 	}
 }
@@ -170,14 +170,14 @@ func TestATallyOfPolicies(t *testing.T) {
 	violation := func(namespace, name string) v1alpha1.Violation {
 		return v1alpha1.Violation{Namespace: namespace, Name: name, Cause: "no owner"}
 	}
-	if diff := cmp.Diff(counts{"a": {conforming: 1}}, counted.counts, cmp.AllowUnexported(count{})); diff != "" {
+	if diff := cmp.Diff(counts{"a": {conforming: 1}}, counted.found.total().approvals, cmp.AllowUnexported(count{})); diff != "" {
 		t.Errorf("approvals (-want +got):\n%s", diff)
 	}
 	want := counts{
 		"sizes":  {conforming: 2},
 		"owners": {violating: 2, violations: []v1alpha1.Violation{violation("team-a", "one"), violation("team-b", "one")}},
 	}
-	if diff := cmp.Diff(want, counted.policies, cmp.AllowUnexported(count{})); diff != "" {
+	if diff := cmp.Diff(want, counted.found.total().policies, cmp.AllowUnexported(count{})); diff != "" {
 		t.Errorf("policies (-want +got):\n%s", diff)
 	}
 	wantNamespaces := []namespaceTally{

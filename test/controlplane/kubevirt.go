@@ -106,6 +106,8 @@ func (p *Plane) deployKubeVirt(ctx context.Context, client dynamic.Interface) er
 	status := map[string]any{
 		"phase":               "Deployed",
 		"defaultArchitecture": runtime.GOARCH,
+		// From where virt-operator takes the images of its deployments, as startVirtController has them.
+		"observedDeploymentConfig": `{"namespace":"kubevirt","registry":"quay.io/kubevirt","kubeVirtVersion":"devel"}`,
 		"conditions": []any{
 			map[string]any{"type": "Available", "status": "True", "reason": "AllComponentsReady", "message": "All components are ready."},
 			map[string]any{"type": "Progressing", "status": "False", "reason": "AllComponentsReady", "message": "All components are ready."},

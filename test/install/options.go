@@ -2,6 +2,7 @@ package install
 
 import (
 	"cmp"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -87,6 +88,16 @@ func (o Options) ManagerArgs() []string {
 		"--policy-webhooks=" + prefix + "-policies",
 		"--policy-webhooks-trust=" + prefix + "-validate",
 		"--policy-webhooks-address=" + cmp.Or(o.ManagerURL, o.Namespace+"/"+prefix+"-webhook"),
+	}
+	doors, _ := o.Values["doors"].(map[string]any)
+	var open []string
+	for _, name := range slices.Sorted(maps.Keys(doors)) {
+		if doors[name] == "Open" {
+			open = append(open, name)
+		}
+	}
+	if len(open) > 0 {
+		arguments = append(arguments, "--open-doors="+strings.Join(open, ","))
 	}
 	if readiness["dryRun"] == true {
 		arguments = append(arguments, "--readiness-dry-run")

@@ -177,3 +177,12 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.nam
 {{- end -}}
 {{- toJson $users -}}
 {{- end -}}
+
+{{/* Names of the values below doors that are Open, as a JSON list. */}}
+{{- define "stencil.openDoors" -}}
+{{- $open := list }}
+{{- range $door, $state := .Values.doors }}
+{{- if eq $state "Open" }}{{ $open = append $open $door }}{{ end }}
+{{- end }}
+{{- toJson $open }}
+{{- end }}

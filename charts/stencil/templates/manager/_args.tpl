@@ -46,6 +46,15 @@
 {{- with .Values.writableInstanceKeys }}
 - {{ printf "--writable-instance-keys=%s" (join "," .) | toJson }}
 {{- end }}
+{{- with include "stencil.openDoors" . | fromJsonArray }}
+- {{ printf "--open-doors=%s" (join "," .) | toJson }}
+{{- end }}
+{{- with .Values.audit.launcherImages }}
+- {{ printf "--launcher-images=%s" (join "," .) | toJson }}
+{{- end }}
+{{- with .Values.audit.ownerGroups }}
+- {{ printf "--owner-groups=%s" (join "," .) | toJson }}
+{{- end }}
 {{- with .Values.audit.clusterAdditions }}
 - {{ printf "--cluster-additions=%s" (join "," .) | toJson }}
 {{- end }}

@@ -1,0 +1,130 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/vmstencil/stencil/reconcilers/audit/observed"
+)
+
+// images are the repositories from which containers in pods of virtual machines come. virt-controller takes its own from the flag
+// --launcher-image, and images of sidecars from an environment variable, from annotations and from network bindings. virt-operator computes
+// flag and variable, and stores in the status of the KubeVirt object what from. A tag or digest is not compared: that of an older KubeVirt
+// stays in the pods that ran before an upgrade.
+type images struct {
+	// launchers and shims are KubeVirt's own; when there are none it is not known which these are, and they are not compared.
+	launchers, shims []string
+	// bindings are those of network bindings that the KubeVirt object lists.
+	bindings []string
+	// others are what a cluster admin permits beside.
+	others []string
+}
+
+// deployment is what is read of how virt-operator has deployed KubeVirt.
+type deployment struct {
+	Registry          string `json:"registry"`
+	ImagePrefix       string `json:"imagePrefix"`
+	VirtLauncherImage string `json:"virtLauncherImage"`
+	SidecarShimImage  string `json:"SidecarShimImage"`
+}
+
+// addKubeVirt adds what a KubeVirt object says: of the deployment that runs, and during an upgrade of the one that follows.
+func (i *images) addKubeVirt(object map[string]any) {
+	status := inside(object, "status")
+	for _, key := range []string{"observedDeploymentConfig", "targetDeploymentConfig"} {
+		text, _ := status[key].(string)
+		var d deployment
+		if text == "" || json.Unmarshal([]byte(text), &d) != nil {
+			continue
+		}
+		i.launchers = append(i.launchers, d.image(d.VirtLauncherImage, "virt-launcher")...)
+		i.shims = append(i.shims, d.image(d.SidecarShimImage, "sidecar-shim")...)
+	}
+	for _, binding := range inside(object, "spec", "configuration", "network", "binding") {
+		plugin, _ := binding.(map[string]any)
+		if image, _ := plugin["sidecarImage"].(string); image != "" {
+			i.bindings = append(i.bindings, repository(image))
+		}
+	}
+}
+
+// image returns the repository of one that has a name of its own, or is derived from the registry.
+func (d deployment) image(own, name string) []string {
+	switch {
+	case own != "":
+		return []string{repository(own)}
+	case d.Registry != "":
+		return []string{d.Registry + "/" + d.ImagePrefix + name}
+	default:
+		return nil
+	}
+}
+
+// repository returns an image without tag and digest.
+func repository(image string) string {
+	image, _, _ = strings.Cut(image, "@")
+	if at := strings.LastIndex(image, ":"); at > strings.LastIndex(image, "/") {
+		image = image[:at]
+	}
+	return image
+}
+
+// foreign returns what containers of a pod cannot come from KubeVirt and the spec of an instance, in their order.
+func (i *images) foreign(pod, instance observed.Object) []string {
+	var problems []string
+	for _, container := range pod.Containers {
+		from := repository(container.Image)
+		if slices.Contains(i.others, from) {
+			continue
+		}
+		permitted, added := i.of(container.Name, instance)
+		switch {
+		case !added:
+			problems = append(problems, fmt.Sprintf("container %s of pod %s, which KubeVirt does not add", container.Name, pod.Name))
+		case permitted != nil && !slices.Contains(permitted, from):
+			problems = append(problems, fmt.Sprintf("image of container %s of pod %s, which is from %s", container.Name, pod.Name, from))
+		}
+	}
+	return problems
+}
+
+// of returns from which repositories a container with this name comes, nil when that is not known, and whether KubeVirt adds such.
+func (i *images) of(container string, instance observed.Object) (permitted []string, added bool) {
+	switch {
+	case container == "compute", container == "container-disk-binary", container == "guest-console-log", container == "hotplug-disk",
+		strings.HasPrefix(container, "virtiofs-"):
+		return i.launchers, true
+	case strings.HasPrefix(container, "volume"):
+		permitted = []string{}
+		for _, image := range instance.Disks {
+			permitted = append(permitted, repository(image))
+		}
+		return permitted, true
+	case strings.HasPrefix(container, "hook-sidecar-"):
+		if len(i.shims) == 0 {
+			return nil, true
+		}
+		return slices.Concat(i.shims, i.bindings, sidecars(instance.Sidecars)), true
+	default:
+		return nil, false
+	}
+}
+
+// sidecars returns the repositories in the annotation that lists sidecars, which is compared with that of the VirtualMachine.
+func sidecars(annotation string) []string {
+	var listed []struct {
+		Image string `json:"image"`
+	}
+	if annotation == "" || json.Unmarshal([]byte(annotation), &listed) != nil {
+		return nil
+	}
+	var repositories []string
+	for _, one := range listed {
+		if one.Image != "" {
+			repositories = append(repositories, repository(one.Image))
+		}
+	}
+	return repositories
+}

@@ -1,0 +1,145 @@
+package audit
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vmstencil/stencil/reconcilers/audit/observed"
+)
+
+// Observed are the objects that run virtual machines, as a watch knows them; an observed.Watch.
+type Observed interface {
+	Synced() bool
+	// Changed returns a channel that is closed when there is one more namespace to take.
+	Changed() <-chan struct{}
+	// Take returns the namespaces in which something changed since the last call.
+	Take() []string
+	Machines(namespace string) []observed.Object
+	Instances(namespace string) []observed.Object
+	Pods(namespace string) []observed.Object
+}
+
+// Kinds of owners, and of what belongs to no VirtualMachine.
+const (
+	kindMachine  = "VirtualMachine"
+	kindInstance = "VirtualMachineInstance"
+	kindPod      = "Pod"
+)
+
+// launcherCheck compares the pods of running machines with what KubeVirt makes.
+type launcherCheck struct {
+	observed Observed
+	images   images
+	// entryPoints are names of those that the chart leaves open.
+	entryPoints []string
+
+	// namespace is the last one that was read: the VMs of one follow each other.
+	namespace string
+	// instances are by the UIDs of their VMs, pods by the UIDs of what owns them.
+	instances map[types.UID]observed.Object
+	pods      map[types.UID][]observed.Object
+}
+
+// apply replaces the judgement of the machines of a page that satisfy an approval, and have pods that KubeVirt does not make.
+func (c *launcherCheck) apply(page []found) {
+	if !c.observed.Synced() {
+		return
+	}
+	for i := range page {
+		one := &page[i]
+		if len(one.judgement.satisfied) == 0 {
+			continue
+		}
+		if c.namespace != one.subject.namespace {
+			c.read(one.subject.namespace)
+		}
+		instance, runs := c.instances[one.subject.uid]
+		if !runs || instance.Name != one.subject.name {
+			continue
+		}
+		var problems []string
+		for _, pod := range c.pods[instance.UID] {
+			problems = append(problems, c.images.foreign(pod, instance)...)
+			for _, attached := range c.pods[pod.UID] {
+				problems = append(problems, c.images.foreign(attached, instance)...)
+			}
+		}
+		if len(problems) > 0 {
+			one.judgement = judgement{cause: newCause(ruleLauncherDifferent, one.judgement.satisfied[0].Name(),
+				"what runs it is not what KubeVirt makes of it: %s", enumerate(problems, "containers"))}
+		}
+	}
+}
+
+func (c *launcherCheck) read(namespace string) {
+	c.namespace, c.instances, c.pods = namespace, map[types.UID]observed.Object{}, map[types.UID][]observed.Object{}
+	for _, instance := range c.observed.Instances(namespace) {
+		if instance.OwnerKind == kindMachine {
+			c.instances[instance.OwnerUID] = instance
+		}
+	}
+	for _, pod := range c.observed.Pods(namespace) {
+		if !pod.Ended && pod.OwnerUID != "" {
+			c.pods[pod.OwnerUID] = append(c.pods[pod.OwnerUID], pod)
+		}
+	}
+}
+
+// stray is an object that runs a virtual machine, or passes for such, and belongs to no VirtualMachine.
+type stray struct {
+	kind, name string
+	uid        types.UID
+	message    string
+}
+
+// strays returns those of a namespace. machines are the names of its VirtualMachines, as they were listed, by their UIDs.
+func (c *launcherCheck) strays(namespace string, machines map[types.UID]string) []stray {
+	if !c.observed.Synced() {
+		return nil
+	}
+	names := map[types.UID]string{}
+	for _, machine := range c.observed.Machines(namespace) {
+		names[machine.UID] = machine.Name
+	}
+	var list []stray
+	running, pods := map[types.UID]bool{}, map[types.UID]bool{}
+	for _, instance := range c.observed.Instances(namespace) {
+		running[instance.UID] = true
+		if instance.Ended || c.open(instance.OwnerKind) {
+			continue
+		}
+		owner, listed := machines[instance.OwnerUID]
+		if !listed {
+			owner, listed = names[instance.OwnerUID]
+		}
+		switch {
+		case instance.OwnerKind != kindMachine || !listed:
+			list = append(list, stray{kindInstance, instance.Name, instance.UID, "a VirtualMachineInstance that belongs to no VirtualMachine"})
+		case owner != instance.Name:
+			list = append(list, stray{kindInstance, instance.Name, instance.UID,
+				fmt.Sprintf("a VirtualMachineInstance that names VirtualMachine %s, of which KubeVirt has not made it", owner)})
+		}
+	}
+	observedPods := c.observed.Pods(namespace)
+	for _, pod := range observedPods {
+		pods[pod.UID] = true
+	}
+	for _, pod := range observedPods {
+		owned := pod.OwnerKind == kindInstance && running[pod.OwnerUID] || pod.OwnerKind == kindPod && pods[pod.OwnerUID]
+		if !pod.Ended && !owned {
+			list = append(list, stray{kindPod, pod.Name, pod.UID, "a Pod with the label of pods of virtual machines that belongs to no VirtualMachineInstance"})
+		}
+	}
+	return list
+}
+
+// open reports whether instances with such an owner, empty for none, come through an entry point that is open to all.
+func (c *launcherCheck) open(owner string) bool {
+	for _, name := range c.entryPoints {
+		if name == "virtualMachineInstance" && owner == "" || name == "replicaSet" && owner == "VirtualMachineInstanceReplicaSet" {
+			return true
+		}
+	}
+	return false
+}

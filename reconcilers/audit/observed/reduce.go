@@ -1,0 +1,133 @@
+package observed
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Object is what is retained of an object.
+type Object struct {
+	Name string    `json:"name"`
+	UID  types.UID `json:"uid"`
+	// OwnerKind and OwnerUID are those of the owner that controls it; empty when there is none.
+	OwnerKind string    `json:"ownerKind,omitempty"`
+	OwnerUID  types.UID `json:"ownerUID,omitempty"`
+	// Ended reports that the object is being deleted, or is a pod whose containers have ended.
+	Ended bool `json:"ended,omitempty"`
+	// Containers are those of a pod, of all three lists.
+	Containers []Container `json:"containers,omitempty"`
+	// Disks are the images of the container disks and of the kernel that an instance boots. Sidecars is its annotation with this name.
+	Disks    []string `json:"disks,omitempty"`
+	Sidecars string   `json:"sidecars,omitempty"`
+	// Digest identifies what the audit compares.
+	Digest [16]byte `json:"digest"`
+}
+
+// Container is a container of a pod.
+type Container struct {
+	Name  string `json:"name"`
+	Image string `json:"image"`
+}
+
+// sidecarsAnnotation lists the containers that KubeVirt adds to a launcher pod.
+const sidecarsAnnotation = "hooks.kubevirt.io/hookSidecars"
+
+// contentAnnotation holds the Object of an object that was reduced.
+const contentAnnotation = "observed"
+
+// initialEventsEnd marks the bookmark that ends the first part of a watch.
+const initialEventsEnd = metav1.InitialEventsAnnotationKey
+
+// reducer fills in what is retained of one kind, and returns what the digest is computed of beside metadata.
+type reducer func(object map[string]any, into *Object) any
+
+// reduced returns what is retained of an object, in an annotation of an object that a reflector accepts.
+func reduced(object *unstructured.Unstructured, reduce reducer) *metav1.PartialObjectMetadata {
+	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+		Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion(), Annotations: map[string]string{},
+	}}
+	if value, found := object.GetAnnotations()[initialEventsEnd]; found {
+		kept.Annotations[initialEventsEnd] = value
+	}
+	one := Object{Name: object.GetName(), UID: object.GetUID(), Ended: object.GetDeletionTimestamp() != nil}
+	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
+		one.OwnerKind, one.OwnerUID = owner.Kind, owner.UID
+	}
+	compared := reduce(object.Object, &one)
+	metadata, _ := object.Object["metadata"].(map[string]any)
+	encoded, err := json.Marshal([]any{
+		metadata["uid"], metadata["labels"], metadata["ownerReferences"], metadata["finalizers"], one, compared,
+	})
+	if err == nil {
+		sum := sha256.Sum256(encoded)
+		one.Digest = [16]byte(sum[:])
+	}
+	content, err := json.Marshal(one)
+	if err == nil {
+		kept.Annotations[contentAnnotation] = string(content)
+	}
+	return kept
+}
+
+func at(object map[string]any, keys ...string) map[string]any {
+	for _, key := range keys {
+		object, _ = object[key].(map[string]any)
+	}
+	return object
+}
+
+func items(of map[string]any, key string) []map[string]any {
+	list, _ := of[key].([]any)
+	var maps []map[string]any
+	for _, each := range list {
+		if item, ok := each.(map[string]any); ok {
+			maps = append(maps, item)
+		}
+	}
+	return maps
+}
+
+func text(of map[string]any, key string) string {
+	value, _ := of[key].(string)
+	return value
+}
+
+// reduceMachine: of the status it matters whether the VirtualMachine runs, and from where it takes its size.
+func reduceMachine(object map[string]any, _ *Object) any {
+	status := at(object, "status")
+	return []any{object["spec"], at(object, "metadata")["annotations"], status["created"], status["instancetypeRef"], status["preferenceRef"]}
+}
+
+func reduceInstance(object map[string]any, into *Object) any {
+	spec := at(object, "spec")
+	for _, volume := range items(spec, "volumes") {
+		if image := text(at(volume, "containerDisk"), "image"); image != "" {
+			into.Disks = append(into.Disks, image)
+		}
+	}
+	if image := text(at(spec, "domain", "firmware", "kernelBoot", "container"), "image"); image != "" {
+		into.Disks = append(into.Disks, image)
+	}
+	annotations := at(object, "metadata", "annotations")
+	into.Sidecars = text(annotations, sidecarsAnnotation)
+	return []any{spec, annotations}
+}
+
+func reducePod(object map[string]any, into *Object) any {
+	spec := at(object, "spec")
+	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
+		for _, container := range items(spec, list) {
+			into.Containers = append(into.Containers, Container{text(container, "name"), text(container, "image")})
+		}
+	}
+	phase := text(at(object, "status"), "phase")
+	into.Ended = into.Ended || phase == "Succeeded" || phase == "Failed"
+	return nil
+}
+
+// reduceClaim: what its labels say is compared.
+func reduceClaim(map[string]any, *Object) any { return nil }

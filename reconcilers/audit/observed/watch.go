@@ -1,0 +1,134 @@
+package observed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/go-logr/logr"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	kubevirtv1 "kubevirt.io/api/core/v1"
+
+	"github.com/vmstencil/stencil/cache/watching"
+)
+
+// pageSize is how many objects are decoded at a time.
+const pageSize = 250
+
+// launcherPods selects the pods that run virtual machines, and those that attach volumes to them.
+const launcherPods = kubevirtv1.AppLabel + " in (virt-launcher, hotplug-disk)"
+
+// Watch watches every kind. It runs until the context of Start ends. All methods are safe for concurrent use.
+type Watch struct {
+	changes                           *changes
+	machines, instances, claims, pods *store
+	late                              []watching.Late
+	served                            discovery.ServerResourcesInterface
+	log                               logr.Logger
+}
+
+// New returns a Watch that has not started. It fails when no client can be made of the configuration.
+func New(config *rest.Config, log logr.Logger) (*Watch, error) {
+	config = rest.CopyConfig(config)
+	// Four lists and watches; the API server has limits of its own.
+	config.QPS = -1
+	client, err1 := dynamic.NewForConfig(config)
+	served, err2 := discovery.NewDiscoveryClientForConfig(config)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("making the clients of the watches of what runs: %w", err)
+	}
+	w := newWatch()
+	w.served, w.log = served, log
+	for _, kind := range []struct {
+		resource schema.GroupVersionResource
+		selector string
+		into     *store
+		reduce   reducer
+	}{
+		{kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines"), "", w.machines, reduceMachine},
+		{kubevirtv1.SchemeGroupVersion.WithResource("virtualmachineinstances"), "", w.instances, reduceInstance},
+		{corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "", w.claims, reduceClaim},
+		{corev1.SchemeGroupVersion.WithResource("pods"), launcherPods, w.pods, reducePod},
+	} {
+		w.late = append(w.late, watching.Late{
+			Name: "audit-" + kind.resource.Resource, Resource: kind.resource, Into: kind.into, Failed: kind.into.failed,
+			Example: &metav1.PartialObjectMetadata{}, Source: source(client.Resource(kind.resource), kind.selector, kind.reduce),
+		})
+	}
+	return w, nil
+}
+
+func newWatch() *Watch {
+	c := newChanges()
+	return &Watch{changes: c, machines: newStore(c), instances: newStore(c), claims: newStore(c), pods: newStore(c)}
+}
+
+// source lists and watches objects, reduced to what is retained.
+func source(objects dynamic.ResourceInterface, selector string, reduce reducer) cache.ListerWatcher {
+	return &cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
+			all := &metav1.PartialObjectMetadataList{}
+			for options := (metav1.ListOptions{Limit: pageSize, LabelSelector: selector}); ; {
+				page, err := objects.List(ctx, options)
+				if err != nil {
+					return nil, err
+				}
+				for i := range page.Items {
+					all.Items = append(all.Items, *reduced(&page.Items[i], reduce))
+				}
+				all.ResourceVersion = page.GetResourceVersion()
+				if options.Continue = page.GetContinue(); options.Continue == "" {
+					return all, nil
+				}
+			}
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.LabelSelector = selector
+			events, err := objects.Watch(ctx, options)
+			if err != nil {
+				return nil, err
+			}
+			return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
+				if object, ok := event.Object.(*unstructured.Unstructured); ok {
+					event.Object = reduced(object, reduce)
+				}
+				return event, true
+			}), nil
+		},
+	}
+}
+
+// Start watches until ctx ends. The manager calls it on the leader.
+func (w *Watch) Start(ctx context.Context) error {
+	watching.RunLate(ctx, w.log, w.served, w.late...)
+	return nil
+}
+
+// Synced reports whether of each kind all objects are known, or the API server does not serve the kind.
+func (w *Watch) Synced() bool {
+	return w.machines.isSynced() && w.instances.isSynced() && w.claims.isSynced() && w.pods.isSynced()
+}
+
+// Changed returns a channel that is closed when there is one more namespace to take.
+func (w *Watch) Changed() <-chan struct{} { return w.changes.next() }
+
+// Take returns the namespaces, sorted, in which something changed since the last call.
+func (w *Watch) Take() []string { return w.changes.take() }
+
+// Machines returns the VirtualMachines of a namespace.
+func (w *Watch) Machines(namespace string) []Object { return w.machines.in(namespace) }
+
+// Instances returns the VirtualMachineInstances of a namespace.
+func (w *Watch) Instances(namespace string) []Object { return w.instances.in(namespace) }
+
+// Pods returns the pods of a namespace that run virtual machines or attach volumes to them.
+func (w *Watch) Pods(namespace string) []Object { return w.pods.in(namespace) }
