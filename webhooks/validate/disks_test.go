@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/webhooks/validate"
 )
 
@@ -144,7 +145,7 @@ func TestDisksThatExist(t *testing.T) {
 			if tc.user != "" {
 				asked.UserInfo.Username = tc.user
 			}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}, Disks: &tc.storage, ExemptUsers: []string{"kubevirt"}})
+			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}, Disks: &tc.storage, Exempt: exemption.Users{"kubevirt"}})
 			response := h.Handle(t.Context(), asked)
 			if tc.warns {
 				if !response.Allowed || strings.Join(response.Warnings, "\n") != "not approved: "+tc.want[0] {
