@@ -47,6 +47,9 @@ spec:
 // updates, so the policy is all that evaluates them.
 const controller = "system:serviceaccount:kubevirt:kubevirt-controller"
 
+// namesake is an account of the same name in a namespace without KubeVirt.
+const namesake = "system:serviceaccount:elsewhere:kubevirt-controller"
+
 // withMachines installs the chart, whose webhooks nobody answers, into a plane where the machines are stored already, and returns
 // their namespace. Those users, the controller among them, may do anything to VirtualMachines there.
 func withMachines(t *testing.T, options install.Options, users ...string) (plane *controlplane.Plane, space string, known map[string]*controlplane.User) {
