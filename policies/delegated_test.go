@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apiserver/pkg/admission"
+	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
@@ -22,7 +23,8 @@ const (
 // real API server writes, in test/e2e/policies.
 func TestWhatTheServerCreates(t *testing.T) {
 	policy := evaluate(t, "delegated-machines", map[string]string{
-		"apiserverUser": "'apiserver'", "exemptUsers": "['system:serviceaccount:kubevirt:kubevirt-controller', 'backup']",
+		"apiserverUser": "'apiserver'", "exemptUsers": "['system:serviceaccount:kube-system:namespace-controller', 'backup']",
+		"exemptAccounts": "['kubevirt-controller', 'kubevirt-handler', 'cdi-sa', 'system:serviceaccount:other:a']",
 	})
 	entry := func(fields map[string]any) map[string]any {
 		return map[string]any{"manager": "m", "operation": "Update", "apiVersion": "kubevirt.io/v1", "fieldsType": "FieldsV1", "fieldsV1": fields}
@@ -50,8 +52,14 @@ func TestWhatTheServerCreates(t *testing.T) {
 		{name: "with an entry without fields", managed: []any{map[string]any{"manager": "m"}}, want: withoutSpec},
 		{name: "another user sends a spec", managed: []any{entry(spec)}, by: "dora"},
 		{name: "for an exempt user", person: "backup", want: notForThem},
-		{name: "for an exempt service account", person: "system:serviceaccount:kubevirt:kubevirt-controller", want: notForThem},
-		{name: "for a service account of its namespace", person: "system:serviceaccount:kubevirt:x", groups: []string{"system:serviceaccounts:kubevirt"}, want: notForThem},
+		{name: "for an exempt account of Kubernetes", person: "system:serviceaccount:kube-system:namespace-controller", want: notForThem},
+		{name: "for another account of its namespace", person: "system:serviceaccount:kube-system:x", groups: []string{"system:serviceaccounts:kube-system"}, want: notForThem},
+		{name: "for KubeVirt's controller", person: "system:serviceaccount:hco:kubevirt-controller", want: notForThem},
+		{name: "for another account of its namespace", person: "system:serviceaccount:hco:x", groups: []string{"system:serviceaccounts", "system:serviceaccounts:hco"}, want: notForThem},
+		{name: "for an account of CDI's namespace", person: "system:serviceaccount:storage:x", groups: []string{"system:serviceaccounts:storage"}, want: notForThem},
+		{name: "for an account that has its name elsewhere", person: "system:serviceaccount:kubevirt:kubevirt-controller",
+			groups: []string{"system:serviceaccounts", "system:serviceaccounts:kubevirt"}},
+		{name: "for an account with the permission and another name", person: "system:serviceaccount:hco:admin"},
 		{name: "for a service account of another namespace", person: "system:serviceaccount:ci:x", groups: []string{"system:serviceaccounts", "system:serviceaccounts:ci"}},
 		{name: "for a member of system:masters", groups: []string{"team-a", "system:masters"}},
 		{name: "for an exempt user, in a dry run", person: "backup", dryRun: true},
@@ -78,7 +86,9 @@ func TestWhatTheServerCreates(t *testing.T) {
 				managed = []any{entry(annotations)}
 			}
 			refusal, _ := policy.decide(t, request{
-				operation: admission.Create, user: info, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, name: "vm", dryRun: tc.dryRun,
+				operation: admission.Create, user: info, bypasses: bypasses{
+					"system:serviceaccount:hco:kubevirt-controller", "system:serviceaccount:hco:admin", "system:serviceaccount:storage:cdi-sa",
+				}, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, name: "vm", dryRun: tc.dryRun,
 				object: map[string]any{
 					"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
 					"metadata": map[string]any{"name": "vm", "annotations": annotated, "managedFields": managed},
@@ -89,5 +99,26 @@ func TestWhatTheServerCreates(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", refusal, tc.want)
 			}
 		})
+	}
+}
+
+// A service account is in one group of a namespace. What claims several is more than an expression may cost, and is denied.
+func TestGroupsOfSeveralNamespacesAreDenied(t *testing.T) {
+	policy := evaluate(t, "delegated-machines", map[string]string{"apiserverUser": "'apiserver'", "exemptAccounts": "['kubevirt-controller']"})
+	info := &user.DefaultInfo{Name: "apiserver", Extra: map[string][]string{
+		delegatedUser: {"ada"}, delegatedGroup: {"system:serviceaccounts:a", "system:serviceaccounts:b", "system:serviceaccounts:hco"},
+	}}
+	results, _, err := policy.run(t.Context(), policy.validations, request{
+		operation: admission.Create, user: info, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, name: "vm",
+		object: map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": map[string]any{
+			"name": "vm", "annotations": map[string]any{"template.kubevirt.io/template-ref": "golden/fedora", "template.kubevirt.io/created-by": "ada"},
+		}},
+		bypasses: bypasses{"system:serviceaccount:hco:kubevirt-controller"},
+	}, celconfig.RuntimeCELCostBudget)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if results[2].Error == nil {
+		t.Errorf("the result is %v, want an error", results[2].EvalResult)
 	}
 }

@@ -32,13 +32,17 @@
 //
 //	stencilNamespace  string           the namespace of the release, which is never governed
 //	managerUser       string           the name by which the API server knows the manager
-//	exemptUsers       list of strings  users whom no approval judges
+//	exemptUsers       list of strings  users exempt from approvals: Kubernetes' own
+//	exemptAccounts    list of strings  names of service accounts that are exempt if they also have verb bypass on templateapprovals
 //	apiserverUser     string           the name by which the API server knows stencil-apiserver; empty when there is none
 //	openDoors         list of strings  names of the chart's values below doors
 //	ownWebhooks       map of lists     what is compared of the webhooks of the release, by CONFIGURATION/WEBHOOK: manager-webhooks has the form
 //	ownPolicyWebhooks string           the webhook configuration that the manager fills for VirtualMachinePolicies
 //	ownAddresses      list of strings  where webhooks in it are, in the form of manager-webhooks
 //	writableKeys      list of strings  labels and annotations that users change on running virtual machines; a/ is all of a prefix
+//
+// Which accounts the controllers of KubeVirt and CDI have on a cluster is in no setting: reconcilers/exemptions finds them and binds a
+// ClusterRole to them. The variable exemptController requires both, the name and the permission: administrators have every permission.
 //
 // A policy must hold without Stencil's webhooks, fail closed (failurePolicy Fail), keep objects that are none of its
 // business out through matchConditions, and answer with messages that name keys and paths, never values. Only CEL that

@@ -84,6 +84,7 @@ func TestSettingsAreClosed(t *testing.T) {
 		"stencilNamespace":  "'stencil-system'",
 		"managerUser":       "'system:serviceaccount:stencil-system:stencil-manager'",
 		"exemptUsers":       "[]",
+		"exemptAccounts":    "[]",
 		"openDoors":         "[]",
 		"ownWebhooks":       "{}",
 		"ownAddresses":      "[]",

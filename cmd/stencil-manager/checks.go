@@ -31,6 +31,7 @@ func addChecks(mgr manager.Manager, source certificates.Source, server *serving.
 		"templates":     filled("the templates have not been read yet", c.templates),
 		"approvals":     filled("the approvals have not been read yet", c.approvals),
 		"instancetypes": filled("the instance types and preferences have not been read yet", c.instancetypes),
+		"exemptusers":   filled("the exempt users have not been read yet", c.exempt),
 		"policies":      filled("the policies have not been compiled yet", c.policies),
 	}
 	if c.kubevirt != nil {

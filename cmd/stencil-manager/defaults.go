@@ -65,7 +65,7 @@ func addDefaults(mgr manager.Manager, server *serving.Server, c caches, o *optio
 		Policy:        o.defaultingPolicy(),
 		Namespaces:    c.approvals,
 		FailClosed:    o.defaultingFailurePolicy == failurePolicyFail,
-		ExemptUsers:   o.exemptUsers,
+		Exempt:        c.exempt,
 		Metrics:       measured,
 	}
 	if c.addresses != nil {

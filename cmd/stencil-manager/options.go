@@ -37,6 +37,8 @@ type options struct {
 	apiServices           program.List
 
 	exemptUsers program.List
+	// exemptBinding is the name of the ClusterRoleBinding that exempts controllers of KubeVirt and CDI.
+	exemptBinding string
 	// apiserverUser is the user as whom stencil-apiserver creates VirtualMachines for others.
 	apiserverUser string
 	auditInterval time.Duration
@@ -120,7 +122,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"APIServices of stencil-apiserver, separated by commas, whose caBundle is kept likewise: apiservice/NAME.")
 
 	flags.Var(&o.exemptUsers, "exempt-users",
-		"Full names of users, separated by commas, whom no approval judges: the service accounts of KubeVirt's and CDI's own controllers.")
+		"Service accounts, separated by commas, that are exempt from approvals: names of those of KubeVirt and CDI, which are exempt where these are installed, and full names, system:serviceaccount:NAMESPACE:NAME, in kube-system, in the manager's own namespace and where KubeVirt and CDI are installed.")
+	flags.StringVar(&o.exemptBinding, "exempt-binding", "",
+		"Name of the ClusterRoleBinding that exempts the service accounts of KubeVirt and CDI, whose subjects the manager writes. If empty, none of them is exempt.")
 
 	flags.StringVar(&o.apiserverUser, "apiserver-user", "",
 		"Full name of the user as whom stencil-apiserver creates VirtualMachines for others: its requests are judged as those of the people whom they name. Empty believes nobody.")

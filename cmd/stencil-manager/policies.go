@@ -20,7 +20,7 @@ import (
 
 // policyWebhookSettings returns what the webhooks of the policies have in common.
 func (o *options) policyWebhookSettings() (policywebhook.Settings, error) {
-	settings := policywebhook.Settings{TimeoutSeconds: int32(o.policyWebhooksTimeout / time.Second), ExemptUsers: o.exemptUsers}
+	settings := policywebhook.Settings{TimeoutSeconds: int32(o.policyWebhooksTimeout / time.Second), Exempt: o.exemptNames()}
 	if o.policyWebhooks == "" {
 		return settings, nil
 	}

@@ -53,6 +53,9 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 	if err := labels.SetupWithManager(mgr); err != nil {
 		return err
 	}
+	if err := addExemptions(mgr, o, covered, statuses); err != nil {
+		return err
+	}
 	additions, err := approval.ClusterAdditions(o.clusterAdditions...)
 	if err != nil {
 		return fmt.Errorf("--cluster-additions: %w", err)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
+	exemptioncache "github.com/vmstencil/stencil/cache/exemptions"
 	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
 	kubevirtconfig "github.com/vmstencil/stencil/cache/kubevirt"
 	"github.com/vmstencil/stencil/cache/macaddresses"
@@ -38,6 +39,7 @@ type caches struct {
 	approvals     *approvalcache.Cache
 	instancetypes *instancetypecache.Cache
 	policies      *policycache.Cache
+	exempt        *exemptioncache.Cache
 	// compiler compiles policies, those of the cache and those that are to be stored.
 	compiler *rego.Compiler
 	// kubevirt is nil without defaulting.
@@ -72,6 +74,14 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 	}); err != nil {
 		return c, err
 	}
+	if c.exempt, err = exemptioncache.New(exemptioncache.Options{
+		Config:  mgr.GetConfig(),
+		Logger:  logger.WithName("exemptions"),
+		Names:   o.exemptNames(),
+		Binding: o.exemptBinding,
+	}); err != nil {
+		return c, err
+	}
 	if c.compiler, err = rego.NewCompiler(); err != nil {
 		return c, fmt.Errorf("making the compiler of policies: %w", err)
 	}
@@ -84,7 +94,7 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 		return c, err
 	}
 	runnables := map[string]manager.Runnable{
-		"template": c.templates, "approval": c.approvals, "instance type": c.instancetypes, "policy": c.policies,
+		"template": c.templates, "approval": c.approvals, "instance type": c.instancetypes, "policy": c.policies, "exemption": c.exempt,
 	}
 	if o.defaultingSocket != "" {
 		if c.kubevirt, err = kubevirtconfig.New(kubevirtconfig.Options{
@@ -144,12 +154,12 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 	}
 	server := delegation.Server(o.apiserverUser)
 	machines := validate.New(validate.Options{
-		Templates:   c.templates,
-		Approvals:   c.approvals,
-		Policies:    judge,
-		Sizes:       c.instancetypes,
-		Disks:       storage,
-		ExemptUsers: o.exemptUsers,
+		Templates: c.templates,
+		Approvals: c.approvals,
+		Policies:  judge,
+		Sizes:     c.instancetypes,
+		Disks:     storage,
+		Exempt:    c.exempt,
 	})
 	for _, webhook := range []serving.Webhook{
 		{
@@ -159,7 +169,7 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 				Templates:   c.templates,
 				Permissions: permissions,
 				Approvals:   c.approvals,
-				ExemptUsers: o.exemptUsers,
+				Exempt:      c.exempt,
 				Server:      server,
 				AwaitState:  c.approvals.AwaitState,
 			}),

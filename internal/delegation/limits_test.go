@@ -1,13 +1,23 @@
 package delegation
 
 import (
+	"slices"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 )
 
+type exemptions struct {
+	users     []string
+	namespace string
+}
+
+func (e exemptions) Exempt(user string) bool { return slices.Contains(e.users, user) }
+
+func (e exemptions) ExemptIn(namespace string) bool { return namespace == e.namespace }
+
 func TestForWhomTheServerCreatesNothing(t *testing.T) {
-	limits := LimitsOf([]string{"system:serviceaccount:kubevirt:kubevirt-controller", "system:serviceaccount:kubevirt:kubevirt-apiserver", "backup"})
+	limits := Limits{Exemptions: exemptions{users: []string{"system:serviceaccount:kubevirt:kubevirt-controller", "backup"}, namespace: "kubevirt"}}
 	const instead = ": send the VirtualMachine itself, with annotation template.kubevirt.io/template-ref"
 	for _, tc := range []struct {
 		name   string

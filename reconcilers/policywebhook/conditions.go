@@ -1,12 +1,10 @@
 package policywebhook
 
 import (
-	"strconv"
-	"strings"
-
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/internal/exemption"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -41,7 +39,7 @@ const (
 	notEnding = "!has(object.metadata.deletionTimestamp) || object.?spec != oldObject.?spec"
 )
 
-func conditions(door Door, exempt []string) []admissionregistrationv1.MatchCondition {
+func conditions(door Door, exempt exemption.Names) []admissionregistrationv1.MatchCondition {
 	var list []admissionregistrationv1.MatchCondition
 	add := func(name, expression string) {
 		list = append(list, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
@@ -59,21 +57,19 @@ func conditions(door Door, exempt []string) []admissionregistrationv1.MatchCondi
 		add("relevant-change", relevantChange)
 		add("not-ending", notEnding)
 	}
-	if len(exempt) > 0 {
-		if expression := notExempt(door, exempt); expression != "" {
-			add("not-exempt", expression)
-		}
+	if expression := notExempt(door, exempt); expression != "" {
+		add("not-exempt", expression)
 	}
 	return list
 }
 
-// notExempt is empty when what exempt users do at a door is evaluated, too.
-func notExempt(door Door, exempt []string) string {
-	quoted := make([]string, len(exempt))
-	for i, user := range exempt {
-		quoted[i] = strconv.Quote(user)
+// notExempt is empty when no user is exempt, or when what exempt users do at a door is evaluated, too.
+func notExempt(door Door, exempt exemption.Names) string {
+	expression := exempt.Expression()
+	if expression == "" {
+		return ""
 	}
-	expression := "!(request.userInfo.username in [" + strings.Join(quoted, ", ") + "])"
+	expression = "!(" + expression + ")"
 	switch {
 	case door.Kind == kindInstance && door.Operation == v1alpha1.PolicyOperationCreate:
 		// virt-controller makes them from VirtualMachines, ReplicaSets and pools, which were evaluated.

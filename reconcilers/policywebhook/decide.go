@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/internal/exemption"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -104,8 +105,8 @@ type Settings struct {
 	Service admissionregistrationv1.ServiceReference
 	// TimeoutSeconds is how long the API server waits for an answer.
 	TimeoutSeconds int32
-	// ExemptUsers are users whose updates and deletions are not sent.
-	ExemptUsers []string
+	// Exempt are users whose updates and deletions are not sent.
+	Exempt exemption.Names
 }
 
 // path is where policies are evaluated.
@@ -194,7 +195,7 @@ func wanted(
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:          ptr.To(s.TimeoutSeconds),
 			AdmissionReviewVersions: []string{"v1"},
-			MatchConditions:         conditions(each.door, s.ExemptUsers),
+			MatchConditions:         conditions(each.door, s.Exempt),
 		})
 	}
 	return list

@@ -11,6 +11,7 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/internal/exemption"
 )
 
 type change func(*v1alpha1.VirtualMachinePolicySpec)
@@ -174,7 +175,7 @@ func TestEntries(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			settings := &Settings{URL: "https://x", TimeoutSeconds: 7, ExemptUsers: []string{"somebody"}}
+			settings := &Settings{URL: "https://x", TimeoutSeconds: 7, Exempt: exemption.Parse([]string{"somebody"}, "")}
 			var got []seen
 			var excluded *metav1.LabelSelectorRequirement
 			if tc.excluded != nil {
@@ -207,7 +208,7 @@ func TestEntries(t *testing.T) {
 func TestAWholeEntry(t *testing.T) {
 	settings := &Settings{
 		Service:        admissionregistrationv1.ServiceReference{Namespace: "stencil-system", Name: "stencil-webhook"},
-		TimeoutSeconds: 10, ExemptUsers: []string{`o'brien "bob"`, "b"},
+		TimeoutSeconds: 10, Exempt: exemption.Parse([]string{"kubevirt-handler", "system:serviceaccount:kube-system:b"}, ""),
 	}
 	got := wanted([]*v1alpha1.VirtualMachinePolicySpec{policy(on("DELETE"))}, settings, nil, func(name string) []byte { return []byte("bundle of " + name) })
 	want := []admissionregistrationv1.ValidatingWebhook{{
@@ -232,7 +233,10 @@ func TestAWholeEntry(t *testing.T) {
 		TimeoutSeconds:          ptr.To[int32](10),
 		AdmissionReviewVersions: []string{"v1"},
 		MatchConditions: []admissionregistrationv1.MatchCondition{{
-			Name: "not-exempt", Expression: `!(request.userInfo.username in ["o'brien \"bob\"", "b"])`,
+			Name: "not-exempt", Expression: `!(request.userInfo.username in ["system:serviceaccount:kube-system:b"] || ` +
+				`request.userInfo.username.startsWith('system:serviceaccount:') && ` +
+				`(request.userInfo.username in ["kubevirt-handler"] || request.userInfo.username.split(':')[3] in ["kubevirt-handler"]) && ` +
+				`authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed())`,
 		}},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

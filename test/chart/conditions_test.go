@@ -13,7 +13,7 @@ import (
 
 // Nobody answers the webhooks here, so that a request passes only when the API server does not call them.
 func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
-	plane, space, users := withMachines(t, install.Options{}, "owner")
+	plane, space, users := withMachines(t, install.Options{}, "owner", namesake)
 	user, exempt := users["owner"], users[controller]
 	for _, user := range users {
 		if err := plane.Bind(t.Context(), user, space, "stencil-template-user"); err != nil {
@@ -71,7 +71,9 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 		"a rendered machine is deleted":                                           {change: []string{"delete", "vm", "rendered"}},
 		"KubeVirt labels a rendered machine":                                      {as: exempt, change: []string{"label", "vm", "rendered", "a=b"}},
 		"KubeVirt changes a rendered machine":                                     {as: exempt, change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`}},
-		"KubeVirt puts a finalizer on a machine":                                  {as: exempt, change: []string{"patch", "vm", "plain", "--type=merge", "--patch", `{"metadata": {"finalizers": ["example.com/a"]}}`}},
+		"an account of the name of KubeVirt's controller changes a rendered machine": {as: users[namesake],
+			change: []string{"patch", "vm", "rendered", "--type=merge", "--patch", `{"spec": {"template": {"spec": {"hostname": "h"}}}}`}, asked: true},
+		"KubeVirt puts a finalizer on a machine": {as: exempt, change: []string{"patch", "vm", "plain", "--type=merge", "--patch", `{"metadata": {"finalizers": ["example.com/a"]}}`}},
 	}
 	ask := func(t *testing.T, webhook string, policies bool) {
 		for name, tc := range cases {
@@ -121,7 +123,7 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 
 // Machines without a template are of interest only in namespaces with Stencil's label.
 func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
-	plane, space, users := withMachines(t, install.Options{}, "owner")
+	plane, space, users := withMachines(t, install.Options{}, "owner", namesake)
 	// Where an approval denies, the policies would refuse what nobody answers for.
 	mustKubectl(t, plane, "", "label", "namespace", space, "stencil.kubevirt.io/governed=warn")
 	const (
@@ -146,16 +148,17 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 		"a machine with a reference is created": {
 			create: machine("v1", `"name": "a", "annotations": {"template.kubevirt.io/template-ref": "x"}`), want: `failed calling webhook "render.template.kubevirt.io"`,
 		},
-		"KubeVirt creates a machine":        {as: users[controller], create: machine("v1", `"name": "a"`)},
-		"a stored machine gets a spec":      {change: change("plain", `{"spec": {"runStrategy": "Always"}}`), want: render},
-		"a stored machine gets what it has": {change: change("plain", `{"spec": {"runStrategy": "Halted"}}`)},
-		"a stored machine is labelled":      {change: []string{"label", "vm", "plain", "a=b"}},
-		"a stored machine is annotated":     {change: []string{"annotate", "vm", "plain", "a=b"}},
-		"a stored machine gets a status":    {change: change("plain", `{"status": {"created": true}}`, "--subresource=status")},
-		"a stored machine is deleted":       {change: []string{"delete", "vm", "plain"}},
-		"KubeVirt changes a machine":        {as: users[controller], change: change("plain", `{"spec": {"runStrategy": "Always"}}`)},
-		"a rendered machine gets a spec":    {change: change("rendered", `{"spec": {"template": {"spec": {"hostname": "h"}}}}`), want: `failed calling webhook "render.template.kubevirt.io"`},
-		"a rendered machine is started":     {change: change("rendered", `{"spec": {"runStrategy": "Always"}}`), want: `failed calling webhook "virtualmachine.validate.template.kubevirt.io"`},
+		"KubeVirt creates a machine":         {as: users[controller], create: machine("v1", `"name": "a"`)},
+		"a stored machine gets a spec":       {change: change("plain", `{"spec": {"runStrategy": "Always"}}`), want: render},
+		"a stored machine gets what it has":  {change: change("plain", `{"spec": {"runStrategy": "Halted"}}`)},
+		"a stored machine is labelled":       {change: []string{"label", "vm", "plain", "a=b"}},
+		"a stored machine is annotated":      {change: []string{"annotate", "vm", "plain", "a=b"}},
+		"a stored machine gets a status":     {change: change("plain", `{"status": {"created": true}}`, "--subresource=status")},
+		"a stored machine is deleted":        {change: []string{"delete", "vm", "plain"}},
+		"KubeVirt changes a machine":         {as: users[controller], change: change("plain", `{"spec": {"runStrategy": "Always"}}`)},
+		"an account of its name creates one": {as: users[namesake], create: machine("v1", `"name": "a"`), want: render},
+		"a rendered machine gets a spec":     {change: change("rendered", `{"spec": {"template": {"spec": {"hostname": "h"}}}}`), want: `failed calling webhook "render.template.kubevirt.io"`},
+		"a rendered machine is started":      {change: change("rendered", `{"spec": {"runStrategy": "Always"}}`), want: `failed calling webhook "virtualmachine.validate.template.kubevirt.io"`},
 	}
 	t.Run("while nobody answers, machines without a template are created and changed", func(t *testing.T) {
 		for _, arguments := range [][]string{{"create", "-f", "-"}, change("plain", `{"spec": {"runStrategy": "Always"}}`)} {

@@ -43,9 +43,12 @@ spec:
   template: {spec: {domain: {devices: {}}}}
 `
 
-// controller is one of the chart's default exemptUsers: webhooks are not called for its updates, so the policy is all that
-// judges them.
+// controller is one of the chart's default exemptUsers, with the permission that the manager gives it: webhooks are not called for its
+// updates, so the policy is all that evaluates them.
 const controller = "system:serviceaccount:kubevirt:kubevirt-controller"
+
+// namesake is an account of the same name in a namespace without KubeVirt.
+const namesake = "system:serviceaccount:elsewhere:kubevirt-controller"
 
 // withMachines installs the chart, whose webhooks nobody answers, into a plane where the machines are stored already, and returns
 // their namespace. Those users, the controller among them, may do anything to VirtualMachines there.
@@ -66,6 +69,9 @@ func withMachines(t *testing.T, options install.Options, users ...string) (plane
 			t.Fatal(err)
 		}
 		known[name] = user
+	}
+	if err := plane.Grant(t.Context(), known[controller], "", install.Bypass()); err != nil {
+		t.Fatal(err)
 	}
 	options.ManagerURL = deadURL
 	installed(t, options)

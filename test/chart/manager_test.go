@@ -42,15 +42,11 @@ func TestManager(t *testing.T) {
 					"--protected-objects=stencil-protected-objects",
 					"--policy-library=stencil-policy-library",
 					"--exempt-users=" + strings.Join([]string{
-						"system:serviceaccount:kubevirt:kubevirt-apiserver",
-						"system:serviceaccount:kubevirt:kubevirt-controller",
-						"system:serviceaccount:kubevirt:kubevirt-handler",
-						"system:serviceaccount:kubevirt:kubevirt-operator",
-						"system:serviceaccount:kubevirt:kubevirt-synchronization-controller",
-						"system:serviceaccount:cdi:cdi-sa",
+						"kubevirt-apiserver", "kubevirt-controller", "kubevirt-handler", "kubevirt-operator", "kubevirt-synchronization-controller", "cdi-sa",
 						"system:serviceaccount:kube-system:generic-garbage-collector",
 						"system:serviceaccount:kube-system:namespace-controller",
 					}, ","),
+					"--exempt-binding=stencil-exempt-users",
 					"--apiserver-user=system:serviceaccount:stencil-system:stencil-apiserver",
 					"--writable-instance-keys=" + strings.Join([]string{
 						"kubectl.kubernetes.io/last-applied-configuration", "kubectl.kubernetes.io/restartedAt", "velero.io/", "k10.kasten.io/",

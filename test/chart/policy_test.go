@@ -39,10 +39,10 @@ func labelsChanged(keys string) string {
 }
 
 func TestPolicyTemplateReference(t *testing.T) {
-	const parameter = "parameter.template.kubevirt.io/"
+	const parameter, curious = "parameter.template.kubevirt.io/", "system:kube-curious"
 	// The webhook lets this user pass, so that the policy is all there is between the user and the store.
-	plane, space, users := withMachines(t, install.Options{Values: map[string]any{"exemptUsers": []any{controller, "curious"}}}, "curious")
-	user := users["curious"]
+	plane, space, users := withMachines(t, install.Options{Values: map[string]any{"exemptUsers": []any{controller, curious}}}, curious)
+	user := users[curious]
 
 	annotations := func(change map[string]any) string { return patch(t, map[string]any{"annotations": change}, nil) }
 	labels := func(change map[string]any) string { return patch(t, map[string]any{"labels": change}, nil) }

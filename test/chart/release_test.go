@@ -72,6 +72,15 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	eventually(t, "the definitions are served", func() string { return served(t, plane) })
 
 	setBundle(t, plane, "stencil-manager", "Zmlyc3Q=")
+	// What the manager writes when it has found KubeVirt.
+	mustKubectl(t, plane, "", "patch", "clusterrolebinding", "stencil-exempt-users", "--type=merge", "--patch",
+		`{"subjects": [{"kind": "ServiceAccount", "namespace": "virt", "name": "kubevirt-controller"}]}`)
+	wantExempt := func() {
+		t.Helper()
+		if got := mustKubectl(t, plane, "", "get", "clusterrolebinding", "stencil-exempt-users", "--output=jsonpath={.subjects[*].namespace}"); got != "virt" {
+			t.Errorf("the exempt users are those of namespace %q, want virt", got)
+		}
+	}
 
 	run(t, plane, "upgrade", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer,
 		"--set", "manager.replicas=3", "--set", "webhooks.timeoutSeconds=7", "--set", "exemptUsers={robot}")
@@ -91,9 +100,11 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		t.Errorf("timeoutSeconds is %d after the upgrade, want 7", got)
 	}
 	wantBundle(t, plane, "Zmlyc3Q=")
+	wantExempt()
 
 	run(t, plane, "rollback", "stencil", "1", "--namespace", options.Namespace)
 	wantBundle(t, plane, "Zmlyc3Q=")
+	wantExempt()
 
 	run(t, plane, "uninstall", "stencil", "--namespace", options.Namespace)
 	mustKubectl(t, plane, template, "apply", "-f", "-")

@@ -223,19 +223,29 @@ webhooks:
 			},
 		},
 		"other users are exempt, whatever characters their names have": {
-			values: `{exemptUsers: ["system:serviceaccount:virt:operator", "o'brien \"bob\" <b>"]}`,
+			values: `{exemptUsers: ["system:serviceaccount:virt:operator", handler, "system:serviceaccount:kube-system:gc", "system:kube-o'brien \"bob\" <b>", "o'brien@example.com", "a:b"]}`,
 			want: map[string]any{
-				renderWebhook + " {.webhooks[0].matchConditions[2].expression}": `request.operation == 'CREATE' || !(request.userInfo.username in ` +
-					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"])`,
+				renderWebhook + " {.webhooks[0].matchConditions[2].expression}": `request.operation == 'CREATE' || !(` + exemptRequests + `)`,
 				// What virt-api changes for a user is evaluated, and not rendered.
-				validateWebhook + " {.webhooks[1].matchConditions[3].expression}": `request.operation == 'CREATE' || !(request.userInfo.username in ` +
-					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]) || ` +
+				validateWebhook + " {.webhooks[1].matchConditions[3].expression}": `request.operation == 'CREATE' || !(` + exemptRequests + `) || ` +
 					`request.userInfo.username.endsWith(':kubevirt-apiserver') && object.?spec.?template != oldObject.?spec.?template`,
-				renderWebhook + " {.webhooks[1].matchConditions[2].expression}": `!(request.userInfo.username in ` +
-					`["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"])`,
-				exemptIn("governed-machines"):    `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
-				exemptIn("doors"):                `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
-				exemptIn("undecided-namespaces"): `["system:serviceaccount:virt:operator","o'brien \"bob\" \u003cb\u003e"]`,
+				renderWebhook + " {.webhooks[1].matchConditions[2].expression}": `!(` + exemptRequests + `)`,
+				exemptIn("governed-machines"):                                   exemptByName,
+				exemptIn("doors"):                                               exemptByName,
+				exemptIn("undecided-namespaces"):                                exemptByName,
+				setting("governed-machines", "exemptAccounts"):                  exemptAccounts,
+				setting("template-use", "exemptAccounts"):                       exemptAccounts,
+				"ClusterRoleBinding/stencil-exempt-users {.subjects}":           nil,
+				"ClusterRole/stencil-exempt-users {.rules}": []any{map[string]any{
+					"apiGroups": []any{"stencil.kubevirt.io"}, "resources": []any{"templateapprovals"}, "verbs": []any{"bypass"},
+				}},
+			},
+		},
+		"the manager asks in dry runs": {
+			values: `{exemptUsers: [handler], readiness: {dryRun: true}}`,
+			want: map[string]any{
+				exemptIn("governed-machines"):                  `["system:serviceaccount:stencil-system:stencil-manager"]`,
+				setting("governed-machines", "exemptAccounts"): `["handler"]`,
 			},
 		},
 		"nobody is exempt": {
@@ -245,10 +255,21 @@ webhooks:
 				renderWebhook + " {.webhooks[1].matchConditions[*].name}":   []string{"has-no-template-ref", "create-or-spec-change"},
 				validateWebhook + " {.webhooks[2].matchConditions[*].name}": "has-rules",
 				exemptIn("governed-machines"):                               "[]",
+				setting("governed-machines", "exemptAccounts"):              "[]",
+				"ClusterRole/stencil-exempt-users":                          nil,
 			},
 		},
 	})
 }
+
+// What the names of a case above mean: who is exempt by name, and who with the permission too; others than these are in neither.
+const (
+	exemptByName   = `["system:serviceaccount:kube-system:gc","system:kube-o'brien \"bob\" \u003cb\u003e"]`
+	exemptAccounts = `["system:serviceaccount:virt:operator","handler"]`
+	exemptRequests = "request.userInfo.username in " + exemptByName + " || request.userInfo.username.startsWith('system:serviceaccount:') && " +
+		"(request.userInfo.username in " + exemptAccounts + " || request.userInfo.username.split(':')[3] in " + exemptAccounts + ") && " +
+		"authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed()"
+)
 
 // exemptIn is the place of the exempt users in a policy.
 func exemptIn(policy string) string { return setting(policy, "exemptUsers") }

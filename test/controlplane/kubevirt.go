@@ -21,6 +21,9 @@ import (
 // kubevirtNamespace is where KubeVirt's own objects are. Its processes fall back to this name outside a Pod.
 const kubevirtNamespace = "kubevirt"
 
+// VirtController is the user as whom virt-controller runs.
+const VirtController = "system:serviceaccount:" + kubevirtNamespace + ":kubevirt-controller"
+
 // virtAPIService is the Service through which the API server finds virt-api.
 const virtAPIService = "virt-api"
 

@@ -47,12 +47,7 @@ func (o Options) withDefaults() Options {
 
 // exemptUsers are those of the chart's values.
 var exemptUsers = []string{
-	"system:serviceaccount:kubevirt:kubevirt-apiserver",
-	"system:serviceaccount:kubevirt:kubevirt-controller",
-	"system:serviceaccount:kubevirt:kubevirt-handler",
-	"system:serviceaccount:kubevirt:kubevirt-operator",
-	"system:serviceaccount:kubevirt:kubevirt-synchronization-controller",
-	"system:serviceaccount:cdi:cdi-sa",
+	"kubevirt-apiserver", "kubevirt-controller", "kubevirt-handler", "kubevirt-operator", "kubevirt-synchronization-controller", "cdi-sa",
 	"system:serviceaccount:kube-system:generic-garbage-collector",
 	"system:serviceaccount:kube-system:namespace-controller",
 }
@@ -83,6 +78,7 @@ func (o Options) ManagerArgs() []string {
 		"--protected-objects=" + prefix + "-protected-objects",
 		"--policy-library=" + prefix + "-policy-library",
 		"--exempt-users=" + strings.Join(exempt, ","),
+		"--exempt-binding=" + prefix + "-exempt-users",
 		"--writable-instance-keys=" + strings.Join(writableKeys, ","),
 		"--webhook-configurations=mutating/a-" + prefix + "-render,validating/" + prefix + "-validate,validating/" + prefix + "-policies",
 		"--policy-webhooks=" + prefix + "-policies",

@@ -158,6 +158,11 @@ func (p *Platform) start() error {
 	if err := install.AwaitBindings(p.ctx, p.Plane); err != nil {
 		return err
 	}
+	if p.options.KubeVirt {
+		if err := install.AwaitExempt(p.ctx, p.Plane, controlplane.VirtController); err != nil {
+			return fmt.Errorf("%w\n%s", err, p.Manager.Logs())
+		}
+	}
 	if p.options.APIServer {
 		return p.StartAPIServer()
 	}
@@ -183,7 +188,7 @@ func (p *Platform) StartVirtualization(ctx context.Context) error {
 			return err
 		}
 	}
-	return nil
+	return install.AwaitExempt(ctx, p.Plane, controlplane.VirtController)
 }
 
 // address is where the API server finds managers.

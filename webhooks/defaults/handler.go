@@ -16,6 +16,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/internal/exemption"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
@@ -38,6 +39,11 @@ type Approvals interface {
 	Covering(namespace string) []*approval.Approval
 }
 
+// Exemptions are the users exempt from approvals.
+type Exemptions interface {
+	Exempt(user string) bool
+}
+
 // Options are what a Handler needs.
 type Options struct {
 	Defaulter     Defaulter
@@ -52,8 +58,8 @@ type Options struct {
 	// FailClosed refuses machines while the defaulter cannot answer; without it they are
 	// let through with a warning.
 	FailClosed bool
-	// ExemptUsers are the full names of users whom no approval judges.
-	ExemptUsers []string
+	// Exempt are the users exempt from approvals. If nil, no user is.
+	Exempt Exemptions
 	// Metrics may be nil.
 	Metrics *Metrics
 }
@@ -61,16 +67,14 @@ type Options struct {
 // Handler answers the admission requests of the defaults webhook.
 type Handler struct {
 	Options
-	exempt map[string]bool
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{Options: o, exempt: map[string]bool{}}
-	for _, user := range o.ExemptUsers {
-		h.exempt[user] = true
+	if o.Exempt == nil {
+		o.Exempt = exemption.Users(nil)
 	}
-	return h
+	return &Handler{Options: o}
 }
 
 // Handle implements admission.Handler.
@@ -158,7 +162,7 @@ func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 }
 
 func (h *Handler) governed(request admission.Request) bool {
-	return !h.exempt[request.UserInfo.Username] && len(h.Approvals.Covering(request.Namespace)) > 0
+	return !h.Exempt.Exempt(request.UserInfo.Username) && len(h.Approvals.Covering(request.Namespace)) > 0
 }
 
 // apply makes the answer of the defaulter that of the webhook.

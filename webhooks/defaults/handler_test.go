@@ -22,6 +22,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/internal/exemption"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
@@ -112,7 +113,7 @@ func newHandler(d *defaulter, change func(*Options)) *Handler {
 	o := Options{
 		Defaulter: d, Cluster: cluster{}, Approvals: covered{"vault"},
 		Instancetypes: sizes{"u1.small": {"spec": map[string]any{"cpu": map[string]any{"guest": 1}, "memory": map[string]any{"guest": "2Gi"}}}},
-		ExemptUsers:   []string{"kubevirt"},
+		Exempt:        exemption.Users{"kubevirt"},
 	}
 	if change != nil {
 		change(&o)

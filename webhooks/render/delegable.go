@@ -7,6 +7,7 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/vmstencil/stencil/internal/delegation"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
@@ -23,7 +24,7 @@ func (h *Handler) delegable(request admission.Request, vm machine.Machine, user 
 	if ptr.Deref(request.DryRun, false) {
 		return nil
 	}
-	if err := h.limits.Check(user); err != nil {
+	if err := (delegation.Limits{Exemptions: h.exempt}).Check(user); err != nil {
 		response := refuse.With(apierrors.NewForbidden(machineResource, vm.Name(), err).Status())
 		return &response
 	}

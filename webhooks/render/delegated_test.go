@@ -11,6 +11,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 
 	"github.com/vmstencil/stencil/internal/delegation"
+	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/webhooks/render"
 )
 
@@ -208,7 +209,7 @@ func TestTheServerDoesNotUseThePowerOfOthers(t *testing.T) {
 				t.Fatal(err)
 			}
 			h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(), Server: server,
-				ExemptUsers: []string{"system:serviceaccount:kubevirt:kubevirt-controller"}})
+				Exempt: exemption.Users{"system:serviceaccount:kubevirt:kubevirt-controller"}})
 			request := create(t, serverCreates(t, compiled.Digest(), "")+tc.object)
 			user := cmp.Or(tc.user, "ada")
 			request.UserInfo = authenticationv1.UserInfo{Username: server, Extra: map[string]authenticationv1.ExtraValue{

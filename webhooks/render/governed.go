@@ -98,7 +98,7 @@ func (h *Handler) untemplated(ctx context.Context, request admission.Request) ad
 // untemplatedUpdate evaluates the change of a VM without a template. Until the approval
 // cache is synced only the admission policy does.
 func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machine.Machine) admission.Response {
-	if !h.approvals.Synced() || h.exempt[request.UserInfo.Username] {
+	if !h.approvals.Synced() || h.exempt.Exempt(request.UserInfo.Username) {
 		return admission.Allowed("")
 	}
 	return verdict.Response(request, approval.Judge(h.approvals.Covering(request.Namespace), approval.Question{

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/webhooks/render"
 )
 
@@ -143,7 +144,7 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			s := &shelf{}
 			s.put(t, box, 7)
-			h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(approve(t, tc.approval)), ExemptUsers: tc.exempt})
+			h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(approve(t, tc.approval)), Exempt: exemption.Users(tc.exempt)})
 			response := h.Handle(t.Context(), create(t, tc.object))
 			if response.Allowed != (tc.want == nil) {
 				t.Fatalf("allowed %v: %v", response.Allowed, response.Result)
@@ -264,7 +265,7 @@ func TestAChangeOfAMachineWithoutATemplateInAGovernedNamespace(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			request := create(t, after)
 			request.Operation, request.OldObject = admissionv1.Update, create(t, before).Object
-			response := render.New(render.Options{Templates: &shelf{}, Permissions: everything, Approvals: tc.approvals, ExemptUsers: tc.exempt}).Handle(t.Context(), request)
+			response := render.New(render.Options{Templates: &shelf{}, Permissions: everything, Approvals: tc.approvals, Exempt: exemption.Users(tc.exempt)}).Handle(t.Context(), request)
 			if response.Allowed != (tc.want == "") || tc.want != "" && !strings.Contains(response.Result.Message, tc.want) {
 				t.Errorf("allowed %v: %v", response.Allowed, response.Result)
 			}

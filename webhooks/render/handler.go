@@ -17,6 +17,7 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/internal/delegation"
+	"github.com/vmstencil/stencil/internal/exemption"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 	"github.com/vmstencil/stencil/webhooks/internal/verdict"
@@ -43,9 +44,8 @@ type Options struct {
 	Templates   Templates
 	Permissions Permissions
 	Approvals   Approvals
-	// ExemptUsers are the full names of users whom no approval judges: the service
-	// accounts of KubeVirt's and CDI's own controllers.
-	ExemptUsers []string
+	// Exempt are the users exempt from approvals: KubeVirt's and CDI's own controllers. If nil, no user is.
+	Exempt delegation.Exemptions
 	// Server is who creates VMs for others; nobody when empty.
 	Server delegation.Server
 	// AwaitState returns when a namespace carries its state, or after a while: until then admission policies deny what approvals may
@@ -61,8 +61,7 @@ type Handler struct {
 	templates   Templates
 	permissions Permissions
 	approvals   Approvals
-	exempt      map[string]bool
-	limits      delegation.Limits
+	exempt      delegation.Exemptions
 	server      delegation.Server
 	awaitState  func(ctx context.Context, namespace string)
 	suffix      func() string
@@ -70,10 +69,10 @@ type Handler struct {
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: map[string]bool{}, limits: delegation.LimitsOf(o.ExemptUsers), server: o.Server, awaitState: o.AwaitState, suffix: o.Suffix}
-	for _, user := range o.ExemptUsers {
-		h.exempt[user] = true
+	if o.Exempt == nil {
+		o.Exempt = exemption.Users(nil)
 	}
+	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: o.Exempt, server: o.Server, awaitState: o.AwaitState, suffix: o.Suffix}
 	if h.suffix == nil {
 		h.suffix = func() string { return rand.String(machine.SuffixLength) }
 	}
@@ -108,7 +107,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 			return *refusal
 		}
 	}
-	exempt := h.exempt[person.Username]
+	exempt := h.exempt.Exempt(person.Username)
 	if from, is := copied(vm, request.Namespace); is && exempt && !delegated {
 		return answer(vm.Name(), keep(vm, from))
 	}

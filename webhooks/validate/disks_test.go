@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/webhooks/validate"
 )
 
@@ -154,7 +155,7 @@ func TestDisksThatExist(t *testing.T) {
 			if tc.user != "" {
 				asked.UserInfo.Username = tc.user
 			}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}, Disks: &tc.storage, ExemptUsers: []string{"kubevirt"}})
+			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}, Disks: &tc.storage, Exempt: exemption.Users{"kubevirt"}})
 			response := h.Handle(t.Context(), asked)
 			if tc.warns {
 				if !response.Allowed || strings.Join(response.Warnings, "\n") != "not approved: "+tc.want[0] {
@@ -242,7 +243,7 @@ func TestPinnedSources(t *testing.T) {
 			if tc.user != "" {
 				asked.UserInfo.Username = tc.user
 			}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, fmt.Sprintf(tc.approval, ""))}, Disks: shelved, ExemptUsers: []string{"kubevirt"}})
+			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, fmt.Sprintf(tc.approval, ""))}, Disks: shelved, Exempt: exemption.Users{"kubevirt"}})
 			check(t, h.Handle(t.Context(), asked), tc.want, "")
 			if shelved.looked != tc.looked {
 				t.Errorf("%d lookups, want %d", shelved.looked, tc.looked)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/exemption"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
@@ -39,6 +40,11 @@ type Policies interface {
 	Judge(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error)
 }
 
+// Exemptions are the users exempt from approvals.
+type Exemptions interface {
+	Exempt(user string) bool
+}
+
 // Options are what a Handler needs.
 type Options struct {
 	Templates Templates
@@ -49,10 +55,9 @@ type Options struct {
 	Sizes sizing.Resolver
 	// Disks may be nil; it is not evaluated then whether disks exist before their VirtualMachine.
 	Disks Disks
-	// ExemptUsers are the full names of users whom no approval judges: the service
-	// accounts of KubeVirt's and CDI's own controllers. Policies evaluate what they
-	// create, and of what they change only what KubeVirt's API server does for users.
-	ExemptUsers []string
+	// Exempt are the users exempt from approvals: KubeVirt's and CDI's own controllers. Policies evaluate what they
+	// create, and of what they change only what KubeVirt's API server does for users. If nil, no user is exempt.
+	Exempt Exemptions
 }
 
 // Handler answers the admission requests of the validating webhook.
@@ -62,16 +67,15 @@ type Handler struct {
 	policies  Policies
 	sizes     sizing.Resolver
 	disks     Disks
-	exempt    map[string]bool
+	exempt    Exemptions
 }
 
 // New returns a Handler.
 func New(o Options) *Handler {
-	h := &Handler{templates: o.Templates, approvals: o.Approvals, policies: o.Policies, sizes: o.Sizes, disks: o.Disks, exempt: map[string]bool{}}
-	for _, user := range o.ExemptUsers {
-		h.exempt[user] = true
+	if o.Exempt == nil {
+		o.Exempt = exemption.Users(nil)
 	}
-	return h
+	return &Handler{templates: o.Templates, approvals: o.Approvals, policies: o.Policies, sizes: o.Sizes, disks: o.Disks, exempt: o.Exempt}
 }
 
 // Handle implements admission.Handler.
@@ -87,7 +91,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 // say about a request. A refusal is for what nobody can judge.
 func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict.Judgement, *admission.Response) {
 	judged := verdict.Judgement{Approvals: approval.Verdict{Allowed: true}}
-	exempt := h.exempt[request.UserInfo.Username]
+	exempt := h.exempt.Exempt(request.UserInfo.Username)
 	if request.Resource.Resource != "virtualmachines" || request.SubResource != "" ||
 		request.Operation != admissionv1.Create && request.Operation != admissionv1.Update ||
 		exempt && (request.Operation == admissionv1.Update && !strings.HasSuffix(request.UserInfo.Username, machine.VirtAPI) || h.policies == nil) {

@@ -21,6 +21,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/exemption"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/webhooks/validate"
@@ -325,7 +326,7 @@ func TestWhoIsNotJudged(t *testing.T) {
 	}{
 		{
 			name:    "an exempt user of the installation",
-			options: validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, governed)}, ExemptUsers: []string{"mallory"}},
+			options: validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, governed)}, Exempt: exemption.Users{"mallory"}},
 		},
 		{
 			name:    "an exempt subject of the approval",
@@ -427,7 +428,7 @@ func TestPolicies(t *testing.T) {
 			asked := request(tc.operation, edit(tc.object), old)
 			asked.UserInfo.Username = tc.user
 			policies := &council{decision: tc.decision, err: tc.err}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}, Policies: policies, ExemptUsers: []string{controller, api}})
+			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}, Policies: policies, Exempt: exemption.Users{controller, api}})
 			check(t, h.Handle(t.Context(), asked), tc.want, "")
 			if policies.asked != tc.wantAsked {
 				t.Errorf("asked %d times, want %d", policies.asked, tc.wantAsked)

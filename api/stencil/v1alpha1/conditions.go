@@ -75,6 +75,22 @@ const (
 	ReasonAuditFailed = "AuditFailed"
 )
 
+// ConditionExemptUsersFound is the type of the condition of a TemplateApproval that
+// is true while every name of an exempt user in Stencil's configuration is that of
+// a controller of Kubernetes, of the installed KubeVirt or of the installed CDI, or
+// of one of theirs that is not installed. It is the same for all approvals.
+const ConditionExemptUsersFound = "ExemptUsersFound"
+
+// Reasons of the condition ExemptUsersFound.
+const (
+	// ReasonFound is the reason while it is true.
+	ReasonFound = "Found"
+
+	// ReasonNotInstalled is the reason when a name is that of no installed
+	// controller. It exempts no user.
+	ReasonNotInstalled = "NotInstalled"
+)
+
 // MaxViolations is how many violations the status of an approval lists. The
 // count beside them is not limited.
 const MaxViolations = 20

@@ -169,8 +169,13 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.nam
 {{ include "stencil.fullname" . }}-policy-library
 {{- end -}}
 
-{{/* Users whom no approval judges, as a JSON list. With dry runs the manager is one of them, and creates nothing else. */}}
-{{- define "stencil.exemptUsers" -}}
+{{/* Name of the ClusterRole that exempts from approvals, and of its binding, whose subjects the manager writes. */}}
+{{- define "stencil.exempt.name" -}}
+{{ include "stencil.fullname" . }}-exempt-users
+{{- end -}}
+
+{{/* Users and service accounts that the chart exempts, as a JSON list: the manager among them where it asks in dry runs, which creates nothing else. */}}
+{{- define "stencil.exempt.all" -}}
 {{- $users := .Values.exemptUsers -}}
 {{- if .Values.readiness.dryRun -}}
 {{- $users = append $users (include "stencil.manager.user" .) -}}
@@ -186,3 +191,43 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.nam
 {{- end }}
 {{- toJson $open }}
 {{- end }}
+
+{{/*
+Those who are exempt by their name alone, as a JSON list: users of Kubernetes itself and of Stencil, whose namespaces exist. internal/exemption
+divides the names likewise.
+*/}}
+{{- define "stencil.exempt.users" -}}
+{{- $own := printf "system:serviceaccount:%s:" .Release.Namespace -}}
+{{- $users := list -}}
+{{- range include "stencil.exempt.all" . | fromJsonArray -}}
+{{- if or (regexMatch "^system:(serviceaccount:kube-system:|kube-)" .) (hasPrefix $own .) }}{{ $users = append $users . }}{{ end -}}
+{{- end -}}
+{{- toJson $users -}}
+{{- end -}}
+
+{{/* Names of service accounts, with and without namespace, that are exempt where KubeVirt or CDI is installed, as a JSON list. */}}
+{{- define "stencil.exempt.accounts" -}}
+{{- $users := include "stencil.exempt.users" . | fromJsonArray -}}
+{{- $accounts := list -}}
+{{- range include "stencil.exempt.all" . | fromJsonArray -}}
+{{- if and (regexMatch "^(system:serviceaccount:[^:]+:)?[^:]+$" .) (not (has . $users)) }}{{ $accounts = append $accounts . }}{{ end -}}
+{{- end -}}
+{{- toJson $accounts -}}
+{{- end -}}
+
+{{/*
+CEL that holds for requests of exempt users, in match conditions of webhooks; empty when there are none. It is what the policies have in
+exemptUsers and exemptController; see there.
+*/}}
+{{- define "stencil.exempt.expression" -}}
+{{- $terms := list -}}
+{{- $users := include "stencil.exempt.users" . -}}
+{{- $accounts := include "stencil.exempt.accounts" . -}}
+{{- if ne $users "[]" -}}
+{{- $terms = append $terms (printf "request.userInfo.username in %s" $users) -}}
+{{- end -}}
+{{- if ne $accounts "[]" -}}
+{{- $terms = append $terms (printf "request.userInfo.username.startsWith('system:serviceaccount:') && (request.userInfo.username in %s || request.userInfo.username.split(':')[3] in %s) && authorizer.group('stencil.kubevirt.io').resource('templateapprovals').check('bypass').allowed()" $accounts $accounts) -}}
+{{- end -}}
+{{- join " || " $terms -}}
+{{- end -}}

@@ -217,10 +217,10 @@ oldObject.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('')))
 
 {{/* Bookkeeping of KubeVirt's controllers goes on while no manager runs. */}}
 {{- define "stencil.condition.createOrNotExempt" -}}
-{{- with .Values.exemptUsers -}}
+{{- with include "stencil.exempt.expression" . -}}
 - name: create-or-not-exempt
   expression: >-
-    request.operation == 'CREATE' || !(request.userInfo.username in {{ toJson . }})
+    request.operation == 'CREATE' || !({{ . }})
 {{- end -}}
 {{- end -}}
 
@@ -229,18 +229,18 @@ The same, and what KubeVirt's API server makes of a VirtualMachine when a user a
 them is bookkeeping.
 */}}
 {{- define "stencil.condition.createOrNotExemptOrForUser" -}}
-{{- with .Values.exemptUsers -}}
+{{- with include "stencil.exempt.expression" . -}}
 - name: create-or-not-exempt
   expression: >-
-    request.operation == 'CREATE' || !(request.userInfo.username in {{ toJson . }}) ||
+    request.operation == 'CREATE' || !({{ . }}) ||
     request.userInfo.username.endsWith(':kubevirt-apiserver') && object.?spec.?template != oldObject.?spec.?template
 {{- end -}}
 {{- end -}}
 
 {{- define "stencil.condition.notExempt" -}}
-{{- with .Values.exemptUsers -}}
+{{- with include "stencil.exempt.expression" . -}}
 - name: not-exempt
   expression: >-
-    !(request.userInfo.username in {{ toJson . }})
+    !({{ . }})
 {{- end -}}
 {{- end -}}

@@ -11,6 +11,7 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/install"
 )
 
 const kubevirtController = "system:serviceaccount:kubevirt:kubevirt-controller"
@@ -35,7 +36,7 @@ type bench struct {
 
 func newBench(t *testing.T, name, space string) bench {
 	t.Helper()
-	cdi, err := gen.User(t.Context(), stencil.Plane, "system:serviceaccount:cdi:cdi-sa", gen.Permits(space,
+	cdi, err := gen.User(t.Context(), stencil.Plane, "system:serviceaccount:cdi:cdi-sa", gen.Permits("", install.Bypass()), gen.Permits(space,
 		rbacv1.PolicyRule{APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"*"}}))
 	if err != nil {

@@ -30,6 +30,9 @@ func TestKubeVirtInAGovernedNamespace(t *testing.T) {
 	if err := install.AwaitPolicies(t.Context(), plane); err != nil {
 		t.Fatal(err)
 	}
+	if err := install.AwaitExempt(t.Context(), plane, controlplane.VirtController); err != nil {
+		t.Fatal(err)
+	}
 	client := clientOf(t, plane.AdminConfig())
 	in := func(t *testing.T, space string) requests { return requests{t: t, client: client, namespace: space} }
 	web := func(reference any) string {

@@ -35,6 +35,7 @@ var (
 	// stranger has the same rights as owner, uses no template, and is exempt nowhere.
 	stranger *controlplane.User
 	// controller is KubeVirt's controller, one of the chart's exemptUsers, and virtAPI its API server, another one.
+	// There is no KubeVirt that the manager could find: they are given the permission that it would give them.
 	controller, virtAPI *controlplane.User
 )
 
@@ -67,6 +68,11 @@ func prepare(ctx context.Context, plane *controlplane.Plane) (err error) {
 		}
 		*person = user
 		if err := plane.Grant(ctx, *person, "", ownership...); err != nil {
+			return err
+		}
+	}
+	for _, user := range []*controlplane.User{controller, virtAPI} {
+		if err := plane.Grant(ctx, user, "", install.Bypass()); err != nil {
 			return err
 		}
 	}

@@ -34,8 +34,9 @@
 {{- with .Values.policies.decisionLog.sample }}
 - --decision-log-sample={{ . }}
 {{- end }}
-{{- with include "stencil.exemptUsers" . | fromJsonArray }}
+{{- with include "stencil.exempt.all" . | fromJsonArray }}
 - {{ printf "--exempt-users=%s" (join "," .) | toJson }}
+- --exempt-binding={{ include "stencil.exempt.name" $ }}
 {{- end }}
 {{- if .Values.readiness.dryRun }}
 - --readiness-dry-run

@@ -1,0 +1,214 @@
+package exemptions
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/events"
+	logf "sigs.k8s.io/controller-runtime/pkg/log"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/internal/exemption"
+	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/statuswriter"
+)
+
+const (
+	// fieldManager owns the subjects of the binding, and owner the condition.
+	fieldManager = "stencil-exemptions"
+	owner        = "stencil-exemptions"
+
+	// Intervals between two looks at KubeVirt and CDI: when all configured accounts were found, and otherwise. What is asked for more
+	// often is answered from the last look.
+	longInterval  = time.Minute
+	shortInterval = 10 * time.Second
+	freshness     = 2 * time.Second
+)
+
+// Reasons of events about the ClusterRoleBinding.
+const (
+	reasonChanged = "ExemptUsersChanged"
+	reasonUnknown = "ExemptUsersUnknown"
+	actionBind    = "BindExemptUsers"
+)
+
+// Approvals has the approvals; a coverage.Watch does.
+type Approvals interface {
+	Snapshot(ctx context.Context) (coverage.Snapshot, error)
+}
+
+// Statuses writes conditions; a statuswriter.Writer does.
+type Statuses interface {
+	Apply(ctx context.Context, object statuswriter.Object, owner string, status any) error
+}
+
+// Options are what a Reconciler needs.
+type Options struct {
+	// Names are those that are configured.
+	Names exemption.Names
+	// Binding is the name of the ClusterRoleBinding whose subjects are written.
+	Binding string
+	// Client reads and writes without a cache.
+	Client kubernetes.Interface
+	// KubeVirts lists KubeVirt objects.
+	KubeVirts dynamic.Interface
+	Approvals Approvals
+	Statuses  Statuses
+	// Recorder receives an event about the ClusterRoleBinding when exempt accounts or unknown names change.
+	Recorder   events.EventRecorder
+	Registerer prometheus.Registerer
+	// Now is the clock; time.Now when nil.
+	Now func() time.Time
+}
+
+// Reconciler writes the binding. There is only ever one request to it, and Reconcile is never called concurrently.
+type Reconciler struct {
+	options Options
+	metrics metrics
+	// last is the last plan that was applied, at lookedAt.
+	last     plan
+	lookedAt time.Time
+	// reported is the last explanation of unknown names.
+	reported string
+}
+
+// New returns a Reconciler. It fails when the metrics are registered already.
+func New(o Options) (*Reconciler, error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	r := &Reconciler{options: o, metrics: newMetrics()}
+	if o.Registerer != nil {
+		for _, each := range []prometheus.Collector{r.metrics.found, r.metrics.unknown} {
+			if err := o.Registerer.Register(each); err != nil {
+				return nil, fmt.Errorf("registering metrics of exempt users: %w", err)
+			}
+		}
+	}
+	return r, nil
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
+	if r.lookedAt.IsZero() || r.options.Now().Sub(r.lookedAt) >= freshness {
+		if err := r.look(ctx); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	if err := r.report(ctx, r.last); err != nil {
+		return reconcile.Result{}, err
+	}
+	interval := longInterval
+	if !r.last.complete {
+		interval = shortInterval
+	}
+	return reconcile.Result{RequeueAfter: interval}, nil
+}
+
+// look decides anew and writes the binding.
+func (r *Reconciler) look(ctx context.Context) error {
+	installed, existing, err := r.gather(ctx)
+	if err != nil {
+		return err
+	}
+	decided := decide(r.options.Names, installed, existing)
+	missing, err := r.bind(ctx, decided.exempt)
+	if err != nil {
+		return err
+	}
+	if missing {
+		decided = plan{problems: []problem{{r.options.Binding, "this ClusterRoleBinding does not exist, so no controller of KubeVirt or CDI is exempt: install the chart again"}}}
+	}
+	r.metrics.report(decided)
+	note := ""
+	if len(decided.problems) > 0 {
+		note = decided.note()
+	}
+	if note != r.reported {
+		r.reported = note
+		logf.FromContext(ctx).Info("unknown exempt users changed", "problems", note)
+		if note != "" {
+			r.event(corev1.EventTypeWarning, reasonUnknown, note)
+		}
+	}
+	r.last, r.lookedAt = decided, r.options.Now()
+	return nil
+}
+
+// bind makes the accounts the subjects of the binding. It returns true when there is no binding.
+func (r *Reconciler) bind(ctx context.Context, accounts []exemption.Account) (missing bool, err error) {
+	bindings := r.options.Client.RbacV1().ClusterRoleBindings()
+	stored, err := bindings.Get(ctx, r.options.Binding, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return true, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("reading ClusterRoleBinding %s: %w", r.options.Binding, err)
+	}
+	subjects, users := []rbacv1.Subject{}, []string{}
+	for _, account := range accounts {
+		subjects = append(subjects, rbacv1.Subject{Kind: rbacv1.ServiceAccountKind, Namespace: account.Namespace, Name: account.Name})
+		users = append(users, account.User())
+	}
+	if equality.Semantic.DeepEqual(stored.Subjects, subjects) {
+		return false, nil
+	}
+	patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"resourceVersion": stored.ResourceVersion}, "subjects": subjects})
+	if err != nil {
+		return false, fmt.Errorf("encoding the subjects of ClusterRoleBinding %s: %w", r.options.Binding, err)
+	}
+	if _, err := bindings.Patch(ctx, r.options.Binding, types.MergePatchType, patch, metav1.PatchOptions{FieldManager: fieldManager}); err != nil {
+		return false, fmt.Errorf("writing the subjects of ClusterRoleBinding %s: %w", r.options.Binding, err)
+	}
+	logf.FromContext(ctx).Info("changed the exempt users", "users", users)
+	r.event(corev1.EventTypeNormal, reasonChanged, fmt.Sprintf("%d service accounts of KubeVirt and CDI are exempt from TemplateApprovals", len(users)))
+	return false, nil
+}
+
+func (r *Reconciler) event(severity, reason, note string) {
+	binding := &metav1.PartialObjectMetadata{}
+	binding.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"))
+	binding.SetName(r.options.Binding)
+	// An event has room for 1 KiB.
+	const room = 1000
+	if len(note) > room {
+		note = note[:room] + "…"
+	}
+	r.options.Recorder.Eventf(binding, nil, severity, reason, actionBind, "%s", note)
+}
+
+// report writes the condition of the approvals where it is another than the stored one.
+func (r *Reconciler) report(ctx context.Context, p plan) error {
+	snapshot, err := r.options.Approvals.Snapshot(ctx)
+	if err != nil {
+		return err
+	}
+	var failures []error
+	for _, a := range snapshot.Approvals {
+		next := p.condition(a.Generation())
+		stored := meta.FindStatusCondition(a.Object.Status.Conditions, v1alpha1.ConditionExemptUsersFound)
+		if stored != nil && stored.Status == next.Status && stored.ObservedGeneration == next.ObservedGeneration && stored.Message == next.Message {
+			continue
+		}
+		next.LastTransitionTime = metav1.NewTime(r.options.Now())
+		if stored != nil && stored.Status == next.Status {
+			next.LastTransitionTime = stored.LastTransitionTime
+		}
+		failures = append(failures, r.options.Statuses.Apply(ctx, statuswriter.Approval(a.Object), owner, map[string]any{"conditions": []metav1.Condition{next}}))
+	}
+	return errors.Join(failures...)
+}
