@@ -95,11 +95,29 @@ func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 func differing(of, seen runs, satisfied []*approval.Approval) []string {
 	var texts []string
 	for _, path := range approval.Changes(of, seen) {
-		if !slices.ContainsFunc(satisfied, func(a *approval.Approval) bool { return a.Overridable(path) }) {
+		if !slices.ContainsFunc(satisfied, func(a *approval.Approval) bool { return a.Overridable(path) || ofSize(path) && resizable(a) }) {
 			texts = append(texts, path.String())
 		}
 	}
 	return texts
+}
+
+// sizePaths are what an instance type or a preference decides. Annotations are left out: they reach the pod.
+var sizePaths = []string{
+	"spec.template.spec.domain.cpu", "spec.template.spec.domain.memory", "spec.template.spec.domain.devices.gpus",
+	"spec.template.spec.domain.devices.hostDevices", "spec.template.spec.nodeSelector", "spec.template.spec.schedulerName",
+}
+
+func ofSize(path approval.Path) bool {
+	text := path.String()
+	return slices.ContainsFunc(sizePaths, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
+}
+
+// resizable reports whether an approval lets users choose another instance type or preference, which runs from the next start on.
+func resizable(a *approval.Approval) bool {
+	return slices.ContainsFunc([]string{"instancetype", "preference"}, func(key string) bool {
+		return a.Overridable(approval.Path{approval.Field("spec"), approval.Field(key), approval.Field("name")})
+	})
 }
 
 func (c *instanceCheck) list(ctx context.Context, namespace string) error {

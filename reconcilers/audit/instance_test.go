@@ -38,9 +38,15 @@ func TestWhatRuns(t *testing.T) {
 	}
 	const kubevirts = `kubevirt.io/latest-observed-api-version: v1, kubevirt.io/vm-generation: "1"`
 	for name, tc := range map[string]struct {
-		vm, vmi string
-		want    []string
+		vm, vmi   string
+		overrides []string
+		want      []string
 	}{
+		"another instance type, where users may choose one": {
+			overrides: []string{"spec.instancetype"},
+			vm:        `{instancetype: {name: u1}}`, vmi: `{metadata: {labels: {app: evil}, annotations: {of: size}}, spec: {networks: [{name: default}], domain: {cpu: {cores: 2}}}}`,
+			want: []string{"spec.template.metadata.labels.app"},
+		},
 		"what KubeVirt fills in": {
 			vm: `{metadata: {labels: {app: a}}, spec: {domain: {memory: {guest: 1024Mi}}, volumes: [{name: root, containerDisk: {image: i}}]}}`,
 			vmi: `{metadata: {labels: {app: a, kubevirt.io/nodeName: n, vm.kubevirt.io/name: x}, annotations: {` + kubevirts + `}},
@@ -109,7 +115,9 @@ func TestWhatRuns(t *testing.T) {
 			seen, _ := machine.View(machine.KindInstance, instance)
 			var got []string
 			if of != nil {
-				got = differing(of, c.runs(seen, nil, nil), []*approval.Approval{approve("one", overrides)})
+				got = differing(of, c.runs(seen, nil, nil), []*approval.Approval{approve("one", overrides, func(a *v1alpha1.TemplateApproval) {
+					a.Spec.Overrides = append(a.Spec.Overrides, tc.overrides...)
+				})})
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
