@@ -227,7 +227,7 @@ func (s stage) runs(t *testing.T, name, pod, node string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.must(t, handler, "", "patch", "vmi", name, "--type=merge", "-p", `{"status":{"phase":"Running","conditions":[`+
+	s.must(t, handler, "", "patch", "vmi", name, "--type=merge", "-p", `{"status":{"phase":"Running","selinuxContext":"none","conditions":[`+
 		`{"type":"Ready","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"},{"type":"LiveMigratable","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"}]}}`)
 }
 
