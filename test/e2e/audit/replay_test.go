@@ -374,8 +374,7 @@ spec:
 		},
 		{
 			name: "a migration into an image of one's own", of: "moved",
-			want: "what runs it is not what KubeVirt makes of it: image of container container-disk-binary of pod " + target + ", which is from evil.example.com/rootkit, " +
-				"image of container compute of pod " + target + ", which is from evil.example.com/rootkit",
+			want: "what runs it is not what KubeVirt makes of it: image of container compute of pod " + target + ", which is from evil.example.com/rootkit",
 		},
 		{
 			name: "a debugger in the pod", of: "debugged",
