@@ -221,7 +221,7 @@ func TestAScanReportsWhatBelongsToNoMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	total := all.total()
-	if got := total.approvals["a"]; got.violating != 3 || total.machines != 1 || got.violations[2].Namespace != "team-b" || got.violations[2].Name != "attack" {
+	if got := total.approvals["a"]; got.violating != 3 || total.machines != 1 || got.violations[2].Namespace != "team-b" || got.violations[2].Name != "attack" || got.violations[2].Kind != "Pod" || got.violations[0].Kind != "" && got.violations[1].Kind != "" {
 		t.Errorf("%d machines, %+v", total.machines, got)
 	}
 	for namespace, want := range map[string]int{"team-a": 2, "team-b": 1} {
