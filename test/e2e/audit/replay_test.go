@@ -23,8 +23,8 @@ kind: Node
 metadata: {name: node-2, labels: {kubevirt.io/schedulable: "true"}}
 `
 
-// keepsQuiet holds that nothing is reported of what KubeVirt's controllers write while machines start, migrate, and get a volume.
-func (s stage) keepsQuiet(t *testing.T, tenant *controlplane.User) {
+// reportsNothing holds that nothing is reported of what KubeVirt's controllers write while machines start, migrate, and get a volume.
+func (s governedPlatform) reportsNothing(t *testing.T, tenant *controlplane.User) {
 	t.Helper()
 	if err := harness.Apply(t.Context(), s.Plane, nodes, "-"); err != nil {
 		t.Fatal(err)
@@ -66,9 +66,9 @@ func (s stage) keepsQuiet(t *testing.T, tenant *controlplane.User) {
 // TestTheAuditSeesWhatNothingPrevented replays attacks on approvals after Stencil's policies and webhooks were removed. Each is reported
 // within a minute, by name and cause, without an audit of everything.
 func TestTheAuditSeesWhatNothingPrevented(t *testing.T) {
-	s := newStage(t)
+	s := startGoverned(t)
 	tenant := s.user(t)
-	s.keepsQuiet(t, tenant)
+	s.reportsNothing(t, tenant)
 	kiosks := []string{"sidecar", "network", "label", "image", "debugged", "held", "owned", "locked", "emptied"}
 	for _, name := range kiosks {
 		s.must(t, tenant, instantiated(name, "kiosk"), "create", "-f", "-")

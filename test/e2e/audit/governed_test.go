@@ -88,10 +88,10 @@ spec:
 // minute is within how long the audit has to report what has changed.
 const minute = time.Minute
 
-// stage is a platform with KubeVirt and an audit that begins when something changes only.
-type stage struct{ *platform.Platform }
+// governedPlatform is a platform with KubeVirt and an audit that begins when something changes only.
+type governedPlatform struct{ *platform.Platform }
 
-func newStage(t *testing.T) stage {
+func startGoverned(t *testing.T) governedPlatform {
 	t.Helper()
 	ctx := context.WithoutCancel(t.Context())
 	p, err := platform.Start(ctx, platform.Options{
@@ -106,7 +106,7 @@ func newStage(t *testing.T) stage {
 			t.Error(err)
 		}
 	})
-	s := stage{p}
+	s := governedPlatform{p}
 	if err := harness.Apply(ctx, p.Plane, replayed, "-"); err != nil {
 		t.Fatal(err)
 	}
@@ -114,18 +114,18 @@ func newStage(t *testing.T) stage {
 	return s
 }
 
-func (s stage) kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+func (s governedPlatform) kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	return harness.Kubectl(t, s.Plane, as, stdin, harness.In("stage", arguments)...)
 }
 
-func (s stage) must(t *testing.T, as *controlplane.User, stdin string, arguments ...string) string {
+func (s governedPlatform) must(t *testing.T, as *controlplane.User, stdin string, arguments ...string) string {
 	t.Helper()
 	return strings.TrimSpace(harness.Must(t, s.Plane, as, stdin, harness.In("stage", arguments)...).Stdout)
 }
 
 // user has the role edit in the namespace, and may use the templates.
-func (s stage) user(t *testing.T) *controlplane.User {
+func (s governedPlatform) user(t *testing.T) *controlplane.User {
 	t.Helper()
 	user, err := gen.User(t.Context(), s.Plane, "tenant", gen.Role("stage", "edit"), gen.UsesTemplates("kiosks"))
 	if err != nil {
@@ -139,7 +139,7 @@ func instantiated(name, from string) string {
 }
 
 // pod waits for the launcher pod of a machine.
-func (s stage) pod(t *testing.T, name string) (pod string) {
+func (s governedPlatform) pod(t *testing.T, name string) (pod string) {
 	t.Helper()
 	harness.Eventually(t, "virt-controller has made the pod of "+name, func() error {
 		pod = s.must(t, nil, "", "get", "pod", "-l", "kubevirt.io=virt-launcher,vm.kubevirt.io/name="+name, "-o", "jsonpath={.items[*].metadata.name}")
@@ -152,7 +152,7 @@ func (s stage) pod(t *testing.T, name string) (pod string) {
 }
 
 // status is what the approval says.
-func (s stage) status(t *testing.T) v1alpha1.TemplateApprovalStatus {
+func (s governedPlatform) status(t *testing.T) v1alpha1.TemplateApprovalStatus {
 	t.Helper()
 	var a v1alpha1.TemplateApproval
 	if err := yaml.Unmarshal([]byte(s.must(t, nil, "", "get", "templateapproval", "stage", "-o", "yaml")), &a); err != nil {
@@ -171,7 +171,7 @@ func causes(status v1alpha1.TemplateApprovalStatus) map[string]string {
 }
 
 // conforms waits until so many machines conform and none violates.
-func (s stage) conforms(t *testing.T, what string, machines int32) {
+func (s governedPlatform) conforms(t *testing.T, what string, machines int32) {
 	t.Helper()
 	harness.Within(t, what, minute, func() error {
 		status := s.status(t)
@@ -183,7 +183,7 @@ func (s stage) conforms(t *testing.T, what string, machines int32) {
 }
 
 // disarm deletes Stencil's policies, their bindings and its webhooks, and what self-protection restores them from.
-func (s stage) disarm(t *testing.T) {
+func (s governedPlatform) disarm(t *testing.T) {
 	t.Helper()
 	s.must(t, nil, "", "delete", "clusterrolebinding/stencil-protected-objects", "clusterrole/stencil-protected-objects")
 	s.must(t, nil, "", "delete", "configmap", "stencil-protected-objects", "--namespace", install.Namespace)
@@ -202,7 +202,7 @@ func (s stage) disarm(t *testing.T) {
 }
 
 // runs does for a pod what a node does, and for its instance what virt-handler does.
-func (s stage) runs(t *testing.T, name, pod, node string) {
+func (s governedPlatform) runs(t *testing.T, name, pod, node string) {
 	t.Helper()
 	s.must(t, nil, fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q},"target":{"apiVersion":"v1","kind":"Node","name":%q}}`, pod, node),
 		"create", "--raw", "/api/v1/namespaces/stage/pods/"+pod+"/binding", "-f", "-")
@@ -230,7 +230,7 @@ func (s stage) runs(t *testing.T, name, pod, node string) {
 }
 
 // migrate has an instance migrated, and waits for the pod of the target.
-func (s stage) migrate(t *testing.T, name, from, annotations string) (target string) {
+func (s governedPlatform) migrate(t *testing.T, name, from, annotations string) (target string) {
 	t.Helper()
 	s.must(t, nil, fmt.Sprintf("apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstanceMigration\nmetadata: {name: %s, annotations: {%s}}\nspec: {vmiName: %s}\n", name, annotations, name), "create", "-f", "-")
 	harness.Eventually(t, "virt-controller has made the pod of the target of "+name, func() error {
