@@ -91,7 +91,7 @@ func (r *Reconciler) instanceCheck() *instanceCheck {
 	return check
 }
 
-// closeLedger is told whether the audit was of some namespaces only.
+// closeLedger completes the Reports and counts them. partial reports that the audit was limited to some namespaces.
 func (r *Reconciler) closeLedger(ctx context.Context, ledger *ledger, partial bool) {
 	if ledger == nil {
 		if !partial {

@@ -20,7 +20,7 @@ import (
 // TestWhatChangedIsAuditedAlone holds that a change costs one list of its namespace, if that is governed, and not more than a tenth of the time.
 func TestWhatChangedIsAuditedAlone(t *testing.T) {
 	source := &shelf{machines: []string{"free/x", "team-a/1", "team-a/2", "team-b/1"}}
-	seen := &scenery{}
+	seen := &fakeObserved{}
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
 	metrics, err := newMetrics(prometheus.NewRegistry())
 	if err != nil {

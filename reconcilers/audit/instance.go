@@ -84,7 +84,7 @@ func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 				"its VirtualMachineInstance differs from it at %s", enumerate(different, "fields"))}
 		} else if len(seen.foreign) > 0 {
 			one.judgement = judgement{cause: newCause(ruleForeignOwner, one.judgement.satisfied[0].Name(),
-				"its VirtualMachineInstance has %s, which belongs to no controller of virtual machines", enumerate(seen.foreign, "more"))}
+				"its VirtualMachineInstance has %s, which belongs to no controller of virtual machines", enumerate(seen.foreign, "owners and finalizers"))}
 		}
 	}
 	return nil

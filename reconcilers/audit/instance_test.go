@@ -44,7 +44,7 @@ func TestWhatRuns(t *testing.T) {
 	}{
 		"another instance type, where users may choose one": {
 			overrides: []string{"spec.instancetype"},
-			vm:        `{instancetype: {name: u1}}`, vmi: `{metadata: {labels: {app: evil}}, spec: {networks: [{name: default}], domain: {cpu: {cores: 2}}}}`,
+			vm:        `{instancetype: {name: u1}}`, vmi: `{metadata: {labels: {app: evil}, annotations: {of: size}}, spec: {networks: [{name: default}], domain: {cpu: {cores: 2}}}}`,
 			want: []string{"spec.template.metadata.labels.app"},
 		},
 		"what KubeVirt fills in": {

@@ -11,21 +11,21 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/audit/observed"
 )
 
-// scenery is an Observed in memory.
-type scenery struct {
+// fakeObserved is an Observed in memory.
+type fakeObserved struct {
 	unsynced                  bool
 	machines, instances, pods []observed.Object
 	changed                   []string
 }
 
-func (s *scenery) Synced() bool                      { return !s.unsynced }
-func (s *scenery) Changed() <-chan struct{}          { return nil }
-func (s *scenery) Machines(string) []observed.Object { return s.machines }
+func (s *fakeObserved) Synced() bool                      { return !s.unsynced }
+func (s *fakeObserved) Changed() <-chan struct{}          { return nil }
+func (s *fakeObserved) Machines(string) []observed.Object { return s.machines }
 
-func (s *scenery) Instances(string) []observed.Object { return s.instances }
-func (s *scenery) Pods(string) []observed.Object      { return s.pods }
+func (s *fakeObserved) Instances(string) []observed.Object { return s.instances }
+func (s *fakeObserved) Pods(string) []observed.Object      { return s.pods }
 
-func (s *scenery) Take() []string {
+func (s *fakeObserved) Take() []string {
 	taken := s.changed
 	s.changed = nil
 	return taken
@@ -118,7 +118,7 @@ func TestWhatRunsInLauncherPods(t *testing.T) {
 
 func TestPodsAreComparedOfTheMachineThatTheyRun(t *testing.T) {
 	evil := []observed.Container{{Name: "compute", Image: "evil/l"}}
-	seen := &scenery{
+	seen := &fakeObserved{
 		instances: []observed.Object{
 			{Name: "web", UID: "i-web", OwnerKind: "VirtualMachine", OwnerUID: "web"},
 			{Name: "passes", UID: "i-passes", OwnerKind: "VirtualMachine", OwnerUID: "other"},
@@ -164,7 +164,7 @@ func TestPodsAreComparedOfTheMachineThatTheyRun(t *testing.T) {
 }
 
 func TestWhatBelongsToNoMachine(t *testing.T) {
-	seen := &scenery{
+	seen := &fakeObserved{
 		machines: []observed.Object{{Name: "fresh", UID: "fresh"}},
 		instances: []observed.Object{
 			{Name: "web", UID: "i-web", OwnerKind: "VirtualMachine", OwnerUID: "web"},
@@ -214,14 +214,14 @@ func TestWhatBelongsToNoMachine(t *testing.T) {
 func TestAScanReportsWhatBelongsToNoMachine(t *testing.T) {
 	source := &shelf{machines: []string{"free/x", "team-a/1"}}
 	s, finished := scanOf(source, 3, "team-a", "team-b")
-	seen := &scenery{pods: []observed.Object{{Name: "attack", UID: "p"}}}
+	seen := &fakeObserved{pods: []observed.Object{{Name: "attack", UID: "p"}}}
 	s.launchers = func() *launcherCheck { return &launcherCheck{observed: seen} }
 	all, err := s.run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
 	total := all.total()
-	if got := total.approvals["a"]; got.violating != 3 || total.machines != 1 || got.violations[2].Namespace != "team-b" || got.violations[2].Name != "attack" {
+	if got := total.approvals["a"]; got.violating != 3 || total.machines != 1 || got.violations[2].Namespace != "team-b" || got.violations[2].Name != "attack" || got.violations[2].Kind != "Pod" || got.violations[0].Kind != "" && got.violations[1].Kind != "" {
 		t.Errorf("%d machines, %+v", total.machines, got)
 	}
 	for namespace, want := range map[string]int{"team-a": 2, "team-b": 1} {

@@ -52,7 +52,7 @@ func (c controllers) foreign(metadata map[string]any) []string {
 func (c controllers) ownership(object map[string]any, approval string) *cause {
 	metadata, _ := object["metadata"].(map[string]any)
 	if problems := c.foreign(metadata); len(problems) > 0 {
-		return newCause(ruleForeignOwner, approval, "it has %s, which belongs to no controller of virtual machines", enumerate(problems, "more"))
+		return newCause(ruleForeignOwner, approval, "it has %s, which belongs to no controller of virtual machines", enumerate(problems, "owners and finalizers"))
 	}
 	return nil
 }

@@ -21,7 +21,7 @@ type count struct {
 }
 
 func compareViolations(a, b v1alpha1.Violation) int {
-	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Kind, b.Kind))
 }
 
 // violate counts a violation. It need not be called in order.
@@ -189,6 +189,9 @@ func (t *tally) approved(vm subject, covering []*approval.Approval, judged judge
 func (t *tally) violate(one finding, covering []*approval.Approval) {
 	t.current.violating++
 	violation := v1alpha1.Violation{Namespace: t.current.namespace, Name: one.name, Cause: one.cause.message}
+	if one.kind != kindMachine {
+		violation.Kind = one.kind
+	}
 	for _, a := range covering {
 		t.results.approvals.of(a.Name()).violate(violation)
 	}

@@ -69,6 +69,12 @@ func TestWhoMayCallTheWebhooks(t *testing.T) {
 			values: `{policies: {decisionLog: {sample: 0.01}}}`,
 			want:   map[string]any{arguments: items{"--decision-log-sample=0.01"}},
 		},
+		"what runs machines beside KubeVirt": {
+			values: `{audit: {launcherImages: [registry.example.com:5000/mesh/proxy, quay.example.com/virt-launcher], ownerGroups: [infrastructure.cluster.x-k8s.io]}, doors: {hotplug: Open, clone: Open}}`,
+			want: map[string]any{arguments: items{
+				"--launcher-images=registry.example.com:5000/mesh/proxy,quay.example.com/virt-launcher", "--owner-groups=infrastructure.cluster.x-k8s.io", "--open-doors=clone,hotplug",
+			}},
+		},
 		"what the cluster adds to machines": {
 			values: `{audit: {clusterAdditions: [spec.template.spec.tolerations, "spec.template.spec.nodeSelector[\"example.com/zone\"]"]}}`,
 			want:   map[string]any{arguments: items{`--cluster-additions=spec.template.spec.tolerations,spec.template.spec.nodeSelector["example.com/zone"]`}},

@@ -111,6 +111,14 @@ func TestValuesThatAreRefused(t *testing.T) {
 			values: `{webhooks: {clientCA: {names: [kube-apiserver]}}}`,
 			want:   "webhooks.clientCA.names without webhooks.clientCA.configMap says nothing",
 		},
+		"a permitted image with a tag": {
+			values: `{audit: {launcherImages: ["registry.example.com/mesh/proxy:v1"]}}`,
+			want:   "at '/audit/launcherImages/0'",
+		},
+		"a permitted owner with a version": {
+			values: `{audit: {ownerGroups: [example.com/v1]}}`,
+			want:   "at '/audit/ownerGroups/0'",
+		},
 		"an addition of the cluster that is not in spec": {
 			values: `{audit: {clusterAdditions: [metadata.labels.a]}}`,
 			want:   "at '/audit/clusterAdditions/0'",

@@ -367,12 +367,13 @@ type TemplateApprovalStatus struct {
 	Conforming *int32 `json:"conforming,omitempty"`
 
 	// Violating is how many VirtualMachines in these namespaces satisfied none of
-	// the approvals that cover them at the last audit.
+	// the approvals that cover them at the last audit, and how many
+	// VirtualMachineInstances and pods of such belonged to no VirtualMachine.
 	//
 	// +optional
 	Violating *int32 `json:"violating,omitempty"`
 
-	// Violations are up to 20 of the violating VirtualMachines.
+	// Violations are up to 20 of these.
 	//
 	// +optional
 	// +listType=atomic
@@ -402,14 +403,20 @@ type TemplateApprovalStatus struct {
 }
 
 // Violation is one VirtualMachine that is not approved, or that the next release
-// does not approve.
+// does not approve, or what runs and belongs to no VirtualMachine.
 type Violation struct {
-	// Namespace is the namespace of the VirtualMachine.
+	// Kind is the kind of what is named, VirtualMachineInstance or Pod. If it is empty,
+	// that is a VirtualMachine.
+	//
+	// +optional
+	Kind string `json:"kind,omitempty"`
+
+	// Namespace is the namespace of the object.
 	//
 	// +required
 	Namespace string `json:"namespace"`
 
-	// Name is the name of the VirtualMachine.
+	// Name is the name of the object.
 	//
 	// +required
 	Name string `json:"name"`

@@ -19,6 +19,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/reconcilers/audit"
+	"github.com/vmstencil/stencil/reconcilers/audit/observed"
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/reconcilers/governed"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
@@ -134,10 +135,15 @@ func (l *leader) addGoverning(t *testing.T) {
 	if err := labels.SetupWithManager(l); err != nil {
 		t.Fatal(err)
 	}
+	running, err := observed.New(l.GetConfig(), l.GetLogger())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.add(t, running)
 	auditor, err := audit.New(audit.Options{
 		Config: rest.CopyConfig(l.GetConfig()), Coverage: watch, Templates: templates,
 		Client: l.GetClient(), Recorder: l.GetEventRecorder("stencil-audit"), Registerer: l.registry,
-		ReportsInterval: 200 * time.Millisecond,
+		ReportsInterval: 200 * time.Millisecond, Observed: running, ChangeDelay: 500 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)

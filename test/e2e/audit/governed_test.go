@@ -1,0 +1,246 @@
+package audit_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
+	"github.com/vmstencil/stencil/test/install"
+	"github.com/vmstencil/stencil/test/platform"
+)
+
+// A team whose machines an approval governs, and templates for them: one that runs without a disk from elsewhere, one with an instance type,
+// and one with a disk that KubeVirt creates.
+const replayed = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: kiosks}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: stage}
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: kiosk, namespace: kiosks}
+spec:
+  parameters: [{name: NAME}]
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Always
+      template:
+        spec:
+          domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
+          volumes: [{name: root, containerDisk: {image: "registry.example/kiosk:v1"}}]
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: sized, namespace: kiosks}
+spec:
+  parameters: [{name: NAME}]
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Always
+      instancetype: {kind: VirtualMachineClusterInstancetype, name: u1.small}
+      template:
+        spec:
+          domain: {devices: {disks: [{name: root, disk: {bus: virtio}}]}}
+          volumes: [{name: root, containerDisk: {image: "registry.example/kiosk:v1"}}]
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: stand, namespace: kiosks}
+spec:
+  parameters: [{name: NAME}]
+  virtualMachine:
+    metadata: {name: "${NAME}"}
+    spec:
+      runStrategy: Halted
+      dataVolumeTemplates:
+      - metadata: {name: "${NAME}-root"}
+        spec: {source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}
+      template:
+        spec:
+          domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
+          volumes: [{name: root, dataVolume: {name: "${NAME}-root"}}]
+---
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: TemplateApproval
+metadata: {name: stage}
+spec:
+  namespaces: [stage]
+  templates: [{namespace: kiosks, selector: {}}]
+  overrides: [spec.runStrategy, spec.template.spec.volumes, spec.template.spec.domain.devices.disks]
+`
+
+// minute is within how long the audit has to report what has changed.
+const minute = time.Minute
+
+// governedPlatform is a platform with KubeVirt and an audit that begins when something changes only.
+type governedPlatform struct{ *platform.Platform }
+
+func startGoverned(t *testing.T) governedPlatform {
+	t.Helper()
+	ctx := context.WithoutCancel(t.Context())
+	p, err := platform.Start(ctx, platform.Options{
+		KubeVirt: true, ControllerManager: true, ManagerArgs: []string{"--audit-interval=24h"}, Log: os.Stderr,
+		Values: map[string]any{"doors": map[string]any{"hotplug": "Open"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := p.Stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	s := governedPlatform{p}
+	if err := harness.Apply(ctx, p.Plane, replayed, "-"); err != nil {
+		t.Fatal(err)
+	}
+	s.must(t, nil, "", "wait", "namespace/stage", "--for=jsonpath={.metadata.labels.stencil\\.kubevirt\\.io/governed}=true")
+	return s
+}
+
+func (s governedPlatform) kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
+	t.Helper()
+	return harness.Kubectl(t, s.Plane, as, stdin, harness.In("stage", arguments)...)
+}
+
+func (s governedPlatform) must(t *testing.T, as *controlplane.User, stdin string, arguments ...string) string {
+	t.Helper()
+	return strings.TrimSpace(harness.Must(t, s.Plane, as, stdin, harness.In("stage", arguments)...).Stdout)
+}
+
+// user has the role edit in the namespace, and may use the templates.
+func (s governedPlatform) user(t *testing.T) *controlplane.User {
+	t.Helper()
+	user, err := gen.User(t.Context(), s.Plane, "tenant", gen.Role("stage", "edit"), gen.UsesTemplates("kiosks"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user
+}
+
+func instantiated(name, from string) string {
+	return gen.Manifest(gen.VM(name, gen.FromTemplate("kiosks/"+from)))
+}
+
+// pod waits for the launcher pod of a machine.
+func (s governedPlatform) pod(t *testing.T, name string) (pod string) {
+	t.Helper()
+	harness.Eventually(t, "virt-controller has made the pod of "+name, func() error {
+		pod = s.must(t, nil, "", "get", "pod", "-l", "kubevirt.io=virt-launcher,vm.kubevirt.io/name="+name, "-o", "jsonpath={.items[*].metadata.name}")
+		if pod == "" {
+			return errors.New(s.kubectl(t, nil, "", "get", "vm,vmi,events", "-o", "wide").Stdout)
+		}
+		return nil
+	})
+	return pod
+}
+
+// status is what the approval says.
+func (s governedPlatform) status(t *testing.T) v1alpha1.TemplateApprovalStatus {
+	t.Helper()
+	var a v1alpha1.TemplateApproval
+	if err := yaml.Unmarshal([]byte(s.must(t, nil, "", "get", "templateapproval", "stage", "-o", "yaml")), &a); err != nil {
+		t.Fatal(err)
+	}
+	return a.Status
+}
+
+// causes returns the causes of the violations, by name.
+func causes(status v1alpha1.TemplateApprovalStatus) map[string]string {
+	found := map[string]string{}
+	for _, violation := range status.Violations {
+		found[violation.Name] = violation.Cause
+	}
+	return found
+}
+
+// conforms waits until so many machines conform and none violates.
+func (s governedPlatform) conforms(t *testing.T, what string, machines int32) {
+	t.Helper()
+	harness.Within(t, what, minute, func() error {
+		status := s.status(t)
+		if status.Conforming == nil || *status.Conforming != machines || *status.Violating != 0 {
+			return fmt.Errorf("status: %+v, violations %v", status.Conforming, causes(status))
+		}
+		return nil
+	})
+}
+
+// disarm deletes Stencil's policies, their bindings and its webhooks, and what self-protection restores them from.
+func (s governedPlatform) disarm(t *testing.T) {
+	t.Helper()
+	s.must(t, nil, "", "delete", "clusterrolebinding/stencil-protected-objects", "clusterrole/stencil-protected-objects")
+	s.must(t, nil, "", "delete", "configmap", "stencil-protected-objects", "--namespace", install.Namespace)
+	registrations := "validatingadmissionpolicybinding,validatingadmissionpolicy,mutatingwebhookconfiguration,validatingwebhookconfiguration"
+	s.must(t, nil, "", "delete", registrations, "--selector=app.kubernetes.io/part-of=stencil")
+	harness.Eventually(t, "nothing of Stencil decides on requests", func() error {
+		if left := s.must(t, nil, "", "get", registrations, "--selector=app.kubernetes.io/part-of=stencil", "-o", "name"); left != "" {
+			return errors.New("there is still " + left)
+		}
+		if out := s.kubectl(t, nil, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"probe","labels":{"kubevirt.io":"virt-launcher"}},"spec":{"containers":[{"name":"a","image":"b"}]}}`,
+			"create", "--dry-run=server", "-f", "-"); out.Code != 0 {
+			return errors.New(out.Stderr)
+		}
+		return nil
+	})
+}
+
+// runs does for a pod what a node does, and for its instance what virt-handler does.
+func (s governedPlatform) runs(t *testing.T, name, pod, node string) {
+	t.Helper()
+	s.must(t, nil, fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q},"target":{"apiVersion":"v1","kind":"Node","name":%q}}`, pod, node),
+		"create", "--raw", "/api/v1/namespaces/stage/pods/"+pod+"/binding", "-f", "-")
+	ready := func(container string) string {
+		return fmt.Sprintf(`{"name":%q,"ready":true,"restartCount":0,"image":"i","imageID":"i@sha256:%064d","state":{"running":{"startedAt":"2026-11-23T12:00:00Z"}}}`, container, 1)
+	}
+	s.must(t, nil, "", "patch", "pod", pod, "--subresource=status", "--type=merge", "-p", `{"status":{"phase":"Running","podIP":"10.0.0.1","podIPs":[{"ip":"10.0.0.1"}],`+
+		`"conditions":[{"type":"Ready","status":"True"},{"type":"ContainersReady","status":"True"},{"type":"PodScheduled","status":"True"}],`+
+		`"containerStatuses":[`+ready("compute")+","+ready("volumeroot")+`]}}`)
+	if s.must(t, nil, "", "get", "vmi", name, "-o", "jsonpath={.status.phase}") == "Running" {
+		return
+	}
+	harness.Eventually(t, "virt-controller has handed instance "+name+" to the node", func() error {
+		if phase := s.must(t, nil, "", "get", "vmi", name, "-o", "jsonpath={.status.phase}"); phase != "Scheduled" {
+			return errors.New("its phase is " + phase)
+		}
+		return nil
+	})
+	handler, err := s.Plane.User("system:serviceaccount:kubevirt:kubevirt-handler", "system:masters")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.must(t, handler, "", "patch", "vmi", name, "--type=merge", "-p", `{"status":{"phase":"Running","selinuxContext":"none","conditions":[`+
+		`{"type":"Ready","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"},{"type":"LiveMigratable","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"}]}}`)
+}
+
+// migrate has an instance migrated, and waits for the pod of the target.
+func (s governedPlatform) migrate(t *testing.T, name, from, annotations string) (target string) {
+	t.Helper()
+	s.must(t, nil, fmt.Sprintf("apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstanceMigration\nmetadata: {name: %s, annotations: {%s}}\nspec: {vmiName: %s}\n", name, annotations, name), "create", "-f", "-")
+	harness.Eventually(t, "virt-controller has made the pod of the target of "+name, func() error {
+		for pod := range strings.FieldsSeq(s.must(t, nil, "", "get", "pod", "-l", "kubevirt.io=virt-launcher,vm.kubevirt.io/name="+name, "-o", "jsonpath={.items[*].metadata.name}")) {
+			if pod != from {
+				target = pod
+				return nil
+			}
+		}
+		return errors.New(s.kubectl(t, nil, "", "get", "vmim,vmi,events", "-o", "yaml").Stdout)
+	})
+	return target
+}
