@@ -59,7 +59,7 @@ func TestCache(t *testing.T) {
 		"system:serviceaccount:other:kubevirt-handler":          false,
 		"system:serviceaccount:kubevirt-hyperconverged:default": false,
 		"system:serviceaccount:kubevirt:kubevirt-controller":    false,
-		"kubevirt-controller": false,
+		"kubevirt-controller":                                   false,
 	}, map[string]bool{"kubevirt-hyperconverged": true, "other": false, "kubevirt": false})
 
 	if err := s.Update(&rbacv1.ClusterRoleBinding{Subjects: []rbacv1.Subject{account("kubevirt", "kubevirt-handler")}}); err != nil {
