@@ -104,7 +104,8 @@ func New(o Options) (*Reconciler, error) {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	if r.lookedAt.IsZero() || r.options.Now().Sub(r.lookedAt) >= freshness {
+	fresh := !r.lookedAt.IsZero() && r.options.Now().Sub(r.lookedAt) < freshness
+	if !fresh {
 		if err := r.look(ctx); err != nil {
 			return reconcile.Result{}, err
 		}
@@ -113,7 +114,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, err
 	}
 	interval := longInterval
-	if !r.last.complete {
+	switch {
+	case fresh:
+		// Something has changed since.
+		interval = freshness
+	case !r.last.complete:
 		interval = shortInterval
 	}
 	return reconcile.Result{RequeueAfter: interval}, nil

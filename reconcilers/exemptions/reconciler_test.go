@@ -171,8 +171,8 @@ func TestReconcile(t *testing.T) {
 	}
 
 	written, actions := c.approvals.written, len(c.client.Actions())
-	if _, err := c.reconciler.Reconcile(t.Context(), reconcile.Request{}); err != nil {
-		t.Fatal(err)
+	if result, err := c.reconciler.Reconcile(t.Context(), reconcile.Request{}); err != nil || result.RequeueAfter != freshness {
+		t.Fatalf("asked at once: %v, %v", result, err)
 	}
 	if c.approvals.written != written || len(c.client.Actions()) != actions {
 		t.Error("it looked again at once, or wrote what is stored")

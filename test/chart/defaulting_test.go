@@ -11,9 +11,10 @@ func TestDefaulting(t *testing.T) {
 	runRenderCases(t, map[string]renderCase{
 		"nothing of it unless it is switched on": {
 			want: map[string]any{
-				deployment + " {" + pod + ".initContainers}":                             nil,
-				deployment + " {" + pod + ".volumes}":                                    nil,
-				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")]}": nil,
+				deployment + " {" + pod + ".initContainers}": nil,
+				deployment + " {" + pod + ".volumes}":        nil,
+				// To find exempt users.
+				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")].verbs}": []string{"list"},
 			},
 			absent: []string{defaultsWebhook},
 		},
@@ -30,7 +31,7 @@ func TestDefaulting(t *testing.T) {
 				}},
 				defaultsWebhook + " {.webhooks[0].rules[0].operations}":                                                    []string{"CREATE", "UPDATE"},
 				defaultsWebhook + " {.webhooks[0].matchConditions[*].name}":                                                []string{"not-skipped", "create-or-spec-or-record-change", "create-or-not-exempt"},
-				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":                             []string{"list", "watch"},
+				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":                             []any{[]string{"list"}, []string{"list", "watch"}},
 				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].resourceNames}": []string{"a-stencil-render", "zz-stencil-defaults", "zz-stencil-preview"},
 				deployment + " {" + container + ".args}": items{
 					"--webhook-configurations=mutating/a-stencil-render,validating/stencil-validate,validating/stencil-policies,mutating/zz-stencil-defaults,mutating/zz-stencil-preview",

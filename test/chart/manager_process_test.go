@@ -66,7 +66,7 @@ func TestTheManagerWorksWithItsRightsThroughAnUpgrade(t *testing.T) {
 	if len(before.Webhooks[0].ClientConfig.CABundle) == 0 {
 		t.Fatal("the manager is ready, but its authority is not published")
 	}
-	options.Values = map[string]any{"webhooks": map[string]any{"timeoutSeconds": 7}, "exemptUsers": []any{}}
+	options.Values = map[string]any{"webhooks": map[string]any{"timeoutSeconds": 7}, "exemptUsers": []any{"kubevirt-controller"}}
 	if err := install.Chart(t.Context(), plane, options); err != nil {
 		t.Fatal(err)
 	}

@@ -250,13 +250,13 @@ webhooks:
 		},
 		"nobody is exempt": {
 			values: `{exemptUsers: []}`,
+			absent: []string{"ClusterRole/stencil-exempt-users", "ClusterRoleBinding/stencil-exempt-users"},
 			want: map[string]any{
 				renderWebhook + " {.webhooks[0].matchConditions[*].name}":   []string{"has-template-ref", "create-or-rendered-change"},
 				renderWebhook + " {.webhooks[1].matchConditions[*].name}":   []string{"has-no-template-ref", "create-or-spec-change"},
 				validateWebhook + " {.webhooks[2].matchConditions[*].name}": "has-rules",
 				exemptIn("governed-machines"):                               "[]",
 				setting("governed-machines", "exemptAccounts"):              "[]",
-				"ClusterRole/stencil-exempt-users":                          nil,
 			},
 		},
 	})

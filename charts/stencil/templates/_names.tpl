@@ -210,7 +210,7 @@ divides the names likewise.
 {{- $users := include "stencil.exempt.users" . | fromJsonArray -}}
 {{- $accounts := list -}}
 {{- range include "stencil.exempt.all" . | fromJsonArray -}}
-{{- if and (regexMatch "^(system:serviceaccount:[^:]+:)?[^:]+$" .) (not (has . $users)) }}{{ $accounts = append $accounts . }}{{ end -}}
+{{- if and (regexMatch "^(system:serviceaccount:[^:]+:)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$" .) (not (has . $users)) }}{{ $accounts = append $accounts . }}{{ end -}}
 {{- end -}}
 {{- toJson $accounts -}}
 {{- end -}}

@@ -97,6 +97,9 @@ func TestOnlyInstalledControllersAreExempt(t *testing.T) {
 	attack(t)
 
 	mustPass(t, acting(t, mallory, "settlement").create(kubeVirtObject))
+	t.Cleanup(func() {
+		mustPass(t, requests{t: t, client: clientOf(t, shared.Plane(t).AdminConfig()), namespace: "settlement"}.delete(kubeVirts, "kubevirt"))
+	})
 	var user string
 	var installed *rest.Config
 	t.Run("KubeVirt in another namespace is found", func(t *testing.T) {
