@@ -11,9 +11,8 @@ func TestDefaulting(t *testing.T) {
 	runRenderCases(t, map[string]renderCase{
 		"nothing of it unless it is switched on": {
 			want: map[string]any{
-				deployment + " {" + pod + ".initContainers}": nil,
-				deployment + " {" + pod + ".volumes}":        nil,
-				// To find exempt users.
+				deployment + " {" + pod + ".initContainers}":                                   nil,
+				deployment + " {" + pod + ".volumes}":                                          nil,
 				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")].verbs}": []string{"list"},
 			},
 			absent: []string{defaultsWebhook},
@@ -48,7 +47,6 @@ func TestDefaulting(t *testing.T) {
 					"--defaulting-failure-policy=Fail", "--defaulting-machine-type=keep", "--defaulting-pci-address=false",
 					"--defaulting-firmware-uuid=false", "--defaulting-mac=generate", "--defaulting-cpu=false", "--defaulting-memory=false",
 				},
-				"ClusterRole/stencil-manager {.rules[?(@.verbs[0]==\"watch\")].resources}":                       []string{"virtualmachines"},
 				"ClusterRole/stencil-manager {.rules[?(@.resourceNames[0]==\"kubemacpool-mutator\")].verbs}":     []string{"list", "watch"},
 				"ClusterRole/stencil-manager {.rules[?(@.resourceNames[0]==\"kubemacpool-mutator\")].resources}": []string{"mutatingwebhookconfigurations"},
 			},
