@@ -30,7 +30,7 @@ func TestDefaulting(t *testing.T) {
 				}},
 				defaultsWebhook + " {.webhooks[0].rules[0].operations}":                                                    []string{"CREATE", "UPDATE"},
 				defaultsWebhook + " {.webhooks[0].matchConditions[*].name}":                                                []string{"not-skipped", "create-or-spec-or-record-change", "create-or-not-exempt"},
-				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":                             []any{[]string{"list"}, []string{"list", "watch"}},
+				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"kubevirts\")].verbs}":                             []string{"list", "watch"},
 				"ClusterRole/stencil-manager {.rules[?(@.resources[0]==\"mutatingwebhookconfigurations\")].resourceNames}": []string{"a-stencil-render", "zz-stencil-defaults", "zz-stencil-preview"},
 				deployment + " {" + container + ".args}": items{
 					"--webhook-configurations=mutating/a-stencil-render,validating/stencil-validate,validating/stencil-policies,mutating/zz-stencil-defaults,mutating/zz-stencil-preview",
