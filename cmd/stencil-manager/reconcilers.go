@@ -37,14 +37,9 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 	if err != nil {
 		return err
 	}
-	index, err := governed.WatchIndex(mgr, o.namespace)
-	if err != nil {
-		return err
-	}
 	labels := governed.New(governed.Options{
 		Coverage:  covered,
 		Reader:    mgr.GetAPIReader(),
-		Watched:   index,
 		Client:    mgr.GetClient(),
 		Statuses:  statuses,
 		Recorder:  mgr.GetEventRecorder("stencil-governed"),

@@ -29,7 +29,7 @@ type writtenIndex struct {
 func (r *Reconciler) updateIndex(ctx context.Context, index map[string]string) (exists bool, err error) {
 	name := types.NamespacedName{Namespace: r.options.Namespace, Name: v1alpha1.ApprovalIndexName}
 	watched := indexMetadata()
-	err = r.options.Watched.Get(ctx, name, watched)
+	err = r.watched.Get(ctx, name, watched)
 	if err == nil && watched.GetResourceVersion() == r.index.resourceVersion && maps.Equal(r.index.data, index) {
 		return true, nil
 	}
@@ -80,8 +80,8 @@ func indexMetadata() client.Object {
 	return single.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 }
 
-// WatchIndex returns a watch of the metadata of the index, which is in this namespace.
-func WatchIndex(mgr manager.Manager, namespace string) (cache.Cache, error) {
+// watchIndex returns a watch of the metadata of the index, which is in this namespace.
+func watchIndex(mgr manager.Manager, namespace string) (cache.Cache, error) {
 	watches, err := single.Watches(mgr, mgr.GetScheme(), map[client.Object]cache.ByObject{
 		indexMetadata(): single.Named(types.NamespacedName{Namespace: namespace, Name: v1alpha1.ApprovalIndexName}),
 	})

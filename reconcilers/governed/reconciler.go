@@ -13,7 +13,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
-	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -51,8 +50,6 @@ type Options struct {
 	Coverage *coverage.Watch
 	// Reader reads the index from the API server itself, not from a cache.
 	Reader client.Reader
-	// Watched is the watch of the index: see WatchIndex. An event in it asks for a reconciliation.
-	Watched cache.Cache
 	// Client patches namespaces and the index.
 	Client Writer
 	// Statuses writes the condition Active.
@@ -71,6 +68,8 @@ type Writer interface {
 // Reconciler writes labels, annotations and the index. There is only ever one request to it.
 type Reconciler struct {
 	options Options
+	// watched has the metadata of the index, and index what it was when it was last read or written.
+	watched client.Reader
 	index   writtenIndex
 }
 
@@ -182,7 +181,12 @@ func (r *Reconciler) apply(ctx context.Context, c change) (written bool, err err
 
 // SetupWithManager adds the reconciler to the manager, which runs it on the leader.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	index := source.Kind(r.options.Watched, indexMetadata(), single.OnEvent(coverage.Cluster))
+	watches, err := watchIndex(mgr, r.options.Namespace)
+	if err != nil {
+		return err
+	}
+	r.watched = watches
+	index := source.Kind(watches, indexMetadata(), single.OnEvent(coverage.Cluster))
 	sources := append([]source.Source{index}, r.options.Coverage.Sources(delay)...)
 	return single.Add(mgr, single.Controller{
 		Name: controllerName, Reconciler: r, ShortestRetry: shortestRetry, LongestRetry: longestRetry,
