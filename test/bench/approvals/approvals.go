@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/authentication/user"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
@@ -64,7 +65,12 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a client: %w", err)
 	}
-	c := &cluster{stencil: stencil, client: client, options: options}
+	config.Impersonate = rest.ImpersonationConfig{UserName: controller, Groups: []string{user.SystemPrivilegedGroup}}
+	exempt, err := dynamic.NewForConfig(config)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	c := &cluster{stencil: stencil, client: client, controller: exempt, options: options}
 	options.Progress("approvals: creating %d namespaces", options.Namespaces)
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
