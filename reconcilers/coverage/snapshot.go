@@ -1,7 +1,9 @@
 package coverage
 
 import (
+	"maps"
 	"slices"
+	"sync"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
@@ -31,10 +33,64 @@ type Snapshot struct {
 	Approvals []Approval
 	// Namespaces are sorted by name.
 	Namespaces []Namespace
+
+	// known is nil when nothing is remembered.
+	known *selections
 }
 
-// Governed returns the namespaces that some approval covers, each with the approvals that do, in the order of their names.
+// Governed returns the namespaces that some approval covers, each with the approvals that do, in the order of their names. The lists must
+// not be changed.
 func (s Snapshot) Governed() map[string][]*approval.Approval {
+	known := s.known
+	if known == nil {
+		known = &selections{}
+	}
+	return known.of(s)
+}
+
+// selections remembers which approvals cover the namespaces. A namespace that changes must not have all approvals compared with the labels
+// of all namespaces again: with a thousand and five thousand that takes a fifth of a second.
+type selections struct {
+	mutex      sync.Mutex
+	approvals  []*approval.Approval
+	namespaces map[string]selection
+}
+
+// selection is which approvals cover a namespace with these labels.
+type selection struct {
+	labels   map[string]string
+	covering []*approval.Approval
+}
+
+func (k *selections) of(s Snapshot) map[string][]*approval.Approval {
+	k.mutex.Lock()
+	defer k.mutex.Unlock()
+	compiled := make([]*approval.Approval, len(s.Approvals))
+	for i, a := range s.Approvals {
+		compiled[i] = a.Approval
+	}
+	if !slices.Equal(compiled, k.approvals) {
+		k.approvals, k.namespaces = compiled, nil
+	}
+	find := s.finder()
+	next := make(map[string]selection, len(s.Namespaces))
+	governed := map[string][]*approval.Approval{}
+	for _, namespace := range s.Namespaces {
+		one, found := k.namespaces[namespace.Name]
+		if !found || !maps.Equal(one.labels, namespace.Labels) {
+			one = selection{namespace.Labels, slices.Clip(find(namespace))}
+		}
+		next[namespace.Name] = one
+		if len(one.covering) > 0 {
+			governed[namespace.Name] = one.covering
+		}
+	}
+	k.namespaces = next
+	return governed
+}
+
+// finder returns what finds the approvals that cover a namespace.
+func (s Snapshot) finder() func(Namespace) []*approval.Approval {
 	named := map[string][]int{}
 	var selecting []int
 	for i, a := range s.Approvals {
@@ -45,8 +101,7 @@ func (s Snapshot) Governed() map[string][]*approval.Approval {
 			selecting = append(selecting, i)
 		}
 	}
-	governed := map[string][]*approval.Approval{}
-	for _, namespace := range s.Namespaces {
+	return func(namespace Namespace) (covering []*approval.Approval) {
 		candidates := selecting
 		if listed := named[namespace.Name]; len(listed) > 0 {
 			candidates = append(slices.Clone(selecting), listed...)
@@ -55,9 +110,9 @@ func (s Snapshot) Governed() map[string][]*approval.Approval {
 		}
 		for _, i := range candidates {
 			if a := s.Approvals[i].Approval; a.Covers(namespace.Name, namespace.Labels) {
-				governed[namespace.Name] = append(governed[namespace.Name], a)
+				covering = append(covering, a)
 			}
 		}
+		return covering
 	}
-	return governed
 }

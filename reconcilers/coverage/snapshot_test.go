@@ -1,6 +1,9 @@
 package coverage
 
 import (
+	"maps"
+	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +47,52 @@ func TestGoverned(t *testing.T) {
 	want := map[string][]string{"team-a": {"all", "broken", "labels"}, "team-b": {"all"}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("approvals by namespace (-want +got):\n%s", diff)
+	}
+}
+
+// What is remembered is what would be found anew, whatever changes in between.
+func TestSelectionsAreRemembered(t *testing.T) {
+	w := &Watch{compiled: map[types.UID]*approval.Approval{}}
+	labels := []map[string]string{nil, {"tenant": "a"}, {"tenant": "b"}, {"tenant": "a", "env": "prod"}}
+	random := rand.New(rand.NewPCG(7, 7))
+	covered, computed := 0, map[string]int64{}
+	for range 2_000 {
+		var objects []v1alpha1.TemplateApproval
+		for _, name := range []string{"a", "b", "c"} {
+			if random.IntN(10) == 0 {
+				computed[name]++
+			}
+			if random.IntN(20) == 0 {
+				continue
+			}
+			generation := computed[name]
+			objects = append(objects, object(name, generation+1, func(s *v1alpha1.TemplateApprovalSpec) {
+				switch value := []string{"a", "b"}[generation%2]; name {
+				case "a":
+					s.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"tenant": value}}
+				case "b":
+					s.Namespaces = []string{"team-" + value}
+				default:
+					s.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{"env": "prod"}}
+				}
+			}))
+		}
+		snapshot := Snapshot{Approvals: w.compile(objects), known: &w.selections}
+		for _, name := range []string{"team-a", "team-b", "team-c"} {
+			if random.IntN(10) > 0 {
+				snapshot.Namespaces = append(snapshot.Namespaces, Namespace{Name: name, Labels: labels[random.IntN(len(labels))]})
+			}
+		}
+		anew := snapshot
+		anew.known = nil
+		got, want := snapshot.Governed(), anew.Governed()
+		if !maps.EqualFunc(got, want, slices.Equal[[]*approval.Approval]) {
+			t.Fatalf("remembered %v, found %v", got, want)
+		}
+		covered += len(got)
+	}
+	if covered < 1_000 {
+		t.Errorf("%d namespaces covered say little", covered)
 	}
 }
 

@@ -24,9 +24,14 @@ var Cluster = reconcile.Request{NamespacedName: types.NamespacedName{Name: "clus
 // delay after the first of several changes.
 func (w *Watch) Sources(delay time.Duration) []source.Source {
 	return []source.Source{
-		source.Kind[client.Object](w.cache, &v1alpha1.TemplateApproval{}, delayed(delay), predicate.Funcs{UpdateFunc: specChanged}),
+		w.ApprovalSource(delay),
 		source.Kind[client.Object](w.cache, namespaceMetadata(), delayed(delay), predicate.Or(predicate.LabelChangedPredicate{}, predicate.Funcs{UpdateFunc: approvalsChanged})),
 	}
+}
+
+// ApprovalSource returns the event source of approvals alone.
+func (w *Watch) ApprovalSource(delay time.Duration) source.Source {
+	return source.Kind[client.Object](w.cache, &v1alpha1.TemplateApproval{}, delayed(delay), predicate.Funcs{UpdateFunc: specChanged})
 }
 
 // delayed answers every event with the one request, after a delay.

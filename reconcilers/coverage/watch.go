@@ -38,6 +38,8 @@ type Watch struct {
 
 	mutex    sync.Mutex
 	compiled map[types.UID]*approval.Approval
+
+	selections selections
 }
 
 // New returns a Watch that has not started.
@@ -83,7 +85,7 @@ func (w *Watch) NeedLeaderElection() bool { return true }
 
 // Snapshot returns what the watches know. It fails before the first lists have arrived.
 func (w *Watch) Snapshot(ctx context.Context) (Snapshot, error) {
-	var snapshot Snapshot
+	snapshot := Snapshot{known: &w.selections}
 	approvals := &v1alpha1.TemplateApprovalList{}
 	// Nothing here or above changes what is in the cache, and there may be thousands of namespaces.
 	if err := w.cache.List(ctx, approvals, client.UnsafeDisableDeepCopy); err != nil {

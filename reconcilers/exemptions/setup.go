@@ -23,9 +23,9 @@ const (
 	longestRetry  = 30 * time.Second
 )
 
-// Sources makes event sources of the approvals; a coverage.Watch does.
+// Sources makes the event source of the approvals; a coverage.Watch does.
 type Sources interface {
-	Sources(delay time.Duration) []source.Source
+	ApprovalSource(delay time.Duration) source.Source
 }
 
 // SetupWithManager adds the reconciler to the manager, which runs it on the leader. It looks at the start and after an interval, and when
@@ -38,8 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager, approvals Sources) er
 	if err != nil {
 		return fmt.Errorf("exempt users: %w", err)
 	}
-	sources := append(approvals.Sources(delay), single.AtStart(coverage.Cluster), source.Kind(watches, binding, single.OnEvent(coverage.Cluster)))
 	return single.Add(mgr, single.Controller{
 		Name: "exemptions", Reconciler: r, ShortestRetry: shortestRetry, LongestRetry: longestRetry,
-	}, sources...)
+	}, approvals.ApprovalSource(delay), single.AtStart(coverage.Cluster), source.Kind(watches, binding, single.OnEvent(coverage.Cluster)))
 }
