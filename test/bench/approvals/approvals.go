@@ -108,7 +108,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 // measure takes the API server's processor time for each kind of write. All are sent before the first is measured: what the API server does
 // once after many approvals were written, and for the first requests of a kind, is no cost of one write.
 func (c *cluster) measure(ctx context.Context, into map[string][]time.Duration) error {
-	each := load.Load{Clients: clients, Warmup: c.options.Requests, Requests: c.options.Requests, Limit: limit}
+	each := load.Load{Clients: clients, Warmup: c.options.Requests / 3, Requests: c.options.Requests, Limit: limit}
 	for _, write := range c.writes() {
 		if err := each.Warm(ctx, write.send); err != nil {
 			return fmt.Errorf("%s: %w", write.name, err)

@@ -107,7 +107,7 @@ func runApprovals(ctx context.Context, e environment) (report.Section, error) {
 		Approvals:  1_000,
 		Namespaces: 5_000,
 		Rounds:     e.roundsOr(3),
-		Requests:   400,
+		Requests:   1_200,
 		Log:        os.Stderr,
 		Progress:   progress,
 	})
