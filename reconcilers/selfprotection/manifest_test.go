@@ -138,13 +138,27 @@ func TestWriter(t *testing.T) {
 			},
 			want: "helm", wantWritten: ago(time.Hour), wantLast: "broken",
 		},
+		{
+			name: "within a second somebody else was later than the release",
+			entries: []metav1.ManagedFieldsEntry{
+				entry("helm", noon, `{"f:data":{}}`), entry("mallory", noon, `{"f:metadata":{}}`),
+			},
+			want: "helm", wantWritten: noon, wantLast: "mallory",
+		},
+		{
+			name: "in whatever order they are listed",
+			entries: []metav1.ManagedFieldsEntry{
+				entry("mallory", noon, `{"f:metadata":{}}`), entry("helm", noon, `{"f:data":{}}`),
+			},
+			want: "helm", wantWritten: noon, wantLast: "mallory",
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			got, written := writer(tc.entries)
 			if got != tc.want || !written.Equal(tc.wantWritten) {
 				t.Errorf("got %s at %s, want %s at %s", got, written, tc.want, tc.wantWritten)
 			}
-			if got := lastChange(tc.entries); got != tc.wantLast {
+			if got := lastChange(tc.entries, tc.want); got != tc.wantLast {
 				t.Errorf("last change by %q, want %q", got, tc.wantLast)
 			}
 		})

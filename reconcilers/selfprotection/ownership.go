@@ -28,11 +28,15 @@ func writer(entries []metav1.ManagedFieldsEntry) (manager string, written time.T
 	return manager, written
 }
 
-// lastChange tells which field manager changed an object last; empty when nobody is known.
-func lastChange(entries []metav1.ManagedFieldsEntry) string {
+// lastChange returns the field manager that changed an object last; empty when none is known. The times have seconds: within one, a change by
+// somebody else counts as later than what the release's own field manager wrote.
+func lastChange(entries []metav1.ManagedFieldsEntry, release string) string {
 	manager, latest := "", time.Time{}
 	for _, entry := range entries {
-		if entry.Subresource == "" && entry.Time != nil && entry.Time.After(latest) {
+		if entry.Subresource != "" || entry.Time == nil {
+			continue
+		}
+		if entry.Time.After(latest) || entry.Time.Time.Equal(latest) && manager == release {
 			manager, latest = entry.Manager, entry.Time.Time
 		}
 	}

@@ -212,7 +212,7 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 	known.missingSince = time.Time{}
 	found.stored[m.identity] = stored
 	if m.reported {
-		problem := r.problem(m, stored)
+		problem := found.problem(m, stored)
 		one.same, one.known = problem == "", problem != "" && known.reported == problem
 		if one.same {
 			r.metrics.changed.DeleteLabelValues(m.kind, m.name)
@@ -284,6 +284,6 @@ func (r *Reconciler) replace(ctx context.Context, found release, who identity) e
 	known := r.memory[who]
 	paths := contentOf(before, m).differences(known.settled)
 	known.settled = contentOf(object, m)
-	r.report(ctx, found, object, who, changed(paths, lastChange(before.GetManagedFields())))
+	r.report(ctx, found, object, who, changed(paths, lastChange(before.GetManagedFields(), found.manager)))
 	return r.handOver(ctx, found, object)
 }

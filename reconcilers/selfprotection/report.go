@@ -40,12 +40,12 @@ func (r *Reconciler) report(ctx context.Context, found release, object *unstruct
 }
 
 // problem returns how a stored object that is not restored differs from its manifest, empty when it does not.
-func (r *Reconciler) problem(m manifest, stored *unstructured.Unstructured) string {
+func (found release) problem(m manifest, stored *unstructured.Unstructured) string {
 	paths := contentOf(stored, m).stripped().differences(contentOf(m.object, m).stripped())
 	if len(paths) == 0 {
 		return ""
 	}
-	return changed(paths, lastChange(stored.GetManagedFields()))
+	return changed(paths, lastChange(stored.GetManagedFields(), found.manager))
 }
 
 // reportChange tells of an object that is not as it should be and is not restored: event, metric and log. Once for each problem.
@@ -53,7 +53,7 @@ func (r *Reconciler) reportChange(ctx context.Context, found release, who identi
 	problem := deleted
 	object := found.stored[who]
 	if object != nil {
-		problem = r.problem(found.manifests[who], object)
+		problem = found.problem(found.manifests[who], object)
 	} else {
 		object = who.empty()
 	}
