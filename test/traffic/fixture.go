@@ -156,8 +156,9 @@ func (f *fixture) vmsOf(user *controlplane.User) (dynamic.ResourceInterface, err
 	return client.Resource(vms).Namespace(f.namespace), nil
 }
 
-// cleanUpLimit bounds the deletion of what the traffic created.
-const cleanUpLimit = 2 * time.Minute
+// cleanUpLimit bounds the deletion of what the traffic created: some hundred VirtualMachines after a soak, whose finalizers virt-controller
+// removes.
+const cleanUpLimit = 10 * time.Minute
 
 // cleanUp deletes what the fixture and the traffic created, and returns when the VirtualMachines are gone.
 func (f *fixture) cleanUp(ctx context.Context) error {
