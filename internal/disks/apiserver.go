@@ -95,15 +95,20 @@ func (a *APIServer) Identity(ctx context.Context, source Source) (uid, descripti
 			return "", "", fmt.Errorf("looking for DataSource %s/%s: %w", namespace, name, err)
 		}
 		from := object(object(found.Object["spec"])["source"])
-		next := Source{Namespace: namespace}
+		var named []Source
 		for key, target := range map[string]string{"pvc": ClaimKind, "snapshot": SnapshotKind, "dataSource": DataSourceKind} {
 			if to := object(from[key]); to != nil {
-				next = reference(nil, target, to, namespace)
+				named = append(named, reference(nil, target, to, namespace))
 			}
 		}
-		if next.Kind == "" {
+		switch len(named) {
+		case 0:
 			return "", fmt.Sprintf("DataSource %s/%s names no source", namespace, name), nil
+		case 1:
+		default:
+			return "", fmt.Sprintf("DataSource %s/%s names several sources", namespace, name), nil
 		}
+		next := named[0]
 		kind, namespace, name = next.Kind, next.Namespace, next.Name
 	}
 	resource := claims

@@ -102,6 +102,7 @@ func TestIdentity(t *testing.T) {
 		"datasources/third":   `{"dataSource": {"namespace": "golden", "name": "latest"}}`,
 		"datasources/lost":    `{"pvc": {"name": "lost"}}`,
 		"datasources/empty":   `{}`,
+		"datasources/both":    `{"pvc": {"name": "fedora-2"}, "snapshot": {"name": "s"}}`,
 		"datasources/snapped": `{"snapshot": {"namespace": "other", "name": "s"}}`,
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -140,6 +141,7 @@ func TestIdentity(t *testing.T) {
 		{kind: "DataSource", name: "third", description: "DataSource golden/fedora names another, and CDI follows one"},
 		{kind: "DataSource", name: "lost", description: "PersistentVolumeClaim golden/lost does not exist"},
 		{kind: "DataSource", name: "empty", description: "DataSource golden/empty names no source"},
+		{kind: "DataSource", name: "both", description: "DataSource golden/both names several sources"},
 		{kind: "DataSource", name: "gone", description: "DataSource golden/gone does not exist"},
 		{kind: "DataSource", name: "broken", failed: "looking for DataSource golden/broken: no"},
 		{kind: "PersistentVolumeClaim", name: "broken", failed: "looking for PersistentVolumeClaim golden/broken: no"},
