@@ -28,9 +28,8 @@ import (
 )
 
 const (
-	// fieldManager owns the subjects of the binding, and owner the condition.
+	// fieldManager owns the subjects of the binding and the condition.
 	fieldManager = "stencil-exemptions"
-	owner        = "stencil-exemptions"
 
 	// Intervals between two looks at KubeVirt and CDI: when all configured accounts were found, and otherwise. What is asked for more
 	// often is answered from the last look.
@@ -213,7 +212,7 @@ func (r *Reconciler) report(ctx context.Context, p plan) error {
 		if stored != nil && stored.Status == next.Status {
 			next.LastTransitionTime = stored.LastTransitionTime
 		}
-		failures = append(failures, r.options.Statuses.Apply(ctx, statuswriter.Approval(a.Object), owner, map[string]any{"conditions": []metav1.Condition{next}}))
+		failures = append(failures, r.options.Statuses.Apply(ctx, statuswriter.Approval(a.Object), fieldManager, map[string]any{"conditions": []metav1.Condition{next}}))
 	}
 	return errors.Join(failures...)
 }

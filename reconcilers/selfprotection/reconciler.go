@@ -62,8 +62,8 @@ type memory struct {
 	missingSince time.Time
 	// restored is when it was last restored.
 	restored time.Time
-	// reported is the last problem that was reported, empty when there is none any more.
-	reported string
+	// problem is what is wrong with an object that is not restored, and reported the last one that was reported; empty when there is none.
+	problem, reported string
 }
 
 // New returns a Reconciler.
@@ -197,6 +197,7 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 	}
 	one := observed{identity: m.identity, present: err == nil, restored: known.restored, byManager: m.requires != "", reportOnly: m.reported}
 	if !one.present {
+		known.problem = deleted
 		one.known = known.reported == deleted
 		if one.byManager {
 			if one.held, err = r.lacks(ctx, m.requires); err != nil {
@@ -212,8 +213,8 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 	known.missingSince = time.Time{}
 	found.stored[m.identity] = stored
 	if m.reported {
-		problem := found.problem(m, stored)
-		one.same, one.known = problem == "", problem != "" && known.reported == problem
+		known.problem = found.problem(m, stored)
+		one.same, one.known = known.problem == "", known.problem != "" && known.reported == known.problem
 		if one.same {
 			r.metrics.changed.DeleteLabelValues(m.kind, m.name)
 			known.reported = ""

@@ -50,14 +50,13 @@ func (found release) problem(m manifest, stored *unstructured.Unstructured) stri
 
 // reportChange tells of an object that is not as it should be and is not restored: event, metric and log. Once for each problem.
 func (r *Reconciler) reportChange(ctx context.Context, found release, who identity) {
-	problem := deleted
+	known := r.memory[who]
+	problem := known.problem
+	known.reported = problem
 	object := found.stored[who]
-	if object != nil {
-		problem = found.problem(found.manifests[who], object)
-	} else {
+	if object == nil {
 		object = who.empty()
 	}
-	r.memory[who].reported = problem
 	r.metrics.changed.WithLabelValues(who.kind, who.name).Set(1)
 	logf.FromContext(ctx).Info("a protected object is not as the release has it", "object", who.String(), "problem", problem)
 	r.options.Recorder.Eventf(found.configMap, object, corev1.EventTypeWarning, reasonChanged, actionReport,

@@ -52,7 +52,7 @@ func (h *Handler) judgeCreate(ctx context.Context, request admission.Request, vm
 			return match(compiled, vm, a)
 		},
 	}
-	question.Sources, err = h.pinned(ctx, covering, question, disks.Sources(vm.Spec, request.Namespace))
+	question.Sources, err = h.pinned(ctx, covering, question, func() []disks.Source { return disks.Sources(vm.Spec, request.Namespace) })
 	if err != nil {
 		return approval.Verdict{}, ptr.To(refuse.Unavailable(err.Error()))
 	}

@@ -27,12 +27,13 @@ type Disks interface {
 	Identity(ctx context.Context, source disks.Source) (uid, description string, err error)
 }
 
-// pinned returns the identities of what disks come from, nil where no approval that evaluates the user pins any. Only then objects are
-// looked up.
-func (h *Handler) pinned(ctx context.Context, covering []*approval.Approval, q approval.Question, sources []disks.Source) ([]approval.DiskSource, error) {
+// pinned returns the identities of what disks come from, nil where no approval that evaluates the user pins any. sourcesOf is called, and
+// objects are looked up, only where one does.
+func (h *Handler) pinned(ctx context.Context, covering []*approval.Approval, q approval.Question, sourcesOf func() []disks.Source) ([]approval.DiskSource, error) {
 	if h.disks == nil || approval.Exempt(covering, q.User) || !approval.PinsSources(covering, q.Template) {
 		return nil, nil
 	}
+	sources := sourcesOf()
 	found := make([]approval.DiskSource, len(sources))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)

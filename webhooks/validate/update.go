@@ -25,8 +25,10 @@ func (h *Handler) judgeUpdate(ctx context.Context, request admission.Request, vm
 		Touched:  approval.Changes(stored.Object, vm.Object),
 		Update:   true,
 	}
-	before := disks.Sources(stored.Spec, request.Namespace)
-	changed := slices.DeleteFunc(disks.Sources(vm.Spec, request.Namespace), func(s disks.Source) bool { return slices.ContainsFunc(before, s.Same) })
+	changed := func() []disks.Source {
+		before := disks.Sources(stored.Spec, request.Namespace)
+		return slices.DeleteFunc(disks.Sources(vm.Spec, request.Namespace), func(s disks.Source) bool { return slices.ContainsFunc(before, s.Same) })
+	}
 	var err error
 	if question.Sources, err = h.pinned(ctx, covering, question, changed); err != nil {
 		return approval.Verdict{}, ptr.To(refuse.Unavailable(err.Error()))
