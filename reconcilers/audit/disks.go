@@ -46,10 +46,10 @@ func (c *diskCheck) list(ctx context.Context, namespace string) error {
 	claims := map[string]map[string]string{}
 	err := readAll(ctx, c.lister, c.retries, namespace, func(object map[string]any) {
 		labels := map[string]string{}
-		for key, value := range inside(object, "metadata", "labels") {
+		for key, value := range machine.MapAt(object, "metadata", "labels") {
 			labels[key], _ = value.(string)
 		}
-		claims[machine.StringAt(inside(object, "metadata"), "name")] = labels
+		claims[machine.StringAt(machine.MapAt(object, "metadata"), "name")] = labels
 	})
 	if err != nil {
 		return err

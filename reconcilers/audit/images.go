@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/reconcilers/audit/observed"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // images are the repositories from which containers in pods of virtual machines come. virt-controller takes its own from the flag
@@ -32,7 +33,7 @@ type deployment struct {
 
 // addKubeVirt adds what a KubeVirt object says: of the deployment that runs, and during an upgrade of the one that follows.
 func (i *images) addKubeVirt(object map[string]any) {
-	status := inside(object, "status")
+	status := machine.MapAt(object, "status")
 	for _, key := range []string{"observedDeploymentConfig", "targetDeploymentConfig"} {
 		text, _ := status[key].(string)
 		var d deployment
@@ -42,7 +43,7 @@ func (i *images) addKubeVirt(object map[string]any) {
 		i.launchers = append(i.launchers, d.image(d.VirtLauncherImage, "virt-launcher")...)
 		i.shims = append(i.shims, d.image(d.SidecarShimImage, "sidecar-shim")...)
 	}
-	for _, binding := range inside(object, "spec", "configuration", "network", "binding") {
+	for _, binding := range machine.MapAt(object, "spec", "configuration", "network", "binding") {
 		plugin, _ := binding.(map[string]any)
 		if image, _ := plugin["sidecarImage"].(string); image != "" {
 			i.bindings = append(i.bindings, repository(image))

@@ -124,11 +124,11 @@ func (c *instanceCheck) list(ctx context.Context, namespace string) error {
 	instances := map[string]instance{}
 	err := readAll(ctx, c.lister, c.retries, namespace, func(object map[string]any) {
 		owner, name := ownerOf(object)
-		if owner == "" || name != machine.StringAt(inside(object, "metadata"), "name") {
+		if owner == "" || name != machine.StringAt(machine.MapAt(object, "metadata"), "name") {
 			return
 		}
 		seen, _ := machine.View(machine.KindInstance, object)
-		instances[owner] = instance{c.runs(seen, nil, nil), controllers(nil).foreign(inside(object, "metadata"))}
+		instances[owner] = instance{c.runs(seen, nil, nil), controllers(nil).foreign(machine.MapAt(object, "metadata"))}
 	})
 	if err != nil {
 		return err
@@ -180,7 +180,7 @@ func (c *instanceCheck) resolve(
 // runs projects a VirtualMachine with the instance type and the preference that it names, which may be nil. What KubeVirt fills in when
 // it creates the instance is filled in, or left out of the comparison.
 func (c *instanceCheck) runs(object, instancetype, preference map[string]any) runs {
-	template := inside(object, "spec", "template")
+	template := machine.MapAt(object, "spec", "template")
 	if instancetype != nil {
 		sized, err := sizing.Apply(template, instancetype, preference)
 		if err != nil {
@@ -188,22 +188,22 @@ func (c *instanceCheck) runs(object, instancetype, preference map[string]any) ru
 		}
 		template = sized
 	}
-	size, guest := inside(instancetype, "spec"), inside(template, "spec")
+	size, guest := machine.MapAt(instancetype, "spec"), machine.MapAt(template, "spec")
 	labels, annotations := map[string]any{}, map[string]any{}
-	for key, value := range inside(template, "metadata", "labels") {
+	for key, value := range machine.MapAt(template, "metadata", "labels") {
 		if !strings.HasPrefix(key, "kubevirt.io/") && !strings.HasPrefix(key, "vm.kubevirt.io/") && !c.isWritable(key) {
 			labels[key] = value
 		}
 	}
 	// What the machine itself says comes last.
-	for _, from := range []map[string]any{inside(preference, "spec", "annotations"), inside(size, "annotations"), inside(template, "metadata", "annotations")} {
+	for _, from := range []map[string]any{machine.MapAt(preference, "spec", "annotations"), machine.MapAt(size, "annotations"), machine.MapAt(template, "metadata", "annotations")} {
 		for key, value := range from {
 			if !writtenByKubeVirt[key] && !c.isWritable(key) {
 				annotations[key] = value
 			}
 		}
 	}
-	devices := inside(guest, "domain", "devices")
+	devices := machine.MapAt(guest, "domain", "devices")
 	list := func(of map[string]any, key string) []any {
 		items, _ := of[key].([]any)
 		return items
@@ -234,14 +234,6 @@ func (c *instanceCheck) isWritable(key string) bool {
 	return slices.ContainsFunc(c.writable, func(permitted string) bool {
 		return key == permitted || strings.HasSuffix(permitted, "/") && strings.HasPrefix(key, permitted)
 	})
-}
-
-// inside returns the map under the keys, nil when there is none.
-func inside(of map[string]any, keys ...string) map[string]any {
-	for _, key := range keys {
-		of, _ = of[key].(map[string]any)
-	}
-	return of
 }
 
 // given returns the first value that is not nil.
@@ -282,10 +274,10 @@ func volumes(list []any, hotplug bool) []any {
 	var compared []any
 	for _, each := range list {
 		volume, _ := each.(map[string]any)
-		if hotplug && (inside(volume, "persistentVolumeClaim")["hotpluggable"] == true || inside(volume, "dataVolume")["hotpluggable"] == true) {
+		if hotplug && (machine.MapAt(volume, "persistentVolumeClaim")["hotpluggable"] == true || machine.MapAt(volume, "dataVolume")["hotpluggable"] == true) {
 			continue
 		}
-		if image := inside(volume, "containerDisk"); image != nil {
+		if image := machine.MapAt(volume, "containerDisk"); image != nil {
 			volume = maps.Clone(volume)
 			image = maps.Clone(image)
 			delete(image, "imagePullPolicy")
@@ -299,7 +291,7 @@ func volumes(list []any, hotplug bool) []any {
 // cpu is how many sockets, cores and threads a guest gets: one of each, or as many sockets as its pod gets processors, when it does not
 // say.
 func cpu(guest map[string]any) map[string]any {
-	said, counts := inside(guest, "domain", "cpu"), map[string]any{}
+	said, counts := machine.MapAt(guest, "domain", "cpu"), map[string]any{}
 	asked := false
 	for _, key := range []string{"sockets", "cores", "threads"} {
 		counts[key] = int64(1)
@@ -307,8 +299,8 @@ func cpu(guest map[string]any) map[string]any {
 			counts[key], asked = n, true
 		}
 	}
-	resources := inside(guest, "domain", "resources")
-	if of := given(inside(resources, "limits")["cpu"], inside(resources, "requests")["cpu"]); of != nil && !asked {
+	resources := machine.MapAt(guest, "domain", "resources")
+	if of := given(machine.MapAt(resources, "limits")["cpu"], machine.MapAt(resources, "requests")["cpu"]); of != nil && !asked {
 		if quantity, err := resource.ParseQuantity(fmt.Sprint(of)); err == nil {
 			counts["sockets"] = quantity.Value()
 		}
@@ -318,8 +310,8 @@ func cpu(guest map[string]any) map[string]any {
 
 // memory is how much a guest sees: what its pod requests when it does not say.
 func memory(guest map[string]any) any {
-	resources := inside(guest, "domain", "resources")
-	said := given(inside(guest, "domain", "memory")["guest"], inside(resources, "requests")["memory"], inside(resources, "limits")["memory"])
+	resources := machine.MapAt(guest, "domain", "resources")
+	said := given(machine.MapAt(guest, "domain", "memory")["guest"], machine.MapAt(resources, "requests")["memory"], machine.MapAt(resources, "limits")["memory"])
 	if said == nil {
 		return nil
 	}

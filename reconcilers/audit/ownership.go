@@ -76,7 +76,7 @@ func sizeReference(ctx context.Context, sizes sizing.Resolver, object map[string
 		if err != nil {
 			return newCause(ruleSizeDifferent, approval, "its status.%s.controllerRevisionRef names ControllerRevision %s, of which no size is known: %v", key, reference.Revision, err)
 		}
-		if of := machine.StringAt(inside(named, "metadata"), "name"); of != reference.Name {
+		if of := machine.StringAt(machine.MapAt(named, "metadata"), "name"); of != reference.Name {
 			return newCause(ruleSizeDifferent, approval, "its status.%s.controllerRevisionRef names ControllerRevision %s, which is of %q and not of %q", key, reference.Revision, of, reference.Name)
 		}
 	}

@@ -5,6 +5,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // unread is the state of Secrets, ConfigMaps and ServiceAccounts. To know which there are, Stencil would have to be allowed to list them,
@@ -24,20 +25,20 @@ func hidden(kind sources.Kind, in map[string]any, field, namespace string) []ref
 func hiddenReferences(one map[string]any, namespace string) []reference {
 	switch {
 	case one["secret"] != nil:
-		return hidden("Secret", mapAt(one, "secret"), "secretName", namespace)
+		return hidden("Secret", machine.MapAt(one, "secret"), "secretName", namespace)
 	case one["configMap"] != nil:
-		return hidden("ConfigMap", mapAt(one, "configMap"), "name", namespace)
+		return hidden("ConfigMap", machine.MapAt(one, "configMap"), "name", namespace)
 	case one["serviceAccount"] != nil:
-		return hidden("ServiceAccount", mapAt(one, "serviceAccount"), "serviceAccountName", namespace)
+		return hidden("ServiceAccount", machine.MapAt(one, "serviceAccount"), "serviceAccountName", namespace)
 	case one["sysprep"] != nil:
-		answers := mapAt(one, "sysprep")
-		return append(hidden("Secret", mapAt(answers, "secret"), "name", namespace),
-			hidden("ConfigMap", mapAt(answers, "configMap"), "name", namespace)...)
+		answers := machine.MapAt(one, "sysprep")
+		return append(hidden("Secret", machine.MapAt(answers, "secret"), "name", namespace),
+			hidden("ConfigMap", machine.MapAt(answers, "configMap"), "name", namespace)...)
 	}
 	for _, kind := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
-		if data := mapAt(one, kind); data != nil {
-			return append(hidden("Secret", mapAt(data, "secretRef"), "name", namespace),
-				hidden("Secret", mapAt(data, "networkDataSecretRef"), "name", namespace)...)
+		if data := machine.MapAt(one, kind); data != nil {
+			return append(hidden("Secret", machine.MapAt(data, "secretRef"), "name", namespace),
+				hidden("Secret", machine.MapAt(data, "networkDataSecretRef"), "name", namespace)...)
 		}
 	}
 	return nil
@@ -46,7 +47,7 @@ func hiddenReferences(one map[string]any, namespace string) []reference {
 // importSecrets returns what CDI needs to read a source that is outside the cluster.
 func importSecrets(source map[string]any, namespace string) (found []reference) {
 	for _, elsewhere := range remoteKinds {
-		from := mapAt(source, elsewhere.field)
+		from := machine.MapAt(source, elsewhere.field)
 		found = append(found, hidden("Secret", from, "secretRef", namespace)...)
 		found = append(found, hidden("ConfigMap", from, "certConfigMap", namespace)...)
 		headers, _ := from["secretExtraHeaders"].([]any)
@@ -60,9 +61,9 @@ func importSecrets(source map[string]any, namespace string) (found []reference) 
 // credentials returns the Secrets from which a machine gets keys and passwords while it runs. They belong to no volume, and are named
 // by their field.
 func credentials(pod map[string]any, namespace string) (found []volume) {
-	for i, one := range mapsAt(pod, "accessCredentials") {
+	for i, one := range machine.MapsAt(pod, "accessCredentials") {
 		for _, kind := range []string{"sshPublicKey", "userPassword"} {
-			secret := mapAt(mapAt(mapAt(one, kind), "source"), "secret")
+			secret := machine.MapAt(machine.MapAt(machine.MapAt(one, kind), "source"), "secret")
 			for _, from := range hidden("Secret", secret, "secretName", namespace) {
 				found = append(found, volume{fmt.Sprintf("accessCredentials[%d]", i), from})
 			}

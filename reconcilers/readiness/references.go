@@ -51,19 +51,19 @@ var (
 // condition Valid.
 func find(object map[string]any, namespace string) dependencies {
 	var found dependencies
-	spec := mapAt(object, "spec")
+	spec := machine.MapAt(object, "spec")
 	templated := map[string]bool{}
-	for _, one := range mapsAt(spec, "dataVolumeTemplates") {
-		name := machine.StringAt(mapAt(one, "metadata"), "name")
+	for _, one := range machine.MapsAt(spec, "dataVolumeTemplates") {
+		name := machine.StringAt(machine.MapAt(one, "metadata"), "name")
 		templated[name] = true
-		from := mapAt(one, "spec")
+		from := machine.MapAt(one, "spec")
 		found.volumes = append(found.volumes, volume{name, filledFrom(from, namespace)})
-		for _, needed := range importSecrets(mapAt(from, "source"), namespace) {
+		for _, needed := range importSecrets(machine.MapAt(from, "source"), namespace) {
 			found.volumes = append(found.volumes, volume{name, needed})
 		}
 	}
-	pod := mapAt(mapAt(spec, "template"), "spec")
-	for _, one := range mapsAt(pod, "volumes") {
+	pod := machine.MapAt(machine.MapAt(spec, "template"), "spec")
+	for _, one := range machine.MapsAt(pod, "volumes") {
 		for _, from := range volumeReferences(one, namespace) {
 			// The claim of a DataVolume has its name, and KubeVirt lets a volume refer to either.
 			if from.Kind != sources.DataVolume && from.Kind != sources.Claim || !templated[from.Name] {
@@ -72,10 +72,10 @@ func find(object map[string]any, namespace string) dependencies {
 		}
 	}
 	found.volumes = append(found.volumes, credentials(pod, namespace)...)
-	found.instancetype = sizing(mapAt(spec, "instancetype"), namespace, sources.ClusterInstancetype, sources.Instancetype)
-	found.preference = sizing(mapAt(spec, "preference"), namespace, sources.ClusterPreference, sources.Preference)
-	for _, one := range mapsAt(pod, "networks") {
-		if name := machine.StringAt(mapAt(one, "multus"), "networkName"); name != "" {
+	found.instancetype = sizing(machine.MapAt(spec, "instancetype"), namespace, sources.ClusterInstancetype, sources.Instancetype)
+	found.preference = sizing(machine.MapAt(spec, "preference"), namespace, sources.ClusterPreference, sources.Preference)
+	for _, one := range machine.MapsAt(pod, "networks") {
+		if name := machine.StringAt(machine.MapAt(one, "multus"), "networkName"); name != "" {
 			key := sources.Key{Kind: sources.Network, Namespace: namespace, Name: name}
 			if space, rest, qualified := strings.Cut(name, "/"); qualified {
 				key.Namespace, key.Name = space, rest
@@ -88,12 +88,12 @@ func find(object map[string]any, namespace string) dependencies {
 
 // filledFrom returns what a DataVolume is filled from.
 func filledFrom(spec map[string]any, namespace string) reference {
-	if from := mapAt(spec, "sourceRef"); from != nil {
+	if from := machine.MapAt(spec, "sourceRef"); from != nil {
 		return reference{Key: keyIn(sources.Kind(machine.StringAt(from, "kind")), from, namespace)}
 	}
-	source := mapAt(spec, "source")
+	source := machine.MapAt(spec, "source")
 	for _, local := range localKinds {
-		if from := mapAt(source, local.field); from != nil {
+		if from := machine.MapAt(source, local.field); from != nil {
 			return reference{Key: keyIn(local.kind, from, namespace)}
 		}
 	}
@@ -104,7 +104,7 @@ func filledFrom(spec map[string]any, namespace string) reference {
 	}
 	for _, claim := range []string{"storage", "pvc"} {
 		for _, field := range []string{"dataSourceRef", "dataSource"} {
-			if from := mapAt(mapAt(spec, claim), field); from != nil {
+			if from := machine.MapAt(machine.MapAt(spec, claim), field); from != nil {
 				return populatedFrom(from, namespace)
 			}
 		}
@@ -132,13 +132,13 @@ func volumeReferences(one map[string]any, namespace string) []reference {
 	switch {
 	case one["containerDisk"] != nil:
 		image := reference{Key: sources.Key{Kind: "ContainerDisk"}, known: remote}
-		return append([]reference{image}, hidden("Secret", mapAt(one, "containerDisk"), "imagePullSecret", namespace)...)
+		return append([]reference{image}, hidden("Secret", machine.MapAt(one, "containerDisk"), "imagePullSecret", namespace)...)
 	case one["dataVolume"] != nil:
-		return named(sources.DataVolume, mapAt(one, "dataVolume"), "name", namespace)
+		return named(sources.DataVolume, machine.MapAt(one, "dataVolume"), "name", namespace)
 	case one["persistentVolumeClaim"] != nil:
-		return named(sources.Claim, mapAt(one, "persistentVolumeClaim"), "claimName", namespace)
+		return named(sources.Claim, machine.MapAt(one, "persistentVolumeClaim"), "claimName", namespace)
 	case one["ephemeral"] != nil:
-		return named(sources.Claim, mapAt(mapAt(one, "ephemeral"), "persistentVolumeClaim"), "claimName", namespace)
+		return named(sources.Claim, machine.MapAt(machine.MapAt(one, "ephemeral"), "persistentVolumeClaim"), "claimName", namespace)
 	default:
 		return hiddenReferences(one, namespace)
 	}
@@ -178,20 +178,4 @@ func keyIn(kind sources.Kind, from map[string]any, namespace string) sources.Key
 		namespace = own
 	}
 	return sources.Key{Kind: kind, Namespace: namespace, Name: machine.StringAt(from, "name")}
-}
-
-func mapAt(in map[string]any, key string) map[string]any {
-	found, _ := in[key].(map[string]any)
-	return found
-}
-
-func mapsAt(in map[string]any, key string) []map[string]any {
-	list, _ := in[key].([]any)
-	var found []map[string]any
-	for _, item := range list {
-		if one, is := item.(map[string]any); is {
-			found = append(found, one)
-		}
-	}
-	return found
 }

@@ -102,6 +102,26 @@ func StringAt(in map[string]any, key string) string {
 	return value
 }
 
+// MapAt is the map at the end of a path of keys, nil when there is none.
+func MapAt(in map[string]any, path ...string) map[string]any {
+	for _, key := range path {
+		in, _ = in[key].(map[string]any)
+	}
+	return in
+}
+
+// MapsAt are the maps in the list under a key, in their order. What is none is left out.
+func MapsAt(in map[string]any, key string) []map[string]any {
+	list, _ := in[key].([]any)
+	var found []map[string]any
+	for _, item := range list {
+		if one, is := item.(map[string]any); is {
+			found = append(found, one)
+		}
+	}
+	return found
+}
+
 // Fingerprint identifies a JSON value: 64 bits of the SHA-256 of its canonical
 // form, in hexadecimal. It recognises what was seen before and guards nothing.
 func Fingerprint(value any) string {

@@ -150,7 +150,7 @@ func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 			return f.answer()
 		}
 	}
-	if mapAt(f.vm.Spec, "template") == nil {
+	if machine.MapAt(f.vm.Spec, "template") == nil {
 		// KubeVirt refuses it in better words.
 		return f.answer()
 	}

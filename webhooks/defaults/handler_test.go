@@ -24,6 +24,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/internal/exemption"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // environment is that of the defaulter of these tests.
@@ -58,13 +59,13 @@ func (d *defaulter) Defaults(_ context.Context, request *defaulting.Request) (*d
 		response.Set = append(response.Set, defaulting.Set{Path: path, Value: value, Source: defaulting.FromLibvirt})
 		response.Patch = append(response.Patch, defaulting.PatchOperation{Op: "add", Path: pointer, Value: value})
 	}
-	domain := mapAt(object, domainAt...)
-	if machine := mapAt(domain, "machine"); machine["type"] == "q35" && !request.Running {
+	domain := machine.MapAt(object, domainAt...)
+	if machine := machine.MapAt(domain, "machine"); machine["type"] == "q35" && !request.Running {
 		set(machineTypePath, "/spec/template/spec/domain/machine/type", "pc-q35-9.2")
 	}
-	disks, _ := mapAt(domain, "devices")["disks"].([]any)
+	disks, _ := machine.MapAt(domain, "devices")["disks"].([]any)
 	for i, item := range disks {
-		if target := mapAt(item.(map[string]any), "disk"); target != nil && target["pciAddress"] == nil && !request.Running {
+		if target := machine.MapAt(item.(map[string]any), "disk"); target != nil && target["pciAddress"] == nil && !request.Running {
 			index := string(rune('0' + i))
 			set("spec.template.spec.domain.devices.disks["+index+"].disk.pciAddress", "/spec/template/spec/domain/devices/disks/"+index+"/disk/pciAddress", "0000:0"+string(rune('1'+i))+":00.0")
 		}

@@ -17,13 +17,13 @@ var domainAt = pointer{"spec", "template", "spec", "domain"}
 // a device the one that the guest knows. Nothing that is written is changed but the
 // alias of a machine type, and nothing of a device that has become another.
 func keep(stored, object map[string]any, p *patch) {
-	before, after := mapAt(stored, domainAt...), mapAt(object, domainAt...)
+	before, after := machine.MapAt(stored, domainAt...), machine.MapAt(object, domainAt...)
 	if before == nil || after == nil {
 		return
 	}
 	keepMachineType(before, after, p)
-	if uuid := machine.StringAt(mapAt(before, "firmware"), "uuid"); uuid != "" {
-		if firmware := mapAt(after, "firmware"); firmware == nil {
+	if uuid := machine.StringAt(machine.MapAt(before, "firmware"), "uuid"); uuid != "" {
+		if firmware := machine.MapAt(after, "firmware"); firmware == nil {
 			p.put(after, domainAt, "firmware", map[string]any{"uuid": uuid})
 		} else if machine.StringAt(firmware, "uuid") == "" {
 			p.put(firmware, domainAt.child("firmware"), "uuid", uuid)
@@ -39,8 +39,8 @@ func keep(stored, object map[string]any, p *patch) {
 }
 
 func keepMachineType(before, after map[string]any, p *patch) {
-	stored := machine.StringAt(mapAt(before, "machine"), "type")
-	described := mapAt(after, "machine")
+	stored := machine.StringAt(machine.MapAt(before, "machine"), "type")
+	described := machine.MapAt(after, "machine")
 	written := machine.StringAt(described, "type")
 	switch {
 	case stored == "" || stored == written || written != "" && !versionOf(stored, written):
@@ -78,7 +78,7 @@ func keepDisk(stored, disk map[string]any, at pointer, p *patch) {
 		p.put(disk, at, kind, runtime.DeepCopyJSONValue(stored[kind]))
 		return
 	}
-	before, after := mapAt(stored, kind), mapAt(disk, kind)
+	before, after := machine.MapAt(stored, kind), machine.MapAt(disk, kind)
 	if before == nil || after == nil {
 		return
 	}
@@ -115,13 +115,13 @@ func restore(stored, object map[string]any, at pointer, p *patch, keys ...string
 // each visits the items of a list of devices that have a namesake among the stored ones.
 func each(before, after map[string]any, list string, visit func(stored, item map[string]any, index int)) {
 	known := map[string]map[string]any{}
-	items, _ := mapAt(before, "devices")[list].([]any)
+	items, _ := machine.MapAt(before, "devices")[list].([]any)
 	for _, item := range items {
 		if device, ok := item.(map[string]any); ok {
 			known[machine.StringAt(device, "name")] = device
 		}
 	}
-	items, _ = mapAt(after, "devices")[list].([]any)
+	items, _ = machine.MapAt(after, "devices")[list].([]any)
 	for i, item := range items {
 		device, ok := item.(map[string]any)
 		if !ok {
@@ -141,12 +141,4 @@ func only(object map[string]any, keys []string) string {
 		}
 	}
 	return ""
-}
-
-// mapAt is the object at the end of a path, nil when there is none.
-func mapAt(object map[string]any, path ...string) map[string]any {
-	for _, step := range path {
-		object, _ = object[step].(map[string]any)
-	}
-	return object
 }

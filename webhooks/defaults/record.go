@@ -49,7 +49,7 @@ func record(before applied, object map[string]any, response *defaulting.Response
 		Libvirt:   response.Environment.Libvirt,
 		QEMU:      response.Environment.QEMU,
 		KubeVirt:  response.Environment.KubeVirt,
-		Machine:   machine.StringAt(mapAt(object, domainAt.child("machine")...), "type"),
+		Machine:   machine.StringAt(machine.MapAt(object, domainAt.child("machine")...), "type"),
 		Addresses: standing(before.Addresses, object),
 	}
 	if a.Machine == before.Machine && versionOf(a.Machine, before.Alias) {
@@ -81,13 +81,13 @@ func record(before applied, object map[string]any, response *defaulting.Response
 func standing(written map[string]string, object map[string]any) map[string]string {
 	var kept map[string]string
 	for _, list := range []string{"disks", "interfaces"} {
-		items, _ := mapAt(object, domainAt.child("devices")...)[list].([]any)
+		items, _ := machine.MapAt(object, domainAt.child("devices")...)[list].([]any)
 		for _, item := range items {
 			device, _ := item.(map[string]any)
 			name := list + "/" + machine.StringAt(device, "name")
 			address := machine.StringAt(device, "pciAddress")
 			if list == "disks" {
-				address = machine.StringAt(mapAt(device, "disk"), "pciAddress")
+				address = machine.StringAt(machine.MapAt(device, "disk"), "pciAddress")
 			}
 			if address != "" && written[name] == address {
 				if kept == nil {
@@ -112,7 +112,7 @@ func namesOf(object map[string]any, response *defaulting.Response) map[string]st
 		}
 	}
 	for _, list := range []string{"disks", "interfaces"} {
-		items, _ := mapAt(object, domainAt.child("devices")...)[list].([]any)
+		items, _ := machine.MapAt(object, domainAt.child("devices")...)[list].([]any)
 		add(list, 0, items)
 	}
 	for _, set := range response.Set {

@@ -7,6 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // Object is what is retained of an object.
@@ -73,58 +75,35 @@ func reduced(object *unstructured.Unstructured, reduce reducer) *metav1.PartialO
 	return kept
 }
 
-func at(object map[string]any, keys ...string) map[string]any {
-	for _, key := range keys {
-		object, _ = object[key].(map[string]any)
-	}
-	return object
-}
-
-func items(of map[string]any, key string) []map[string]any {
-	list, _ := of[key].([]any)
-	var maps []map[string]any
-	for _, each := range list {
-		if item, ok := each.(map[string]any); ok {
-			maps = append(maps, item)
-		}
-	}
-	return maps
-}
-
-func text(of map[string]any, key string) string {
-	value, _ := of[key].(string)
-	return value
-}
-
 // reduceMachine: of the status it matters whether the VirtualMachine runs, and from where it takes its size.
 func reduceMachine(object map[string]any, _ *Object) any {
-	status := at(object, "status")
-	return []any{object["spec"], at(object, "metadata")["annotations"], status["created"], status["instancetypeRef"], status["preferenceRef"]}
+	status := machine.MapAt(object, "status")
+	return []any{object["spec"], machine.MapAt(object, "metadata")["annotations"], status["created"], status["instancetypeRef"], status["preferenceRef"]}
 }
 
 func reduceInstance(object map[string]any, into *Object) any {
-	spec := at(object, "spec")
-	for _, volume := range items(spec, "volumes") {
-		if image := text(at(volume, "containerDisk"), "image"); image != "" {
+	spec := machine.MapAt(object, "spec")
+	for _, volume := range machine.MapsAt(spec, "volumes") {
+		if image := machine.StringAt(machine.MapAt(volume, "containerDisk"), "image"); image != "" {
 			into.Disks = append(into.Disks, image)
 		}
 	}
-	if image := text(at(spec, "domain", "firmware", "kernelBoot", "container"), "image"); image != "" {
+	if image := machine.StringAt(machine.MapAt(spec, "domain", "firmware", "kernelBoot", "container"), "image"); image != "" {
 		into.Disks = append(into.Disks, image)
 	}
-	annotations := at(object, "metadata", "annotations")
-	into.Sidecars = text(annotations, sidecarsAnnotation)
+	annotations := machine.MapAt(object, "metadata", "annotations")
+	into.Sidecars = machine.StringAt(annotations, sidecarsAnnotation)
 	return []any{spec, annotations}
 }
 
 func reducePod(object map[string]any, into *Object) any {
-	spec := at(object, "spec")
+	spec := machine.MapAt(object, "spec")
 	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
-		for _, container := range items(spec, list) {
-			into.Containers = append(into.Containers, Container{text(container, "name"), text(container, "image")})
+		for _, container := range machine.MapsAt(spec, list) {
+			into.Containers = append(into.Containers, Container{machine.StringAt(container, "name"), machine.StringAt(container, "image")})
 		}
 	}
-	phase := text(at(object, "status"), "phase")
+	phase := machine.StringAt(machine.MapAt(object, "status"), "phase")
 	into.Ended = into.Ended || phase == "Succeeded" || phase == "Failed"
 	return nil
 }
