@@ -114,7 +114,7 @@ func build(ctx context.Context, root string, wanted ...string) error {
 
 func (p program) build(ctx context.Context, root, bin string) error {
 	// Nothing of the machine, of the folder or of git becomes part of the program.
-	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-tags="+p.tags, "-o", filepath.Join(bin, p.name), p.pkg)
+	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w", "-tags="+p.tags, "-o", filepath.Join(bin, p.name), p.pkg)
 	command.Dir = filepath.Join(root, p.module)
 	cgo := "CGO_ENABLED=0"
 	if p.cgo {

@@ -68,7 +68,7 @@ func (m module) goTest(ctx context.Context, root string, environment []string, c
 	command.Dir = filepath.Join(root, m.Path)
 	command.Env = append(os.Environ(), environment...)
 	// The flags of the programs' build, so that packages are compiled once for both. The race detector and libvirt need C.
-	command.Env = append(command.Env, "GOFLAGS=-trimpath")
+	command.Env = append(command.Env, "GOFLAGS=-trimpath -gcflags=all=-dwarf=false")
 	if !m.Race && !m.Cgo {
 		command.Env = append(command.Env, "CGO_ENABLED=0")
 	} else {

@@ -59,7 +59,7 @@ func (f *floor) start(ctx context.Context, patches map[string][]byte) error {
 	}
 	binary := filepath.Join(f.folder, floorName)
 	// As Stencil's own programs are built.
-	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-o", binary, "./bench/admission/floor")
+	build := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w", "-o", binary, "./bench/admission/floor")
 	build.Dir = filepath.Join(root, "test")
 	build.Env = append(os.Environ(), "GOWORK=off", "CGO_ENABLED=0")
 	if output, err := build.CombinedOutput(); err != nil {
