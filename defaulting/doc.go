@@ -1,16 +1,16 @@
-// Package defaulting says what is asked of the defaulter and what it answers: the
-// types of POST /v1/defaults.
+// Package defaulting defines the request and response types of POST /v1/defaults, the API of
+// the defaulter.
 //
-// The defaulter fills in, before a VirtualMachine is stored, what its guest would
-// otherwise be given when it is first started: the versioned machine type, PCI
-// addresses, the bus of a disk. The rooms below this package each do one thing:
+// Before a VirtualMachine is stored, the defaulter fills in what its guest would otherwise
+// receive on first start: the versioned machine type, PCI addresses, the bus of a disk. Each
+// package below this one has one task:
 //
-//	domain    what KubeVirt makes of a VirtualMachine, and its libvirt domain
-//	launcher  the sequence of defines by which virt-launcher arrives at addresses
-//	engine    from a request to an answer, with a cache
+//	domain    KubeVirt's defaults for a VirtualMachine, and its libvirt domain
+//	launcher  the sequence of defines by which virt-launcher assigns addresses
+//	engine    from a request to a response, with a cache
 //	service   the engine behind HTTP
-//	client    the caller's side of it
+//	client    the caller's side of the service
 //
-// None of them needs cgo. libvirt itself is called by cmd/stencil-defaulter, which
-// is a Go module of its own.
+// None of them needs cgo. libvirt itself is called by cmd/stencil-defaulter, which is a
+// separate Go module.
 package defaulting

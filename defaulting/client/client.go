@@ -15,18 +15,19 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// Timeout is how long a request may take, with its retry: less than an admission
-// webhook has.
+// Timeout bounds a request, its retry included. It is shorter than the timeout of an admission
+// webhook.
 const Timeout = 1500 * time.Millisecond
 
-// Client asks the defaulter that listens on a socket. It is safe for concurrent use.
+// Client sends requests to the defaulter that listens on a socket. It is safe for concurrent
+// use.
 type Client struct{ connections pool }
 
-// New makes a Client. It connects when it is used.
+// New returns a Client. It connects on first use.
 func New(socket string) *Client { return &Client{connections: pool{socket: socket}} }
 
-// Defaults asks for the defaults of a VirtualMachine. A refusal is a
-// *defaulting.Problem; any other error means that the defaulter could not be asked.
+// Defaults requests the defaults of a VirtualMachine. A rejection is a *defaulting.Problem; any
+// other error means that the defaulter was not reachable.
 func (c *Client) Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -43,12 +44,13 @@ func (c *Client) Defaults(ctx context.Context, request *defaulting.Request) (*de
 	return response, nil
 }
 
-// Raw does that with a request and a response as JSON.
+// Raw sends a request as JSON and returns the response as JSON. Its errors are those of
+// Defaults.
 func (c *Client) Raw(ctx context.Context, body []byte) ([]byte, error) {
 	limit := time.Now().Add(Timeout)
 	if known := c.connections.take(); known != nil {
 		text, err := c.ask(ctx, limit, known, asking(body))
-		// The connection may be one of a process that is gone.
+		// The connection may belong to a process that has ended.
 		if !errors.Is(err, errBroken) {
 			return text, err
 		}
@@ -56,8 +58,8 @@ func (c *Client) Raw(ctx context.Context, body []byte) ([]byte, error) {
 	return c.askAnew(ctx, limit, asking(body))
 }
 
-// Environment asks with what the defaulter makes its answers. It fails when libvirt
-// cannot be asked.
+// Environment requests the versions and machine types with which the defaulter answers. It
+// returns an error when libvirt is not available.
 func (c *Client) Environment(ctx context.Context) (*defaulting.Environment, error) {
 	text, err := c.askAnew(ctx, time.Time{}, &http.Request{Method: http.MethodGet, URL: address("/v1/environment")})
 	if err != nil {
@@ -70,12 +72,12 @@ func (c *Client) Environment(ctx context.Context) (*defaulting.Environment, erro
 	return environment, nil
 }
 
-// address is what is asked. The host says nothing: there is one socket.
+// address returns the URL of a path. The host is a placeholder: there is one socket.
 func address(path string) *url.URL { return &url.URL{Scheme: "http", Host: "defaulter", Path: path} }
 
 var defaultsAddress = address("/v1/defaults")
 
-// asking is a request for defaults.
+// asking returns the HTTP request for defaults.
 func asking(body []byte) *http.Request {
 	return &http.Request{
 		Method: http.MethodPost, URL: defaultsAddress, Header: http.Header{"Content-Type": {"application/json"}},
@@ -83,7 +85,7 @@ func asking(body []byte) *http.Request {
 	}
 }
 
-// askAnew asks over a connection that nobody has used.
+// askAnew sends a request over a new connection.
 func (c *Client) askAnew(ctx context.Context, limit time.Time, request *http.Request) ([]byte, error) {
 	fresh, err := c.connections.dial(ctx, limit)
 	if err != nil {
@@ -92,7 +94,7 @@ func (c *Client) askAnew(ctx context.Context, limit time.Time, request *http.Req
 	return c.ask(ctx, limit, fresh, request)
 }
 
-// ask sends a request and keeps the connection if it can be used again.
+// ask sends a request and returns the connection to the pool if it can be reused.
 func (c *Client) ask(ctx context.Context, limit time.Time, over *connection, request *http.Request) ([]byte, error) {
 	got, err := over.roundTrip(ctx, limit, request)
 	if err != nil || got.last {

@@ -14,21 +14,20 @@ import (
 )
 
 const (
-	// maxAnswer bounds an answer, in bytes.
+	// maxAnswer bounds a response, in bytes.
 	maxAnswer = 8 << 20
-	// maxIdle and idleTime bound how many connections are kept, and for how long. The
-	// defaulter ends those that are not used for two minutes.
+	// maxIdle and idleTime bound how many idle connections are retained, and for how long. The
+	// defaulter closes connections that are idle for two minutes.
 	maxIdle  = 64
 	idleTime = time.Minute
 )
 
-// errBroken says that a connection ended before there was an answer.
+// errBroken means that a connection ended before a response was read.
 var errBroken = errors.New("the defaulter has ended the connection")
 
-// connection carries one request at a time, which is written and whose answer is read
-// by the goroutine that asks. The Transport of net/http has two goroutines of its own
-// for each connection; that the three wake each other up takes as long as everything
-// else about an answer that the defaulter knows already.
+// connection carries one request at a time. The calling goroutine writes the request and reads
+// the response. The Transport of net/http runs two goroutines for each connection; waking them
+// takes as long as the rest of a response that the defaulter has cached.
 type connection struct {
 	net.Conn
 	reader *bufio.Reader
@@ -37,16 +36,16 @@ type connection struct {
 	used time.Time
 }
 
-// answer is one that was read to its end.
+// answer is a response that was read to its end.
 type answer struct {
 	code               int
 	status, retryAfter string
 	text               []byte
-	// last says that the defaulter ends the connection.
+	// last reports whether the defaulter closes the connection.
 	last bool
 }
 
-// roundTrip sends a request and reads the whole answer. A limit of zero is none.
+// roundTrip sends a request and reads the whole response. A limit of zero means no deadline.
 func (c *connection) roundTrip(ctx context.Context, limit time.Time, request *http.Request) (*answer, error) {
 	if deadline, ok := ctx.Deadline(); ok && (limit.IsZero() || deadline.Before(limit)) {
 		limit = deadline
@@ -54,12 +53,12 @@ func (c *connection) roundTrip(ctx context.Context, limit time.Time, request *ht
 	if err := c.SetDeadline(limit); err != nil {
 		return nil, fmt.Errorf("%w: %w", errBroken, err)
 	}
-	// What is waited for ends at once when nobody wants it any more.
+	// Cancelling the context ends the wait at once.
 	stop := context.AfterFunc(ctx, func() { _ = c.SetDeadline(time.Unix(1, 0)) })
 	got, err := c.exchange(request)
 	switch {
 	case !stop():
-		// It may be about to end whatever the connection carries next.
+		// The deadline that AfterFunc sets could end the next request on this connection.
 		return nil, ctx.Err()
 	case err == nil:
 		return got, nil
@@ -103,12 +102,12 @@ func readAll(response *http.Response) ([]byte, error) {
 	return text, err
 }
 
-// pool keeps the connections that are not in use.
+// pool holds the idle connections.
 type pool struct {
 	socket string
 
 	mutex sync.Mutex
-	// idle is sorted by when they were used last.
+	// idle is sorted by the time of last use.
 	idle []*connection
 }
 
@@ -120,7 +119,7 @@ func (p *pool) dial(ctx context.Context, limit time.Time) (*connection, error) {
 	return &connection{Conn: made, reader: bufio.NewReader(made), writer: bufio.NewWriter(made)}, nil
 }
 
-// take returns the connection that was used last, or nil.
+// take returns the most recently used connection, or nil.
 func (p *pool) take() *connection {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
@@ -142,7 +141,7 @@ func (p *pool) put(used *connection) {
 	p.prune(used.used)
 }
 
-// prune closes those that were not used for long, and those that are too many.
+// prune closes connections that were idle for too long or that exceed the limit.
 func (p *pool) prune(now time.Time) {
 	for len(p.idle) > maxIdle || len(p.idle) > 0 && now.Sub(p.idle[0].used) > idleTime {
 		_ = p.idle[0].Close()

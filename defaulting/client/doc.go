@@ -1,2 +1,2 @@
-// Package client asks the defaulter for defaults, over its unix socket.
+// Package client requests defaults from the defaulter, over its unix socket.
 package client

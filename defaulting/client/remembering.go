@@ -16,43 +16,42 @@ import (
 )
 
 const (
-	// freshness is how long an answer is given again: long enough for the machines that
-	// one template makes at a time, and short enough that nobody notices a defaulter
-	// that was replaced by one of another version.
+	// freshness is how long a response is reused: long enough for the VirtualMachines that one
+	// template creates at a time, and short enough that a replaced defaulter of another version
+	// takes effect soon.
 	freshness = 10 * time.Second
-	// rememberedAnswers bounds how many there are; one is a few KiB.
+	// rememberedAnswers bounds the number of cached responses, of a few KiB each.
 	rememberedAnswers = 256
 )
 
-// Defaulter fills in defaults; a Client does.
+// Defaulter fills in defaults. Client implements it.
 type Defaulter interface {
 	Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error)
 }
 
-// Remembering gives the answer to a request again for a while, without asking: waking up
-// the defaulter takes longer than its answer. Each answer has a UUID of its own. It is
-// safe for concurrent use.
+// Remembering caches responses for a while, because waking the defaulter takes longer than
+// computing the response. Each response receives its own UUID. It is safe for concurrent use.
 type Remembering struct {
 	asked   Defaulter
 	clock   clock.PassiveClock
 	answers *lru.Cache
 }
 
-// NewRemembering makes one that asks a defaulter what it does not know.
+// NewRemembering returns a cache in front of a defaulter.
 func NewRemembering(asked Defaulter, clock clock.PassiveClock) *Remembering {
 	return &Remembering{asked: asked, clock: clock, answers: lru.New(rememberedAnswers)}
 }
 
-// known is an answer that is remembered.
+// known is a cached response.
 type known struct {
 	response *defaulting.Response
-	// uuid is that of the firmware in it, if one was made.
+	// uuid is the generated firmware UUID in the response, if any.
 	uuid  string
 	until time.Time
 }
 
-// Defaults asks for the defaults of a VirtualMachine, as a Defaulter does. The caller must
-// not change the response.
+// Defaults returns the defaults of a VirtualMachine, as a Defaulter does. The caller must not
+// change the response.
 func (r *Remembering) Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -68,14 +67,15 @@ func (r *Remembering) Defaults(ctx context.Context, request *defaulting.Request)
 	if err != nil {
 		return nil, err
 	}
-	// The machine itself, where it was asked for, is a text with the UUID in it.
+	// A response with the VirtualMachine itself contains the UUID inside its text and is not
+	// cached.
 	if uuid, ok := response.Repeatable(); ok && len(response.VM) == 0 {
 		r.answers.Add(key, &known{response: response, uuid: uuid, until: r.clock.Now().Add(freshness)})
 	}
 	return response, nil
 }
 
-// again is the answer with an identity of its own.
+// again returns the response with its own UUID.
 func (k *known) again() *defaulting.Response {
 	response := *k.response
 	if response.Cache == defaulting.Miss {

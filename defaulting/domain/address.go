@@ -6,7 +6,7 @@ import (
 	"strconv"
 )
 
-// Address is where a device sits on PCI.
+// Address is the PCI address of a device.
 type Address struct {
 	Domain   uint `json:"d,omitempty"`
 	Bus      uint `json:"b,omitempty"`
@@ -14,15 +14,15 @@ type Address struct {
 	Function uint `json:"f,omitempty"`
 }
 
-// String is the address as the API writes it: 0000:01:00.0.
+// String returns the address in the API's format: 0000:01:00.0.
 func (a Address) String() string {
 	return fmt.Sprintf("%04x:%02x:%02x.%x", a.Domain, a.Bus, a.Slot, a.Function)
 }
 
-// addressPattern is what KubeVirt takes for an address.
+// addressPattern is the format that KubeVirt accepts as an address.
 var addressPattern = regexp.MustCompile(`^([0-9a-fA-F]{4}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])$`)
 
-// ParseAddress reads an address as the API writes it.
+// ParseAddress parses an address in the API's format.
 func ParseAddress(text string) (Address, error) {
 	match := addressPattern.FindStringSubmatch(text)
 	if match == nil {

@@ -10,13 +10,13 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// machineTypePattern is what a machine type may be made of: it is the only text of a
-// user's that libvirt is shown.
+// machineTypePattern is the accepted format of a machine type, the only user-specified text
+// that is passed to libvirt.
 var machineTypePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
-// Check finds what the user has to change before the machine can be defined at all: a
-// machine type that is none, PCI addresses that are none, that two devices share, or
-// that no device can have.
+// Check returns what the user must change before the VirtualMachine can be defined: a malformed
+// machine type, lists that are too long, and PCI addresses that are malformed, out of range,
+// shared by two devices or on a bus without PCI addresses.
 func Check(m *Machine) []defaulting.Cause {
 	var causes []defaulting.Cause
 	if machineType := m.Spec.Domain.Machine.Type; !machineTypePattern.MatchString(machineType) {
@@ -64,8 +64,8 @@ func Check(m *Machine) []defaulting.Cause {
 	return causes
 }
 
-// maxDevices is how many items KubeVirt's API allows in its longest lists. Admission
-// comes before the schema is checked, so it is checked here as well.
+// maxDevices is how many items KubeVirt's API allows in its longest lists. Admission runs
+// before schema validation, so the limit is checked here as well.
 const maxDevices = 256
 
 func tooMany(spec *machineSpec) []defaulting.Cause {
@@ -88,10 +88,10 @@ func tooMany(spec *machineSpec) []defaulting.Cause {
 	return causes
 }
 
-// maxBus is the highest bus that virt-launcher makes a root port for.
+// maxBus is the highest bus for which virt-launcher creates a root port.
 const maxBus = 31
 
-// outOfRange says why no device can have an address, if none can.
+// outOfRange returns why no device can have an address, or an empty string.
 func outOfRange(address Address) string {
 	switch {
 	case address.Domain != 0:
@@ -106,7 +106,7 @@ func outOfRange(address Address) string {
 	return ""
 }
 
-// placed is a device with an address of the user's.
+// placed is a device with a user-specified address.
 type placed struct {
 	device  string
 	path    string
@@ -152,7 +152,7 @@ func slotCount(annotations map[string]string) *int {
 	return &count
 }
 
-// Holders are the paths of the devices that ask for an address.
+// Holders returns the paths of the devices that request an address.
 func Holders(m *Machine, address string) []string {
 	wanted, err := ParseAddress(address)
 	if err != nil {
@@ -167,8 +167,8 @@ func Holders(m *Machine, address string) []string {
 	return paths
 }
 
-// HighestBus is the highest bus that a device of a layout is on, or that a device of
-// the VirtualMachine asks for.
+// HighestBus returns the highest bus in use by a layout or requested by a device of the
+// VirtualMachine.
 func HighestBus(m *Machine, layout *Layout) uint {
 	highest := uint(0)
 	for _, device := range layout.Devices {

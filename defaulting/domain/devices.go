@@ -6,7 +6,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// Where the devices are.
+// Paths of the devices.
 var (
 	devicesPath    = In("domain", "devices")
 	disksPath      = devicesPath.Then("disks")
@@ -15,7 +15,7 @@ var (
 	firmwarePath   = In("domain", "firmware")
 )
 
-// setDeviceDefaults are those of KubeVirt's API that hold on every architecture.
+// setDeviceDefaults sets the defaults of KubeVirt's API that apply to every architecture.
 func setDeviceDefaults(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec) {
 	if spec.Domain.Features == nil {
 		spec.Domain.Features = &kubevirtv1.Features{}
@@ -40,7 +40,7 @@ func setDeviceDefaults(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec) {
 	}
 }
 
-// setDiskKind makes a disk of what does not say what it is.
+// setDiskKind makes an entry that specifies no kind a disk.
 func setDiskKind(n *notes, disk *kubevirtv1.Disk, path Path) {
 	if disk.Disk != nil || disk.CDRom != nil || disk.LUN != nil {
 		return
@@ -49,7 +49,7 @@ func setDiskKind(n *notes, disk *kubevirtv1.Disk, path Path) {
 	n.add(path.Then("disk"), map[string]any{}, defaulting.FromKubeVirt)
 }
 
-// setArchitectureDefaults are those that differ between architectures.
+// setArchitectureDefaults sets the defaults that differ between architectures.
 func setArchitectureDefaults(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec) {
 	switch spec.Architecture {
 	case ARM64:
@@ -79,7 +79,7 @@ func setBuses(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec, bus kubevir
 	}
 }
 
-// busOf is the field that has the bus of a disk, nil for a disk without a kind.
+// busOf returns the field that holds the bus of a disk, or nil for a disk without a kind.
 func busOf(disk *kubevirtv1.Disk, path Path) (*kubevirtv1.DiskBus, Path) {
 	switch {
 	case disk.Disk != nil:
@@ -105,7 +105,7 @@ func setWatchdog(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec) {
 	fill(n, &watchdog.I6300ESB.Action, kubevirtv1.WatchdogActionReset, defaulting.FromKubeVirt, path.Then("action"))
 }
 
-// setModels are the models that KubeVirt takes where the VirtualMachine names none.
+// setModels sets the models that KubeVirt uses where the VirtualMachine specifies none.
 func setModels(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec) {
 	for i := range spec.Domain.Devices.Interfaces {
 		nic := &spec.Domain.Devices.Interfaces[i]
@@ -118,11 +118,11 @@ func setModels(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec) {
 	}
 }
 
-// DiskAddress is the path of the address of a disk.
+// DiskAddress returns the path of the address of a disk.
 func DiskAddress(index int) Path { return disksPath.Then(item(index), "disk", "pciAddress") }
 
-// InterfaceAddress is the path of the address of an interface.
+// InterfaceAddress returns the path of the address of an interface.
 func InterfaceAddress(index int) Path { return interfacesPath.Then(item(index), "pciAddress") }
 
-// InterfaceMAC is the path of the MAC address of an interface.
+// InterfaceMAC returns the path of the MAC address of an interface.
 func InterfaceMAC(index int) Path { return interfacesPath.Then(item(index), "macAddress") }

@@ -10,8 +10,8 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// Aliases of the devices whose addresses are looked for. libvirt keeps an alias that
-// begins with ua-, and nothing else tells two disks apart: it sorts them.
+// Aliases of the devices whose addresses are read back. libvirt preserves an alias that begins
+// with ua-. It sorts the disks, so only the alias identifies one.
 func diskAlias(index int) string { return "ua-disk-" + strconv.Itoa(index) }
 func nicAlias(index int) string  { return "ua-nic-" + strconv.Itoa(index) }
 func hostDeviceAlias(d HostDeviceShape) string {
@@ -21,11 +21,11 @@ func hostDeviceAlias(d HostDeviceShape) string {
 	return "ua-" + d.List + "-" + strconv.Itoa(d.Index)
 }
 
-// mock is the only kind of source that libvirt is shown.
+// mock returns a placeholder path, the only kind of source that is passed to libvirt.
 func mock(number int) string { return "/mock/" + strconv.Itoa(number) }
 
-// Domain is the shape as KubeVirt's converter would write it for libvirt, reduced to
-// what addresses depend on. It has neither name nor UUID; they are the caller's.
+// Domain returns the shape as KubeVirt's converter would write it for libvirt, reduced to what
+// addresses depend on. It has no name and no UUID; the caller adds them.
 func (s Shape) Domain() *libvirtxml.Domain {
 	d := &libvirtxml.Domain{
 		Type:   "qemu",
@@ -41,7 +41,7 @@ func (s Shape) Domain() *libvirtxml.Domain {
 		d.OS.Loader = &libvirtxml.DomainLoader{Path: "/mock/efi", Readonly: "yes", Type: "pflash"}
 		d.OS.NVRam = &libvirtxml.DomainNVRam{NVRam: "/mock/nvram"}
 	}
-	// On arm64 libvirt insists on EFI for ACPI.
+	// On arm64 libvirt requires EFI for ACPI.
 	if s.ACPI && (s.EFI || s.Architecture == AMD64) {
 		d.Features.ACPI = &libvirtxml.DomainFeature{}
 	}
@@ -119,7 +119,7 @@ func (s Shape) addDevices(devices *libvirtxml.DomainDeviceList) {
 	}
 }
 
-// VirtioModel is the model of the machine's virtio devices.
+// VirtioModel returns the model of the virtio devices.
 func (s Shape) VirtioModel() string {
 	if s.Transitional {
 		return "virtio-transitional"
@@ -151,7 +151,7 @@ func (n NICShape) domain(virtio string) libvirtxml.DomainInterface {
 		model = virtio
 	}
 	return libvirtxml.DomainInterface{
-		// libvirt would make a random one.
+		// libvirt would generate a random one.
 		MAC:     &libvirtxml.DomainInterfaceMAC{Address: fmt.Sprintf("02:00:00:00:%02x:%02x", n.Index>>8&0xff, n.Index&0xff)},
 		Source:  &libvirtxml.DomainInterfaceSource{Ethernet: &libvirtxml.DomainInterfaceSourceEthernet{}},
 		Target:  &libvirtxml.DomainInterfaceTarget{Dev: "nic" + strconv.Itoa(n.Index), Managed: "no"},
@@ -186,7 +186,7 @@ func (d DiskShape) domain(number int, virtio string) libvirtxml.DomainDisk {
 	return disk
 }
 
-// target is the disk's name for libvirt, which decides where on its bus it is.
+// target returns the disk's device name for libvirt, which determines its position on its bus.
 func (d DiskShape) target() string {
 	name := ""
 	for left := int(d.Number); left >= 0; left = left/26 - 1 {
@@ -195,8 +195,8 @@ func (d DiskShape) target() string {
 	return targetPrefix(d.Bus) + name
 }
 
-// targetPrefix begins the names of the disks on a bus. SATA, SCSI and USB share
-// theirs.
+// targetPrefix returns the prefix of the device names of disks on a bus. SATA, SCSI and USB
+// share one.
 func targetPrefix(bus kubevirtv1.DiskBus) string {
 	if bus == kubevirtv1.DiskBusVirtio {
 		return "vd"
@@ -224,7 +224,7 @@ func (d HostDeviceShape) domain(number int) libvirtxml.DomainHostdev {
 		}}
 	default:
 		device.Managed = "no"
-		// A domain that no node has.
+		// A PCI domain that no node has.
 		device.SubsysPCI = &libvirtxml.DomainHostdevSubsysPCI{Source: &libvirtxml.DomainHostdevSubsysPCISource{
 			Address: Address{Domain: 0xffff, Bus: uint(number) + 1}.pci(),
 		}}
@@ -232,7 +232,7 @@ func (d HostDeviceShape) domain(number int) libvirtxml.DomainHostdev {
 	return device
 }
 
-// domain is an address as libvirt writes it, nil for none.
+// domain returns the address in libvirt's format, or nil for none.
 func (a *Address) domain() *libvirtxml.DomainAddress {
 	if a == nil {
 		return nil

@@ -2,16 +2,16 @@ package domain
 
 import "github.com/vmstencil/stencil/defaulting"
 
-// Persistence says whether a default is written into the stored VirtualMachine.
+// Persistence is the condition under which a default is written into the stored VirtualMachine.
 type Persistence string
 
-// When a default is written.
+// The conditions under which a default is written.
 const (
-	// Always is written whatever the policy says.
+	// Always is written regardless of the policy.
 	Always Persistence = "yes"
-	// Never is only looked at.
+	// Never is read but not written.
 	Never Persistence = "no"
-	// The others depend on the policy of their name.
+	// The others depend on the policy field of the same name.
 	ByMachineType  Persistence = "machineType: pin"
 	ByPCIAddress   Persistence = "pciAddress"
 	ByFirmwareUUID Persistence = "firmwareUUID"
@@ -22,26 +22,27 @@ const (
 
 // Field is a row of the table: one field of a VirtualMachine and its default.
 type Field struct {
-	// Path is that of the field, with [*] for any item of a list.
+	// Path is the path of the field, with [*] for any item of a list.
 	Path string
-	// Domain is the place in the libvirt domain, empty where none is shown to it.
+	// Domain is the location in the libvirt domain. It is empty for a field that is not part of
+	// it.
 	Domain string
-	// Default is the value, in words.
+	// Default describes the value.
 	Default string
-	// By is whose default it is, where no preference has another.
+	// By is the source of the default when no preference sets another.
 	By defaulting.Source
-	// Persisted says whether it is written.
+	// Persisted is the condition under which it is written.
 	Persisted Persistence
-	// Why is the reason for that.
+	// Why is the reason for Persisted.
 	Why string
 }
 
-// templateSpec is where the fields of the guest are.
+// templateSpec is the prefix of the paths of the guest's fields.
 const templateSpec = "spec.template.spec."
 
-// Fields is the table. Prepare fills no field that has no row.
+// Fields is the table. Prepare fills only fields that have a row.
 var Fields = []Field{
-	// What libvirt decides.
+	// Decided by libvirt.
 	{"domain.machine.type", "os/type/@machine", "the version that an alias stands for: q35 is pc-q35-X.Y", defaulting.FromLibvirt, ByMachineType, "an alias means another machine after an upgrade of the nodes"},
 	{"domain.devices.disks[*].disk.pciAddress", "devices/disk/address", "where virt-launcher would put it", defaulting.FromLibvirt, ByPCIAddress, "a device that is added or removed moves others"},
 	{"domain.devices.interfaces[*].pciAddress", "devices/interface/address", "where virt-launcher would put it", defaulting.FromLibvirt, ByPCIAddress, "the name of an interface in the guest follows its address"},
@@ -50,7 +51,7 @@ var Fields = []Field{
 	{"domain.firmware.uuid", "", "random", defaulting.FromStencil, ByFirmwareUUID, "guests are licensed and identified by it; libvirt is never shown it"},
 	{"domain.devices.interfaces[*].macAddress", "", "random, locally administered", defaulting.FromStencil, ByMAC, "left to KubeVirt and to pool managers unless asked for"},
 
-	// What the machine is.
+	// Properties of the guest.
 	{"architecture", "os/type/@arch", "that of the cluster", defaulting.FromKubeVirt, Always, "a cluster's default can change"},
 	{"domain.firmware.bootloader.bios", "os/loader", "as the preference says", defaulting.FromPreference, Always, "another firmware does not boot the same disk"},
 	{"domain.firmware.bootloader.bios.useSerial", "", "as the preference says", defaulting.FromPreference, Always, "where the firmware's messages go"},
@@ -92,7 +93,7 @@ var Fields = []Field{
 	{"domain.devices.autoattachSerialConsole", "devices/controller[@type='virtio-serial']", "as the preference says", defaulting.FromPreference, Always, "its controller is a PCI device"},
 	{"domain.devices.autoattachInputDevice", "", "as the preference says", defaulting.FromPreference, Always, "decides whether there is an input device"},
 
-	// Looked at, and left alone.
+	// Read, and not changed.
 	{"domain.devices.gpus[*]", "devices/hostdev", "", defaulting.FromKubeVirt, Never, "the API has no field for the address"},
 	{"domain.devices.hostDevices[*]", "devices/hostdev", "", defaulting.FromKubeVirt, Never, "the API has no field for the address"},
 	{"domain.devices.filesystems[*]", "devices/filesystem", "", defaulting.FromKubeVirt, Never, "the API has no field for the address"},

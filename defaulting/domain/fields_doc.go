@@ -7,13 +7,13 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// by is a source in words.
+// by maps a source to its name in the document.
 var by = map[defaulting.Source]string{
 	defaulting.FromKubeVirt: "KubeVirt", defaulting.FromPreference: "the preference",
 	defaulting.FromLibvirt: "libvirt", defaulting.FromStencil: "Stencil",
 }
 
-// FieldsDocument is docs/defaulting-fields.md.
+// FieldsDocument returns the content of docs/defaulting-fields.md.
 func FieldsDocument() string {
 	var text strings.Builder
 	text.WriteString(`# Fields that are defaulted

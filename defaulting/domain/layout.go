@@ -7,37 +7,37 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// Layout is what libvirt has made of a shape.
+// Layout is the result of defining a shape with libvirt.
 type Layout struct {
-	// MachineType is the version that the shape's type stands for.
+	// MachineType is the version that the machine type of the shape resolves to.
 	MachineType string `json:"machine"`
-	// Disks, NICs are the addresses of disks and of interfaces, SR-IOV functions among
-	// them, by their index in the VirtualMachine.
+	// Disks and NICs are the addresses of disks and interfaces, SR-IOV functions included, by
+	// their index in the VirtualMachine.
 	Disks map[int]Address `json:"disks,omitempty"`
 	NICs  map[int]Address `json:"nics,omitempty"`
 	// Buses are the models of the PCI controllers by the bus that they provide.
 	Buses map[uint]string `json:"buses,omitempty"`
-	// Devices are all that have a PCI address, in the order of their addresses.
+	// Devices are all devices with a PCI address, sorted by address.
 	Devices []Placed `json:"devices,omitempty"`
 }
 
-// Placed is a device at its address.
+// Placed is a device with its address.
 type Placed struct {
-	// List and Index are where the VirtualMachine asks for the device; List is empty
-	// for what it does not ask for.
+	// List and Index identify the device in the VirtualMachine. List is empty for a device that
+	// the VirtualMachine does not request.
 	List  string `json:"list,omitempty"`
 	Index int    `json:"i,omitempty"`
 	Kind  string `json:"kind"`
-	// Model and Number are those of a controller.
+	// Model and Number are set for controllers only.
 	Model   string  `json:"model,omitempty"`
 	Number  *uint   `json:"number,omitempty"`
 	Address Address `json:"at"`
 }
 
-// ListDisks is the list of disks, beside ListInterfaces and those of host devices.
+// ListDisks is the list of disks, in addition to ListInterfaces and the lists of host devices.
 const ListDisks = "disks"
 
-// Read takes the layout out of a domain that libvirt has written.
+// Read extracts the layout from a domain described by libvirt.
 func (s Shape) Read(d *libvirtxml.Domain) *Layout {
 	l := &Layout{Disks: map[int]Address{}, NICs: map[int]Address{}, Buses: map[uint]string{}}
 	if d.OS != nil && d.OS.Type != nil {
@@ -114,7 +114,7 @@ func readDevices(devices *libvirtxml.DomainDeviceList, l *Layout, add func(strin
 	}
 }
 
-// aliases says which device of the VirtualMachine an alias stands for.
+// aliases maps each alias to the device of the VirtualMachine that has it.
 func (s Shape) aliases() map[string]Placed {
 	asked := map[string]Placed{}
 	for _, disk := range s.Disks {
@@ -147,14 +147,14 @@ func compareAddresses(a, b Address) int {
 	return cmp.Or(cmp.Compare(a.Domain, b.Domain), cmp.Compare(a.Bus, b.Bus), cmp.Compare(a.Slot, b.Slot), cmp.Compare(a.Function, b.Function))
 }
 
-// Writable says whether an address may be written into a VirtualMachine: only behind a
-// root port, or on the root itself, does it mean the same on every start.
+// Writable reports whether an address may be written into a VirtualMachine. An address is
+// stable across starts only behind a root port or on the root bus.
 func (l *Layout) Writable(address Address) bool {
 	model := l.Buses[address.Bus]
 	return model == "pcie-root-port" || model == "pcie-root"
 }
 
-// Bridged says whether some device is behind a bridge to conventional PCI.
+// Bridged reports whether the layout has a bridge to conventional PCI.
 func (l *Layout) Bridged() bool {
 	for _, model := range l.Buses {
 		if model != "pcie-root-port" && model != "pcie-root" {
@@ -164,8 +164,8 @@ func (l *Layout) Bridged() bool {
 	return false
 }
 
-// Place is the shape with the addresses of a layout, as it will be when they have been
-// written.
+// Place returns the shape with the writable addresses of a layout, which is the shape of the
+// next start.
 func (s Shape) Place(l *Layout) Shape {
 	s.Disks, s.NICs, s.HostDevices = slices.Clone(s.Disks), slices.Clone(s.NICs), slices.Clone(s.HostDevices)
 	place := func(address **Address, at Address, ok bool) {
@@ -192,5 +192,5 @@ func (s Shape) Place(l *Layout) Shape {
 	return s
 }
 
-// Writable says whether the API has a field for the address of the disk.
+// Writable reports whether the API has a field for the address of the disk.
 func (d DiskShape) Writable() bool { return d.Kind == "disk" && d.Bus == "virtio" }

@@ -13,10 +13,10 @@ type Set struct {
 	Source defaulting.Source
 }
 
-// notes is what Prepare writes down while it fills fields.
+// notes records the fields that Prepare fills.
 type notes struct{ sets []Set }
 
-// add notes a field. One that has no row in the table is a mistake in this package.
+// add records a field. A field without a row in the table is a programming error.
 func (n *notes) add(path Path, value any, source defaulting.Source) {
 	if _, ok := rows[path.row()]; !ok {
 		panic(fmt.Sprintf("domain: %s is filled but has no row in the table of fields", path.row()))
@@ -24,7 +24,7 @@ func (n *notes) add(path Path, value any, source defaulting.Source) {
 	n.sets = append(n.sets, Set{Path: path, Value: value, Source: source})
 }
 
-// fill gives an empty field a value, and notes it.
+// fill sets an empty field and records it.
 func fill[T comparable](n *notes, field *T, value T, source defaulting.Source, path Path) {
 	var zero T
 	if *field != zero || value == zero {
@@ -34,7 +34,7 @@ func fill[T comparable](n *notes, field *T, value T, source defaulting.Source, p
 	n.add(path, value, source)
 }
 
-// fillPointer does that for an optional field, whose zero value means something.
+// fillPointer does the same for an optional field, whose zero value is significant.
 func fillPointer[T any](n *notes, field **T, value *T, source defaulting.Source, path Path) {
 	if *field != nil || value == nil {
 		return
@@ -44,7 +44,7 @@ func fillPointer[T any](n *notes, field **T, value *T, source defaulting.Source,
 	n.add(path, copied, source)
 }
 
-// Allowed says whether a policy lets the default of a field be written.
+// Allowed reports whether a policy permits writing the default of a field.
 func Allowed(path Path, policy defaulting.Policy) bool {
 	on := func(value *bool) bool { return value == nil || *value }
 	switch rows[path.row()].Persisted {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Path is a place in a VirtualMachine: names of fields, and indexes of items in
-// decimal, prefixed by a hash.
+// Path is a path in a VirtualMachine: names of fields, and indexes of items in decimal,
+// prefixed by a hash.
 type Path []string
 
-// item is the step to an item of a list.
+// item returns the step to an item of a list.
 func item(index int) string { return "#" + strconv.Itoa(index) }
 
-// IsItem says whether a step leads to an item, and to which.
+// IsItem returns the index that a step refers to, and whether it refers to one.
 func IsItem(step string) (int, bool) {
 	if !strings.HasPrefix(step, "#") {
 		return 0, false
@@ -21,20 +21,20 @@ func IsItem(step string) (int, bool) {
 	return index, err == nil
 }
 
-// In is a path below the spec of the VirtualMachine's template.
+// In returns a path below the spec of the VirtualMachine's template.
 func In(steps ...string) Path {
 	return append(Path{"spec", "template", "spec"}, steps...)
 }
 
-// Then is the path with more steps.
+// Then returns the path with more steps.
 func (p Path) Then(steps ...string) Path {
 	return append(p[:len(p):len(p)], steps...)
 }
 
-// String is the path as Kubernetes writes it: spec.disks[0].name.
+// String returns the path in Kubernetes notation: spec.disks[0].name.
 func (p Path) String() string { return p.write(func(index string) string { return index }) }
 
-// row is the path in the table: with [*] for every item.
+// row returns the path as it is in the table: with [*] for every item.
 func (p Path) row() string { return p.write(func(string) string { return "*" }) }
 
 func (p Path) write(index func(string) string) string {
@@ -54,7 +54,7 @@ func (p Path) write(index func(string) string) string {
 
 var escapePointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// Pointer is the path as a JSON pointer (RFC 6901).
+// Pointer returns the path as a JSON pointer (RFC 6901).
 func (p Path) Pointer() string {
 	var text strings.Builder
 	for _, step := range p {

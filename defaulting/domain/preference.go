@@ -9,9 +9,9 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// A preference fills what is empty. The exceptions are two fields that KubeVirt's API
-// cannot tell from empty ones, disableHotplug and features.acpi: KubeVirt overwrites
-// them, and so does this.
+// A preference fills empty fields only, with two exceptions: disableHotplug and features.acpi.
+// KubeVirt cannot distinguish their zero values from unset ones and overwrites them, and so
+// does this package.
 
 type (
 	machineSpec = kubevirtv1.VirtualMachineInstanceSpec

@@ -11,7 +11,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// Inputs are what defaults depend on beside the VirtualMachine.
+// Inputs are what defaults depend on in addition to the VirtualMachine.
 type Inputs struct {
 	Instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec
 	Preference   *instancetypev1beta1.VirtualMachinePreferenceSpec
@@ -20,28 +20,27 @@ type Inputs struct {
 
 // Machine is a VirtualMachine as KubeVirt would start it.
 type Machine struct {
-	// Spec has every default of KubeVirt's, written or not.
+	// Spec has all of KubeVirt's defaults, including those that are not written.
 	Spec kubevirtv1.VirtualMachineInstanceSpec
-	// Annotations are those of the VirtualMachineInstance.
+	// Annotations are the annotations of the VirtualMachineInstance.
 	Annotations map[string]string
-	// Sets are the fields that were filled, in KubeVirt's order.
+	// Sets are the filled fields, in KubeVirt's order.
 	Sets []Set
 }
 
-// The architectures as KubeVirt calls them.
+// The architectures by KubeVirt's names.
 const (
 	AMD64 = "amd64"
 	ARM64 = "arm64"
 	S390X = "s390x"
 )
 
-// defaultMachineTypes are KubeVirt's.
+// defaultMachineTypes are KubeVirt's default machine types by architecture.
 var defaultMachineTypes = map[string]string{AMD64: "q35", ARM64: "virt", S390X: "s390-ccw-virtio"}
 
-// Prepare applies KubeVirt's defaults to a copy of the VirtualMachine's template, in
-// the order in which KubeVirt does: virt-api when the VirtualMachine is stored,
-// virt-controller when it is started, virt-api once more when the instance is
-// created. The VirtualMachine must have a template.
+// Prepare applies KubeVirt's defaults to a copy of the VirtualMachine's template in KubeVirt's
+// order: virt-api when the VirtualMachine is stored, virt-controller when it is started,
+// virt-api again when the instance is created. The VirtualMachine must have a template.
 func Prepare(vm *kubevirtv1.VirtualMachine, in Inputs) *Machine {
 	m := &Machine{
 		Spec:        *vm.Spec.Template.Spec.DeepCopy(),
@@ -50,13 +49,13 @@ func Prepare(vm *kubevirtv1.VirtualMachine, in Inputs) *Machine {
 	n := &notes{}
 	spec := &m.Spec
 
-	// The VirtualMachine is stored.
+	// When the VirtualMachine is stored.
 	preferArchitecture(n, spec, in.Preference)
 	preferMachineType(spec, in.Preference)
 	setArchitecture(n, spec, in.Cluster)
 	setMachineType(spec, in.Cluster)
 
-	// It is started.
+	// When it is started.
 	setVolumeDisks(n, spec)
 	preferAttachments(n, spec, in.Preference)
 	setInputDevice(n, spec)
@@ -67,13 +66,13 @@ func Prepare(vm *kubevirtv1.VirtualMachine, in Inputs) *Machine {
 	preferFirmware(n, spec, in.Preference)
 	preferAnnotations(m, in.Preference)
 
-	// The instance is created.
+	// When the instance is created.
 	setMemory(n, spec, vm.Spec.Instancetype != nil)
 	setTopology(n, spec, vm.Spec.Instancetype != nil)
 	setDeviceDefaults(n, spec)
 	setArchitectureDefaults(n, spec)
 
-	// Its domain is made.
+	// When its domain is created.
 	setModels(n, spec)
 
 	m.Sets = n.sets
@@ -88,8 +87,8 @@ func setArchitecture(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec, clus
 	fill(n, &spec.Architecture, architecture, defaulting.FromKubeVirt, In("architecture"))
 }
 
-// setMachineType is not noted: what is written is the version that libvirt says the
-// type stands for.
+// setMachineType does not record the field: the value that is written is the version that
+// libvirt resolves the machine type to.
 func setMachineType(spec *kubevirtv1.VirtualMachineInstanceSpec, cluster defaulting.Cluster) {
 	if spec.Domain.Machine == nil {
 		spec.Domain.Machine = &kubevirtv1.Machine{}
@@ -104,8 +103,7 @@ func setMachineType(spec *kubevirtv1.VirtualMachineInstanceSpec, cluster default
 	spec.Domain.Machine.Type = machineType
 }
 
-// setVolumeDisks adds a disk for each volume that neither a disk nor a file system
-// uses.
+// setVolumeDisks adds a disk for each volume that neither a disk nor a file system uses.
 func setVolumeDisks(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec) {
 	devices := &spec.Domain.Devices
 	used := map[string]bool{}
@@ -133,7 +131,7 @@ func setInputDevice(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec) {
 	n.add(inputsPath, []any{map[string]any{"name": "default-0"}}, defaulting.FromKubeVirt)
 }
 
-// setNetwork attaches the pod network where nothing is said about networks.
+// setNetwork attaches the pod network if the spec has no networks and no interfaces.
 func setNetwork(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec, cluster defaulting.Cluster) {
 	devices := &spec.Domain.Devices
 	if attach := devices.AutoattachPodInterface; attach != nil && !*attach {
@@ -154,8 +152,8 @@ func setNetwork(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec, cluster d
 	n.add(In("networks"), []any{map[string]any{"name": "default", "pod": map[string]any{}}}, defaulting.FromKubeVirt)
 }
 
-// applyInstancetype takes over what addresses depend on. Nothing of it is ever
-// written: KubeVirt refuses a VirtualMachine that says it as well.
+// applyInstancetype applies the fields that addresses depend on. They are never written:
+// KubeVirt rejects a VirtualMachine that also sets them.
 func applyInstancetype(m *Machine, instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec) {
 	if instancetype == nil {
 		return

@@ -5,10 +5,10 @@ import (
 	"libvirt.org/go/libvirtxml"
 )
 
-// pciSlots calls a function with the address of every device that KubeVirt counts
-// among the PCI devices of a domain, in KubeVirt's order. It counts some that are
-// none, a USB controller without model and a balloon without, and misses video,
-// sound, vsock and file systems; what depends on the number depends on that too.
+// pciSlots calls a function with the address of every device that KubeVirt counts as a PCI
+// device of a domain, in KubeVirt's order. KubeVirt counts some that are not, such as a USB
+// controller and a balloon with model none, and omits video, sound, vsock and file systems. The
+// number of root ports depends on this count.
 func pciSlots(devices *libvirtxml.DomainDeviceList, visit func(address **libvirtxml.DomainAddress)) {
 	call := func(address **libvirtxml.DomainAddress) {
 		if *address == nil || (*address).PCI != nil {
@@ -49,17 +49,17 @@ func pciSlots(devices *libvirtxml.DomainDeviceList, visit func(address **libvirt
 	}
 }
 
-// CountPCI is how many PCI devices KubeVirt counts in a domain.
+// CountPCI returns the number of PCI devices that KubeVirt counts in a domain.
 func CountPCI(devices *libvirtxml.DomainDeviceList) int {
 	count := 0
 	pciSlots(devices, func(**libvirtxml.DomainAddress) { count++ })
 	return count
 }
 
-// placeOnRootComplex gives each device without address the next slot of bus 0, past
-// those that KubeVirt reserves: 0, 1 for VGA, 1b for sound, 1f for SATA. KubeVirt
-// refuses to start a machine with more devices than slots; the rest is then without
-// address here, and nothing of it is written in any case.
+// placeOnRootComplex assigns each device without an address the next slot of bus 0, skipping
+// the slots that KubeVirt reserves: 0, 1 for VGA, 1b for sound, 1f for SATA. KubeVirt does not
+// start a VM with more devices than slots; here the remaining devices have no address. None of
+// these addresses is written.
 func placeOnRootComplex(devices *libvirtxml.DomainDeviceList) {
 	slot := uint(1)
 	pciSlots(devices, func(address **libvirtxml.DomainAddress) {

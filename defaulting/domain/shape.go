@@ -6,25 +6,25 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// Shape is all of a machine that the addresses of its devices depend on: the normal
-// form of VirtualMachines. It has no name, no source and no identity, and devices are
-// known by their position. Machines of one shape get one layout.
+// Shape is everything that the addresses of a VM's devices depend on: the normal form of
+// VirtualMachines. It has no name, no source and no identity, and identifies devices by
+// position. VMs of one shape have the same layout.
 type Shape struct {
 	Architecture string `json:"arch"`
-	// MachineType is a user's text, checked by CheckMachineType.
+	// MachineType is user-specified. Check validates it.
 	MachineType string `json:"machine"`
-	// LargeMemory is more than 2 GiB, which is given more root ports.
+	// LargeMemory means more than 2 GiB, for which KubeVirt adds more root ports.
 	LargeMemory  bool `json:"large,omitempty"`
 	ACPI         bool `json:"acpi,omitempty"`
 	EFI          bool `json:"efi,omitempty"`
 	Transitional bool `json:"transitional,omitempty"`
 	// RootComplex is the annotation kubevirt.io/placePCIDevicesOnRootComplex.
 	RootComplex bool `json:"rootComplex,omitempty"`
-	// SlotCount is that of the annotation kubevirt.io/pci-interface-slot-count, nil
+	// SlotCount is the value of the annotation kubevirt.io/pci-interface-slot-count, or nil
 	// without it.
 	SlotCount *int `json:"slots,omitempty"`
-	// Interfaces is how many the instance has, among them those that the domain does
-	// not: KubeVirt counts them all.
+	// Interfaces is the number of interfaces of the instance, including those that are not in
+	// the domain: KubeVirt counts all of them.
 	Interfaces int `json:"interfaces"`
 
 	Disks       []DiskShape       `json:"disks,omitempty"`
@@ -48,12 +48,12 @@ type Shape struct {
 
 // DiskShape is a disk of the domain.
 type DiskShape struct {
-	// Index is the disk's in the VirtualMachine.
+	// Index is the index of the disk in the VirtualMachine.
 	Index int `json:"i"`
 	// Kind is disk, cdrom or lun.
 	Kind string             `json:"kind"`
 	Bus  kubevirtv1.DiskBus `json:"bus"`
-	// Number is the disk's among those that share the prefix of their names.
+	// Number is the position of the disk among those with the same device name prefix.
 	Number   uint     `json:"n,omitempty"`
 	ReadOnly bool     `json:"ro,omitempty"`
 	Address  *Address `json:"at,omitempty"`
@@ -61,7 +61,7 @@ type DiskShape struct {
 
 // NICShape is an interface of the domain.
 type NICShape struct {
-	// Index is the interface's in the VirtualMachine.
+	// Index is the index of the interface in the VirtualMachine.
 	Index   int      `json:"i"`
 	Model   string   `json:"model"`
 	Address *Address `json:"at,omitempty"`
@@ -69,7 +69,7 @@ type NICShape struct {
 
 // HostDeviceShape is a device of a node: a GPU, an SR-IOV function, another.
 type HostDeviceShape struct {
-	// List is the list that the device is in: hostDevices, gpus or interfaces.
+	// List is the list that contains the device: hostDevices, gpus or interfaces.
 	List  string `json:"list"`
 	Index int    `json:"i"`
 	// Kind is pci, mdev or usb.
@@ -83,17 +83,17 @@ type InputShape struct {
 	Bus  kubevirtv1.InputBus  `json:"bus"`
 }
 
-// The lists that host devices are in.
+// The lists that contain host devices.
 const (
 	ListHostDevices = "hostDevices"
 	ListGPUs        = "gpus"
 	ListInterfaces  = "interfaces"
 )
 
-// largeMemory is, in bytes, above what KubeVirt adds more root ports.
+// largeMemory is the guest memory, in bytes, above which KubeVirt adds more root ports.
 const largeMemory = 2 << 30
 
-// NewShape reduces a machine to its shape. The machine must have passed Check.
+// NewShape reduces a Machine to its shape. The Machine must have passed Check.
 func NewShape(m *Machine, cluster defaulting.Cluster) Shape {
 	spec, devices := &m.Spec, &m.Spec.Domain.Devices
 	s := Shape{
@@ -154,8 +154,8 @@ func hasEFI(spec *machineSpec) bool {
 	return firmware != nil && firmware.Bootloader != nil && firmware.Bootloader.EFI != nil
 }
 
-// disks leaves out what is plugged in once the guest runs. Such a disk has its name
-// already, so those after it are where they will stay.
+// disks omits hotplugged disks. A hotplugged disk still counts for the device names, so the
+// disks after it keep their position.
 func disks(spec *machineSpec) []DiskShape {
 	plugged := map[string]bool{}
 	for i := range spec.Volumes {
@@ -191,7 +191,7 @@ func hotplugged(volume *kubevirtv1.Volume) bool {
 		volume.MemoryDump != nil
 }
 
-// nics are the interfaces that KubeVirt puts into the domain itself.
+// nics returns the interfaces that KubeVirt adds to the domain itself.
 func nics(devices *kubevirtv1.Devices, cluster defaulting.Cluster) []NICShape {
 	var shapes []NICShape
 	for i := range devices.Interfaces {
@@ -213,7 +213,8 @@ func tapBinding(nic *kubevirtv1.Interface, cluster defaulting.Cluster) bool {
 	return false
 }
 
-// hostDevices are in KubeVirt's order: those of each list by kind, PCI first.
+// hostDevices returns the host devices in KubeVirt's order: those of each list by kind, PCI
+// first.
 func hostDevices(devices *kubevirtv1.Devices, cluster defaulting.Cluster) []HostDeviceShape {
 	kind := func(resource string) defaulting.HostDeviceKind {
 		if kind, ok := cluster.HostDevices[resource]; ok {
@@ -313,7 +314,7 @@ func needsUSB(spec *machineSpec, hostDevices []HostDeviceShape) bool {
 	return false
 }
 
-// addressOf reads an address that Check has accepted.
+// addressOf parses an address that Check has accepted.
 func addressOf(text string) *Address {
 	if text == "" {
 		return nil
