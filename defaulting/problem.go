@@ -10,14 +10,14 @@ import (
 // ProblemType is the media type of a Problem.
 const ProblemType = "application/problem+json"
 
-// Problem is a refusal, as RFC 9457 describes it, with a list of causes.
+// Problem is an error response as described by RFC 9457, with a list of causes.
 type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail,omitempty"`
-	// Causes name the fields at fault. Those of status 422 are the user's.
+	// Causes are the fields at fault. With status 422 they are user-specified.
 	Causes []Cause `json:"causes,omitempty"`
-	// RetryAfter is when to ask again, 0 for not at all. It travels as a header.
+	// RetryAfter is the delay before a retry, or 0 for no retry. It is sent as a header.
 	RetryAfter time.Duration `json:"-"`
 }
 
@@ -28,7 +28,7 @@ type Cause struct {
 	Detail string `json:"detail"`
 }
 
-// Error names the status, and every cause.
+// Error returns the status and every cause.
 func (p *Problem) Error() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d %s", p.Status, p.Title)
@@ -41,37 +41,37 @@ func (p *Problem) Error() string {
 	return text.String()
 }
 
-// Malformed is 400: the request cannot be read.
+// Malformed returns 400: the request cannot be decoded.
 func Malformed(format string, arguments ...any) *Problem {
 	return problem(http.StatusBadRequest, format, arguments...)
 }
 
-// Invalid is 422: the VirtualMachine cannot be what it says.
+// Invalid returns 422: the VirtualMachine cannot be defined as specified.
 func Invalid(causes []Cause) *Problem {
 	p := problem(http.StatusUnprocessableEntity, "the VirtualMachine cannot be defined as it is written")
 	p.Causes = causes
 	return p
 }
 
-// Busy is 429: there is no room in the queue.
+// Busy returns 429: the queue is full.
 func Busy(retryAfter time.Duration) *Problem {
 	p := problem(http.StatusTooManyRequests, "too many requests wait for libvirt")
 	p.RetryAfter = retryAfter
 	return p
 }
 
-// Unavailable is 503: libvirt cannot be asked, through no fault of the request
-// unless the detail says so.
+// Unavailable returns 503: libvirt is not available. The request is not the cause unless the
+// detail states so.
 func Unavailable(format string, arguments ...any) *Problem {
 	return problem(http.StatusServiceUnavailable, format, arguments...)
 }
 
-// Late is 504: libvirt did not answer in time.
+// Late returns 504: libvirt did not answer in time.
 func Late(format string, arguments ...any) *Problem {
 	return problem(http.StatusGatewayTimeout, format, arguments...)
 }
 
-// NewProblem is a Problem of another status.
+// NewProblem returns a Problem with another status.
 func NewProblem(status int, format string, arguments ...any) *Problem {
 	return problem(status, format, arguments...)
 }

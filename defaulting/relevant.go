@@ -2,12 +2,11 @@ package defaulting
 
 import "maps"
 
-// Relevant is what the defaults of a VirtualMachine depend on: the machine, as JSON has
-// it, without the rest. What is there is where it was, so a patch for the one is a patch
-// for the other. The rest may be secret, as user data of cloud-init, and is what
-// machines of one template differ in, such as the UUID and the serial number that
-// KubeVirt gives each, so without it they are the same. The result shares values with
-// the machine.
+// Relevant returns the part of a VirtualMachine that its defaults depend on, as decoded JSON.
+// Paths do not change, so a patch for the result applies to the VirtualMachine. The removed
+// parts may be secret, such as user data of cloud-init, or differ between VirtualMachines of
+// one template, such as the UUID and the serial number that KubeVirt generates. Without them,
+// such VirtualMachines have equal results. The result shares values with vm.
 func Relevant(vm map[string]any) map[string]any {
 	result := map[string]any{}
 	only(result, vm, "spec", func(spec map[string]any) any {
@@ -30,10 +29,10 @@ func Relevant(vm map[string]any) map[string]any {
 	return result
 }
 
-// written stands for a UUID that is there: nothing depends on which.
+// written replaces an existing UUID: no default depends on its value.
 const written = "written"
 
-// anonymous is a domain without what identifies the machine and its disks.
+// anonymous returns a domain without the values that identify the VM and its disks.
 func anonymous(domain map[string]any) any {
 	kept := maps.Clone(domain)
 	delete(kept, "chassis")
@@ -61,7 +60,7 @@ func anonymous(domain map[string]any) any {
 	return kept
 }
 
-// some are those members of an object that it has.
+// some returns the members of an object that exist.
 func some(object map[string]any, keys ...string) map[string]any {
 	kept := map[string]any{}
 	for _, key := range keys {
@@ -72,8 +71,8 @@ func some(object map[string]any, keys ...string) map[string]any {
 	return kept
 }
 
-// only has a member of an object reduced. One that is no object is kept: it is for the
-// defaulter to say that it cannot be read.
+// only reduces a member of an object. A member that is not an object is copied: the defaulter
+// rejects it.
 func only(into, object map[string]any, key string, reduce func(map[string]any) any) {
 	switch value := object[key].(type) {
 	case nil:
@@ -84,8 +83,7 @@ func only(into, object map[string]any, key string, reduce func(map[string]any) a
 	}
 }
 
-// withoutSource keeps the name of a volume, and whether it is plugged in while the guest
-// runs.
+// withoutSource retains the name of a volume, and whether it is hotplugged.
 func withoutSource(volume map[string]any) any {
 	kept := some(volume, "name")
 	for _, claim := range []string{"dataVolume", "persistentVolumeClaim"} {
@@ -95,7 +93,7 @@ func withoutSource(volume map[string]any) any {
 	return kept
 }
 
-// each has the objects in a list reduced.
+// each reduces the objects in a list.
 func each(items []any, reduce func(map[string]any) any) []any {
 	list := make([]any, len(items))
 	for i, item := range items {

@@ -6,67 +6,65 @@ import (
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 )
 
-// Operation is what is done to the VirtualMachine.
+// Operation is the operation on the VirtualMachine.
 type Operation string
 
-// The operations. An empty one is Create.
+// The operations. The empty string means Create.
 const (
 	Create Operation = "CREATE"
 	Update Operation = "UPDATE"
 )
 
-// Request asks for the defaults of one VirtualMachine.
+// Request requests the defaults of one VirtualMachine.
 type Request struct {
-	// VM is the VirtualMachine as JSON. Fields that the defaulter does not know are
-	// kept.
+	// VM is the VirtualMachine as JSON. Unknown fields are preserved.
 	VM json.RawMessage `json:"vm"`
-	// OldVM is the stored one, on update.
+	// OldVM is the stored VirtualMachine, on update.
 	OldVM json.RawMessage `json:"oldVM,omitempty"`
-	// Operation is CREATE unless it says otherwise.
+	// Operation is CREATE by default.
 	Operation Operation `json:"operation,omitempty"`
-	// DryRun says that nothing will be stored. The answer is the same.
+	// DryRun means that nothing will be stored. The response is the same.
 	DryRun bool `json:"dryRun,omitempty"`
-	// Running says that a VirtualMachineInstance exists. Then nothing is written for
-	// devices that it has already.
+	// Running means that a VirtualMachineInstance exists. Nothing is written then for devices
+	// that it already has.
 	Running bool `json:"running,omitempty"`
-	// Instancetype is the spec of the instance type that the VirtualMachine names.
-	// When it names one and this is absent, addresses are not written.
+	// Instancetype is the spec of the instance type that the VirtualMachine references. If it
+	// references one and this is absent, addresses are not written.
 	Instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec `json:"instancetype,omitempty"`
-	// Preference is the spec of the preference that the VirtualMachine names. When it
-	// names one and this is absent, only the machine type is written.
+	// Preference is the spec of the preference that the VirtualMachine references. If it
+	// references one and this is absent, only the machine type is written.
 	Preference *instancetypev1beta1.VirtualMachinePreferenceSpec `json:"preference,omitempty"`
-	// Policy says what to write.
+	// Policy selects the defaults that are written.
 	Policy Policy `json:"policy,omitzero"`
-	// Cluster is what KubeVirt's configuration says.
+	// Cluster is the relevant part of KubeVirt's configuration.
 	Cluster Cluster `json:"cluster,omitzero"`
-	// PatchOnly leaves the VirtualMachine out of the answer, which then has the
-	// patch only.
+	// PatchOnly omits the VirtualMachine from the response, which then has only the patch.
 	PatchOnly bool `json:"patchOnly,omitempty"`
 }
 
-// MachineTypePolicy says what becomes of an alias such as q35.
+// MachineTypePolicy determines how an alias such as q35 is handled.
 type MachineTypePolicy string
 
-// The policies of the machine type. An empty one is MachineTypePin.
+// The machine type policies. The empty string means MachineTypePin.
 const (
 	// MachineTypePin replaces an alias by the version that it stands for.
 	MachineTypePin MachineTypePolicy = "pin"
-	// MachineTypeKeep leaves it.
+	// MachineTypeKeep does not change it.
 	MachineTypeKeep MachineTypePolicy = "keep"
 )
 
-// MACPolicy says what becomes of an interface without MAC address.
+// MACPolicy determines how an interface without a MAC address is handled.
 type MACPolicy string
 
-// The policies of MAC addresses. An empty one is MACNever.
+// The MAC address policies. The empty string means MACNever.
 const (
 	// MACNever leaves the address to KubeVirt or to a pool manager.
 	MACNever MACPolicy = "never"
-	// MACGenerate makes a random, locally administered one: 46 bits.
+	// MACGenerate generates a random, locally administered address with 46 random bits.
 	MACGenerate MACPolicy = "generate"
 )
 
-// Policy says which defaults are written. Where a field is absent its default holds.
+// Policy selects the defaults that are written. Each field has its own default.
 type Policy struct {
 	// MachineType is pin or keep, pin by default.
 	MachineType MachineTypePolicy `json:"machineType,omitempty"`
@@ -82,12 +80,12 @@ type Policy struct {
 	Memory *bool `json:"memory,omitempty"`
 }
 
-// Cluster is what the defaults depend on beside the VirtualMachine: KubeVirt's
-// version and configuration. Where a field is absent KubeVirt's own default holds.
+// Cluster is what the defaults depend on in addition to the VirtualMachine: KubeVirt's version
+// and configuration. An absent field means KubeVirt's own default.
 type Cluster struct {
-	// KubeVirt is its version, such as v1.8.2. When it is given and differs in its
-	// minor from the one that the defaulter reproduces, machine types are not pinned
-	// and addresses not written.
+	// KubeVirt is its version, such as v1.8.2. If it is set and its minor version differs from
+	// the one that the defaulter reproduces, machine types are not pinned and addresses are not
+	// written.
 	KubeVirt string `json:"kubevirt,omitempty"`
 	// DefaultArchitecture is amd64 by default.
 	DefaultArchitecture string `json:"defaultArchitecture,omitempty"`
@@ -95,18 +93,18 @@ type Cluster struct {
 	MachineTypes map[string]string `json:"machineTypes,omitempty"`
 	// NetworkInterface is the binding of the default interface: masquerade or bridge.
 	NetworkInterface string `json:"networkInterface,omitempty"`
-	// HostDevices says what a resource name of permittedHostDevices stands for. A name
-	// that is not in it is a PCI device.
+	// HostDevices maps resource names of permittedHostDevices to kinds. A name that is not in
+	// it is a PCI device.
 	HostDevices map[string]HostDeviceKind `json:"hostDevices,omitempty"`
 	// TapBindings are the network binding plugins that attach a tap device.
 	TapBindings []string `json:"tapBindings,omitempty"`
 	// NUMAAwarePCI is the feature gate PCINUMAAwareTopology.
 	NUMAAwarePCI bool `json:"numaAwarePCI,omitempty"`
-	// VGAForEFI says that a guest with EFI is given VGA and not bochs.
+	// VGAForEFI means that a guest with EFI has VGA instead of bochs.
 	VGAForEFI bool `json:"vgaForEFI,omitempty"`
 }
 
-// HostDeviceKind is what a host device is to the guest.
+// HostDeviceKind is the kind of a host device in the domain.
 type HostDeviceKind string
 
 // The kinds of host devices.

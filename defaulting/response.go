@@ -2,18 +2,18 @@ package defaulting
 
 import "encoding/json"
 
-// Source says whose default a value is.
+// Source is the origin of a default.
 type Source string
 
 // The sources of values.
 const (
-	// FromKubeVirt is a default of KubeVirt's own.
+	// FromKubeVirt is a default of KubeVirt.
 	FromKubeVirt Source = "kubevirt"
-	// FromPreference comes from the preference of the VirtualMachine.
+	// FromPreference is set by the preference of the VirtualMachine.
 	FromPreference Source = "preference"
-	// FromLibvirt was decided by libvirt.
+	// FromLibvirt is decided by libvirt.
 	FromLibvirt Source = "libvirt"
-	// FromStencil was made here, at random.
+	// FromStencil is generated at random by the defaulter.
 	FromStencil Source = "stencil"
 )
 
@@ -21,26 +21,26 @@ const (
 type Response struct {
 	// VM is the VirtualMachine with its defaults.
 	VM json.RawMessage `json:"vm,omitempty"`
-	// Patch turns the VirtualMachine of the request into that.
+	// Patch converts the VirtualMachine of the request to VM.
 	Patch []PatchOperation `json:"patch"`
 	// Set are the fields that were filled, in the order of the patch.
 	Set []Set `json:"set"`
-	// Skipped are fields that were left empty although a default is known to exist.
+	// Skipped are fields that were left empty although a default exists.
 	Skipped []Skipped `json:"skipped"`
-	// Devices is where each device of the guest is.
+	// Devices are the guest's devices with their addresses.
 	Devices []Device `json:"devices"`
-	// Environment is what the answer was made with.
+	// Environment is the versions with which the response was computed.
 	Environment Environment `json:"environment"`
-	// Cache says where the answer comes from.
+	// Cache is the origin of the response.
 	Cache Cache `json:"cache"`
 }
 
-// firmwareUUID is the path of what is random in most responses.
+// firmwareUUID is the path of the field that is random in most responses.
 const firmwareUUID = "spec.template.spec.domain.firmware.uuid"
 
-// Repeatable says whether a response is the one to the same request made again, and
-// which UUID in it has to be another one then, if any. With MAC addresses it is not:
-// they are drawn until no machine has one twice.
+// Repeatable reports whether the response also answers an identical request, and returns the
+// UUID in it that must then be replaced, if any. A response with generated MAC addresses is not
+// repeatable: they are drawn until no other VM has them.
 func (r *Response) Repeatable() (uuid string, ok bool) {
 	for _, set := range r.Set {
 		if set.Source != FromStencil {
@@ -56,8 +56,8 @@ func (r *Response) Repeatable() (uuid string, ok bool) {
 	return uuid, true
 }
 
-// PatchOperation is one of a JSON patch (RFC 6902): add, or replace for the alias
-// of a machine type.
+// PatchOperation is an operation of a JSON patch (RFC 6902): add, or replace for the alias of a
+// machine type.
 type PatchOperation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
@@ -66,15 +66,15 @@ type PatchOperation struct {
 
 // Set is a field that was filled.
 type Set struct {
-	// Path is that of the field, such as
+	// Path is the path of the field, such as
 	// spec.template.spec.domain.devices.disks[0].disk.bus.
 	Path   string `json:"path"`
 	Value  any    `json:"value"`
 	Source Source `json:"source"`
 }
 
-// Skipped is a field that was left empty, and why. A path may stand for several
-// fields: disks[*].
+// Skipped is a field that was left empty, and the reason. A path may stand for several fields:
+// disks[*].
 type Skipped struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
@@ -82,10 +82,10 @@ type Skipped struct {
 
 // Device is one of the guest's PCI devices.
 type Device struct {
-	// Path is the field of the VirtualMachine that asks for the device, empty for
-	// what KubeVirt or libvirt adds.
+	// Path is the field of the VirtualMachine that requests the device. It is empty for a
+	// device that KubeVirt or libvirt adds.
 	Path string `json:"path,omitempty"`
-	// Kind is the element in the domain: disk, interface, controller …
+	// Kind is the element in the domain, such as disk, interface or controller.
 	Kind string `json:"kind"`
 	// Model is the model of a controller.
 	Model string `json:"model,omitempty"`
@@ -95,7 +95,7 @@ type Device struct {
 	Address string `json:"address"`
 }
 
-// Environment says with what an answer was made.
+// Environment is the versions with which a response was computed.
 type Environment struct {
 	// Defaulter is the version of stencil-defaulter.
 	Defaulter string `json:"defaulter"`
@@ -103,22 +103,22 @@ type Environment struct {
 	Libvirt string `json:"libvirt"`
 	// QEMU is the version of QEMU, such as 7.2.22.
 	QEMU string `json:"qemu"`
-	// KubeVirt is the version whose behaviour is reproduced.
+	// KubeVirt is the KubeVirt version that is reproduced.
 	KubeVirt string `json:"kubevirt"`
-	// Machines are the machine types that QEMU has, by architecture. An alias is
-	// followed by an equals sign and what it stands for.
+	// Machines are QEMU's machine types by architecture. An alias is followed by an equals sign
+	// and the version that it stands for.
 	Machines map[string][]string `json:"machines,omitempty"`
 }
 
-// Cache says where an answer comes from.
+// Cache is the origin of a response.
 type Cache string
 
-// Where an answer can come from.
+// The origins of a response.
 const (
-	// Hit is an answer, or a layout of devices, that was known.
+	// Hit means that the response or the layout of its devices was cached.
 	Hit Cache = "hit"
-	// Miss took libvirt.
+	// Miss means that libvirt was called.
 	Miss Cache = "miss"
-	// Unused is an answer for which nothing had to be known.
+	// Unused means that no cached value was needed.
 	Unused Cache = "unused"
 )

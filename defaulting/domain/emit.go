@@ -10,8 +10,8 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// Aliases of the devices whose addresses are read back. libvirt preserves an alias that begins
-// with ua-. It sorts the disks, so only the alias identifies one.
+// Aliases of the devices that are read back. libvirt preserves an alias that begins with ua-.
+// It sorts the disks, so only the alias identifies one.
 func diskAlias(index int) string { return "ua-disk-" + strconv.Itoa(index) }
 func nicAlias(index int) string  { return "ua-nic-" + strconv.Itoa(index) }
 func hostDeviceAlias(d HostDeviceShape) string {

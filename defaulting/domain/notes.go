@@ -34,7 +34,7 @@ func fill[T comparable](n *notes, field *T, value T, source defaulting.Source, p
 	n.add(path, value, source)
 }
 
-// fillPointer does the same for an optional field, whose zero value is significant.
+// fillPointer does the same for an optional field, where zero is a valid value.
 func fillPointer[T any](n *notes, field **T, value *T, source defaulting.Source, path Path) {
 	if *field != nil || value == nil {
 		return

@@ -15,15 +15,15 @@ import (
 	"github.com/vmstencil/stencil/defaulting/domain"
 )
 
-// answering is one answer while it is made.
+// answering is the state of one request while its response is computed.
 type answering struct {
 	request  *defaulting.Request
 	document document
 	response *defaulting.Response
 }
 
-// decode reads a VirtualMachine twice: as what it is, and as what it says, so that
-// fields that this KubeVirt's types do not have are kept.
+// decode decodes a VirtualMachine twice: as the typed object, and as a document that preserves
+// fields that this version of KubeVirt's types does not have.
 func decode(text json.RawMessage) (*kubevirtv1.VirtualMachine, document, error) {
 	if len(text) == 0 {
 		return nil, nil, defaulting.Malformed("the request has no vm")
@@ -41,7 +41,7 @@ func decode(text json.RawMessage) (*kubevirtv1.VirtualMachine, document, error) 
 	return vm, document, nil
 }
 
-// set writes a default if the policy lets it.
+// set writes a default if the policy permits it.
 func (a *answering) set(set domain.Set) {
 	if !domain.Allowed(set.Path, a.request.Policy) {
 		return
@@ -70,7 +70,7 @@ func (a *answering) skipAddresses(reason string) {
 	}
 }
 
-// pin replaces the alias of a machine type.
+// pin replaces the alias of a machine type by its version.
 func (a *answering) pin(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, layout *domain.Layout) {
 	written := ""
 	if m := vm.Spec.Template.Spec.Domain.Machine; m != nil {
@@ -115,7 +115,7 @@ func (a *answering) place(machine *domain.Machine, shape domain.Shape, layout *d
 	}
 }
 
-// identify writes what has to be random, on creation.
+// identify writes the random values: the firmware UUID, except on update, and MAC addresses.
 func (a *answering) identify(machine *domain.Machine, identities Identities) {
 	if a.request.Operation != defaulting.Update {
 		if firmware := machine.Spec.Domain.Firmware; firmware == nil || firmware.UUID == "" {
@@ -136,11 +136,12 @@ func (a *answering) identify(machine *domain.Machine, identities Identities) {
 	}
 }
 
-// maxDraws bounds how often an address is drawn that the machine has. With 46 random
-// bits the second draw does not happen by chance.
+// maxDraws bounds how often an address is drawn again because the VirtualMachine already has
+// it. With 46 random bits the second draw does not happen by chance.
 const maxDraws = 8
 
-// unused draws an address that no other interface of the machine has, and remembers it.
+// unused draws an address that no other interface of the VirtualMachine has, and adds it to
+// used.
 func unused(identities Identities, used map[string]bool) string {
 	address := identities.MAC()
 	for draw := 1; used[address] && draw < maxDraws; draw++ {
@@ -156,7 +157,7 @@ func (a *answering) random(path domain.Path, value func() string) {
 	}
 }
 
-// finish writes the VirtualMachine itself.
+// finish adds the VirtualMachine itself to the response, unless only the patch was requested.
 func (a *answering) finish() (*defaulting.Response, error) {
 	if a.request.PatchOnly {
 		return a.response, nil
@@ -173,7 +174,7 @@ func (a *answering) finish() (*defaulting.Response, error) {
 	return a.response, nil
 }
 
-// devices are those of a layout as the answer has them.
+// devices converts the devices of a layout to those of a response.
 func devices(layout *domain.Layout) []defaulting.Device {
 	list := make([]defaulting.Device, 0, len(layout.Devices))
 	for _, device := range layout.Devices {
@@ -186,14 +187,14 @@ func devices(layout *domain.Layout) []defaulting.Device {
 	return list
 }
 
-// sameAddresses compares where the devices are that the VirtualMachine asks for. Those
-// whose address is not written are among them: a guest that has been started without
-// the addresses must find all of its devices where they were.
+// sameAddresses compares the addresses of the devices that the VirtualMachine requests,
+// also where the address is not written: a guest that was started without the addresses must
+// find all of its devices at the same addresses.
 func sameAddresses(a, b *domain.Layout) bool {
 	return maps.Equal(asked(a), asked(b))
 }
 
-// place is where the VirtualMachine asks for a device.
+// place identifies a device in the VirtualMachine.
 type place struct {
 	list  string
 	index int

@@ -8,12 +8,12 @@ import (
 	"github.com/vmstencil/stencil/defaulting/domain"
 )
 
-// namedAddress finds the PCI address that a message of libvirt's is about.
+// namedAddress matches the PCI addresses in a message of libvirt.
 var namedAddress = regexp.MustCompile(`\b([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2})\.([0-7])\b`)
 
-// blame finds the fields that a refusal of libvirt's is about: addresses of the
-// user's that it names. When it names none that is in the VirtualMachine, the refusal
-// may be the defaulter's own fault, and is no reason to refuse the VirtualMachine.
+// blame returns the fields that a rejection by libvirt refers to: the user-specified addresses
+// in its message. If the message has no address of the VirtualMachine, the defaulter itself may
+// be at fault, so the VirtualMachine is not rejected.
 func blame(message string, machine *domain.Machine) []defaulting.Cause {
 	var causes []defaulting.Cause
 	for _, match := range namedAddress.FindAllString(message, -1) {
@@ -24,7 +24,7 @@ func blame(message string, machine *domain.Machine) []defaulting.Cause {
 	return causes
 }
 
-// taken says what else may want an address on the root bus.
+// taken returns how to avoid a conflict about an address.
 func taken(address string) string {
 	parsed, err := domain.ParseAddress(address)
 	if err != nil || parsed.Bus != 0 {

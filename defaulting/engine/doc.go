@@ -1,9 +1,8 @@
-// Package engine answers requests: it has a VirtualMachine's shape laid out, and
-// writes what may be written.
+// Package engine answers requests: it has libvirt lay out the shape of a VirtualMachine, and
+// writes the defaults that may be written.
 //
-// Three things are remembered. A whole request that was answered with nothing random
-// in it is answered the same way again. A shape has one layout, whoever asks and
-// whatever the machine is called; the key is the shape and the versions of libvirt and
-// QEMU. A shape that libvirt refuses is remembered as well. What failed for any other
-// reason is not.
+// It caches three things. The response to a whole request is reused if it has no random value
+// other than the firmware UUID, which is replaced. A layout is cached by shape and by the
+// versions of libvirt and QEMU, independent of the caller and of the VirtualMachine's name. A
+// shape that libvirt rejects is cached as well. Any other failure is not cached.
 package engine

@@ -8,11 +8,11 @@ import (
 	"github.com/vmstencil/stencil/defaulting/domain"
 )
 
-// document is a VirtualMachine as JSON has it.
+// document is a VirtualMachine as decoded JSON.
 type document map[string]any
 
-// set writes a value, with what has to exist around it, and returns the operations
-// that do the same. An item can be written at the end of its list only.
+// set writes a value, creates missing parents, and returns the equivalent patch operations. An
+// item can be added only at the end of its list.
 func (d document) set(path domain.Path, value any) ([]defaulting.PatchOperation, error) {
 	var operations []defaulting.PatchOperation
 	add := func(end int, value any) {
@@ -20,7 +20,7 @@ func (d document) set(path domain.Path, value any) ([]defaulting.PatchOperation,
 	}
 	var (
 		parent any = map[string]any(d)
-		// store replaces parent where it is held: a list that grows is another one.
+		// store replaces parent in its own parent: appending may reallocate a list.
 		store = func(any) {}
 	)
 	for i, step := range path {
@@ -66,7 +66,7 @@ func (d document) set(path domain.Path, value any) ([]defaulting.PatchOperation,
 	return operations, nil
 }
 
-// emptyFor is what can hold a step.
+// emptyFor returns an empty parent for a step.
 func emptyFor(step string) any {
 	if _, ok := domain.IsItem(step); ok {
 		return []any{}
@@ -74,7 +74,7 @@ func emptyFor(step string) any {
 	return map[string]any{}
 }
 
-// copied keeps what is written to the document later out of the patch.
+// copied returns a deep copy, so that later changes to the document do not change the patch.
 func copied(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
@@ -93,7 +93,7 @@ func copied(value any) any {
 	return value
 }
 
-// plain is a value as JSON has it.
+// plain returns a value as decoded JSON.
 func plain(value any) (any, error) {
 	switch value.(type) {
 	case string, bool, map[string]any, []any:

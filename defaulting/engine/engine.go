@@ -18,40 +18,40 @@ import (
 	"github.com/vmstencil/stencil/defaulting/launcher"
 )
 
-// KubeVirt is the version whose behaviour is reproduced.
+// KubeVirt is the KubeVirt version that is reproduced.
 const KubeVirt = "v1.8.2"
 
-// How much is remembered: at most about 8 MiB of answers and 10 MiB of layouts.
+// Sizes of the caches: at most about 8 MiB of responses and 10 MiB of layouts.
 const (
 	rememberedAnswers = 512
 	rememberedAnswer  = 16 << 10
 	rememberedLayouts = 2048
 )
 
-// patience is how long a layout is waited for that perhaps nobody waits for any more:
-// longer than a worker takes to be started again, and than two watchdogs.
+// patience bounds the computation of a layout, which continues when its callers have left. It
+// is longer than a restart of a worker and than two watchdog timeouts.
 const patience = 30 * time.Second
 
-// Libvirt is what the engine asks.
+// Libvirt is the part of libvirt that the engine uses.
 type Libvirt interface {
 	launcher.Definer
-	// Versions are those of libvirt and QEMU, and whether libvirt can be asked.
+	// Versions returns the versions of libvirt and QEMU, and whether libvirt is available.
 	Versions() (libvirt, qemu string, ready bool)
 }
 
-// Identities makes what has to be random.
+// Identities generates random values.
 type Identities interface {
-	// UUID is a random one (version 4).
+	// UUID returns a random UUID (version 4).
 	UUID() string
-	// MAC is a random, locally administered unicast address.
+	// MAC returns a random, locally administered unicast address.
 	MAC() string
 }
 
-// Options are what an Engine depends on.
+// Options are the dependencies of an Engine.
 type Options struct {
 	Libvirt    Libvirt
 	Identities Identities
-	// Version is that of the defaulter.
+	// Version is the version of the defaulter.
 	Version string
 }
 
@@ -66,12 +66,12 @@ type Engine struct {
 	counters   Counters
 }
 
-// Counters count what the caches did.
+// Counters count cache hits and misses, rejections by libvirt, and layouts that drift.
 type Counters struct {
 	AnswerHits, LayoutHits, Misses, Refusals, Drifts atomic.Int64
 }
 
-// New makes an Engine.
+// New returns an Engine.
 func New(options Options) *Engine {
 	return &Engine{
 		libvirt: options.Libvirt, identities: options.Identities, version: options.Version,
@@ -79,23 +79,23 @@ func New(options Options) *Engine {
 	}
 }
 
-// Counters are the engine's own, to be read only.
+// Counters returns the engine's counters. Callers must only read them.
 func (e *Engine) Counters() *Counters { return &e.counters }
 
-// Environment is what answers are made with now.
+// Environment returns the current versions, and whether libvirt is available.
 func (e *Engine) Environment() (defaulting.Environment, bool) {
 	libvirt, qemu, ready := e.libvirt.Versions()
 	return defaulting.Environment{Defaulter: e.version, Libvirt: libvirt, QEMU: qemu, KubeVirt: KubeVirt}, ready
 }
 
-// answerKey is a request together with what it is answered with.
+// answerKey is the hash of a request or of a shape, with the versions that it is answered with.
 type answerKey struct {
 	body          [sha256.Size]byte
 	libvirt, qemu string
 }
 
-// Serve answers a request as JSON with a Response as JSON. Errors are a
-// *defaulting.Problem where they have a status.
+// Serve answers a request as JSON with a Response as JSON. An error that has a status is a
+// *defaulting.Problem.
 func (e *Engine) Serve(ctx context.Context, body []byte) ([]byte, error) {
 	libvirt, qemu, _ := e.libvirt.Versions()
 	key := answerKey{sha256.Sum256(body), libvirt, qemu}
@@ -151,7 +151,7 @@ func (e *Engine) Answer(ctx context.Context, request *defaulting.Request) (*defa
 	return a.finish()
 }
 
-// fill writes the defaults of a machine that does not run.
+// fill writes the defaults of a VirtualMachine that is not running.
 func (e *Engine) fill(ctx context.Context, a *answering, vm *kubevirtv1.VirtualMachine, machine *domain.Machine) error {
 	known := limitsOf(vm, machine, a.request)
 	if known.defaults == "" {
@@ -192,16 +192,15 @@ func (e *Engine) fill(ctx context.Context, a *answering, vm *kubevirtv1.VirtualM
 	return nil
 }
 
-// known is what is remembered of a shape: a layout, or libvirt's refusal.
+// known is the cached result for a shape: a layout, or libvirt's rejection.
 type known struct {
 	layout  *domain.Layout
 	refused string
-	// drifts says that the machine would be laid out differently once its addresses
-	// are written.
+	// drifts reports whether the layout changes once its addresses are written.
 	drifts bool
 }
 
-// layout finds the layout of a shape, and says where.
+// layout returns the layout of a shape, and sets from to its origin.
 func (e *Engine) layout(ctx context.Context, shape domain.Shape, from *defaulting.Cache) (*known, error) {
 	libvirt, qemu, _ := e.libvirt.Versions()
 	text, err := json.Marshal(shape)
@@ -218,8 +217,8 @@ func (e *Engine) layout(ctx context.Context, shape domain.Shape, from *defaultin
 	}
 	*from = defaulting.Miss
 	e.counters.Misses.Add(1)
-	// Who asks for the same shape meanwhile waits for the same answer, and it is
-	// remembered even if nobody waits any more.
+	// Concurrent requests for the same shape share one call, and its result is cached even if
+	// every caller has left.
 	flight := e.flights.DoChan(string(text), func() (any, error) {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
@@ -241,7 +240,8 @@ func (e *Engine) layout(ctx context.Context, shape domain.Shape, from *defaultin
 	}
 }
 
-// ask has libvirt lay out a shape, and once more where that may differ.
+// ask has libvirt lay out a shape, and lays it out again if the result may differ on the next
+// start.
 func (e *Engine) ask(ctx context.Context, shape domain.Shape) (*known, error) {
 	layout, err := launcher.Layout(ctx, e.libvirt, shape)
 	var refused *launcher.RefusedError

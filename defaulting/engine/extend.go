@@ -9,9 +9,9 @@ import (
 	"github.com/vmstencil/stencil/defaulting/domain"
 )
 
-// extend writes the addresses of disks that are added to a machine that runs: each on
-// the first root port above all that are in use. Nothing else is written, because a
-// change of the template would ask for a restart.
+// extend writes the addresses of disks that are added to a running VM: each on the first root
+// port above all that are in use. Nothing else is written, because a change of the template
+// would require a restart.
 func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.VirtualMachine, machine *domain.Machine, in domain.Inputs) error {
 	if len(a.request.OldVM) == 0 {
 		return defaulting.Malformed("an update of a running VirtualMachine needs its oldVM")
@@ -55,9 +55,9 @@ func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.Virtua
 	return nil
 }
 
-// addedDisks are the disks on virtio that the stored VirtualMachine does not have, and
-// that have no address. A disk that the defaults add is not written here, so it has
-// no place to write an address to.
+// addedDisks returns the virtio disks that the stored VirtualMachine does not have and that
+// have no address. A disk that the defaults add is not written here, so its address cannot be
+// written either.
 func addedDisks(old, vm *kubevirtv1.VirtualMachine, machine *domain.Machine) []int {
 	had := map[string]bool{}
 	if old.Spec.Template != nil {

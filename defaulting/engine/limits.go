@@ -9,20 +9,21 @@ import (
 	"github.com/vmstencil/stencil/defaulting/domain"
 )
 
-// limits say why something is not written; empty texts say that it may be.
+// limits are the reasons why something is not written. An empty string means that it may be
+// written.
 type limits struct {
-	// defaults are KubeVirt's own.
+	// defaults is about KubeVirt's own defaults.
 	defaults string
-	// machineType is the version of the machine type.
+	// machineType is about the version of the machine type.
 	machineType string
-	// addresses are those of PCI devices.
+	// addresses is about the addresses of PCI devices.
 	addresses string
 }
 
-// hookSidecars is the annotation by which programs of the user's change the domain.
+// hookSidecars is the annotation that lists user programs that change the domain.
 const hookSidecars = "hooks.kubevirt.io/hookSidecars"
 
-// limitsOf decides it.
+// limitsOf returns the limits of a request.
 func limitsOf(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, request *defaulting.Request) limits {
 	var l limits
 	if vm.Spec.Preference != nil && request.Preference == nil {
@@ -38,7 +39,8 @@ func limitsOf(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, request *d
 	return l
 }
 
-// otherKubeVirt says that the cluster's KubeVirt is not the one reproduced.
+// otherKubeVirt returns a reason if the minor version of the cluster's KubeVirt differs from
+// the reproduced one.
 func otherKubeVirt(version string) string {
 	if version == "" || minor(version) == minor(KubeVirt) {
 		return ""
@@ -46,13 +48,13 @@ func otherKubeVirt(version string) string {
 	return "the cluster runs KubeVirt " + version + ", and what is known is how " + KubeVirt + " starts machines"
 }
 
-// minor is the version without its last part.
+// minor returns the version without its last part.
 func minor(version string) string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	return strings.Join(parts[:min(2, len(parts))], ".")
 }
 
-// unplaceable says why the addresses of a machine mean nothing on its next start.
+// unplaceable returns why the addresses would not be the same on the next start.
 func unplaceable(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, request *defaulting.Request) string {
 	spec, devices := &machine.Spec, &machine.Spec.Domain.Devices
 	if vm.Spec.Instancetype != nil && request.Instancetype == nil {

@@ -7,23 +7,23 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// remembered is an answer that will be the same the next time, but for what is random.
+// remembered is a cached response, identical on each use except for random values.
 type remembered struct {
 	text []byte
-	// uuid is that of the firmware in the text, if one was made.
+	// uuid is the generated firmware UUID in the text, if any.
 	uuid string
 }
 
-// again is the answer with an identity of its own.
+// again returns the response with its own UUID.
 func (r *remembered) again(identities Identities) []byte {
 	if r.uuid == "" {
 		return r.text
 	}
-	// Nothing else reads the same: it was drawn after the request was written.
+	// The UUID occurs nowhere else in the text: it was drawn after the request was written.
 	return bytes.ReplaceAll(r.text, []byte(r.uuid), []byte(identities.UUID()))
 }
 
-// remember keeps an answer that can be given again.
+// remember caches a response that can be reused.
 func (e *Engine) remember(key answerKey, response *defaulting.Response, size int) {
 	if size > rememberedAnswer || key.libvirt != response.Environment.Libvirt {
 		return

@@ -1,4 +1,4 @@
-// Package identity makes what tells machines apart.
+// Package identity generates the values that identify VMs and their interfaces.
 package identity
 
 import (
@@ -6,10 +6,10 @@ import (
 	"fmt"
 )
 
-// Random makes identities from the system's random numbers.
+// Random generates identities from the system's random number generator.
 type Random struct{}
 
-// UUID is a random one (RFC 9562, version 4).
+// UUID returns a random UUID (RFC 9562, version 4).
 func (Random) UUID() string {
 	var b [16]byte
 	_, _ = rand.Read(b[:])
@@ -18,7 +18,7 @@ func (Random) UUID() string {
 	return fmt.Sprintf("%x-%x-%x-%x-%x", b[:4], b[4:6], b[6:8], b[8:10], b[10:])
 }
 
-// MAC is a locally administered unicast address with 46 random bits.
+// MAC returns a locally administered unicast address with 46 random bits.
 func (Random) MAC() string {
 	var b [6]byte
 	_, _ = rand.Read(b[:])

@@ -7,30 +7,30 @@ import (
 )
 
 const (
-	// slots is how many interfaces a machine has room for, its own among them, unless
-	// it says otherwise.
+	// slots is the default number of interfaces that a VM has room for, its own included.
 	slots = 4
-	// maxPlaceholders bounds what an annotation can ask for.
+	// maxPlaceholders bounds the number that an annotation can request.
 	maxPlaceholders = 32
-	// maxIndex is the highest index that a root port is given.
+	// maxIndex is the highest index of a root port.
 	maxIndex = 31
 )
 
-// Root ports in all, and free ones at least, for machines up to 2 GiB and above.
+// Total number of root ports, and minimum number of free ones, for VMs up to 2 GiB and above.
 const (
 	smallTotal, smallFree = 8, 3
 	largeTotal, largeFree = 16, 6
 )
 
-// ports says what is added to a machine so that devices can be plugged in later.
+// ports is what is added to a domain so that devices can be hotplugged.
 type ports struct {
-	// placeholders are interfaces in the first define only.
+	// placeholders is the number of interfaces that only the first define has.
 	placeholders int
-	// appended are empty root ports in the last one.
+	// appended is the number of empty root ports in the last define.
 	appended int
 }
 
-// portsOf decides it. devices is how many PCI devices KubeVirt counts in the domain.
+// portsOf computes the ports of a shape. devices is the number of PCI devices that KubeVirt
+// counts in the domain.
 func portsOf(shape domain.Shape, devices int) ports {
 	if shape.Architecture == domain.S390X {
 		return ports{}
@@ -53,7 +53,7 @@ func portsOf(shape domain.Shape, devices int) ports {
 	return p
 }
 
-// appendRootPorts adds root ports above the highest that there is.
+// appendRootPorts adds root ports above the highest existing index.
 func appendRootPorts(devices *libvirtxml.DomainDeviceList, count int) {
 	next := uint(1)
 	for _, controller := range devices.Controllers {

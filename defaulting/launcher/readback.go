@@ -2,12 +2,12 @@ package launcher
 
 import "libvirt.org/go/libvirtxml"
 
-// readBack is what virt-launcher keeps of libvirt's description: the addresses of
-// controllers, disks, host devices, inputs, watchdogs, the random number generator
-// and the balloon. Its types have no room for the addresses of video, sound, vsock,
-// panic devices and file systems, nor for the numbers of root ports and for the mark
-// of a slot with several functions; libvirt decides about those again. Interfaces are
-// as they were before, so their addresses are decided about again as well.
+// readBack returns the part of libvirt's description that virt-launcher retains: the addresses
+// of controllers, disks, host devices, inputs, watchdogs, the random number generator and the
+// balloon. Its types have no field for the addresses of video, sound, vsock, panic devices and
+// file systems, for the numbers of root ports, or for the multifunction flag of a slot; libvirt
+// assigns those again. Interfaces are not read back, so libvirt assigns their addresses
+// again as well.
 func readBack(described, wanted *libvirtxml.DomainDeviceList) *libvirtxml.DomainDeviceList {
 	kept := *wanted
 	kept.Controllers = make([]libvirtxml.DomainController, len(described.Controllers))
@@ -31,7 +31,7 @@ func readBack(described, wanted *libvirtxml.DomainDeviceList) *libvirtxml.Domain
 	return &kept
 }
 
-// single is an address without the mark that its slot has several functions.
+// single returns an address without the multifunction flag.
 func single(address *libvirtxml.DomainAddress) *libvirtxml.DomainAddress {
 	if address == nil || address.PCI == nil {
 		return address

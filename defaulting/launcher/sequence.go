@@ -10,17 +10,16 @@ import (
 	"github.com/vmstencil/stencil/defaulting/domain"
 )
 
-// Definer has libvirt define a domain, and returns how libvirt describes it. The
-// domain has neither name nor UUID, which are the definer's. It is gone again when
-// Define returns.
+// Definer defines a domain with libvirt, and returns libvirt's description. The domain has no
+// name and no UUID; the Definer adds them. The domain no longer exists when Define returns.
 type Definer interface {
 	Define(ctx context.Context, xml string) (string, error)
 }
 
-// RefusedError is libvirt's refusal of a domain. Everything else that a Definer
-// returns is not the domain's fault.
+// RefusedError means that libvirt rejected a domain. Any other error of a Definer is not caused
+// by the domain.
 type RefusedError struct {
-	// Message is libvirt's own.
+	// Message is libvirt's message.
 	Message string
 }
 
@@ -42,8 +41,8 @@ func Layout(ctx context.Context, definer Definer, shape domain.Shape) (*domain.L
 		}
 		wanted.Devices = readBack(answer.Devices, wanted.Devices)
 	}
-	// Between these two virt-launcher defines once more without the appended ports,
-	// and does not look at the result.
+	// virt-launcher also defines once in between, without the appended ports, and ignores the
+	// result.
 	appendRootPorts(wanted.Devices, ports.appended)
 	answer, err := define(ctx, definer, wanted)
 	if err != nil {
@@ -53,7 +52,7 @@ func Layout(ctx context.Context, definer Definer, shape domain.Shape) (*domain.L
 }
 
 func define(ctx context.Context, definer Definer, d *libvirtxml.Domain) (*libvirtxml.Domain, error) {
-	// The domain's own Marshal indents, which nobody reads and libvirt has to skip.
+	// The domain's own Marshal indents, which libvirt would have to skip.
 	text, err := xml.Marshal(d)
 	if err != nil {
 		return nil, fmt.Errorf("writing the domain: %w", err)

@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// socketMode lets the group of the socket's folder use it: the manager's container
-// and the defaulter's share that group.
+// socketMode permits access by the group of the socket's folder, which the containers of the
+// manager and of the defaulter share.
 const socketMode = 0o660
 
-// Serve serves a handler on a unix socket until the context ends. A socket that an
-// earlier process left is replaced.
+// Serve serves a handler on a unix socket until the context ends. It replaces a socket that an
+// earlier process left.
 func Serve(ctx context.Context, socket string, handler http.Handler) error {
 	if err := os.Remove(socket); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("removing the socket of an earlier process: %w", err)

@@ -22,31 +22,30 @@ import (
 // MaxBody bounds a request, in bytes.
 const MaxBody = 1 << 20
 
-// deadline is how long a request may take, and surveyDeadline one for the machine
-// types.
+// deadline bounds a request, surveyDeadline a request for the machine types.
 const (
 	deadline       = 5 * time.Second
 	surveyDeadline = 20 * time.Second
 )
 
-// Engine is what answers.
+// Engine answers requests.
 type Engine interface {
 	// Serve answers a request as JSON with a response as JSON.
 	Serve(ctx context.Context, body []byte) ([]byte, error)
-	// Environment is what answers are made with, and whether libvirt can be asked.
+	// Environment returns the current versions, and whether libvirt is available.
 	Environment() (defaulting.Environment, bool)
 }
 
-// Surveyor knows the machine types.
+// Surveyor returns the machine types by architecture.
 type Surveyor interface {
 	Machines(ctx context.Context) (map[string][]string, error)
 }
 
-// Options are what the service depends on.
+// Options are the dependencies of the service.
 type Options struct {
 	Engine   Engine
 	Surveyor Surveyor
-	// Registry is what /metrics shows; the service adds its own.
+	// Registry is served on /metrics; the service adds its own metrics.
 	Registry *prometheus.Registry
 	Log      logr.Logger
 }
@@ -60,7 +59,7 @@ type service struct {
 	duration prometheus.Histogram
 }
 
-// New makes the handler.
+// New returns the handler.
 func New(options Options) http.Handler {
 	s := &service{
 		Options: options,
@@ -156,7 +155,7 @@ func (s *service) ready(w http.ResponseWriter, _ *http.Request) {
 	_, _ = io.WriteString(w, "ok\n")
 }
 
-// fail answers with a problem, and returns its status.
+// fail writes a problem, and returns its status.
 func (s *service) fail(w http.ResponseWriter, err error) int {
 	var problem *defaulting.Problem
 	switch {
@@ -164,7 +163,7 @@ func (s *service) fail(w http.ResponseWriter, err error) int {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled):
 		problem = defaulting.Late("the answer took too long")
 	default:
-		// What is not a problem is not for the caller to read.
+		// Errors other than a Problem are logged, not returned to the caller.
 		s.Log.Error(err, "answering a request failed")
 		problem = defaulting.NewProblem(http.StatusInternalServerError, "the defaulter failed")
 	}

@@ -25,14 +25,14 @@ type process struct {
 	mu      sync.Mutex
 	waiting map[uint64]chan worker.Frame
 	next    uint64
-	// killed says that it is to end: what is sent to it now says nothing about what
-	// killed it.
+	// killed means that the worker is being ended: a request sent to it now did not cause its
+	// death.
 	killed bool
-	// gone is closed when the worker answers no more.
+	// gone is closed when the worker no longer answers.
 	gone chan struct{}
 }
 
-// errGone is what a request gets whose worker died.
+// errGone is returned for a request during which the worker died.
 var errGone = errors.New("the worker died")
 
 // start runs the worker and waits until it is ready.
@@ -83,7 +83,7 @@ func start(ctx context.Context, command Command, readyTimeout time.Duration) (*p
 	}
 }
 
-// receive hands out answers until there are no more.
+// receive delivers responses until there are no more.
 func (p *process) receive(output *os.File) {
 	defer func() { _ = output.Close() }()
 	reader := bufio.NewReaderSize(output, 64<<10)
@@ -111,7 +111,8 @@ func (p *process) receive(output *os.File) {
 	}
 }
 
-// send asks the worker. The channel is closed without an answer when it dies.
+// send sends a request to the worker. The channel is closed without a response when the worker
+// dies.
 func (p *process) send(kind worker.Kind, xml string) (<-chan worker.Frame, error) {
 	answer := make(chan worker.Frame, 1)
 	p.mu.Lock()
@@ -132,11 +133,11 @@ func (p *process) send(kind worker.Kind, xml string) (<-chan worker.Frame, error
 	return answer, nil
 }
 
-// endLimit is how long a worker that was killed is waited for.
+// endLimit bounds the wait for a killed worker.
 const endLimit = 2 * time.Second
 
-// end kills the worker, and waits until it is gone: nothing is written to its folder
-// any more.
+// end kills the worker and waits until it has ended, after which nothing is written to its
+// folder.
 func (p *process) end() {
 	p.kill()
 	select {
@@ -145,8 +146,8 @@ func (p *process) end() {
 	}
 }
 
-// kill ends the worker and what is in its process group. It may take a while to be
-// gone on a busy machine; it is asked nothing from now on.
+// kill kills the worker and its process group. On a busy host it may take a while to end; no
+// request is sent to it from now on.
 func (p *process) kill() {
 	p.mu.Lock()
 	p.killed = true

@@ -9,19 +9,19 @@ import (
 	"k8s.io/utils/lru"
 )
 
-// quarantined is how many domains are remembered.
+// quarantined is the maximum number of domains in quarantine.
 const quarantined = 1024
 
-// How long a domain is kept from libvirt: each time that it ends a worker when it is
-// tried again, twice as long.
+// How long a domain is not passed to libvirt. The period doubles each time the domain ends a
+// worker again.
 const (
 	firstQuarantine = time.Minute
 	maxQuarantine   = time.Hour
 )
 
-// quarantine remembers the domains on which workers died. It lets each of them be
-// tried again after a while: what ended the worker may have been somebody else, such
-// as the kernel when memory runs out, and libvirt may have been replaced.
+// quarantine stores the domains on which workers died. Each of them may be tried again after a
+// while: the cause may have been another one, such as the kernel running out of memory, and
+// libvirt may have been replaced.
 type quarantine struct {
 	clock clock.PassiveClock
 
@@ -29,23 +29,23 @@ type quarantine struct {
 	domains *lru.Cache
 }
 
-// sentence is a domain's.
+// sentence is the quarantine of one domain.
 type sentence struct {
 	until time.Time
-	// served is how long it was kept away the last time.
+	// served is the length of the last period.
 	served time.Duration
 }
 
-// verdict is what becomes of a domain.
+// verdict is the decision about a domain.
 type verdict int
 
 const (
-	// free is a domain that has done nothing.
+	// free is a domain that is not in quarantine.
 	free verdict = iota
-	// held is one that is not tried.
+	// held is a domain that is not tried.
 	held
-	// probation is one that may be tried, alone and once; the quarantine has to be told
-	// what came of it.
+	// probation is a domain that may be tried once, alone. The caller must report the result to
+	// the quarantine.
 	probation
 )
 
@@ -53,8 +53,8 @@ func newQuarantine(clock clock.PassiveClock) *quarantine {
 	return &quarantine{clock: clock, domains: lru.New(quarantined)}
 }
 
-// judge says what becomes of a domain, and how long it is held still. Only one caller
-// gets a domain on probation; to all others it is held.
+// judge returns the decision about a domain, and the remaining period if it is held. Only one
+// caller gets probation; all others get held.
 func (q *quarantine) judge(xml string) (verdict, time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -70,13 +70,13 @@ func (q *quarantine) judge(xml string) (verdict, time.Duration) {
 	if left := s.until.Sub(q.clock.Now()); left > 0 {
 		return held, left
 	}
-	// Should nobody tell what came of it, it is tried again after as long as before.
+	// If no result is reported, the domain is tried again after the same period.
 	s.until = q.clock.Now().Add(s.served)
 	q.domains.Add(key, s)
 	return probation, 0
 }
 
-// add holds a domain, for longer than the last time, and says for how long.
+// add quarantines a domain for longer than the last time, and returns the period.
 func (q *quarantine) add(xml string) time.Duration {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -89,14 +89,14 @@ func (q *quarantine) add(xml string) time.Duration {
 	return period
 }
 
-// release forgets a domain.
+// release removes a domain from the quarantine.
 func (q *quarantine) release(xml string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.domains.Remove(sha256.Sum256([]byte(xml)))
 }
 
-// postpone lets a domain on probation be tried again soon: nothing came of it.
+// postpone permits a domain on probation to be tried again at once: the attempt had no result.
 func (q *quarantine) postpone(xml string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

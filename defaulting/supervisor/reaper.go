@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// becomeReaper makes orphans of the worker's children of this process.
+// becomeReaper makes this process the parent of orphans among the worker's descendants.
 func becomeReaper() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("becoming a child subreaper: %w", err)
@@ -23,8 +23,8 @@ func becomeReaper() error {
 	return nil
 }
 
-// reap waits for every child until the context ends. Nothing else in this process may
-// wait for one: os/exec must not be used beside it.
+// reap waits for every child until the context ends. No other code in this process may wait for
+// a child: os/exec must not be used at the same time.
 func reap(ctx context.Context) {
 	signals := make(chan os.Signal, 16)
 	signal.Notify(signals, syscall.SIGCHLD)
@@ -39,7 +39,7 @@ func reap(ctx context.Context) {
 	}
 }
 
-// reapAll waits for the children that have ended, and says whether there are others.
+// reapAll waits for the children that have ended, and reports whether others are running.
 func reapAll() (others bool) {
 	for {
 		var status syscall.WaitStatus
@@ -52,23 +52,23 @@ func reapAll() (others bool) {
 	}
 }
 
-// reapRest waits for every child that is left, so that none is left to whoever has
-// started this process. It gives up after the limit.
+// reapRest waits for every remaining child, so that the parent of this process inherits none.
+// It returns after the limit.
 func reapRest(limit time.Duration) {
 	for deadline := time.Now().Add(limit); reapAll() && time.Now().Before(deadline); {
 		time.Sleep(time.Millisecond)
 	}
 }
 
-// killChildren ends every child of this process. It is called when the worker is
-// gone: what is left are processes that its libvirt had started.
+// killChildren kills every child of this process. It is called after the worker has ended: the
+// remaining processes were started by its libvirt.
 func killChildren() {
 	for _, pid := range children(os.Getpid()) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
-// children are the processes whose parent is the given one.
+// children returns the processes with the given parent.
 func children(parent int) []int {
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))
 	if err != nil {

@@ -25,24 +25,24 @@ type Command struct {
 	Env  []string
 }
 
-// Options are what a Supervisor depends on.
+// Options are the dependencies and settings of a Supervisor.
 type Options struct {
 	Command Command
-	// Log is told of starts and deaths.
+	// Log receives starts and deaths of the worker.
 	Log logr.Logger
-	// Watchdog is how long a define may take, 5 s by default.
+	// Watchdog bounds a define, 5 s by default.
 	Watchdog time.Duration
-	// ReadyTimeout is how long a worker may take to be ready, 20 s by default: the
-	// first one has QEMU tell what it can.
+	// ReadyTimeout bounds the start of a worker, 20 s by default: the first one queries QEMU's
+	// capabilities.
 	ReadyTimeout time.Duration
-	// Queue is how many defines may be under way or wait, 64 by default.
+	// Queue is the maximum number of running and waiting defines, 64 by default.
 	Queue int
 	// Prepare is called before each start.
 	Prepare func() error
-	// Clock says when a machine in quarantine is tried again; nil means the real one.
+	// Clock determines when a quarantined domain is tried again; nil means the real clock.
 	Clock clock.PassiveClock
 	// Reap makes the supervisor wait for every child of this process. Tests that start
-	// processes of their own leave it off.
+	// processes of their own do not set it.
 	Reap bool
 }
 
@@ -50,16 +50,15 @@ type Options struct {
 const (
 	firstDelay = 50 * time.Millisecond
 	maxDelay   = 10 * time.Second
-	// steady is how long a worker has to live for its death to be the first again.
+	// steady is the run time of a worker after which the delay starts at firstDelay again.
 	steady = 30 * time.Second
 )
 
-// Supervisor is a launcher.Definer that asks a worker.
+// Supervisor is a launcher.Definer that sends domains to a worker.
 type Supervisor struct {
 	options Options
 	slots   chan struct{}
-	// gate is held for reading by every define and for writing by one that is tried
-	// alone.
+	// gate is locked for reading by every define, and for writing by one that is tried alone.
 	gate       sync.RWMutex
 	quarantine *quarantine
 	restarts   atomic.Int64
@@ -71,7 +70,7 @@ type Supervisor struct {
 	changed chan struct{}
 }
 
-// New makes a Supervisor. It does nothing until Run is called.
+// New returns a Supervisor. It does nothing until Run is called.
 func New(options Options) *Supervisor {
 	if options.Watchdog == 0 {
 		options.Watchdog = 5 * time.Second
@@ -93,13 +92,13 @@ func New(options Options) *Supervisor {
 	}
 }
 
-// Run keeps a worker running until the context ends.
+// Run runs a worker, and restarts it, until the context ends.
 func (s *Supervisor) Run(ctx context.Context) error {
 	if s.options.Reap {
 		if err := becomeReaper(); err != nil {
 			return err
 		}
-		// What is killed at the end is waited for too.
+		// Processes that are killed at the end are reaped too.
 		reaping, stop := context.WithCancel(context.WithoutCancel(ctx))
 		reaped := make(chan struct{})
 		go func() {
@@ -116,14 +115,14 @@ func (s *Supervisor) Run(ctx context.Context) error {
 	return nil
 }
 
-// keep starts a worker again and again.
+// keep restarts the worker until the context ends.
 func (s *Supervisor) keep(ctx context.Context) {
 	delay := time.Duration(0)
 	for ctx.Err() == nil {
 		begin := time.Now()
 		err := s.runOnce(ctx)
 		if ctx.Err() != nil {
-			// That it ended is what was asked for.
+			// The worker was ended on purpose.
 			break
 		}
 		s.restarts.Add(1)
@@ -138,7 +137,7 @@ func (s *Supervisor) keep(ctx context.Context) {
 	}
 }
 
-// runOnce is the life of one worker.
+// runOnce starts one worker and returns when it has ended.
 func (s *Supervisor) runOnce(ctx context.Context) error {
 	if s.options.Prepare != nil {
 		if err := s.options.Prepare(); err != nil {
@@ -182,7 +181,7 @@ func (s *Supervisor) replace(p *process) {
 	s.changed = make(chan struct{})
 }
 
-// await returns the worker, once there is one that is not the given one.
+// await returns the current worker, once there is one other than dead.
 func (s *Supervisor) await(ctx context.Context, dead *process) (*process, error) {
 	for {
 		s.mu.Lock()
@@ -199,8 +198,8 @@ func (s *Supervisor) await(ctx context.Context, dead *process) (*process, error)
 	}
 }
 
-// Machines are the machine types that QEMU has, by architecture. The first time it
-// takes as long as QEMU takes to tell.
+// Machines returns QEMU's machine types by architecture. The first call waits for QEMU to
+// report them.
 func (s *Supervisor) Machines(ctx context.Context) (map[string][]string, error) {
 	p, err := s.await(ctx, nil)
 	if err != nil {
@@ -225,16 +224,16 @@ func (s *Supervisor) Machines(ctx context.Context) (map[string][]string, error) 
 	}
 }
 
-// Restarts is how often a worker has died.
+// Restarts returns how often a worker has died.
 func (s *Supervisor) Restarts() int64 { return s.restarts.Load() }
 
-// Waiting is how many defines are under way or wait.
+// Waiting returns the number of running and waiting defines.
 func (s *Supervisor) Waiting() int { return len(s.slots) }
 
-// Quarantined is how many domains are in quarantine.
+// Quarantined returns the number of domains in quarantine.
 func (s *Supervisor) Quarantined() int { return s.quarantine.size() }
 
-// Define asks the worker. Beside a RefusedError it returns a defaulting.Problem.
+// Define sends a domain to the worker. Its errors are a RefusedError or a defaulting.Problem.
 func (s *Supervisor) Define(ctx context.Context, xml string) (string, error) {
 	verdict, left := s.quarantine.judge(xml)
 	if verdict == held {
@@ -247,8 +246,8 @@ func (s *Supervisor) Define(ctx context.Context, xml string) (string, error) {
 	return described, err
 }
 
-// queued asks where there is room in the queue: together with others first, and alone
-// when the worker died of it or when it has a past.
+// queued tries a domain if there is room in the queue: concurrently with others first, and
+// alone if the worker died on it or if the domain is on probation.
 func (s *Supervisor) queued(ctx context.Context, xml string, verdict verdict) (string, error) {
 	select {
 	case s.slots <- struct{}{}:
@@ -275,12 +274,12 @@ func (s *Supervisor) queued(ctx context.Context, xml string, verdict verdict) (s
 	return described, err
 }
 
-// endedError says that a domain has ended the worker, and is in quarantine.
+// endedError means that a domain has ended the worker and is in quarantine.
 type endedError struct{ *defaulting.Problem }
 
 func (e *endedError) Unwrap() error { return e.Problem }
 
-// tell says what came of a domain on probation.
+// tell reports the result of a domain on probation to the quarantine.
 func (s *Supervisor) tell(xml string, err error) {
 	var (
 		problem *defaulting.Problem
@@ -288,11 +287,11 @@ func (s *Supervisor) tell(xml string, err error) {
 	)
 	switch {
 	case errors.As(err, &ended):
-		// It is back already.
+		// It is back in quarantine already.
 	case errors.As(err, &problem):
 		s.quarantine.postpone(xml)
 	default:
-		// libvirt has answered, with a description or with a refusal.
+		// libvirt has answered, with a description or a rejection.
 		s.quarantine.release(xml)
 	}
 }
@@ -316,7 +315,7 @@ func (s *Supervisor) alone(ctx context.Context, xml string) (string, error) {
 	return s.try(ctx, xml)
 }
 
-// errHung is what a request gets that the watchdog ended.
+// errHung is returned for a request that exceeded the watchdog timeout.
 var errHung = errors.New("the watchdog ended the worker")
 
 func (s *Supervisor) try(ctx context.Context, xml string) (string, error) {
@@ -329,13 +328,13 @@ func (s *Supervisor) try(ctx context.Context, xml string) (string, error) {
 		if p, err = s.await(ctx, p); err != nil {
 			return "", err
 		}
-		// A worker that had died before is no fault of this domain.
+		// The death of an earlier worker is not caused by this domain.
 		if answer, err = p.send(worker.Define, xml); err != nil && !errors.Is(err, errGone) {
 			return "", err
 		}
 	}
-	// The context does not end the wait: a define that takes too long has to be noticed
-	// whoever still waits for it.
+	// The context does not end the wait: a define that takes too long must be detected even if
+	// its caller has left.
 	watchdog := time.NewTimer(s.options.Watchdog)
 	defer watchdog.Stop()
 	select {
@@ -361,8 +360,8 @@ func read(frame worker.Frame) (string, error) {
 	return "", defaulting.Unavailable("libvirt could not be asked: %s", frame.Payload)
 }
 
-// Versions are those of libvirt and QEMU, and whether there is a worker. Between two
-// workers they are those of the last one.
+// Versions returns the versions of libvirt and QEMU, and whether there is a worker. Between two
+// workers they are the versions of the last one.
 func (s *Supervisor) Versions() (libvirt, qemu string, ready bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

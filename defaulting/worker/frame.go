@@ -6,35 +6,35 @@ import (
 	"io"
 )
 
-// Kind is what a frame is.
+// Kind is the kind of a frame.
 type Kind byte
 
 // The kinds of frames.
 const (
-	// Define has a domain, to the worker.
+	// Define carries a domain to the worker.
 	Define Kind = iota + 1
-	// Described has libvirt's description, from the worker.
+	// Described carries libvirt's description from the worker.
 	Described
-	// Refused has libvirt's reason for refusing the domain.
+	// Refused carries libvirt's reason for rejecting the domain.
 	Refused
-	// Failed has the reason why libvirt could not be asked.
+	// Failed carries the reason why libvirt was not available.
 	Failed
-	// Ready has the worker's Facts as JSON. It is the first frame of a worker, and has
-	// the number 0.
+	// Ready carries the worker's Facts as JSON. It is the first frame of a worker, and has the
+	// number 0.
 	Ready
-	// Survey asks for the machine types, to the worker.
+	// Survey requests the machine types from the worker.
 	Survey
-	// Surveyed has them as JSON: names by architecture.
+	// Surveyed carries them as JSON: names by architecture.
 	Surveyed
 )
 
-// MaxPayload bounds a frame, in bytes. A machine of the largest kind takes 100 KiB.
+// MaxPayload bounds the payload of a frame, in bytes. The largest VM needs 100 KiB.
 const MaxPayload = 4 << 20
 
 // Frame is one message.
 type Frame struct {
 	Kind Kind
-	// Number is the request's.
+	// Number is the number of the request.
 	Number  uint64
 	Payload []byte
 }

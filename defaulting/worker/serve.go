@@ -11,7 +11,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/launcher"
 )
 
-// Facts are what a worker knows about its libvirt.
+// Facts are the versions of a worker's libvirt and QEMU.
 type Facts struct {
 	// Libvirt is its version, such as 9.0.0.
 	Libvirt string `json:"libvirt"`
@@ -19,12 +19,12 @@ type Facts struct {
 	QEMU string `json:"qemu"`
 }
 
-// Libvirt is what a worker asks.
+// Libvirt is the part of libvirt that a worker uses.
 type Libvirt interface {
 	launcher.Definer
-	// Machines are the machine types by architecture, an alias followed by an equals
-	// sign and what it stands for. It has every QEMU tell about itself, which takes
-	// seconds the first time.
+	// Machines returns the machine types by architecture, an alias followed by an equals sign
+	// and the version that it stands for. It queries every QEMU, which takes seconds the first
+	// time.
 	Machines() (map[string][]string, error)
 }
 
@@ -57,7 +57,7 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, libvirt Libvirt, fa
 			answer := answer(ctx, libvirt, request)
 			writing.Lock()
 			defer writing.Unlock()
-			// When the supervisor is gone the input ends as well.
+			// When the supervisor has ended, the input ends as well.
 			_ = answer.Write(out)
 		})
 	}
