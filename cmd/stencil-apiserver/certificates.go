@@ -16,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/internal/certificates/publication"
 )
 
-// addCertificates adds the source of serving certificates that the options ask for, and what it needs, to the group.
+// addCertificates adds the configured source of serving certificates, and what it needs, to the group.
 func addCertificates(ctx context.Context, group *errgroup.Group, o *options, config *rest.Config, logger logr.Logger) (certificates.Source, error) {
 	source, err := o.certificates.Open(config, logger, func() (authority.Publication, error) {
 		return addPublication(ctx, group, o, config)
@@ -28,7 +28,7 @@ func addCertificates(ctx context.Context, group *errgroup.Group, o *options, con
 	return source, nil
 }
 
-// addPublication adds the watch of the APIServices: a certificate is served when they trust it.
+// addPublication adds the watch of the APIServices: a certificate is served once they trust it.
 func addPublication(ctx context.Context, group *errgroup.Group, o *options, config *rest.Config) (authority.Publication, error) {
 	targets, err := publication.ParseTargets(o.apiServices)
 	if err != nil {

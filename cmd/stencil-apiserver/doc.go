@@ -1,3 +1,3 @@
-// Command stencil-apiserver is the aggregated API server of templates: process and
-// create of a VirtualMachineTemplate, and processedtemplates. See package apiserver.
+// Command stencil-apiserver is the aggregated API server for templates: the process and create
+// subresources of VirtualMachineTemplate, and processedtemplates. See package apiserver.
 package main

@@ -23,7 +23,7 @@ func main() {
 	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
-// run is main without the process around it.
+// run is main with the process state as parameters.
 func run(ctx context.Context, arguments []string, environment program.Lookup, stdout, stderr io.Writer) int {
 	return program.Run(ctx, currentBuild(), func() (program.Settings, error) {
 		o, err := parse(arguments, environment, stderr)
@@ -41,8 +41,8 @@ func run(ctx context.Context, arguments []string, environment program.Lookup, st
 	}, environment, stdout, stderr)
 }
 
-// restConfig reaches the API server. Its own limits and those of the requests that
-// come in are enough, so there is none on the client's side.
+// restConfig returns the configuration of the API server client. It has no rate limit: the
+// limits of the API server and of incoming requests suffice.
 func (o *options) restConfig() (*rest.Config, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 type options struct {
 	version    bool
 	kubeconfig string
-	// user is who the server is to the API server.
+	// user is the name that the API server authenticates this server as.
 	user string
 
 	bindAddress         string
@@ -106,7 +106,7 @@ func parse(arguments []string, environment program.Lookup, stderr io.Writer) (*o
 		}
 		o.certificates.Namespace = own
 	}
-	// Those who are asked who somebody is, and what they may, are reached like the API server.
+	// Authentication and authorization use the same API server by default.
 	if o.authentication.RemoteKubeConfigFile == "" {
 		o.authentication.RemoteKubeConfigFile = o.kubeconfig
 	}

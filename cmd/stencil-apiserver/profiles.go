@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// serveProfiles serves Go profiles over plain HTTP until ctx ends. They have an address
-// of their own, because whoever may ask for metrics need not see what is in memory.
+// serveProfiles serves Go profiles over plain HTTP until ctx ends. They have a separate
+// address, because access to metrics must not imply access to the contents of memory.
 func serveProfiles(ctx context.Context, address string) error {
 	listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp", address)
 	if err != nil {
@@ -24,7 +24,7 @@ func serveProfiles(ctx context.Context, address string) error {
 	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
-	// A profile that is being taken is of no use to anybody once the server ends.
+	// A profile in progress is cancelled when the server ends.
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving profiles: %w", err)

@@ -27,11 +27,11 @@ import (
 	"github.com/vmstencil/stencil/internal/delegation"
 )
 
-// maximumStreams is how many requests one connection carries at a time: the API server
-// sends those of all clients over few.
+// maximumStreams is how many requests one connection carries at a time: the API server sends
+// those of all clients over few connections.
 const maximumStreams = 1000
 
-// serve runs the server until ctx ends and what is in flight is done.
+// serve runs the server until ctx ends and requests in flight are answered.
 func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) error {
 	registry := legacyregistry.Registerer()
 	if err := currentBuild().Register(registry); err != nil {
@@ -41,7 +41,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err != nil {
 		return err
 	}
-	// What the server needs goes on until its last request is answered.
+	// The dependencies of the server run until its last request is answered.
 	needed, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	group, needed := errgroup.WithContext(needed)
@@ -69,7 +69,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	group.Go(func() error { return templates.Start(needed) })
 	serving, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Without what it needs the server ends too.
+	// The server ends when a dependency fails.
 	defer context.AfterFunc(needed, cancel)()
 	err = server.PrepareRun().RunWithContext(serving)
 	stop()
@@ -79,7 +79,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	return err
 }
 
-// newServer puts the server together.
+// newServer builds the server.
 func newServer(o *options, config *rest.Config, templates *templatecache.Cache, sizes *instancetypecache.Cache, source certificates.Source) (*genericapiserver.GenericAPIServer, error) {
 	scheme, codecs, err := apiserver.Codecs()
 	if err != nil {
@@ -96,7 +96,7 @@ func newServer(o *options, config *rest.Config, templates *templatecache.Cache, 
 	settings.MaxRequestsInFlight, settings.MaxMutatingRequestsInFlight = o.maxRequests, o.maxMutatingRequests
 	settings.RequestTimeout = o.requestTimeout
 	settings.ShutdownDelayDuration = o.shutdownDelay
-	// Nothing in this process calls the server.
+	// No code in this process calls the server.
 	settings.LoopbackClientConfig = &rest.Config{}
 
 	listener, err := net.Listen("tcp", o.bindAddress)

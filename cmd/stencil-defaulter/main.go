@@ -21,8 +21,8 @@ const (
 	exitUsage   = 2
 )
 
-// The heap is small and its garbage short-lived: collecting early costs little, and
-// the sidecar is beside every manager.
+// The heap is small and its garbage short-lived, so collecting early costs little. The sidecar
+// runs next to every manager.
 const (
 	gcPercent   = 40
 	memoryLimit = 56 << 20
@@ -37,10 +37,10 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main without the process around it.
+// run is main with the process state as parameters.
 func run(ctx context.Context, arguments []string, in io.Reader, out, stderr io.Writer) int {
 	if len(arguments) > 0 && arguments[0] == workerCommand {
-		// Signals are for the supervisor; the worker ends with its input.
+		// The supervisor handles signals; the worker ends with its input.
 		if err := runWorker(context.WithoutCancel(ctx), arguments[1:], in, out, stderr, nil); err != nil {
 			fmt.Fprintln(stderr, "stencil-defaulter worker:", err)
 			return exitFailure

@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/supervisor"
 )
 
-// registerMetrics shows what supervisor and engine count.
+// registerMetrics registers the counters of the supervisor and the engine.
 func registerMetrics(registry *prometheus.Registry, workers *supervisor.Supervisor, answers *engine.Engine) {
 	registry.MustRegister(
 		collectors.NewGoCollector(),

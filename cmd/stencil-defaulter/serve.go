@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/supervisor"
 )
 
-// serve runs supervisor and service until the context ends.
+// serve runs the supervisor and the service until the context ends.
 func serve(ctx context.Context, o options, logger logr.Logger) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -27,7 +27,7 @@ func serve(ctx context.Context, o options, logger logr.Logger) error {
 		Command: supervisor.Command{
 			Path: self,
 			Args: []string{workerCommand, "--root", o.root, "--user", strconv.Itoa(o.user)},
-			// Nothing of the container's environment is the worker's business.
+			// The worker does not inherit the environment of the container.
 			Env: []string{"HOME=" + o.root, "XDG_CACHE_HOME=" + o.root, "XDG_RUNTIME_DIR=" + o.root, "PATH=/usr/sbin:/usr/bin:/sbin:/bin"},
 		},
 		Log:      logger.WithName("supervisor"),
@@ -50,7 +50,8 @@ func serve(ctx context.Context, o options, logger logr.Logger) error {
 // version is set by the linker in release builds: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// buildVersion is that of the release, of the commit, or of the module.
+// buildVersion returns the version of the release, else the commit, else the version of the
+// module.
 func buildVersion() string {
 	if version != "" {
 		return version

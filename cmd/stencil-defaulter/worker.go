@@ -13,14 +13,14 @@ import (
 	"github.com/vmstencil/stencil/defaulting/worker"
 )
 
-// workerCommand is the argument that makes the binary a worker. People do not type it.
+// workerCommand is the argument that makes the binary a worker. It is for internal use.
 const workerCommand = "worker"
 
 // parallel is how many domains a worker defines at a time.
 const parallel = 2
 
-// runWorker serves the supervisor until the input ends. Tests put faults between it
-// and libvirt.
+// runWorker serves the supervisor until the input ends. Tests use faults to inject faults
+// between it and libvirt.
 func runWorker(ctx context.Context, arguments []string, in io.Reader, out, stderr io.Writer, faults func(worker.Libvirt) worker.Libvirt) error {
 	flags := flag.NewFlagSet(workerCommand, flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -48,7 +48,7 @@ func runWorker(ctx context.Context, arguments []string, in io.Reader, out, stder
 	return errors.Join(worker.Serve(ctx, in, out, served, facts, parallel), session.Close())
 }
 
-// become leaves root behind.
+// become drops root privileges.
 func become(user int, root string) error {
 	if os.Geteuid() != 0 {
 		return nil

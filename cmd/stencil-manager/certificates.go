@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/cabundle"
 )
 
-// addCertificates adds the source of serving certificates that the options ask for, and what it needs.
+// addCertificates adds the configured source of serving certificates, and what it needs.
 func addCertificates(ctx context.Context, mgr manager.Manager, o *options, logger logr.Logger) (certificates.Source, error) {
 	source, err := o.certificates.Open(mgr.GetConfig(), logger, func() (authority.Publication, error) {
 		return addPublication(ctx, mgr, o, logger)

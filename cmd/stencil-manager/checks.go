@@ -14,13 +14,13 @@ import (
 	"github.com/vmstencil/stencil/webhooks/serving"
 )
 
-// synced is a cache that takes a moment to fill.
+// synced is a cache that takes time to fill.
 type synced interface {
 	Synced() bool
 }
 
-// addChecks adds what /healthz and /readyz ask. Liveness asks for nothing but an answer: a restart mends none of what
-// may keep the manager from being ready.
+// addChecks adds the checks of /healthz and /readyz. Liveness checks only that the process answers: a restart fixes
+// none of the conditions that can make the manager unready.
 func addChecks(mgr manager.Manager, source certificates.Source, server *serving.Server, c caches, logger logr.Logger) error {
 	if err := mgr.AddHealthzCheck("ping", healthz.Ping); err != nil {
 		return fmt.Errorf("adding the liveness check: %w", err)
@@ -58,7 +58,7 @@ func filled(problem string, cache synced) healthz.Checker {
 	}
 }
 
-// logged returns a check that logs its outcome whenever that is another than before: /readyz itself withholds reasons.
+// logged returns a check that logs its result when it changes: /readyz itself withholds reasons.
 func logged(name string, check healthz.Checker, logger logr.Logger) healthz.Checker {
 	var mutex sync.Mutex
 	before := "not asked yet"

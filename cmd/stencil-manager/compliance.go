@@ -7,7 +7,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/compliance"
 )
 
-// addCompliance adds what checks templates against the policies.
+// addCompliance adds the reconciler that checks templates against the policies.
 func addCompliance(mgr manager.Manager, c caches, o *options) error {
 	templates, err := compliance.New(compliance.Options{
 		Config:        mgr.GetConfig(),

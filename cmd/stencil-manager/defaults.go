@@ -20,7 +20,7 @@ const (
 	failurePolicyFail   = "Fail"
 )
 
-// defaultingPolicy is what the flags say is written.
+// defaultingPolicy returns the defaulting policy that the flags specify.
 func (o *options) defaultingPolicy() defaulting.Policy {
 	return defaulting.Policy{
 		MachineType:  defaulting.MachineTypePolicy(o.defaultingMachineType),
@@ -32,12 +32,13 @@ func (o *options) defaultingPolicy() defaulting.Policy {
 	}
 }
 
-// generatesMAC says whether MAC addresses are made.
+// generatesMAC reports whether MAC addresses are generated.
 func (o *options) generatesMAC() bool {
 	return o.defaultingSocket != "" && o.defaultingMAC == string(defaulting.MACGenerate)
 }
 
-// addDefaults registers the webhook that asks the defaulter, and what watches the latter.
+// addDefaults registers the webhook that calls the defaulter, and the observer of the
+// defaulter.
 func addDefaults(mgr manager.Manager, server *serving.Server, c caches, o *options) error {
 	if o.defaultingSocket == "" {
 		return nil

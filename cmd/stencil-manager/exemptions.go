@@ -17,7 +17,7 @@ import (
 // exemptNames returns the names of --exempt-users.
 func (o *options) exemptNames() exemption.Names { return exemption.Parse(o.exemptUsers, o.namespace) }
 
-// addExemptions adds what exempts the controllers of KubeVirt and CDI.
+// addExemptions adds the reconciler that exempts the controllers of KubeVirt and CDI.
 func addExemptions(mgr manager.Manager, o *options, covered *coverage.Watch, statuses *statuswriter.Writer) error {
 	if o.exemptBinding == "" {
 		return nil

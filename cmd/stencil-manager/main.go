@@ -23,7 +23,7 @@ func main() {
 	os.Exit(run(ctrl.SetupSignalHandler(), os.Args[1:], os.LookupEnv, os.Stdout, os.Stderr))
 }
 
-// run is main without the process around it.
+// run is main with the process state as parameters.
 func run(ctx context.Context, arguments []string, environment program.Lookup, stdout, stderr io.Writer) int {
 	return program.Run(ctx, currentBuild(), func() (program.Settings, error) {
 		o, err := parse(arguments, environment, stderr)
@@ -41,7 +41,7 @@ func run(ctx context.Context, arguments []string, environment program.Lookup, st
 	}, environment, stdout, stderr)
 }
 
-// restConfig reaches the API server.
+// restConfig returns the configuration of the API server client.
 func (o *options) restConfig() (*rest.Config, error) {
 	found, err := config.GetConfig()
 	if err == nil && o.kubeAPIQPS >= 0 {

@@ -20,18 +20,18 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// The times of leader election, twice those of controller-runtime. A leader that cannot renew its lease has to exit,
-// and with it goes a replica that serves webhooks, while no reconciler here is in a hurry.
+// The times of leader election are twice those of controller-runtime. A leader that cannot renew its lease has to
+// exit, which removes a replica that serves webhooks, while no reconciler here is urgent.
 const (
 	leaseDuration = 30 * time.Second
 	renewDeadline = 20 * time.Second
 	retryPeriod   = 4 * time.Second
 )
 
-// exitMargin is what the manager gets beyond --shutdown-timeout to stop everything else.
+// exitMargin is the time, beyond --shutdown-timeout, in which the manager stops everything else.
 const exitMargin = 5 * time.Second
 
-// newManager returns a controller-runtime manager that may read nothing but what the reconcilers need.
+// newManager returns a controller-runtime manager that can read only what the reconcilers need.
 func newManager(o *options, config *rest.Config) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, admissionregistrationv1.AddToScheme, apiregistrationv1.AddToScheme, v1alpha1.AddToScheme} {
@@ -47,7 +47,7 @@ func newManager(o *options, config *rest.Config) (manager.Manager, error) {
 					o.certificates.Namespace: {FieldSelector: fields.OneTermEqualSelector("metadata.name", o.certificates.Secret)},
 				}},
 			},
-			// A read of anything else is a mistake, and must not start to watch the whole cluster.
+			// A read of anything else is a programming error, and must not start a watch of the whole cluster.
 			ReaderFailOnMissingInformer: true,
 		},
 		LeaderElection:                o.leaderElect,

@@ -11,7 +11,7 @@ import (
 	program "github.com/vmstencil/stencil/internal/server"
 )
 
-// versionFlag is the one flag that is no setting.
+// versionFlag is the one flag that is not a setting.
 const versionFlag = "version"
 
 // options are the settings of the process.
@@ -39,21 +39,21 @@ type options struct {
 	exemptUsers program.List
 	// exemptBinding is the name of the ClusterRoleBinding that exempts controllers of KubeVirt and CDI.
 	exemptBinding string
-	// apiserverUser is the user as whom stencil-apiserver creates VirtualMachines for others.
+	// apiserverUser is the user as which stencil-apiserver creates VirtualMachines on behalf of others.
 	apiserverUser string
 	auditInterval time.Duration
-	// readinessDryRun has templates tried in dry runs.
+	// readinessDryRun enables trying templates in dry runs.
 	readinessDryRun bool
-	// decisionLogSample is the part of the decisions of policies that is logged.
+	// decisionLogSample is the fraction of policy decisions that is logged.
 	decisionLogSample float64
 	clusterAdditions  program.List
 	writableKeys      program.List
-	// launcherImages, ownerGroups and openDoors are what the audit does not report.
+	// launcherImages, ownerGroups and openDoors are excluded from audit reports.
 	launcherImages program.List
 	ownerGroups    program.List
 	openDoors      program.List
-	// policyWebhooks is the name of the webhook configuration of the policies, policyWebhooksTrust that from which its
-	// caBundle is taken.
+	// policyWebhooks is the name of the webhook configuration of the policies. Its caBundle is copied from
+	// policyWebhooksTrust.
 	policyWebhooks           string
 	policyWebhooksTrust      string
 	policyWebhooksAddress    string
@@ -61,14 +61,14 @@ type options struct {
 	policyStatisticsInterval time.Duration
 	// replica is the name of the pod.
 	replica string
-	// protectedObjects is the name of the ConfigMap that holds what is restored.
+	// protectedObjects is the name of the ConfigMap with the objects to restore.
 	protectedObjects string
-	// policyLibrary is the name of the ConfigMap that holds the policies that are applied.
+	// policyLibrary is the name of the ConfigMap with the policies to apply.
 	policyLibrary string
-	// namespace is the manager's own.
+	// namespace is the namespace of the manager.
 	namespace string
 
-	// defaultingSocket is where the defaulter listens; empty for none.
+	// defaultingSocket is the socket of the defaulter; empty disables defaulting.
 	defaultingSocket        string
 	defaultingFailurePolicy string
 	defaultingMachineType   string
@@ -183,7 +183,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Requests to the API server above the rate for a short time; without meaning when --kube-api-qps is negative.")
 
 	config.RegisterFlags(flags)
-	// Its own text leaves out when it is needed.
+	// The text of controller-runtime omits when the flag is needed.
 	flags.Lookup(config.KubeconfigFlagName).Usage = "Kubeconfig file with which to reach the API server; needed outside a cluster only."
 	program.BindLogging(flags, &o.zap)
 }

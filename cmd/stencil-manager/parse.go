@@ -15,13 +15,13 @@ import (
 )
 
 const (
-	// environmentPrefix begins the names of the environment variables that stand for flags.
+	// environmentPrefix is the prefix of the environment variables that set flags.
 	environmentPrefix = "STENCIL_"
-	// nameVariable is how the chart tells the manager the name of its pod.
+	// nameVariable is the environment variable in which the chart passes the name of the pod.
 	nameVariable = "POD_NAME"
 )
 
-// parse reads the flags, and the environment for those that are not given.
+// parse reads the flags, and the environment for flags that are not given.
 func parse(arguments []string, environment program.Lookup, stderr io.Writer) (*options, error) {
 	o := &options{}
 	flags := flag.NewFlagSet("stencil-manager", flag.ContinueOnError)
@@ -48,7 +48,7 @@ func parse(arguments []string, environment program.Lookup, stderr io.Writer) (*o
 	return o, o.validate()
 }
 
-// variable returns the name of the environment variable that stands for a flag.
+// variable returns the name of the environment variable that sets a flag.
 func variable(flagName string) string {
 	return environmentPrefix + strings.ToUpper(strings.ReplaceAll(flagName, "-", "_"))
 }
@@ -70,7 +70,7 @@ func applyEnvironment(flags *flag.FlagSet, environment program.Lookup) error {
 	return errors.Join(problems...)
 }
 
-// completeNamespaces puts the manager's own namespace where none is given.
+// completeNamespaces defaults empty namespaces to the manager's own.
 func (o *options) completeNamespaces(environment program.Lookup) error {
 	own, err := program.Namespace(environment)
 	if err != nil {
@@ -87,7 +87,7 @@ func (o *options) completeNamespaces(environment program.Lookup) error {
 	return nil
 }
 
-// completeReplica finds out the name of this replica.
+// completeReplica determines the name of this replica.
 func (o *options) completeReplica(environment program.Lookup) (err error) {
 	if o.replica, _ = environment(nameVariable); o.replica != "" {
 		return nil

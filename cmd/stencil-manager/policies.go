@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/policywebhook"
 )
 
-// policyWebhookSettings returns what the webhooks of the policies have in common.
+// policyWebhookSettings returns the common settings of the policies' webhooks.
 func (o *options) policyWebhookSettings() (policywebhook.Settings, error) {
 	settings := policywebhook.Settings{TimeoutSeconds: int32(o.policyWebhooksTimeout / time.Second), Exempt: o.exemptNames()}
 	if o.policyWebhooks == "" {
@@ -43,14 +43,15 @@ func (o *options) policyWebhookSettings() (policywebhook.Settings, error) {
 	return settings, errors.Join(problems...)
 }
 
-// keepsBundles says that the reconciler of caBundles looks after the webhooks of the policies.
+// keepsBundles reports whether the caBundle reconciler also maintains the webhooks of the
+// policies.
 func (o *options) keepsBundles() bool {
 	targets, err := publication.ParseTargets(o.webhookConfigurations)
 	return err == nil && o.certificates.Source == program.SourceAuthority &&
 		slices.Contains(targets, publication.Target{Kind: publication.Validating, Name: o.policyWebhooks})
 }
 
-// addPolicies adds what keeps the webhooks and the statuses of policies.
+// addPolicies adds the reconcilers of the policies' webhooks and statuses.
 func addPolicies(mgr manager.Manager, c caches, o *options) error {
 	var routes policystatus.Routes
 	if o.policyWebhooks != "" {

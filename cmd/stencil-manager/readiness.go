@@ -7,7 +7,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/readiness"
 )
 
-// addReadiness adds what says of templates whether they can be used.
+// addReadiness adds the reconciler that reports whether templates are usable.
 func addReadiness(mgr manager.Manager, c caches, o *options) error {
 	return readiness.SetupWithManager(mgr, readiness.Options{
 		Config:     mgr.GetConfig(),

@@ -18,8 +18,8 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 )
 
-// addReconcilers adds what the leader runs, but for the caBundles, which belong to
-// the certificates.
+// addReconcilers adds the reconcilers that the leader runs, except for the one of caBundles,
+// which addCertificates adds.
 func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 	covered, err := coverage.New(coverage.Options{
 		Config:       mgr.GetConfig(),
@@ -130,7 +130,7 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 	return protection.SetupWithManager(mgr)
 }
 
-// addCapture adds what makes templates of VirtualMachines.
+// addCapture adds the reconciler that captures VirtualMachines as templates.
 func addCapture(mgr manager.Manager) error {
 	cluster, err := capture.NewCluster(mgr.GetConfig())
 	if err != nil {

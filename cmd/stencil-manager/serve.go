@@ -12,8 +12,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/serving"
 )
 
-// serve builds everything that the process consists of and runs it until ctx ends, and then for as long as
-// the shutdown takes.
+// serve builds all components of the process and runs them until ctx ends and the shutdown is complete.
 func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Logger) error {
 	if err := currentBuild().Register(metrics.Registry); err != nil {
 		return err
@@ -55,7 +54,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 		return err
 	}
 
-	// Everything runs through the delay: the caches, too, have to stay current as long as requests come in.
+	// Everything runs through the delay: the caches must stay current while requests arrive.
 	lingering := serving.Linger(ctx, o.shutdownDelay, clock.RealClock{}, func() {
 		logger.Info("shutting down: still serving, no longer ready", "delay", o.shutdownDelay.String())
 		server.Drain()

@@ -33,7 +33,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/validate"
 )
 
-// caches are what webhooks decide from. Every replica has its own.
+// caches hold the state that webhooks decide from. Every replica has its own.
 type caches struct {
 	templates     *templatecache.Cache
 	approvals     *approvalcache.Cache
@@ -44,11 +44,11 @@ type caches struct {
 	compiler *rego.Compiler
 	// kubevirt is nil without defaulting.
 	kubevirt *kubevirtconfig.Cache
-	// addresses is nil unless defaulting makes MAC addresses.
+	// addresses is nil unless defaulting generates MAC addresses.
 	addresses *macaddresses.Cache
 }
 
-// addCaches makes the caches and lets the manager run them.
+// addCaches creates the caches and adds them to the manager.
 func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, error) {
 	var c caches
 	var err error

@@ -27,7 +27,7 @@ var version string
 // pluginName is the name under which kubectl finds the binary as a plugin.
 const pluginName = "kubectl-stencil"
 
-// displayName is how a person has called the binary.
+// displayName returns the command name as the user entered it.
 func displayName(path string) string {
 	name := strings.TrimSuffix(filepath.Base(path), ".exe")
 	if name == pluginName {
@@ -36,8 +36,8 @@ func displayName(path string) string {
 	return "stencilctl"
 }
 
-// newCommand puts all commands together. Each group of commands is a package of its own
-// beside this one.
+// newCommand assembles all commands. Each group of commands is a separate package next to this
+// one.
 func newCommand(path string, streams cli.Streams) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "stencilctl",
@@ -71,8 +71,8 @@ sense; 3 the cluster could not be asked, or refuses; 4 anything else.`,
 	return root
 }
 
-// finish writes the examples as the person can type them, and lets groups refuse
-// commands that they do not have: cobra would print help and report success.
+// finish adapts the examples to the command name, and makes groups reject subcommands that do
+// not exist: cobra would print help and report success.
 func finish(command *cobra.Command, name string) {
 	command.Example = strings.ReplaceAll(command.Example, "stencilctl ", name+" ")
 	if !command.Runnable() {

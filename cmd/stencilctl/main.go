@@ -18,7 +18,7 @@ func main() {
 	os.Exit(code)
 }
 
-// run is main without the process around it.
+// run is main with the process state as parameters.
 func run(ctx context.Context, arguments []string, streams cli.Streams) int {
 	command := newCommand(arguments[0], streams)
 	command.SetArgs(arguments[1:])

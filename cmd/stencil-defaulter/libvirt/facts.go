@@ -9,10 +9,10 @@ import (
 	"github.com/vmstencil/stencil/defaulting/worker"
 )
 
-// architectures are those that are looked for, by libvirt's name.
+// architectures maps libvirt's names of the supported architectures to KubeVirt's.
 var architectures = map[string]string{"x86_64": domain.AMD64, "aarch64": domain.ARM64}
 
-// capabilities is what is read of libvirt's capabilities.
+// capabilities is the part of libvirt's capabilities that is read.
 type capabilities struct {
 	Guests []struct {
 		Arch struct {
@@ -26,8 +26,8 @@ type capabilities struct {
 	} `xml:"guest"`
 }
 
-// Facts asks libvirt what it is. With an empty cache every QEMU that it finds tells
-// about itself then.
+// Facts returns the versions of libvirt and QEMU. With an empty cache, libvirt then queries the
+// capabilities of every QEMU that it finds.
 func (s *Session) Facts() (worker.Facts, error) {
 	number, err := s.connection.GetLibVersion()
 	if err != nil {
@@ -40,7 +40,7 @@ func (s *Session) Facts() (worker.Facts, error) {
 	return worker.Facts{Libvirt: version(number), QEMU: version(qemu)}, nil
 }
 
-// Machines asks libvirt for the machine types of every architecture.
+// Machines returns libvirt's machine types for every architecture.
 func (s *Session) Machines() (map[string][]string, error) {
 	text, err := s.connection.GetCapabilities()
 	if err != nil {

@@ -16,19 +16,19 @@ import (
 	"github.com/vmstencil/stencil/defaulting/launcher"
 )
 
-// Install says what a machine lacks that has no libvirt.
+// Install describes the packages to install on a host without libvirt.
 const Install = "libvirt and QEMU are needed (Debian: apt-get install --no-install-recommends libvirt0 libvirt-daemon-driver-qemu qemu-system-x86 qemu-system-arm)"
 
 // Session is an opened driver.
 type Session struct {
 	connection *binding.Connect
 	number     atomic.Uint64
-	// validate has libvirt check every domain against its schema, for tests.
+	// validate makes libvirt validate every domain against its schema, for tests.
 	validate bool
 }
 
-// Open opens the driver with a folder for its state. Cache below it is kept between
-// two sessions, everything else is not.
+// Open opens the driver with a folder for its state. The folder cache below it is retained
+// between two sessions; everything else is deleted.
 func Open(root string, validate bool) (*Session, error) {
 	if os.Geteuid() == 0 {
 		return nil, errors.New("opening libvirt: the user must not be root")
@@ -39,7 +39,7 @@ func Open(root string, validate bool) (*Session, error) {
 	if err := show(root); err != nil {
 		return nil, err
 	}
-	// The driver does not open without an event loop, and has nothing to say in it.
+	// The driver requires an event loop to open. No event needs to be handled.
 	if err := binding.EventRegisterDefaultImpl(); err != nil {
 		return nil, fmt.Errorf("registering libvirt's event loop: %w; %s", err, Install)
 	}
@@ -50,7 +50,7 @@ func Open(root string, validate bool) (*Session, error) {
 	return &Session{connection: connection, validate: validate}, nil
 }
 
-// wipe removes what an earlier session has left, except for what it knows of QEMU.
+// wipe deletes the state of an earlier session, except for the cached capabilities of QEMU.
 func wipe(root string) error {
 	for _, folder := range []string{"etc", "lib", "run", "log", programs} {
 		if err := os.RemoveAll(filepath.Join(root, folder)); err != nil {
@@ -60,18 +60,18 @@ func wipe(root string) error {
 	return nil
 }
 
-// programs is the folder, below that of the state, of the programs that libvirt finds.
+// programs is the folder, below the state folder, with the programs that libvirt finds.
 const programs = "bin"
 
-// show has libvirt find the QEMUs of the architectures that machines can have, and no
-// other program. It asks each that it finds what it can do before it says the version
-// of one, which takes a third of a second, and a package of Debian's has up to thirty.
+// show restricts libvirt to the QEMU binaries of the supported architectures. Before libvirt
+// returns the version of one, it queries the capabilities of each that it finds, which takes a
+// third of a second, and a Debian package has up to thirty.
 func show(root string) error {
 	folder := filepath.Join(root, programs)
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return fmt.Errorf("making the folder of libvirt's programs: %w", err)
 	}
-	// The last is what QEMU is called where it is for one architecture only.
+	// The last is the name of QEMU where it supports one architecture only.
 	for _, program := range []string{"qemu-system-x86_64", "qemu-system-aarch64", "qemu-kvm"} {
 		found, err := exec.LookPath(program)
 		if err != nil {
@@ -95,8 +95,8 @@ func (s *Session) Close() error {
 	return nil
 }
 
-// Define has libvirt define a domain under a name and a UUID of its own, describe it,
-// and forget it.
+// Define defines a domain with a unique name and UUID, returns libvirt's description, and
+// undefines it.
 func (s *Session) Define(_ context.Context, xml string) (string, error) {
 	named, err := s.name(xml)
 	if err != nil {
@@ -121,8 +121,8 @@ func (s *Session) Define(_ context.Context, xml string) (string, error) {
 	return described, nil
 }
 
-// name gives a domain the next name and UUID. Two that are defined at once must not
-// share either.
+// name adds the next name and UUID to a domain. Two domains that are defined concurrently must
+// not share either.
 func (s *Session) name(xml string) (string, error) {
 	end := strings.IndexByte(xml, '>')
 	if !strings.HasPrefix(xml, "<domain") || end < 0 {
@@ -132,7 +132,7 @@ func (s *Session) name(xml string) (string, error) {
 	return fmt.Sprintf("%s<name>d%d</name><uuid>00000000-0000-4000-8000-%012x</uuid>%s", xml[:end+1], number, number, xml[end+1:]), nil
 }
 
-// refusal tells a refusal of the domain from a failure of libvirt.
+// refusal distinguishes a rejection of the domain from a failure of libvirt.
 func refusal(doing string, err error) error {
 	var failure binding.Error
 	if errors.As(err, &failure) {
@@ -145,8 +145,8 @@ func refusal(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
-// version writes a version as libvirt encodes it: a million for each major, a thousand
-// for each minor.
+// version formats a version as libvirt encodes it: a million for each major, a thousand for
+// each minor.
 func version(number uint32) string {
 	return strings.Join([]string{
 		strconv.Itoa(int(number / 1_000_000)), strconv.Itoa(int(number / 1000 % 1000)), strconv.Itoa(int(number % 1000)),

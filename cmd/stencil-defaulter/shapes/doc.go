@@ -1,2 +1,2 @@
-// Package shapes makes the machines that tests lay out, by name and at random.
+// Package shapes builds the VirtualMachines that tests lay out, by name and at random.
 package shapes

@@ -8,7 +8,7 @@ import (
 	kubevirtv1 "kubevirt.io/api/core/v1"
 )
 
-// Random are options that make a machine with a few of everything.
+// Random returns options for a VirtualMachine with random devices of every kind.
 func Random(random *rand.Rand) []Option {
 	pick := func(list ...string) string { return list[random.IntN(len(list))] }
 	var options []Option
@@ -44,7 +44,8 @@ func Random(random *rand.Rand) []Option {
 	if random.IntN(8) == 0 {
 		options = append(options, device(func(d *kubevirtv1.Devices) { d.UseVirtioTransitional = on() }))
 	} else {
-		// A transitional device cannot be behind a root port, so the user's addresses are for the others.
+		// A transitional device cannot be behind a root port, so only other devices get requested
+		// addresses.
 		maybe(1, 12, DiskAt(fmt.Sprintf("0000:%02x:00.0", 1+random.IntN(20))))
 		maybe(1, 12, NICAt("0000:15:00.0"))
 	}

@@ -10,10 +10,10 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// Option changes a machine.
+// Option changes a VirtualMachine.
 type Option func(*kubevirtv1.VirtualMachine)
 
-// New is a VirtualMachine with 1 GiB, and nothing else unless options say so.
+// New returns a VirtualMachine with 1 GiB of memory, changed by options.
 func New(options ...Option) *kubevirtv1.VirtualMachine {
 	memory := resource.MustParse("1Gi")
 	vm := &kubevirtv1.VirtualMachine{
@@ -32,12 +32,12 @@ func New(options ...Option) *kubevirtv1.VirtualMachine {
 	return vm
 }
 
-// SpecOf is the spec of a machine's template.
+// SpecOf returns the spec of the VirtualMachine's template.
 func SpecOf(vm *kubevirtv1.VirtualMachine) *kubevirtv1.VirtualMachineInstanceSpec {
 	return &vm.Spec.Template.Spec
 }
 
-// DevicesOf are the devices in it.
+// DevicesOf returns the devices in that spec.
 func DevicesOf(vm *kubevirtv1.VirtualMachine) *kubevirtv1.Devices { return &SpecOf(vm).Domain.Devices }
 
 // AddDisk adds a disk and its volume.
@@ -123,7 +123,7 @@ func SRIOV(count int) Option {
 	}
 }
 
-// NoNetwork keeps the default interface out.
+// NoNetwork disables the default interface.
 func NoNetwork(vm *kubevirtv1.VirtualMachine) {
 	no := false
 	DevicesOf(vm).AutoattachPodInterface = &no
@@ -164,7 +164,7 @@ func Annotation(key, value string) Option {
 	}
 }
 
-// EFI has the machine boot from EFI.
+// EFI makes the VirtualMachine boot from EFI.
 func EFI(secureBoot bool) Option {
 	return func(vm *kubevirtv1.VirtualMachine) {
 		yes := true
@@ -175,7 +175,7 @@ func EFI(secureBoot bool) Option {
 	}
 }
 
-// With changes a machine as the function says.
+// With changes a VirtualMachine with a function.
 func With(change func(*kubevirtv1.VirtualMachineInstanceSpec, *kubevirtv1.Devices)) Option {
 	return func(vm *kubevirtv1.VirtualMachine) { change(SpecOf(vm), DevicesOf(vm)) }
 }
@@ -183,7 +183,7 @@ func With(change func(*kubevirtv1.VirtualMachineInstanceSpec, *kubevirtv1.Device
 func off() *bool { no := false; return &no }
 func on() *bool  { yes := true; return &yes }
 
-// All are machines by what is particular about them.
+// All maps a description to the options of a VirtualMachine.
 var All = map[string][]Option{
 	"nothing but the defaults":         nil,
 	"no network":                       {NoNetwork},
@@ -278,7 +278,7 @@ var All = map[string][]Option{
 	})},
 }
 
-// Cluster knows what the host devices of the shapes are.
+// Cluster maps the host devices of the shapes to their kinds.
 var Cluster = defaulting.Cluster{HostDevices: map[string]defaulting.HostDeviceKind{
 	"mdev.com/vgpu": defaulting.HostDeviceMDev, "usb.com/stick": defaulting.HostDeviceUSB,
 }}

@@ -68,12 +68,12 @@ func (a *addition) parse() error {
 	return nil
 }
 
-// to adds it to an approval, and reports whether that changes anything.
+// to adds the addition to an approval, and reports whether that changes anything.
 func (a *addition) to(spec *v1alpha1.TemplateApprovalSpec) bool {
 	before := spec.DeepCopy()
 	same := func(x, y string) bool { return x == y }
 	spec.Templates = merged(spec.Templates, a.approved, func(x, y v1alpha1.ApprovedTemplate) bool {
-		// One that is pinned to a digest is not the same: this one approves more.
+		// An entry that is pinned to a digest is not the same: an unpinned one approves more.
 		return equality.Semantic.DeepEqual(x, y)
 	})
 	spec.Namespaces = merged(spec.Namespaces, a.namespaces, same)
@@ -84,7 +84,7 @@ func (a *addition) to(spec *v1alpha1.TemplateApprovalSpec) bool {
 		case i < 0:
 			spec.Parameters = append(spec.Parameters, constraint)
 		case constraint.AnyValue:
-			// It opens what was narrowed.
+			// AnyValue replaces a list of allowed values.
 			spec.Parameters[i] = constraint
 		case !spec.Parameters[i].AnyValue:
 			spec.Parameters[i].Allowed = merged(spec.Parameters[i].Allowed, constraint.Allowed, same)
@@ -96,7 +96,7 @@ func (a *addition) to(spec *v1alpha1.TemplateApprovalSpec) bool {
 	return !equality.Semantic.DeepEqual(before, spec)
 }
 
-// merged adds the items to a list that it does not have.
+// merged adds to a list the items that it does not have.
 func merged[T any](list, items []T, same func(a, b T) bool) []T {
 	for _, item := range items {
 		if !slices.ContainsFunc(list, func(other T) bool { return same(item, other) }) {
@@ -106,8 +106,8 @@ func merged[T any](list, items []T, same func(a, b T) bool) []T {
 	return list
 }
 
-// write writes the fields that an addition may change into an object, and leaves the
-// others as they are.
+// write writes the fields that an addition may change into an object, and does not change the
+// others.
 func (a *addition) write(from *v1alpha1.TemplateApprovalSpec, spec map[string]any) error {
 	raw, err := json.Marshal(from)
 	if err != nil {

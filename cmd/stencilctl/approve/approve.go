@@ -1,4 +1,4 @@
-// Package approve holds the command approve: it makes a TemplateApproval, or adds to one.
+// Package approve holds the command approve: it creates a TemplateApproval, or adds to one.
 package approve
 
 import (
@@ -49,13 +49,13 @@ With --dry-run=client nothing is written, with --dry-run=server the cluster judg
 	a.dryRun.Register(command)
 	a.cluster.RegisterUnnamespaced(command.Flags())
 	a.format.Register(command, "output", "o")
-	// It fails only for a flag that there is not.
+	// It fails only for a flag that does not exist.
 	_ = command.RegisterFlagCompletionFunc("template", a.cluster.CompleteReferences(cluster.VirtualMachineTemplate))
 	a.cluster.CompleteNamespaces(command)
 	return command
 }
 
-// maxConflicts is how often a change of somebody else is taken up before giving up.
+// maxConflicts is the number of attempts when another client changes the approval concurrently.
 const maxConflicts = 5
 
 func (a *approving) run(ctx context.Context, name string) error {
@@ -78,8 +78,8 @@ func (a *approving) run(ctx context.Context, name string) error {
 	}
 }
 
-// write creates or updates, and says what it did. The error is the API server's, or
-// marked.
+// write creates or updates the approval, and returns what it did. The error is the API
+// server's, or marked with an exit code.
 func (a *approving) write(ctx context.Context, client *cluster.Client, name string) (object map[string]any, did string, err error) {
 	object, err = client.Get(ctx, approvals, "", name)
 	if err != nil {
@@ -112,8 +112,8 @@ func (a *approving) write(ctx context.Context, client *cluster.Client, name stri
 	return object, "extended", err
 }
 
-// extend adds to an approval, which may hold fields that this version does not know, and
-// judges what comes out as the cluster will.
+// extend adds to an approval, which may have fields unknown to this version, and validates the
+// result as the cluster will.
 func (a *approving) extend(object map[string]any, name string) (changed bool, err error) {
 	var read v1alpha1.TemplateApproval
 	if err := templates.Decode(object, &read); err != nil {

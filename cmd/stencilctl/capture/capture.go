@@ -1,5 +1,5 @@
-// Package capture holds the command capture: it asks for a template to be made of a
-// VirtualMachine, and shows how far that has come.
+// Package capture holds the command capture: it requests a template of a VirtualMachine, and
+// reports the progress of the request.
 package capture
 
 import (
@@ -18,7 +18,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Defaults of the flags, and how often a request is looked at.
+// Defaults of the flags, poll interval included.
 const (
 	defaultTimeout = 30 * time.Minute
 	defaultEvery   = 2 * time.Second
@@ -111,7 +111,7 @@ func (c *capturing) run(command *cobra.Command, name string) error {
 	return c.print(made, "ready")
 }
 
-// request is the object that is created.
+// request returns the object to create.
 func (c *capturing) request(vm machine.Reference, namespace string, expires bool) map[string]any {
 	spec := map[string]any{"virtualMachineRef": map[string]any{"namespace": vm.Namespace, "name": vm.Name}}
 	if c.name != "" {
@@ -205,7 +205,7 @@ func qualified(name string) string {
 	return "virtualmachinetemplaterequest.template.kubevirt.io/" + name
 }
 
-// print prints the request, or the template that it made.
+// print prints the request, or the template that it created.
 func (c *capturing) print(object map[string]any, did string) error {
 	var request v1beta1.VirtualMachineTemplateRequest
 	if err := templates.Decode(object, &request); err != nil {

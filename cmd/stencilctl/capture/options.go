@@ -28,13 +28,13 @@ var options = []option{
 	}},
 }
 
-// parts are what can become a parameter.
+// parts are the values that can become parameters.
 var parts = []string{
 	string(v1beta1.CaptureName), string(v1beta1.CaptureInstancetypeName), string(v1beta1.CapturePreferenceName),
 	string(v1beta1.CaptureStorageClass), string(v1beta1.CaptureNetwork), string(v1beta1.CaptureSSHKey),
 }
 
-// options registers the flags of what a request may ask for.
+// options registers the flags for the fields of a request.
 func (c *capturing) options(flags *pflag.FlagSet) {
 	c.chosen = map[string]*string{}
 	for _, each := range options {
@@ -46,7 +46,7 @@ func (c *capturing) options(flags *pflag.FlagSet) {
 	flags.DurationVar(&c.limit, "limit", 0, "how long the request itself may take; then it fails and leaves nothing behind (default 1h)")
 }
 
-// check finds what no request can ask for.
+// check validates the option values.
 func (c *capturing) check() error {
 	for _, each := range options {
 		if value := *c.chosen[each.field]; value != "" && !slices.Contains(each.values, value) {

@@ -1,3 +1,3 @@
-// Package cli is what all commands of stencilctl share: where they read and write,
-// how they end, and in which formats they print.
+// Package cli is shared by all commands of stencilctl: input and output streams, exit codes and
+// output formats.
 package cli

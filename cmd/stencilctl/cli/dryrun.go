@@ -22,13 +22,13 @@ func (d *DryRun) Register(command *cobra.Command) {
 	_ = command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Client says that nothing is to be written.
+// Client reports whether nothing must be sent to be stored.
 func (d *DryRun) Client() bool { return d.value == dryRunClient }
 
-// Server says that the cluster is to judge what is written, and not to store it.
+// Server reports whether the cluster must run admission on the objects without storing them.
 func (d *DryRun) Server() bool { return d.value == dryRunServer }
 
-// Suffix is what follows a sentence about what was done.
+// Suffix returns the suffix of a message about what was done.
 func (d *DryRun) Suffix() string {
 	if d.Client() || d.Server() {
 		return " (" + d.value + " dry run)"

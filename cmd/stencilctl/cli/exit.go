@@ -4,23 +4,23 @@ import "errors"
 
 // Exit codes. They are documented in docs/stencilctl.md and do not change.
 const (
-	// ExitOK: done, and nothing was found.
+	// ExitOK means success without findings.
 	ExitOK = 0
-	// ExitFindings: done, and something was found: a policy that does not compile, a
-	// test that fails, a request that would be denied.
+	// ExitFindings means success with findings: a policy that does not compile, a test that
+	// fails, a request that would be denied.
 	ExitFindings = 1
-	// ExitUsage: the command line or a file that it names makes no sense.
+	// ExitUsage means that the command line, or a file that it names, is invalid.
 	ExitUsage = 2
-	// ExitCluster: the cluster could not be asked, or refuses.
+	// ExitCluster means that the cluster was not reachable, or rejected a request.
 	ExitCluster = 3
-	// ExitInternal: something else went wrong, such as writing a file.
+	// ExitInternal means any other error, such as one of writing a file.
 	ExitInternal = 4
 )
 
-// ErrFindings ends a command that has printed what it found.
+// ErrFindings ends a command that has printed findings.
 var ErrFindings = errors.New("something was found")
 
-// failure is an error with the exit code that it leads to.
+// failure is an error with its exit code.
 type failure struct {
 	code int
 	err  error
@@ -36,7 +36,7 @@ func Usage(err error) error { return marked(ExitUsage, err) }
 // Cluster marks an error as one of the cluster.
 func Cluster(err error) error { return marked(ExitCluster, err) }
 
-// Internal marks an error as neither the user's nor the cluster's.
+// Internal marks an error as caused by neither the user nor the cluster.
 func Internal(err error) error { return marked(ExitInternal, err) }
 
 func marked(code int, err error) error {
@@ -47,8 +47,8 @@ func marked(code int, err error) error {
 	return &failure{code: code, err: err}
 }
 
-// ExitCode is the code with which a command ends that returned err. An error that
-// nobody has marked comes from cobra, which refuses command lines.
+// ExitCode returns the exit code for the error of a command. An error without a mark comes from
+// cobra, which rejects command lines.
 func ExitCode(err error) int {
 	var marked *failure
 	switch {

@@ -12,8 +12,8 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Formats of output. Those for programs are stable: fields are added, but neither
-// renamed nor removed.
+// Formats of output. All except Table are stable: fields are added, but neither renamed nor
+// removed.
 const (
 	Table = "table"
 	JSON  = "json"
@@ -29,8 +29,7 @@ type Format struct {
 	allowed []string
 }
 
-// NewFormat makes a value of the formats that are allowed, of which the first one is
-// the default.
+// NewFormat returns a flag value that accepts the given formats. The first one is the default.
 func NewFormat(allowed ...string) *Format {
 	return &Format{value: allowed[0], allowed: allowed}
 }
@@ -38,11 +37,11 @@ func NewFormat(allowed ...string) *Format {
 // Register adds the flag, with its completion.
 func (f *Format) Register(command *cobra.Command, name, shorthand string) {
 	command.Flags().VarP(f, name, shorthand, "format of the output: "+strings.Join(f.allowed, ", "))
-	// It fails only for a flag that there is not.
+	// It fails only for a flag that does not exist.
 	_ = command.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(f.allowed, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// Is says whether a format was chosen.
+// Is reports whether a format was chosen.
 func (f *Format) Is(format string) bool { return f.value == format }
 
 // String implements pflag.Value.

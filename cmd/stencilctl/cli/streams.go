@@ -7,18 +7,18 @@ import (
 	"golang.org/x/term"
 )
 
-// Streams are where a command reads and writes.
+// Streams are the inputs and outputs of a command.
 type Streams struct {
 	In       io.Reader
 	Out, Err io.Writer
-	// Colour says that Out is a terminal that shows colours.
+	// Colour means that Out is a terminal that supports colours.
 	Colour bool
-	// Prompt reads what a person types. It is nil when In is no terminal.
+	// Prompt reads user input. It is nil when In is not a terminal.
 	Prompt Prompter
 }
 
-// Standard returns the streams of the process. Colours are left out when the output is
-// not a terminal, and when NO_COLOR is set (https://no-color.org).
+// Standard returns the streams of the process. Colours are disabled when the output is not a
+// terminal, or when NO_COLOR is set (https://no-color.org).
 func Standard() Streams {
 	return Streams{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr,
@@ -27,7 +27,7 @@ func Standard() Streams {
 	}
 }
 
-// Style is how a piece of text is shown on a terminal.
+// Style is a text style on a terminal.
 type Style string
 
 // The styles, by ECMA-48 (SGR).

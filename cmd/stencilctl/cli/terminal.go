@@ -10,17 +10,17 @@ import (
 	"golang.org/x/term"
 )
 
-// Prompter reads what a person types. Both methods return io.EOF when nothing comes any
-// more, and the context's error when it ends while they wait.
+// Prompter reads user input. Both methods return io.EOF at the end of the input, and the
+// context's error when it ends while they wait.
 type Prompter interface {
 	// Line reads a line.
 	Line(ctx context.Context) (string, error)
-	// Hidden reads a line that is not shown. It calls ask as soon as nothing is shown any
-	// more: not before, because people type before they are asked.
+	// Hidden reads a line without echo. It calls ask after echo is disabled, because users may
+	// type before the prompt appears.
 	Hidden(ctx context.Context, ask func()) (string, error)
 }
 
-// Terminal returns the Prompter of a terminal, and nil when the file is none.
+// Terminal returns the Prompter of a terminal, or nil when the file is not a terminal.
 func Terminal(in *os.File) Prompter {
 	descriptor := int(in.Fd())
 	if !term.IsTerminal(descriptor) {
@@ -39,8 +39,8 @@ type typed struct {
 	err  error
 }
 
-// Line implements Prompter. It reads no further than the line, so that what follows is
-// left for Hidden.
+// Line implements Prompter. It does not read past the line, so that the rest is available to
+// Hidden.
 func (t terminal) Line(ctx context.Context) (string, error) {
 	return await(ctx, func() (string, error) {
 		var line []byte
@@ -61,24 +61,24 @@ func (t terminal) Line(ctx context.Context) (string, error) {
 	})
 }
 
-// Hidden implements Prompter. ReadPassword hides what is typed only while it reads.
+// Hidden implements Prompter. ReadPassword disables echo only while it reads.
 func (t terminal) Hidden(ctx context.Context, ask func()) (string, error) {
 	state, err := term.MakeRaw(t.descriptor)
 	if err != nil {
 		return "", err
 	}
-	// Also when the reader still waits, which would leave a terminal that shows nothing.
+	// Also when the context ends during the read, which would leave the terminal without echo.
 	defer func() { _ = term.Restore(t.descriptor, state) }()
 	ask()
 	return await(ctx, func() (string, error) {
-		// Whoever waits for nothing any more must not read from another file.
+		// An abandoned read must not read from another file that reuses the descriptor.
 		defer runtime.KeepAlive(t.in)
 		secret, err := term.ReadPassword(t.descriptor)
 		return string(secret), err
 	})
 }
 
-// await reads in the background: a read from a terminal knows no context.
+// await reads in the background: a read from a terminal does not support contexts.
 func await(ctx context.Context, read func() (string, error)) (string, error) {
 	done := make(chan typed, 1)
 	go func() {

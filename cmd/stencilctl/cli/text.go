@@ -7,7 +7,7 @@ import (
 	"text/tabwriter"
 )
 
-// Count is a number of things in words: "1 file", "2 files".
+// Count returns a number with its noun: "1 file", "2 files".
 func Count(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -15,7 +15,7 @@ func Count(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-// Columns writes rows one below the other in columns, as kubectl does.
+// Columns writes rows in aligned columns, as kubectl does.
 func Columns(w io.Writer, rows ...[]string) error {
 	table := tabwriter.NewWriter(w, 0, 8, 3, ' ', 0)
 	for _, row := range rows {

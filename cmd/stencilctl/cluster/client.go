@@ -17,15 +17,15 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 )
 
-// Client reads and writes objects of any kind as decoded JSON, with numbers as json.Number, which
-// is how the webhooks see them.
+// Client reads and writes objects of any kind as decoded JSON, with numbers as json.Number, as in
+// the webhooks.
 type Client struct {
 	rest rest.Interface
-	// Namespace is the one that was asked for, empty for all.
+	// Namespace is the requested namespace, empty for all.
 	Namespace string
 }
 
-// PageSize is how many objects of a list are asked for at a time.
+// PageSize is how many objects of a list are requested at a time.
 const PageSize = 250
 
 // List visits all objects of a resource in the client's namespace.
@@ -46,8 +46,8 @@ func (c *Client) List(ctx context.Context, resource schema.GroupVersionResource,
 		}
 		err := fetch(ctx, request, &page)
 		if next, expired := resume(err); expired {
-			// The list has become too old. It goes on with what there is now: an object
-			// that has changed meanwhile may be seen twice or not at all.
+			// The list has expired. It continues with the current objects: an object that has
+			// changed in between may be visited twice or not at all.
 			token = next
 			continue
 		}
@@ -68,7 +68,7 @@ func (c *Client) List(ctx context.Context, resource schema.GroupVersionResource,
 	}
 }
 
-// resume returns the token with which a list that has become too old goes on.
+// resume returns the token with which an expired list continues.
 func resume(err error) (token string, expired bool) {
 	var status apierrors.APIStatus
 	if !apierrors.IsResourceExpired(err) || !errors.As(err, &status) {
@@ -88,7 +88,7 @@ func (c *Client) Get(ctx context.Context, resource schema.GroupVersionResource, 
 	return object, err
 }
 
-// Written is how an object is written.
+// Written are options for writing an object.
 type Written struct {
 	// DryRun stores nothing.
 	DryRun bool
@@ -104,8 +104,8 @@ func (c *Client) Update(ctx context.Context, resource schema.GroupVersionResourc
 	return write(ctx, c.rest.Put().AbsPath(resourcePath(resource, namespace, name)).Param("fieldValidation", metav1.FieldValidationStrict), object, how)
 }
 
-// Call posts a body to a subresource of an object, and returns the answer. The error is
-// the API server's.
+// Call posts a body to a subresource of an object, and returns the response. The error is the API
+// server's.
 func (c *Client) Call(ctx context.Context, resource schema.GroupVersionResource, namespace, name, subresource string, body any, how Written) (map[string]any, error) {
 	return write(ctx, c.rest.Post().AbsPath(path.Join(resourcePath(resource, namespace, name), subresource)), body, how)
 }
@@ -125,7 +125,7 @@ func write(ctx context.Context, request *rest.Request, body any, how Written) (m
 
 func fetch(ctx context.Context, request *rest.Request, into any) error {
 	result := request.SetHeader("Accept", "application/json").Do(ctx)
-	// Error reads the Status that the API server sent; Raw's own error does not.
+	// Error decodes the Status that the API server sent; the error of Raw does not.
 	if err := result.Error(); err != nil {
 		return err
 	}

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// completionTime is how long somebody who pressed a key waits for names.
+	// completionTime bounds the time of one completion.
 	completionTime = 3 * time.Second
-	// completions is how many objects are read; more are no help.
+	// completions bounds the number of objects read; more are not useful.
 	completions = 500
 )
 
-// CompleteNames completes an argument that names an object: those of the namespace of the
-// flags, and of another one after its name and a slash. An argument that is there already
-// is completed by nothing, unless many may be.
+// CompleteNames completes an argument that is the name of an object in the namespace of the
+// flags, or in another one as NAMESPACE/NAME. A second argument is completed only if many are
+// allowed.
 func (f *Flags) CompleteNames(resource schema.GroupVersionResource, many bool) cobra.CompletionFunc {
 	return func(command *cobra.Command, arguments []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(arguments) > 0 && !many {
@@ -35,7 +35,7 @@ func (f *Flags) CompleteNames(resource schema.GroupVersionResource, many bool) c
 	}
 }
 
-// CompleteReferences completes the value of a flag that is NAMESPACE/NAME.
+// CompleteReferences completes a flag with a value NAMESPACE/NAME.
 func (f *Flags) CompleteReferences(resource schema.GroupVersionResource) cobra.CompletionFunc {
 	return func(command *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if namespace, name, found := strings.Cut(begun, "/"); found {
@@ -49,22 +49,22 @@ func (f *Flags) CompleteReferences(resource schema.GroupVersionResource) cobra.C
 	}
 }
 
-// CompleteNamespaces completes the flags of a command that are namespaces, as far as it has
-// them; that of kubectl's flags in any case.
+// CompleteNamespaces completes the given namespace flags of a command and the flag --namespace,
+// if the command has them.
 func (f *Flags) CompleteNamespaces(command *cobra.Command, flags ...string) {
 	for _, flag := range append(flags, "namespace") {
 		if command.Flags().Lookup(flag) == nil {
 			continue
 		}
-		// It fails only for a flag that there is not, or that has one already.
+		// It fails only for a flag that does not exist, or that already has a completion.
 		_ = command.RegisterFlagCompletionFunc(flag, func(command *cobra.Command, _ []string, begun string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			return f.names(command.Context(), namespaces, "", begun), cobra.ShellCompDirectiveNoFileComp
 		})
 	}
 }
 
-// names lists the objects whose names begin so. Whatever stands in the way, nothing is
-// offered: an error would be written into somebody's command line.
+// names lists the objects with a name prefix. On any error it returns no names: an error would
+// be written into the user's command line.
 func (f *Flags) names(ctx context.Context, resource schema.GroupVersionResource, namespace, begun string) []string {
 	client, err := f.Client(io.Discard)
 	if err != nil {

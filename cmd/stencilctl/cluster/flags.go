@@ -1,5 +1,5 @@
-// Package cluster reaches the cluster of a kubeconfig, with kubectl's flags, and reads
-// from it what policies judge.
+// Package cluster connects to the cluster of a kubeconfig, with kubectl's flags, and reads from
+// it the objects that policies evaluate.
 package cluster
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 )
 
-// Flags say which cluster, as whom, and which namespace.
+// Flags select the cluster, the user and the namespace.
 type Flags struct {
 	rules         *clientcmd.ClientConfigLoadingRules
 	overrides     clientcmd.ConfigOverrides
@@ -33,8 +33,8 @@ func (f *Flags) RegisterForAll(flags *pflag.FlagSet) {
 	f.Register(flags)
 }
 
-// RegisterUnnamespaced adds kubectl's flags without that of the namespace, for commands
-// about objects that are in none.
+// RegisterUnnamespaced adds kubectl's flags without the namespace, for commands about
+// cluster-scoped objects.
 func (f *Flags) RegisterUnnamespaced(flags *pflag.FlagSet) {
 	names := clientcmd.RecommendedConfigOverrideFlags("")
 	names.ContextOverrideFlags.Namespace = clientcmd.FlagInfo{}
@@ -48,17 +48,17 @@ func (f *Flags) register(flags *pflag.FlagSet, names clientcmd.ConfigOverrideFla
 	clientcmd.BindOverrideFlags(&f.overrides, flags, names)
 }
 
-// What kubectl allows itself.
+// Client limits, as in kubectl.
 const (
 	queriesPerSecond = 50
 	burst            = 300
 )
 
-// Namespace is the one that was asked for on the command line, empty when none was.
+// Namespace returns the namespace given on the command line, empty when none was.
 func (f *Flags) Namespace() string { return f.overrides.Context.Namespace }
 
-// Client returns a client of the cluster. Warnings of the API server are written to
-// warnings, each once.
+// Client returns a client of the cluster. Warnings of the API server are written to warnings,
+// each once.
 func (f *Flags) Client(warnings io.Writer) (*Client, error) {
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(f.rules, &f.overrides)
 	config, err := loaded.ClientConfig()

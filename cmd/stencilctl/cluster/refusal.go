@@ -11,8 +11,8 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 )
 
-// Failed is the error of a command whose request the cluster did not answer, or
-// refused. Of a refusal each cause stands on a line of its own.
+// Failed returns the error of a command when its request failed or was rejected. Each cause is
+// on its own line.
 func Failed(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -28,7 +28,7 @@ func Failed(doing string, err error) error {
 	return cli.Cluster(&told{text: text, err: err})
 }
 
-// told is an error in other words.
+// told is an error with another text.
 type told struct {
 	text string
 	err  error
@@ -38,13 +38,12 @@ func (t *told) Error() string { return t.text }
 
 func (t *told) Unwrap() error { return t.err }
 
-// Refusal is what the API server says about a request that it refuses.
+// Refusal is the API server's response to a request that it rejects.
 type Refusal struct {
 	Code    int32
 	Reason  metav1.StatusReason
 	Message string
-	// Causes are what is wrong, each with its place. Where there are any, Message does
-	// not repeat them.
+	// Causes are the causes with their fields. If there are any, Message does not repeat them.
 	Causes []Cause
 }
 
@@ -54,7 +53,7 @@ type Cause struct {
 	Message string `json:"message"`
 }
 
-// String is the cause on a line.
+// String returns the cause on one line.
 func (c Cause) String() string {
 	if c.Field == "" {
 		return c.Message
@@ -62,8 +61,8 @@ func (c Cause) String() string {
 	return c.Field + ": " + c.Message
 }
 
-// RefusalOf reads a refusal from an error of a Client. It is none when the cluster could
-// not be reached.
+// RefusalOf returns the rejection in an error of a Client. There is none when the cluster was
+// not reachable.
 func RefusalOf(err error) (Refusal, bool) {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -88,14 +87,14 @@ func RefusalOf(err error) (Refusal, bool) {
 	return r, true
 }
 
-// withoutCauses leaves the causes out of a message, as the API server and Stencil's
-// webhooks put them together: the object "is invalid: [CAUSE, CAUSE]; HINT".
+// withoutCauses removes the causes from a message, as the API server and Stencil's webhooks
+// format it: the object "is invalid: [CAUSE, CAUSE]; HINT".
 func withoutCauses(message string, causes []Cause) string {
 	first, last := len(message), len(message)
 	for _, cause := range causes {
 		texts := []string{cause.String(), cause.Message}
 		if _, body, found := strings.Cut(cause.Message, ": "); found {
-			// The message may leave out of which type the cause is, such as Forbidden.
+			// The message may omit the type of the cause, such as Forbidden.
 			texts = append(texts, Cause{Field: cause.Field, Message: body}.String())
 		}
 		for _, text := range texts {

@@ -13,7 +13,8 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// resources of instance types and preferences, and whether they are in a namespace.
+// resources maps the kinds of instance types and preferences to their resources, and to whether
+// they are namespaced.
 var resources = map[string]struct {
 	schema.GroupVersionResource
 	namespaced bool

@@ -17,7 +17,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Resources that policies are about.
+// Resources that policies evaluate.
 var (
 	VirtualMachines        = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 	VirtualMachineTemplate = v1beta1.GroupVersion.WithResource("virtualmachinetemplates")
@@ -29,10 +29,12 @@ var (
 	revisions  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "controllerrevisions"}
 )
 
-// Surroundings are what policies see beside the objects. Each thing is read once.
+// Surroundings is the context of the objects that policies evaluate. Each object in it is read
+// once.
 type Surroundings struct {
 	client *Client
-	// Missing are what could not be read, and why; policies judge without it.
+	// Missing are the objects that could not be read, with the error. Policies are evaluated
+	// without them.
 	Missing []string
 
 	namespaces map[string]rego.Namespace
@@ -45,7 +47,7 @@ type size struct {
 	err    error
 }
 
-// NewSurroundings returns surroundings of which nothing has been read.
+// NewSurroundings returns an empty context that reads from a cluster.
 func NewSurroundings(c *Client) *Surroundings {
 	return &Surroundings{
 		client:     c,
@@ -55,8 +57,7 @@ func NewSurroundings(c *Client) *Surroundings {
 	}
 }
 
-// Case returns the case of a stored object: as if it were created now, by nobody in
-// particular.
+// Case returns the case of a stored object as if it were created now, by an unspecified user.
 func (s *Surroundings) Case(ctx context.Context, kind string, object map[string]any) *policyinput.Case {
 	metadata, _ := object["metadata"].(map[string]any)
 	namespace := machine.StringAt(metadata, "namespace")
@@ -73,7 +74,7 @@ func (s *Surroundings) Case(ctx context.Context, kind string, object map[string]
 		if stored == nil {
 			c.Template = origin.Template(nil, nil)
 		} else {
-			// One that does not compile is shown without parameters.
+			// A template that does not compile is included without parameters.
 			compiled, _ := stored.Compiled()
 			c.Template = origin.Template(&stored.ObjectMeta, compiled)
 		}
@@ -120,7 +121,7 @@ func (s *Surroundings) template(ctx context.Context, at machine.Reference) *temp
 
 var errMissing = errors.New("it does not exist")
 
-// read decodes an object into its type.
+// read reads an object and decodes it into its type.
 func (s *Surroundings) read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into any) error {
 	object, err := s.client.Get(ctx, resource, namespace, name)
 	if err != nil {

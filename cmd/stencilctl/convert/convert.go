@@ -65,9 +65,9 @@ templates of template.openshift.io.`,
 	return command
 }
 
-// input is a Template to be converted.
+// input is a Template to convert.
 type input struct {
-	// from names it in messages.
+	// from identifies it in messages.
 	from   string
 	object map[string]any
 }
@@ -110,7 +110,7 @@ func (c *converting) run(ctx context.Context, names []string) error {
 	return nil
 }
 
-// stored reads Templates of the cluster.
+// stored reads Templates from the cluster.
 func (c *converting) stored(ctx context.Context, names []string) ([]input, error) {
 	client, err := c.cluster.Client(c.streams.Err)
 	if err != nil {
@@ -125,7 +125,7 @@ func (c *converting) stored(ctx context.Context, names []string) ([]input, error
 		if object == nil {
 			return nil, cli.Cluster(fmt.Errorf("there is no Template %s in namespace %s", name, client.Namespace))
 		}
-		// The object was asked for as what it is.
+		// The client does not return the type of the object; it is that of the request.
 		object["apiVersion"], object["kind"] = templates.GroupVersion().String(), openshift.Kind
 		inputs = append(inputs, input{from: name, object: object})
 	}
@@ -143,7 +143,7 @@ func (c *converting) written() ([]input, error) {
 	for i := range objects {
 		o := &objects[i]
 		if o.Kind == openshift.Kind && o.Content["apiVersion"] == nil {
-			// The API does not repeat in the items of a list what the list is of.
+			// Items of a list from the API have no apiVersion and kind.
 			o.Content["apiVersion"], o.Content["kind"] = templates.GroupVersion().String(), openshift.Kind
 		}
 		if openshift.Is(o.Content) {
@@ -156,8 +156,7 @@ func (c *converting) written() ([]input, error) {
 	return inputs, nil
 }
 
-// one converts a Template and tells what became of it. It returns nil when it is
-// refused.
+// one converts a Template and reports the result. It returns nil when the Template is rejected.
 func (c *converting) one(in input, progress string) (made *v1beta1.VirtualMachineTemplate, losses int) {
 	made, notes, err := openshift.Convert(in.object, openshift.Options{Parentheses: c.syntax.Is(parentheses)})
 	var causes []string
@@ -189,7 +188,7 @@ func (c *converting) one(in input, progress string) (made *v1beta1.VirtualMachin
 	return made, losses
 }
 
-// judge says what the template webhook would have against a template.
+// judge returns why the template webhook would deny a template.
 func judge(made *v1beta1.VirtualMachineTemplate) []string {
 	_, err := template.Compile(made)
 	var invalid *template.InvalidError

@@ -1,3 +1,3 @@
-// Package convert holds the command convert: VirtualMachineTemplates of Templates of
-// OpenShift.
+// Package convert holds the command convert: it converts OpenShift Templates to
+// VirtualMachineTemplates.
 package convert

@@ -17,15 +17,15 @@ import (
 	"github.com/vmstencil/stencil/defaulting/client"
 )
 
-// Times of a defaulter that is started for one question.
+// Timeouts of a defaulter that is started for one request.
 const (
-	// startLimit is long: QEMU is asked what it can the first time.
+	// startLimit is long: the capabilities of QEMU are queried first.
 	startLimit   = time.Minute
 	pollInterval = 20 * time.Millisecond
 	stopLimit    = 5 * time.Second
 )
 
-// ask asks the defaulter that runs, or one that is started.
+// ask sends the request to the running defaulter, or to one that it starts.
 func (f *filling) ask(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error) {
 	if f.socket != "" {
 		return client.New(f.socket).Defaults(ctx, request)
@@ -43,7 +43,8 @@ func (f *filling) ask(ctx context.Context, request *defaulting.Request) (*defaul
 }
 
 func askStarted(ctx context.Context, path, folder string, request *defaulting.Request) (*defaulting.Response, error) {
-	// Started as root it becomes somebody else, who has to get at its folder.
+	// A defaulter that is started as root changes to another user, which needs access to its
+	// folder.
 	if err := os.Chmod(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("opening the defaulter's folder: %w", err)
 	}
@@ -61,7 +62,7 @@ func askStarted(ctx context.Context, path, folder string, request *defaulting.Re
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		// How it ends is of interest only when it ends by itself, and then its log tells.
+		// An exit on request is ignored. After any other exit, the log shows the cause.
 		_ = process.Wait()
 	}()
 	response, err := poll(ctx, client.New(socket), ended, request)
@@ -73,7 +74,7 @@ func askStarted(ctx context.Context, path, folder string, request *defaulting.Re
 	return response, err
 }
 
-// poll asks until there is an answer.
+// poll retries the request until there is a response.
 func poll(ctx context.Context, c *client.Client, ended <-chan struct{}, request *defaulting.Request) (*defaulting.Response, error) {
 	for {
 		response, err := c.Defaults(ctx, request)

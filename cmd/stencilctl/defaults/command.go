@@ -24,7 +24,7 @@ type filling struct {
 	format  *cli.Format
 	files   []string
 	socket  string
-	// binary is the stencil-defaulter that is started where no socket is given.
+	// binary is the stencil-defaulter that is started if no socket is given.
 	binary string
 }
 
@@ -81,7 +81,7 @@ func (f *filling) run(ctx context.Context) error {
 	return f.print(response)
 }
 
-// requestFor asks about the one VirtualMachine among the objects.
+// requestFor returns the request for the one VirtualMachine among the objects.
 func requestFor(ctx context.Context, objects []source.Object) (*defaulting.Request, error) {
 	var vm *source.Object
 	for i := range objects {
@@ -120,7 +120,7 @@ func requestFor(ctx context.Context, objects []source.Object) (*defaulting.Reque
 	return request, nil
 }
 
-// sizes finds instance types and preferences in the files.
+// sizes resolves instance types and preferences from the files.
 type sizes []source.Object
 
 // Resolve implements sizing.Resolver.
@@ -133,7 +133,7 @@ func (s sizes) Resolve(_ context.Context, r sizing.Reference) (map[string]any, e
 	return nil, errors.New("no file holds it")
 }
 
-// refused prints why the machine can never be defined.
+// refused prints why the VirtualMachine cannot be defined.
 func (f *filling) refused(problem *defaulting.Problem) {
 	fmt.Fprintln(f.streams.Out, f.streams.Paint(cli.Red, problem.Detail)+":")
 	for _, cause := range problem.Causes {

@@ -1,3 +1,3 @@
-// Package defaults is the command defaults: what stencil-defaulter fills into the
-// VirtualMachine of a file, by one that runs or by one that is started for it.
+// Package defaults holds the command defaults: it prints what stencil-defaulter, running or
+// started for the command, fills into the VirtualMachine of a file.
 package defaults

@@ -23,12 +23,12 @@ type pinning struct {
 	selector string
 	all      bool
 	confirm  bool
-	// again fills in the defaults anew.
+	// again means that the defaults are filled in again (repin).
 	again bool
 
 	client *cluster.Client
-	// done counts machines that were, or would be, changed, left those that were not
-	// although they were selected for it.
+	// done counts the VirtualMachines that were, or would be, changed, left the selected ones
+	// that could not be changed.
 	done, left int
 }
 
@@ -101,8 +101,8 @@ func (p *pinning) run(ctx context.Context, names []string) (err error) {
 	return p.conclude(len(selected))
 }
 
-// selected are the machines that were asked for. They are all read before the first is
-// changed, so that a list that has become too old does not show one twice.
+// selected returns the selected VirtualMachines. All are read before the first is changed, so
+// that an expired list does not return one twice.
 func (p *pinning) selected(ctx context.Context, names []string) ([]map[string]any, error) {
 	var list []map[string]any
 	if len(names) == 0 {
@@ -126,12 +126,11 @@ func (p *pinning) selected(ctx context.Context, names []string) ([]map[string]an
 	return list, nil
 }
 
-// maxConflicts is how often a machine is read again that somebody has changed meanwhile:
-// KubeVirt's controllers do all the time.
+// maxConflicts is the number of attempts for a VirtualMachine that is changed concurrently, as
+// KubeVirt's controllers often do.
 const maxConflicts = 5
 
-// one changes a machine, or says what would be changed. The error is one that ends the
-// command.
+// one changes a VirtualMachine, or prints what would be changed. An error ends the command.
 func (p *pinning) one(ctx context.Context, vm map[string]any, attempt int) error {
 	metadata := object(vm, "metadata")
 	name := fmt.Sprintf("%v/%v", metadata["namespace"], metadata["name"])
@@ -141,7 +140,7 @@ func (p *pinning) one(ctx context.Context, vm map[string]any, attempt int) error
 	changes, err := p.prepare(vm)
 	switch {
 	case errors.Is(err, errNothing):
-		// It is as it should be.
+		// There is nothing to change.
 		fmt.Fprintf(p.streams.Out, "%s: %v\n", name, err)
 		return nil
 	case err != nil:
@@ -151,7 +150,7 @@ func (p *pinning) one(ctx context.Context, vm map[string]any, attempt int) error
 	if changes != nil {
 		updated, err := p.update(ctx, vm)
 		if apierrors.IsConflict(err) && attempt < maxConflicts {
-			// It is decided anew: it may have been started.
+			// The decision is made again: the VM may have been started.
 			fresh, err := p.reread(ctx, vm)
 			if err != nil {
 				return p.refused(name, err)
@@ -178,8 +177,8 @@ func (p *pinning) one(ctx context.Context, vm map[string]any, attempt int) error
 	return p.fill(ctx, name, vm)
 }
 
-// prepare makes of a machine what is stored first. Without changes there is nothing to
-// be stored before it is filled in; where there is, they are never nil.
+// prepare changes a VirtualMachine to what is stored first. If it returns nil changes and no
+// error, nothing has to be stored before the defaults are filled in.
 func (p *pinning) prepare(vm map[string]any) ([]change, error) {
 	if !p.again {
 		return unpin(vm)
@@ -198,7 +197,7 @@ func (p *pinning) prepare(vm map[string]any) ([]change, error) {
 	return []change{}, setAside(vm, text)
 }
 
-// fill lets the defaults webhook write into a machine that is set aside.
+// fill lets the defaults webhook fill in a VirtualMachine that was set aside.
 func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) error {
 	delete(object(vm, "metadata", "annotations"), contract.AnnotationDefaultsSkip)
 	filled, err := p.update(ctx, vm)
@@ -233,8 +232,7 @@ func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) erro
 	return nil
 }
 
-// update stores a machine in place of the version that was read, in a dry run without
-// confirmation.
+// update replaces the version that was read, in a dry run without --confirm.
 func (p *pinning) update(ctx context.Context, vm map[string]any) (map[string]any, error) {
 	metadata := object(vm, "metadata")
 	namespace, _ := metadata["namespace"].(string)
@@ -242,7 +240,7 @@ func (p *pinning) update(ctx context.Context, vm map[string]any) (map[string]any
 	return p.client.Update(ctx, machines, namespace, name, vm, cluster.Written{DryRun: !p.confirm})
 }
 
-// reread is a machine as it is stored now. The error is the API server's.
+// reread returns the VirtualMachine as it is stored now. The error is the API server's.
 func (p *pinning) reread(ctx context.Context, vm map[string]any) (map[string]any, error) {
 	metadata := object(vm, "metadata")
 	namespace, _ := metadata["namespace"].(string)
@@ -254,7 +252,7 @@ func (p *pinning) reread(ctx context.Context, vm map[string]any) (map[string]any
 	return fresh, err
 }
 
-// refused says that the API server refuses a change; any other error ends the command.
+// refused reports that the API server rejected a change; any other error ends the command.
 func (p *pinning) refused(name string, err error) error {
 	if apierrors.IsConflict(err) {
 		p.skip(name, errors.New("somebody has changed it meanwhile"))
@@ -271,7 +269,7 @@ func (p *pinning) refused(name string, err error) error {
 	return nil
 }
 
-// skip says why a machine is not changed.
+// skip reports why a VirtualMachine is not changed.
 func (p *pinning) skip(name string, reason error) {
 	p.left++
 	fmt.Fprintf(p.streams.Out, "%s: %v\n", name, reason)

@@ -11,36 +11,35 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 )
 
-// record is what the defaults webhook writes down of what it has written, as far as it
-// matters here.
+// record is the relevant part of the record that the defaults webhook writes.
 type record struct {
 	Machine string `json:"machine"`
-	// Alias is what Machine was pinned from.
+	// Alias is the alias that Machine replaced.
 	Alias string `json:"alias"`
-	// Addresses are those that it wrote, by list and name of the device.
+	// Addresses are the addresses that it wrote, by list and name of the device.
 	Addresses map[string]string `json:"addresses"`
-	// Unpinned says that all of that was taken out by Unpin.
+	// Unpinned means that unpin has removed all of them.
 	Unpinned bool `json:"unpinned"`
 }
 
-// change is something that defaulting has written and that is taken out.
+// change is a value written by defaulting that is removed.
 type change struct {
 	field, from, to string
 }
 
-// Reasons why a machine is left as it is.
+// Reasons why a VirtualMachine is not changed.
 var (
 	errRuns    = errors.New("it runs, or is to run: stop it first")
 	errNothing = errors.New("it has nothing that defaulting has written")
 	errLeft    = errors.New("it is to be left alone, as its annotation " + contract.AnnotationDefaultsSkip + " says")
 )
 
-// families are the aliases of machine types, and how their versions begin.
+// families maps the aliases of machine types to the prefixes of their versions.
 var families = map[string]string{"q35": "pc-q35-", "pc": "pc-i440fx-", "virt": "virt-", "s390-ccw-virtio": "s390-ccw-virtio-"}
 
-// unpin takes out of a machine what defaulting has written, and nothing that a person
-// has: a value counts as written by defaulting while it is what the record says. The
-// machine is to be left alone from then on. It returns what it took out.
+// unpin removes the values that defaulting has written, and no user-specified ones: a value
+// counts as written by defaulting while it equals the record. From then on defaulting skips the
+// VirtualMachine. It returns the removed values.
 func unpin(vm map[string]any) ([]change, error) {
 	if runs(vm) {
 		return nil, errRuns
@@ -71,7 +70,7 @@ func unpin(vm map[string]any) ([]change, error) {
 	return changes, setAside(vm, text)
 }
 
-// setAside has a machine left alone until it is reopened.
+// setAside makes defaulting skip a VirtualMachine until reopen is called.
 func setAside(vm, written map[string]any) error {
 	written["unpinned"] = true
 	raw, err := json.Marshal(written)
@@ -89,8 +88,8 @@ func setAside(vm, written map[string]any) error {
 	return nil
 }
 
-// reopen lets defaulting write again. It refuses a machine that somebody else than
-// setAside wants left alone.
+// reopen enables defaulting again. It returns an error if the skip annotation was not set by
+// setAside.
 func reopen(vm map[string]any) error {
 	if runs(vm) {
 		return errRuns
@@ -107,12 +106,12 @@ func reopen(vm map[string]any) error {
 	return nil
 }
 
-// skipped says whether a machine is to be left alone.
+// skipped reports whether defaulting skips a VirtualMachine.
 func skipped(vm map[string]any) bool {
 	return object(vm, "metadata", "annotations")[contract.AnnotationDefaultsSkip] == "true"
 }
 
-// runs says whether a machine runs, or will without anybody's doing.
+// runs reports whether a VM runs, or will be started without user action.
 func runs(vm map[string]any) bool {
 	spec := object(vm, "spec")
 	if object(vm, "status")["created"] == true || spec["running"] == true {
@@ -121,7 +120,7 @@ func runs(vm map[string]any) bool {
 	return spec["runStrategy"] == "Always" || spec["runStrategy"] == "RerunOnFailure"
 }
 
-// recordOf reads the record, also as it is written; both are empty without one.
+// recordOf returns the record, decoded into its type and as a map; both are empty without one.
 func recordOf(annotations map[string]any) (record, map[string]any, error) {
 	text, _ := annotations[contract.AnnotationDefaultsApplied].(string)
 	var read record
@@ -135,15 +134,15 @@ func recordOf(annotations map[string]any) (record, map[string]any, error) {
 	return read, raw, nil
 }
 
-// versionOfAlias says whether the machine type is a version of the alias. Anybody may
-// write the record of a machine that is left alone, and what goes into the spec must
-// not be whatever it says.
+// versionOfAlias reports whether the machine type is a version of the alias. Users can write
+// the record of a VirtualMachine that defaulting skips, so its values must not be copied into
+// the spec unchecked.
 func (r record) versionOfAlias() bool {
 	family, known := families[r.Alias]
 	return known && strings.HasPrefix(r.Machine, family)
 }
 
-// holderOf is the object with the address of a device, such as disks/root.
+// holderOf returns the object that holds the address of a device, such as disks/root.
 func holderOf(domain map[string]any, device string) map[string]any {
 	list, name, _ := strings.Cut(device, "/")
 	items, _ := object(domain, "devices")[list].([]any)
@@ -160,7 +159,7 @@ func holderOf(domain map[string]any, device string) map[string]any {
 	return nil
 }
 
-// object is the object at a path, nil where there is none.
+// object returns the object at a path, or nil if there is none.
 func object(of map[string]any, path ...string) map[string]any {
 	for _, step := range path {
 		of, _ = of[step].(map[string]any)

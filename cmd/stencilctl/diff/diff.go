@@ -1,5 +1,5 @@
-// Package diff holds the command diff: where a VirtualMachine is not what its template
-// makes.
+// Package diff holds the command diff: it reports where a VirtualMachine differs from its
+// template.
 package diff
 
 import (
@@ -53,14 +53,14 @@ in is not shown.`,
 	return command
 }
 
-// report is the output for programs.
+// report is the JSON and YAML output.
 type report struct {
 	Machine  string `json:"machine"`
 	Template string `json:"template"`
-	// Changed says that the template is another one than the machine was rendered from.
+	// Changed means that the template has changed since the VirtualMachine was rendered.
 	Changed     bool         `json:"templateChanged"`
 	Differences []difference `json:"differences"`
-	// Parameters are the values that the machine shows, without sensitive ones.
+	// Parameters are the values derived from the VirtualMachine, without sensitive ones.
 	Parameters map[string]string `json:"parameters"`
 }
 
@@ -164,7 +164,7 @@ func (d *differing) against(ctx context.Context, reader *source.Reader, vm machi
 	return templates.Get(ctx, client, at)
 }
 
-// origin is the template that a VirtualMachine was rendered from, or names.
+// origin returns the template that a VirtualMachine was rendered from, or references.
 func origin(vm machine.Machine) (machine.Reference, error) {
 	if rendered := vm.Record(); rendered.Name != "" {
 		return machine.Reference{Namespace: rendered.Namespace, Name: rendered.Name}, nil

@@ -1,7 +1,7 @@
-// Package explain holds the command explain: what would happen to a VirtualMachine that
-// is created, and why.
+// Package explain holds the command explain: it reports what would happen to a VirtualMachine
+// on creation, and why.
 //
-// The cluster says what would happen, in a dry run with the rights of the person. What
-// can be found out beside that, about the template, its parameters and the permissions,
-// is asked one by one, so that a refusal does not hide the next one.
+// The cluster evaluates the creation in a dry run with the user's permissions. The template,
+// its parameters and the permissions are also checked one by one, so that one rejection does
+// not hide the next.
 package explain

@@ -43,26 +43,26 @@ permissions, the template and the values of its parameters are looked at one by 
 	return command
 }
 
-// report is the output for programs.
+// report is the JSON and YAML output.
 type report struct {
 	Machine string `json:"machine"`
 	Allowed bool   `json:"allowed"`
-	// Template is the one that is named, empty when none is.
+	// Template is the referenced template, empty when there is none.
 	Template string  `json:"template,omitempty"`
 	Checks   []check `json:"checks"`
-	// Warnings are those that admission answers with.
+	// Warnings are the warnings of admission.
 	Warnings []string `json:"warnings,omitempty"`
 	Refusal  *refusal `json:"refusal,omitempty"`
 }
 
-// Outcomes of a check.
+// Results of a check.
 const (
 	passed  = "ok"
 	failed  = "no"
 	unknown = "unknown"
 )
 
-// check is one thing that was looked at.
+// check is one checked condition.
 type check struct {
 	What    string   `json:"what"`
 	Outcome string   `json:"outcome"`
@@ -115,7 +115,7 @@ func (e *explaining) run(ctx context.Context) error {
 	return nil
 }
 
-// examination looks at what can be known beside the answer of the cluster.
+// examination performs the checks that are made in addition to the dry run.
 type examination struct {
 	client    *cluster.Client
 	object    *source.Object

@@ -19,12 +19,12 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// access is something that one may do.
+// access is an action to check the permission for.
 type access = authorizationv1.ResourceAttributes
 
 var reviews = authorizationv1.SchemeGroupVersion.WithResource("selfsubjectaccessreviews")
 
-// permission asks the cluster whether the person may do something.
+// permission checks with the cluster whether the user may perform an action.
 func (x *examination) permission(ctx context.Context, what string, to access) error {
 	answer, err := x.client.Create(ctx, reviews, "", map[string]any{
 		"apiVersion": authorizationv1.SchemeGroupVersion.String(), "kind": "SelfSubjectAccessReview",
@@ -53,8 +53,7 @@ func (x *examination) permission(ctx context.Context, what string, to access) er
 	return nil
 }
 
-// template reads the template with the rights of the person, and renders it as the
-// webhook would.
+// template reads the template with the user's permissions, and renders it as the webhook would.
 func (x *examination) template(ctx context.Context, at machine.Reference) error {
 	readable := fmt.Sprintf("template %s exists and is valid", at)
 	stored, err := x.client.Get(ctx, cluster.VirtualMachineTemplate, at.Namespace, at.Name)
@@ -81,7 +80,7 @@ func (x *examination) template(ctx context.Context, at machine.Reference) error 
 	return x.renders(ctx, stored)
 }
 
-// renders renders with the code of the webhook, as somebody whom nothing is forbidden.
+// renders renders with the code of the webhook, as a user with all permissions.
 func (x *examination) renders(ctx context.Context, stored map[string]any) error {
 	const what = "it can be rendered with these parameters"
 	raw, err := json.Marshal(stored)

@@ -7,19 +7,19 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 )
 
-// refusal is who refuses a request, and why.
+// refusal describes what denied a request, and why.
 type refusal struct {
 	Code   int32  `json:"code"`
 	Reason string `json:"reason"`
-	// By is who refused it, in the cluster's words; Meaning is that in ours.
+	// By is the component that denied it, in the cluster's terms; Meaning explains it.
 	By      string          `json:"by"`
 	Meaning string          `json:"meaning"`
 	Message string          `json:"message"`
 	Causes  []cluster.Cause `json:"causes,omitempty"`
 }
 
-// deniers are how the API server tells who denied a request, and the meaning when
-// Stencil does not know who that is.
+// deniers match the API server's messages about what denied a request. Their meaning applies to
+// components other than Stencil's.
 var deniers = []struct {
 	pattern *regexp.Regexp
 	kind    string
@@ -30,8 +30,8 @@ var deniers = []struct {
 	{regexp.MustCompile(`failed calling webhook "([^"]+)"`), "webhook ", "a webhook that does not answer, and without which nothing is stored"},
 }
 
-// meanings are what Stencil's webhooks are for, and its policies, whose names begin with
-// that of the release. See charts/stencil and policies.
+// meanings describe Stencil's webhooks and its ValidatingAdmissionPolicies. The names of the
+// policies begin with the name of the release. See charts/stencil and policies.
 var meanings = []struct{ name, meaning string }{
 	{"render.template.kubevirt.io", "rendering: the template, the values of its parameters, your permission to use it, and what may be written beside it"},
 	{"governed.template.kubevirt.io", "approvals: this namespace takes machines from approved templates only"},

@@ -1,2 +1,2 @@
-// Package lint holds the command lint: what there is to say about templates in files.
+// Package lint holds the command lint: it reports findings about templates in files.
 package lint

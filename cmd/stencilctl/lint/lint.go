@@ -55,12 +55,12 @@ type placed struct {
 	// Row and Column are in the file, counted from 1.
 	Row    int `json:"row"`
 	Column int `json:"column"`
-	// Template is NAMESPACE/NAME, or NAME when the file does not say the namespace.
+	// Template is NAMESPACE/NAME, or NAME when the file has no namespace.
 	Template string `json:"template"`
 	templatelint.Finding
 }
 
-// report is the output for programs.
+// report is the JSON output.
 type report struct {
 	Templates int      `json:"templates"`
 	Findings  []placed `json:"findings"`
@@ -94,7 +94,7 @@ func (l *linting) run(paths []string) error {
 	return nil
 }
 
-// counts says whether a finding makes the command fail.
+// counts reports whether a finding makes the command fail.
 func (l *linting) counts(severity templatelint.Severity) bool {
 	switch severity {
 	case templatelint.Error:
@@ -106,7 +106,7 @@ func (l *linting) counts(severity templatelint.Severity) bool {
 	}
 }
 
-// findings are those about one template.
+// findings returns the findings about one template.
 func findings(object *source.Object) []placed {
 	name := object.Name()
 	if namespace := object.Namespace(); namespace != "" {
@@ -129,10 +129,11 @@ func check(object *source.Object) []templatelint.Finding {
 	return templatelint.Check(template)
 }
 
-// unknownField is how the API server's strict decoder speaks of a field, by its path.
+// unknownField matches the message of the API server's strict decoder about an unknown field,
+// with its path.
 var unknownField = regexp.MustCompile(`^unknown field "(.*)"$`)
 
-// manifest finds what the API server would refuse before any webhook is asked.
+// manifest returns what the API server would reject before it calls webhooks.
 func manifest(object *source.Object) []templatelint.Finding {
 	var all []templatelint.Finding
 	add := func(path string, key bool, message string) {
@@ -144,7 +145,7 @@ func manifest(object *source.Object) []templatelint.Finding {
 	}
 	_, unknown, err := object.Template()
 	if err != nil {
-		// It names the file and the object, too, which are told anyway.
+		// The outer errors contain the file and the object, which are printed anyway.
 		add("", false, errors.Unwrap(errors.Unwrap(err)).Error())
 		return all
 	}

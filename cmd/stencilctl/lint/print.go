@@ -33,7 +33,7 @@ var styles = map[templatelint.Severity]cli.Style{
 	templatelint.Error: cli.Red, templatelint.Warning: cli.Yellow, templatelint.Advice: cli.Cyan,
 }
 
-// text is a finding with its place in the template.
+// text returns the finding with its path in the template.
 func (f *placed) text() string {
 	if f.Path == "" {
 		return f.Message
@@ -100,7 +100,7 @@ type (
 	}
 )
 
-// levels are SARIF's words for severities.
+// levels maps severities to SARIF levels.
 var levels = map[templatelint.Severity]string{
 	templatelint.Error: "error", templatelint.Warning: "warning", templatelint.Advice: "note",
 }

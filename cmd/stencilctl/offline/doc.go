@@ -1,7 +1,7 @@
-// Package offline puts together, from files alone, the requests that policies judge:
-// the objects, the templates that they are rendered from, their instance types and
-// preferences, their namespaces, and who asks.
+// Package offline builds, from files alone, the requests that policies evaluate: the objects,
+// the templates that they are rendered from, their instance types and preferences, their
+// namespaces, and the user.
 //
-// A VirtualMachine that names a template and has not been rendered is rendered, by the
-// webhook's own code, when a file holds the template.
+// A VirtualMachine that references a template and has not been rendered is rendered by the code
+// of the webhook if a file holds the template.
 package offline

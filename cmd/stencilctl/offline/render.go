@@ -23,8 +23,8 @@ import (
 	"github.com/vmstencil/stencil/webhooks/render"
 )
 
-// render renders a created VirtualMachine that names a template and has not been
-// rendered. Without the template it stays as it is.
+// render renders a created VirtualMachine that references a template and has not been rendered.
+// Without the template it is not changed.
 func (s *Scene) render(ctx context.Context, c *Case, user rego.UserInfo) error {
 	if c.Request.Kind != rego.KindVirtualMachine {
 		return nil
@@ -82,7 +82,7 @@ func (s *Scene) render(ctx context.Context, c *Case, user rego.UserInfo) error {
 	return nil
 }
 
-// shelf shows the webhook the templates of a scene.
+// shelf provides the templates of a scene to the webhook.
 type shelf struct{ scene *Scene }
 
 func (s shelf) Synced() bool { return true }
@@ -99,14 +99,15 @@ func (s shelf) List() []*templatecache.Template {
 	return all
 }
 
-// everybody may use every template: who may is the cluster's business.
+// everybody permits every user to use every template: permissions are checked by the cluster
+// only.
 type everybody struct{}
 
 func (everybody) Allowed(context.Context, authenticationv1.UserInfo, permission.Verb, string, string) (bool, error) {
 	return true, nil
 }
 
-// none is that there are no approvals.
+// none provides no approvals.
 type none struct{}
 
 func (none) Synced() bool { return true }

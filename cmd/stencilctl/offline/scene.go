@@ -24,31 +24,31 @@ const (
 	Delete = "DELETE"
 )
 
-// kindNamespace and kindRevision are kinds of objects that requests are put together
-// from, beside those of package policyinput.
+// kindNamespace and kindRevision are kinds of objects that requests are built from, in addition
+// to those of package policyinput.
 const (
 	kindNamespace = "Namespace"
 	kindRevision  = "ControllerRevision"
 )
 
-// Request is what of a request does not stand in files.
+// Request holds the properties of a request that are not in files.
 type Request struct {
-	// Operation is Create, Update or Delete. When it is empty, an object of which there
-	// is an old one is updated, and any other is created.
+	// Operation is Create, Update or Delete. If it is empty, an object that has an old version
+	// is updated, and any other is created.
 	Operation string
-	// Namespace is that of objects which do not say.
+	// Namespace is the namespace of objects that have none.
 	Namespace string
-	// User is who asks. Without a name and groups, nobody knows, and policies are asked
-	// whomever they are about.
+	// User is the requesting user. Without a name and groups the user is unspecified, and the
+	// subjects in the match of policies are ignored.
 	User rego.UserInfo
 	// NamespaceLabels are added to the labels of every namespace.
 	NamespaceLabels map[string]string
 	DryRun          bool
 }
 
-// Scene is what files hold.
+// Scene holds the objects in files.
 type Scene struct {
-	// Subjects are the objects that policies judge, in the order of the files.
+	// Subjects are the objects that policies evaluate, in the order of the files.
 	Subjects []source.Object
 	// Old are the objects before an update.
 	Old []source.Object
@@ -58,8 +58,8 @@ type Scene struct {
 	sizes      []source.Object
 }
 
-// NewScene sorts objects by what they are for. Those that only surround may stand
-// among the subjects.
+// NewScene sorts objects by their purpose. Context objects, such as templates and namespaces,
+// may be among the subjects.
 func NewScene(subjects, old, surroundings []source.Object) (*Scene, error) {
 	s := &Scene{Old: old, templates: map[machine.Reference]*templatecache.Template{}, namespaces: map[string]rego.Namespace{}}
 	for _, object := range subjects {
@@ -108,7 +108,7 @@ func texts(value any) map[string]string {
 	return read
 }
 
-// template finds a template; one whose file names no namespace is in any.
+// template returns a template. A template without namespace in its file matches any.
 func (s *Scene) template(namespace, name string) *templatecache.Template {
 	if found := s.templates[machine.Reference{Namespace: namespace, Name: name}]; found != nil {
 		return found
@@ -116,17 +116,17 @@ func (s *Scene) template(namespace, name string) *templatecache.Template {
 	return s.templates[machine.Reference{Name: name}]
 }
 
-// Case is a request that was put together.
+// Case is a request built from files.
 type Case struct {
 	policyinput.Case
-	// Rendered is the template that the object was rendered from here, empty when it
-	// was not.
+	// Rendered is the template that the object was rendered from by Case, empty when it was
+	// not.
 	Rendered string
-	// Notes are what whoever reads the result should know about the case.
+	// Notes are remarks about the case for readers of the result.
 	Notes []string
 }
 
-// Case puts together the request about one subject. The error is about the files.
+// Case builds the request about one subject. The error is about the files.
 func (s *Scene) Case(ctx context.Context, subject *source.Object, r Request) (*Case, error) {
 	c := &Case{}
 	object := subject.Content
@@ -173,8 +173,8 @@ func (s *Scene) Case(ctx context.Context, subject *source.Object, r Request) (*C
 	return c, nil
 }
 
-// old finds what an object was before. A single one belongs to a single subject,
-// whatever both are called.
+// old returns the previous version of an object. If there is one subject and one old object,
+// they match regardless of their names.
 func (s *Scene) old(subject *source.Object) map[string]any {
 	if len(s.Old) == 1 && len(s.Subjects) == 1 {
 		return s.Old[0].Content
@@ -191,7 +191,7 @@ func (s *Scene) old(subject *source.Object) map[string]any {
 func (s *Scene) namespace(name string, labels map[string]string) rego.Namespace {
 	found := s.namespaces[name]
 	n := rego.Namespace{
-		// As the API server does.
+		// As the API server sets it.
 		Name: name, Labels: map[string]string{"kubernetes.io/metadata.name": name}, Annotations: found.Annotations,
 	}
 	for _, given := range []map[string]string{found.Labels, labels} {
@@ -202,7 +202,7 @@ func (s *Scene) namespace(name string, labels map[string]string) rego.Namespace 
 	return n
 }
 
-// attachTemplate adds the template that a VirtualMachine comes from.
+// attachTemplate adds the template of a VirtualMachine to the case.
 func (s *Scene) attachTemplate(c *Case) {
 	if c.Request.Kind != rego.KindVirtualMachine || c.Viewed() {
 		return
@@ -222,7 +222,7 @@ func (s *Scene) attachTemplate(c *Case) {
 		return
 	}
 	metadata := stored.ObjectMeta
-	// A file does not know the UID that the object has in a cluster.
+	// A file does not contain the UID that the object has in a cluster.
 	metadata.UID = origin.Record.UID
 	compiled, invalid := stored.Compiled()
 	if invalid != nil {

@@ -11,8 +11,8 @@ import (
 
 var errNoFile = errors.New("no file holds it (--instancetype, --preference)")
 
-// Resolve implements sizing.Resolver. A revision of which there is no file is what
-// the object is that it was made of.
+// Resolve implements sizing.Resolver. If no file holds the revision, the object that it was
+// made of is used.
 func (s *Scene) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
 	if r.Revision != "" {
 		revision := s.find(func(o *source.Object) bool {
@@ -32,7 +32,7 @@ func (s *Scene) Resolve(_ context.Context, r sizing.Reference) (map[string]any, 
 	return Sized(found), nil
 }
 
-// Sized returns what policies see of an instance type or a preference.
+// Sized returns the part of an instance type or a preference that is in the input of policies.
 func Sized(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
 	kept := map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}}

@@ -56,13 +56,13 @@ compiles them: types of input and parameters, references and built-in functions 
 	return command
 }
 
-// checked is the output of check for programs.
+// checked is the JSON and YAML output of check.
 type checked struct {
 	Policies int       `json:"policies"`
 	Problems []problem `json:"problems"`
 }
 
-// check compiles policies and returns all that is wrong with them.
+// check compiles policies and returns all problems.
 func check(ctx context.Context, policies []*source.Policy) ([]problem, error) {
 	compiler, err := rego.NewCompiler()
 	if err != nil {

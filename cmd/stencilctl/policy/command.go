@@ -1,6 +1,5 @@
-// Package policy holds the commands of `stencilctl policy`: they check, test and
-// evaluate policies with the engine of the webhooks, and need no cluster but for
-// simulate.
+// Package policy holds the commands of `stencilctl policy`: they check, test and evaluate
+// policies with the engine of the webhooks. Only simulate needs a cluster.
 package policy
 
 import (

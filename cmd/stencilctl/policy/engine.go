@@ -13,9 +13,8 @@ import (
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-// patience is how long one policy may take here. A policy that takes longer than it
-// may in a cluster is told about, but a laptop that is busy shall not change what it
-// says.
+// patience is the timeout of one policy. A policy that exceeds the timeout of a cluster is
+// reported, but a busy host must not change the result.
 const patience = 10 * time.Second
 
 // engine holds compiled policies.
@@ -26,7 +25,7 @@ type engine struct {
 	evaluator *policyset.Evaluator
 }
 
-// newEngine compiles policies. What is wrong with them is printed.
+// newEngine compiles policies. It prints their problems.
 func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Policy) (*engine, error) {
 	compiler, err := rego.NewCompiler()
 	if err != nil {
@@ -65,7 +64,7 @@ func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Poli
 	return e, nil
 }
 
-// judge asks the policies about a case.
+// judge evaluates the policies on a case.
 func (e *engine) judge(ctx context.Context, c *policyinput.Case, resolver sizing.Resolver) (verdict, error) {
 	entries := e.set.Matching(c.Query())
 	v := verdict{Kind: c.Request.Kind, Namespace: c.Request.Namespace, Name: c.Request.Name, Operation: c.Request.Operation, Allowed: true}

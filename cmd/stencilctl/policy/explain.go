@@ -12,8 +12,7 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// explanation is what the rules of one policy did with one object. Its JSON form is
-// output.
+// explanation is the result of the rules of one policy for one object. Its JSON form is output.
 type explanation struct {
 	Kind      string   `json:"kind"`
 	Namespace string   `json:"namespace,omitempty"`
@@ -26,7 +25,7 @@ type explanation struct {
 	Notes     []string `json:"notes,omitempty"`
 }
 
-// rule is what one rule did.
+// rule is the result of one rule.
 type rule struct {
 	Entry    string         `json:"entry"`
 	Row      int            `json:"row"`

@@ -16,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 )
 
-// formatting is what fmt does with files.
+// formatting is the command fmt.
 type formatting struct {
 	streams            cli.Streams
 	write, diff, check bool
@@ -100,7 +100,7 @@ func (f *formatting) show(file *source.File, content []byte, differs bool) error
 	return cli.Internal(err)
 }
 
-// rewrite replaces a file's content and keeps its mode.
+// rewrite replaces the content of a file and preserves its mode.
 func rewrite(name string, content []byte) error {
 	info, err := os.Stat(name)
 	if err != nil {
@@ -140,9 +140,8 @@ func formatted(file *source.File) ([]byte, []problem) {
 	return file.Rewritten(modules), problems
 }
 
-// withSpaces indents a module with two spaces where it has tabs. In a manifest they are
-// what kubectl prints as it is: a text with tabs it prints on one line, in quotes. A module
-// with text that goes over several lines is left as it is.
+// withSpaces replaces each tab of indentation by two spaces: kubectl prints a text with tabs on
+// one line, in quotes. A module with strings that span several lines is not changed.
 func withSpaces(module string) string {
 	lines := strings.Split(module, "\n")
 	for i, line := range lines {

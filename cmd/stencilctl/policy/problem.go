@@ -13,11 +13,11 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// problem is one thing that is wrong with a file. Its JSON form is output.
+// problem is a problem in a file. Its JSON form is output.
 type problem struct {
 	File   string `json:"file"`
 	Policy string `json:"policy,omitempty"`
-	// Row and Column are in the file, counted from 1; 0 when it is not about a place.
+	// Row and Column are in the file, counted from 1; 0 when the problem has no position.
 	Row    int `json:"row,omitempty"`
 	Column int `json:"column,omitempty"`
 	// Line is the text of the row, without the indentation of the manifest.
@@ -29,7 +29,7 @@ type problem struct {
 
 	// caret is the column in Line.
 	caret int
-	// unplaced says that Row and Column are those of the module.
+	// unplaced means that Row and Column are positions in the module, not in the file.
 	unplaced bool
 }
 
@@ -41,7 +41,7 @@ type locator interface {
 	Locate(row, column int) (fileRow, fileColumn int, known bool)
 }
 
-// place makes a problem of one that the engine found in a module.
+// place converts a problem that the engine found in a module.
 func place(file, policy string, in locator, p rego.Problem) problem {
 	found := problem{File: file, Policy: policy, Code: p.Code, Message: p.Message, Line: p.Line, Field: p.Field, caret: p.Column}
 	if p.Row == 0 {
@@ -55,7 +55,7 @@ func place(file, policy string, in locator, p rego.Problem) problem {
 	return found
 }
 
-// problemsOf makes problems of an error about a module; none when it is another error.
+// problemsOf returns the problems in an error about a module, or none for any other error.
 func problemsOf(file, policy string, in locator, err error) []problem {
 	var found []problem
 	var compile *rego.CompileError
@@ -67,7 +67,7 @@ func problemsOf(file, policy string, in locator, err error) []problem {
 	return found
 }
 
-// parseProblems makes problems of what OPA's parser says about a module.
+// parseProblems converts the errors of OPA's parser.
 func parseProblems(file, policy, source string, in locator, err error) []problem {
 	var errs ast.Errors
 	if !errors.As(err, &errs) {
@@ -100,7 +100,7 @@ func manifestProblems(file, policy string, errs field.ErrorList) []problem {
 	return found
 }
 
-// String is the place and the message on one line.
+// String returns the position and the message on one line.
 func (p problem) String() string {
 	at := p.File
 	switch {
@@ -117,7 +117,7 @@ func (p problem) String() string {
 	return at + ": " + p.Message
 }
 
-// print writes problems with the lines that they are about.
+// printProblems writes problems with the lines that they are about.
 func printProblems(w io.Writer, streams cli.Streams, problems []problem) {
 	for _, p := range problems {
 		text := p.String()
@@ -132,7 +132,8 @@ func printProblems(w io.Writer, streams cli.Streams, problems []problem) {
 	}
 }
 
-// indentation is as wide as the line before a column, which counts bytes from 1.
+// indentation returns whitespace as wide as the line before a column, which counts bytes from
+// 1.
 func indentation(line string, column int) string {
 	before := line[:min(max(column-1, 0), len(line))]
 	return strings.Map(func(r rune) rune {

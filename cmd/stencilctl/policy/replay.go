@@ -18,18 +18,18 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// replayed is a decision of the log that was made again. Its JSON form is output.
+// replayed is a decision of the log that was evaluated again. Its JSON form is output.
 type replayed struct {
 	UID string `json:"uid,omitempty"`
 	verdict
-	// Same says that the findings are those of the log.
+	// Same means that the findings equal those of the log.
 	Same bool `json:"same"`
-	// Only is what only one side has.
+	// OnlyInLog and OnlyNow are findings that only one side has.
 	OnlyInLog []string `json:"onlyInLog,omitempty"`
 	OnlyNow   []string `json:"onlyNow,omitempty"`
 }
 
-// replay decides decisions of the log again.
+// replay evaluates decisions of the log again.
 func (e *evaluation) replay(ctx context.Context) error {
 	if len(e.requests.policies) == 0 {
 		return cli.Usage(errors.New("policies must be given (-p)"))
@@ -79,7 +79,7 @@ func (e *evaluation) records() ([]policyinput.Record, error) {
 		if err != nil {
 			return nil, cli.Usage(err)
 		}
-		// It was only read.
+		// The file was only read, so the error does not matter.
 		defer func() { _ = opened.Close() }()
 		from = opened
 	}
@@ -107,7 +107,7 @@ func (e *evaluation) records() ([]policyinput.Record, error) {
 	return records, nil
 }
 
-// again asks the policies that the log names.
+// again evaluates the policies that the log names.
 func (e *engine) again(ctx context.Context, record *policyinput.Record) (replayed, error) {
 	document, err := record.Document()
 	if err != nil {
@@ -135,7 +135,7 @@ func (e *engine) again(ctx context.Context, record *policyinput.Record) (replaye
 		if logged.Outcome.Failed() {
 			r.Notes = append(r.Notes, fmt.Sprintf("policy %s came to no result then: %s", logged.Name, logged.Error))
 		}
-		// What became of its findings is the log's business.
+		// The enforcement at the time of the log entry applies.
 		entry.Enforcement = logged.Enforcement
 		entries = append(entries, entry)
 	}
@@ -150,12 +150,12 @@ func (e *engine) again(ctx context.Context, record *policyinput.Record) (replaye
 	return r, nil
 }
 
-// notEvaluated begins the finding that a failure of a policy was: what was missing then
-// is not in the log, so it cannot come about again.
+// notEvaluated is the prefix of the finding for a failed evaluation. Its cause is not in the
+// log, so it cannot be reproduced.
 const notEvaluated = "could not be evaluated: "
 
-// compare looks for findings that only the log or only this evaluation has. A finding of
-// which the log masks the message is like any other of its policy.
+// compare collects findings that only the log or only this evaluation has. A finding with a
+// masked message in the log matches any finding of its policy with the same action.
 func (r *replayed) compare(record *policyinput.Record) {
 	now := map[string]int{}
 	for action, list := range map[string][]violation{"deny": r.Denials, "warn": r.Warnings, "audit": r.Audited} {

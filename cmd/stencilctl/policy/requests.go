@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// requests are the flags that say which requests are judged.
+// requests are the flags that specify the requests to evaluate.
 type requests struct {
 	objects, old              []string
 	templates                 []string

@@ -48,15 +48,14 @@ types, preferences and ControllerRevisions; what cannot be read is told.`,
 	return command
 }
 
-// simulated is the output for programs. Objects are those against which policies have
-// something.
+// simulated is the JSON and YAML output. Objects are those with findings.
 type simulated struct {
 	Judged  int       `json:"judged"`
 	Denied  int       `json:"denied"`
 	Warned  int       `json:"warned"`
 	Audited int       `json:"audited"`
 	Objects []verdict `json:"objects"`
-	// Missing are what could not be read.
+	// Missing are the objects that could not be read.
 	Missing []string `json:"missing,omitempty"`
 }
 
@@ -108,7 +107,7 @@ var resourcesOf = map[string]schema.GroupVersionResource{
 	rego.KindVirtualMachineTemplateRequest: cluster.TemplateRequests,
 }
 
-// kinds are those that the policies are about.
+// kinds returns the kinds that the policies match.
 func (e *engine) kinds() []string {
 	var kinds []string
 	for _, entry := range e.set.Entries() {
@@ -118,8 +117,8 @@ func (e *engine) kinds() []string {
 	return slices.Compact(kinds)
 }
 
-// take counts a verdict. Of thousands of objects only those are kept, and printed as
-// they come, against which there is something.
+// take counts a result. Only results with findings are retained, or printed at once in the
+// table format.
 func (s *simulation) take(found *simulated, v verdict) {
 	found.Judged++
 	switch {

@@ -7,7 +7,8 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 )
 
-// sources are the flags about policies that are plain Rego modules, which say neither.
+// sources are the flags for policies that are plain Rego modules, which contain no parameters
+// and kinds.
 type sources struct {
 	parameters string
 	kinds      []string

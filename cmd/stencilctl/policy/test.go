@@ -52,11 +52,11 @@ exactly the messages that the policy must come to.`,
 	return command
 }
 
-// report is what became of the tests of one policy. Its JSON form is output.
+// report is the result of the tests of one policy. Its JSON form is output.
 type report struct {
 	Policy string `json:"policy"`
 	File   string `json:"file"`
-	// Problems are why there was nothing to run.
+	// Problems are the reasons why no test could run.
 	Problems []problem `json:"problems,omitempty"`
 	Tests    []result  `json:"tests"`
 	Passed   int       `json:"passed"`
@@ -65,10 +65,10 @@ type report struct {
 	Coverage *coverage `json:"coverage,omitempty"`
 }
 
-// result is what became of one test.
+// result is the result of one test.
 type result struct {
 	Name string `json:"name"`
-	// File and Row are where a test in Rego is.
+	// File and Row are the position of a test in Rego.
 	File         string `json:"file,omitempty"`
 	Row          int    `json:"row,omitempty"`
 	Outcome      string `json:"outcome"`
@@ -78,7 +78,7 @@ type result struct {
 	duration time.Duration
 }
 
-// The outcomes of a test.
+// The results of a test.
 const (
 	testPassed  = "passed"
 	testFailed  = "failed"
@@ -89,7 +89,7 @@ const (
 type coverage struct {
 	Percent    float64 `json:"percent"`
 	NotCovered []int   `json:"notCovered,omitempty"`
-	// TooLow says that it is less than was asked for.
+	// TooLow means that it is less than the required minimum.
 	TooLow bool `json:"tooLow,omitempty"`
 }
 

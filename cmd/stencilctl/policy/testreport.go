@@ -22,7 +22,7 @@ func (t *testing) print(reports []report) error {
 	}
 }
 
-// table writes reports for people.
+// table writes reports as text.
 func (t *testing) table(reports []report) {
 	out := t.streams.Out
 	var total report
@@ -88,7 +88,7 @@ func (r *report) counts() string {
 	return text
 }
 
-// String is the end of a line; empty without coverage.
+// String returns the end of a line; empty without coverage.
 func (c *coverage) String() string {
 	if c == nil {
 		return ""
@@ -100,7 +100,7 @@ func percent(value float64) string {
 	return strings.TrimSuffix(strconv.FormatFloat(value, 'f', 1, 64), ".0")
 }
 
-// ranges writes sorted rows as 3,7-9.
+// ranges formats sorted rows as 3,7-9.
 func ranges(rows []int) string {
 	var parts []string
 	for i := 0; i < len(rows); {
@@ -167,8 +167,8 @@ func (t *testing) junit(reports []report) error {
 	return cli.Internal(err)
 }
 
-// junitSuite makes cases of tests; of problems, and of coverage that is too low, one
-// each that fails.
+// junitSuite converts tests to cases. Each problem, and coverage that is too low, becomes a
+// failing case.
 func (t *testing) junitSuite(r *report) junitSuite {
 	s := junitSuite{Name: r.Policy, File: r.File, Skipped: r.Skipped}
 	var took time.Duration

@@ -10,20 +10,20 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// verdict is what policies say about one request. Its JSON form is output.
+// verdict is the result of all policies for one request. Its JSON form is output.
 type verdict struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Operation string `json:"operation"`
-	// Rendered is the template that the object was rendered from for this.
+	// Rendered is the template that the object was rendered from for the evaluation.
 	Rendered string      `json:"renderedFrom,omitempty"`
 	Allowed  bool        `json:"allowed"`
 	Denials  []violation `json:"denials,omitempty"`
 	Warnings []violation `json:"warnings,omitempty"`
 	Audited  []violation `json:"audited,omitempty"`
 	Policies []asked     `json:"policies,omitempty"`
-	// NotAsked are the policies that are not about the request.
+	// NotAsked are the policies that do not match the request.
 	NotAsked []string `json:"notAsked,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
 }
@@ -70,7 +70,7 @@ func violations(from []policyset.Violation) []violation {
 	return all
 }
 
-// object names what was judged.
+// object identifies the evaluated object.
 func (v *verdict) object() string {
 	name := v.Name
 	if name == "" {
@@ -82,7 +82,7 @@ func (v *verdict) object() string {
 	return v.Kind + " " + name
 }
 
-// print writes a verdict for people.
+// print writes a verdict as text.
 func (v *verdict) print(w io.Writer, streams cli.Streams) {
 	result := streams.Paint(cli.Green, "allowed")
 	switch {
@@ -122,7 +122,7 @@ func printViolations(w io.Writer, streams cli.Streams, style cli.Style, word str
 	}
 }
 
-// text is a violation as admission tells it.
+// text returns a violation as admission reports it.
 func (v *violation) text() string {
 	return fmt.Sprintf("%s (%s): %s", v.Policy, v.Severity, v.Text())
 }

@@ -54,7 +54,7 @@ func (p *processing) runCreate(ctx context.Context, names []string) error {
 	return p.show(made)
 }
 
-// complete asks for the values that are missing, and makes the VirtualMachine.
+// complete prompts for missing values, and creates the VirtualMachine.
 func (p *processing) complete(ctx context.Context, name string, given map[string]string) (*result, error) {
 	remote := name != "" && !p.local
 	if remote && p.streams.Prompt == nil {
@@ -64,8 +64,8 @@ func (p *processing) complete(ctx context.Context, name string, given map[string
 	switch {
 	case err == nil:
 	case remote && apierrors.IsForbidden(err):
-		// Whoever may create from a template need not read it. The cluster says what is
-		// missing.
+		// Creating from a template does not require permission to read it. The cluster reports
+		// what is missing.
 		return p.remotely(ctx, name, given)
 	default:
 		return nil, err
@@ -81,7 +81,7 @@ func (p *processing) complete(ctx context.Context, name string, given map[string
 	return p.locally(ctx, t, given)
 }
 
-// ask fills in the values that are missing.
+// ask prompts for the missing values.
 func (p *processing) ask(ctx context.Context, t *templates.Template, given map[string]string) error {
 	missing := t.Missing(given)
 	if len(missing) == 0 {

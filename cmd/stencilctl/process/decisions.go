@@ -9,14 +9,14 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 )
 
-// explanation is the output for programs.
+// explanation is the JSON and YAML output.
 type explanation struct {
-	// Allowed says that nothing denies.
+	// Allowed means that no decision denies.
 	Allowed   bool               `json:"allowed"`
 	Decisions []v1beta1.Decision `json:"decisions"`
 }
 
-// showDecisions prints what would be said about the VirtualMachine.
+// showDecisions prints the decisions about the VirtualMachine.
 func (p *processing) showDecisions(made *result) error {
 	found := explanation{Allowed: true, Decisions: []v1beta1.Decision{}}
 	raw, err := json.Marshal(made.decisions)
@@ -52,7 +52,7 @@ func (p *processing) printDecisions(decisions []v1beta1.Decision) error {
 	return cli.Columns(p.streams.Out, rows...)
 }
 
-// by names what decides.
+// by returns the name of what decided.
 func by(d v1beta1.Decision) string {
 	switch {
 	case d.Kind == "":
@@ -74,5 +74,5 @@ func said(d v1beta1.Decision) string {
 	return text
 }
 
-// oneLine keeps what others have written within its cell.
+// oneLine replaces line breaks, so that text from other sources stays within its cell.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -14,15 +14,15 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
 )
 
-// field asks a person for the value of one parameter.
+// field prompts the user for the value of one parameter.
 type field struct {
 	streams   cli.Streams
 	parameter *v1beta1.Parameter
 	template  *templates.Template
 }
 
-// ask asks until the answer is one that the parameter takes. Questions go to standard
-// error, so that the output can be piped.
+// ask repeats the prompt until the answer is valid for the parameter. Prompts are written to
+// standard error, so that the output can be piped.
 func (f *field) ask(ctx context.Context) (string, error) {
 	p, w := f.parameter, f.streams.Err
 	title := p.Name
@@ -66,14 +66,14 @@ func (f *field) read(ctx context.Context) (string, error) {
 	}
 	answer, err := f.streams.Prompt.Hidden(ctx, ask)
 	if err == nil {
-		fmt.Fprintln(f.streams.Err) // the one that was typed is not shown either
+		fmt.Fprintln(f.streams.Err) // the newline of the user is not echoed
 	}
 	return answer, err
 }
 
-// mean is the value that an answer means: of a list its number will do, and of true and
-// false their first letters, also of yes and no. Spaces around are not meant, unless it
-// may be a password.
+// mean converts an answer to a value: the number of an enum value, or the first letter of true,
+// false, yes or no, is accepted. Surrounding spaces are removed, except for sensitive
+// parameters.
 func (f *field) mean(answer string) string {
 	p := f.parameter
 	if p.Sensitive {
@@ -97,7 +97,7 @@ func (f *field) mean(answer string) string {
 	return answer
 }
 
-// ended says in words that the input has ended.
+// ended replaces io.EOF by an error with a readable message.
 func ended(err error) error {
 	if errors.Is(err, io.EOF) {
 		return errEnded

@@ -9,8 +9,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/templates"
 )
 
-// shownParameter is a parameter as programs see it. A default that is sensitive is left
-// out.
+// shownParameter is a parameter in the JSON and YAML output. A sensitive default is omitted.
 type shownParameter struct {
 	Name        string                `json:"name"`
 	DisplayName string                `json:"displayName,omitempty"`
@@ -27,8 +26,8 @@ type shownParameter struct {
 	Maximum     *int64                `json:"maximum,omitempty"`
 }
 
-// printParameters prints what parameters a template has. Nothing but the template itself
-// says so, so one of a cluster has to be read.
+// printParameters prints the parameters of a template. They are only in the template itself, so
+// a template of the cluster must be read.
 func (p *processing) printParameters(ctx context.Context, name string) error {
 	t, err := p.load(ctx, name)
 	if err != nil {
@@ -68,13 +67,13 @@ func show(p *v1beta1.Parameter) shownParameter {
 		Multiline: p.Multiline, Type: p.Type, Enum: p.Enum, Pattern: p.Pattern, Minimum: p.Minimum, Maximum: p.Maximum,
 	}
 	if p.Sensitive {
-		// The values that a password may have are close to the password.
+		// The allowed values of a sensitive parameter are omitted too.
 		s.Default, s.Enum = "", nil
 	}
 	return s
 }
 
-// describe is what a parameter is for, on one line.
+// describe returns the description of a parameter on one line.
 func describe(p *v1beta1.Parameter) string {
 	text := p.Description
 	if text == "" {

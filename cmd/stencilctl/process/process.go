@@ -16,7 +16,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// processing is the command process, and what create shares with it.
+// processing is the command process, with the parts that create shares.
 type processing struct {
 	streams cli.Streams
 	cluster cluster.Flags
@@ -32,9 +32,8 @@ type processing struct {
 	print      bool
 	explain    bool
 	format     *cli.Format
-	formatted  bool // the format was asked for
-	// did is what is said of the VirtualMachine, when the command is about more than
-	// what it looks like.
+	formatted  bool // the user set the output format
+	// did is the verb printed about the VirtualMachine by commands that do more than print it.
 	did string
 }
 
@@ -81,11 +80,11 @@ created the VirtualMachine now. Nothing is stored. The exit code is 1 when anyth
 	return command
 }
 
-// result is what came of a template.
+// result is the result of processing a template.
 type result struct {
 	vm      map[string]any
 	message string
-	// decisions are there when they were asked for.
+	// decisions are set when they were requested.
 	decisions []any
 }
 
@@ -111,7 +110,7 @@ func (p *processing) run(ctx context.Context, names []string) error {
 	return p.show(made)
 }
 
-// named checks which template is asked for, and returns its name, empty for a file.
+// named validates the arguments and returns the name of the template, empty for a file.
 func (p *processing) named(names []string) (string, error) {
 	p.reader = &source.Reader{In: p.streams.In}
 	switch {
@@ -135,7 +134,7 @@ func (p *processing) named(names []string) (string, error) {
 	return names[0], nil
 }
 
-// load reads the template that is rendered here.
+// load reads the template to render locally.
 func (p *processing) load(ctx context.Context, name string) (*templates.Template, error) {
 	if name == "" {
 		return templates.Read(p.reader, p.file)
@@ -151,7 +150,7 @@ func (p *processing) load(ctx context.Context, name string) (*templates.Template
 	return templates.Get(ctx, client, at)
 }
 
-// reference reads NAME or NAMESPACE/NAME.
+// reference parses NAME or NAMESPACE/NAME.
 func reference(name string, client *cluster.Client) (machine.Reference, error) {
 	at, errs := machine.ParseReference(name, client.Namespace)
 	if len(errs) > 0 {
@@ -160,7 +159,7 @@ func reference(name string, client *cluster.Client) (machine.Reference, error) {
 	return at, nil
 }
 
-// make renders, here or in the cluster, and creates if that is asked for.
+// make renders, locally or in the cluster, and creates the VirtualMachine if requested.
 func (p *processing) make(ctx context.Context, name string, given map[string]string) (*result, error) {
 	if name != "" && !p.local {
 		return p.remotely(ctx, name, given)
@@ -212,7 +211,7 @@ func (p *processing) locally(ctx context.Context, t *templates.Template, given m
 	return made, cluster.Failed("creating the VirtualMachine", err)
 }
 
-// options is what process and create are sent.
+// options is the request body of process and create.
 type options struct {
 	APIVersion      string            `json:"apiVersion"`
 	Kind            string            `json:"kind"`
@@ -251,8 +250,8 @@ func (p *processing) remotely(ctx context.Context, name string, given map[string
 	return &result{vm: vm, message: machine.StringAt(answer, "message"), decisions: decisions}, nil
 }
 
-// unserved adds to the error of a cluster without the API of subresources what to do. The
-// API server says so without naming any object.
+// unserved adds a hint to the error of a cluster that does not serve the API of subresources.
+// In that case the API server's message contains no object name.
 func unserved(err error) error {
 	said, refused := cluster.RefusalOf(err)
 	if refused && said.Code == http.StatusNotFound && !strings.Contains(said.Message, "\"") {
@@ -261,7 +260,7 @@ func unserved(err error) error {
 	return err
 }
 
-// show prints the VirtualMachine, and the message where it is in nobody's way.
+// show prints the VirtualMachine to standard output, and the message to standard error.
 func (p *processing) show(made *result) error {
 	if made.message != "" {
 		fmt.Fprintln(p.streams.Err, strings.TrimRight(made.message, "\n"))

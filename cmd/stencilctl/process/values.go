@@ -11,8 +11,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
 )
 
-// values puts the values of parameters together: those of a file, and over them those
-// of the command line.
+// values merges the parameter values of a file and of the command line, which takes precedence.
 func values(reader *source.Reader, given []string, path string) (map[string]string, error) {
 	all := map[string]string{}
 	if path != "" {
@@ -32,7 +31,7 @@ func values(reader *source.Reader, given []string, path string) (map[string]stri
 		name, value, found := strings.Cut(each, "=")
 		switch {
 		case !found || name == "":
-			// It is not shown: it may be a value whose name was forgotten.
+			// It is not printed: it may be a value without a name.
 			return nil, cli.Usage(errors.New("--param: want NAME=VALUE"))
 		case seen[name]:
 			return nil, cli.Usage(fmt.Errorf("--param: %s is given twice", name))
@@ -42,8 +41,8 @@ func values(reader *source.Reader, given []string, path string) (map[string]stri
 	return all, nil
 }
 
-// readValues reads a file of values: a map of YAML or JSON, or lines NAME=VALUE. What
-// is wrong begins with its place, and shows no value.
+// readValues parses a file of values: a YAML or JSON map, or lines NAME=VALUE. Errors begin
+// with the position, and contain no value.
 func readValues(content []byte) (map[string]string, error) {
 	if isLines(string(content)) {
 		return readLines(string(content))
@@ -71,7 +70,7 @@ func readValues(content []byte) (map[string]string, error) {
 		if value.Kind != yamlv3.ScalarNode {
 			return nil, placed(value, "the value of %s must be text, a number, true or false", key.Value)
 		}
-		// A number stays as it is written: 1.10 is not 1.1.
+		// A number is used as it is written: 1.10 is not 1.1.
 		read[key.Value] = value.Value
 		if value.Tag == "!!null" {
 			read[key.Value] = ""
@@ -84,7 +83,7 @@ func placed(at *yamlv3.Node, format string, arguments ...any) error {
 	return fmt.Errorf(":%d:%d: %s", at.Line, at.Column, fmt.Sprintf(format, arguments...))
 }
 
-// isLines says whether the first line that holds anything is NAME=VALUE.
+// isLines reports whether the first line with content is NAME=VALUE.
 func isLines(content string) bool {
 	for line := range strings.Lines(content) {
 		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "#") {

@@ -19,14 +19,14 @@ type document struct {
 	// row is how many rows of the file precede the document.
 	row  int
 	text []byte
-	// json is the object, path where it stands in the document: items and a number
-	// for those of a list.
+	// json is the object, path its location in the document: items and an index for an item of
+	// a list.
 	json []byte
 	kind string
 	path []any
 }
 
-// documents reads a manifest. Lists are taken apart.
+// documents reads a manifest. Lists are split into their items.
 func documents(f file) ([]document, error) {
 	var all []document
 	for _, piece := range split(f) {
@@ -65,7 +65,7 @@ func kindOf(raw []byte) (string, error) {
 	return header.Kind, err
 }
 
-// items takes a list apart. kind is that of items which do not say.
+// items splits a list. kind is the kind of items that specify none.
 func (d *document) items(kind string) ([]document, error) {
 	var list struct {
 		Items []stdjson.RawMessage `json:"items"`
@@ -89,7 +89,7 @@ func (d *document) items(kind string) ([]document, error) {
 	return all, nil
 }
 
-// place names the document in messages.
+// place identifies the document in messages.
 func (d *document) place() string {
 	if d.row == 0 {
 		return d.file
@@ -97,8 +97,8 @@ func (d *document) place() string {
 	return fmt.Sprintf("%s, document at row %d", d.file, d.row+1)
 }
 
-// split cuts a file at the lines that begin a document. Such a line cannot stand in a
-// block of text, which is indented.
+// split splits a file at the lines that begin a document. Such a line cannot be in a block of
+// text, which is indented.
 func split(f file) []document {
 	var pieces []document
 	begin, row, first := 0, 0, 0
@@ -122,7 +122,7 @@ func separates(line []byte) bool {
 	return found && (len(rest) == 0 || rest[0] == '#')
 }
 
-// node is the YAML node at a path below the object; nil when there is none.
+// node returns the YAML node at a path below the object, or nil when there is none.
 func (d *document) node(path ...any) *yamlv3.Node {
 	var root yamlv3.Node
 	if err := yamlv3.Unmarshal(d.text, &root); err != nil || len(root.Content) == 0 {

@@ -13,21 +13,20 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 )
 
-// Stdin is the path that stands for the standard input, and StdinName what that is
-// called in messages.
+// Stdin is the path that stands for the standard input, StdinName its name in messages.
 const (
 	Stdin     = "-"
 	StdinName = "<stdin>"
 )
 
-// maxFileBytes is how much of a file is read. The API server takes less.
+// maxFileBytes is how much of a file is read. The limit of the API server is lower.
 const maxFileBytes = 16 << 20
 
 // Reader reads files.
 type Reader struct {
 	// In is the standard input.
 	In io.Reader
-	// Parameters and Kinds are those of policies that are plain Rego modules.
+	// Parameters and Kinds apply to policies that are plain Rego modules.
 	Parameters map[string]any
 	Kinds      []string
 }
@@ -36,8 +35,8 @@ type Reader struct {
 type file struct {
 	name    string
 	content []byte
-	// found says that it was found in a folder, so that it need not hold anything of
-	// interest.
+	// found means that the file was found in a folder, so that it need not contain relevant
+	// objects.
 	found bool
 }
 
@@ -51,7 +50,7 @@ const testSuffix = "_test.rego"
 
 var extensions = []string{".yaml", ".yml", ".json", ".rego"}
 
-// files reads what paths name; folders with all that is below them, by name.
+// files reads the given paths. A folder stands for all files below it, sorted by name.
 func (r *Reader) files(paths []string) ([]file, error) {
 	var all []file
 	for _, path := range paths {
@@ -78,7 +77,7 @@ func (r *Reader) files(paths []string) ([]file, error) {
 	return all, nil
 }
 
-// Content reads one file as it is.
+// Content reads one file unchanged.
 func (r *Reader) Content(path string) ([]byte, error) {
 	if path == Stdin {
 		return read(r.In, StdinName)

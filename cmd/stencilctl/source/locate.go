@@ -7,21 +7,21 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// Locator finds the places of one object in its file.
+// Locator finds the positions of one object in its file.
 type Locator struct {
 	root *yamlv3.Node
 	row  int
 }
 
-// Locator returns one for the object.
+// Locator returns the Locator of the object.
 func (o *Object) Locator() Locator {
 	return Locator{root: o.document.node(), row: o.document.row}
 }
 
-// Locate returns the row and the column, counted from 1, of a field that is given as
-// field errors give it: spec.parameters[0].name, metadata.labels[example.com/team]. Of
-// a field that is not there it is the nearest one around it. With key it is where the
-// name of the field stands, otherwise where its value does when that is a scalar.
+// Locate returns the row and the column, counted from 1, of a field path in the format of field
+// errors: spec.parameters[0].name, metadata.labels[example.com/team]. For a field that does not
+// exist, it is the position of the nearest parent. With key it is the position of the field's
+// name, otherwise that of its value if the value is a scalar.
 func (l Locator) Locate(path string, key bool) (row, column int) {
 	if l.root == nil {
 		return l.row + 1, 1
@@ -54,7 +54,7 @@ func step(node *yamlv3.Node, path string) (name, value *yamlv3.Node, rest string
 			return nil, node.Content[index], after
 		}
 	case yamlv3.MappingNode:
-		// Keys may hold dots and brackets, so it is the longest one that fits.
+		// Keys may contain dots and brackets, so the longest match is used.
 		longest := -1
 		for i := 0; i+1 < len(node.Content); i += 2 {
 			key := node.Content[i].Value

@@ -16,21 +16,21 @@ type File struct {
 
 // Module is one module of a File, a test or a policy.
 type Module struct {
-	// Policy is the name of the policy that it is in, empty for a file of Rego.
+	// Policy is the name of the policy that contains it, empty for a Rego file.
 	Policy string
 	Source string
-	// InManifest says that it is a field of a manifest.
+	// InManifest means that it is a field of a manifest.
 	InManifest bool
 
 	placement placement
 }
 
-// Locate is as that of Policy.
+// Locate is like Policy.Locate.
 func (m *Module) Locate(row, column int) (fileRow, fileColumn int, known bool) {
 	return row + m.placement.row, column + m.placement.column, m.placement.known
 }
 
-// Files reads the files with Rego that paths name.
+// Files reads the files with Rego at the given paths.
 func (r *Reader) Files(paths []string) ([]File, error) {
 	read, err := r.files(paths)
 	if err != nil {
@@ -39,7 +39,7 @@ func (r *Reader) Files(paths []string) ([]File, error) {
 	var files []File
 	for _, f := range read {
 		file := File{Name: f.name, Content: f.content}
-		// On the standard input there are both: a manifest begins with a key.
+		// The standard input may be either: a manifest begins with a key.
 		if f.rego() || f.name == StdinName && packageOf(string(f.content)) != "" {
 			file.Modules = []Module{{Source: string(f.content), placement: whole}}
 		} else {
@@ -63,11 +63,11 @@ func (r *Reader) Files(paths []string) ([]File, error) {
 	return files, nil
 }
 
-// Rewritten returns the content of the file with other modules, one for each; nothing
-// else of it changes. A module that cannot be located must stay as it is.
+// Rewritten returns the content of the file with its modules replaced; nothing else changes. A
+// module without a known placement must not change.
 func (f *File) Rewritten(modules []string) []byte {
 	content := slices.Clone(f.Content)
-	// From the end, so that rows stay what they are.
+	// From the end, so that earlier rows do not shift.
 	for i, module := range slices.Backward(f.Modules) {
 		if module.Source != modules[i] {
 			content = module.placement.replace(content, module.Source, modules[i])

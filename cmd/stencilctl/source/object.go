@@ -13,18 +13,17 @@ import (
 type Object struct {
 	File string
 	Kind string
-	// Raw is its JSON, Content the same decoded as the webhooks do it: numbers are
-	// json.Number.
+	// Raw is its JSON, Content the same decoded as in the webhooks: numbers are json.Number.
 	Raw     []byte
 	Content map[string]any
 
 	document document
 }
 
-// Namespace is that in its metadata.
+// Namespace returns the namespace in its metadata.
 func (o *Object) Namespace() string { return o.metadata("namespace") }
 
-// Name is that in its metadata.
+// Name returns the name in its metadata.
 func (o *Object) Name() string { return o.metadata("name") }
 
 func (o *Object) metadata(key string) string {
@@ -32,7 +31,7 @@ func (o *Object) metadata(key string) string {
 	return machine.StringAt(metadata, key)
 }
 
-// String names the object in messages.
+// String identifies the object in messages.
 func (o *Object) String() string {
 	name := o.Name()
 	if namespace := o.Namespace(); namespace != "" {
@@ -41,7 +40,7 @@ func (o *Object) String() string {
 	return o.Kind + " " + name
 }
 
-// Objects reads all objects that paths name.
+// Objects reads all objects at the given paths.
 func (r *Reader) Objects(paths []string) ([]Object, error) {
 	files, err := r.files(paths)
 	if err != nil {
@@ -70,8 +69,8 @@ func (r *Reader) Objects(paths []string) ([]Object, error) {
 	return objects, nil
 }
 
-// Values reads a file that holds one JSON or YAML object of any shape, such as the
-// parameters of a policy. Whole numbers are int64.
+// Values reads a file that holds one JSON or YAML object of any shape, such as the parameters
+// of a policy. Integers are int64.
 func (r *Reader) Values(path string) (map[string]any, error) {
 	objects, err := r.Objects([]string{path})
 	if err != nil {

@@ -7,25 +7,24 @@ import (
 	yamlv3 "go.yaml.in/yaml/v3"
 )
 
-// placement is where in its file a module stands. The zero value is not known.
+// placement is the position of a module in its file. The zero value is unknown.
 type placement struct {
 	known bool
 	// row and column are added to those in the module.
 	row, column int
 }
 
-// whole is the placement of a module that is a file of its own.
+// whole is the placement of a module that is a separate file.
 var whole = placement{known: true}
 
-// Whole locates places in a module that is a file of its own.
+// Whole locates positions in a module that is a separate file.
 type Whole struct{}
 
-// Locate is as that of Policy.
+// Locate is like Policy.Locate.
 func (Whole) Locate(row, column int) (fileRow, fileColumn int, known bool) { return row, column, true }
 
-// placementOf finds a module in a manifest. It is known only for a block of lines as
-// `|` makes it, which is how everybody writes modules: in the other forms rows of the
-// module are not rows of the file.
+// placementOf returns the placement of a module in a manifest. It is known only for a literal
+// block (`|`), the usual form: in other forms, rows of the module are not rows of the file.
 func placementOf(d *document, module string) placement {
 	node := d.node("spec", "rego")
 	if node == nil || node.Style&yamlv3.LiteralStyle == 0 {
@@ -55,7 +54,7 @@ func placementOf(d *document, module string) placement {
 	return p
 }
 
-// replace puts another module into the place of one in a file.
+// replace replaces a module in a file by another one.
 func (p placement) replace(content []byte, module, by string) []byte {
 	lines := strings.SplitAfter(string(content), "\n")
 	last := p.row + len(strings.Split(strings.TrimRight(module, "\n"), "\n"))

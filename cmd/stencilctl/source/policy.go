@@ -19,21 +19,21 @@ import (
 type Policy struct {
 	// File is the name of the file as it was given, or found.
 	File string
-	// Spec is the policy in the terms of the engine.
+	// Spec is the policy in the engine's types.
 	Spec *policyspec.Spec
-	// Problems are what is wrong with the manifest beside the module.
+	// Problems are the problems of the manifest other than those of the module.
 	Problems field.ErrorList
-	// Modules are the files of tests beside the policy; see Reader.AddTests.
+	// Modules are the test files next to the policy; see Reader.AddTests.
 	Modules []suite.Module
 
 	placement placement
 }
 
-// Name is that of the policy.
+// Name returns the name of the policy.
 func (p *Policy) Name() string { return p.Spec.Definition.Name }
 
-// Locate returns where a place in the module is in the file. Without known, the module
-// is written so that its rows are not rows of the file.
+// Locate returns the position in the file of a position in the module. If known is false, rows
+// of the module are not rows of the file.
 func (p *Policy) Locate(row, column int) (fileRow, fileColumn int, known bool) {
 	return row + p.placement.row, column + p.placement.column, p.placement.known
 }
@@ -41,9 +41,9 @@ func (p *Policy) Locate(row, column int) (fileRow, fileColumn int, known bool) {
 // kindPolicy is the kind of the manifests that are policies.
 const kindPolicy = "VirtualMachinePolicy"
 
-// Policies reads the policies that paths name: VirtualMachinePolicies, and Rego
-// modules other than tests. Manifests of other kinds are passed over, but a file that
-// is named itself must hold a policy.
+// Policies reads the policies at the given paths: VirtualMachinePolicies, and Rego modules
+// other than tests. Manifests of other kinds are skipped, but a file that is given explicitly
+// must contain a policy.
 func (r *Reader) Policies(paths []string) ([]*Policy, error) {
 	files, err := r.files(paths)
 	if err != nil {
@@ -86,7 +86,7 @@ func (r *Reader) policies(f file) ([]*Policy, error) {
 	return policies, nil
 }
 
-// module makes a policy of a Rego module.
+// module converts a Rego module to a policy.
 func (r *Reader) module(f file) *Policy {
 	definition := &v1alpha1.VirtualMachinePolicy{}
 	definition.Name = strings.TrimSuffix(filepath.Base(f.name), filepath.Ext(f.name))
@@ -99,11 +99,11 @@ func (r *Reader) module(f file) *Policy {
 	return &Policy{File: f.name, Spec: spec, Problems: problems, placement: whole}
 }
 
-// manifest makes a policy of a VirtualMachinePolicy.
+// manifest converts a VirtualMachinePolicy to a policy.
 func manifest(d *document) *Policy {
 	var problems field.ErrorList
 	definition := &v1alpha1.VirtualMachinePolicy{}
-	// What can be read is read, whatever else is wrong.
+	// Everything that can be decoded is decoded, despite other errors.
 	unknown, err := json.UnmarshalStrict(d.json, definition)
 	for _, each := range append(unknown, err) {
 		if each != nil {

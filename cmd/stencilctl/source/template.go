@@ -13,20 +13,20 @@ import (
 // kindTemplate is the kind of templates.
 const kindTemplate = "VirtualMachineTemplate"
 
-// IsTemplate says whether the object is a VirtualMachineTemplate, in any version.
+// IsTemplate reports whether the object is a VirtualMachineTemplate, in any version.
 func (o *Object) IsTemplate() bool {
 	version, _ := o.Content["apiVersion"].(string)
 	return o.Kind == kindTemplate && strings.HasPrefix(version, v1beta1.GroupVersion.Group+"/")
 }
 
-// IsMachine says whether the object is a VirtualMachine.
+// IsMachine reports whether the object is a VirtualMachine.
 func (o *Object) IsMachine() bool {
 	version, _ := o.Content["apiVersion"].(string)
 	return o.Kind == "VirtualMachine" && strings.HasPrefix(version, "kubevirt.io/")
 }
 
-// Template reads the object as a template, whose versions are the same but for their
-// names. Fields that a template does not have are returned by their paths.
+// Template decodes the object as a template. The versions of the API differ only in their
+// names. Unknown fields are returned as errors.
 func (o *Object) Template() (template *v1beta1.VirtualMachineTemplate, unknown []error, err error) {
 	template = &v1beta1.VirtualMachineTemplate{}
 	unknown, err = json.UnmarshalStrict(o.Raw, template)
@@ -36,8 +36,7 @@ func (o *Object) Template() (template *v1beta1.VirtualMachineTemplate, unknown [
 	return template, unknown, nil
 }
 
-// One reads the only object of which accept says that it is wanted; what it is called
-// is for messages.
+// One reads the only object that accept selects; what is its name in messages.
 func (r *Reader) One(path, what string, accept func(*Object) bool) (*Object, error) {
 	objects, err := r.Objects([]string{path})
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 	suite "github.com/vmstencil/stencil/policies/tests"
 )
 
-// AddTests gives each policy the files of tests that belong to it: those that paths
-// name, and those in the folders of the policies. A file belongs to the policies in its
-// folder that have its package. It is an error when a file that paths name, or that is
-// in a folder that they name, belongs to none.
+// AddTests adds to each policy the test files that belong to it: those at the given paths, and
+// those in the folders of the policies. A file belongs to the policies in its folder that have
+// its package. A file at the given paths, or in a folder among them, must belong to a policy,
+// otherwise an error is returned.
 func (r *Reader) AddTests(policies []*Policy, paths []string) error {
 	named := map[string]bool{}
 	for _, path := range paths {
@@ -55,7 +55,7 @@ func (r *Reader) AddTests(policies []*Policy, paths []string) error {
 	return nil
 }
 
-// give adds a file of tests to the policies that it belongs to.
+// give adds a test file to the policies that it belongs to.
 func give(module suite.Module, policies []*Policy) bool {
 	given := false
 	about := packageOf(module.Source)
@@ -64,7 +64,7 @@ func give(module suite.Module, policies []*Policy) bool {
 		if filepath.Dir(policy.File) != filepath.Dir(module.Name) || its == "" {
 			continue
 		}
-		// A file that cannot be parsed is given to everyone: it will be reported.
+		// A file that cannot be parsed is added to every policy: its error will be reported.
 		if about == "" || about == its || about == its+"_test" {
 			policy.Modules = append(policy.Modules, module)
 			given = true
@@ -95,7 +95,7 @@ func readTest(name string) (suite.Module, error) {
 	return suite.Module{Name: name, Source: string(content)}, nil
 }
 
-// packageOf is the package of a module, empty when it cannot be parsed.
+// packageOf returns the package of a module, empty when it cannot be parsed.
 func packageOf(source string) string {
 	module, err := ast.ParseModuleWithOpts("", source, ast.ParserOptions{RegoVersion: ast.RegoV1})
 	if err != nil || module == nil {

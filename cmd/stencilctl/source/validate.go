@@ -9,15 +9,15 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// What the definition of VirtualMachinePolicy allows.
+// Limits in the definition of VirtualMachinePolicy.
 const (
 	maxTimeoutMilliseconds = 500
 	maxTests               = 64
 )
 
-// validate says what an API server would refuse of a manifest by the definition of
-// VirtualMachinePolicy. Limits on the length of lists and texts are left to the API
-// server, but for that on tests.
+// validate returns what an API server would reject in a manifest by the definition of
+// VirtualMachinePolicy. Limits on the length of lists and strings are left to the API server,
+// except the limit on tests.
 func validate(policy *v1alpha1.VirtualMachinePolicy) field.ErrorList {
 	var errs field.ErrorList
 	name := field.NewPath("metadata", "name")

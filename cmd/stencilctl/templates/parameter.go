@@ -7,7 +7,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// Constraint says in a few words what a parameter takes, "" when it takes any text.
+// Constraint describes the values that a parameter accepts, "" when it accepts any text.
 func Constraint(p *v1beta1.Parameter) string {
 	var said []string
 	switch {
@@ -46,8 +46,8 @@ func integer(p *v1beta1.Parameter) string {
 	}
 }
 
-// Default says what a parameter has when no value is given. That of a sensitive one is
-// not shown.
+// Default describes the value of a parameter when none is given. A sensitive default is not
+// shown.
 func Default(p *v1beta1.Parameter) string {
 	switch {
 	case p.Value != "" && p.Sensitive:
@@ -63,7 +63,7 @@ func Default(p *v1beta1.Parameter) string {
 	}
 }
 
-// Missing are the parameters that need a value which was not given.
+// Missing returns the parameters that need a value and have none.
 func (t *Template) Missing(values map[string]string) []v1beta1.Parameter {
 	var missing []v1beta1.Parameter
 	for _, p := range t.Compiled.Parameters() {
@@ -74,7 +74,7 @@ func (t *Template) Missing(values map[string]string) []v1beta1.Parameter {
 	return missing
 }
 
-// Objection is what is wrong with a value of one parameter, "" when nothing is.
+// Objection returns what is wrong with the value of one parameter, or "".
 func (t *Template) Objection(name, value string) string {
 	_, err := t.Compiled.Bind(map[string]string{name: value})
 	return causeAt(err, "parameters["+name+"]")

@@ -8,9 +8,9 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Judge judges a VirtualMachine by the rules of the template, and by those that it
-// carries itself. What a rule misses on a machine that an instance type sizes may come
-// from that, so it is left to the cluster, and told among the warnings.
+// Judge evaluates a VirtualMachine against the rules of the template and against those in its
+// own annotations. A rule that fails on a VirtualMachine with an instance type may depend on
+// values of the instance type, so the failure is a warning and the cluster decides.
 func (t *Template) Judge(vm map[string]any) (violations, warnings []string) {
 	metadata, _ := vm["metadata"].(map[string]any)
 	verdict := machinerules.Case{

@@ -1,6 +1,6 @@
-// Package templates is what commands do with VirtualMachineTemplates: read them from a
-// file or from a cluster, compile and render them with the engine of the webhooks, and
-// say in words what is wrong with them and what their parameters take.
+// Package templates holds the operations of commands on VirtualMachineTemplates: read them from
+// a file or from a cluster, compile and render them with the engine of the webhooks, and
+// describe their errors and parameters.
 package templates
 
 import (
@@ -25,7 +25,7 @@ import (
 type Template struct {
 	Object   *v1beta1.VirtualMachineTemplate
 	Compiled *template.Compiled
-	// From names it in messages: its file, or its namespace and name.
+	// From identifies it in messages: its file, or its namespace and name.
 	From string
 }
 
@@ -66,7 +66,7 @@ func Get(ctx context.Context, client *cluster.Client, at machine.Reference) (*Te
 	return compile(&read, at.String())
 }
 
-// Decode reads decoded JSON into a type.
+// Decode converts decoded JSON to a type.
 func Decode(object map[string]any, into any) error {
 	raw, err := json.Marshal(object)
 	if err != nil {
@@ -83,8 +83,8 @@ func compile(object *v1beta1.VirtualMachineTemplate, from string) (*Template, er
 	return &Template{Object: object, Compiled: compiled, From: from}, nil
 }
 
-// Render makes the VirtualMachine of the template. The error is about the values, or
-// about what they do to the VirtualMachine.
+// Render renders the VirtualMachine of the template. The error is about the values, or about
+// their effect on the VirtualMachine.
 func (t *Template) Render(values map[string]string) (vm map[string]any, message string, err error) {
 	binding, err := t.Compiled.Bind(values)
 	if err != nil {
@@ -101,7 +101,7 @@ func (t *Template) Render(values map[string]string) (vm map[string]any, message 
 	return vm, rendered.Message(), nil
 }
 
-// Unused are the given parameters that change nothing.
+// Unused returns the given parameters that have no effect.
 func (t *Template) Unused(values map[string]string) []string {
 	return slices.DeleteFunc(t.Compiled.Unused(), func(name string) bool {
 		_, given := values[name]
@@ -109,7 +109,7 @@ func (t *Template) Unused(values map[string]string) []string {
 	})
 }
 
-// Listed is an error of the engine with each cause on a line of its own.
+// Listed formats an error of the engine with each cause on its own line.
 func Listed(what string, err error) error {
 	var invalid *template.InvalidError
 	if !errors.As(err, &invalid) {
@@ -125,11 +125,11 @@ func Listed(what string, err error) error {
 
 // Templates and subresources of them.
 var (
-	// Subresources are where templates are processed.
+	// Subresources is the API that processes templates.
 	Subresources = schema.GroupVersionResource{Group: "subresources.template.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinetemplates"}
 )
 
-// causeAt is the detail of the cause at a place, "" when there is none.
+// causeAt returns the detail of the cause at a path, or "".
 func causeAt(err error, place string) string {
 	var invalid *template.InvalidError
 	if !errors.As(err, &invalid) {

@@ -13,9 +13,9 @@ import (
 
 // Annotations of Templates that hold paths.
 const (
-	// AnnotationEditable lists the fields that a console lets people edit, one a line.
+	// AnnotationEditable lists the fields that are editable in a console, one per line.
 	AnnotationEditable = "template.kubevirt.io/editable"
-	// AnnotationValidations holds rules in JSON, with paths in it.
+	// AnnotationValidations holds rules as JSON that contains paths.
 	AnnotationValidations = "validations"
 
 	annotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
@@ -24,8 +24,8 @@ const (
 	templateRoot          = ".spec.template"
 )
 
-// annotations are those of the Template, with paths that begin where its VirtualMachine
-// is now.
+// annotations returns the annotations of the Template, with paths rooted at the new location of
+// its VirtualMachine.
 func (c *conversion) annotations(annotations map[string]string) map[string]string {
 	delete(annotations, annotationLastApplied)
 	if text, found := annotations[AnnotationEditable]; found {
@@ -40,7 +40,7 @@ func (c *conversion) annotations(annotations map[string]string) map[string]strin
 	return annotations
 }
 
-// objectPath is a path that begins with one of the Template's objects.
+// objectPath matches a path that begins with one of the Template's objects.
 var objectPath = regexp.MustCompile(`^(/?\$?\.?)objects\[(\d+)\](.*)$`)
 
 // editable re-roots the lines of the annotation.
@@ -67,8 +67,8 @@ func (c *conversion) editable(text, at string) string {
 	return strings.Join(lines, "\n") + "\n"
 }
 
-// validations re-roots the paths in the annotation at the VirtualMachine's spec.template,
-// where rules look.
+// validations re-roots the paths in the annotation at the VirtualMachine's spec.template, the
+// root of paths in rules.
 func (c *conversion) validations(text, at string) string {
 	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.UseNumber()
@@ -87,7 +87,7 @@ func (c *conversion) validations(text, at string) string {
 	encoder.SetEscapeHTML(false)
 	encoder.SetIndent("", "  ")
 	if err := encoder.Encode(rules); err != nil {
-		// It was decoded a moment ago.
+		// It was decoded above, so it can be encoded.
 		panic("encoding decoded JSON: " + err.Error())
 	}
 	return out.String()

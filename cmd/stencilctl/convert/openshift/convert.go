@@ -21,22 +21,20 @@ const (
 
 // Options change how a Template is read.
 type Options struct {
-	// Parentheses says that placeholders are written $(NAME), and $((NAME)) as a whole
-	// value.
+	// Parentheses means that placeholders are written $(NAME), and $((NAME)) for a whole value.
 	Parentheses bool
 }
 
-// Note is something that becomes something else.
+// Note reports a part that the conversion changes.
 type Note struct {
-	// Path is the place in the Template, such as objects[0].metadata.finalizers.
+	// Path is the path in the Template, such as objects[0].metadata.finalizers.
 	Path    string `json:"path,omitempty"`
 	Message string `json:"message"`
-	// Loss says that something of the Template is gone, and not only written in
-	// another way.
+	// Loss means that a part of the Template is lost, and not only written in another way.
 	Loss bool `json:"loss,omitempty"`
 }
 
-// String is the note on a line.
+// String returns the note on one line.
 func (n Note) String() string {
 	if n.Path == "" {
 		return n.Message
@@ -44,7 +42,7 @@ func (n Note) String() string {
 	return n.Path + ": " + n.Message
 }
 
-// RefusedError says why a Template has no VirtualMachineTemplate.
+// RefusedError lists why a Template cannot be converted.
 type RefusedError struct {
 	Causes []Note
 }
@@ -58,7 +56,7 @@ func (e *RefusedError) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Is says whether decoded JSON is a Template.
+// Is reports whether decoded JSON is a Template.
 func Is(object map[string]any) bool {
 	version, _ := object["apiVersion"].(string)
 	kind, _ := object["kind"].(string)
@@ -66,8 +64,8 @@ func Is(object map[string]any) bool {
 	return kind == Kind && (strings.HasPrefix(version, Group+"/") || version == "v1")
 }
 
-// Convert makes a VirtualMachineTemplate of a Template, which is decoded JSON and is not
-// changed. What becomes something else is in the notes. The error is a *RefusedError.
+// Convert converts a Template, as decoded JSON, to a VirtualMachineTemplate. The Template is
+// not modified. The notes list what was changed. The error is a *RefusedError.
 func Convert(template map[string]any, options Options) (*v1beta1.VirtualMachineTemplate, []Note, error) {
 	c := conversion{options: options}
 	out := c.convert(clone(template).(map[string]any))
@@ -81,9 +79,9 @@ type conversion struct {
 	options Options
 	// declared are the names of the parameters.
 	declared map[string]bool
-	// kept are the references to undeclared parameters that were told.
+	// kept are the undeclared parameters with references that were already reported.
 	kept map[string]bool
-	// index is that of the VirtualMachine among the objects.
+	// index is the index of the VirtualMachine among the objects.
 	index   int
 	notes   []Note
 	refused []Note
@@ -130,7 +128,7 @@ func (c *conversion) convert(template map[string]any) *v1beta1.VirtualMachineTem
 	return out
 }
 
-// parameters are those of the Template.
+// parameters converts the parameters of the Template.
 func (c *conversion) parameters(written any) []v1beta1.Parameter {
 	c.declared, c.kept = map[string]bool{}, map[string]bool{}
 	list, _ := written.([]any)
@@ -153,7 +151,7 @@ func (c *conversion) parameters(written any) []v1beta1.Parameter {
 			}
 		}
 		if p.Value != "" && p.Generate != "" {
-			// Nothing is generated in either language then.
+			// With a value, neither language generates one.
 			c.note(at+".generate", "is left out: %s has a value", p.Name)
 			p.Generate, p.From = "", ""
 		}
@@ -163,8 +161,7 @@ func (c *conversion) parameters(written any) []v1beta1.Parameter {
 	return parameters
 }
 
-// metadata takes what belongs to the Template, and leaves out what belongs to the
-// object that was stored.
+// metadata copies the metadata of the Template, without the fields of the stored object.
 func (c *conversion) metadata(written any, out *v1beta1.VirtualMachineTemplate) {
 	metadata, _ := written.(map[string]any)
 	for _, key := range slices.Sorted(maps.Keys(metadata)) {
@@ -186,7 +183,7 @@ func (c *conversion) metadata(written any, out *v1beta1.VirtualMachineTemplate) 
 	}
 }
 
-// texts reads a map of texts.
+// texts reads a map of strings.
 func texts(written any) map[string]string {
 	object, _ := written.(map[string]any)
 	if len(object) == 0 {
@@ -199,7 +196,7 @@ func texts(written any) map[string]string {
 	return read
 }
 
-// scalar is a text, a number or a bool as text: YAML makes numbers of what should be text.
+// scalar returns a string, number or bool as a string: YAML parses unquoted text as numbers.
 func scalar(value any) string {
 	switch value := value.(type) {
 	case nil:

@@ -1,9 +1,9 @@
-// Package openshift turns Templates of OpenShift that hold one VirtualMachine into
+// Package openshift converts OpenShift Templates that hold one VirtualMachine to
 // VirtualMachineTemplates.
 //
-// The two languages differ in places, and OpenShift's templates may hold what a
-// VirtualMachineTemplate cannot. Whatever becomes something else is told, by its place
-// in the Template; what would lose a part of what the Template does is refused.
+// The two languages differ, and OpenShift's templates may hold what a VirtualMachineTemplate
+// cannot. Every change is reported with its path in the Template; a Template is rejected if the
+// conversion would lose a part of its function.
 //
-// The package is pure. It does not judge what comes out: the engine does.
+// The package is pure. It does not validate the result; package template does.
 package openshift

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// machine finds the one VirtualMachine among the objects. Everything else would be lost,
-// so it is refused.
+// machine returns the one VirtualMachine among the objects. Any other object is rejected,
+// because it would be lost.
 func (c *conversion) machine(written any) map[string]any {
 	objects, _ := written.([]any)
 	var found map[string]any
@@ -40,7 +40,7 @@ func (c *conversion) machine(written any) map[string]any {
 	return found
 }
 
-// named is what an object is, for people.
+// named returns the kind and name of an object for messages.
 func named(item any) string {
 	object, _ := item.(map[string]any)
 	metadata, _ := object["metadata"].(map[string]any)
@@ -51,7 +51,7 @@ func named(item any) string {
 	return strings.TrimSpace(kind + " " + scalar(metadata["name"]))
 }
 
-// virtualMachine leaves out what a template does not hold.
+// virtualMachine removes the fields that a template does not hold.
 func (c *conversion) virtualMachine(vm map[string]any, at string) {
 	if version := scalar(vm["apiVersion"]); version != "kubevirt.io/v1" {
 		c.note(at+".apiVersion", "%s becomes kubevirt.io/v1", version)
@@ -77,8 +77,8 @@ func (c *conversion) virtualMachine(vm map[string]any, at string) {
 	}
 }
 
-// labels are those of the Template, which it puts on its objects, also over labels that
-// these have. Here they are put on the VirtualMachine's spec.template as well.
+// labels returns the labels of the Template, which override the labels of its objects. Here
+// they are also set on the VirtualMachine's spec.template.
 func (c *conversion) labels(written any, vm map[string]any) map[string]string {
 	labels := texts(written)
 	if len(labels) == 0 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The placeholders of the two styles. Those of a whole value stand alone.
+// The placeholders of the two styles. A whole-value placeholder is the entire text.
 var (
 	braces           = regexp.MustCompile(`\$+\{(?:[a-zA-Z0-9_]+\}|\{?[a-zA-Z0-9_]+ *\|)?`)
 	wholeBraces      = regexp.MustCompile(`^\$\{\{([a-zA-Z0-9_]+)\}\}$`)
@@ -16,7 +16,7 @@ var (
 	wholeParentheses = regexp.MustCompile(`^\$\(\(([a-zA-Z0-9_]+)\)\)$`)
 )
 
-// rewrite writes all texts of a value as Stencil's language has them.
+// rewrite converts all texts of a value to Stencil's placeholder syntax.
 func (c *conversion) rewrite(value any, at string) any {
 	switch value := value.(type) {
 	case string:
@@ -41,8 +41,8 @@ func (c *conversion) rewrite(value any, at string) any {
 	}
 }
 
-// text writes one text as Stencil's language has it. A whole value may be a placeholder
-// for JSON.
+// text converts one text to Stencil's placeholder syntax. With whole, the text may be a
+// placeholder for a JSON value.
 func (c *conversion) text(text, at string, whole bool) string {
 	if !strings.Contains(text, "$") {
 		return text
@@ -79,8 +79,8 @@ func (c *conversion) text(text, at string, whole bool) string {
 	})
 }
 
-// parenthesized writes a text in which placeholders have parentheses. What looks like
-// one of Stencil's is text in it.
+// parenthesized converts a text with placeholders in parentheses. Text in Stencil's placeholder
+// syntax is escaped.
 func (c *conversion) parenthesized(text, at string, whole bool) string {
 	if found := wholeParentheses.FindStringSubmatch(text); found != nil && whole {
 		if c.declared[found[1]] {
@@ -94,7 +94,7 @@ func (c *conversion) parenthesized(text, at string, whole bool) string {
 		dollars := strings.IndexByte(reference, '(')
 		name := reference[dollars+1 : len(reference)-1]
 		if !c.declared[name] {
-			return reference // $(hostname) is how shells write commands, and hardly worth a note
+			return reference // $(hostname) is command substitution in shells, so it is not reported
 		}
 		if dollars > 1 {
 			c.escaped(name, reference[dollars-2:], at)
@@ -103,13 +103,13 @@ func (c *conversion) parenthesized(text, at string, whole bool) string {
 	})
 }
 
-// escaped tells of a dollar before a value, which cannot be written: it makes an escape
-// of the placeholder.
+// escaped reports a dollar before a value, which cannot be expressed: it would escape the
+// placeholder.
 func (c *conversion) escaped(name, reference, at string) {
 	c.lose(at, "%s was a dollar and the value of %s, and becomes the text ${%s}: write it in another way", reference, name, name)
 }
 
-// undeclared tells once for each name that it stays as it is, as in OpenShift.
+// undeclared reports once for each name that the reference is not replaced, as in OpenShift.
 func (c *conversion) undeclared(name, reference, at string) {
 	if !c.kept[name] {
 		c.kept[name] = true
