@@ -51,7 +51,7 @@ func TestRelevant(t *testing.T) {
 	}
 }
 
-// mustMarshal is a text as the encoder writes it.
+// mustMarshal returns a JSON text as the encoder formats it.
 func mustMarshal(t *testing.T, text string) []byte {
 	t.Helper()
 	var value any

@@ -30,14 +30,14 @@ import (
 	"github.com/vmstencil/stencil/defaulting/worker"
 )
 
-// Machine types at which the test's worker does what libvirt might.
+// Machine types that trigger faults in the test's worker.
 const (
 	typeKill     = "fault-kill"
 	typeSegfault = "fault-segfault"
 	typeHang     = "fault-hang"
 )
 
-// faulty is libvirt with faults.
+// faulty is libvirt with injected faults.
 type faulty struct{ worker.Libvirt }
 
 func withFaults(libvirt worker.Libvirt) worker.Libvirt { return faulty{libvirt} }
@@ -61,7 +61,7 @@ func ofType(machineType string) shapes.Option {
 	}
 }
 
-// workers are the processes that supervisors of this process have started.
+// workers returns the processes that supervisors of this process have started.
 func workers(t testing.TB) []int {
 	t.Helper()
 	lists, err := filepath.Glob("/proc/self/task/*/children")
@@ -87,12 +87,12 @@ func workers(t testing.TB) []int {
 	return pids
 }
 
-// ask asks for the defaults of a machine with a number of disks.
+// ask requests the defaults of a VirtualMachine with the given options.
 func ask(e *engine.Engine, t testing.TB, options ...shapes.Option) (*defaulting.Response, error) {
 	return e.Answer(context.Background(), &defaulting.Request{VM: encode(t, shapes.New(options...)), PatchOnly: true})
 }
 
-// checkAnswer says whether an answer is that for a machine with a number of disks.
+// checkAnswer checks that a response places the given number of disks.
 func checkAnswer(response *defaulting.Response, count int) error {
 	placed := 0
 	for _, set := range response.Set {
@@ -120,7 +120,7 @@ func TestNoAnswerIsWrongWhileWorkersAreKilled(t *testing.T) {
 				asking.Go(func() {
 					for round := 0; !done.Load() || round < 3; round++ {
 						rounds[i].Store(int64(round))
-						// Each is a shape that nobody has asked for.
+						// Each is a shape that was not requested before.
 						count := 1 + (round+i)%10
 						response, err := ask(e, t, shapes.Disks(count, "virtio"), shapes.NICs(1+i%4, "virtio"), shapes.CDROMs(round/10%6, "sata"), shapes.Annotation(
 							"kubevirt.io/pci-interface-slot-count", strconv.Itoa(4+(i+8*round)%24)))
@@ -135,8 +135,9 @@ func TestNoAnswerIsWrongWhileWorkersAreKilled(t *testing.T) {
 			}
 			defer done.Store(true)
 			for killed := range int64(3) {
-				// A machine that was under way when a worker died is tried once more, and
-				// whoever dies of it then is blamed on it. So everybody is let finish first.
+				// A domain in progress when a worker dies is tried once more, alone, and is
+				// quarantined if the worker dies again. So every goroutine finishes a round
+				// first.
 				waitFor(t, func() bool { return s.Restarts() >= killed })
 				for i := range rounds {
 					before := rounds[i].Load()
@@ -168,7 +169,7 @@ func TestAMachineThatKillsTheWorkerTwiceIsNotTriedAgain(t *testing.T) {
 					t.Fatalf("attempt %d: got %v, want 503 or 504", attempt, err)
 				}
 			}
-			// On a busy machine the watchdog may end a worker for another reason as well.
+			// On a busy host the watchdog may end a worker for another reason as well.
 			waitFor(t, func() bool { return s.Restarts() >= 2 })
 			if s.Quarantined() != 1 {
 				t.Errorf("%d machines are in quarantine, want 1", s.Quarantined())
@@ -231,8 +232,8 @@ func TestAThousandRequestsAtOnce(t *testing.T) {
 	}()
 	waitFor(t, func() bool { _, err := os.Stat(socket); return err == nil })
 
-	// Whoever is told to come back, or runs out of time, comes back: all of them are
-	// answered in the end, however slow the machine is.
+	// A client that receives a retry response or a timeout tries again: all requests are
+	// answered in the end, however slow the host is.
 	c := client.New(socket)
 	ctxAll, cancel := context.WithTimeout(context.Background(), 3*time.Minute)
 	defer cancel()
@@ -285,7 +286,7 @@ func TestAThousandRequestsAtOnce(t *testing.T) {
 	}
 }
 
-// waitFor polls until something holds.
+// waitFor polls until a condition holds.
 func waitFor(t testing.TB, holds func() bool) {
 	t.Helper()
 	deadline := time.Now().Add(30 * time.Second)

@@ -33,7 +33,7 @@ func TestAddressesThatNoMachineCanHaveAreRefusedByName(t *testing.T) {
 		{"a machine type with a quote", []shapes.Option{ofType("q35'/><x a='")}, []string{"machine.type", "letters, digits"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for range 2 { // The second time it is remembered.
+			for range 2 { // The second time it is cached.
 				_, err := e.Answer(context.Background(), &defaulting.Request{VM: encode(t, shapes.New(tc.options...))})
 				var problem *defaulting.Problem
 				if !errors.As(err, &problem) || problem.Status != http.StatusUnprocessableEntity {

@@ -22,13 +22,13 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// counting makes identities that are the same in each run.
+// counting generates the same identities in each run.
 type counting struct{}
 
 func (counting) UUID() string { return "11111111-2222-4333-8444-555555555555" }
 func (counting) MAC() string  { return "02:11:22:33:44:55" }
 
-// startEngine is an engine with a libvirt that checks every domain against its schema.
+// startEngine returns an engine with a libvirt that validates every domain against its schema.
 func startEngine(t testing.TB) *engine.Engine {
 	t.Helper()
 	return newEngine(startSupervisor(t, func(o *supervisor.Options) { o.Command.Args = append(o.Command.Args, "--validate") }))
@@ -38,7 +38,7 @@ func newEngine(s *supervisor.Supervisor) *engine.Engine {
 	return engine.New(engine.Options{Libvirt: s, Identities: counting{}, Version: "test"})
 }
 
-// answer asks for the defaults of a machine that is created.
+// answer returns the defaults of a VirtualMachine on creation.
 func answer(t testing.TB, e *engine.Engine, vm json.RawMessage) *defaulting.Response {
 	t.Helper()
 	response, err := e.Answer(context.Background(), &defaulting.Request{VM: vm, Cluster: shapes.Cluster})
@@ -58,7 +58,7 @@ func TestLayoutsOfAllShapes(t *testing.T) {
 		response := answer(t, e, encode(t, shapes.New(shapes.All[name]...)))
 		fmt.Fprintf(&text, "%s\n", name)
 		for _, set := range response.Set {
-			// The version of the machine type is QEMU's.
+			// The version of the machine type depends on QEMU.
 			if strings.HasSuffix(set.Path, "ddress") {
 				fmt.Fprintf(&text, "  %s = %v\n", strings.TrimPrefix(set.Path, "spec.template.spec.domain.devices."), set.Value)
 			}
@@ -89,17 +89,17 @@ func TestPropertiesOfAllShapes(t *testing.T) {
 	}
 }
 
-// checkProperties checks what holds for every machine.
+// checkProperties checks properties that hold for every VirtualMachine.
 func checkProperties(t *testing.T, e *engine.Engine, vm *kubevirtv1.VirtualMachine) {
 	t.Helper()
 	sent := encode(t, vm)
 	first := answer(t, e, sent)
 
-	// Deterministic, by an engine that remembers nothing too.
+	// The response is deterministic, also without the cache of responses.
 	if diff := cmp.Diff(first.VM, answer(t, e, sent).VM); diff != "" {
 		t.Errorf("the same request is answered differently:\n%s", diff)
 	}
-	// So is what the webhook sends, which is part of it.
+	// The part that the webhook sends has the same result.
 	var whole map[string]any
 	decodeInto(t, sent, &whole)
 	part := answer(t, e, encode(t, defaulting.Relevant(whole)))
@@ -109,25 +109,25 @@ func checkProperties(t *testing.T, e *engine.Engine, vm *kubevirtv1.VirtualMachi
 	if diff := cmp.Diff(first.Skipped, part.Skipped); diff != "" {
 		t.Errorf("of what defaults depend on something else is skipped (-whole +part):\n%s", diff)
 	}
-	// A fixpoint.
+	// The result is a fixed point.
 	second := answer(t, e, first.VM)
 	if len(second.Set) > 0 {
 		t.Errorf("the defaults of the result are not empty: %v", second.Set)
 	}
-	// What was there is there still.
+	// Existing values do not change.
 	var before, after any
 	decodeInto(t, sent, &before)
 	decodeInto(t, first.VM, &after)
 	if path := changed("", before, after); path != "" && !strings.HasSuffix(path, "machine.type") {
 		t.Errorf("%s was changed", path)
 	}
-	// Sources stay where they are.
+	// No value contains a part of a source.
 	for _, set := range first.Set {
 		if text := fmt.Sprint(set.Value); strings.Contains(text, "/mock") || strings.Contains(text, "secret-") {
 			t.Errorf("%s has something of a source: %s", set.Path, text)
 		}
 	}
-	// A device that is added moves none of those that were there.
+	// An added device does not change the addresses of existing ones.
 	var grown kubevirtv1.VirtualMachine
 	decodeInto(t, first.VM, &grown)
 	shapes.AddDisk(&grown, kubevirtv1.DiskDevice{Disk: &kubevirtv1.DiskTarget{Bus: kubevirtv1.DiskBusVirtio}})
@@ -146,7 +146,7 @@ func checkProperties(t *testing.T, e *engine.Engine, vm *kubevirtv1.VirtualMachi
 	}
 }
 
-// encode is a machine as JSON.
+// encode returns a VirtualMachine as JSON.
 func encode(t testing.TB, vm any) json.RawMessage {
 	t.Helper()
 	text, err := json.Marshal(vm)
@@ -163,7 +163,7 @@ func decodeInto(t testing.TB, text json.RawMessage, into any) {
 	}
 }
 
-// changed is the first place where something that was there is not, or is different.
+// changed returns the first path where an existing value is missing or different.
 func changed(path string, before, after any) string {
 	switch before := before.(type) {
 	case map[string]any:
@@ -194,7 +194,7 @@ func changed(path string, before, after any) string {
 	return ""
 }
 
-// addresses are those of the devices that the machine asks for.
+// addresses returns the addresses of the devices that the VirtualMachine requests.
 func addresses(response *defaulting.Response) map[string]string {
 	list := map[string]string{}
 	for _, device := range response.Devices {
@@ -205,7 +205,7 @@ func addresses(response *defaulting.Response) map[string]string {
 	return list
 }
 
-// written says whether the address of a device is in the machine.
+// written reports whether the VirtualMachine contains the address of a device.
 func written(vm *kubevirtv1.VirtualMachine, path string) bool {
 	devices := shapes.DevicesOf(vm)
 	for i := range devices.Disks {

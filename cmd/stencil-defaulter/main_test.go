@@ -28,10 +28,10 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// nobody is the user that tests run libvirt as when they are root.
+// nobody is the user as which tests run libvirt when they run as root.
 const nobody = "65532"
 
-// stateFolder is a folder for libvirt, in memory where that is possible.
+// stateFolder returns a folder for libvirt, in memory where possible.
 func stateFolder(t testing.TB) string {
 	t.Helper()
 	parent := "/dev/shm"
@@ -49,7 +49,7 @@ func stateFolder(t testing.TB) string {
 	return folder
 }
 
-// workerEnvironment is that of a worker whose state is in the folder.
+// workerEnvironment returns the environment of a worker that stores its state in the folder.
 func workerEnvironment(folder string) []string {
 	return []string{
 		roleVariable + "=" + workerCommand, "HOME=" + folder, "XDG_CACHE_HOME=" + folder, "XDG_RUNTIME_DIR=" + folder,
@@ -99,7 +99,7 @@ func startSupervisor(t testing.TB, change func(*supervisor.Options)) *supervisor
 	}
 }
 
-// TestNothingIsLeftAtTheEnd counts children that have ended and were not waited for as well.
+// TestNothingIsLeftAtTheEnd also counts children that have ended and were not reaped.
 func TestNothingIsLeftAtTheEnd(t *testing.T) {
 	t.Run("while it runs", func(t *testing.T) {
 		startSupervisor(t, nil)

@@ -12,8 +12,8 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// A pod's containers share its network, so that there is nothing to reach is up to the
-// processes.
+// TestNothingOfItIsOnTheNetwork checks that the processes have no network sockets: the
+// containers of a pod share its network.
 func TestNothingOfItIsOnTheNetwork(t *testing.T) {
 	e := newEngine(startSupervisor(t, nil))
 	if _, err := e.Answer(context.Background(), &defaulting.Request{VM: encode(t, shapes.New(shapes.Disks(1, "virtio"), shapes.NICs(1, "virtio")))}); err != nil {
@@ -48,7 +48,7 @@ func TestNothingOfItIsOnTheNetwork(t *testing.T) {
 	}
 }
 
-// childrenOf are the processes that a process has started.
+// childrenOf returns the child processes of a process.
 func childrenOf(t *testing.T, parent int) []int {
 	t.Helper()
 	lists, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", parent))

@@ -11,10 +11,10 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencil-defaulter/shapes"
 )
 
-// randomMachines is how many a run tries.
+// randomMachines is the number of VirtualMachines that a run tries.
 const randomMachines = 500
 
-// seedVariable repeats the machines of an earlier run.
+// seedVariable sets the seed, to repeat an earlier run.
 const seedVariable = "STENCIL_SEED"
 
 func TestPropertiesOfRandomMachines(t *testing.T) {

@@ -19,7 +19,7 @@ const (
 	tableEnd      = "<!-- flags: end -->"
 )
 
-// table returns the table of flags as docs/operations.md should hold it.
+// table returns the expected table of flags of docs/operations.md.
 func table() string {
 	flags := flag.NewFlagSet("stencil-manager", flag.ContinueOnError)
 	flags.SetOutput(io.Discard)

@@ -13,7 +13,7 @@ import (
 	program "github.com/vmstencil/stencil/internal/server"
 )
 
-// environmentOf looks variables up in a map.
+// environmentOf looks up variables in a map.
 func environmentOf(variables map[string]string) program.Lookup {
 	return func(name string) (string, bool) {
 		value, found := variables[name]
@@ -21,7 +21,7 @@ func environmentOf(variables map[string]string) program.Lookup {
 	}
 }
 
-// seen is the part of the options that the cases of TestParse are about.
+// seen is the part of the options that TestParse compares.
 type seen struct {
 	ShutdownDelay   time.Duration
 	HTTP2           bool

@@ -33,7 +33,7 @@ const (
 	mayNot = `{"status": {"allowed": false}}`
 )
 
-// refuse is a refusal of the API server.
+// refuse returns a Status of the API server that rejects a request.
 func refuse(code int, reason, message string, causes ...string) string {
 	status := map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message}
 	var list []any
@@ -49,7 +49,7 @@ func refuse(code int, reason, message string, causes ...string) string {
 	return string(raw)
 }
 
-// request is a VirtualMachineTemplateRequest with conditions, each TYPE STATUS REASON.
+// request returns a VirtualMachineTemplateRequest with conditions, each TYPE STATUS REASON.
 func request(template string, conditions ...string) string {
 	var list []any
 	for _, condition := range conditions {
@@ -70,7 +70,7 @@ func request(template string, conditions ...string) string {
 const team = `{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "team-a", "resourceVersion": "7"},
 	"spec": {"future": 9007199254740993, "namespaces": ["team-a"], "templates": [{"namespace": "golden", "name": "web"}], "parameters": [{"name": "SIZE", "allowed": ["small"]}], "enforcement": "Warn"}}`
 
-// pinned is a machine with defaults, unpinned the same without.
+// pinned is a VirtualMachine with defaults, unpinned the same one without.
 const (
 	pinned = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"namespace": "shop", "name": "web-1", "resourceVersion": "7", "annotations":
 		{"defaults.template.kubevirt.io/applied": "{\"libvirt\":\"11.3.0\",\"machine\":\"pc-q35-9.2\",\"alias\":\"q35\",\"addresses\":{\"disks/root\":\"0000:07:00.0\"}}"}},
@@ -80,8 +80,8 @@ const (
 		"spec": {"runStrategy": "Halted", "future": 9007199254740993, "template": {"spec": {"domain": {"machine": {"type": "q35"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}}}}}}`
 )
 
-// clustered are commands with what the cluster answers, by method and path: one answer
-// after the other, and the last one again and again. FILE stands for a file of testdata.
+// clustered are commands with the responses of the cluster, by method and path: one response
+// after the other, the last one repeatedly. FILE stands for a file of testdata.
 var clustered = map[string]struct {
 	line    string
 	answers map[string][]string
@@ -213,7 +213,7 @@ func TestCommandsInACluster(t *testing.T) {
 	}
 }
 
-// fakeCluster answers requests, and notes those that write.
+// fakeCluster answers requests, and records those that write.
 type fakeCluster struct {
 	test    *testing.T
 	mutex   sync.Mutex
@@ -266,7 +266,7 @@ func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprint(w, answer)
 }
 
-// compare compares what a command printed with a golden file, or writes that.
+// compare compares the output of a command with a golden file, or writes that file.
 func compare(t *testing.T, name, got string) {
 	t.Helper()
 	got = strings.ReplaceAll(scrub(got), "\x1b", "ESC")

@@ -20,7 +20,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 )
 
-// script is a person who types prepared lines, and shows where they are hidden.
+// script is a Prompter with prepared lines, which marks hidden ones.
 type script struct {
 	lines []string
 	to    io.Writer
@@ -110,8 +110,8 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestCreateOnATerminal talks with the form through a pseudo-terminal, which shows what
-// is typed unless it is sensitive.
+// TestCreateOnATerminal uses the form through a pseudo-terminal, which echoes input unless it
+// is sensitive.
 func TestCreateOnATerminal(t *testing.T) {
 	c := &fakeCluster{test: t, answers: map[string][]string{"POST " + vmAt: {`{"metadata": {"name": "web-b"}}`}}}
 	server := httptest.NewServer(c)
@@ -197,13 +197,13 @@ func TestCreateOnATerminal(t *testing.T) {
 	}
 }
 
-// TestAQuestionEndsWithItsContext is Ctrl-C: the terminal shows again what is typed.
+// TestAQuestionEndsWithItsContext simulates Ctrl-C: the terminal echoes input again.
 func TestAQuestionEndsWithItsContext(t *testing.T) {
 	for name, ask := range map[string]func(cli.Prompter, context.Context) (string, error){
 		"line":   cli.Prompter.Line,
 		"hidden": func(p cli.Prompter, ctx context.Context) (string, error) { return p.Hidden(ctx, func() {}) },
 	} {
-		// They are not closed here: the reader that is left alone still holds them.
+		// They are not closed here: the abandoned reader still uses them.
 		keyboard, terminal, err := pty.Open()
 		if err != nil {
 			t.Fatal(err)

@@ -13,8 +13,8 @@ import (
 
 const document = "docs/stencilctl.md"
 
-// TestDocumentation runs the commands in the document, and compares what they print with
-// what stands there. With -update it is written.
+// TestDocumentation runs the commands in the document, and compares their output with the
+// documented one. With -update it writes the document.
 func TestDocumentation(t *testing.T) {
 	t.Chdir("../..")
 	text, err := os.ReadFile(document)

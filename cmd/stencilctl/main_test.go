@@ -15,11 +15,11 @@ import (
 
 var update = flag.Bool("update", false, "write what the commands print to testdata/golden")
 
-// commands are run in testdata; what they print is compared with a golden file.
+// commands run in testdata; their output is compared with a golden file.
 var commands = map[string]struct {
 	line  string
 	stdin string
-	// colour says that the output is a terminal.
+	// colour means that the output is a terminal.
 	colour bool
 }{
 	"help":                               {line: "kubectl-stencil policy --help"},
@@ -153,7 +153,7 @@ var scrubbed = []struct {
 	{regexp.MustCompile(`(?m)^  note policy \S+ took \d+ ms, .*\n`), ""},
 }
 
-// scrub replaces what is another each time.
+// scrub replaces text that differs in each run.
 func scrub(text string) string {
 	for _, each := range scrubbed {
 		text = each.pattern.ReplaceAllString(text, each.by)

@@ -17,8 +17,8 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// TestReplayOfARecord decides once more what was decided and recorded as the manager
-// does it, on the way of the log.
+// TestReplayOfARecord evaluates a decision again that was evaluated, recorded and logged as the
+// manager does it.
 func TestReplayOfARecord(t *testing.T) {
 	const object = `
 kind: VirtualMachine

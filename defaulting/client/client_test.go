@@ -19,7 +19,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/client"
 )
 
-// serve serves a handler on a socket, and returns what ends it.
+// serve serves a handler on a socket, and returns a function that stops it.
 func serve(t *testing.T, socket string, handler http.HandlerFunc) func() {
 	t.Helper()
 	listener, err := net.Listen("unix", socket)
@@ -28,7 +28,7 @@ func serve(t *testing.T, socket string, handler http.HandlerFunc) func() {
 	}
 	server := &http.Server{Handler: handler}
 	go func() { _ = server.Serve(listener) }()
-	// The server has no hold of the listener before its goroutine has begun.
+	// The server does not own the listener until its goroutine runs.
 	return func() { _, _ = server.Close(), listener.Close() }
 }
 
@@ -88,8 +88,8 @@ func TestADefaulterThatHangsIsWaitedForNoLongerThanTheTimeout(t *testing.T) {
 	}
 }
 
-// TestAnswersAreThoseToTheirRequests has many ask at once, some of whom lose patience, while the defaulter is started again and again
-// and answers in different ways.
+// TestAnswersAreThoseToTheirRequests sends concurrent requests, cancels some of them, and restarts a defaulter with varying response
+// styles.
 func TestAnswersAreThoseToTheirRequests(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "s")
 	var count atomic.Int64

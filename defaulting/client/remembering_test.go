@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/client"
 )
 
-// answering serves a response, and counts how often.
+// answering serves a response, and counts the requests.
 func answering(t *testing.T, response string) (*client.Remembering, *clocktesting.FakePassiveClock, *atomic.Int64, func()) {
 	t.Helper()
 	asked := &atomic.Int64{}
@@ -70,7 +70,7 @@ func TestAnAnswerIsGivenAgainWithAUUIDOfItsOwn(t *testing.T) {
 	ask("a", 2, defaulting.Hit)
 	clock.SetTime(clock.Now().Add(1))
 	ask("a", 3, defaulting.Miss)
-	// Nor is anything remembered longer because it was asked for.
+	// A hit does not extend the lifetime of a cached response.
 	stop()
 	ask("a", 3, defaulting.Hit)
 	clock.SetTime(clock.Now().Add(10 * time.Second))

@@ -7,7 +7,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/domain"
 )
 
-// describe is a field that was filled, short.
+// describe returns a short description of a filled field.
 func describe(set domain.Set) string {
 	path := strings.TrimPrefix(set.Path.String(), "spec.template.spec.")
 	path = strings.TrimPrefix(strings.TrimPrefix(path, "domain."), "devices.")

@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/domain"
 )
 
-// machineOf is a VirtualMachine with a template of the given spec.
+// machineOf returns a VirtualMachine with a template of the given spec.
 func machineOf(t *testing.T, spec string) *kubevirtv1.VirtualMachine {
 	t.Helper()
 	vm := &kubevirtv1.VirtualMachine{Spec: kubevirtv1.VirtualMachineSpec{Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{}}}

@@ -19,7 +19,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/identity"
 )
 
-// complete is a machine that leaves little open: two virtio disks, an interface.
+// complete is a VirtualMachine with few open defaults: it has two virtio disks and four interfaces.
 const complete = `{"metadata":{"name":"a"},"spec":{"unknown":{"kept":1.50},"template":{"spec":{"architecture":"amd64","domain":{"firmware":{"uuid":"u"},` +
 	`"machine":{"type":"q35"},"memory":{"guest":"1Gi"},"cpu":{"cores":1},"features":{"acpi":{"enabled":true}},"devices":{` +
 	`"disks":[{"name":"a","disk":{"bus":"virtio"}},{"name":"b","disk":{"bus":"virtio"}}],` +
@@ -38,7 +38,7 @@ func ask(t *testing.T, e *engine.Engine, request defaulting.Request) *defaulting
 	return response
 }
 
-// repeating is a source of chance that says everything twice.
+// repeating is a source of identities that returns each value twice.
 type repeating struct{ drawn int }
 
 func (*repeating) UUID() string { return "u" }
@@ -203,12 +203,13 @@ func TestWhatIsRemembered(t *testing.T) {
 	}
 }
 
-// TestEachMachineOfARememberedAnswerIsItself has one request asked several times, as machines of one template are.
+// TestEachMachineOfARememberedAnswerIsItself sends one request several times, as the VirtualMachines of one
+// template do.
 func TestEachMachineOfARememberedAnswerIsItself(t *testing.T) {
 	anonymous := `{"vm":` + strings.Replace(complete, `"firmware":{"uuid":"u"},`, "", 1)
 	for name, tc := range map[string]struct {
 		body string
-		// random are the paths whose values may not be the same again.
+		// random are the paths that must have a different value each time.
 		random []string
 		hits   int64
 	}{

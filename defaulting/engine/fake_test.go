@@ -11,13 +11,12 @@ import (
 	"github.com/vmstencil/stencil/defaulting/engine"
 )
 
-// fake lays devices out one after another.
+// fake assigns consecutive addresses to devices.
 type fake struct {
 	defines atomic.Int64
-	// bridge puts every interface behind a bridge. moves has libvirt keep no address
-	// that it is given.
+	// bridge places every interface behind a bridge. moves makes it ignore requested addresses.
 	bridge, moves bool
-	// fail is returned in place of an answer.
+	// fail is returned instead of a response.
 	fail error
 	qemu string
 }
@@ -72,7 +71,7 @@ func (f *fake) Define(_ context.Context, xml string) (string, error) {
 	return d.Marshal()
 }
 
-// counted makes identities with a number in them.
+// counted generates identities with a number in them.
 type counted struct{ number atomic.Int64 }
 
 func (c *counted) UUID() string { return fmt.Sprintf("uuid-%d", c.number.Add(1)) }
@@ -82,7 +81,7 @@ func newEngine(f *fake) *engine.Engine {
 	return engine.New(engine.Options{Libvirt: f, Identities: &counted{}, Version: "v0"})
 }
 
-// filled are the fields of an answer by their last steps.
+// filled returns the set fields of a response by path.
 func filled(response *defaulting.Response) map[string]any {
 	fields := map[string]any{}
 	for _, set := range response.Set {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// fieldsOf are the names of a type's fields in JSON.
+// fieldsOf returns the JSON names of a type's fields.
 func fieldsOf(value any) []string {
 	var names []string
 	for field := range reflect.TypeOf(value).Fields() {

@@ -19,7 +19,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/service"
 )
 
-// engine answers what a test wants.
+// engine returns the response that a test sets.
 type engine struct {
 	answer func(body []byte) ([]byte, error)
 	ready  bool

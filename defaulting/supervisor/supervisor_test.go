@@ -20,12 +20,11 @@ import (
 	"github.com/vmstencil/stencil/defaulting/worker"
 )
 
-// diaryVariable makes the test binary a worker, which writes down in a file what it
-// is asked to define.
+// diaryVariable makes the test binary a worker that records each requested define in a file.
 const diaryVariable = "STENCIL_TEST_DIARY"
 
-// lingerVariable makes the test binary what a worker leaves behind; it is the worker's
-// process ID, because the worker may have ended before anybody can ask for it.
+// lingerVariable makes the test binary a process that outlives its worker. Its value is the process
+// ID of the worker, because the worker may have ended before the process can query it.
 const lingerVariable = "STENCIL_TEST_LINGER"
 
 func TestMain(m *testing.M) {
@@ -39,8 +38,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// serveWorker serves with pipes that linger: a process in a group of its own keeps them
-// open for a while when the worker is killed, as a busy machine does.
+// serveWorker serves with pipes that stay open after the worker is killed, as on a busy host: a
+// process in a separate process group holds them.
 func serveWorker(diary string) error {
 	self, err := os.Executable()
 	if err != nil {
@@ -56,8 +55,7 @@ func serveWorker(diary string) error {
 	return errors.Join(served, lingering.Kill())
 }
 
-// TestLinger is no test but what a worker leaves behind: it ends a little after the
-// worker does.
+// TestLinger is not a test but the process that outlives a worker: it ends shortly after the worker.
 func TestLinger(*testing.T) {
 	parent := os.Getenv(lingerVariable)
 	if parent == "" {
@@ -70,11 +68,11 @@ func TestLinger(*testing.T) {
 	os.Exit(0)
 }
 
-// curedSuffix is the end of the name of a file beside the diary; while it exists no
-// machine does any harm.
+// curedSuffix is the suffix of a file next to the diary. While that file exists, no domain causes
+// harm.
 const curedSuffix = ".cured"
 
-// scribe is a libvirt that hangs on some machines, and is killed during others.
+// scribe is a fake libvirt that hangs on some domains, and is killed during others.
 type scribe struct{ diary string }
 
 func (s scribe) Define(_ context.Context, xml string) (string, error) {
@@ -139,7 +137,7 @@ func TestAMachineInQuarantineIsTriedAgainLaterAndLater(t *testing.T) {
 			s, diary := startScribe(t, func(o *Options) {
 				o.Clock = clock
 				if xml == "killed" {
-					// What the worker leaves behind keeps its pipes open for longer than the other's.
+					// The lingering process keeps the pipes open longer than the default watchdog.
 					o.Watchdog = 20 * time.Second
 				}
 			})
@@ -170,7 +168,7 @@ func TestAMachineInQuarantineIsTriedAgainLaterAndLater(t *testing.T) {
 			after(59 * time.Second)
 			refused(http.StatusServiceUnavailable, 2, time.Second)
 			after(time.Second)
-			// Once is enough for a machine with a past.
+			// One failure suffices for a domain on probation.
 			refused(wantStatus, 3, 2*time.Minute)
 			after(time.Minute)
 			refused(http.StatusServiceUnavailable, 3, time.Minute)

@@ -101,7 +101,7 @@ func TestResolve(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := NewSurroundings(client(t, answers))
 			tc.reference.Namespace = "shop"
-			for range 2 { // the second time from memory
+			for range 2 { // the second time from the cache
 				object, err := s.Resolve(t.Context(), tc.reference)
 				if tc.fails != "" {
 					if err == nil || err.Error() != tc.fails {

@@ -30,7 +30,7 @@ metadata: {name: fast}
 spec: {devices: {preferredDiskBus: virtio}}
 `
 
-// serve answers on a socket, and keeps what was asked last.
+// serve answers on a socket, and stores the last request.
 func serve(t *testing.T, status int, answer any) (socket string, asked *defaulting.Request) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")

@@ -19,7 +19,7 @@ func decoded(t *testing.T, text string) map[string]any {
 	return vm
 }
 
-// pinned is a machine with a record; disk is what its disk says.
+// pinned returns a VirtualMachine with a record; disk is added to the fields of its disk.
 func pinned(record, machineType, disk, more string) string {
 	return `{metadata: {name: a, annotations: {defaults.template.kubevirt.io/applied: '` + record + `'}}, ` + more + `spec: {runStrategy: Halted, template: {spec: {domain: {machine: {type: ` + machineType +
 		`}, devices: {disks: [{name: root, disk: {bus: virtio` + disk + `}}], interfaces: [{name: default, pciAddress: "0000:01:00.0"}]}}}}}}`

@@ -17,20 +17,20 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/process"
 )
 
-// asked is a request that a cluster got.
+// asked is a request that the cluster received.
 type asked struct {
 	Method, URI string
 	Body        map[string]any
 }
 
-// answered is what it answers with.
+// answered is the response of the cluster.
 type answered struct {
 	code    int
 	body    string
 	warning string
 }
 
-// clusterOf is a cluster that answers requests by method and path, and notes them.
+// clusterOf returns a cluster that answers requests by method and path, and records them.
 func clusterOf(t *testing.T, answers map[string]answered) (url string, requests *[]asked) {
 	t.Helper()
 	requests = &[]asked{}

@@ -171,7 +171,7 @@ func TestTestsBelongToPoliciesOfTheirFolderAndPackage(t *testing.T) {
 		"a_test.rego":  "package a_test\n",
 		"more/b.rego":  "package x.b\n",
 		"more/b2.yaml": "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: VirtualMachinePolicy\nmetadata: {name: b2}\nspec:\n  rego: package x.b\n",
-		// In the package itself, which sees more.
+		// In the package itself, which has access to more rules.
 		"more/anything_test.rego": "package x.b\n",
 	})
 	reader := &source.Reader{}

@@ -20,7 +20,7 @@ func parse(t *testing.T, manifest string) map[string]any {
 	return read
 }
 
-// wrap makes a Template of the fields of a VirtualMachine and of those beside it.
+// wrap returns a Template with the given fields of its VirtualMachine and of the Template.
 func wrap(vm, beside string) string {
 	return "apiVersion: template.openshift.io/v1\nkind: Template\nmetadata: {name: a}\nobjects:\n- {apiVersion: kubevirt.io/v1, kind: VirtualMachine, " + vm + "}\n" + beside
 }
@@ -235,7 +235,7 @@ spec: {virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: 
 	}
 }
 
-// normalize compares the JSON of validations as JSON.
+// normalize makes the JSON of validations comparable.
 func normalize(objects ...map[string]any) {
 	for _, object := range objects {
 		metadata, _ := object["metadata"].(map[string]any)
@@ -298,8 +298,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestTextsMeanTheSame renders what comes out, and compares it with what OpenShift makes
-// of the same text, by its rule: ${NAME} of a parameter is replaced, anything else stays.
+// TestTextsMeanTheSame renders the result, and compares it with OpenShift's result for the same
+// text, by its rule: ${NAME} of a parameter is replaced, anything else stays.
 func TestTextsMeanTheSame(t *testing.T) {
 	for text, want := range map[string]string{
 		"${A}":            "value",
