@@ -60,7 +60,7 @@ func anonymous(domain map[string]any) any {
 	return kept
 }
 
-// some returns the members of an object that exist.
+// some returns the given members of an object, if present.
 func some(object map[string]any, keys ...string) map[string]any {
 	kept := map[string]any{}
 	for _, key := range keys {

@@ -98,7 +98,7 @@ func (o *options) completeReplica(environment program.Lookup) (err error) {
 	return nil
 }
 
-// validate returns everything that is wrong with the options.
+// validate returns all errors in the options.
 func (o *options) validate() error {
 	var problems []error
 	complain := func(wrong bool, format string, arguments ...any) {

@@ -40,7 +40,7 @@ type caches struct {
 	instancetypes *instancetypecache.Cache
 	policies      *policycache.Cache
 	exempt        *exemptioncache.Cache
-	// compiler compiles policies, those of the cache and those that are to be stored.
+	// compiler compiles policies, both cached ones and those to be stored.
 	compiler *rego.Compiler
 	// kubevirt is nil without defaulting.
 	kubevirt *kubevirtconfig.Cache

@@ -32,7 +32,7 @@ type connection struct {
 	net.Conn
 	reader *bufio.Reader
 	writer *bufio.Writer
-	// used is when it was last used.
+	// used is the time of last use.
 	used time.Time
 }
 

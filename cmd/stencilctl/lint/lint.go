@@ -124,7 +124,7 @@ func findings(object *source.Object) []placed {
 func check(object *source.Object) []templatelint.Finding {
 	template, _, err := object.Template()
 	if err != nil {
-		return nil // it is one of the manifest
+		return nil // manifest reports the error
 	}
 	return templatelint.Check(template)
 }

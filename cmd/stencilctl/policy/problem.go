@@ -93,7 +93,7 @@ func manifestProblems(file, policy string, errs field.ErrorList) []problem {
 	for _, each := range errs {
 		p := problem{File: file, Policy: policy, Field: each.Field, Code: codeManifest, Message: each.ErrorBody()}
 		if p.Field == "" || p.Field == "<nil>" {
-			p.Field, p.Message = "", each.Detail // it names the field itself
+			p.Field, p.Message = "", each.Detail // Detail contains the field
 		}
 		found = append(found, p)
 	}
