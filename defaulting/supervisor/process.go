@@ -136,7 +136,7 @@ func (p *process) send(kind worker.Kind, xml string) (<-chan worker.Frame, error
 // endLimit bounds the wait for a killed worker.
 const endLimit = 2 * time.Second
 
-// end kills the worker and waits until it has ended, after which nothing is written to its
+// end kills the worker and waits, up to endLimit, until it has ended and no longer writes to its
 // folder.
 func (p *process) end() {
 	p.kill()
