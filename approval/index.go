@@ -31,13 +31,12 @@ const (
 	// that a policy may have: two searches for 65 bytes in this many cost 734 000 of
 	// 1 000 000 units.
 	maxIndexBytes = 512 << 10
-	// indexKeyOverhead is what the API server writes about a key beside it: it
-	// records who owns it.
+	// indexKeyOverhead is what the API server adds for each key when it records the owner of the field.
 	indexKeyOverhead = 16
 )
 
-// NamespaceIndex returns what approvals select namespaces by, as the data of a ConfigMap that
-// the admission policies undecided-namespaces and namespace-coverage look up:
+// NamespaceIndex returns what approvals select namespaces by, as the data of a ConfigMap that the admission policies undecided-namespaces and
+// namespace-coverage search:
 //
 //	format  2
 //	all     an approval may select any namespace
@@ -89,9 +88,8 @@ func NamespaceIndex(approvals []*Approval) map[string]string {
 // indexLists are the entries of each list, by the key of the list.
 type indexLists map[string]map[string]struct{}
 
-// add leaves out what a ConfigMap cannot have as a key, and what cannot be the value
-// of a label: no namespace has such a name or label, and one approval that should
-// never have been stored must not hold up the index.
+// add skips what cannot be a key of a ConfigMap or the value of a label. No namespace has such a name or label, and one invalid stored approval must
+// not block the index.
 func (x indexLists) add(key, entry string) {
 	if len(validation.IsConfigMapKey(key)) > 0 || entry != anyValue && len(validation.IsValidLabelValue(entry)) > 0 {
 		return
@@ -108,7 +106,7 @@ func indexKey(list, label string) string {
 	return key[:min(len(key), maxIndexKey)]
 }
 
-// addSelected adds one requirement that selected namespaces meet. A value says more than a key. It returns false if there is none.
+// addSelected adds one requirement that selected namespaces meet, preferably one on a value. It returns false if there is none.
 func (x indexLists) addSelected(s *v1alpha1.LabelSelector) bool {
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		x.add(indexKey("l", key), s.MatchLabels[key])
