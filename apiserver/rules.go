@@ -14,8 +14,8 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// judged evaluates the rules of the template for the rendered VirtualMachine. Rules that only the cluster can evaluate, because the size of the VM is
-// not available here, are among the warnings. create does not need it: the validating webhook evaluates VirtualMachines that are created.
+// judged evaluates the rules in the template and in the rendered VirtualMachine. Rules that only the cluster can evaluate, because the size of the VM
+// is not available here, are among the warnings. create does not need it: the validating webhook evaluates VirtualMachines that are created.
 func (h *handler) judged(ctx context.Context, found *templatecache.Template, made rendering, namespace string) ([]string, error) {
 	c := machinerules.Case{
 		Namespace: namespace,

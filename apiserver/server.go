@@ -45,7 +45,7 @@ type Creator interface {
 type Options struct {
 	Templates Templates
 	Creator   Creator
-	// Sizes returns the instance types and preferences of VirtualMachines for rules.
+	// Sizes resolves the instance types and preferences of VirtualMachines for rules.
 	Sizes sizing.Resolver
 	// Authorizer decides whether a user may create in another namespace.
 	Authorizer authorizer.Authorizer

@@ -56,7 +56,7 @@ type Additions struct {
 	defaulted bool
 }
 
-// Beyond returns the places at which a stored VirtualMachine has more than its template and the cluster add up to. See Added.
+// Beyond returns the places that Added returns, except those at which the cluster adds.
 func (a *Additions) Beyond(rendered, stored map[string]any) []Path {
 	var beyond []Path
 	for _, path := range Added(rendered, stored) {

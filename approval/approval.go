@@ -133,7 +133,7 @@ func (a *Approval) UID() types.UID { return a.uid }
 // Generation is that of the object.
 func (a *Approval) Generation() int64 { return a.generation }
 
-// Err is the reason for which the approval is a closed one, or nil.
+// Err is the reason why the approval is closed, or nil.
 func (a *Approval) Err() error { return a.invalid }
 
 // Enforcement is what happens to a VirtualMachine that satisfies no approval.

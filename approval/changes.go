@@ -4,8 +4,8 @@ package approval
 // Both are decoded JSON: map[string]any, []any, string, bool, nil, and numbers as
 // json.Number, int64 or float64. They are not modified.
 //
-// Allowing exactly the returned places allows the change from old to new: every difference is at or below one of them. Above MaxTouched places, whole
-// sections (spec, metadata.labels, …) are returned instead.
+// The change from old to new is allowed if and only if all returned places are allowed: every difference is at or below one of them. Above MaxTouched
+// places, whole sections (spec, metadata.labels, …) are returned instead.
 func Changes(old, new map[string]any) []Path {
 	t := &touches{}
 	before := map[string]section{}

@@ -19,7 +19,7 @@
 // default nor a generated value, no VirtualMachine of the template satisfies the approval.
 //
 // Not evaluated are status, the metadata other than labels and annotations, and the labels and annotations of the contract between a VirtualMachine
-// and its template. They do not change what the VirtualMachine is, or, for the contract, an admission policy protects them.
+// and its template. The first two do not change the VM, and an admission policy protects the contract.
 //
 // # Overrides
 //

@@ -22,7 +22,7 @@ var omitted = field.OmitValueType{}
 // maxShown is how many bytes of a value a cause shows.
 const maxShown = 128
 
-// shown is a text as a cause shows it.
+// shown returns a text in the form of causes, shortened to maxShown.
 func shown(text string) string {
 	if len(text) <= maxShown {
 		return text

@@ -14,7 +14,8 @@ import (
 type Question struct {
 	// User is the requesting user.
 	User authenticationv1.UserInfo
-	// Anyone is for audits of stored VirtualMachines, which have no requesting user: every approval serves the user, and none exempts the user.
+	// Anyone is for audits. A stored VirtualMachine has no requesting user, so it is evaluated for a user that every approval serves and none
+	// exempts.
 	Anyone bool
 	// Template is the one from which the VirtualMachine is, or was, rendered.
 	Template Template

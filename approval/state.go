@@ -26,7 +26,7 @@ type NamespaceState struct {
 	// Approvals is the value of the annotation, empty when there has to be none.
 	Approvals string
 	// Omitted are the approvals that the annotation has no room for. They count in it
-	// as approvals that approve nothing and exempt no one.
+	// as approvals that approve nothing and exempt no user.
 	Omitted []*Approval
 }
 
@@ -51,8 +51,8 @@ func StateOf(covering []*Approval) NamespaceState {
 	})
 	for _, a := range oldest {
 		next := append(slices.Clone(included), a)
-		// As long as an approval is left out no one is exempt. The exempt subjects of those that are included have to fit all the same, or
-		// a younger approval would decide whether an older one does.
+		// While an approval is omitted, no user is exempt. The exempt subjects of the included ones have to fit nevertheless, or a younger approval
+		// would decide whether an older one is included.
 		if encoded := encodeState(covering, next); encoded != "" && encodeState(next, next) != "" {
 			included, state.Approvals = next, encoded
 			continue
@@ -65,8 +65,8 @@ func StateOf(covering []*Approval) NamespaceState {
 	return state
 }
 
-// encodeState writes the annotation: the approvals that are not included exempt no
-// one and approve nothing. It returns "" when that exceeds a limit.
+// encodeState returns the annotation: the approvals that are not included exempt no user and approve nothing. It returns "" when that exceeds a
+// limit.
 func encodeState(covering, included []*Approval) string {
 	exempt, exempted := encodeExempt(covering, included)
 	approved, served := encodeApproved(included)
@@ -89,7 +89,7 @@ func encodeNames(covering []*Approval) string {
 	return strings.Join(names, ", ")
 }
 
-// encodeExempt returns the subjects that each approval that denies exempts, and their number. If one of them exempts no one, no subject is exempt.
+// encodeExempt returns the subjects that each approval that denies exempts, and their number. If one of them exempts no user, no subject is exempt.
 func encodeExempt(covering, included []*Approval) (encoded string, subjects int) {
 	var sections []string
 	for _, a := range covering {

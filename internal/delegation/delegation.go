@@ -53,7 +53,7 @@ func Headers(server Server, person authenticationv1.UserInfo) (http.Header, erro
 		add(KeyGroup, group)
 	}
 	if len(person.Extra) > 0 {
-		// JSON, because headers do not preserve the case of keys, and white space at the ends of values.
+		// JSON, because headers preserve neither the case of keys nor white space at the ends of values.
 		raw, err := json.Marshal(person.Extra)
 		if err != nil {
 			return nil, fmt.Errorf("encoding the extra of user %q: %w", person.Username, err)

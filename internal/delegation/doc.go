@@ -1,4 +1,4 @@
-// Package delegation passes the user for which stencil-apiserver creates a VirtualMachine to the admission webhooks.
+// Package delegation passes to the admission webhooks the user for which stencil-apiserver creates a VirtualMachine.
 //
 // The server creates VirtualMachines as itself, because the user may lack the permission. It impersonates itself: the user of the request stays the
 // server's own, and the requesting user is added to userInfo.extra, by headers that the API server accepts only with permission to impersonate that
