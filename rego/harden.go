@@ -256,7 +256,7 @@ func addVars(bound ast.VarSet, node any) {
 	bound.Update(visitor.Vars())
 }
 
-// nodes counts the nodes of a term in the source.
+// nodes counts the nodes of a term without expanding its variables.
 func nodes(term *ast.Term) int {
 	n := 0
 	ast.WalkTerms(term, func(*ast.Term) bool { n++; return false })

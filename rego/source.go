@@ -54,7 +54,7 @@ func shorten(text string, limit int) string {
 	return text[:end] + "…"
 }
 
-// check checks what the parser requires of the source.
+// check returns problems that can be found before parsing: the length, the encoding, an empty source, deep nesting.
 func (s source) check() []Problem {
 	switch {
 	case len(s.text) > MaxSourceBytes:

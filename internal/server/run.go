@@ -29,7 +29,7 @@ type Settings struct {
 	Version bool
 	// Log are the options of the log; see BindLogging.
 	Log *zap.Options
-	// Config returns the configuration of the API server's client.
+	// Config returns the configuration for clients of the API server.
 	Config func() (*rest.Config, error)
 	// Serve works until its context ends.
 	Serve func(ctx context.Context, config *rest.Config, logger logr.Logger) error
