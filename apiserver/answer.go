@@ -27,9 +27,8 @@ import (
 // maximumBody is the largest body that is read, in bytes.
 const maximumBody = 1 << 20
 
-// processed is a ProcessedVirtualMachineTemplate. The VirtualMachine is passed on as
-// it was rendered or stored: Go's type of it would drop what it does not know, and add
-// a status that nobody wrote.
+// processed is a ProcessedVirtualMachineTemplate. The VirtualMachine is passed on as it was rendered or stored: its Go type would drop unknown
+// fields, and add an empty status.
 type processed struct {
 	Kind           string                 `json:"kind"`
 	APIVersion     string                 `json:"apiVersion"`
@@ -42,7 +41,7 @@ type processed struct {
 	code     int
 }
 
-// answering makes a route of a function that reads a body and returns what to answer.
+// answering makes a route of a function that receives a body and returns the response.
 func (h *handler) answering(serve func(request *http.Request, parameters map[string]string, raw []byte) (processed, error)) restful.RouteFunction {
 	return func(request *restful.Request, response *restful.Response) {
 		h.answer(response.ResponseWriter, request.Request, func() (processed, error) {
@@ -89,12 +88,11 @@ func (h *handler) answer(w http.ResponseWriter, request *http.Request, serve fun
 	}
 	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(done.code)
-	// A client that has gone needs no answer.
+	// A client that has disconnected needs no response.
 	_, _ = w.Write(raw)
 }
 
-// prefersYAML says whether a client asks for YAML before JSON. The router has seen to
-// it that one of both is taken.
+// prefersYAML reports whether a client prefers YAML to JSON. The router has checked that the client accepts one of them.
 func prefersYAML(accept string) bool {
 	best := map[string]float64{}
 	for part := range strings.SplitSeq(accept, ",") {
@@ -111,13 +109,13 @@ func prefersYAML(accept string) bool {
 	return best[runtime.ContentTypeYAML] > max(best[runtime.ContentTypeJSON], best["*/*"], best["application/*"])
 }
 
-// templateKind is what the errors about a template are of.
+// templateKind is the kind in errors about a template.
 var (
 	templateKind     = schema.GroupKind{Group: "template.kubevirt.io", Kind: "VirtualMachineTemplate"}
 	templateResource = schema.GroupResource{Group: "template.kubevirt.io", Resource: templates}
 )
 
-// statusOf makes an API status of what the rooms below return.
+// statusOf converts errors of other packages to API statuses.
 func statusOf(name string, err error) error {
 	var malformed *body.Malformed
 	var invalid *template.InvalidError

@@ -53,7 +53,7 @@ func (s shelf) Wait(_ context.Context, namespace, name string, _ time.Duration) 
 	return s.templates[namespace+"/"+name]
 }
 
-// recorder is a Creator that keeps what it is asked, and fails the first times.
+// recorder is a Creator that records its requests, and returns the failures first.
 type recorder struct {
 	failures  []error
 	person    authenticationv1.UserInfo
@@ -61,7 +61,7 @@ type recorder struct {
 	dryRun    []string
 	sent      map[string]any
 	asked     int
-	// says is what a preview is answered with.
+	// says is the result of a preview.
 	says []v1beta1sub.Decision
 }
 
@@ -86,7 +86,7 @@ func (r *recorder) Create(_ context.Context, person authenticationv1.UserInfo, n
 	return []byte(`{"kind":"VirtualMachine","stored":true}`), []string{"told by admission"}, nil
 }
 
-// warnings keeps the texts that would become headers.
+// warnings records the texts that would become headers.
 type warnings []string
 
 func (w *warnings) AddWarning(_, text string) { *w = append(*w, text) }
@@ -286,7 +286,7 @@ func TestCreateInAnotherNamespaceTakesTheRightThereForAnyTemplate(t *testing.T) 
 
 func TestATemplateThatMovesMeanwhileIsRenderedAnew(t *testing.T) {
 	moved := apierrors.NewConflict(templateResource, "shop/box", errors.New("it changed"))
-	// As the webhook that judges says it.
+	// As the validating webhook returns it.
 	record := apierrors.NewForbidden(templateResource, "web-1", errors.New("it is not approved"))
 	record.ErrStatus.Details.Causes = []metav1.StatusCause{{Field: "metadata.annotations[template.kubevirt.io/rendered]"}}
 	f := fixture{creator: &recorder{failures: []error{moved, record}}}

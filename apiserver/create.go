@@ -27,14 +27,13 @@ import (
 )
 
 const (
-	// attempts is how often a VirtualMachine is rendered anew because its template
-	// changed meanwhile.
+	// attempts is how many times a VirtualMachine is rendered when its template changes meanwhile.
 	attempts = 5
-	// pause is how long the watch is given to bring the change.
+	// pause is how long to wait for the watch to deliver the change.
 	pause = 100 * time.Millisecond
 )
 
-// create renders a stored template and creates the VirtualMachine for the person.
+// create renders a stored template and creates the VirtualMachine for the user.
 func (h *handler) create(request *http.Request, path map[string]string, raw []byte) (processed, error) {
 	ctx := request.Context()
 	options, err := body.Options(raw)
@@ -54,8 +53,7 @@ func (h *handler) create(request *http.Request, path map[string]string, raw []by
 	})
 }
 
-// settled finds the template and does something with it, once more when it changed
-// meanwhile.
+// settled finds the template and calls do with it, and repeats that when the template changes meanwhile.
 func (h *handler) settled(ctx context.Context, path map[string]string, do func(*templatecache.Template) (processed, error)) (processed, error) {
 	for attempt := 1; ; attempt++ {
 		template, err := h.find(ctx, path[namespace], path[name])
@@ -85,7 +83,7 @@ func (h *handler) createFrom(ctx context.Context, template *templatecache.Templa
 	}
 	var decisions []v1beta1.Decision
 	if options.Explain {
-		// Before the creation: afterwards there is one of the name.
+		// Before the creation: afterwards the name is taken.
 		if decisions, err = h.options.Creator.Preview(ctx, personOf(requester), target, request); err != nil {
 			return processed{}, err
 		}
@@ -99,15 +97,14 @@ func (h *handler) createFrom(ctx context.Context, template *templatecache.Templa
 		VirtualMachine: stored,
 		Message:        made.rendered.Message(),
 		Decisions:      decisions,
-		// What has no effect, the render webhook has told with them.
+		// They include those of the render webhook about parameters without effect.
 		warnings: warnings,
 		code:     http.StatusOK,
 	}, nil
 }
 
-// movedMeanwhile says that a webhook of ours has another version of the template than
-// this server or the other webhook: the one that renders says so by a conflict, the one
-// that judges by what it has against the record.
+// movedMeanwhile reports whether one of Stencil's webhooks has another version of the template than this server or the other webhook. The render
+// webhook reports that as a conflict, the validating one as a denial because of the record.
 func movedMeanwhile(err error) bool {
 	if apierrors.IsConflict(err) {
 		return true
@@ -120,9 +117,8 @@ func movedMeanwhile(err error) bool {
 	return slices.ContainsFunc(status.Status().Details.Causes, func(cause metav1.StatusCause) bool { return cause.Field == record })
 }
 
-// request is the VirtualMachine as it is sent: the reference and the parameters, as a
-// person would write them, and the values that they came to. The rest is the render
-// webhook's.
+// request returns the VirtualMachine to send: the reference and the parameters, like in a user's manifest, and the bound values. The render webhook
+// adds the rest.
 func (h *handler) request(found *templatecache.Template, made rendering, parameters map[string]string) ([]byte, error) {
 	settled := delegation.BoundValues{Digest: made.compiled.Digest(), Values: made.binding.Values()}
 	annotations := map[string]string{
@@ -158,9 +154,8 @@ func (h *handler) request(found *templatecache.Template, made rendering, paramet
 	return raw, nil
 }
 
-// target is the namespace of the VirtualMachine. In another one than the template's the
-// person needs the same right there, and for templates of any name: whoever gave it for
-// some names meant the templates of that namespace.
+// target returns the namespace of the VirtualMachine. If it is not the namespace of the template, the user needs permission to create there, and for
+// templates of any name: a permission for some names is meant for the templates of that namespace.
 func (h *handler) target(ctx context.Context, requester user.Info, path map[string]string, options v1beta1.ProcessOptions) (string, error) {
 	target := options.TargetNamespace
 	if target == "" || target == path[namespace] {

@@ -16,21 +16,19 @@ import (
 	"github.com/vmstencil/stencil/internal/delegation"
 )
 
-// Delegate creates VirtualMachines as the server, on behalf of people. It implements
-// Creator.
+// Delegate creates VirtualMachines as the server, on behalf of users. It implements Creator.
 type Delegate struct {
 	client rest.Interface
 	server delegation.Server
 }
 
-// NewDelegate returns a Delegate. config is the server's own; server is who it is to
-// the API server.
+// NewDelegate returns a Delegate. config is the server's own; server is the user name of the server.
 func NewDelegate(config *rest.Config, server delegation.Server) (*Delegate, error) {
 	config = rest.CopyConfig(config)
 	config.APIPath = "/apis"
 	config.GroupVersion = &schema.GroupVersion{Group: "kubevirt.io", Version: "v1"}
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
-	// They are the person's to read, not the log's.
+	// Warnings are for the user, not for the log.
 	config.WarningHandler = rest.NoWarnings{}
 	scheme := runtime.NewScheme()
 	metav1.AddToGroupVersion(scheme, schema.GroupVersion{Version: "v1"})
@@ -51,10 +49,10 @@ func (d *Delegate) Create(ctx context.Context, person authenticationv1.UserInfo,
 	return d.post(ctx, headers, namespace, machine, dryRun)
 }
 
-// post returns what the API server warned of also with an error.
+// post returns the warnings of the API server also with an error.
 func (d *Delegate) post(ctx context.Context, headers http.Header, namespace string, machine []byte, dryRun []string) ([]byte, []string, error) {
 	request := d.client.Post().Namespace(namespace).Resource("virtualmachines").Body(machine).
-		// Whoever asks can try again better than we.
+		// The client that sent the request can retry better than this server.
 		MaxRetries(0)
 	for key, values := range headers {
 		request.SetHeader(key, values...)

@@ -9,11 +9,9 @@
 // published API send anything and expect 200; and a subresource needs a parent in
 // discovery, which hides the CustomResourceDefinition of the same name from kubectl.
 //
-// process renders and stores nothing. create renders, settles every value, and
-// creates the VirtualMachine as the server, on behalf of the person (see package
-// delegation): the render webhook renders it once more from the same values, so that
-// whatever holds for a VirtualMachine that somebody creates by themselves holds for
-// this one. Whoever may create the subresource needs no right on VirtualMachines.
+// process renders and stores nothing. create renders, binds every value, and creates the VirtualMachine as the server, on behalf of the user (see
+// package delegation). The render webhook renders it again with the same values, so that the VirtualMachine is subject to the same rules as one that
+// the user creates directly. A user with permission to create the subresource needs no permission on VirtualMachines.
 //
-// Templates come from a watch cache; process asks nobody.
+// Templates come from a watch cache; process calls no other server.
 package apiserver

@@ -15,8 +15,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// explain renders a stored template, and asks everybody who would judge the VirtualMachine
-// what they would say.
+// explain renders a stored template, and returns the decisions of everything that would evaluate the VirtualMachine.
 func (h *handler) explain(ctx context.Context, path map[string]string, options v1beta1.ProcessOptions) (processed, error) {
 	requester, found := genericrequest.UserFrom(ctx)
 	if !found {
@@ -53,9 +52,8 @@ func (h *handler) explain(ctx context.Context, path map[string]string, options v
 	})
 }
 
-// unable is the decision about somebody who may not create the VirtualMachine at all. What
-// approvals and policies would say is nothing that they can find out otherwise, so it is
-// not told either.
+// unable returns the decision about a user without permission to create the VirtualMachine. It has no decisions of approvals and policies, because
+// such a user cannot obtain them otherwise.
 func (h *handler) unable(ctx context.Context, requester user.Info, target string, path map[string]string) ([]v1beta1.Decision, error) {
 	template := path[name]
 	if target != path[namespace] {

@@ -23,12 +23,12 @@ import (
 
 var machines = schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
 
-// creates says that somebody may create from the template box of shop.
+// creates authorizes users to create from the template box of shop.
 func creates(a authorizer.Attributes) bool {
 	return a.GetVerb() == "create" && a.GetNamespace() == "shop" && a.GetResource() == "virtualmachinetemplates" && a.GetSubresource() == "create" && a.GetName() == "box"
 }
 
-// writes says that somebody may create VirtualMachines of their own from box in floor.
+// writes authorizes users to create their own VirtualMachines from box in floor.
 func writes(a authorizer.Attributes) bool {
 	return a.GetVerb() == "create" && a.GetNamespace() == "floor" && a.GetAPIGroup() == "kubevirt.io" && a.GetResource() == "virtualmachines" ||
 		a.GetVerb() == "use" && a.GetNamespace() == "shop" && a.GetAPIGroup() == "template.kubevirt.io" && a.GetResource() == "virtualmachinetemplates" && a.GetName() == "box"

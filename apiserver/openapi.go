@@ -12,9 +12,8 @@ import (
 	templatev1beta1 "github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// Definitions are those of the types that are sent and answered with. Kubernetes' own
-// come from the package that is generated for them; ours are three, and the largest
-// part of them, a VirtualMachine, is described by KubeVirt.
+// Definitions returns the definitions of the types of requests and responses. Those of Kubernetes come from the package that is generated for them.
+// Stencil defines three, and KubeVirt describes the largest part of them, a VirtualMachine.
 func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefinition {
 	definitions := maps.Clone(extensionsopenapi.GetOpenAPIDefinitions(ref))
 	metadata := property(spec.Schema{SchemaProps: spec.SchemaProps{Ref: ref("io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta")}}, "")
@@ -50,7 +49,7 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 	return definitions
 }
 
-// decisions is what explain asks for.
+// decisions is the schema of the decisions that explain returns.
 func decisions() spec.Schema {
 	effect := text("Decision is what would become of the VirtualMachine by it.")
 	effect.Enum = []any{string(v1beta1.EffectAllow), string(v1beta1.EffectWarn), string(v1beta1.EffectDeny)}
@@ -78,7 +77,7 @@ func text(description string) spec.Schema {
 	return property(spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}}}, description)
 }
 
-// anything is an object whose fields are described elsewhere.
+// anything is the schema of an object with fields that are described elsewhere.
 func anything(description string) spec.Schema {
 	return property(spec.Schema{
 		SchemaProps:      spec.SchemaProps{Type: []string{"object"}},

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 )
 
-// What is written by hand says what the types say.
+// The definitions have the same fields as the types.
 func TestDefinitionsNameTheFieldsOfTheTypes(t *testing.T) {
 	definitions := Definitions(func(path string) spec.Ref { return spec.MustCreateRef("#/" + path) })
 	for _, pair := range []struct{ described, other any }{

@@ -10,8 +10,8 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// mayCreate says whether a person may create VirtualMachines in a namespace through this
-// API, from the template of that name; from any when it is empty.
+// mayCreate reports whether a user may create VirtualMachines in a namespace through this API, from the template of that name; from any template when
+// it is empty.
 func (h *handler) mayCreate(ctx context.Context, requester user.Info, namespace, template string) (bool, error) {
 	return h.allowed(ctx, authorizer.AttributesRecord{
 		User: requester, Verb: "create", Namespace: namespace, Name: template,
@@ -19,8 +19,7 @@ func (h *handler) mayCreate(ctx context.Context, requester user.Info, namespace,
 	})
 }
 
-// mayWrite says whether a person may create VirtualMachines in a namespace by manifests
-// that refer to a template.
+// mayWrite reports whether a user may create VirtualMachines in a namespace by manifests that refer to a template.
 func (h *handler) mayWrite(ctx context.Context, requester user.Info, namespace string, path map[string]string) (bool, error) {
 	may, err := h.allowed(ctx, authorizer.AttributesRecord{
 		User: requester, Verb: "create", Namespace: namespace, APIGroup: "kubevirt.io", APIVersion: "v1", Resource: "virtualmachines",

@@ -14,10 +14,9 @@ import (
 	"github.com/vmstencil/stencil/internal/preview"
 )
 
-// Preview implements Creator, by two dry runs. In the first one the manager's webhook for
-// previews tells what approvals, policies and rules say, all of it. The second one is made
-// when none of them denies: it goes all the way, and whoever else has something against
-// the machine says so.
+// Preview implements Creator, by two dry runs. In the first one, the manager's webhook for previews returns all decisions of approvals, policies and
+// rules. The second one is made when none of them denies: it is a complete dry run, in which other webhooks and the API server may deny the
+// VirtualMachine.
 func (d *Delegate) Preview(ctx context.Context, person authenticationv1.UserInfo, namespace string, machine []byte) ([]v1beta1.Decision, error) {
 	headers, err := delegation.Headers(d.server, person)
 	if err != nil {
@@ -32,7 +31,7 @@ func (d *Delegate) Preview(ctx context.Context, person authenticationv1.UserInfo
 	}
 	decisions, previewed := preview.Decisions(err)
 	if !previewed {
-		// Somebody else refuses it before ours can see it.
+		// Another component denies it before the preview webhook.
 		return refusal(err)
 	}
 	if preview.Denied(decisions) {
@@ -55,9 +54,8 @@ func (d *Delegate) Preview(ctx context.Context, person authenticationv1.UserInfo
 	return decisions, nil
 }
 
-// refusal is what somebody else has against a VirtualMachine: what the API server answers
-// with in the place of the VirtualMachine. What says nothing about it, such as that somebody
-// cannot be reached, stays an error, and so does that the template changed meanwhile.
+// refusal converts the denial of another component to decisions: the error that the API server returned. Errors that are not about the
+// VirtualMachine, for example that a component cannot be reached, stay errors, and so does a conflict because the template changed meanwhile.
 func refusal(err error) ([]v1beta1.Decision, error) {
 	var answered apierrors.APIStatus
 	about := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)

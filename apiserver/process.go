@@ -15,11 +15,10 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// patience is how long a request waits for a template that the cache does not know:
-// it may have been created a moment ago.
+// patience is how long a request waits for a template that is not in the cache: it may have been created a moment ago.
 const patience = 300 * time.Millisecond
 
-// rendering is a template with its values settled, and what it makes of them.
+// rendering is a template with its bound values, and the result.
 type rendering struct {
 	compiled *template.Compiled
 	binding  *template.Binding
@@ -41,7 +40,7 @@ func render(found *templatecache.Template, parameters map[string]string) (render
 	return r, nil
 }
 
-// find takes a template from the cache.
+// find returns a template from the cache.
 func (h *handler) find(ctx context.Context, namespace, name string) (*templatecache.Template, error) {
 	if found := h.options.Templates.Wait(ctx, namespace, name, patience); found != nil {
 		return found, nil
@@ -52,7 +51,7 @@ func (h *handler) find(ctx context.Context, namespace, name string) (*templateca
 	return nil, apierrors.NewNotFound(templateResource, name)
 }
 
-// process renders a stored template. A dryRun is what it is in any case.
+// process renders a stored template. It is always a dry run.
 func (h *handler) process(request *http.Request, path map[string]string, raw []byte) (processed, error) {
 	options, err := body.Options(raw)
 	if err != nil {
@@ -79,7 +78,7 @@ func (h *handler) process(request *http.Request, path map[string]string, raw []b
 	return answer, nil
 }
 
-// answerOf is what a rendering is answered with.
+// answerOf returns the response for a rendering.
 func answerOf(found *templatecache.Template, made rendering) processed {
 	return processed{
 		TemplateRef:    corev1.ObjectReference{Namespace: found.Namespace, Name: found.Name},

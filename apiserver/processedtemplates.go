@@ -14,8 +14,7 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 )
 
-// processSent renders a template that is sent, for editors and pipelines. The values
-// of its parameters are those that it brings along.
+// processSent renders a template from the body, for editors and pipelines. Its parameters have no user-specified values.
 func (h *handler) processSent(request *http.Request, path map[string]string, raw []byte) (processed, error) {
 	sent, err := decodeTemplate(raw, path[namespace])
 	if err != nil {

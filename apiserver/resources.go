@@ -15,14 +15,13 @@ import (
 	templatev1beta1 "github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// resource is one of the three that each version has. All of them are created, and
-// nothing else.
+// resource is one of the three of each version. They support only create.
 type resource struct {
 	name, subresource string
 	kind              string
 	path              string
 	doc, operation    string
-	// reads is what is sent, code what success is answered with.
+	// reads is the type of the request, code the status of a successful response.
 	reads any
 	code  int
 	serve restful.RouteFunction
@@ -79,9 +78,8 @@ func (r resource) route(service *restful.WebService, version schema.GroupVersion
 	service.Route(route)
 }
 
-// listed are the resources as discovery lists them. Their parent is not among them: a
-// second virtualmachinetemplates would stand in the way of the
-// CustomResourceDefinition's, and it could be neither read nor listed.
+// listed returns the resources in the form of discovery, without their parent: a second virtualmachinetemplates would conflict with that of the
+// CustomResourceDefinition, and it could be neither read nor listed.
 func listed(resources []resource) []metav1.APIResource {
 	var found []metav1.APIResource
 	for _, each := range resources {
@@ -96,8 +94,7 @@ func listed(resources []resource) []metav1.APIResource {
 	return found
 }
 
-// aggregatedDiscovery is the other form of discovery. There a subresource has to hang on
-// a parent; one that has no kind is passed over by clients.
+// aggregatedDiscovery is the other form of discovery. There a subresource requires a parent; clients ignore one without a kind.
 func aggregatedDiscovery(version schema.GroupVersion, resources []resource) (apidiscoveryv2.APIVersionDiscovery, error) {
 	found := listed(resources)
 	for i := range found {

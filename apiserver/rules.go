@@ -14,9 +14,8 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// judged holds what was rendered to the rules that came with it. What only the cluster can
-// judge, because the size of the machine is not known here, is among the warnings. create
-// needs none of this: the validating webhook judges what is created.
+// judged evaluates the rules in the template and in the rendered VirtualMachine. Rules that only the cluster can evaluate, because the size of the VM
+// is not available here, are among the warnings. create does not need it: the validating webhook evaluates VirtualMachines that are created.
 func (h *handler) judged(ctx context.Context, found *templatecache.Template, made rendering, namespace string) ([]string, error) {
 	c := machinerules.Case{
 		Namespace: namespace,

@@ -23,22 +23,21 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// versions are those that are served, the preferred one first.
+// versions are the served versions, the preferred one first.
 var versions = []schema.GroupVersion{v1beta1.GroupVersion, v1alpha1.GroupVersion}
 
-// Templates is where compiled templates come from.
+// Templates is the source of compiled templates.
 type Templates interface {
 	Synced() bool
 	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
 }
 
-// Creator creates VirtualMachines on behalf of a person; a Delegate does.
+// Creator creates VirtualMachines on behalf of a user; a Delegate does.
 type Creator interface {
-	// Preview returns what would be said about the VirtualMachine if the person created it.
-	// An error is that of the API server when it says nothing about the VirtualMachine.
+	// Preview returns the decisions about the VirtualMachine if the user created it. An error is that of the API server when it is not about the
+	// VirtualMachine.
 	Preview(ctx context.Context, person authenticationv1.UserInfo, namespace string, machine []byte) ([]v1beta1.Decision, error)
-	// Create returns the VirtualMachine as it is stored, as JSON, and what the API server
-	// warned of. An error of the API server is its own status.
+	// Create returns the VirtualMachine as it is stored, as JSON, and the warnings of the API server. An error of the API server is its own status.
 	Create(ctx context.Context, person authenticationv1.UserInfo, namespace string, machine []byte, dryRun []string) (stored []byte, warnings []string, err error)
 }
 
@@ -46,17 +45,16 @@ type Creator interface {
 type Options struct {
 	Templates Templates
 	Creator   Creator
-	// Sizes finds the instance types and preferences of machines that rules are about.
+	// Sizes resolves the instance types and preferences of VirtualMachines for rules.
 	Sizes sizing.Resolver
-	// Authorizer answers whether a person may create in another namespace.
+	// Authorizer decides whether a user may create in another namespace.
 	Authorizer authorizer.Authorizer
 	// Suffix makes the random end of a generated name; nil means the one that
 	// Kubernetes itself uses.
 	Suffix func() string
 }
 
-// Codecs returns the serializers of what is not written by this package itself:
-// errors and discovery.
+// Codecs returns the serializers of everything that this package does not write itself: errors and discovery.
 func Codecs() (*runtime.Scheme, serializer.CodecFactory, error) {
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{v1beta1.AddToScheme, v1alpha1.AddToScheme} {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// get asks a whole server, without anybody who authenticates or authorizes.
+// get sends requests to a complete server without authentication and authorization.
 func get(t *testing.T, paths map[string]string) map[string]string {
 	t.Helper()
 	scheme, codecs, err := Codecs()

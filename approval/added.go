@@ -1,15 +1,12 @@
 package approval
 
-// Added returns every place in spec at which a stored VirtualMachine has something
-// that rendered, which is what its template makes, has not, in a fixed order. Where
-// both have a value it is not compared, and a zero is no value: clients written in Go
-// send one for every field that their types hold to be required. Labels and annotations of the VirtualMachine
-// itself are not looked at: tools of all kinds keep their notes there, and no part of
-// the machine is made of them.
+// Added returns, in a fixed order, every place in spec at which a stored VirtualMachine has something that rendered, the result of its template, does
+// not have. Places where both have a value are not compared. A zero counts as no value, because clients written in Go send one for every field that
+// their types require. Labels and annotations of the VirtualMachine itself are not compared: many tools store notes there, and they do not define the
+// VM.
 //
-// Who added it cannot be told any more; see ClusterAdditions for what the cluster
-// does. Neither object is modified. See Changes for how they are decoded, and for
-// what is returned when there are very many places.
+// Added does not identify the author of an addition; see ClusterAdditions for what the cluster adds. Neither object is modified. See Changes for how
+// they are decoded, and for what is returned when there are very many places.
 func Added(rendered, stored map[string]any) []Path {
 	t := &touches{}
 	t.begin(Path{Field("spec")}, nil)
@@ -64,7 +61,7 @@ func (t *touches) addedItems(under, list []any) {
 	}
 }
 
-// zero says whether a value is an empty text, or 0 as a number or a quantity.
+// zero reports whether a value is an empty text, or 0 as a number or a quantity.
 func zero(value any) bool {
 	if text, is := value.(string); is {
 		return text == "" || text == "0"

@@ -5,11 +5,9 @@ import (
 	"sync"
 )
 
-// clusterAdditions is where KubeVirt v1.8 writes into the spec of VirtualMachines
-// beside what it is given, and the MAC pools that are usually installed with it: on
-// creation what the guest would otherwise lose at its next start, later what
-// snapshots and restores need. The instance type and preference that KubeVirt infers
-// from a volume are here because it takes inferFromVolume away in their stead.
+// clusterAdditions are the places at which KubeVirt v1.8, and the MAC pools that are usually installed with it, add to the spec of VirtualMachines:
+// on creation what the guest would otherwise lose at its next start, later what snapshots and restores need. The instance type and preference that
+// KubeVirt infers from a volume are not listed; see inferred.
 var clusterAdditions = []string{
 	"spec.dataVolumeTemplates[*].spec.pvc.storageClassName",
 	"spec.dataVolumeTemplates[*].spec.storage.storageClassName",
@@ -24,10 +22,8 @@ var clusterAdditions = []string{
 	"spec.template.spec.domain.machine.type",
 }
 
-// ClusterAdditions returns the places at which the cluster itself adds to
-// VirtualMachines: those that are known of KubeVirt, and the given ones, which are
-// what other admission webhooks and controllers of this cluster add. They are
-// written as overrides. An error tells which of them is none.
+// ClusterAdditions returns the places at which the cluster itself adds to VirtualMachines: those of KubeVirt, and the given ones, for other admission
+// webhooks and controllers of this cluster. The given places are overrides. The error names the one that cannot be parsed.
 func ClusterAdditions(more ...string) (*Additions, error) {
 	a := &Additions{overrides: append([]Override(nil), knownAdditions()...)}
 	for _, text := range more {
@@ -56,12 +52,11 @@ var knownAdditions = sync.OnceValue(func() []Override {
 // for concurrent use.
 type Additions struct {
 	overrides []Override
-	// defaulted says that stencil-defaulter is one of those who add.
+	// defaulted reports whether stencil-defaulter also adds to VirtualMachines.
 	defaulted bool
 }
 
-// Beyond returns the places at which a stored VirtualMachine has more than its
-// template makes and the cluster adds. See Added.
+// Beyond returns the places that Added returns, except those at which the cluster adds.
 func (a *Additions) Beyond(rendered, stored map[string]any) []Path {
 	var beyond []Path
 	for _, path := range Added(rendered, stored) {
@@ -82,8 +77,8 @@ func (a *Additions) covers(path Path) bool {
 	return false
 }
 
-// inferred says whether a place holds the name or the kind of an instance type or a
-// preference that the template has KubeVirt infer from a volume.
+// inferred reports whether a place holds the name or the kind of an instance type or a preference that KubeVirt infers from a volume because the
+// template requests it. KubeVirt removes inferFromVolume then.
 func inferred(rendered map[string]any, path Path) bool {
 	if len(path) != 3 || path[1] != Field("instancetype") && path[1] != Field("preference") ||
 		path[2] != Field("name") && path[2] != Field("kind") {

@@ -31,7 +31,7 @@ type Approval struct {
 	overrides   []Override
 	disks       v1alpha1.ExistingDisks
 
-	// invalid is why the approval is a closed one, refusal what people are told.
+	// invalid is why the approval is closed, refusal is the text in messages to users.
 	invalid error
 	refusal string
 }
@@ -41,14 +41,12 @@ type Option func(*settings)
 
 type settings struct{ spared []string }
 
-// Sparing names namespaces that no approval covers, beside SystemNamespaces. It is
-// for Stencil's own.
+// Sparing excludes namespaces from every approval, in addition to SystemNamespaces. It is for Stencil's own namespace.
 func Sparing(namespaces ...string) Option {
 	return func(s *settings) { s.spared = append(s.spared, namespaces...) }
 }
 
-// Compile makes an Approval of an object, which it does not keep. An error about
-// the object is an *InvalidError with all its causes.
+// Compile makes an Approval of an object. It does not retain the object. An error about the object is an *InvalidError with all its causes.
 func Compile(object *v1alpha1.TemplateApproval, options ...Option) (*Approval, error) {
 	a := outline(object, options)
 	spec, path := &object.Spec, field.NewPath("spec")
@@ -82,9 +80,8 @@ func Compile(object *v1alpha1.TemplateApproval, options ...Option) (*Approval, e
 	return a, nil
 }
 
-// Closed makes an Approval of an object that does not compile, for the reason
-// given. It covers its namespaces, exempts whom it exempts and is enforced as it
-// says, and it approves nothing.
+// Closed makes an Approval of an object that does not compile, for the given reason. The Approval has the namespaces, exempt subjects and enforcement
+// of the object, and approves nothing.
 func Closed(object *v1alpha1.TemplateApproval, reason error, options ...Option) *Approval {
 	if reason == nil {
 		reason = errors.New("no reason is given")
@@ -95,13 +92,13 @@ func Closed(object *v1alpha1.TemplateApproval, reason error, options ...Option) 
 	return a
 }
 
-// Undecided makes an Approval without a name that denies everything to everyone,
-// for want of what it takes to decide. The text tells people why, and what to do.
+// Undecided makes an Approval without a name that denies everything to every user, because a decision is not possible. The text is shown to users:
+// the reason, and what to do.
 func Undecided(why string) *Approval {
 	return &Approval{enforcement: v1alpha1.EnforcementDeny, everyone: true, invalid: errors.New(why), refusal: why}
 }
 
-// outline is what of an approval can be understood in any case.
+// outline returns the parts of an approval that are usable even when the object does not compile.
 func outline(object *v1alpha1.TemplateApproval, options []Option) *Approval {
 	var s settings
 	for _, option := range options {
@@ -136,22 +133,21 @@ func (a *Approval) UID() types.UID { return a.uid }
 // Generation is that of the object.
 func (a *Approval) Generation() int64 { return a.generation }
 
-// Err is the reason for which the approval is a closed one, or nil.
+// Err is the reason why the approval is closed, or nil.
 func (a *Approval) Err() error { return a.invalid }
 
-// Enforcement says what happens to what satisfies no approval.
+// Enforcement is what happens to a VirtualMachine that satisfies no approval.
 func (a *Approval) Enforcement() v1alpha1.Enforcement { return a.enforcement }
 
-// Serves says whether the approval can be satisfied by a person.
+// Serves reports whether a user can satisfy the approval.
 func (a *Approval) Serves(user authenticationv1.UserInfo) bool {
 	return a.everyone || a.served.include(user)
 }
 
-// Exempts says whether the approval does not judge a person.
+// Exempts reports whether the approval exempts a user.
 func (a *Approval) Exempts(user authenticationv1.UserInfo) bool { return a.exempted.include(user) }
 
-// Overridable says whether people may write to a place beside what the template
-// says.
+// Overridable reports whether users may set a place in addition to the template.
 func (a *Approval) Overridable(path Path) bool {
 	for i := range a.overrides {
 		if a.overrides[i].Covers(path) {

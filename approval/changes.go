@@ -4,10 +4,8 @@ package approval
 // Both are decoded JSON: map[string]any, []any, string, bool, nil, and numbers as
 // json.Number, int64 or float64. They are not modified.
 //
-// Allowing exactly the places that are returned allows the change from old to new,
-// and nothing else does: what differs is at or below one of them. After
-// MaxTouched places, whole sections (spec, metadata.labels, …) are returned in
-// their stead.
+// The change from old to new is allowed if and only if all returned places are allowed: every difference is at or below one of them. Above MaxTouched
+// places, whole sections (spec, metadata.labels, …) are returned instead.
 func Changes(old, new map[string]any) []Path {
 	t := &touches{}
 	before := map[string]section{}
@@ -95,8 +93,7 @@ func (t *touches) compareLists(old, new []any) {
 	}
 }
 
-// compareItems compares two items at the same position, where an empty one is not
-// nothing: it takes a place.
+// compareItems compares two items at the same position. An empty item is not the same as none, because it has a position.
 func (t *touches) compareItems(old, new any) {
 	if vacant(old) || vacant(new) {
 		if !same(old, new) {

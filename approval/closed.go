@@ -41,9 +41,8 @@ func (a *Approval) lists(parameter string) bool {
 	return slices.ContainsFunc(a.constraints, func(c constraint) bool { return c.Name == parameter })
 }
 
-// HasNoValue reports whether a template requires a parameter for which it has neither a
-// default nor a generator. While an approval closes it, nothing satisfies the approval
-// with that template.
+// HasNoValue reports whether a template requires a parameter for which it has neither a default nor a generator. No VirtualMachine of that template
+// satisfies an approval that closes the parameter.
 func HasNoValue(p v1beta1.Parameter) bool { return p.Required && p.Value == "" && !generated(p) }
 
 // generated reports whether the value of a parameter is generated unless it is given. A
@@ -90,12 +89,11 @@ func (a *Approval) closedCauses(q Question, values map[string]string) field.Erro
 type closedParameter struct {
 	v1beta1.Parameter
 
-	// given is what the user gave, value what came of it.
+	// given is the user-specified value, value the bound one.
 	given, value      string
 	isGiven, hasValue bool
 	secret            bool
-	// naming is whether the name of the VirtualMachine sets the parameter, and does not in
-	// this one.
+	// naming is whether the name of the VirtualMachine usually sets the parameter, but does not in this one.
 	naming  bool
 	pattern string
 }

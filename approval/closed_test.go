@@ -184,8 +184,8 @@ func TestWhatAnApprovalCloses(t *testing.T) {
 	}
 }
 
-// A second, simpler reading of closed parameters: a parameter is as it should be when it
-// is opened, or when the same would have come of giving nothing, which is something.
+// A second, simpler reading of closed parameters: a parameter is valid when it is open, or when it has the value that it would have without
+// user-specified values, and a required parameter has one.
 func TestClosedParametersAreWhatTheyWouldBeIfNothingWereGiven(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	texts := []string{"", "x", "y", "made-1"}

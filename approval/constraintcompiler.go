@@ -89,8 +89,7 @@ func compilePattern(text string) (*regexp.Regexp, error) {
 	return pattern, nil
 }
 
-// unrolled estimates how many instructions an expression compiles to. Repetitions
-// such as (a{100}){100} are why it is looked at before it is compiled.
+// unrolled estimates how many instructions an expression compiles to. It runs before the compilation because of repetitions such as (a{100}){100}.
 func unrolled(r *syntax.Regexp) int {
 	size := 1 + len(r.Rune)/2
 	for _, sub := range r.Sub {

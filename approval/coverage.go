@@ -11,16 +11,16 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// SystemNamespaces are never covered by an approval: a cluster must be able to
-// repair itself. Stencil's own namespace belongs to them too; see Sparing.
+// SystemNamespaces are never selected by an approval: a cluster must be able to repair itself. Stencil's own namespace is excluded as well; see
+// Sparing.
 func SystemNamespaces() []string { return []string{"kube-system", "kube-public", "kube-node-lease"} }
 
 // coverage is where an approval is enforced.
 type coverage struct {
 	named    map[string]bool
 	selector *v1alpha1.LabelSelector
-	// circular says that the selector names the label that follows from it, which only an approval does that was stored without
-	// validation.
+	// circular reports whether the selector uses the label that Stencil sets on selected namespaces. Only an approval that was stored without
+	// validation does.
 	circular bool
 	spared   map[string]bool
 }
@@ -37,8 +37,7 @@ func newCoverage(spec *v1alpha1.TemplateApprovalSpec, spared []string) coverage 
 	return c
 }
 
-// Covers says whether the approval is enforced in the namespace of that name and
-// those labels.
+// Covers reports whether the approval selects the namespace with that name and those labels.
 func (a *Approval) Covers(namespace string, labels map[string]string) bool {
 	c := &a.coverage
 	if c.circular {
@@ -48,8 +47,7 @@ func (a *Approval) Covers(namespace string, labels map[string]string) bool {
 	return !c.spared[namespace] && (c.named[namespace] || c.selector != nil && selects(c.selector, labels))
 }
 
-// CoversByLabels says whether labels of a namespace can decide that the approval
-// covers it.
+// CoversByLabels reports whether the approval selects namespaces by their labels.
 func (a *Approval) CoversByLabels() bool { return a.coverage.selector != nil }
 
 func validateCoverage(spec *v1alpha1.TemplateApprovalSpec, path *field.Path) field.ErrorList {
@@ -75,9 +73,8 @@ func validateCoverage(spec *v1alpha1.TemplateApprovalSpec, path *field.Path) fie
 	return causes
 }
 
-// validateNotCircular refuses to select by the label that follows from what is
-// selected: such an approval would cover what is covered because it is covered, or
-// come and go for ever.
+// validateNotCircular rejects a selector that uses the label that Stencil sets on selected namespaces: such an approval would select a namespace
+// because it is selected, or alternate forever.
 func validateNotCircular(s *v1alpha1.LabelSelector, path *field.Path) field.ErrorList {
 	var causes field.ErrorList
 	refuse := func(at *field.Path) {

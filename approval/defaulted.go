@@ -7,10 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// defaultedPlaces is where stencil-defaulter writes what decides how the guest
-// finds its devices, and not what it is given. A test holds the list against the
-// table of fields that the defaulter has. What is a default with certain values only
-// is in defaulted.
+// defaultedPlaces are the places at which stencil-defaulter sets how the guest finds its devices, but no resources. A test compares the list with the
+// defaulter's table of fields. Places that are defaults with certain values only are in defaulted.
 var defaultedPlaces = []string{
 	"spec.template.spec.architecture",
 	"spec.template.spec.domain.devices.autoattachGraphicsDevice",
@@ -67,9 +65,8 @@ const (
 	devicesPath = domainPath + ".devices"
 )
 
-// defaulted says whether what a machine has beyond its template is a default in value,
-// too: a disk for a volume of the template, the pod network where the template says
-// nothing about networks, a topology and a memory that follow from the resources.
+// defaulted reports whether an addition to a VirtualMachine has a default value: a disk for a volume of the template, the pod network where the
+// template has no networks, and a topology and a memory that follow from the resources.
 func defaulted(rendered, stored map[string]any, path Path) bool {
 	under, guest := specOf(rendered), specOf(stored)
 	domain := below(guest, "domain")
@@ -110,7 +107,7 @@ func defaulted(rendered, stored map[string]any, path Path) bool {
 	}
 }
 
-// sockets is how many KubeVirt gives a guest that says nothing.
+// sockets returns the number of sockets that KubeVirt gives a guest without a topology.
 func sockets(domain map[string]any) int64 {
 	for _, kind := range []string{"limits", "requests"} {
 		if n := quantityAt(domain, "resources", kind, "cpu"); n > 0 {
@@ -120,7 +117,7 @@ func sockets(domain map[string]any) int64 {
 	return 1
 }
 
-// quantityAt is a number or a quantity, rounded up; -1 when there is none.
+// quantityAt returns a number or a quantity, rounded up, or -1 when there is none.
 func quantityAt(object map[string]any, path ...string) int64 {
 	value := below(object, path[:len(path)-1]...)[path[len(path)-1]]
 	text, is := value.(string)
@@ -150,7 +147,7 @@ func asList(value any) []any {
 	return list
 }
 
-// itemNamed is the item of a list that has a name, nil when there is none.
+// itemNamed returns the item of a list with a name, or nil when there is none.
 func itemNamed(list any, name string) map[string]any {
 	for _, item := range asList(list) {
 		if nameOf(item) == name {
@@ -161,7 +158,7 @@ func itemNamed(list any, name string) map[string]any {
 	return nil
 }
 
-// holdsOnly says whether an object is there and has no other keys.
+// holdsOnly reports whether an object exists and has no other keys.
 func holdsOnly(object map[string]any, keys ...string) bool {
 	if object == nil {
 		return false

@@ -16,7 +16,7 @@ func TestEveryDefaultIsKnownAsAnAddition(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What is a default with certain values only, and what is covered below itself.
+	// Defaults with certain values only, and places that are listed by the places below them.
 	limited := []string{
 		"domain.cpu.sockets", "domain.cpu.cores", "domain.cpu.threads", "domain.memory.guest",
 		"domain.devices.disks[*]", "domain.devices.disks[*].disk", "domain.devices.interfaces", "networks", "domain.devices.inputs",

@@ -8,12 +8,9 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// DenyingDisk returns the approvals that decide in the namespace and do not allow a
-// VirtualMachine a disk with these labels that KubeVirt did not create for it, in
-// the order of names: those of the strictest enforcement. A VirtualMachine has to
-// satisfy one approval only, but a disk has to be allowed by each of them, because
-// the disk is not of the template that one of them approves. Approvals that only
-// audit deny nothing.
+// DenyingDisk returns the approvals of the namespace that do not allow a VirtualMachine a disk with these labels that KubeVirt did not create for it,
+// ordered by name: those with the strictest enforcement. A VirtualMachine has to satisfy one approval only, but each of them has to allow a disk,
+// because the disk is not part of the template that one of them approves. Approvals that only audit deny nothing.
 func DenyingDisk(covering []*Approval, labels map[string]string) []*Approval {
 	strict := strictest(covering)
 	if strict == v1alpha1.EnforcementAudit {
@@ -31,9 +28,8 @@ func (a *Approval) AllowsDisk(labels map[string]string) bool {
 		(a.disks.Selector == nil || selects(a.disks.Selector, labels))
 }
 
-// DecidesOnDisks reports whether an approval of the namespace may not allow a disk that
-// KubeVirt did not create for its VirtualMachine: otherwise nothing need be known of
-// disks.
+// DecidesOnDisks reports whether an approval of the namespace may deny a disk that KubeVirt did not create for its VirtualMachine. If not, callers
+// need no information about disks.
 func DecidesOnDisks(covering []*Approval) bool {
 	strict := strictest(covering)
 	return strict != v1alpha1.EnforcementAudit && slices.ContainsFunc(covering, func(a *Approval) bool {

@@ -6,8 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// InvalidError is what Compile returns for an approval that cannot be understood.
-// The causes name their places in it, such as spec.overrides[2].
+// InvalidError is what Compile returns for an approval that it cannot compile. The causes have paths such as spec.overrides[2].
 type InvalidError struct {
 	Causes field.ErrorList
 }
@@ -17,13 +16,13 @@ func (e *InvalidError) Error() string {
 	return e.Causes.ToAggregate().Error()
 }
 
-// omitted stands in for an offending value that must not or need not be shown.
+// omitted replaces an invalid value that must not or need not be shown.
 var omitted = field.OmitValueType{}
 
 // maxShown is how many bytes of a value a cause shows.
 const maxShown = 128
 
-// shown is a text as a cause shows it.
+// shown returns a text in the form of causes, shortened to maxShown.
 func shown(text string) string {
 	if len(text) <= maxShown {
 		return text

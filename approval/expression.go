@@ -20,9 +20,8 @@ type expression struct {
 	program cel.Program
 }
 
-// expressions makes the environment in which expressions are compiled: that of
-// Kubernetes' own, in the version that every API server of the last two releases
-// knows, with two variables.
+// expressions makes the environment in which expressions are compiled: that of Kubernetes, in the version that every API server of the last two
+// releases supports, with two variables.
 //
 // It is made once, because making it takes some milliseconds. It never changes.
 var expressions = sync.OnceValues(func() (*cel.Env, error) {
@@ -54,8 +53,7 @@ func compileExpression(text string) (*expression, error) {
 
 var errTooExpensive = errors.New("its evaluation takes too long for a value of this size")
 
-// holds evaluates the expression. The text of an error may hold values, but for
-// errTooExpensive.
+// holds evaluates the expression. The text of an error may contain values, except that of errTooExpensive.
 func (e *expression) holds(value string, params map[string]string) (bool, error) {
 	if params == nil {
 		params = map[string]string{}

@@ -5,11 +5,9 @@ import (
 	"strings"
 )
 
-// OverridableField is Overridable for a path given as texts: each is a key of a map,
-// or [name=NAME] for an item of a list whose items all have a unique name, or
-// [POSITION] for an item of any other list, as template.Ignoring gives them. A path
-// may be that of a map or a list as a whole, which is also overridable when all that
-// is in it is.
+// OverridableField is Overridable for a path of texts: each is a key of a map, or [name=NAME] for an item of a list of uniquely named items, or
+// [POSITION] for an item of any other list, as template.Ignoring returns them. The path may be that of a map or a list as a whole, which is also
+// overridable when all its content is.
 func (a *Approval) OverridableField(path ...string) bool {
 	steps := make(Path, len(path), len(path)+1)
 	for i, text := range path {

@@ -12,8 +12,8 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-// FuzzParseOverride holds that whatever is taken for an override has a text that
-// means the same, and that a mistake is told within the text.
+// FuzzParseOverride checks that every override that parses has a text with the same meaning, and that the position of a syntax error is within the
+// text.
 func FuzzParseOverride(f *testing.F) {
 	for _, text := range []string{
 		"spec", "spec.a.*[*]", `metadata.labels["a.b/c"]`, "spec.l[name=a.b].c", `spec.l[name="a b"]["\"\\"]`,
@@ -40,10 +40,8 @@ func FuzzParseOverride(f *testing.F) {
 	})
 }
 
-// FuzzChanges holds the two halves of what overrides promise, for any two objects
-// and any overrides. Where all changes are overridable, the objects are the same
-// once everything that may be overridden is taken out of both. And changing
-// nothing but what may be overridden is always allowed.
+// FuzzChanges checks both guarantees of overrides, for any two objects and any overrides: If all changes are overridable, the objects are equal after
+// everything overridable is removed from both. A change of overridable places only is always allowed.
 func FuzzChanges(f *testing.F) {
 	for _, seed := range []struct{ old, new, overrides string }{
 		{`{"spec":{"a":1,"l":[{"name":"a","x":1},{"name":"b"}]}}`, `{"spec":{"a":2,"l":[{"name":"b"},{"name":"c"}]}}`, "spec.l[*].x\nspec.a"},

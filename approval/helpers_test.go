@@ -26,8 +26,7 @@ func tree(t testing.TB, text string) map[string]any {
 	return decoded
 }
 
-// object is a TemplateApproval of that name and spec, which covers team-a and lists
-// golden/fedora unless it says otherwise.
+// object is a TemplateApproval of that name and spec, which by default selects team-a and lists golden/fedora.
 func object(t testing.TB, name, spec string) *v1alpha1.TemplateApproval {
 	t.Helper()
 	o := &v1alpha1.TemplateApproval{Spec: v1alpha1.TemplateApprovalSpec{

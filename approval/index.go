@@ -13,31 +13,28 @@ import (
 
 // Keys and values of the index.
 const (
-	// indexFormat has indexVersion, so that policies of another format find no
-	// namespace unselected and no change harmless.
+	// indexFormat has the value indexVersion. Policies of another format do not find it, and assume that any namespace may be selected and that any
+	// change matters.
 	indexFormat  = "format"
 	indexVersion = "2"
 	// indexAll: an approval that denies may select any namespace.
 	indexAll = "all"
 	// indexChanges: any change of a label can change what approvals select.
 	indexChanges = "changes"
-	// anyValue stands for the label itself, whatever its value.
+	// anyValue is the entry for the label itself, with any value.
 	anyValue = "*"
 
-	// maxIndexKey is the longest key of a ConfigMap. Longer ones are cut off, so
-	// that they stand for more.
+	// maxIndexKey is the longest key of a ConfigMap. Longer keys are truncated, so that they match more labels.
 	maxIndexKey = 253
-	// maxIndexBytes leaves room in the 1.5 MiB of a request to etcd, and in the cost
-	// that a policy may have: two searches for 65 bytes in this many cost 734 000 of
-	// 1 000 000 units.
+	// maxIndexBytes leaves room in the 1.5 MiB of a request to etcd, and in the cost limit of a policy: two searches for 65 bytes in a text of this
+	// size cost 734 000 of 1 000 000 units.
 	maxIndexBytes = 512 << 10
-	// indexKeyOverhead is what the API server writes about a key beside it: it
-	// records who owns it.
+	// indexKeyOverhead is what the API server adds for each key when it records the owner of the field.
 	indexKeyOverhead = 16
 )
 
-// NamespaceIndex returns what approvals select namespaces by, as the data of a ConfigMap that
-// the admission policies undecided-namespaces and namespace-coverage look up:
+// NamespaceIndex returns what approvals select namespaces by, as the data of a ConfigMap that the admission policies undecided-namespaces and
+// namespace-coverage search:
 //
 //	format  2
 //	all     an approval may select any namespace
@@ -51,10 +48,8 @@ const (
 // value, because the API server converts the ConfigMap for every evaluation, key by
 // key.
 //
-// all, n and l.KEY are of approvals that deny. Of a selector the index has one
-// positive requirement, so it stands for more namespaces than are selected, and
-// never for fewer. A slash is written as _. When the index would exceed its limit it
-// has all and changes alone.
+// all, n and l.KEY are of approvals that deny. The index has one positive requirement of each selector, so that it matches all selected namespaces
+// and possibly others. A slash is replaced by _. When the index would exceed its limit it has only all and changes.
 func NamespaceIndex(approvals []*Approval) map[string]string {
 	lists := indexLists{}
 	all := false
@@ -89,9 +84,8 @@ func NamespaceIndex(approvals []*Approval) map[string]string {
 // indexLists are the entries of each list, by the key of the list.
 type indexLists map[string]map[string]struct{}
 
-// add leaves out what a ConfigMap cannot have as a key, and what cannot be the value
-// of a label: no namespace has such a name or label, and one approval that should
-// never have been stored must not hold up the index.
+// add skips what cannot be a key of a ConfigMap or the value of a label. No namespace has such a name or label, and one invalid stored approval must
+// not block the index.
 func (x indexLists) add(key, entry string) {
 	if len(validation.IsConfigMapKey(key)) > 0 || entry != anyValue && len(validation.IsValidLabelValue(entry)) > 0 {
 		return
@@ -108,7 +102,7 @@ func indexKey(list, label string) string {
 	return key[:min(len(key), maxIndexKey)]
 }
 
-// addSelected adds one requirement that selected namespaces meet. A value says more than a key. It returns false if there is none.
+// addSelected adds one requirement that selected namespaces meet, preferably one on a value. It returns false if there is none.
 func (x indexLists) addSelected(s *v1alpha1.LabelSelector) bool {
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {
 		x.add(indexKey("l", key), s.MatchLabels[key])

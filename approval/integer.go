@@ -2,7 +2,7 @@ package approval
 
 import "strconv"
 
-// isInteger says whether text is an integer as JSON writes it, of any size.
+// isInteger reports whether text is an integer in JSON syntax, of any size.
 func isInteger(text string) bool {
 	if len(text) > 0 && text[0] == '-' {
 		text = text[1:]

@@ -10,18 +10,18 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// Question is what a person asks for.
+// Question is a request, or a stored VirtualMachine, to evaluate.
 type Question struct {
-	// User is the person.
+	// User is the requesting user.
 	User authenticationv1.UserInfo
-	// Anyone is for audits of what is stored: nobody knows who wrote it, so it
-	// counts as written by a person whom every approval serves and none exempts.
+	// Anyone is for audits. A stored VirtualMachine has no requesting user, so it is evaluated for a user that every approval serves and none
+	// exempts.
 	Anyone bool
-	// Template is what the VirtualMachine is, or was, rendered from.
+	// Template is the one from which the VirtualMachine is, or was, rendered.
 	Template Template
-	// Values are those of the parameters, nil where they are not judged.
+	// Values are those of the parameters, nil where they are not evaluated.
 	Values map[string]string
-	// Sensitive says which parameters are sensitive. When nil, all are.
+	// Sensitive reports whether a parameter is sensitive. When nil, all are.
 	Sensitive func(name string) bool
 	// Declared are the parameters of the template. When nil, values of parameters that
 	// an approval does not list are not evaluated.
@@ -34,43 +34,38 @@ type Question struct {
 	// Sources are what the disks come from. When nil, they are not evaluated; see
 	// PinsSources.
 	Sources []DiskSource
-	// Touched is what the person wrote or changes.
+	// Touched are the places that the user sets or changes.
 	Touched []Path
-	// Match, when set, compares the VirtualMachine with its template as one approval
-	// sees it, whose overrides are not compared. It returns the values of the
-	// parameters, which are judged in place of Values, and the differences.
+	// Match, when set, compares the VirtualMachine with its template for one approval, except at the overrides of the approval. It returns the values
+	// of the parameters, which are evaluated instead of Values, and the differences.
 	Match func(*Approval) (values map[string]string, differences []Objection)
-	// Update says that the VirtualMachine is stored already. Then a request that
-	// touches nothing is allowed whatever the approvals say, and so is one that
-	// touches only labels and annotations of a VirtualMachine without a template,
-	// which was there before its namespace was governed.
+	// Update is set when the VirtualMachine is stored already. Then a request that touches nothing is allowed in any case, and so is one that touches
+	// only labels and annotations of a VirtualMachine without a template, which existed before its namespace was governed.
 	Update bool
 }
 
-// Verdict is the answer.
+// Verdict is the decision.
 type Verdict struct {
-	// Governed reports whether any approval covers the namespace.
+	// Governed reports whether any approval selects the namespace.
 	Governed bool
-	// Allowed reports whether the VirtualMachine satisfies an approval, or need not.
+	// Allowed reports whether the VirtualMachine satisfies an approval, or does not need to.
 	Allowed bool
-	// Exempt says that it need not because every approval exempts the person.
+	// Exempt reports whether the request is allowed because every approval exempts the user.
 	Exempt bool
-	// Enforcement is the strictest of the approvals that do not exempt the person,
-	// whatever the verdict; empty where the namespace is not governed.
+	// Enforcement is the strictest of the approvals that do not exempt the user, also when the request is allowed. It is empty where the namespace is
+	// not governed.
 	Enforcement v1alpha1.Enforcement
-	// By is the name of the approval that is satisfied, the first in the order of
-	// names.
+	// By is the name of the satisfied approval, the first one when ordered by name.
 	By string
-	// Objections tell what is wrong when nothing is satisfied. Once the template is
-	// approved by some approval for the person, they are those of such approvals
-	// only.
+	// Objections are what is wrong when no approval is satisfied. If some approvals serve the user and approve the template, only the objections of
+	// these are included.
 	Objections []Objection
 }
 
-// Refused reports whether the request must not pass.
+// Refused reports whether the request must be denied.
 func (v Verdict) Refused() bool { return !v.Allowed && v.Enforcement == v1alpha1.EnforcementDeny }
 
-// Causes are the objections as causes of a refusal.
+// Causes returns the objections as causes of a denial.
 func (v Verdict) Causes() field.ErrorList {
 	var causes field.ErrorList
 	for _, objection := range v.Objections {
@@ -79,8 +74,7 @@ func (v Verdict) Causes() field.ErrorList {
 	return causes
 }
 
-// Judge answers a question by the approvals that cover the namespace of the
-// VirtualMachine.
+// Judge evaluates a question with the approvals that select the namespace of the VirtualMachine.
 func Judge(covering []*Approval, q Question) Verdict {
 	if len(covering) == 0 {
 		return Verdict{Allowed: true}
@@ -109,13 +103,12 @@ func Judge(covering []*Approval, q Question) Verdict {
 	return v
 }
 
-// idle reports whether an update does nothing that approvals have a say in.
+// idle reports whether an update changes nothing that approvals evaluate.
 func (q Question) idle() bool {
 	return !slices.ContainsFunc(q.Touched, func(path Path) bool { return q.Template.Name != "" || path[0] != Field("metadata") })
 }
 
-// Exempt reports whether the approvals that cover a namespace do not judge a person:
-// there is one at least, and each of them exempts the person.
+// Exempt reports whether at least one approval selects a namespace and each of these approvals exempts the user.
 func Exempt(covering []*Approval, user authenticationv1.UserInfo) bool {
 	return len(covering) > 0 && exempt(covering, user)
 }
@@ -124,8 +117,7 @@ func exempt(covering []*Approval, user authenticationv1.UserInfo) bool {
 	return !slices.ContainsFunc(covering, func(a *Approval) bool { return !a.Exempts(user) })
 }
 
-// judging returns the approvals that do not exempt the person; all of them when
-// each does, so that the enforcement of the namespace can be told.
+// judging returns the approvals that do not exempt the user, or all of them when each does, so that the enforcement of the namespace is defined.
 func judging(covering []*Approval, q Question) []*Approval {
 	if q.Anyone || exempt(covering, q.User) || !slices.ContainsFunc(covering, func(a *Approval) bool { return a.Exempts(q.User) }) {
 		return covering

@@ -12,23 +12,22 @@ import (
 
 // Objection is one reason for which an approval is not satisfied.
 type Objection struct {
-	// Approval is the name of the approval, empty when none is to blame.
+	// Approval is the name of the approval, empty when the objection is not of one.
 	Approval string
 	// Field is the place: a path in the VirtualMachine, or parameters[NAME].
 	Field string
-	// Message tells what is wrong and what would be allowed. It never holds the
-	// value of a sensitive parameter.
+	// Message describes what is wrong and what would be allowed. It never contains the value of a sensitive parameter.
 	Message string
 	// Reason is ReasonClosedParameter, or empty for every other objection.
 	Reason string
 }
 
-// String is the objection in one line.
+// String returns the objection in one line.
 func (o Objection) String() string {
 	return o.Field + ": " + o.detail()
 }
 
-// Cause is the objection as a cause of a refusal.
+// Cause returns the objection as a cause of a denial.
 func (o Objection) Cause() *field.Error {
 	return &field.Error{Type: field.ErrorTypeForbidden, Field: o.Field, BadValue: omitted, Detail: o.detail()}
 }
@@ -49,16 +48,14 @@ const (
 
 var referenceField = field.NewPath("metadata", "annotations").Key(contract.AnnotationTemplateRef).String()
 
-// Objections returns why the approval is not satisfied; it is when there are none.
-// It does not ask whether it exempts the person, nor whether it covers the
-// namespace.
+// Objections returns why the approval is not satisfied, or none if it is. It checks neither whether the approval exempts the user nor whether it
+// selects the namespace.
 func (a *Approval) Objections(q Question) []Objection {
 	objections, _ := a.judge(q)
 	return objections
 }
 
-// judge returns the objections, and whether the approval approves the template for
-// the person, so that what is wrong can be put right by changing the request.
+// judge returns the objections, and whether the approval serves the user and approves the template, so that a corrected request could satisfy it.
 func (a *Approval) judge(q Question) (objections []Objection, candidate bool) {
 	if approved, why := a.Approves(q.Template); !approved {
 		objections = append(objections, a.object(referenceField, why))
@@ -109,7 +106,7 @@ func (a *Approval) judgePaths(touched []Path) []Objection {
 	return objections
 }
 
-// describeOverrides tells what could be written instead, the nearest first.
+// describeOverrides describes the places that may be set instead, the nearest first.
 func (a *Approval) describeOverrides(path Path) string {
 	const refusal = "may not be written or changed beside the template"
 	if len(a.overrides) == 0 {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// What follows is a second, much simpler reading of overrides, by which the fuzz
-// target judges the first: it takes out of a tree what may be overridden.
+// What follows is a second, much simpler implementation of overrides, with which the fuzz target checks the first: it removes from a tree what may be
+// overridden.
 
 // split takes the text of an override apart: .key and ["key"] become a key behind a
 // dot, items and wildcards stay as they are.
@@ -51,7 +51,7 @@ func split(text string) []string {
 	return steps
 }
 
-// judged is a copy of what is judged of an object at all.
+// judged returns a copy of the evaluated parts of an object.
 func judged(object map[string]any) any {
 	object = runtime.DeepCopyJSON(numbersAsText(object).(map[string]any))
 	delete(object, "apiVersion")
@@ -102,7 +102,7 @@ func numbersAsText(value any) any {
 	}
 }
 
-// erase takes out what an override covers.
+// erase removes what an override covers.
 func erase(value any, path []string) any {
 	if len(path) == 0 {
 		return nil
@@ -130,8 +130,7 @@ func erase(value any, path []string) any {
 	return value
 }
 
-// prune takes out what means nothing: null, and maps and lists without content,
-// unless they take a place in a list.
+// prune removes what has no meaning: null, and empty maps and lists, unless they are items of a list.
 func prune(value any) any {
 	switch v := value.(type) {
 	case map[string]any:
@@ -161,8 +160,7 @@ func prune(value any) any {
 	}
 }
 
-// edit changes an object at one place that an override covers. Names of items stay
-// as they are, because an item of another name is another item.
+// edit changes an object at one place that an override covers. Names of items are not changed, because an item of another name is another item.
 func edit(random *rand.Rand, value any, path []string) {
 	last := len(path) == 1
 	switch v := value.(type) {

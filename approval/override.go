@@ -1,10 +1,9 @@
 package approval
 
-// Override is a path that people may write to, with everything below it. It may
-// hold wildcards.
+// Override is a path that users may set, with everything below it. It may contain wildcards.
 type Override struct{ steps Path }
 
-// Covers says whether the override allows a place.
+// Covers reports whether the override allows a place.
 func (o Override) Covers(path Path) bool {
 	if len(path) < len(o.steps) {
 		return false
@@ -17,7 +16,7 @@ func (o Override) Covers(path Path) bool {
 	return true
 }
 
-// String is the override in its shortest form.
+// String returns the override in its shortest form.
 func (o Override) String() string { return o.steps.String() }
 
 // closeness is how many steps an override and a path have in common, from the

@@ -9,14 +9,14 @@ import (
 // MaxOverrideLength is how many bytes an override may have.
 const MaxOverrideLength = 512
 
-// SyntaxError tells where an override is not one.
+// SyntaxError describes a syntax error in an override and its position.
 type SyntaxError struct {
 	// Column counts characters from 1.
 	Column  int
 	Message string
 }
 
-// Error is the message with its place.
+// Error returns the message with its position.
 func (e *SyntaxError) Error() string { return fmt.Sprintf("column %d: %s", e.Column, e.Message) }
 
 // ParseOverride reads an override; the package comment has its grammar. An error
@@ -59,7 +59,7 @@ func (p *overrideParser) override() (Path, error) {
 	return steps, p.root(steps)
 }
 
-// root holds that the path begins where overrides are possible at all.
+// root checks that the path begins where overrides are possible.
 func (p *overrideParser) root(steps Path) error {
 	switch {
 	case steps[0] == Field("spec"):
@@ -89,7 +89,7 @@ func (p *overrideParser) step() (Step, error) {
 	}
 }
 
-// end holds that after a wildcard a new step begins.
+// end checks that a new step begins after a wildcard.
 func (p *overrideParser) end(what string) error {
 	if p.at == len(p.text) || p.text[p.at] == '.' || p.text[p.at] == '[' {
 		return nil
@@ -170,7 +170,7 @@ func (p *overrideParser) quoted() (string, error) {
 	return "", p.errorAt(start, "the quote is not closed")
 }
 
-// takes moves over text if it comes next.
+// takes advances past text if it comes next, and reports whether it did.
 func (p *overrideParser) takes(text string) bool {
 	if !strings.HasPrefix(p.text[p.at:], text) {
 		return false
@@ -179,7 +179,7 @@ func (p *overrideParser) takes(text string) bool {
 	return true
 }
 
-// span moves over characters as long as they are not outside.
+// span advances to the first character that is outside, and returns the text before it.
 func (p *overrideParser) span(outside func(rune) bool) string {
 	rest := p.text[p.at:]
 	end := strings.IndexFunc(rest, outside)

@@ -15,8 +15,7 @@ import (
 // one does not match.
 const MaxMatchedBytes = 16 << 10
 
-// constraint is the rule of an approval for one parameter, ready for use. One that
-// allows any value has nothing to evaluate.
+// constraint is the compiled rule of an approval for one parameter. One that allows any value has nothing to evaluate.
 type constraint struct {
 	v1alpha1.ParameterConstraint
 
@@ -24,10 +23,8 @@ type constraint struct {
 	expression *expression
 }
 
-// Parameters returns what is wrong with the values of parameters, at paths
-// parameters[NAME]. A parameter that has no value is not judged. The function says
-// which parameters are sensitive: of their values, and of the lists that they must
-// be in, nothing is told. When it is nil, all are.
+// Parameters returns what is wrong with the values of parameters, at paths parameters[NAME]. A parameter without a value is not evaluated. sensitive
+// reports which parameters are sensitive; when nil, all are. Causes contain neither their values nor the lists of their allowed values.
 func (a *Approval) Parameters(values map[string]string, sensitive func(name string) bool) field.ErrorList {
 	if sensitive == nil {
 		sensitive = func(string) bool { return true }
@@ -44,8 +41,7 @@ func (a *Approval) Parameters(values map[string]string, sensitive func(name stri
 	return causes
 }
 
-// ConstrainedParameters are the names of the parameters of which the approval says
-// something, in its order.
+// ConstrainedParameters returns the names of the parameters that the approval lists, in its order.
 func (a *Approval) ConstrainedParameters() []string {
 	var names []string
 	for i := range a.constraints {
@@ -54,7 +50,7 @@ func (a *Approval) ConstrainedParameters() []string {
 	return names
 }
 
-// judgement holds one value to one constraint.
+// judgement evaluates one value with one constraint.
 type judgement struct {
 	*constraint
 	value     string
@@ -109,8 +105,7 @@ func (j *judgement) evaluate() {
 	}
 }
 
-// secretive reports whether an error of the expression, which sees all values, could
-// tell one that must not be told.
+// secretive reports whether an error of the expression, which has access to all values, could disclose a sensitive one.
 func (j *judgement) secretive() bool {
 	for name := range j.values {
 		if j.sensitive(name) {

@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Path is a place in a VirtualMachine. Its text is that of an override that
-// allows just this place, except where it chooses an item of a list by its
-// position, for which overrides have no form.
+// Path is a place in a VirtualMachine. Its text is that of an override that allows just this place, except where it contains the position of a list
+// item, for which overrides have no syntax.
 type Path []Step
 
 // Step is one step of a Path. Steps can be compared with ==.
@@ -24,8 +23,7 @@ const (
 	stepField stepKind = iota
 	stepItem
 	stepIndex
-	// The wildcards. In an override they stand for any one; in the path of a
-	// change, for all that a map or a list holds, taken as a whole.
+	// The wildcards. In an override each stands for any key or item; in the path of a change, for the content of a map or a list as a whole.
 	stepAnyField
 	stepAnyItem
 )
@@ -33,8 +31,7 @@ const (
 // Field is the step to a key of a map.
 func Field(key string) Step { return Step{kind: stepField, text: key} }
 
-// Item is the step to the item of that name in a list whose items all have a
-// unique name.
+// Item is the step to the item with that name in a list of uniquely named items.
 func Item(name string) Step { return Step{kind: stepItem, text: name} }
 
 // Index is the step to the item at that position, from 0, in any other list.
@@ -45,7 +42,7 @@ var (
 	anyItem  = Step{kind: stepAnyItem}
 )
 
-// allows says whether a step of an override allows a step of a path.
+// allows reports whether a step of an override allows a step of a path.
 func (s Step) allows(other Step) bool {
 	switch s.kind {
 	case stepAnyField:
@@ -57,7 +54,7 @@ func (s Step) allows(other Step) bool {
 	}
 }
 
-// String is the path as an override writes it.
+// String returns the path in the syntax of overrides.
 func (p Path) String() string {
 	var b strings.Builder
 	for i, step := range p {
@@ -115,7 +112,7 @@ func notInField(r rune) bool {
 
 func notInName(r rune) bool { return r != '.' && notInField(r) }
 
-// sortPaths puts paths in an order that does not depend on how maps iterate.
+// sortPaths sorts paths in an order that does not depend on the iteration order of maps.
 func sortPaths(paths []Path) {
 	slices.SortFunc(paths, func(a, b Path) int { return slices.CompareFunc(a, b, compareSteps) })
 }

@@ -12,8 +12,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-// What FuzzChanges holds, over objects that are made so that overrides, names and
-// changes meet.
+// The guarantees of FuzzChanges, with objects that are generated so that overrides, names and changes overlap.
 func TestOverridesAllowWhatTheyCoverAndNothingElse(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	allowed, refused := 0, 0

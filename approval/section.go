@@ -8,18 +8,16 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 )
 
-// section is a part of a VirtualMachine that is judged.
+// section is a part of a VirtualMachine that is evaluated.
 type section struct {
 	path  Path
 	value any
-	// skip tells the keys of the section that are not judged.
+	// skip reports whether a key of the section is not evaluated.
 	skip func(key string) bool
 }
 
-// sections takes a VirtualMachine apart. Everything at its top is judged, also
-// what is unknown, but for its kind, its status, and the metadata that is not a
-// label or an annotation: names are what a person chooses, and the rest is kept by
-// controllers and the API server.
+// sections splits a VirtualMachine into sections. Every field at the top is evaluated, also unknown ones, except kind, status, and the metadata other
+// than labels and annotations: users choose names, and controllers and the API server maintain the rest.
 func sections(object map[string]any) []section {
 	metadata, _ := object["metadata"].(map[string]any)
 	parts := []section{
@@ -47,10 +45,8 @@ func isContractAnnotation(key string) bool {
 		key == corev1.LastAppliedConfigAnnotation || strings.HasPrefix(key, contract.AnnotationParameterPrefix)
 }
 
-// plainMaps are the maps whose being there, without anything in them, means nothing
-// to KubeVirt: its types hold them by value, so that a client written in Go sends
-// them always, or they are maps of strings. Of any other map, {} may be a choice, as
-// in interfaces[name=default].masquerade or devices.tpm.
+// plainMaps are the maps that have no meaning for KubeVirt when they are empty: its types hold them by value, so that clients written in Go always
+// send them, or they are maps of strings. Any other empty map may be a choice, as in interfaces[name=default].masquerade or devices.tpm.
 var plainMaps = []string{
 	"metadata.labels",
 	"metadata.annotations",

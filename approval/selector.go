@@ -13,10 +13,8 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// selects says whether labels meet all requirements of a selector. It evaluates the
-// selector as it is written, as the admission policies do, so that both agree also
-// about one that should never have been stored: a requirement with an operator that
-// there is not narrows nothing.
+// selects reports whether labels meet all requirements of a selector. Like the admission policies, it evaluates the selector as stored, so that both
+// agree also about an invalid one: a requirement with an unsupported operator excludes nothing.
 func selects(s *v1alpha1.LabelSelector, labels map[string]string) bool {
 	for key, want := range s.MatchLabels {
 		if value, found := labels[key]; !found || value != want {
@@ -86,7 +84,7 @@ func validateLabelValue(value string, at *field.Path) field.ErrorList {
 	return invalids(at, value, validation.IsValidLabelValue(value))
 }
 
-// invalids makes causes of what a function of Kubernetes' validation package said.
+// invalids makes causes of the problems that a function of Kubernetes' validation package returned.
 func invalids(at *field.Path, value string, problems []string) field.ErrorList {
 	var causes field.ErrorList
 	for _, problem := range problems {
@@ -95,7 +93,7 @@ func invalids(at *field.Path, value string, problems []string) field.ErrorList {
 	return causes
 }
 
-// describeSelector writes a selector as kubectl's flag --selector takes it.
+// describeSelector formats a selector for kubectl's flag --selector.
 func describeSelector(s *v1alpha1.LabelSelector) string {
 	var parts []string
 	for _, key := range slices.Sorted(maps.Keys(s.MatchLabels)) {

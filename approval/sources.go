@@ -13,12 +13,11 @@ type DiskSource struct {
 	Field string
 	// UID or Digest is the identity of the content; both are empty where it has none.
 	UID, Digest string
-	// Description tells what it is, or why it has no identity.
+	// Description is what the source is, or why it has no identity.
 	Description string
 }
 
-// PinsSources reports whether any approval that lists the template with its content
-// pins the content of disks, so that it has to be known where they come from.
+// PinsSources reports whether any approval that lists the template with its content pins the content of disks, so that Sources are required.
 func PinsSources(covering []*Approval, t Template) bool {
 	return slices.ContainsFunc(covering, func(a *Approval) bool {
 		return slices.ContainsFunc(a.templates, func(entry v1alpha1.ApprovedTemplate) bool {
@@ -32,9 +31,8 @@ func admits(entry *v1alpha1.ApprovedTemplate, t Template) bool {
 	return Lists(entry, t) && (entry.Digest == "" || entry.Digest == t.Digest)
 }
 
-// sourceObjections returns one objection for each disk that comes from elsewhere
-// than an entry of the template says. One entry that permits all disks is enough;
-// the objections are those of the first that does not.
+// sourceObjections returns one objection for each disk with a source that an entry of the template does not permit. One entry that permits all disks
+// is enough; the objections are those of the first that does not.
 func (a *Approval) sourceObjections(q Question) []Objection {
 	if q.Sources == nil {
 		return nil

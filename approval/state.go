@@ -9,9 +9,8 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// Limits of the annotation of a namespace. The annotations of an object have 256
-// KiB in common, and an expression of an admission policy has a budget: a user can
-// have a thousand groups, each of which is looked up.
+// Limits of the annotation of a namespace. The annotations of an object share 256 KiB, and an expression of an admission policy has a budget: a user
+// can have a thousand groups, and the policy searches for each.
 const (
 	maxStateBytes    = 64 << 10
 	maxStateSubjects = 512
@@ -19,20 +18,19 @@ const (
 	maxStateNames = 3
 )
 
-// NamespaceState is what a namespace carries of the approvals that cover it; see
-// v1alpha1.LabelGoverned and v1alpha1.AnnotationApprovals.
+// NamespaceState is the state of the approvals that select a namespace, as stored in the namespace; see v1alpha1.LabelGoverned and
+// v1alpha1.AnnotationApprovals.
 type NamespaceState struct {
 	// Governed is the value of the label.
 	Governed string
 	// Approvals is the value of the annotation, empty when there has to be none.
 	Approvals string
 	// Omitted are the approvals that the annotation has no room for. They count in it
-	// as approvals that approve nothing and exempt no one.
+	// as approvals that approve nothing and exempt no user.
 	Omitted []*Approval
 }
 
-// StateOf returns the state of a namespace that these approvals cover. When there
-// are too many for the annotation, older ones come first.
+// StateOf returns the state of a namespace that these approvals select. When there are too many for the annotation, older ones come first.
 func StateOf(covering []*Approval) NamespaceState {
 	if len(covering) == 0 {
 		return NamespaceState{Governed: v1alpha1.GovernedFalse}
@@ -53,8 +51,8 @@ func StateOf(covering []*Approval) NamespaceState {
 	})
 	for _, a := range oldest {
 		next := append(slices.Clone(included), a)
-		// As long as an approval is left out no one is exempt. The exempt subjects of those that are included have to fit all the same, or
-		// a younger approval would decide whether an older one does.
+		// While an approval is omitted, no user is exempt. The exempt subjects of the included ones have to fit nevertheless, or a younger approval
+		// would decide whether an older one is included.
 		if encoded := encodeState(covering, next); encoded != "" && encodeState(next, next) != "" {
 			included, state.Approvals = next, encoded
 			continue
@@ -67,8 +65,8 @@ func StateOf(covering []*Approval) NamespaceState {
 	return state
 }
 
-// encodeState writes the annotation: the approvals that are not included exempt no
-// one and approve nothing. It returns "" when that exceeds a limit.
+// encodeState returns the annotation: the approvals that are not included exempt no user and approve nothing. It returns "" when that exceeds a
+// limit.
 func encodeState(covering, included []*Approval) string {
 	exempt, exempted := encodeExempt(covering, included)
 	approved, served := encodeApproved(included)
@@ -91,8 +89,7 @@ func encodeNames(covering []*Approval) string {
 	return strings.Join(names, ", ")
 }
 
-// encodeExempt returns the subjects whom each approval that denies exempts, and how
-// many they are. One that exempts no one leaves no one exempt.
+// encodeExempt returns the subjects that each approval that denies exempts, and their number. If one of them exempts no user, no subject is exempt.
 func encodeExempt(covering, included []*Approval) (encoded string, subjects int) {
 	var sections []string
 	for _, a := range covering {

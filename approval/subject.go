@@ -10,8 +10,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// subjects are people and service accounts, by the names that authentication
-// gives.
+// subjects are users and groups, by the names that authentication returns.
 type subjects struct {
 	users  map[string]bool
 	groups map[string]bool

@@ -12,22 +12,19 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// Template is what approvals look at in a VirtualMachineTemplate. The zero value
-// stands for that of a VirtualMachine that names none.
+// Template is what approvals evaluate of a VirtualMachineTemplate. The zero value is for a VirtualMachine without a template.
 type Template struct {
 	Namespace, Name string
 	// Labels are those of the object.
 	Labels map[string]string
-	// Digest is that of its content: on creation of what the VirtualMachine is
-	// rendered from, afterwards of what it was rendered from.
+	// Digest is that of its content: on creation the content from which the VirtualMachine is rendered, afterwards that from which it was rendered.
 	Digest string
-	// Gone says that the object does not exist any more, or is another one of the
-	// same name. Its labels are not known, so it is approved by its name only.
+	// Gone reports whether the object no longer exists, or was replaced by another of the same name. Its labels are then unavailable, so it is
+	// approved by its name only.
 	Gone bool
 }
 
-// Approves says whether the approval lists a template, and if not, why, in words
-// for the person who wants to use it.
+// Approves reports whether the approval lists a template. If not, why is the reason, in a message to the user.
 func (a *Approval) Approves(t Template) (approved bool, why string) {
 	if a.invalid != nil {
 		return false, a.refusal
@@ -63,8 +60,8 @@ func (a *Approval) TemplateNamespaces() []string {
 	return slices.Compact(namespaces)
 }
 
-// Listed are the templates that the approval lists, as NAMESPACE/NAME or, where it
-// chooses them by labels, NAMESPACE/*, sorted. A closed approval lists none.
+// Listed returns the templates that the approval lists, sorted, as NAMESPACE/NAME, or NAMESPACE/* where it selects them by labels. A closed approval
+// lists none.
 func (a *Approval) Listed() []string {
 	if a.invalid != nil {
 		return nil
@@ -81,8 +78,7 @@ func (a *Approval) Listed() []string {
 	return slices.Compact(listed)
 }
 
-// Lists says whether an entry of an approval is about a template, whatever its
-// content.
+// Lists reports whether an entry of an approval applies to a template, regardless of the template's content.
 func Lists(entry *v1alpha1.ApprovedTemplate, t Template) bool {
 	switch {
 	case entry.Namespace != t.Namespace:
@@ -112,7 +108,7 @@ func (a *Approval) describeTemplates() string {
 	return shorten(slices.Compact(entries))
 }
 
-// shorten joins entries, and counts those that are too many to be shown.
+// shorten joins entries, and counts those beyond maxListed.
 func shorten(entries []string) string {
 	if more := len(entries) - maxListed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(entries[:maxListed], ", "), more)

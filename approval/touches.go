@@ -6,12 +6,11 @@ import (
 )
 
 const (
-	// MaxTouched is how many places Changes and Written tell apart. What touches
-	// more is judged by whole sections.
+	// MaxTouched is how many places Changes and Written distinguish. Above it, whole sections are evaluated.
 	MaxTouched = 2048
 
-	// maxDepth is how deep they look. Below it, two values are the same or they are
-	// not. The longest paths of a VirtualMachine have some fifteen steps.
+	// maxDepth is how deep they descend. Below it, two values are compared as a whole. The longest paths of a VirtualMachine have about fifteen
+	// steps.
 	maxDepth = 48
 )
 
@@ -33,7 +32,7 @@ func (t *touches) begin(path Path, skip func(string) bool) {
 
 func (t *touches) end() { t.at = t.at[:0] }
 
-// judges says whether a key of the current map is looked at.
+// judges reports whether a key of the current map is evaluated.
 func (t *touches) judges(key string) bool {
 	return t.skip == nil || len(t.at) > len(t.begun) || !t.skip(key)
 }
@@ -57,7 +56,7 @@ func (t *touches) addInside(step Step) { t.into(step, t.add) }
 
 func (t *touches) tooDeep() bool { return len(t.at) >= maxDepth }
 
-// inPlainMap says whether the current place is one of plainMaps.
+// inPlainMap reports whether the current place is one of plainMaps.
 func (t *touches) inPlainMap() bool {
 	const longest = 7
 	if len(t.at) > longest {
@@ -80,8 +79,7 @@ func (t *touches) result() []Path {
 	return t.found
 }
 
-// same says whether two values have the same JSON. Maps are encoded in the order of
-// their keys.
+// same reports whether two values have the same JSON. Maps are encoded in the order of their keys.
 func same(a, b any) bool {
 	left, err := json.Marshal(a)
 	if err != nil {

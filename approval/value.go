@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// vacant says whether a value counts as not there.
+// vacant reports whether a value counts as absent.
 func vacant(value any) bool {
 	switch v := value.(type) {
 	case nil:
@@ -22,7 +22,7 @@ func vacant(value any) bool {
 	}
 }
 
-// hollow says whether a map holds nothing.
+// hollow reports whether a map has no content.
 func hollow(m map[string]any) bool {
 	for _, value := range m {
 		if value != nil {
@@ -32,9 +32,8 @@ func hollow(m map[string]any) bool {
 	return true
 }
 
-// names returns the position of each item by its name; nil when not all items have
-// a name that no other has. It is the rule by which what a person writes is merged
-// with what a template says.
+// names returns the position of each item by its name, or nil unless all items have a unique name. User-specified fields are merged with those of a
+// template by the same rule.
 func names(list []any) map[string]int {
 	positions := make(map[string]int, len(list))
 	for i, item := range list {
@@ -54,8 +53,7 @@ func nameOf(item any) string {
 	return name
 }
 
-// sameScalar says whether two values that are neither maps nor lists are the same
-// to whoever reads them from JSON.
+// sameScalar reports whether two values that are neither maps nor lists are equal as JSON.
 func sameScalar(a, b any) bool {
 	switch x := a.(type) {
 	case string:
@@ -74,7 +72,7 @@ func sameScalar(a, b any) bool {
 	}
 }
 
-// number is the text of a number in a form that is the same for equal numbers.
+// number returns the text of a number in a form that is the same for equal numbers.
 func number(value any) (string, bool) {
 	switch n := value.(type) {
 	case json.Number:
@@ -90,8 +88,7 @@ func number(value any) (string, bool) {
 	}
 }
 
-// canonical brings numbers such as 1.0 and 1e3 into the form of integers, as far as
-// they can be told apart exactly. Integers of any size stay as they are.
+// canonical converts numbers such as 1.0 and 1e3 to the form of integers, as far as they are exact. Integers of any size are not changed.
 func canonical(text string) string {
 	const exact = 1 << 53
 	if !strings.ContainsAny(text, ".eE") {

@@ -1,10 +1,8 @@
 package approval
 
-// Written returns every place that a person wrote to in the VirtualMachine that
-// they sent, in a fixed order; the same values as the template's are written too.
-// The object is as the person sent it, rendered is what the template makes of it
-// before anything is laid over: an item of a list merged by name is written as a
-// whole when rendered does not have it, and field by field when it does.
+// Written returns, in a fixed order, every place that the user set in a VirtualMachine, including those where the value is the same as the
+// template's. The object is as the user sent it, rendered is the result of the template before the object is merged into it. An item of a list merged
+// by name is returned as a whole when rendered does not have it, and field by field when it does.
 //
 // Neither is modified. See Changes for how they are decoded, and for what is
 // returned when there are very many places.
@@ -48,8 +46,7 @@ func (t *touches) written(value, under any) {
 	}
 }
 
-// writtenList follows the merge: two lists whose items all have unique names are
-// merged, any other list takes the place of what was there.
+// writtenList follows the merge: two lists of uniquely named items are merged, any other list replaces the previous one.
 func (t *touches) writtenList(list []any, under any) {
 	if vacant(under) {
 		t.appeared(list)

@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// definitions are so many policies of the library, each as often as it takes.
+// definitions returns n policies of the library, with repetitions.
 func definitions(tb testing.TB, n int) []rego.Definition {
 	tb.Helper()
 	files, err := filepath.Glob("../policies/library/*.yaml")
@@ -134,8 +134,7 @@ func BenchmarkNewInput(b *testing.B) {
 	}
 }
 
-// BenchmarkCompile1000 compiles a thousand policies on two cores, and says how much
-// memory they hold.
+// BenchmarkCompile1000 compiles a thousand policies on two cores, and reports how much memory they hold.
 func BenchmarkCompile1000(b *testing.B) {
 	compiler, err := rego.NewCompiler()
 	if err != nil {
@@ -160,8 +159,7 @@ func BenchmarkNewCompiler(b *testing.B) {
 	}
 }
 
-// cpu is what the process has used of its cores, in nanoseconds: on a machine that
-// does other things as well, it says more than the time that has passed.
+// cpu is what the process has used of its cores, in nanoseconds. On a busy host it is more accurate than the elapsed time.
 func cpu() int64 {
 	var usage syscall.Rusage
 	_ = syscall.Getrusage(syscall.RUSAGE_SELF, &usage)

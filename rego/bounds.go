@@ -11,7 +11,7 @@ import (
 
 // The bounds of single built-in functions.
 const (
-	// maxNumberLength is the length of a number's text; what needs more is no quantity.
+	// maxNumberLength is the length of a number's text; a quantity needs less.
 	maxNumberLength = 512
 	maxExponent     = 400
 	maxShift        = 512
@@ -19,7 +19,7 @@ const (
 	maxShortText    = 1 << 10
 	// maxText is the length of a text that a function makes.
 	maxText = 1 << 20
-	// maxParts is into how many pieces a text is taken apart.
+	// maxParts is into how many pieces a text is split.
 	maxParts = 1 << 16
 	// maxProduct bounds the work of functions that take the product of two sizes.
 	maxProduct  = 4 << 20
@@ -28,8 +28,7 @@ const (
 
 var errNumber = fmt.Errorf("numbers have at most %d digits and exponents of at most %d", maxNumberLength, maxExponent)
 
-// checkNumber refuses numbers whose exact value takes much memory, such as
-// 1e1000000000.
+// checkNumber rejects numbers that take much memory when they are exact, such as 1e1000000000.
 func checkNumber(text string) error {
 	if len(text) > maxNumberLength {
 		return errNumber
@@ -89,13 +88,12 @@ func numberText(operands []*ast.Term) error {
 		return numbers(operands)
 	}
 	if strings.Trim(string(text), "0123456789+-.eE") != "" {
-		return nil // to_number says what is wrong with it
+		return nil // to_number returns the error
 	}
 	return checkNumber(string(text))
 }
 
-// fewNumbers is for sums and products of collections, whose results grow with
-// every element.
+// fewNumbers is for sums and products of collections. Their results grow with every element.
 func fewNumbers(operands []*ast.Term) error {
 	length := 0
 	add := func(term *ast.Term) error {
@@ -118,7 +116,7 @@ func fewNumbers(operands []*ast.Term) error {
 	return err
 }
 
-// shortText is for functions that take apart a text of a known form.
+// shortText is for functions that parse a text of a fixed format.
 func shortText(operands []*ast.Term) error {
 	for _, operand := range operands {
 		switch value := operand.Value.(type) {
@@ -192,7 +190,7 @@ func tooMuch(work int) error {
 	return nil
 }
 
-// size is about how many parts a value has, or a text has bytes.
+// size is about how many parts a value has, or how many bytes a text has.
 func size(value ast.Value) int {
 	if text, ok := value.(ast.String); ok {
 		return 1 + len(text)
@@ -201,8 +199,7 @@ func size(value ast.Value) int {
 	return n
 }
 
-// shortOrFew is for functions that take a text apart; there is at most one part for
-// each byte.
+// shortOrFew is for functions that split a text; there is at most one part for each byte.
 func shortOrFew(operands []*ast.Term) error {
 	text, ok := operands[0].Value.(ast.String)
 	if !ok || len(text) <= maxParts {

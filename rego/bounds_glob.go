@@ -10,8 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// globMatch is glob.match(pattern, delimiters, text) by way of a regular
-// expression, because the time that it takes is bounded.
+// globMatch implements glob.match(pattern, delimiters, text) with a regular expression, because the time of its matching is bounded.
 func globMatch(context topdown.BuiltinContext, operands []*ast.Term, found func(*ast.Term) error) error {
 	given, err := texts(operands, 0, 2)
 	if err != nil {
@@ -48,9 +47,8 @@ func globMatch(context topdown.BuiltinContext, operands []*ast.Term, found func(
 	return found(ast.InternedTerm(compiled.MatchString(string(given[1]))))
 }
 
-// globExpression translates the language of OPA's reference: * is any characters
-// but delimiters, ** any at all, ? one character that is no delimiter, [a-z] and [!a-z]
-// one of a class, {a,b} one of several patterns, and \ takes the meaning away.
+// globExpression translates the syntax of OPA's reference: * matches any characters but delimiters, ** any characters, ? one character that is no
+// delimiter, [a-z] and [!a-z] one of a class, {a,b} one of several patterns, and \ escapes a character.
 func globExpression(pattern, delimiters string) (string, error) {
 	one := `(?s:.)`
 	if delimiters != "" {
@@ -116,7 +114,7 @@ func globExpression(pattern, delimiters string) (string, error) {
 	return out.String(), nil
 }
 
-// classText is a text as it stands in a class of a regular expression.
+// classText returns a text as part of a character class of a regular expression.
 func classText(text string) string {
 	var out strings.Builder
 	for _, r := range text {

@@ -25,7 +25,7 @@ type pattern struct {
 	instructions int
 }
 
-// compilePattern refuses patterns that take long to compile.
+// compilePattern rejects patterns that take long to compile.
 func compilePattern(text string) (pattern, error) {
 	if len(text) > maxPattern {
 		return pattern{}, fmt.Errorf("the pattern is longer than %d bytes", maxPattern)
@@ -42,7 +42,7 @@ func compilePattern(text string) (pattern, error) {
 	return pattern{expression, instructions}, err
 }
 
-// instructionsOf is about how many instructions the program of an expression has.
+// instructionsOf estimates the number of instructions in the program of an expression.
 func instructionsOf(tree *syntax.Regexp) int {
 	n := 1 + len(tree.Rune)/2 // a class has two runes for each range
 	if tree.Op == syntax.OpLiteral {
@@ -88,7 +88,7 @@ func regexIsValid(_ topdown.BuiltinContext, operands []*ast.Term, found func(*as
 
 var errText = errors.New("operand must be string")
 
-// texts are the operands at the given places.
+// texts returns the operands at the given positions.
 func texts(operands []*ast.Term, places ...int) ([]ast.String, error) {
 	result := make([]ast.String, len(places))
 	for i, place := range places {
@@ -124,7 +124,7 @@ func patternAndText(context topdown.BuiltinContext, operands []*ast.Term) (*rege
 	return compiled, string(given[1]), err
 }
 
-// limit is the operand that says how many matches there may be.
+// limit returns the operand that limits the number of matches.
 func limit(operand *ast.Term) (int, error) {
 	number, ok := operand.Value.(ast.Number)
 	if !ok {
@@ -190,7 +190,7 @@ func regexReplace(context topdown.BuiltinContext, operands []*ast.Term, found fu
 	if err != nil {
 		return err
 	}
-	// What replaces a match may hold the match, as often as it has dollars.
+	// The replacement may contain the match as many times as it has dollars.
 	matches := compiled.FindAllStringIndex(string(text), -1)
 	length, dollars := len(text), strings.Count(string(by), "$")
 	for _, match := range matches {

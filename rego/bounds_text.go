@@ -11,7 +11,7 @@ import (
 
 var errLongText = fmt.Errorf("the result would be longer than %d bytes", maxText)
 
-// lengthOf is how long a value is as text, at most.
+// lengthOf returns an upper bound of the length of a value as text.
 func lengthOf(term *ast.Term) int {
 	switch value := term.Value.(type) {
 	case ast.String:
@@ -49,8 +49,7 @@ func concatenation(operands []*ast.Term) error {
 	return nil
 }
 
-// formatted bounds what sprintf makes, by as many of the longest argument as
-// there are verbs.
+// formatted bounds the result of sprintf, by the length of the longest argument for each verb.
 func formatted(operands []*ast.Term) error {
 	format, ok := operands[0].Value.(ast.String)
 	if !ok {
@@ -78,8 +77,7 @@ func formatted(operands []*ast.Term) error {
 		}
 		digits = 0
 	}
-	// A width or a precision is below a thousand, and a number can have as many digits
-	// as its exponent says.
+	// A width or a precision is below a thousand, and a number can have as many digits as its exponent.
 	if verbs > 0 && len(format)+verbs*(longest+2*1000) > maxText {
 		return errLongText
 	}
@@ -133,7 +131,7 @@ func replacedMany(operands []*ast.Term) error {
 	return tooMuch(patterns.Len() * len(text))
 }
 
-// printed bounds what a value is as JSON, in which a byte may be escaped as six.
+// printed bounds the length of a value as JSON, in which a byte may be escaped as six.
 func printed(operands []*ast.Term) error {
 	if lengthOf(operands[0]) > maxText {
 		return errLongText
@@ -141,7 +139,7 @@ func printed(operands []*ast.Term) error {
 	return nil
 }
 
-// searched is for indexof. It compares texts of ASCII in linear time, and others character by character at every place.
+// searched is for indexof. It compares texts of ASCII in linear time, and others character by character at every position.
 func searched(operands []*ast.Term) error {
 	if isASCII(operands[0]) && isASCII(operands[1]) {
 		return nil
@@ -149,7 +147,7 @@ func searched(operands []*ast.Term) error {
 	return product(operands)
 }
 
-// searchedOften is for indexof_n, which makes a number for every place.
+// searchedOften is for indexof_n, which returns a number for every position.
 func searchedOften(operands []*ast.Term) error {
 	if err := searched(operands); err != nil {
 		return err

@@ -10,8 +10,7 @@ import (
 	yamlnode "go.yaml.in/yaml/v3"
 )
 
-// decodeYAML decodes a text, once for all policies of a request: more than one looks
-// into the user data of a machine.
+// decodeYAML decodes a text, once for all policies of a request: several may read the user data of a VM.
 func decodeYAML(context topdown.BuiltinContext, operands []*ast.Term) (*ast.Term, error) {
 	text, ok := operands[0].Value.(ast.String)
 	if !ok {
@@ -25,7 +24,7 @@ func decodeYAML(context topdown.BuiltinContext, operands []*ast.Term) (*ast.Term
 			value = found
 			return nil
 		})
-		// The error is shared as well, and must not name the place of this call.
+		// The error is shared as well, and must not contain the position of this call.
 		var known *topdown.Error
 		if errors.As(err, &known) {
 			err = errors.New(strings.TrimPrefix(known.Message, ast.YAMLUnmarshal.Name+": "))
@@ -46,13 +45,13 @@ func yamlUnmarshal(context topdown.BuiltinContext, operands []*ast.Term, found f
 	return found(value)
 }
 
-// yamlIsValid says no to documents that yaml.unmarshal would refuse as too large.
+// yamlIsValid returns false for documents that yaml.unmarshal would reject as too large.
 func yamlIsValid(context topdown.BuiltinContext, operands []*ast.Term, found func(*ast.Term) error) error {
 	_, err := decodeYAML(context, operands)
 	return found(ast.InternedTerm(err == nil))
 }
 
-// checkYAML bounds a text in YAML, in which an alias, *NAME, stands for a copy.
+// checkYAML bounds a text in YAML, in which an alias, *NAME, is replaced by a copy.
 func checkYAML(text ast.String) error {
 	if err := document([]*ast.Term{{Value: text}}); err != nil {
 		return err
@@ -70,7 +69,7 @@ func checkYAML(text ast.String) error {
 	return nil
 }
 
-// expanded counts the nodes with aliases written out, and stops beyond the limit.
+// expanded counts the nodes with aliases replaced, and stops beyond the limit.
 func expanded(node *yamlnode.Node, limit, depth int) int {
 	if depth == 0 {
 		return limit + 1

@@ -12,23 +12,19 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// What one evaluation may take. A policy of the library takes less than a
-// thousandth of it.
+// Limits of one evaluation. A policy of the library uses less than a thousandth of them.
 const (
-	// maxSteps is how many expressions are evaluated: about what half a second, the
-	// longest timeout of a policy, suffices for.
+	// maxSteps is how many expressions are evaluated: about as many as fit into half a second, the longest timeout of a policy.
 	maxSteps = 1 << 18
-	// maxUnits is how much is made in total, in units of 64 bytes: nodes of values
-	// and pieces of text.
+	// maxUnits is the total size of created values, in units of 64 bytes: nodes of values and pieces of text.
 	maxUnits = 512 << 10
-	// maxWeight is how large a single value may be, in the same units, beside what it
-	// takes over from the input.
+	// maxWeight is how large a single value may be, in the same units, not counting what it takes from the input.
 	maxWeight = 64 << 10
 	// maxDepth is how deeply a value may be nested.
 	maxDepth = 128
-	// maxTime is how long an evaluation takes whose context has no deadline.
+	// maxTime limits an evaluation with a context that has no deadline.
 	maxTime = 5 * time.Second
-	// stepsPerLook is how often the time is looked at.
+	// stepsPerLook is how many steps are between two checks of the time.
 	stepsPerLook = 64
 )
 
@@ -39,9 +35,8 @@ var (
 	errDeep  = fmt.Errorf("a value is nested more than %d deep", maxDepth)
 )
 
-// budget is what is left for one evaluation. It is the topdown.Cancel of the query:
-// OPA asks it before every expression, so no goroutine has to watch the time, and
-// the number of expressions is known.
+// budget is what is left for one evaluation. It is the topdown.Cancel of the query: OPA calls it before every expression, so that no goroutine has to
+// watch the time, and the expressions are counted.
 type budget struct {
 	ctx       context.Context
 	deadline  time.Time
@@ -67,7 +62,7 @@ func newBudget(ctx context.Context, inputWeight int, cache *patterns) *budget {
 // Cancel is part of topdown.Cancel.
 func (b *budget) Cancel() { b.cancelled.Store(true) }
 
-// Cancelled counts a step, and says that the evaluation must end.
+// Cancelled counts a step, and reports whether the evaluation must end.
 func (b *budget) Cancelled() bool {
 	if b.why != nil {
 		return true
@@ -92,7 +87,7 @@ func (b *budget) look() {
 	}
 }
 
-// take counts a value that has been made.
+// take counts a created value.
 func (b *budget) take(value ast.Value) error {
 	b.weigher.start(b.weight, maxDepth)
 	b.weigher.add(value)
@@ -112,12 +107,11 @@ func (b *budget) take(value ast.Value) error {
 	return b.why
 }
 
-// weigher counts the nodes of a value, and 64 bytes of text like a node. It is a
-// struct so that its visits of objects and sets, which OPA calls back, are made once.
+// weigher counts the nodes of a value, and 64 bytes of text as a node. It is a struct so that the callbacks for objects and sets are created once.
 type weigher struct {
 	n, limit int
 	depth    int  // how much deeper the value may be
-	deep     bool // it was deeper
+	deep     bool // the value was deeper
 	wild     bool // it has numbers that are out of bounds
 	visit    func(*ast.Term) bool
 	visitKey func(*ast.Term, *ast.Term) bool
@@ -131,7 +125,7 @@ func (w *weigher) start(limit, depth int) {
 	}
 }
 
-// add counts a value, and says that there is no need to go on.
+// add counts a value, and reports whether counting can stop.
 func (w *weigher) add(value ast.Value) bool {
 	w.n++
 	switch v := value.(type) {
@@ -179,10 +173,8 @@ func weigh(value ast.Value, limit int) int {
 	return w.n
 }
 
-// settle is called by compiled policies wherever an array, a set or an object is put
-// together out of variables. It counts the value, and binds its result to the
-// finished value: OPA would otherwise put it together again at each use, and the
-// values in it as well.
+// settle is called by compiled policies wherever an array, a set or an object is composed of variables. It counts the value, and binds its result to
+// the computed value: OPA would otherwise compose it, and the values in it, again at each use.
 var settle = &ast.Builtin{
 	Name: boundedPrefix + "value",
 	Decl: types.NewFunction(types.Args(types.A), types.A),
@@ -197,9 +189,8 @@ func settled(context topdown.BuiltinContext, operands []*ast.Term, found func(*a
 	return found(operands[0])
 }
 
-// results is the cache of rules' results of one evaluation. It counts them, knows
-// those that are constant, and shares those of helpers that depend on the input alone
-// with the other policies of the request.
+// results is the cache of rules' results of one evaluation. It counts them, returns the constant ones, and shares those of helpers that depend on the
+// input alone with the other policies of the request.
 type results struct {
 	topdown.VirtualCache
 	spent     *budget
@@ -231,7 +222,7 @@ func (r *results) Get(ref ast.Ref) (*ast.Term, bool) {
 // Put is part of topdown.VirtualCache.
 func (r *results) Put(ref ast.Ref, value *ast.Term) {
 	if value != nil {
-		_ = r.spent.take(value.Value) // kept in the budget, which ends the evaluation
+		_ = r.spent.take(value.Value) // an error is stored in the budget, which ends the evaluation
 	}
 	r.spent.units -= 4 // the entry itself
 	if r.shared != nil {
@@ -261,9 +252,8 @@ var (
 	policyTerm = ast.StringTerm("policy")
 )
 
-// owner says whose result a ref is: of a rule data.policy.NAME or data.lib.NAME, or of
-// a function data.lib.NAME, which the cache knows by the ref of the function and
-// its arguments.
+// owner returns the owner of the result of a ref: of a rule data.policy.NAME or data.lib.NAME, or of a function data.lib.NAME, for which the cache
+// uses the ref of the function and its arguments.
 func owner(ref ast.Ref) (int, ast.String) {
 	if len(ref) == 0 {
 		return ofOther, ""

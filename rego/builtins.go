@@ -10,27 +10,25 @@ import (
 // builtin is a built-in function that policies may call.
 type builtin struct {
 	name string
-	// before looks at the operands and refuses work out of proportion to them, before
-	// it is begun: nothing can interrupt a built-in function.
+	// before inspects the operands and rejects excessive work before it begins: nothing can interrupt a built-in function.
 	before func([]*ast.Term) error
 	// instead replaces OPA's implementation.
 	instead topdown.BuiltinFunc
-	// makes says that the function makes a new composite value or a text, which is
-	// counted against what the evaluation may take.
+	// makes reports whether the function makes a new composite value or a text, which is counted against the budget of the evaluation.
 	makes bool
 }
 
-// bounded says that the function is called through this package.
+// bounded reports whether the function is called through this package.
 func (b builtin) bounded() bool { return b.before != nil || b.instead != nil || b.makes }
 
-// builtins is the list of what policies may call: everything else of OPA is refused
-// when a policy is compiled, also what later versions of OPA bring along.
+// builtins is the list of functions that policies may call: all others of OPA are rejected when a policy is compiled, also those that later versions
+// of OPA add.
 //
 // A function is on it if its result depends on its operands alone and its work is
 // bounded by their size. These are not, in the order of OPA's reference:
 //
 //   - bits: nothing is missing, but shifts are short.
-//   - strings.render_template: loops as the template says.
+//   - strings.render_template: loops as often as the template requires.
 //   - regex.globs_match, regex.template_match: unbounded automata, and glob.match does it.
 //   - numbers.range_step, rand.intn, uuid.*: ranges of steps need no built-in; chance.
 //   - json.patch, json.marshal_with_options, json.verify_schema, json.match_schema:
@@ -41,8 +39,8 @@ func (b builtin) bounded() bool { return b.before != nil || b.instead != nil || 
 //   - graph.*: reachable_paths is exponential.
 //   - http.send, net.lookup_ip_addr, providers.aws.*: the network.
 //   - net.cidr_expand, net.cidr_merge, net.cidr_contains_matches: results out of proportion.
-//   - graphql.*, rego.parse_module, rego.metadata.*, opa.runtime, trace: not a policy's business.
-//   - what Rego v1 has deprecated.
+//   - graphql.*, rego.parse_module, rego.metadata.*, opa.runtime, trace: policies do not need them.
+//   - functions that Rego v1 deprecates.
 //
 // print is accepted and does nothing.
 var builtins = []builtin{
@@ -105,7 +103,7 @@ var builtins = []builtin{
 	{name: "yaml.unmarshal", instead: yamlUnmarshal, makes: true}, {name: "yaml.is_valid", instead: yamlIsValid},
 	{name: "crypto.md5", makes: true}, {name: "crypto.sha1", makes: true}, {name: "crypto.sha256", makes: true},
 
-	// Times that are written somewhere. Time zones other than UTC are files of the machine that evaluates.
+	// Parsing and formatting of times. Time zones other than UTC are files of the host that evaluates.
 	{name: "time.parse_ns", before: shortText}, {name: "time.parse_rfc3339_ns", before: shortText}, {name: "time.parse_duration_ns", before: shortText},
 	{name: "time.add_date", before: numbers}, {name: "time.date", before: utc}, {name: "time.clock", before: utc},
 	{name: "time.diff", before: utc}, {name: "time.format", before: utc}, {name: "time.weekday", before: utc},
@@ -125,8 +123,7 @@ var builtins = []builtin{
 	{name: "print"}, {name: "internal.print"},
 }
 
-// Builtins are the names of the built-in functions that policies may call, as
-// their author writes them.
+// Builtins returns the names of the built-in functions that policies may call, as authors use them.
 func Builtins() []string {
 	operators := map[string]bool{"eq": true, "assign": true, "print": true}
 	var names []string
@@ -177,14 +174,14 @@ func newSandbox() *sandbox {
 	}
 	s.functions[settle.Name] = &topdown.Builtin{Decl: settle, Func: settled}
 	s.capabilities.Builtins = declared
-	// Rego v1 and nothing that comes after it: the bounds know all its expressions.
+	// Rego v1 and nothing that comes after it: the bounds cover all its expressions.
 	s.capabilities.FutureKeywords = []string{"contains", "every", "if", "in"}
 	s.capabilities.Features = []string{ast.FeatureRegoV1, ast.FeatureKeywordsInRefs, ast.FeatureTemplateStrings}
 	s.capabilities.AllowNet = []string{}
 	return s
 }
 
-// function is the implementation with its bounds.
+// function returns the implementation with its bounds.
 func (b builtin) function() topdown.BuiltinFunc {
 	do := b.instead
 	if do == nil {
@@ -209,7 +206,7 @@ func (b builtin) function() topdown.BuiltinFunc {
 	}
 }
 
-// accepting looks at a result before the policy sees it.
+// accepting checks a result before the policy receives it.
 func (b *budget) accepting(name string, location *ast.Location, found func(*ast.Term) error) func(*ast.Term) error {
 	return func(result *ast.Term) error {
 		var err error
@@ -231,7 +228,7 @@ func (b *budget) accepting(name string, location *ast.Location, found func(*ast.
 	}
 }
 
-// failed ends the evaluation: with strict errors nothing after an error counts.
+// failed ends the evaluation: with strict errors everything after an error is ignored.
 func failed(name string, location *ast.Location, err error) error {
 	var (
 		halt  topdown.Halt

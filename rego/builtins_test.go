@@ -10,7 +10,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// TestEveryOtherBuiltinIsRefused calls each function that OPA has and policies have not.
+// TestEveryOtherBuiltinIsRefused calls each function that OPA has and policies do not have.
 func TestEveryOtherBuiltinIsRefused(t *testing.T) {
 	allowed := map[string]bool{}
 	for _, b := range builtins {
@@ -54,7 +54,7 @@ func TestNoBuiltinReachesOutside(t *testing.T) {
 	}
 }
 
-// TestEveryBoundedBuiltinIsCalledByItsBound holds the table to its use.
+// TestEveryBoundedBuiltinIsCalledByItsBound checks that the sandbox renames exactly the bounded functions.
 func TestEveryBoundedBuiltinIsCalledByItsBound(t *testing.T) {
 	s := newSandbox()
 	for _, b := range builtins {
@@ -64,8 +64,7 @@ func TestEveryBoundedBuiltinIsCalledByItsBound(t *testing.T) {
 	}
 }
 
-// TestBoundedFunctionsAreOPAs compares what this package implements itself with the
-// documentation of OPA: a call, and its result.
+// TestBoundedFunctionsAreOPAs compares the functions that this package implements with the documentation of OPA: a call, and its result.
 func TestBoundedFunctionsAreOPAs(t *testing.T) {
 	for call, want := range map[string]string{
 		`glob.match("*.example.com", null, "a.b.example.com")`: "true",
@@ -136,8 +135,7 @@ func TestBoundedFunctionsAreOPAs(t *testing.T) {
 	}
 }
 
-// TestBoundsAreWhereTheyAreSaidToBe has for each bound a call that is just allowed,
-// and one that is not.
+// TestBoundsAreWhereTheyAreSaidToBe has for each bound a call that is just allowed, and one that is not.
 func TestBoundsAreWhereTheyAreSaidToBe(t *testing.T) {
 	long := func(n int) string { return `"` + strings.Repeat("a", n) + `"` }
 	// Two bytes a letter; 2048 of them and 512 are more than the product may be, and 511 are not.

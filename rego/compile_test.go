@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// badPolicies are sources that are refused, and everything that is said about them.
+// badPolicies are invalid sources, with all problems that are reported for them.
 var badPolicies = map[string]struct {
 	source string
 	want   string

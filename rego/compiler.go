@@ -25,7 +25,7 @@ type Compiler struct {
 	types map[string]*ast.TypeEnv
 }
 
-// NewCompiler makes what all policies share. A process needs one.
+// NewCompiler makes the state that all policies share. A process needs one.
 func NewCompiler() (*Compiler, error) {
 	sources, err := lib.Sources()
 	if err != nil {
@@ -41,8 +41,8 @@ func NewCompiler() (*Compiler, error) {
 	return c, nil
 }
 
-// typesFor returns the environment in which input has the types of the schemas. All
-// policies share it; the type checker lays its own over it.
+// typesFor returns the environment in which input has the types of the schemas. All policies share it; the type checker adds their own types on top
+// of it.
 func (c *Compiler) typesFor(kinds []string) (*ast.TypeEnv, error) {
 	key := strings.Join(kinds, " ")
 	c.mu.Lock()
@@ -66,8 +66,7 @@ func (c *Compiler) typesFor(kinds []string) (*ast.TypeEnv, error) {
 	return compiler.TypeEnv, nil
 }
 
-// allowNull adds null to the types of what input may be without, which OPA's schemas
-// cannot say: input.oldObject == null is no mistake.
+// allowNull adds null to the types of optional parts of input, which OPA's schemas cannot express: input.oldObject == null is valid.
 func allowNull(input types.Type) {
 	record, ok := input.(*types.Object)
 	if !ok {
@@ -90,9 +89,8 @@ func allowNull(input types.Type) {
 // Compile checks a definition and makes a policy of it. The error is a *CompileError
 // that holds all problems, or ctx's error when ctx ends first.
 //
-// Nothing can interrupt OPA's compiler. When ctx ends first, the goroutine that
-// compiles goes on until it is done; the limits that are checked before bound how
-// long that is.
+// Nothing can interrupt OPA's compiler. When ctx ends first, the goroutine that compiles continues until it is done; the limits that are checked
+// before bound its duration.
 func (c *Compiler) Compile(ctx context.Context, d Definition) (*Policy, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -114,7 +112,7 @@ func (c *Compiler) Compile(ctx context.Context, d Definition) (*Policy, error) {
 	}
 }
 
-// compile does the work of Compile. OPA must not panic, but what it gets here is hostile.
+// compile does the work of Compile. OPA must not panic, but its input is hostile.
 func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	text := newSource(d.Source)
 	defer func() {
@@ -146,7 +144,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	form.move()
 	program, more := c.link(text, given, kinds, module)
 	if slices.ContainsFunc(problems, func(p Problem) bool { return p.Code == CodeReference }) {
-		// What refers to nothing has follow-up errors.
+		// Invalid references cause further errors.
 		more = slices.DeleteFunc(more, func(p Problem) bool { return p.Code == CodeCompile })
 	}
 	problems = append(problems, more...)
@@ -179,8 +177,7 @@ func kindsOf(d Definition) ([]string, []Problem) {
 // maxProblems is how many problems are reported.
 const maxProblems = 20
 
-// inOrder sorts problems by their place, drops what is said twice, and limits
-// their number.
+// inOrder sorts problems by their position, drops duplicates, and limits their number.
 func inOrder(problems []Problem) []Problem {
 	slices.SortStableFunc(problems, func(a, b Problem) int {
 		if a.Row != b.Row {

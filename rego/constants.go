@@ -8,14 +8,13 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// What the constants of a policy may take together.
+// The limits for all constants of a policy together.
 const (
 	maxConstantSteps = 1 << 14
 	maxConstantTime  = 100 * time.Millisecond
 )
 
-// constantRules are the names of the policy's rules that depend on nothing but its
-// parameters.
+// constantRules returns the names of the policy's rules that depend on its parameters alone.
 func constantRules(module *ast.Module, compiler *ast.Compiler) []string {
 	depends := map[*ast.Rule]bool{}
 	var (
@@ -63,8 +62,7 @@ func dependsOnInput(rule *ast.Rule, compiler *ast.Compiler, known map[*ast.Rule]
 	return depends
 }
 
-// fold evaluates the constant rules once. Those that fail or take long are left to
-// the evaluations.
+// fold evaluates the constant rules once. Rules that fail or take long are evaluated for each input instead.
 func (p *Policy) fold() {
 	p.constants = map[ast.String]*ast.Term{}
 	ctx, cancel := context.WithTimeout(context.Background(), maxConstantTime)

@@ -12,14 +12,12 @@ import (
 	"github.com/vmstencil/stencil/rego/schema"
 )
 
-// converter turns JSON values into values of Rego. It is written by hand because
-// OPA's own goes by way of reflection and of JSON text.
+// converter converts JSON values to values of Rego. OPA's own conversion is not used because it goes through reflection and JSON text.
 type converter struct {
-	weight int // of what has been converted, as in weigh
+	weight int // of the values converted so far, as in weigh
 }
 
-// knownKeys are terms for the names of the fields that inputs have. Terms are
-// immutable, so that all inputs share them.
+// knownKeys are terms for the names of the fields of inputs. Terms are immutable, so that all inputs share them.
 var knownKeys = sync.OnceValue(func() map[string]*ast.Term {
 	keys := map[string]*ast.Term{}
 	for _, name := range schema.FieldNames() {
@@ -117,8 +115,7 @@ func (c *converter) value(value any, depth int) (*ast.Term, error) {
 	}
 }
 
-// floatTerm is a number that JSON has decoded as float64, which all numbers are that
-// come by way of encoding/json.
+// floatTerm converts a number that JSON has decoded as float64, which is the type of all numbers that encoding/json decodes.
 func floatTerm(v float64) (*ast.Term, error) {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil, fmt.Errorf("%v is not JSON", v)

@@ -12,11 +12,10 @@ import (
 // concurrent use.
 type Coverage struct{ cover *cover.Cover }
 
-// NewCoverage has no rows yet.
+// NewCoverage returns a Coverage without rows.
 func NewCoverage() *Coverage { return &Coverage{cover.New()} }
 
-// EvaluateCovered evaluates as Evaluate does, and adds the rows that it reaches. It
-// is some times slower.
+// EvaluateCovered evaluates like Evaluate, and adds the rows that it reaches. It is several times slower.
 func (p *Policy) EvaluateCovered(ctx context.Context, in *Input, coverage *Coverage) (Result, error) {
 	found, err := p.run(ctx, in, coverage.cover)
 	if err != nil {
@@ -25,8 +24,8 @@ func (p *Policy) EvaluateCovered(ctx context.Context, in *Input, coverage *Cover
 	return p.result(found)
 }
 
-// Rows are the rows of a policy's source that have been reached, and those of which
-// something has not. Rows without anything to evaluate are in neither.
+// Rows returns the rows of a policy's source that evaluations have reached, and those that they have not reached completely. Rows without anything to
+// evaluate are in neither.
 func (c *Coverage) Rows(p *Policy) (covered, missed []int) {
 	module, problems := p.source.parse(p.definition.Name, nil)
 	if len(problems) > 0 {

@@ -7,7 +7,7 @@ const (
 	KindVirtualMachineTemplateRequest = "VirtualMachineTemplateRequest"
 )
 
-// Definition is a policy as its author wrote it.
+// Definition is the source of a policy and its settings.
 type Definition struct {
 	// Name is the name of the VirtualMachinePolicy, or of the file.
 	Name string

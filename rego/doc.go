@@ -1,18 +1,17 @@
-// Package rego compiles and evaluates the policies that cluster administrators
-// write in Rego.
+// Package rego compiles and evaluates the policies that cluster administrators write in Rego.
 //
 // A policy is one module with the entry rules deny and warn. It is compiled once,
 // checked against the schemas of what it reads, and then evaluated for many inputs:
 //
-//   - NewCompiler makes what all policies share: the built-in functions that they
+//   - NewCompiler makes the state that all policies share: the built-in functions that they
 //     may call, the helpers under data.lib, the types of input.
 //   - Compile makes a Policy of a Definition, or lists what is wrong with it.
-//   - NewInput turns the Document of a request into what policies read; all policies
-//     of one request share it.
-//   - Evaluate says what one policy has against one input.
+//   - NewInput converts the Document of a request to the form that policies read; all
+//     policies of one request share it.
+//   - Evaluate returns the findings of one policy for one input.
 //
-// A policy is hostile until proven otherwise: see limits.go for what bounds its size,
-// its time and its memory, and builtins.go for what it can call.
+// Every policy is treated as hostile: see limits.go for the bounds of its size, its time and its memory, and builtins.go for the functions that it
+// can call.
 //
-// The package is pure: it knows no Kubernetes client, no clock and no file.
+// The package is pure: it uses no Kubernetes client, no clock and no file.
 package rego

@@ -2,8 +2,7 @@ package rego
 
 import "time"
 
-// Document is what one request looks like to policies, as the person who gathers
-// it writes it down. Its JSON form is the document `input` of the policies.
+// Document is one request, in the form in which the caller gathers it for policies. Its JSON form is the document `input` of the policies.
 //
 // Maps hold JSON values as encoding/json decodes them into any; integers of type
 // int64 and int are accepted too. Sensitive values must be masked already.
@@ -17,8 +16,7 @@ type Document struct {
 	OldObject map[string]any
 	// Namespace is input.namespace: the object's namespace.
 	Namespace Namespace
-	// Template is input.template: the template that the VirtualMachine says it
-	// comes from; null without one.
+	// Template is input.template: the template to which the VirtualMachine refers; null without one.
 	Template *Template
 	// Parameters is input.parameters: the values bound for this VirtualMachine.
 	// Those of sensitive parameters are "***".
@@ -37,19 +35,18 @@ type Request struct {
 	Operation string
 	// Kind is the kind of Object and OldObject.
 	Kind string
-	// RequestKind is the kind of the object that was sent: another one than Kind when the
-	// policies see it as the VirtualMachine that it amounts to. Kind when empty.
+	// RequestKind is the kind of the object in the request. It differs from Kind when the policies evaluate the VirtualMachine that results from that
+	// object. Kind when empty.
 	RequestKind string
 	Namespace   string
 	Name        string
 	UserInfo    UserInfo
 	DryRun      bool
-	// Time is when the request was made; input.request.time is null when it is zero.
-	// It is the only time that policies know.
+	// Time is when the request was made; input.request.time is null when it is zero. Policies have no other time.
 	Time time.Time
 }
 
-// UserInfo is input.request.userInfo: who asks.
+// UserInfo is input.request.userInfo: the requesting user.
 type UserInfo struct {
 	Username string              `json:"username"`
 	UID      string              `json:"uid"`

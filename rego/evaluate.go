@@ -13,8 +13,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// Evaluate says what the policy has against an input. The error is an
-// *EvaluationError, or wraps ctx's error when ctx ended the evaluation.
+// Evaluate returns the findings of the policy for an input. The error is an *EvaluationError, or wraps ctx's error when ctx ended the evaluation.
 func (p *Policy) Evaluate(ctx context.Context, in *Input) (Result, error) {
 	found, err := p.run(ctx, in, nil)
 	if err != nil {
@@ -23,11 +22,10 @@ func (p *Policy) Evaluate(ctx context.Context, in *Input) (Result, error) {
 	return p.result(found)
 }
 
-// noTime is the time of every evaluation: no function that policies may call asks
-// for it, and reading the clock costs.
+// noTime is the time of every evaluation: no function that policies may call uses it, and reading the clock costs time.
 var noTime = time.Unix(0, 0)
 
-// run evaluates the query. OPA must not panic, but what it evaluates is hostile.
+// run evaluates the query. OPA must not panic, but its input is hostile.
 func (p *Policy) run(ctx context.Context, in *Input, tracer topdown.QueryTracer) (found topdown.QueryResult, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, p.interrupted(err)
@@ -42,7 +40,7 @@ func (p *Policy) run(ctx context.Context, in *Input, tracer topdown.QueryTracer)
 	spent.documents = &in.shared
 	query := p.query(p.program.query, in.term, spent).WithVirtualCache(cache)
 	if tracer != nil {
-		// Each rule is to be seen, also those that an index leaves out.
+		// The tracer must see every rule, also those that an index excludes.
 		cache.shared, cache.constants = nil, nil
 		query = query.WithQueryTracer(tracer).WithIndexing(false).WithEarlyExit(false)
 	}
@@ -73,8 +71,7 @@ func (p *Policy) query(body ast.Body, input *ast.Term, spent *budget) *topdown.Q
 		WithStrictBuiltinErrors(true)
 }
 
-// interrupted is the error of an evaluation that was ended from outside: by its
-// context, or because its budget is spent.
+// interrupted returns the error of an evaluation that its context or its budget ended.
 func (p *Policy) interrupted(why error) error {
 	if errors.Is(why, context.DeadlineExceeded) || errors.Is(why, context.Canceled) {
 		return fmt.Errorf("evaluating policy %s: %w", p.definition.Name, why)
@@ -115,7 +112,7 @@ func (d parametersOnly) Get(ref ast.Ref) ast.Value {
 // Put is part of topdown.BaseCache.
 func (parametersOnly) Put(ast.Ref, ast.Value) {}
 
-// noStore is asked for what parametersOnly does not have.
+// noStore is the store for everything that parametersOnly does not have. It is empty.
 type noStore struct{ storage.Store }
 
 // Read is part of storage.Store.

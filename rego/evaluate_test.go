@@ -123,8 +123,7 @@ func TestAMessageBombIsCut(t *testing.T) {
 	}
 }
 
-// TestErrorsAreErrors holds that a policy which cannot be evaluated says so: a rule
-// that quietly vanished would allow.
+// TestErrorsAreErrors checks that a policy which cannot be evaluated returns an error: a rule that fails silently would allow.
 func TestErrorsAreErrors(t *testing.T) {
 	for name, tc := range map[string]struct{ source, want string }{
 		"a function that fails": {
@@ -174,7 +173,7 @@ func TestErrorsAreErrors(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := mustCompile(t, Definition{Name: "broken", Source: "package p\n\n" + tc.source + "\n"})
-			// Without a deadline of its own an evaluation has five seconds, which a busy machine may need for so many steps.
+			// Without a deadline of its own an evaluation has five seconds, which a busy host may need for so many steps.
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			result, err := policy.Evaluate(ctx, mustInput(t, machineDocument(t)))

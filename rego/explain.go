@@ -9,21 +9,21 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// Explanation says how a policy came to its result.
+// Explanation is the result of a policy and how its rules contributed to it.
 type Explanation struct {
 	Result Result
 	// Rules are the policy's entry rules, in the order of the source.
 	Rules []RuleExplanation
 }
 
-// RuleExplanation says what one entry rule did with an input.
+// RuleExplanation is the result of one entry rule for an input.
 type RuleExplanation struct {
 	// Entry is deny or warn.
 	Entry string
 	// Row is where the rule begins, and Line the text of that row.
 	Row  int
 	Line string
-	// Fired says that the rule returned Findings.
+	// Fired reports whether the rule returned Findings.
 	Fired    bool
 	Findings []Finding
 	// StoppedRow, StoppedColumn and StoppedAt are, in a rule that did not fire, the
@@ -32,8 +32,7 @@ type RuleExplanation struct {
 	StoppedAt                 string
 }
 
-// Explain evaluates as Evaluate does, and says which rules fired. It is many times
-// slower.
+// Explain evaluates like Evaluate, and returns which rules fired. It is many times slower.
 func (p *Policy) Explain(ctx context.Context, in *Input) (Explanation, error) {
 	tracer := &explainer{policy: p, queries: map[uint64]*RuleExplanation{}}
 	rules := map[*ast.Rule]*RuleExplanation{}
@@ -105,8 +104,7 @@ func (e *explainer) TraceEvent(event topdown.Event) {
 		if rule == nil || event.Op != topdown.EvalOp || node.Location == nil {
 			return
 		}
-		// The furthest expression is the last in the source, not in the order of
-		// evaluation, which is OPA's affair.
+		// The furthest expression is the last in the source. The order of evaluation is OPA's choice.
 		row, column := node.Location.Row, node.Location.Col
 		if row > rule.StoppedRow || row == rule.StoppedRow && column >= rule.StoppedColumn {
 			rule.StoppedRow, rule.StoppedColumn = row, column
@@ -115,8 +113,7 @@ func (e *explainer) TraceEvent(event topdown.Event) {
 	}
 }
 
-// expressions are those of the source as they are written: what OPA evaluates are
-// parts of them.
+// expressions are the locations of the expressions in the source. OPA evaluates parts of them.
 type expressions []*ast.Location
 
 func (p *Policy) expressions() expressions {
@@ -135,7 +132,7 @@ func (p *Policy) expressions() expressions {
 	return found
 }
 
-// locate replaces where a rule stopped by the expression around it.
+// locate replaces the place where a rule stopped by the source expression that contains it.
 func (e expressions) locate(rule *RuleExplanation) {
 	for _, location := range e {
 		rows := strings.Count(string(location.Text), "\n")

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// seeds are sources that mean something, good and bad.
+// seeds are meaningful sources, valid and invalid.
 func seeds(f *testing.F) {
 	for _, tc := range badPolicies {
 		if len(tc.source) < 4<<10 {
@@ -28,8 +28,7 @@ func seeds(f *testing.F) {
 	f.Add("package p\n\nf(x) := y if {\n\t[x, y] = [1, 2]\n} else := {\"a\": [z | some z in x]} if every k, v in x { k != v }\n\nwarn contains msg if {\n\tsome k, v in f(input.object)\n\tmsg := concat(\"\", [k, v])\n}\n")
 }
 
-// FuzzCompile holds that no source makes the compiler panic, or take long, and that
-// what is refused is refused with places in it.
+// FuzzCompile checks that no source makes the compiler panic or take long, and that problems have positions in the source.
 func FuzzCompile(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, source string) {

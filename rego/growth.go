@@ -5,9 +5,8 @@ import (
 )
 
 const (
-	// maxCopies is how many copies of values a value may be written as. The type
-	// checker takes time quadratic in it, and the number doubles with each line of
-	// y := [x, x].
+	// maxCopies is how many copies of values a value may expand to. The time of the type checker is quadratic in it, and the number doubles with each
+	// line of y := [x, x].
 	maxCopies = 500
 	// maxPath is how many expressions are evaluated inside each other: OPA evaluates
 	// the rest of a rule within the call of a function, so that the stack grows
@@ -24,7 +23,7 @@ type growth struct {
 	paths  map[*ast.Rule]int
 }
 
-// rule looks at a rule whose dependencies have been looked at.
+// rule measures a rule after its dependencies have been measured.
 func (g *growth) rule(rule *ast.Rule) (copies, path int) {
 	vars := map[ast.Var]int{}
 	path = g.body(rule.Body, vars)
@@ -43,7 +42,7 @@ const saturated = 1 << 30
 
 func saturate(n int) int { return min(n, saturated) }
 
-// body returns the length of the path, and puts the sizes of the variables into vars.
+// body returns the length of the path, and stores the sizes of the variables in vars.
 func (g *growth) body(body ast.Body, vars map[ast.Var]int) int {
 	path := 0
 	for _, expr := range body {
@@ -73,7 +72,7 @@ func (g *growth) body(body ast.Body, vars map[ast.Var]int) int {
 	return path
 }
 
-// within is the length of the paths of what an expression or a term evaluates.
+// within returns the length of the paths of everything that an expression or a term evaluates.
 func (g *growth) within(node any, vars map[ast.Var]int) int {
 	path := 0
 	ast.NewGenericVisitor(func(node any) bool {
@@ -99,8 +98,7 @@ func (g *growth) within(node any, vars map[ast.Var]int) int {
 	return path
 }
 
-// assign gives the variables of a pattern that have no size yet the size of what
-// they are taken from.
+// assign sets the size of variables in a pattern that have no size yet to the size of the value that they are taken from.
 func (g *growth) assign(pattern *ast.Term, size int, vars map[ast.Var]int) {
 	ast.WalkVars(pattern, func(v ast.Var) bool {
 		if _, known := vars[v]; !known {
@@ -110,7 +108,7 @@ func (g *growth) assign(pattern *ast.Term, size int, vars map[ast.Var]int) {
 	})
 }
 
-// term is how many copies of values a term is made of.
+// term returns how many copies of values a term consists of.
 func (g *growth) term(term *ast.Term, vars map[ast.Var]int) int {
 	size := 0
 	add := func(part *ast.Term) { size = saturate(size + g.term(part, vars)) }

@@ -6,21 +6,18 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// maxHeadNodes is how many nodes the head of a set's or a comprehension's element has
-// before it is put together by settle.
+// maxHeadNodes is the number of nodes above which the head of an element of a set or a comprehension is composed by settle.
 const maxHeadNodes = 32
 
-// hardener changes compiled rules so that their evaluation is bounded: values that
-// are put together go through settle, and bounded functions are called by their
-// bounded names. It is run after all of OPA's stages, which know the original names.
+// hardener changes compiled rules so that their evaluation is bounded: composed values are bound by settle, and bounded functions are called by their
+// bounded names. It runs after all of OPA's stages, which use the original names.
 //
-// That values are settled matters because OPA binds a variable to the term [x, x]
-// and not to its value. Thirty lines of y := [x, x] are a value of a billion nodes, put
-// together, compared or printed at once, which nothing could interrupt.
+// Values have to be bound because OPA binds a variable to the term [x, x] and not to its value. Thirty lines of y := [x, x] are a value of a billion
+// nodes, composed, compared or printed at once, which nothing could interrupt.
 type hardener struct {
 	renamed map[string]*ast.Term
 	next    int
-	// refused is where two patterns are unified of which each binds variables.
+	// refused are the locations of unifications of two patterns, each of which binds variables.
 	refused []*ast.Location
 }
 
@@ -38,8 +35,7 @@ func (h *hardener) rule(rule *ast.Rule) {
 	}
 }
 
-// head takes a composite head out of its place, unless it is small and nobody
-// will see the unsettled value.
+// head moves a composite head into the body, unless it is small and the head of an element.
 func (h *hardener) head(term *ast.Term, body ast.Body, bound ast.VarSet, elements bool) (*ast.Term, ast.Body) {
 	if term == nil || !isComposed(term) || !allBound(term, bound) {
 		return term, body
@@ -106,7 +102,7 @@ func (h *hardener) closures(expr *ast.Expr, outside ast.VarSet) {
 	}).Walk(expr)
 }
 
-// expr returns the expressions that take the place of one.
+// expr returns the expressions that replace one.
 func (h *hardener) expr(expr *ast.Expr, bound ast.VarSet) []*ast.Expr {
 	var before []*ast.Expr
 	hoist := func(term *ast.Term) *ast.Term {
@@ -144,7 +140,7 @@ func (h *hardener) expr(expr *ast.Expr, bound ast.VarSet) []*ast.Expr {
 	return append(before, expr)
 }
 
-// equality returns the expressions that take the place of a = b, beside what is hoisted.
+// equality returns the expressions that replace a = b, except those that are hoisted.
 func (h *hardener) equality(expr *ast.Expr, terms []*ast.Term, bound ast.VarSet, hoist func(*ast.Term) *ast.Term) []*ast.Expr {
 	same := []*ast.Expr{expr}
 	a, b := terms[1], terms[2]
@@ -179,7 +175,7 @@ func (h *hardener) equality(expr *ast.Expr, terms []*ast.Term, bound ast.VarSet,
 			expr.Terms = settleExpr(other, side).Terms
 			return same
 		case isComprehension(other):
-			// The comprehension itself stays where its index expects it.
+			// The comprehension itself stays in the position that its index expects.
 			made := h.variable(side)
 			terms[1+i] = made
 			after := settleExpr(made, side)
@@ -190,7 +186,7 @@ func (h *hardener) equality(expr *ast.Expr, terms []*ast.Term, bound ast.VarSet,
 	return same
 }
 
-// refHeads takes composites out of references such as [x, y][i].
+// refHeads hoists composites out of references such as [x, y][i].
 func (h *hardener) refHeads(expr *ast.Expr, bound ast.VarSet, hoist func(*ast.Term) *ast.Term) {
 	ast.NewGenericVisitor(func(node any) bool {
 		switch x := node.(type) {
@@ -216,7 +212,7 @@ func settleExpr(term, value *ast.Term) *ast.Expr {
 	return ast.NewExpr([]*ast.Term{ast.NewTerm(ast.Ref{ast.VarTerm(settle.Name)}), term, value})
 }
 
-// isComposed says that a term is an array, a set or an object with variables in it.
+// isComposed reports whether a term is an array, a set or an object with variables in it.
 func isComposed(term *ast.Term) bool {
 	switch term.Value.(type) {
 	case *ast.Array, ast.Object, ast.Set:
@@ -233,7 +229,7 @@ func isComprehension(term *ast.Term) bool {
 	return false
 }
 
-// isOpenRef says that a term is a reference with variables, which may have many values.
+// isOpenRef reports whether a term is a reference with variables, which may have many values.
 func isOpenRef(term *ast.Term) bool {
 	_, isRef := term.Value.(ast.Ref)
 	return isRef && !term.IsGround()
@@ -253,14 +249,14 @@ func allBound(term *ast.Term, bound ast.VarSet) bool {
 	return all
 }
 
-// addVars adds the variables of a node that are not of closures in it.
+// addVars adds the variables of a node, except those of closures in it.
 func addVars(bound ast.VarSet, node any) {
 	visitor := ast.NewVarVisitor().WithParams(ast.VarVisitorParams{SkipClosures: true, SkipRefCallHead: true})
 	visitor.Walk(node)
 	bound.Update(visitor.Vars())
 }
 
-// nodes counts the nodes of a term as it is written.
+// nodes counts the nodes of a term without expanding its variables.
 func nodes(term *ast.Term) int {
 	n := 0
 	ast.WalkTerms(term, func(*ast.Term) bool { n++; return false })

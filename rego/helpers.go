@@ -8,8 +8,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// helpers are the modules of data.lib, parsed once. A policy is compiled with those
-// of their rules that it uses.
+// helpers are the modules of data.lib, parsed once. A policy is compiled with the rules that it uses.
 type helpers struct {
 	rules      map[string][]*ast.Rule // by name
 	uses       map[string][]string    // names that the rules of a name mention
@@ -49,7 +48,7 @@ func newHelpers(sources map[string]string, capabilities *ast.Capabilities) (help
 	return h, nil
 }
 
-// mentions are all names and texts in a node: more than it refers to, but nothing less.
+// mentions returns all names and texts in a node: a superset of what it refers to.
 func mentions(node any) map[string]bool {
 	found := map[string]bool{}
 	ast.WalkTerms(node, func(term *ast.Term) bool {
@@ -64,7 +63,7 @@ func mentions(node any) map[string]bool {
 	return found
 }
 
-// module is data.lib with the rules that a policy needs; nil when it needs none.
+// module returns data.lib with the rules that a policy needs, or nil when it needs none.
 func (h helpers) module(policies ...*ast.Module) *ast.Module {
 	needed := map[string]bool{}
 	var need func(string)

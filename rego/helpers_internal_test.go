@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/rego/lib"
 )
 
-// TestHelpersDependOnTheInputAlone holds what sharedResults takes for granted.
+// TestHelpersDependOnTheInputAlone checks what sharedResults assumes.
 func TestHelpersDependOnTheInputAlone(t *testing.T) {
 	sources, err := lib.Sources()
 	if err != nil {

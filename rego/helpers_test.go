@@ -38,7 +38,7 @@ func mustInput(t testing.TB, d Document) *Input {
 	return input
 }
 
-// machine is a VirtualMachine of about 3 KB, as a person writes one.
+// machine is a user-specified VirtualMachine of about 3 KB.
 func machine(t testing.TB) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile("testdata/machine.yaml")

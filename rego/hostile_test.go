@@ -77,9 +77,8 @@ var hostilePolicies = map[string]string{
 	"messages that are long":                   "package hostile\n\ndeny contains concat(\"\", [sprintf(\"%d\", [i]), x]) if {\nx := concat(\"\", [\"aaaaaaaa\" | some _ in numbers.range(1, 10000)])\nsome i in numbers.range(1, 10000)\n}\n",
 }
 
-// TestHostilePoliciesAreStopped holds compilation and evaluation to their bounds. What
-// is not bounded takes minutes and more, so that there is room for a machine that is
-// busy with other things.
+// TestHostilePoliciesAreStopped checks the bounds of compilation and evaluation. Unbounded work takes minutes or more, so that the limits leave room
+// for a busy host.
 func TestHostilePoliciesAreStopped(t *testing.T) {
 	in := mustInput(t, machineDocument(t))
 	for name, text := range hostilePolicies {

@@ -22,8 +22,7 @@ type Input struct {
 	digest     string
 }
 
-// NewInput converts a document. It does not modify or keep the document's maps.
-// The error is about values that are not JSON.
+// NewInput converts a document. It does not modify or retain the document's maps. The error is about values that are not JSON.
 func NewInput(d Document) (*Input, error) {
 	var c converter
 	object, err := c.object(d.Object)
@@ -119,7 +118,7 @@ func (c *converter) template(t *Template) *ast.Term {
 		"parameters", ast.ArrayTerm(parameters...))
 }
 
-// record is an object of the given names and values, which take turns.
+// record makes an object of alternating names and values.
 func record(pairs ...any) *ast.Term {
 	items := make([][2]*ast.Term, 0, len(pairs)/2)
 	for i := 0; i < len(pairs); i += 2 {

@@ -1,7 +1,6 @@
 package rego
 
-// What a policy may take. Each limit has a test that a policy at it passes and
-// one beyond it is refused.
+// Limits of a policy. Each limit has a test that a policy at it is accepted and one beyond it is rejected.
 const (
 	// MaxSourceBytes is the length of a policy's source.
 	MaxSourceBytes = 64 << 10

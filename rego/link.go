@@ -9,7 +9,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// The names of modules in a compilation; only the policy's own is shown to anybody.
+// The names of modules in a compilation; only the policy's own appears in messages.
 const (
 	policyModule = "policy"
 	helperModule = "helpers"
@@ -79,8 +79,7 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 	return newProgram(compiler, module, c.sandbox.functions), nil
 }
 
-// newProgram makes the query of a compiled module, and lets go of what only the
-// compilation needed.
+// newProgram makes the query of a compiled module, and releases what only the compilation needed.
 func newProgram(compiler *ast.Compiler, module *ast.Module, functions map[string]*topdown.Builtin) *program {
 	p := &program{compiler: compiler, functions: functions, rows: map[string]int{}}
 	for _, entry := range entries {
@@ -103,8 +102,7 @@ func newProgram(compiler *ast.Compiler, module *ast.Module, functions map[string
 	return p
 }
 
-// checkGrowth refuses what would take the type checker or the evaluation too long,
-// or too much stack.
+// checkGrowth rejects rules that would take the type checker or the evaluation too long, or too much stack.
 func checkGrowth(text source, compiler *ast.Compiler) ([]Problem, *ast.Error) {
 	g := &growth{rules: func(ref ast.Ref) []*ast.Rule {
 		return compiler.GetRulesDynamicWithOpts(ref, ast.RulesOptions{IncludeHiddenModules: true})
@@ -171,7 +169,7 @@ func (s source) translated(err *ast.Error) Problem {
 	return s.at(code, location, "%s", message)
 }
 
-// unknownField words the commonest mistake: a field that does not exist.
+// unknownField describes the most common mistake: a field that does not exist.
 func unknownField(err *ast.Error) (*ast.Location, string) {
 	switch d := err.Details.(type) {
 	case *ast.RefErrInvalidDetail:
@@ -198,12 +196,12 @@ func documentName(ref ast.Ref) string {
 	return strings.ReplaceAll(ref.String(), policyPackage.String()+".", "")
 }
 
-// detail is what OPA says beside the message, on one line.
+// detail returns what OPA reports in addition to the message, on one line.
 func detail(err *ast.Error) string {
 	var parts []string
 	switch d := err.Details.(type) {
 	case *ast.ArgErrDetail:
-		// The result stands behind the arguments.
+		// The result follows the arguments.
 		name, _, _ := strings.Cut(err.Message, ": ")
 		if declared, ok := ast.BuiltinMap[name]; ok && len(d.Have) >= declared.Decl.Arity() {
 			n := declared.Decl.Arity()

@@ -6,7 +6,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// metadata reads the annotations of the package, and says what is wrong with them.
+// metadata reads the annotations of the package, and adds the problems in them.
 func (s *shape) metadata() Metadata {
 	result := Metadata{Severity: SeverityMedium}
 	for _, annotations := range s.module.Annotations {
@@ -30,8 +30,7 @@ func (s *shape) metadata() Metadata {
 	return result
 }
 
-// helperNames are the rules of data.lib that are documented, which are the ones that
-// policies may use.
+// helperNames returns the documented rules of data.lib, which are those that policies may use.
 func helperNames(modules []*ast.Module) map[string]bool {
 	documented := map[string]bool{}
 	for _, module := range modules {

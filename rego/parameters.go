@@ -64,7 +64,7 @@ func checkParameters(d Definition) (map[string]any, []Problem) {
 	return completed, problems
 }
 
-// structuralSchema reads a schema as Kubernetes reads that of a CustomResourceDefinition.
+// structuralSchema converts a schema like Kubernetes does for a CustomResourceDefinition.
 func structuralSchema(given map[string]any) (*structural.Structural, *apiextensions.JSONSchemaProps, []Problem) {
 	refuse := func(err error) (*structural.Structural, *apiextensions.JSONSchemaProps, []Problem) {
 		return nil, nil, []Problem{{Code: CodeSchema, Field: schemaPath.String(), Message: shorten(err.Error(), MaxMessageBytes)}}

@@ -29,7 +29,7 @@ func parametersModule(schema map[string]any) (*ast.Module, error) {
 	return module, nil
 }
 
-// anyValue is undefined, and could be anything as far as the type checker knows.
+// anyValue is undefined, and has any type for the type checker.
 const anyValue = `data["any value"]`
 
 // exemplar writes a value of the type that a schema describes. Comprehensions have

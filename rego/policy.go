@@ -9,7 +9,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
-// Severity says how bad a violation of a policy is.
+// Severity is how bad a violation of a policy is.
 type Severity string
 
 // The severities, least first.
@@ -20,8 +20,7 @@ const (
 	SeverityCritical Severity = "critical"
 )
 
-// Metadata is what a policy says about itself in its METADATA annotations of
-// package scope.
+// Metadata is the description of a policy in its METADATA annotations of package scope.
 type Metadata struct {
 	Title       string
 	Description string
@@ -50,11 +49,11 @@ func (p *Policy) Name() string { return p.definition.Name }
 // Digest is "sha256:" and the digest of source, parameters, schema and kinds.
 func (p *Policy) Digest() string { return p.digest }
 
-// Metadata is what the policy says about itself.
+// Metadata returns the description of the policy.
 func (p *Policy) Metadata() Metadata { return p.metadata }
 
-// WithParameters is the policy with other parameters, which are checked as Compile
-// checks them: the error is a *CompileError. Its source is not compiled again.
+// WithParameters returns the policy with other parameters, which are checked like in Compile: the error is a *CompileError. Its source is not
+// compiled again.
 func (p *Policy) WithParameters(parameters map[string]any) (*Policy, error) {
 	d := p.definition
 	d.Parameters = parameters

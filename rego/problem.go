@@ -17,27 +17,27 @@ type Problem struct {
 	// Field is the path of the problem when it is about the parameters or their
 	// schema, such as parameters.networks[0].
 	Field string
-	// Message says what is wrong and, where that is not plain, what to do.
+	// Message is what is wrong and, where that is not obvious, what to do.
 	Message string
 }
 
 // The values of Problem.Code.
 const (
-	// CodeLimit: the source or the work it asks for is larger than allowed.
+	// CodeLimit: the source or the work that it requires is larger than allowed.
 	CodeLimit = "limit"
 	// CodeParse: the source is not Rego v1.
 	CodeParse = "parse"
 	// CodeEntry: an entry rule is missing or has the wrong shape.
 	CodeEntry = "entry"
-	// CodeReference: a reference to data that policies cannot see.
+	// CodeReference: a reference to data that policies cannot read.
 	CodeReference = "reference"
 	// CodeBuiltin: a call of a built-in function that is not available.
 	CodeBuiltin = "builtin"
-	// CodeType: a value is used as what it is not, or a field does not exist.
+	// CodeType: a value is used with a wrong type, or a field does not exist.
 	CodeType = "type"
-	// CodeCompile: anything else that Rego's compiler refuses.
+	// CodeCompile: any other error of Rego's compiler.
 	CodeCompile = "compile"
-	// CodeMetadata: a METADATA annotation that is not understood.
+	// CodeMetadata: an invalid METADATA annotation.
 	CodeMetadata = "metadata"
 	// CodeSchema: parametersSchema is not a structural schema.
 	CodeSchema = "schema"
@@ -61,8 +61,7 @@ func (p Problem) String() string {
 	}
 }
 
-// CompileError is why a policy was not compiled: all that was found, in the order
-// of the source.
+// CompileError is why a policy was not compiled: all problems, in the order of the source.
 type CompileError struct {
 	Problems []Problem
 }

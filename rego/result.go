@@ -8,21 +8,19 @@ import (
 	"github.com/open-policy-agent/opa/v1/topdown"
 )
 
-// Result is what a policy has against an input: at most MaxMessages findings,
-// sorted.
+// Result is what a policy finds in an input: at most MaxMessages findings, sorted.
 type Result struct {
 	Deny, Warn []Finding
-	// Truncated says that there were more findings, or that a text was longer than
-	// MaxMessageBytes.
+	// Truncated reports whether there were more findings, or a text was longer than MaxMessageBytes.
 	Truncated bool
 }
 
-// Finding is one thing that a policy has against an input.
+// Finding is one violation or warning that a policy returns for an input.
 type Finding struct {
 	Message string `json:"message"`
 	// Field is the path of the field at fault, when the policy names it.
 	Field string `json:"field,omitempty"`
-	// Fix is what to do about it, when the policy says so.
+	// Fix is what to do about it, when the policy returns that.
 	Fix string `json:"fix,omitempty"`
 }
 
@@ -68,7 +66,7 @@ func (p *Policy) result(found topdown.QueryResult) (Result, error) {
 	return r, nil
 }
 
-// findings reads the set of one entry rule, of which at most so many are left.
+// findings reads the set of one entry rule, and returns at most left findings.
 func (p *Policy) findings(entry string, value ast.Value, left int) (findings []Finding, cut bool, err error) {
 	set, ok := value.(ast.Set)
 	if !ok {

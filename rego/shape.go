@@ -17,8 +17,7 @@ const (
 
 var entries = []string{entryDeny, entryWarn}
 
-// shape checks what a policy looks like before it is compiled, and moves it into
-// the package in which policies are evaluated.
+// shape checks the form of a policy before it is compiled, and puts it into the package in which policies are evaluated.
 type shape struct {
 	source
 	module *ast.Module
@@ -29,12 +28,11 @@ type shape struct {
 	own      ast.Ref // the package as its author calls it
 	rules    map[string]bool
 	problems []Problem
-	// test says that the module is a test, which may replace input and has no entries.
+	// test is set when the module is a test, which may replace input and has no entries.
 	test bool
 }
 
-// policyPackage is the package of every policy. Policies do not meet in it, since
-// each has a compiler of its own.
+// policyPackage is the package of every policy. Policies are separate in it, since each has a compiler of its own.
 var policyPackage = ast.Ref{ast.DefaultRootDocument, policyTerm}
 
 func (s *shape) add(code string, location *ast.Location, format string, arguments ...any) {
@@ -141,8 +139,8 @@ func (s *shape) checkImports() {
 	}
 }
 
-// checkReferences finds references to data that no policy sees. They would be
-// undefined, and a rule that hangs on an undefined value never fires.
+// checkReferences finds references to data that policies cannot read. They would be undefined, and a rule that depends on an undefined value never
+// fires.
 func (s *shape) checkReferences(node any) {
 	ast.NewGenericVisitor(func(node any) bool {
 		switch x := node.(type) {
@@ -174,7 +172,7 @@ func (s *shape) checkReferences(node any) {
 	}).Walk(node)
 }
 
-// resolved writes out the import that a reference begins with.
+// resolved replaces the import at the beginning of a reference.
 func (s *shape) resolved(ref ast.Ref) (ast.Ref, bool) {
 	head, ok := ref[0].Value.(ast.Var)
 	if !ok {
@@ -290,7 +288,7 @@ func (s *shape) move() {
 	s.module.Package.Path = policyPackage
 }
 
-// suggestion names what was probably meant.
+// suggestion returns a similar name from those that exist.
 func suggestion(name string, known map[string]bool) string {
 	names := make([]string, 0, len(known))
 	for candidate := range known {
@@ -303,7 +301,7 @@ func suggestion(name string, known map[string]bool) string {
 	return ""
 }
 
-// closest is the name that differs least, if it differs little.
+// closest returns the most similar name, if it differs little.
 func closest(name string, names []string) string {
 	best, least := "", len(name)/3+2
 	for _, candidate := range names {
@@ -314,7 +312,7 @@ func closest(name string, names []string) string {
 	return best
 }
 
-// distance is how many letters have to be put in, taken out or changed.
+// distance is how many letters have to be inserted, removed or changed.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {
 		return 64

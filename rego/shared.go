@@ -11,9 +11,8 @@ import (
 // request, so that a policy which calls one often does not fill the memory.
 const maxSharedCalls = 256
 
-// sharedResults are the results of the rules and functions of data.lib for one input.
-// They belong to the Input, so that a request with a hundred policies lists the images
-// of its machine once.
+// sharedResults are the results of the rules and functions of data.lib for one input. They belong to the Input, so that the images of a VM are listed
+// once for a request with a hundred policies.
 type sharedResults struct {
 	mu     sync.RWMutex
 	values map[ast.String]*ast.Term // nil: the rule is undefined
@@ -39,7 +38,7 @@ func (s *sharedResults) put(name ast.String, value *ast.Term) {
 	s.values[name] = value
 }
 
-// call is the result of a function and its arguments, nil when it is not known.
+// call returns the result of a function and its arguments, or nil when it is not cached.
 func (s *sharedResults) call(ref ast.Ref) *ast.Term {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -50,7 +49,7 @@ func (s *sharedResults) call(ref ast.Ref) *ast.Term {
 	return value
 }
 
-// putCall says whether it has kept the result.
+// putCall reports whether it has stored the result.
 func (s *sharedResults) putCall(ref ast.Ref, value *ast.Term) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 // maxBrackets is how deeply brackets may be nested in the source.
 const maxBrackets = 64
 
-// source is the text of a policy with the means to talk about places in it.
+// source is the text of a policy, with functions to describe positions in it.
 type source struct {
 	text  string
 	lines []string
@@ -22,7 +22,7 @@ func newSource(text string) source {
 	return source{text: text, lines: strings.Split(text, "\n")}
 }
 
-// line is the text of a row, shortened to what fits into a status.
+// line returns the text of a row, shortened to the length that fits into a status.
 func (s source) line(row int) string {
 	if row < 1 || row > len(s.lines) {
 		return ""
@@ -38,7 +38,7 @@ func (s source) at(code string, location *ast.Location, format string, arguments
 	if location == nil {
 		return s.problem(code, 0, 0, format, arguments...)
 	}
-	// OPA says column 0 of what is missing at the beginning of a row.
+	// OPA reports column 0 when something is missing at the beginning of a row.
 	return s.problem(code, location.Row, max(location.Col, 1), format, arguments...)
 }
 
@@ -54,7 +54,7 @@ func shorten(text string, limit int) string {
 	return text[:end] + "…"
 }
 
-// check looks at what must hold before the source is parsed.
+// check returns problems that can be found before parsing: the length, the encoding, an empty source, deep nesting.
 func (s source) check() []Problem {
 	switch {
 	case len(s.text) > MaxSourceBytes:
@@ -70,8 +70,7 @@ func (s source) check() []Problem {
 	return nil
 }
 
-// tooDeep finds the first bracket that is nested too deeply, or an operator that is
-// repeated as if it were one. Texts and comments are skipped.
+// tooDeep finds the first bracket that is nested too deeply, or a repeated operator that nests like brackets. Texts and comments are skipped.
 func (s source) tooDeep() (row, column int) {
 	depth, repeated := 0, 0
 	row, column = 1, 0

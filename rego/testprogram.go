@@ -21,8 +21,7 @@ type TestProgram struct {
 	tests    []TestRule
 }
 
-// TestRule is a rule of a test module whose name begins with test_, or with todo_test_
-// when it is to be skipped.
+// TestRule is a rule of a test module with a name that begins with test_, or with todo_test_ when it is to be skipped.
 type TestRule struct {
 	Name string
 	Row  int
@@ -96,8 +95,7 @@ func (c *Compiler) CompileTests(ctx context.Context, policy *Policy, name, text 
 // Rules are the tests, in the order of the source.
 func (t *TestProgram) Rules() []TestRule { return slices.Clone(t.tests) }
 
-// Run evaluates one test, and adds to the coverage if there is one. It says whether
-// the test is true. The error is an *EvaluationError, or ctx's.
+// Run evaluates one test, and adds to the coverage if there is one. It reports whether the test is true. The error is an *EvaluationError, or ctx's.
 func (t *TestProgram) Run(ctx context.Context, rule TestRule, coverage *Coverage) (bool, error) {
 	spent := newBudget(ctx, maxWeight, t.policy.patterns)
 	value := ast.VarTerm("result")

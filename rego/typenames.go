@@ -4,8 +4,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/types"
 )
 
-// typeName is a type as a message names it. OPA writes objects out, which for a
-// VirtualMachine are thousands of fields.
+// typeName returns a type in the form of messages. OPA lists all fields of objects, which for a VirtualMachine are thousands.
 func typeName(t types.Type) string {
 	switch t := t.(type) {
 	case nil:

@@ -26,7 +26,7 @@ const (
 
 var kindNames = map[kind]string{null: "null", scalar: "a number or true or false", text: "a string", object: "an object", list: "a list"}
 
-// node is a value and its place.
+// node is a value and its position.
 type node struct {
 	kind    kind
 	text    string
@@ -46,7 +46,7 @@ type member struct {
 // objects deep.
 const maximumDepth = 32
 
-// Malformed says that a body is not what it should be, and where.
+// Malformed is an error in a body, with its position.
 type Malformed struct {
 	Line, Column int
 	Problem      string
@@ -61,8 +61,7 @@ func malformed(line, column int, format string, arguments ...any) error {
 	return &Malformed{Line: line, Column: column, Problem: fmt.Sprintf(format, arguments...)}
 }
 
-// parse reads JSON or YAML. YAML has JSON within it but for some escapes, so what
-// begins like JSON is read as such first.
+// parse reads JSON or YAML. YAML contains JSON except for some escapes, so that a body that begins like JSON is read as JSON first.
 func parse(raw []byte) (node, error) {
 	trimmed := bytes.TrimSpace(raw)
 	if len(trimmed) == 0 {
@@ -81,7 +80,7 @@ func parse(raw []byte) (node, error) {
 	return node{}, err
 }
 
-// jsonReader reads one JSON value with its places.
+// jsonReader reads one JSON value with the positions of its parts.
 type jsonReader struct {
 	decoder *json.Decoder
 	raw     []byte
@@ -101,13 +100,13 @@ func parseJSON(raw []byte) (node, error) {
 	return found, nil
 }
 
-// place is the line and column of an offset.
+// place returns the line and column of an offset.
 func (r jsonReader) place(offset int64) (line, column int) {
 	before := r.raw[:min(int(offset), len(r.raw))]
 	return 1 + bytes.Count(before, []byte("\n")), len(before) - bytes.LastIndexByte(before, '\n')
 }
 
-// next is the place of the next token.
+// next returns the position of the next token.
 func (r jsonReader) next() (line, column int) {
 	offset := r.decoder.InputOffset()
 	for int(offset) < len(r.raw) && strings.IndexByte(" \t\r\n,:", r.raw[offset]) >= 0 {
@@ -126,7 +125,7 @@ func (r jsonReader) fail(err error) error {
 	return malformed(line, column, "it ends too early")
 }
 
-// syntaxProblem is the decoder's own words, which quote one character at most.
+// syntaxProblem returns the decoder's message, which quotes one character at most.
 func syntaxProblem(err *json.SyntaxError) string { return err.Error() }
 
 func (r jsonReader) value(depth int) (node, error) {
@@ -188,7 +187,7 @@ func (r jsonReader) member(depth int) (member, error) {
 	return member{name: name, line: line, column: column, value: value}, err
 }
 
-// add adds a member to an object, which must not have one of the name.
+// add adds a member to an object, which must not have one of that name.
 func (n *node) add(one member) error {
 	for _, other := range n.members {
 		if other.name == one.name {
@@ -199,7 +198,7 @@ func (n *node) add(one member) error {
 	return nil
 }
 
-// yamlLine finds the line in an error of the YAML library, which tells no column.
+// yamlLine matches the line in an error of the YAML library, which has no column.
 var yamlLine = regexp.MustCompile(`^yaml: line (\d+): `)
 
 func parseYAML(raw []byte) (node, error) {
@@ -220,8 +219,7 @@ func parseYAML(raw []byte) (node, error) {
 	return fromYAML(document.Content[0], 0)
 }
 
-// yamlProblem says what the library found. The column is where the text of the line
-// begins.
+// yamlProblem returns the library's error. The column is where the text of the line begins.
 func yamlProblem(raw []byte, err error) error {
 	line, problem := 1, strings.TrimPrefix(err.Error(), "yaml: ")
 	if found := yamlLine.FindStringSubmatch(err.Error()); found != nil {
@@ -255,7 +253,7 @@ func fromYAML(in *yaml.Node, depth int) (node, error) {
 		case "!!binary", "!!merge":
 			return node{}, malformed(in.Line, in.Column, "this is not taken here")
 		default:
-			// What the reader of YAML takes for a number or a date is kept as it was written.
+			// The text is preserved where YAML has a number or a date.
 			found.kind = scalar
 		}
 	case yaml.SequenceNode:

@@ -17,8 +17,7 @@ var versions = []string{"v1alpha1", "v1beta1"}
 // fields are those of ProcessOptions, in the order in which a message names them.
 var fields = []string{"apiVersion", "kind", "metadata", "parameters", "targetNamespace", "explain"}
 
-// Options reads a ProcessOptions. An empty body is one without anything in it. Errors
-// are of type *Malformed.
+// Options reads a ProcessOptions. An empty body is an empty ProcessOptions. Errors are of type *Malformed.
 func Options(raw []byte) (v1beta1.ProcessOptions, error) {
 	var options v1beta1.ProcessOptions
 	root, err := parse(raw)
@@ -101,7 +100,7 @@ func (n node) want(k kind, name string) error {
 	return nil
 }
 
-// shown is a name as a message shows it.
+// shown returns a name in the form of messages.
 func shown(name string) string {
 	if len(name) > maximumShown {
 		name = name[:maximumShown] + "…"

@@ -16,17 +16,14 @@ import (
 )
 
 const (
-	// remembered is how long a certificate counts as verified. Answers of TokenReviews
-	// and SubjectAccessReviews are kept as long.
+	// remembered is how long a certificate counts as verified. Results of TokenReviews and SubjectAccessReviews are cached as long.
 	remembered = 10 * time.Second
-	// capacity bounds how many certificates are remembered: there is one for each
-	// replica of kube-apiserver.
+	// capacity bounds how many certificates are cached: there is one for each replica of kube-apiserver.
 	capacity = 64
 )
 
-// New returns an authenticator of what the front proxies of the configuration hand on.
-// It has nothing to say of a request whose certificate is none of theirs: the
-// authenticators after it find out what is wrong with it.
+// New returns an authenticator of requests from the front proxies of the configuration. It has no result for a request with a certificate of none of
+// them: the authenticators after it report what is wrong.
 func New(config *authenticatorfactory.RequestHeaderConfig, clock clock.PassiveClock) authenticator.Request {
 	return newProxies(config, clock).authenticator()
 }
@@ -41,19 +38,16 @@ func newProxies(config *authenticatorfactory.RequestHeaderConfig, clock clock.Pa
 	}
 }
 
-// anybody is behind the verification of the certificate, which is asked only whether
-// it gets here.
+// anybody is the authenticator after the verification of the certificate. It is reached only if the certificate is valid.
 func anybody(*http.Request) (*authenticator.Response, bool, error) {
 	return &authenticator.Response{}, true, nil
 }
 
-// evidence is a certificate and everything it was verified against, so that it is
-// verified anew as soon as any of that is another.
+// evidence is a certificate and everything against which it was verified, so that it is verified again when any of that changes.
 type evidence struct {
 	// content is of the certificate and of the names a proxy may have.
 	content [sha256.Size]byte
-	// roots are the authorities. Providers make a new pool of authorities that have
-	// changed and hand out the same one until then.
+	// roots are the authorities. Providers make a new pool when the authorities change, and return the same one until then.
 	roots *x509.CertPool
 }
 
@@ -64,8 +58,7 @@ type proxies struct {
 	clock    clock.PassiveClock
 
 	mutex sync.Mutex
-	// verified says until when. Only certificates that are good come in, so a stranger
-	// cannot fill it.
+	// verified maps to the time of expiry. Only valid certificates are added, so that other clients cannot fill it.
 	verified map[evidence]time.Time
 }
 
@@ -81,9 +74,8 @@ func (p *proxies) AuthenticateRequest(request *http.Request) (*authenticator.Res
 	return p.person.AuthenticateRequest(request)
 }
 
-// trusts says whether the connection is that of a front proxy. Authorities and names
-// are read once: what is remembered has to be what was verified against, whatever they
-// change to, and back to, meanwhile.
+// trusts reports whether the connection is that of a front proxy. Authorities and names are read once: the cached evidence has to be what was
+// verified against, even if it changes, and changes back, meanwhile.
 func (p *proxies) trusts(request *http.Request) bool {
 	if request.TLS == nil || len(request.TLS.PeerCertificates) == 0 {
 		return false

@@ -72,7 +72,7 @@ func (t *trust) Value() []string {
 	return t.names
 }
 
-// stage is an authenticator with what it depends on.
+// stage is an authenticator with its dependencies.
 type stage struct {
 	*trust
 	clock *clocktesting.FakePassiveClock
@@ -119,7 +119,7 @@ func newStage(t *testing.T) *stage {
 	return s
 }
 
-// wants asks as a person and checks who that is to the server: nobody when empty.
+// wants sends a request as a user and checks the authenticated user: none when empty.
 func (s *stage) wants(t *testing.T, person, want string, verifications int64, chain ...*x509.Certificate) {
 	t.Helper()
 	before := s.verifications.Load()
@@ -151,7 +151,7 @@ func TestACertificateIsVerifiedOnceAndPeopleAreReadEveryTime(t *testing.T) {
 	s.wants(t, "ada", "ada", 0, known)
 }
 
-// TestAStrangerIsNobody comes again and again with what must not be believed; nothing of it is remembered.
+// TestAStrangerIsNobody repeatedly sends certificates that must be rejected; none of them is cached.
 func TestAStrangerIsNobody(t *testing.T) {
 	s := newStage(t)
 	good, evil := newAuthority(t), newAuthority(t)
@@ -187,7 +187,7 @@ func TestWhatIsTrustedChangesAtOnce(t *testing.T) {
 	s.wants(t, "ada", "ada", 1, known)
 }
 
-// TestWhatIsTrustedChangesInBetween has the authorities change and change back while a certificate is verified: what is remembered is
+// TestWhatIsTrustedChangesInBetween changes the authorities and changes them back during the verification of a certificate: the cached evidence is
 // what it was verified against.
 func TestWhatIsTrustedChangesInBetween(t *testing.T) {
 	s := newStage(t)
@@ -206,8 +206,8 @@ func TestWhatIsTrustedChangesInBetween(t *testing.T) {
 	s.wants(t, "ada", "", 1, known)
 }
 
-// TestACertificateIsNotRememberedBeyondItsEnd has the clock of the memory go on, by which it is forgotten; that it has expired is
-// seen by the real one.
+// TestACertificateIsNotRememberedBeyondItsEnd advances the clock of the cache, so that the entry expires; the verification itself uses the real
+// clock.
 func TestACertificateIsNotRememberedBeyondItsEnd(t *testing.T) {
 	s := newStage(t)
 	good := newAuthority(t)

@@ -1,5 +1,5 @@
-// Package servingcert hands a certificate of package certificates to a server of
-// k8s.io/apiserver, which wants it as PEM and to be told when there is another.
+// Package servingcert provides a certificate of package certificates to a server of k8s.io/apiserver, which requires it as PEM and a notification
+// when it changes.
 package servingcert
 
 import (
@@ -14,8 +14,7 @@ import (
 	"k8s.io/apiserver/pkg/server/dynamiccertificates"
 )
 
-// interval is how often the source is asked whether it has another certificate: it does
-// not tell.
+// interval is how often to check whether the source has another certificate: it sends no notification.
 const interval = 200 * time.Millisecond
 
 // Source is where the certificate comes from; a certificates.Source is one.
@@ -38,7 +37,7 @@ var (
 	_ dynamiccertificates.ControllerRunner       = (*Provider)(nil)
 )
 
-// New returns a Provider of what a source has.
+// New returns a Provider of the certificate of a source.
 func New(source Source) *Provider { return &Provider{source: source} }
 
 // Name implements dynamiccertificates.CertKeyContentProvider.
@@ -58,7 +57,7 @@ func (p *Provider) AddListener(listener dynamiccertificates.Listener) {
 	p.listeners = append(p.listeners, listener)
 }
 
-// RunOnce implements dynamiccertificates.ControllerRunner: it takes what there is now.
+// RunOnce implements dynamiccertificates.ControllerRunner: it reads the present certificate.
 func (p *Provider) RunOnce(context.Context) error {
 	current, err := p.source.GetCertificate(nil)
 	if err != nil {
@@ -80,8 +79,7 @@ func (p *Provider) RunOnce(context.Context) error {
 	return nil
 }
 
-// Run implements dynamiccertificates.ControllerRunner. While the source has no
-// certificate, or one that cannot be read, the last one stays.
+// Run implements dynamiccertificates.ControllerRunner. While the source has no certificate, or one that cannot be read, the previous one stays.
 func (p *Provider) Run(ctx context.Context, _ int) {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()

@@ -51,7 +51,7 @@ func TestAnotherCertificateIsTold(t *testing.T) {
 	}
 	for serial := int64(1); serial <= 2; serial++ {
 		from.pair = signed(t, serial)
-		// The second time nothing is new.
+		// The second time the certificate is the same.
 		for range 2 {
 			if err := provider.RunOnce(t.Context()); err != nil {
 				t.Fatal(err)

@@ -19,18 +19,17 @@ import (
 const (
 	// AllowTTL is the longest time for which a positive answer is reused.
 	AllowTTL = 10 * time.Second
-	// DenyTTL is the longest time for which a negative answer is reused. It is
-	// short so that a person who has just been given a right need not wait.
+	// DenyTTL is the longest time for which a negative answer is reused. It is short so that a user with a new permission need not wait.
 	DenyTTL = 2 * time.Second
 )
 
-// Verb is what a person wants to do.
+// Verb is the verb of an action.
 type Verb string
 
 const (
 	// Use is rendering a VirtualMachine from the template.
 	Use Verb = "use"
-	// Get is reading an object, and so learning that it exists.
+	// Get is reading an object, which shows that it exists.
 	Get Verb = "get"
 	// Create is making one.
 	Create Verb = "create"
@@ -40,25 +39,23 @@ const (
 type Options struct {
 	// Client makes the SubjectAccessReviews.
 	Client authorizationv1client.AuthorizationV1Interface
-	// Registerer takes the metrics; nil means that none are kept.
+	// Registerer registers the metrics; nil means that they are not registered.
 	Registerer prometheus.Registerer
 }
 
-// Checker asks for permissions. It is safe for concurrent use.
+// Checker checks permissions. It is safe for concurrent use.
 type Checker struct {
 	authorizer authorizer.Authorizer
 	latency    *prometheus.HistogramVec
 }
 
-// New returns a Checker. It fails when the options do not make an authorizer
-// or the metrics are registered already.
+// New returns a Checker. It fails when the options do not make an authorizer or the metrics are registered already.
 func New(o Options) (*Checker, error) {
 	delegating, err := authorizerfactory.DelegatingAuthorizerConfig{
 		SubjectAccessReviewClient: o.Client,
 		AllowCacheTTL:             AllowTTL,
 		DenyCacheTTL:              DenyTTL,
-		// Two quick attempts: an admission request has little time, and its
-		// sender can try again better than we can.
+		// Two quick attempts: an admission request has little time, and its sender can retry better.
 		WebhookRetryBackoff: &wait.Backoff{Duration: 50 * time.Millisecond, Factor: 2, Steps: 2},
 	}.New()
 	if err != nil {
@@ -73,9 +70,8 @@ func New(o Options) (*Checker, error) {
 	return c, nil
 }
 
-// Allowed says whether the person may do verb with the template of that
-// namespace and name. An error means that no answer could be had, which callers
-// must treat as a refusal.
+// Allowed reports whether the user may do verb with the template of that namespace and name. An error means that there is no answer, which callers
+// must treat as a denial.
 func (c *Checker) Allowed(ctx context.Context, person authenticationv1.UserInfo, verb Verb, namespace, name string) (bool, error) {
 	return c.May(ctx, person, Action{
 		Verb: verb, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: "virtualmachinetemplates",
@@ -83,7 +79,7 @@ func (c *Checker) Allowed(ctx context.Context, person authenticationv1.UserInfo,
 	})
 }
 
-// Action is something that a person wants to do with objects of one namespace.
+// Action is something that a user does with objects of one namespace.
 type Action struct {
 	Verb                                  Verb
 	Group, Version, Resource, Subresource string
@@ -92,7 +88,7 @@ type Action struct {
 	Name string
 }
 
-// String tells people what is meant: create virtualmachinetemplates in golden, get virtualmachines shop/web.
+// String returns the action for messages: create virtualmachinetemplates in golden, get virtualmachines shop/web.
 func (a Action) String() string {
 	resource := a.Resource
 	if a.Subresource != "" {
@@ -107,8 +103,7 @@ func (a Action) String() string {
 	return fmt.Sprintf("%s %s %s/%s", a.Verb, resource, a.Namespace, a.Name)
 }
 
-// May says whether the person may do something. An error means that no answer
-// could be had, which callers must treat as a refusal.
+// May reports whether the user may do something. An error means that there is no answer, which callers must treat as a denial.
 func (c *Checker) May(ctx context.Context, person authenticationv1.UserInfo, action Action) (bool, error) {
 	start := time.Now()
 	decision, _, err := c.authorizer.Authorize(ctx, authorizer.AttributesRecord{
@@ -149,8 +144,7 @@ func outcome(allowed bool, err error) string {
 	}
 }
 
-// newLatency counts cached answers too: what matters to the person who waits is
-// how long the permission check took, wherever its answer came from.
+// newLatency counts cached answers too: for the user, only the duration of the permission check matters, not the source of the answer.
 func newLatency() *prometheus.HistogramVec {
 	return prometheus.NewHistogramVec(prometheus.HistogramOpts{
 		Namespace: "stencil",

@@ -1,4 +1,4 @@
-// Package buildinfo says what a binary was built from.
+// Package buildinfo describes the source from which a binary was built.
 package buildinfo
 
 import (
@@ -9,9 +9,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Build says what this binary was built from.
+// Build is the source from which this binary was built.
 type Build struct {
-	// Version is that of a release, or what the go command makes of the checkout.
+	// Version is that of a release, or what the go command derives from the checkout.
 	Version string
 	// Program is the name of the binary.
 	Program  string
@@ -19,8 +19,8 @@ type Build struct {
 	modified bool
 }
 
-// Current reads what the linker and the go command left in the binary of a program.
-// version is what the linker has set in release builds, empty in others.
+// Current reads what the linker and the go command stored in the binary of a program. version is set by the linker in release builds, empty in
+// others.
 func Current(program, version string) Build {
 	b := Build{Version: version, Program: program, revision: "unknown"}
 	info, ok := debug.ReadBuildInfo()
@@ -50,7 +50,7 @@ func (b Build) String() string {
 	return fmt.Sprintf("%s %s (revision %s, %s)", b.Program, b.Version, revision, runtime.Version())
 }
 
-// Register registers a metric whose labels tell what runs.
+// Register registers a metric with the build in its labels.
 func (b Build) Register(registerer prometheus.Registerer) error {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "stencil_build_info",

@@ -7,8 +7,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// RegisterExpiry registers a metric that tells when the certificate that the source serves expires; it is 0 as long as there is
-// none.
+// RegisterExpiry registers a metric of the time when the certificate that the source serves expires; it is 0 as long as there is none.
 func RegisterExpiry(registerer prometheus.Registerer, source Source) error {
 	gauge := prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "stencil_serving_certificate_expiry_timestamp_seconds",

@@ -13,27 +13,24 @@ import (
 // The keys of userInfo.extra. The policies in policies/ and the roles of the chart
 // name them too.
 const (
-	// KeyPrefix is what all of them begin with.
+	// KeyPrefix is the prefix of all of them.
 	KeyPrefix = "delegation.template.kubevirt.io/"
-	// KeyUser holds the person's name.
+	// KeyUser is the user's name.
 	KeyUser = KeyPrefix + "user"
-	// KeyUID holds the person's UID; it is missing when there is none.
+	// KeyUID is the user's UID; it is missing when there is none.
 	KeyUID = KeyPrefix + "uid"
-	// KeyGroup holds the person's groups, one value each.
+	// KeyGroup is the user's groups, one value each.
 	KeyGroup = KeyPrefix + "group"
-	// KeyExtra holds the person's own extra as a JSON object of lists; it is missing
-	// when there is none.
+	// KeyExtra is the user's own extra as a JSON object of lists; it is missing when there is none.
 	KeyExtra = KeyPrefix + "extra"
-	// KeyPreview marks a dry run that is made to learn what would be said about a
-	// VirtualMachine; see package preview.
+	// KeyPreview marks a dry run that returns the decisions about a VirtualMachine; see package preview.
 	KeyPreview = KeyPrefix + "preview"
 )
 
-// MarkPreview adds to the headers of a request that it is a preview.
+// MarkPreview marks a request as a preview, in its headers.
 func MarkPreview(headers http.Header) { addExtra(headers, KeyPreview, "true") }
 
-// Previews says whether a request is a preview: one that the server has marked so. It
-// still has to be a dry run.
+// Previews reports whether a request is a preview: one that the server has marked as such. It still has to be a dry run.
 func (s Server) Previews(user authenticationv1.UserInfo) bool {
 	return s != "" && user.Username == string(s) && len(user.Extra[KeyPreview]) > 0
 }
@@ -43,7 +40,7 @@ func addExtra(headers http.Header, key, value string) {
 	headers.Add(authenticationv1.ImpersonateUserExtraHeaderPrefix+url.PathEscape(key), value)
 }
 
-// Headers are those of a request that the server makes for a person.
+// Headers returns the headers of a request that the server makes on behalf of a user.
 func Headers(server Server, person authenticationv1.UserInfo) (http.Header, error) {
 	headers := http.Header{}
 	headers.Set(authenticationv1.ImpersonateUserHeader, string(server))
@@ -56,7 +53,7 @@ func Headers(server Server, person authenticationv1.UserInfo) (http.Header, erro
 		add(KeyGroup, group)
 	}
 	if len(person.Extra) > 0 {
-		// JSON, because values of headers lose the keys' case and white space at their ends.
+		// JSON, because headers preserve neither the case of keys nor white space at the ends of values.
 		raw, err := json.Marshal(person.Extra)
 		if err != nil {
 			return nil, fmt.Errorf("encoding the extra of user %q: %w", person.Username, err)
@@ -73,7 +70,7 @@ func Headers(server Server, person authenticationv1.UserInfo) (http.Header, erro
 	return headers, nil
 }
 
-// representable says whether a value arrives as it is sent.
+// representable reports whether a value arrives unchanged.
 func representable(value string) bool {
 	for i := range len(value) {
 		if value[i] < ' ' || value[i] == 0x7f {
@@ -83,17 +80,14 @@ func representable(value string) bool {
 	return value != "" && value[0] != ' ' && value[len(value)-1] != ' '
 }
 
-// Server is the full name of the user as whom stencil-apiserver makes requests.
-// The empty one is nobody's.
+// Server is the full name of the user as which stencil-apiserver makes requests. If empty, delegation is disabled.
 type Server string
 
-// ErrNobody is the answer to a request of the server that names no person.
+// ErrNobody is the error for a request of the server that names no user.
 var ErrNobody = errors.New("the API server for templates creates VirtualMachines on behalf of a person only, and this request names none")
 
-// Person returns for whom a request is made: the person that the server names, when it
-// is the server's, and otherwise the user of the request. The error says that the
-// server names nobody, or not in the form in which it should, which callers must
-// treat as a refusal.
+// Person returns the user for which a request is made: the user that the server names, when it is the server's, and otherwise the user of the
+// request. An error means that the server names no user, or not in the required form, which callers must treat as a denial.
 func (s Server) Person(user authenticationv1.UserInfo) (person authenticationv1.UserInfo, delegated bool, err error) {
 	if s == "" || user.Username != string(s) {
 		return user, false, nil
@@ -114,10 +108,9 @@ func (s Server) Person(user authenticationv1.UserInfo) (person authenticationv1.
 	return person, true, nil
 }
 
-// BoundValues are the values of a template's parameters that the server has settled;
-// the value of the annotation AnnotationBoundValues.
+// BoundValues are the values of a template's parameters that the server has bound; the value of the annotation AnnotationBoundValues.
 type BoundValues struct {
-	// Digest is that of the template's content for which they were settled.
+	// Digest is that of the template's content for which they were bound.
 	Digest string `json:"digest"`
 	// Values are those of all parameters, by name.
 	Values map[string]string `json:"values"`

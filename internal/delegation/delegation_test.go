@@ -13,7 +13,7 @@ import (
 
 const server = Server("system:serviceaccount:stencil-system:stencil-apiserver")
 
-// received is what an API server makes of the headers.
+// received returns the user that an API server reads from the headers.
 func received(t *testing.T, headers http.Header) authenticationv1.UserInfo {
 	t.Helper()
 	user := authenticationv1.UserInfo{Username: headers.Get("Impersonate-User"), Extra: map[string]authenticationv1.ExtraValue{}}

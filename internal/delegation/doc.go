@@ -1,12 +1,9 @@
-// Package delegation is how stencil-apiserver tells the admission webhooks for
-// whom it creates a VirtualMachine.
+// Package delegation passes to the admission webhooks the user for which stencil-apiserver creates a VirtualMachine.
 //
-// The server creates machines as itself, because the person may have no right to. It
-// impersonates itself: the user stays the server's own, and the person is put into
-// userInfo.extra, by headers that the API server takes from those only who may
-// impersonate that very service account. Nothing of it is in the object, so nobody who
-// can write an object can forge it, and nothing of it is stored; and it is there for
-// every webhook and for every expression of an admission policy.
+// The server creates VirtualMachines as itself, because the user may lack the permission. It impersonates itself: the user of the request stays the
+// server's own, and the requesting user is added to userInfo.extra, by headers that the API server accepts only with permission to impersonate that
+// service account. The object contains none of this, so that users who can write objects cannot forge it, and none of it is stored; and it is
+// available to every webhook and every expression of an admission policy.
 //
-// Server reads it back. What a request of any other user has in its extra is ignored.
+// Server reads it back. The extra of requests of other users is ignored.
 package delegation

@@ -17,9 +17,9 @@ type Exemptions interface {
 	ExemptIn(namespace string) bool
 }
 
-// Limits are for whom the server creates no VirtualMachine: users who are exempt from every approval, and groups with the power of such a
-// user, which are those of the service accounts in their namespaces. Members of system:masters are not among them: approvals restrict
-// them as everybody. The policy delegated-machines has the same limits.
+// Limits are the users for which the server creates no VirtualMachine: users exempt from every approval, and members of groups with the permissions
+// of such a user, which are those of the service accounts in their namespaces. Members of system:masters are not among them: approvals restrict them
+// like other users. The policy delegated-machines has the same limits.
 type Limits struct{ Exemptions Exemptions }
 
 // Check returns an error if the server must not store a VirtualMachine for this user.

@@ -79,8 +79,8 @@ func (a *APIServer) VirtualMachine(ctx context.Context, namespace, name string) 
 // maximumSteps is how many DataSources are followed: CDI follows one that names another.
 const maximumSteps = 2
 
-// Identity returns the UID of the claim or VolumeSnapshot that a source leads to, and its description. CDI follows what the spec of a
-// DataSource says. If there is no such object, uid is empty and the description tells what is missing.
+// Identity returns the UID of the claim or VolumeSnapshot that a source leads to, and its description. CDI follows the spec of a DataSource. If there
+// is no such object, uid is empty and the description is what is missing.
 func (a *APIServer) Identity(ctx context.Context, source Source) (uid, description string, err error) {
 	kind, namespace, name := source.Kind, source.Namespace, source.Name
 	for step := 0; kind == DataSourceKind; step++ {

@@ -10,8 +10,8 @@ import (
 // CreatedBy is the label of the DataVolumes and claims that KubeVirt creates for a VirtualMachine. Its value is the UID of the latter.
 const CreatedBy = "kubevirt.io/created-by"
 
-// Maximum is how many disks of one VirtualMachine are looked up. KubeVirt permits 256 volumes, and each of the dataVolumeTemplates has to
-// be one of them.
+// Maximum is how many disks of one VirtualMachine are checked. KubeVirt permits 256 volumes, and each of the dataVolumeTemplates has to be one of
+// them.
 const Maximum = 256
 
 // Template is one of the dataVolumeTemplates of a VirtualMachine.
@@ -55,7 +55,7 @@ func Own(labels map[string]string, vm types.UID) bool {
 	return vm != "" && labels[CreatedBy] == string(vm)
 }
 
-// Problem tells why a claim that exists is not the disk of a VirtualMachine.
+// Problem describes why a claim that exists is not the disk of a VirtualMachine.
 func Problem(labels map[string]string) string {
 	if labels[CreatedBy] == "" {
 		return fmt.Sprintf("it lacks the label %s, which KubeVirt gives to disks that it creates", CreatedBy)

@@ -17,8 +17,7 @@ const (
 	SnapshotKind   = "VolumeSnapshot"
 )
 
-// Source is what the content of a disk of a VirtualMachine comes from: an object of the cluster, a container image, or something whose
-// identity nobody can check.
+// Source is what the content of a disk of a VirtualMachine comes from: an object of the cluster, a container image, or something without an identity.
 type Source struct {
 	// Field is the path of the source in the VirtualMachine.
 	Field string
@@ -26,11 +25,11 @@ type Source struct {
 	Kind, Namespace, Name string
 	// Digest is that of an image, as in sha256:…; empty for objects.
 	Digest string
-	// Problem tells why the source cannot be compared with anything.
+	// Problem describes why the source has no identity.
 	Problem string
 }
 
-// Same reports whether both are the same source, wherever it stands.
+// Same reports whether both are the same source, regardless of their field.
 func (s Source) Same(other Source) bool {
 	s.Field, other.Field = "", ""
 	return s == other
@@ -42,8 +41,8 @@ var emptyVolumes = map[string]bool{
 	"downwardAPI": true, "downwardMetrics": true, "emptyDisk": true, "memoryDump": true,
 }
 
-// Sources returns what the disks in the spec of a VirtualMachine in a namespace come from, in their order. A blank disk comes from nothing.
-// What this does not know has a Problem.
+// Sources returns what the disks in the spec of a VirtualMachine in a namespace come from, in their order. A blank disk comes from nothing. An
+// unsupported source has a Problem.
 func Sources(spec map[string]any, namespace string) []Source {
 	var found []Source
 	templated := map[string]bool{}
@@ -133,7 +132,7 @@ func volumeSources(path *field.Path, volume map[string]any, namespace string, te
 	return found
 }
 
-// reference is an object that may say its namespace.
+// reference is an object that may have a namespace.
 func reference(path *field.Path, kind string, from map[string]any, namespace string) Source {
 	if own := text(from["namespace"]); own != "" {
 		namespace = own
@@ -143,7 +142,7 @@ func reference(path *field.Path, kind string, from map[string]any, namespace str
 
 var digest = regexp.MustCompile(`^.+@(sha256:[0-9a-f]{64})$`)
 
-// image is a container image. Registries let tags be moved, so only a digest says which it is.
+// image is a container image. Tags of registries can be changed, so that only a digest identifies the image.
 func image(path *field.Path, name string) Source {
 	if match := digest.FindStringSubmatch(strings.TrimSpace(name)); match != nil {
 		return Source{Field: path.String(), Digest: match[1]}

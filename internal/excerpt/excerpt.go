@@ -1,9 +1,9 @@
-// Package excerpt cuts texts to the lengths that the API server takes.
+// Package excerpt cuts texts to the lengths that the API server accepts.
 package excerpt
 
 import "unicode/utf8"
 
-// mark stands for what was cut off.
+// mark replaces what was cut off.
 const mark = "…"
 
 // Of returns text, cut at a character when it has more than limit bytes, with a mark at the end that counts. A limit below the

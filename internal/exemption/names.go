@@ -72,7 +72,7 @@ func (n Names) Account(a Account) bool {
 // Accounts returns the names of service accounts, without namespace where none is configured, in the order in which they are configured.
 func (n Names) Accounts() []Account { return slices.Clone(n.accounts) }
 
-// Unknown returns names that can be those of no controller.
+// Unknown returns names that cannot be those of a controller.
 func (n Names) Unknown() []string { return slices.Clone(n.unknown) }
 
 // Expression returns CEL that is true for requests of exempt users, for match conditions of webhooks. It is empty when no user is exempt.
@@ -97,7 +97,7 @@ func (n Names) Expression() string {
 	return strings.Join(terms, " || ")
 }
 
-// list writes strings as a list of CEL.
+// list formats strings as a list in CEL.
 func list(values []string) string {
 	quoted := make([]string, len(values))
 	for i, value := range values {

@@ -1,9 +1,6 @@
-// Package preview is how the webhooks tell stencil-apiserver what would be said about a
-// VirtualMachine that nobody creates.
+// Package preview passes decisions from the webhooks to stencil-apiserver, about a VirtualMachine that is not created.
 //
-// The server makes a dry run of the creation, marked as a preview (see package
-// delegation). A webhook that is called after every other mutating one sees the machine
-// as it would be judged, asks the judges, and answers with a refusal whatever they say:
-// its status carries the decisions, each as a cause. So the answer is whole where
-// warnings are cut, and no mistake in all this can ever store anything.
+// The server makes a dry run of the creation, marked as a preview (see package delegation). A webhook that is called after every other mutating one
+// evaluates the VirtualMachine in its final form, and always denies the request: the status of the denial carries the decisions, each as a cause. So
+// the answer is complete, while warnings may be truncated, and no error in this code can store anything.
 package preview

@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// reason is that of the status which carries decisions.
+	// reason is the reason of the status that carries decisions.
 	reason metav1.StatusReason = "Previewed"
 	// causeDecision is the type of the causes that are decisions.
 	causeDecision metav1.CauseType = "Decision"
-	// maximumDecisions is how many are told; an answer must stay of a size that every
-	// client takes.
+	// maximumDecisions is how many decisions a status has; its size must be acceptable for every client.
 	maximumDecisions = 512
 )
 
-// Status is the refusal that carries decisions, denials first.
+// Status is the denial that carries decisions, denials first.
 func Status(decisions []v1beta1.Decision) metav1.Status {
 	status := metav1.Status{
 		Status:  metav1.StatusFailure,
@@ -40,8 +39,7 @@ func Status(decisions []v1beta1.Decision) metav1.Status {
 	return status
 }
 
-// Decisions reads them back from the error that a creation was answered with. It is false
-// when that is another error, or none.
+// Decisions returns the decisions in the error of a creation. It returns false when that is another error, or none.
 func Decisions(err error) ([]v1beta1.Decision, bool) {
 	var answered apierrors.APIStatus
 	if !errors.As(err, &answered) || answered.Status().Reason != reason || answered.Status().Details == nil {

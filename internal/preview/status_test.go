@@ -19,7 +19,7 @@ func TestDecisionsComeBackAsTheyWere(t *testing.T) {
 		{Decision: v1beta1.EffectAllow, Kind: v1beta1.DecisionKindApproval, Policy: "team"},
 	}
 	status := preview.Status(want)
-	// The API server puts words of its own in front of the message.
+	// The API server puts a text of its own in front of the message.
 	status.Message = `admission webhook "preview.template.kubevirt.io" denied the request: ` + status.Message
 	got, found := preview.Decisions(fmt.Errorf("creating: %w", &apierrors.StatusError{ErrStatus: status}))
 	if !found {

@@ -20,17 +20,16 @@ const (
 	SourceFiles     = "files"
 )
 
-// authorityLabels mark the Secret of the authority as Stencil's. Whichever server comes
-// first makes it, and it looks the same.
+// authorityLabels mark the Secret of the authority as Stencil's. The first server creates it, and all servers would create the same.
 var authorityLabels = map[string]string{"app.kubernetes.io/managed-by": "stencil-manager"}
 
-// Certificates are the flags that say where serving certificates come from.
+// Certificates are the flags that define the source of serving certificates.
 type Certificates struct {
 	// Source is SourceAuthority or SourceFiles.
 	Source string
 	// Directory holds tls.crt and tls.key.
 	Directory string
-	// Secret and Namespace are where the authority is kept.
+	// Secret and Namespace are the name and namespace of the Secret with the authority.
 	Secret, Namespace string
 	// AuthorityDuration and Duration are how long an authority and a serving
 	// certificate are valid.
@@ -77,8 +76,7 @@ func (c *Certificates) Validate() []error {
 		complain(c.Namespace == "", "--certificate-authority-namespace: must be given outside a pod, or as %s", NamespaceVariable)
 		complain(c.Duration <= 0, "--certificate-duration: must be positive")
 		complain(c.SettleTime < 0, "--certificate-settle-time: must not be negative")
-		// The certificate that is served while a new authority is being published has a third of its life left at
-		// least, and so has its authority.
+		// The certificate that is served while a new authority is being published has at least a third of its life left, and so has its authority.
 		complain(c.SettleTime >= c.Duration/3, "--certificate-settle-time: must be less than a third of --certificate-duration")
 		complain(c.Duration >= c.AuthorityDuration, "--certificate-duration: must be less than --certificate-authority-duration")
 		complain(len(c.Names) == 0, "--certificate-dns-names: must not be empty")
@@ -90,13 +88,13 @@ func (c *Certificates) Validate() []error {
 	return problems
 }
 
-// AuthoritySecret is where the authority is kept.
+// AuthoritySecret is the name of the Secret with the authority.
 func (c *Certificates) AuthoritySecret() types.NamespacedName {
 	return types.NamespacedName{Namespace: c.Namespace, Name: c.Secret}
 }
 
-// Open returns the source of serving certificates that the flags ask for. With an
-// authority of Stencil's own, watch is called for what tells whom the API servers trust.
+// Open returns the source of serving certificates that the flags define. With an authority of Stencil's own, it calls watch for the authorities that
+// the API servers trust.
 func (c *Certificates) Open(config *rest.Config, logger logr.Logger, watch func() (authority.Publication, error)) (certificates.Source, error) {
 	if c.Source == SourceFiles {
 		return files.New(files.Options{Directory: c.Directory})

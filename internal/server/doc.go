@@ -1,4 +1,3 @@
-// Package server is what stencil-manager and stencil-apiserver have in common as
-// programs: how they start, log and end, and the flags that say where serving
-// certificates come from, which the two have to understand alike.
+// Package server is what stencil-manager and stencil-apiserver have in common as programs: how they start, log and end, and the flags that define the
+// source of serving certificates, which both have to interpret alike.
 package server

@@ -10,7 +10,7 @@ func (l *List) String() string {
 	return strings.Join(*l, ",")
 }
 
-// Set implements flag.Value. Spaces around words and empty words do not count.
+// Set implements flag.Value. Spaces around words and empty words are ignored.
 func (l *List) Set(text string) error {
 	*l = nil
 	for word := range strings.SplitSeq(text, ",") {

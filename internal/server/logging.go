@@ -6,8 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 )
 
-// loggingUsage says in our words what the flags of controller-runtime do: its own texts
-// leave out what is the default here, or name another.
+// loggingUsage replaces the usage texts of controller-runtime's flags, which omit the defaults of these servers, or have others.
 var loggingUsage = map[string]string{
 	"zap-devel":            "Log for people: console encoder, level debug, stack traces from warnings on.",
 	"zap-encoder":          "Encoding of log lines: json or console. Default json.",

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// NamespaceVariable is how the chart tells a server its own namespace.
+// NamespaceVariable is the environment variable in which the chart sets a server's namespace.
 const NamespaceVariable = "POD_NAMESPACE"
 
-// namespaceFile is where Kubernetes tells every pod its own namespace.
+// namespaceFile is the file in which Kubernetes stores the namespace of every pod.
 const namespaceFile = "/var/run/secrets/kubernetes.io/serviceaccount/namespace"
 
-// Lookup finds an environment variable; os.LookupEnv does.
+// Lookup returns an environment variable; os.LookupEnv does.
 type Lookup func(name string) (value string, found bool)
 
-// Namespace finds out the namespace that the server runs in; empty outside a pod.
+// Namespace returns the namespace that the server runs in; empty outside a pod.
 func Namespace(environment Lookup) (string, error) {
 	if own, _ := environment(NamespaceVariable); own != "" {
 		return own, nil

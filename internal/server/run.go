@@ -23,13 +23,13 @@ const (
 	ExitUsage   = 2
 )
 
-// Settings are what Run takes from the command line.
+// Settings are the settings of Run from the command line.
 type Settings struct {
-	// Version asks for the version and nothing else.
+	// Version requests the version and nothing else.
 	Version bool
-	// Log says how to log; see BindLogging.
+	// Log are the options of the log; see BindLogging.
 	Log *zap.Options
-	// Config finds the API server.
+	// Config returns the configuration for clients of the API server.
 	Config func() (*rest.Config, error)
 	// Serve works until its context ends.
 	Serve func(ctx context.Context, config *rest.Config, logger logr.Logger) error
@@ -55,7 +55,7 @@ func Run(ctx context.Context, build buildinfo.Build, parse func() (Settings, err
 	}
 	logger := zap.New(zap.UseFlagOptions(settings.Log), zap.WriteTo(stderr))
 	ctrl.SetLogger(logger)
-	// What the libraries of Kubernetes have to say.
+	// The messages of Kubernetes' libraries.
 	klog.SetLogger(logger.WithName("kubernetes"))
 
 	config, err := settings.Config()

@@ -17,7 +17,7 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	// What the tests set belongs to the whole process.
+	// The settings of the tests belong to the whole process.
 	environment := func(string) (string, bool) { return "100", true }
 	settings := func(config func() (*rest.Config, error), serve func(context.Context, *rest.Config, logr.Logger) error) func() (Settings, error) {
 		return func() (Settings, error) { return Settings{Log: &zap.Options{}, Config: config, Serve: serve}, nil }

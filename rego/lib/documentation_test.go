@@ -20,7 +20,7 @@ const (
 	begin, end = "<!-- helpers:begin -->\n", "<!-- helpers:end -->"
 )
 
-// TestThePageOfTheHelpers holds docs/policies/helpers.md to their METADATA.
+// TestThePageOfTheHelpers compares docs/policies/helpers.md with their METADATA.
 func TestThePageOfTheHelpers(t *testing.T) {
 	type helper struct{ title, description string }
 	var helpers []helper

@@ -1,5 +1,4 @@
-// Package lib holds the helpers that policies find under data.lib, in Rego. The
-// rules with METADATA are for policies; what they use in turn is their own.
+// Package lib holds the Rego helpers that policies use as data.lib. The rules with METADATA are for policies; all other rules are internal.
 //
 // Each is documented by its METADATA, tested in rego/lib, and described in
 // docs/policies/helpers.md.

@@ -1,9 +1,7 @@
-// Package schema holds the schemas of what policies read as input, in JSON Schema
-// of the kind that Rego's type checker understands.
+// Package schema holds the schemas of the input of policies, in the kind of JSON Schema that Rego's type checker supports.
 //
-// The files are generated from the CustomResourceDefinitions of KubeVirt and of
-// Stencil; see hack/generate.sh. A field that is not in them is unknown to KubeVirt's
-// API, and a policy that reads it is refused.
+// The files are generated from the CustomResourceDefinitions of KubeVirt and of Stencil; see hack/generate.sh. A policy that reads a field that is
+// not in them, and so not in KubeVirt's API, is rejected.
 package schema
 
 import (
@@ -89,7 +87,7 @@ var (
 	number    = map[string]any{"type": "integer"}
 	boolean   = map[string]any{"type": "boolean"}
 	anyObject = map[string]any{"type": "object"}
-	// metadata is what of ObjectMeta reaches policies.
+	// metadata are the fields of ObjectMeta that policies receive.
 	metadata = fields(map[string]any{
 		"name": text, "generateName": text, "namespace": text, "uid": text, "resourceVersion": text,
 		"generation": number, "creationTimestamp": text, "deletionTimestamp": text,
@@ -117,7 +115,7 @@ func oneOf(alternatives []any) any {
 	return map[string]any{"anyOf": alternatives}
 }
 
-// FieldNames are the names of all fields that inputs have.
+// FieldNames returns the names of all fields of inputs.
 func FieldNames() []string {
 	input, err := Input(Kinds())
 	if err != nil {

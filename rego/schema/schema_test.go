@@ -31,7 +31,7 @@ func TestManagedFieldsAreNotInTheSchemas(t *testing.T) {
 	}
 }
 
-// TestSchemasAreOfTheVersionsInUse looks for fields at the edges of the API.
+// TestSchemasAreOfTheVersionsInUse checks fields at the edges of the API.
 func TestSchemasAreOfTheVersionsInUse(t *testing.T) {
 	names := FieldNames()
 	for _, name := range strings.Fields("runStrategy instancetype dedicatedCpuPlacement hostDevices containerDisk userDataBase64 maxSockets secureBoot virtualMachineRef objectLabels preferredCPUTopology") {

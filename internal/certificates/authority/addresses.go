@@ -7,8 +7,8 @@ import (
 	librarytls "github.com/cert-manager/cert-manager/pkg/server/tls"
 )
 
-// addresses is an authority that also signs for IP addresses. The library's source of certificates knows DNS names only, and
-// puts into them whatever it is given; a manager that runs outside the cluster may be called by address.
+// addresses is an authority that also signs for IP addresses. The library's source of certificates supports DNS names only, and adds all names as
+// such; a manager that runs outside the cluster may be called by address.
 type addresses struct {
 	librarytls.Authority
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// signed keeps what it is asked to sign.
+// signed records what it has to sign.
 type signed struct {
 	librarytls.Authority
 	template *x509.Certificate

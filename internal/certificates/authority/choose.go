@@ -7,16 +7,16 @@ import (
 	"github.com/vmstencil/stencil/internal/certificates/publication"
 )
 
-// trust says how far the API servers can be expected to accept a leaf.
+// trust is how far the API servers can be expected to accept a leaf.
 type trust int
 
 const (
-	// untrusted: a webhook configuration does not hold the leaf's authority, or the leaf is not valid now.
+	// untrusted: a webhook configuration does not have the leaf's authority, or the leaf is not valid now.
 	untrusted trust = iota
-	// published: every configuration holds the authority, but some API server may not have noticed.
+	// published: every configuration has the authority, but some API server may not have observed it.
 	published
-	// settled: every API server knows the authority; the clock of one may be a little behind ours, and the leaf so
-	// new that there its validity has not begun.
+	// settled: every API server trusts the authority; the clock of one may be a little behind, and the leaf so new that its validity has not begun
+	// there.
 	settled
 	// seasoned: every API server accepts the leaf.
 	seasoned
@@ -29,15 +29,13 @@ type choice struct {
 	trust trust
 	// missing are the configurations that do not vouch for the leaf.
 	missing []publication.Target
-	// next is when the same question may have another answer though nothing was published and no leaf added; zero
-	// when only that can change it.
+	// next is when the decision may change although nothing was published and no leaf added; zero when only that can change it.
 	next time.Time
 }
 
-// choose says which of the leaves, oldest first, to serve at the time now.
+// choose selects the leaf to serve at the time now. leaves are ordered, oldest first.
 //
-// It is the newest of those that are trusted furthest. When none is trusted at all it is the present one as long as
-// that is valid, and then the newest.
+// It is the newest of those that are trusted most. When none is trusted at all it is the present one as long as that is valid, and then the newest.
 func choose(now time.Time, leaves []*leaf, present *leaf, configurations []publication.Published, settling time.Duration) choice {
 	var best choice
 	var next time.Time
@@ -61,10 +59,10 @@ func choose(now time.Time, leaves []*leaf, present *leaf, configurations []publi
 	return best
 }
 
-// judge says how far a single leaf is trusted, and when that may change by itself.
+// judge returns how far a single leaf is trusted, and when that may change by itself.
 func judge(now time.Time, candidate *leaf, configurations []publication.Published, settling time.Duration) choice {
 	judged := choice{leaf: candidate, trust: seasoned}
-	// limit keeps the trust down to a level until settling has passed since a moment.
+	// limit limits the trust to a level until settling has passed since a moment.
 	limit := func(level trust, since time.Time) {
 		if end := since.Add(settling); now.Before(end) {
 			judged.trust = min(judged.trust, level)
@@ -86,9 +84,9 @@ func judge(now time.Time, candidate *leaf, configurations []publication.Publishe
 	return judged
 }
 
-// trustedSince returns since when a configuration vouches for the leaf. When it vouches for nobody
-// else, that is for ever: an API server that has not noticed yet trusts nobody, or somebody whose leaves nobody can serve
-// any more, so that there is nothing to wait for.
+// trustedSince returns since when a configuration vouches for the leaf. When the configuration has no other valid authority, that is the zero time:
+// an API server that has not observed the authority yet trusts none, or only authorities with leaves that no replica can serve any more, so that
+// there is nothing to wait for.
 func trustedSince(now time.Time, candidate *leaf, authorities []publication.Authority) (since time.Time, trusted bool) {
 	others := false
 	for _, authority := range authorities {
@@ -108,7 +106,7 @@ func trustedSince(now time.Time, candidate *leaf, authorities []publication.Auth
 	return since, trusted
 }
 
-// earliest returns the earlier of two times, of which a zero one means never.
+// earliest returns the earlier of two times. A zero time means never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
 		return b

@@ -13,7 +13,7 @@ import (
 
 const (
 	settling = 5 * time.Second
-	// long is much longer than anything needs to settle.
+	// long is much longer than the settling time.
 	long = time.Hour
 )
 
@@ -28,7 +28,7 @@ func ago(d time.Duration) time.Time {
 	return noon.Add(-d)
 }
 
-// trusts says that a configuration has trusted an authority for some time.
+// trusts returns an authority that a configuration has trusted for some time.
 func trusts(authority *certificatestest.Authority, lifetime time.Duration) publication.Authority {
 	return publication.Authority{Certificate: authority.Certificate, Since: ago(lifetime)}
 }

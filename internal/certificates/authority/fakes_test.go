@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/internal/certificates/publication"
 )
 
-// fakeSigner hands out what it is given.
+// fakeSigner returns what it is given.
 type fakeSigner struct {
 	mutex       sync.Mutex
 	certificate *tls.Certificate

@@ -23,7 +23,7 @@ func newLeaf(certificate *tls.Certificate) (*leaf, error) {
 	return &leaf{certificate: certificate, x509: parsed}, nil
 }
 
-// issuedBy tells whether the authority signed the leaf and may still vouch for it.
+// issuedBy reports whether the authority signed the leaf and may still vouch for it.
 func (l *leaf) issuedBy(authority *x509.Certificate, now time.Time) bool {
 	return bundle.ValidAt(authority, now) && l.x509.CheckSignatureFrom(authority) == nil
 }

@@ -22,7 +22,7 @@ func testContext(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(t.Context(), time.Minute)
 }
 
-// caller plays an API server that hears of a changed caBundle with a delay.
+// caller simulates an API server that observes a changed caBundle with a delay.
 type caller struct {
 	lag   time.Duration
 	mutex sync.Mutex
@@ -44,7 +44,7 @@ func (c *caller) tell(authorities ...*certificatestest.Authority) {
 	c.heard = append(c.heard, bundleAt{time.Now(), roots})
 }
 
-// roots returns what the caller trusts: the last bundle that it has had time to hear of.
+// roots returns the authorities that the caller trusts: the last bundle that it has had time to observe.
 func (c *caller) roots() *x509.CertPool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -67,14 +67,14 @@ func (c *caller) call(address string) (*x509.Certificate, error) {
 	return connection.ConnectionState().PeerCertificates[0], nil
 }
 
-// Under a steady stream of connections the authority is replaced several times. The certificate library goes over to each new
-// authority at once, the caBundle follows later, the caller hears of that still later, and no connection fails.
+// Under a steady stream of connections the authority is replaced several times. The certificate library uses each new authority at once, the caBundle
+// follows later, the caller observes that still later, and no connection fails.
 func TestRotationLosesNoConnection(t *testing.T) {
 	const (
 		rotations    = 2
 		publishDelay = 150 * time.Millisecond
 		lag          = 200 * time.Millisecond
-		// Much longer than the lag, so that a busy machine does not decide the test.
+		// Much longer than the lag, so that the test does not depend on how busy the host is.
 		settling = 2 * time.Second
 	)
 	ctx, cancel := testContext(t)
@@ -109,7 +109,7 @@ func TestRotationLosesNoConnection(t *testing.T) {
 		former, next := present, newAuthority()
 		certificate := newServing(next)
 		signer.sign(certificate)
-		// The leader takes its time.
+		// The leader needs some time.
 		waitFor(ctx, t, "the delay of the leader", elapsed(publishDelay))
 		now := time.Now()
 		api.tell(next, former)
@@ -138,7 +138,7 @@ func TestRotationLosesNoConnection(t *testing.T) {
 	}
 }
 
-// callResult is what became of the calls.
+// callResult is the result of the calls.
 type callResult struct {
 	made, failed int
 	first        error

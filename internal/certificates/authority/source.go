@@ -28,11 +28,11 @@ const (
 	commonName = "stencil-webhook-ca"
 	// retryInterval is how long the library waits before it tries again to sign.
 	retryInterval = 250 * time.Millisecond
-	// pollInterval is how often the library is asked whether it has signed a new certificate: it does not tell.
+	// pollInterval is how often to check whether the library has signed a new certificate: it sends no notification.
 	pollInterval = 200 * time.Millisecond
-	// reconsiderInterval is how often to decide anew when nothing happens: certificates and authorities expire.
+	// reconsiderInterval is how often to decide when nothing changes: certificates and authorities expire.
 	reconsiderInterval = time.Minute
-	// maximumLeaves is how many certificates are kept.
+	// maximumLeaves is how many certificates are retained.
 	maximumLeaves = 8
 )
 
@@ -41,9 +41,9 @@ var (
 	errNotSynced     = errors.New("the webhook configurations have not been read yet")
 )
 
-// Publication says which authorities are published; a publication.Watch does.
+// Publication returns which authorities are published; a publication.Watch does.
 type Publication interface {
-	// Synced tells whether Published is to be believed.
+	// Synced reports whether Published is complete.
 	Synced() bool
 	// Published returns what is published, and a channel that is closed when that changes.
 	Published() ([]publication.Published, <-chan struct{})
@@ -53,7 +53,7 @@ type Publication interface {
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
-	// Secret is where the key and the certificate of the authority are kept.
+	// Secret is where the key and the certificate of the authority are stored.
 	Secret types.NamespacedName
 	// SecretLabels are put on the Secret when it is made.
 	SecretLabels map[string]string
@@ -63,17 +63,16 @@ type Options struct {
 	Duration time.Duration
 	// Names are the DNS names and IP addresses by which API servers call.
 	Names []string
-	// Settling is how long an authority has to be published before a certificate of it is served in the place of one
-	// that is accepted already.
+	// Settling is how long an authority has to be published before its certificate replaces one that is accepted already.
 	Settling time.Duration
-	// Publication says whom the API servers trust.
+	// Publication returns which authorities the API servers trust.
 	Publication Publication
 	Logger      logr.Logger
-	// Clock says when something is valid and settled. Default: the real one.
+	// Clock is for validity and settling times. Default: the real one.
 	Clock clock.WithTicker
 }
 
-// signer hands out the newest certificate of this replica; the library's DynamicSource does.
+// signer returns the newest certificate of this replica; the library's DynamicSource does.
 type signer interface {
 	Start(ctx context.Context) error
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
@@ -88,7 +87,7 @@ type Source struct {
 	considered <-chan struct{}
 	synced     bool
 	due        time.Time
-	// serving is the outcome of the last decision.
+	// serving is the result of the last decision.
 	serving atomic.Pointer[choice]
 	// accepted is set once the API servers accepted what this replica serves, and stays so: see Ready.
 	accepted atomic.Bool
@@ -129,7 +128,7 @@ func (s *Source) NeedLeaderElection() bool {
 func (s *Source) Start(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.Go(func() error {
-		// The library reports every step at the level at which we report what a user needs to know.
+		// The library logs every step at the level of messages that a user needs.
 		quiet := logr.NewContext(ctx, s.options.Logger.V(1))
 		if err := s.signer.Start(quiet); err != nil {
 			return fmt.Errorf("signing serving certificates: %w", err)
@@ -143,7 +142,7 @@ func (s *Source) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// follow decides anew whenever there is a reason to, until ctx ends.
+// follow decides whenever there is a reason to, until ctx ends.
 func (s *Source) follow(ctx context.Context) {
 	ticker := s.options.Clock.NewTicker(pollInterval)
 	defer ticker.Stop()
@@ -158,8 +157,8 @@ func (s *Source) follow(ctx context.Context) {
 	}
 }
 
-// advance takes in what the library has signed and, when there is a reason to, decides what to serve. It returns a
-// channel that is closed when what is published changes.
+// advance collects what the library has signed and, when there is a reason to, decides what to serve. It returns a channel that is closed when what
+// is published changes.
 func (s *Source) advance() <-chan struct{} {
 	synced := s.options.Publication.Synced()
 	configurations, changed := s.options.Publication.Published()
@@ -206,7 +205,7 @@ func (s *Source) collect() (added bool) {
 	return true
 }
 
-// report logs what became of the leaves.
+// report logs the result of a decision.
 func (s *Source) report(decision choice, before *leaf) {
 	newest := s.leaves[len(s.leaves)-1]
 	switch {
@@ -220,8 +219,8 @@ func (s *Source) report(decision choice, before *leaf) {
 	}
 }
 
-// prune drops the leaves that will not be served any more: those older than one that is accepted everywhere, those
-// whose time is over, and, against a Secret that is being rewritten without end, the oldest of too many.
+// prune drops the leaves that will not be served any more: those older than one that is accepted everywhere, expired ones, and the oldest of too
+// many, in case the Secret is rewritten endlessly.
 func (s *Source) prune(decision choice, now time.Time) {
 	var kept []*leaf
 	for _, each := range s.leaves {
@@ -251,9 +250,8 @@ func (s *Source) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error) 
 	return decision.leaf.certificate, nil
 }
 
-// Ready implements certificates.Source. Once the API servers have accepted what this replica serves it stays ready: choose
-// then never leaves them with something worse, and a configuration that loses its caBundle later must not take the
-// webhooks of the other configurations with it.
+// Ready implements certificates.Source. Once the API servers have accepted what this replica serves it stays ready: choose then never selects a less
+// trusted leaf, and a configuration that loses its caBundle later must not disable the webhooks of the other configurations.
 func (s *Source) Ready(*http.Request) error {
 	if s.accepted.Load() {
 		return nil

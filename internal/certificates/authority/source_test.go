@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/internal/certificates/publication"
 )
 
-// scene is a source with everything around it in the hands of the test.
+// scene is a source with dependencies that the test controls.
 type scene struct {
 	source      *Source
 	signer      *fakeSigner
@@ -32,7 +32,7 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// observed is what a caller sees of a source.
+// observed is what a caller observes of a source.
 type observed struct {
 	Serving *tls.Certificate
 	Ready   string

@@ -9,9 +9,8 @@ import (
 
 const blockType = "CERTIFICATE"
 
-// Parse returns the certificates of a bundle in the order in which they stand there. What is not a certificate, or not a
-// readable one, is left out: a bundle may have been edited by hand, and one bad block in it must not hide the
-// others.
+// Parse returns the certificates of a bundle in their order. Anything that is not a readable certificate is skipped: a bundle may have been edited by
+// hand, and one bad block in it must not hide the others.
 func Parse(data []byte) []*x509.Certificate {
 	var certificates []*x509.Certificate
 	for {
@@ -38,7 +37,7 @@ func Encode(certificates []*x509.Certificate) []byte {
 	return buffer.Bytes()
 }
 
-// Contains tells whether certificates holds the given one.
+// Contains reports whether certificates contains the given one.
 func Contains(certificates []*x509.Certificate, certificate *x509.Certificate) bool {
 	for _, candidate := range certificates {
 		if candidate.Equal(certificate) {
@@ -48,12 +47,12 @@ func Contains(certificates []*x509.Certificate, certificate *x509.Certificate) b
 	return false
 }
 
-// Expired tells whether the validity of the certificate is over at the given time.
+// Expired reports whether the validity of the certificate is over at the given time.
 func Expired(certificate *x509.Certificate, now time.Time) bool {
 	return now.After(certificate.NotAfter)
 }
 
-// ValidAt tells whether the given time lies in the validity of the certificate.
+// ValidAt reports whether the given time lies in the validity of the certificate.
 func ValidAt(certificate *x509.Certificate, now time.Time) bool {
 	return !now.Before(certificate.NotBefore) && !Expired(certificate, now)
 }

@@ -1,3 +1,2 @@
-// Package bundle reads and writes the PEM bundles of certificate authorities that stand in the caBundle of webhook
-// configurations and in Secrets. It is pure.
+// Package bundle reads and writes the PEM bundles of certificate authorities in the caBundle of webhook configurations and in Secrets. It is pure.
 package bundle

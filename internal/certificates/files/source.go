@@ -30,7 +30,7 @@ const pollInterval = 10 * time.Second
 type Options struct {
 	// Directory holds tls.crt and tls.key.
 	Directory string
-	// Clock says whether a certificate is valid. Default: the real one.
+	// Clock is for the validity of certificates. Default: the real one.
 	Clock clock.PassiveClock
 }
 

@@ -26,8 +26,7 @@ func write(t *testing.T, directory string, certificate *tls.Certificate) {
 	}
 }
 
-// project puts a certificate into a directory the way the kubelet does for a Secret: a link to a link to a folder that is
-// exchanged as a whole.
+// project writes a certificate into a directory like the kubelet does for a Secret: a link to a link to a folder that is replaced as a whole.
 func project(t *testing.T, directory, version string, certificate *tls.Certificate) {
 	t.Helper()
 	folder := filepath.Join(directory, "..version_"+version)

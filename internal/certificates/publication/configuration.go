@@ -6,7 +6,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// Webhook is what matters here of one webhook of a configuration.
+// Webhook holds the relevant fields of one webhook of a configuration.
 type Webhook struct {
 	Name     string
 	CABundle []byte

@@ -2,7 +2,6 @@
 // caBundle of each webhook of the named Mutating- and ValidatingWebhookConfigurations, and since when each
 // authority has been there.
 //
-// Every configuration is watched by its name, one watch for each. That is more connections than one watch of all
-// configurations, but it needs no right to read anybody else's, and webhook configurations of other
-// products change more often than Stencil's own.
+// Every configuration is watched by its name, one watch for each. That is more connections than one watch of all configurations, but it needs no
+// permission to read those of other products, and these change more often than Stencil's own.
 package publication

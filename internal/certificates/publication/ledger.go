@@ -17,7 +17,7 @@ type Authority struct {
 	Since time.Time
 }
 
-// Published says what one webhook configuration trusts.
+// Published is what one webhook configuration trusts.
 type Published struct {
 	// Configuration names the webhook configuration.
 	Configuration Target
@@ -26,8 +26,7 @@ type Published struct {
 	Authorities []Authority
 }
 
-// ledger remembers what is published. A configuration that does not exist, or has no webhooks, is not
-// in it: nobody calls a webhook on its behalf.
+// ledger stores what is published. A configuration that does not exist, or has no webhooks, is not in it: it causes no calls.
 type ledger struct {
 	mutex     sync.Mutex
 	published map[Target]Published
@@ -39,7 +38,7 @@ func newLedger() *ledger {
 	return &ledger{published: map[Target]Published{}, changed: make(chan struct{})}
 }
 
-// record takes note of a configuration's present state.
+// record stores a configuration's present state.
 func (l *ledger) record(configuration Configuration, now time.Time) {
 	if len(configuration.Webhooks) == 0 {
 		l.forget(configuration.Target)
@@ -62,7 +61,7 @@ func (l *ledger) record(configuration Configuration, now time.Time) {
 	l.notify()
 }
 
-// forget takes note of a configuration's end.
+// forget removes a configuration that no longer exists or has no webhooks.
 func (l *ledger) forget(target Target) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -70,7 +69,7 @@ func (l *ledger) forget(target Target) {
 	l.notify()
 }
 
-// notify wakes whoever waits. The caller holds the mutex.
+// notify notifies all waiting goroutines. The caller holds the mutex.
 func (l *ledger) notify() {
 	close(l.changed)
 	l.changed = make(chan struct{})
@@ -90,7 +89,7 @@ func (l *ledger) snapshot() ([]Published, <-chan struct{}) {
 	return published, l.changed
 }
 
-// common returns the certificates that stand in the caBundle of every webhook.
+// common returns the certificates that are in the caBundle of every webhook.
 func common(webhooks []Webhook) []*x509.Certificate {
 	certificates := bundle.Parse(webhooks[0].CABundle)
 	for _, webhook := range webhooks[1:] {

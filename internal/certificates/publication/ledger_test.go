@@ -14,7 +14,7 @@ import (
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// step is one thing that happens to the configuration "render", at a time in seconds after noon.
+// step is one event of the configuration "render", at a time in seconds after noon.
 type step struct {
 	at int
 	// bundles are the caBundles of its webhooks; nil stands for the configuration's end.

@@ -14,7 +14,7 @@ import (
 // an APIService, which is treated as a configuration with one webhook.
 type Kind string
 
-// The kinds, as Target's text form names them.
+// The kinds, as in Target's text form.
 const (
 	Mutating   Kind = "mutating"
 	Validating Kind = "validating"
@@ -27,7 +27,7 @@ type Target struct {
 	Name string
 }
 
-// String returns the kind and name as kubectl writes them.
+// String returns the kind and name in the form of kubectl.
 func (t Target) String() string {
 	switch t.Kind {
 	case Mutating:
@@ -39,9 +39,8 @@ func (t Target) String() string {
 	}
 }
 
-// ParseTargets reads names of webhook configurations, each mutating/NAME, validating/NAME, or NAME alone, which
-// stands for the configurations of both kinds that have the name, whether or not there are two; and of APIServices,
-// each apiservice/NAME.
+// ParseTargets parses names of webhook configurations, each mutating/NAME, validating/NAME, or NAME alone, which stands for the configurations of
+// both kinds with that name, whether or not both exist; and of APIServices, each apiservice/NAME.
 func ParseTargets(names []string) ([]Target, error) {
 	var targets []Target
 	seen := map[Target]bool{}

@@ -28,11 +28,11 @@ type Options struct {
 	Scheme     *runtime.Scheme
 	// Targets are the configurations to watch. There may be none.
 	Targets []Target
-	// Clock tells since when something is published. Default: the real one.
+	// Clock is for the time since when something is published. Default: the real one.
 	Clock clock.PassiveClock
 }
 
-// Watch keeps what the named webhook configurations publish. It is a manager.Runnable that runs on every replica.
+// Watch holds what the named webhook configurations publish. It is a manager.Runnable that runs on every replica.
 type Watch struct {
 	clock   clock.PassiveClock
 	watched []watched
@@ -43,7 +43,7 @@ type Watch struct {
 type watched struct {
 	target Target
 	cache  cache.Cache
-	// recorded tells whether the ledger has heard of the first state.
+	// recorded reports whether the first state has been recorded.
 	recorded toolscache.InformerSynced
 }
 
@@ -80,7 +80,7 @@ func New(ctx context.Context, options Options) (*Watch, error) {
 	return watch, nil
 }
 
-// recorder keeps the ledger.
+// recorder records the changes of a configuration.
 func (w *Watch) recorder(target Target) toolscache.ResourceEventHandler {
 	record := func(object any) {
 		w.ledger.record(ConfigurationOf(object.(client.Object)), w.clock.Now())
@@ -106,12 +106,12 @@ func (w *Watch) Start(ctx context.Context) error {
 	return group.Wait()
 }
 
-// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica has to know what is published.
+// NeedLeaderElection implements manager.LeaderElectionRunnable: every replica needs what is published.
 func (w *Watch) NeedLeaderElection() bool {
 	return false
 }
 
-// Synced tells whether the first state of every configuration, or its absence, is known.
+// Synced reports whether the first state of every configuration, or its absence, has been recorded.
 func (w *Watch) Synced() bool {
 	for _, one := range w.watched {
 		if !one.recorded() {
@@ -126,7 +126,7 @@ func (w *Watch) Published() ([]Published, <-chan struct{}) {
 	return w.ledger.snapshot()
 }
 
-// Configurations returns the existing configurations as the watches know them.
+// Configurations returns the existing configurations from the caches.
 func (w *Watch) Configurations(ctx context.Context) ([]Configuration, error) {
 	var configurations []Configuration
 	for _, one := range w.watched {

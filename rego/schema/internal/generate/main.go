@@ -1,5 +1,4 @@
-// Command generate writes the schemas of what policies read, out of the
-// CustomResourceDefinitions of the same kinds. hack/generate.sh runs it.
+// Command generate writes the schemas of the input of policies, from the CustomResourceDefinitions of the same kinds. hack/generate.sh runs it.
 //
 //	generate TARGET CRD [CRD]
 package main
@@ -14,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// definition is what is read of a CustomResourceDefinition.
+// definition is the part of a CustomResourceDefinition that is read.
 type definition struct {
 	Spec struct {
 		Names    struct{ Kind string }
@@ -26,8 +25,7 @@ type definition struct {
 	}
 }
 
-// schema is the part of a structural schema that says what there is; what a
-// value may be like is the API server's business.
+// schema is the part of a structural schema that defines fields and their types; the API server validates values.
 type schema struct {
 	Type       string            `json:"type,omitempty"`
 	Properties map[string]schema `json:"properties,omitempty"`
@@ -38,8 +36,7 @@ type schema struct {
 	Embedded   bool              `json:"x-kubernetes-embedded-resource,omitempty"`
 }
 
-// reduced is the schema without what the type checker does not use. A value about
-// which nothing is said may be anything.
+// reduced returns the schema without the parts that the type checker does not use. A value without a schema may be anything.
 func (s schema) reduced() schema {
 	if s.Preserve || s.IntOrText || s.Embedded {
 		return schema{}
