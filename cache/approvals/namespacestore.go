@@ -92,6 +92,5 @@ func (s *namespaceStore) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore; nothing here needs to be looked at
-// again without a change.
+// Resync implements cache.ReflectorStore. It does nothing.
 func (s *namespaceStore) Resync() error { return nil }

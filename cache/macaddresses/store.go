@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// store is what the reflector of machines writes to.
+// store is what the reflector of VMs writes to.
 type store struct{ cache *Cache }
 
 var _ cache.ReflectorStore = store{}
