@@ -142,8 +142,8 @@ func (c *Cache) await(ctx context.Context, look func() (found bool, changed <-ch
 }
 
 // AwaitState returns when an existing namespace has the label that states whether it is governed, after the timeout, or when
-// ctx ends. A namespace is often created a moment before the first VM in it, and admission policies deny requests while the
-// label is missing.
+// ctx ends. A namespace is often created a moment before the first VM in it, and admission policies deny what approvals may
+// govern while the label is missing.
 func (c *Cache) AwaitState(ctx context.Context, namespace string) {
 	decided := func() (bool, <-chan struct{}) {
 		of, _, changed := c.index.namespace(namespace)
