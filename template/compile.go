@@ -38,7 +38,7 @@ type Option func(*Compiled)
 // concurrent use and yield uniformly distributed bytes. The default is
 // crypto/rand.Reader. A drawn character takes one byte b below the largest
 // multiple of the alphabet's size n and is number b modulo n of the alphabet in
-// byte order; other bytes are passed over. Bytes are read in blocks.
+// byte order; other bytes are skipped. Bytes are read in blocks.
 func WithRandom(source io.Reader) Option {
 	return func(c *Compiled) { c.random = source }
 }

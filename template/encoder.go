@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// encoder is how ${NAME|ENCODER} writes a value.
+// encoder is an encoder of values, as in ${NAME|ENCODER}.
 type encoder uint8
 
 const (

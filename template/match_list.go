@@ -14,7 +14,7 @@ func nameOfItem(item any) string {
 	return name
 }
 
-// namesOf returns no names unless each item has one of its own.
+// namesOf returns the items by name. all is false unless each item has a unique name.
 func namesOf(items []any) (n *names, all bool) {
 	const short = 8
 	n = &names{items: items}

@@ -63,7 +63,7 @@ func (m *matcher) components() [][]int32 {
 		return p
 	}
 	var pending []int32
-	var first []int // a parameter of each that is pending
+	var first []int // a parameter of each pending constraint
 	shared := map[*choices]int{}
 	for i := range m.constraints {
 		c := &m.constraints[i]

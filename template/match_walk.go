@@ -88,7 +88,7 @@ func (m *matcher) name(n *node, v any, at int32) {
 	m.late = append(m.late, lateLeaf{node: n, value: v, at: at})
 }
 
-// value compares a value of the template with one of the VirtualMachine, which is nil if there is none. If kept is set, an
+// value compares a value of the template with one of the VirtualMachine, which is nil if there is none. If kept is true, an
 // empty value is not the same as none: the Go types of KubeVirt have a pointer there, or it is in a map or a list.
 func (m *matcher) value(n *node, s *schema, v any, at int32, kept bool) {
 	m.steps++

@@ -6,7 +6,7 @@ import (
 )
 
 // Naming reports whether the name of the VirtualMachine sets the parameter of this
-// name, and the parameter has no part in the source of a disk.
+// name, and the source of no disk contains the parameter.
 func (c *Compiled) Naming(name string) bool {
 	i := c.find(name)
 	return i >= 0 && c.parameters[i].naming

@@ -51,7 +51,7 @@ var machine = sync.OnceValue(func() *schema {
 // schemas holds the schemas made so far, so that a type is read once and may contain itself.
 type schemas map[reflect.Type]*schema
 
-// special are the types whose JSON differs from their Go fields.
+// special are the types with a JSON form that differs from their Go fields.
 var special = map[reflect.Type]schema{
 	reflect.TypeFor[resource.Quantity]():  {shape: shapeQuantity},
 	reflect.TypeFor[metav1.Time]():        {shape: shapeTime},

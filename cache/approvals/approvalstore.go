@@ -10,7 +10,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-// approvalStore is what the reflector of approvals writes to.
+// approvalStore stores the objects of the approval reflector.
 type approvalStore struct {
 	index  *index
 	log    logr.Logger
@@ -98,7 +98,7 @@ func (s *approvalStore) Replace(objects []any, _ string) error {
 // Resync implements cache.ReflectorStore. It does nothing.
 func (s *approvalStore) Resync() error { return nil }
 
-// nameOf is the name of a cluster-scoped object that is to be deleted.
+// nameOf returns the name of a deleted cluster-scoped object.
 func nameOf(object any) (string, error) {
 	switch o := object.(type) {
 	case *approval.Approval:

@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/cache/watching"
 )
 
-// DefaultPatience is the default of Options.Patience.
+// DefaultPatience is the default timeout of waiting for a namespace.
 const DefaultPatience = time.Second
 
 // Options are the options of a Cache.
@@ -29,8 +29,8 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Spared are namespaces that no approval selects, in addition to those of Kubernetes: Stencil's.
 	Spared []string
-	// Patience is how long the cache waits for a namespace that is not in the cache. DefaultPatience if 0. It must be shorter
-	// than the timeout of a webhook.
+	// Patience is the timeout of waiting for a namespace that is not in the cache. Default: 1 s. It must be shorter than the
+	// timeout of a webhook.
 	Patience time.Duration
 }
 
@@ -93,7 +93,7 @@ func (c *Cache) Synced() bool { return c.index.hasSynced() }
 // one. The slice must not be modified.
 //
 // A namespace is often created a moment before the first VM in it, and the watch may be slightly behind. If the namespace is
-// not in the cache, Covering waits for it. After the timeout it returns a single approval that approves nothing.
+// not in the cache, the call waits for it. After the timeout it returns a single approval that approves nothing.
 func (c *Cache) Covering(namespace string) []*approval.Approval {
 	var covering []*approval.Approval
 	if c.await(context.Background(), func() (known bool, changed <-chan struct{}) {
@@ -107,8 +107,7 @@ func (c *Cache) Covering(namespace string) []*approval.Approval {
 }
 
 // Namespace returns the labels and annotations of a namespace, which must not be modified. If the namespace is not in the
-// cache, Namespace waits as Covering does, until ctx ends at the latest. known is false if the namespace has not arrived by
-// then.
+// cache, the call waits for it, until the timeout or until ctx ends. The last result is false if it has not arrived by then.
 func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool) {
 	known = c.await(ctx, func() (known bool, changed <-chan struct{}) {
 		of, known, changed := c.index.namespace(name)
@@ -118,8 +117,8 @@ func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations
 	return labels, annotations, known
 }
 
-// await calls look until it finds something. It returns false if the timeout or ctx ends first. The channel that look
-// returns is closed when another call may have a different result.
+// await repeats a lookup until it finds something. It returns false if the timeout or ctx ends first. The channel that the
+// lookup returns is closed when another one may have a different result.
 func (c *Cache) await(ctx context.Context, look func() (found bool, changed <-chan struct{})) bool {
 	found, changed := look()
 	if found {

@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-// index is what the stores write to and readers read from.
+// index holds the cached objects. The stores write it, the cache reads it.
 type index struct {
 	mu         sync.RWMutex
 	approvals  map[string]*approval.Approval

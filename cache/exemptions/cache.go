@@ -89,7 +89,7 @@ func (c *Cache) ExemptIn(namespace string) bool {
 	return bound != nil && slices.ContainsFunc(*bound, func(a exemption.Account) bool { return a.Namespace == namespace })
 }
 
-// store is what the reflector writes to.
+// store stores the objects of the reflector.
 type store struct{ cache *Cache }
 
 var _ cache.ReflectorStore = store{}

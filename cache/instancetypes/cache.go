@@ -16,7 +16,7 @@ import (
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-// Patience is the default of Options.Patience.
+// Patience is the default timeout of Resolve.
 const Patience = 300 * time.Millisecond
 
 // Options are the options of a Cache.
@@ -29,8 +29,8 @@ type Options struct {
 	// WithoutRevisions leaves out the ControllerRevisions that stored VMs reference, for callers that resolve only new VMs.
 	// Revisions are most of the cache.
 	WithoutRevisions bool
-	// Patience is how long Resolve waits for an object that is not in the cache. The constant Patience if 0. It must be
-	// shorter than the timeout of a webhook.
+	// Patience is the timeout of waiting for an object that is not in the cache. Default: 300 ms. It must be shorter than the
+	// timeout of a webhook.
 	Patience time.Duration
 }
 

@@ -40,7 +40,7 @@ type shelf struct {
 	synced, missing bool
 }
 
-// index is what the stores write to and readers read from.
+// index holds the cached objects. The stores write it, the cache reads it.
 type index struct {
 	mu     sync.RWMutex
 	shelfs map[string]*shelf

@@ -46,7 +46,7 @@ func texts(in map[string]string) map[string]any {
 	return out
 }
 
-// store is what the reflector of one kind writes to.
+// store stores the objects of the reflector of one kind.
 type store struct {
 	index *index
 	kind  string

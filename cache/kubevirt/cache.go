@@ -126,7 +126,7 @@ func (c *Cache) change(change func()) {
 	c.changed = make(chan struct{})
 }
 
-// store is what the reflector writes to.
+// store stores the objects of the reflector.
 type store struct{ cache *Cache }
 
 var _ cache.ReflectorStore = store{}

@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// numaAwarePCI is a feature gate of KubeVirt's.
+// numaAwarePCI is a feature gate of KubeVirt.
 const numaAwarePCI = "PCINUMAAwareTopology"
 
 // read returns the settings that defaults depend on.

@@ -47,7 +47,7 @@ func newBuilder(compiler *rego.Compiler, limit time.Duration, log logr.Logger) *
 // build is the result of building one version of a policy.
 type build struct {
 	generation int64
-	// spec is the policy in the terms of the engine.
+	// spec is the parsed policy.
 	spec *policyspec.Spec
 	// problems are the reasons why it does not compile.
 	problems []rego.Problem
@@ -58,14 +58,14 @@ type build struct {
 	failed []suite.Result
 	// good is the version, if it compiles and its tests pass.
 	good *version
-	// lastGood is an earlier version, from the status.
+	// lastGood is an earlier version, restored from the status; nil if not needed.
 	lastGood *version
 	// compiling is how long the compilation took; 0 if none was necessary.
 	compiling time.Duration
 }
 
-// build compiles a policy and runs its tests. known is the active version; its module is reused if it is equal. If there is
-// no active version and the policy is broken, build restores its last good version from its status.
+// build compiles a policy and runs its tests. The module of the active version is reused if it is equal. If there is no
+// active version and the policy is broken, build restores its last good version from its status.
 func (b *builder) build(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, known *version) *build {
 	spec, problems := policyspec.Read(object)
 	result := &build{generation: object.Generation, spec: spec, tests: len(spec.Cases)}

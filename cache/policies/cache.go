@@ -226,8 +226,8 @@ func (c *Cache) tell(object *v1alpha1.VirtualMachinePolicy, b *build) {
 	}
 }
 
-// publish closes stirred and publishes the active set if it has changed. It must be called with the lock held. No policy is
-// active until the first list is built.
+// publish announces a change of States, and publishes the active set if that has changed. It must be called with the lock
+// held. No policy is active until the first list is built.
 func (c *Cache) publish(changed bool) {
 	c.stir()
 	if !c.synced() || !changed && c.published {

@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// store is what the reflector writes to. It only stores and queues objects; workers build them.
+// store stores and queues the objects of the reflector; workers build them.
 type store struct{ *Cache }
 
 var _ cache.ReflectorStore = &store{}

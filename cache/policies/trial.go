@@ -20,8 +20,7 @@ type Trial struct {
 	Failed []suite.Result
 }
 
-// Try compiles a policy that is not stored yet, and runs its tests. The error is
-// ctx's.
+// Try compiles a policy that is not stored yet, and runs its tests. The only error is that of ctx.
 func (c *Cache) Try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) (Trial, error) {
 	select {
 	case c.trials <- struct{}{}:

@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// store is what the reflector writes to and readers read from.
+// store holds the templates. The reflector writes it, the cache reads it.
 type store struct {
 	mu        sync.RWMutex
 	templates map[types.NamespacedName]*Template
@@ -70,7 +70,7 @@ func (s *store) hasSynced() bool {
 }
 
 // Transformer compiles objects while the first list streams in, before the
-// reflector gathers them, so that their wire form is not held until its end.
+// reflector gathers them, so that their wire form is not in memory until its end.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return s.toTemplate(object) }
 }

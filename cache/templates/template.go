@@ -15,8 +15,8 @@ import (
 // Template is one version of one VirtualMachineTemplate. It is immutable.
 type Template struct {
 	// ObjectMeta holds the namespace, name, UID, generation, resource version,
-	// labels and annotations of the object, but for the manifest that kubectl
-	// leaves in an annotation, and nothing else of its metadata.
+	// labels and annotations of the object, except kubectl's copy of the manifest,
+	// and nothing else of its metadata.
 	metav1.ObjectMeta
 	// Conditions are those of the object's status. They are ignored when versions are compared.
 	Conditions []metav1.Condition
@@ -47,8 +47,7 @@ func Compile(object *v1beta1.VirtualMachineTemplate) *Template {
 	return t
 }
 
-// annotationsOf leaves out kubectl's copy of the manifest, which is as large as the
-// template.
+// annotationsOf returns the annotations without kubectl's copy of the manifest, which is as large as the template.
 func annotationsOf(object *v1beta1.VirtualMachineTemplate) map[string]string {
 	if _, found := object.Annotations[corev1.LastAppliedConfigAnnotation]; !found {
 		return object.Annotations

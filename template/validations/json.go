@@ -27,7 +27,7 @@ const (
 	jsonObject
 )
 
-// get is the value under a key; nil when there is none, or it is null.
+// get returns the value under a key; nil if there is none, or it is null.
 func (n *node) get(key string) *node {
 	for i, each := range n.keys {
 		if each == key && n.items[i].kind != jsonNull {
@@ -37,7 +37,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// plain returns a scalar as package machine decodes it.
+// plain returns a scalar as package virtualmachine decodes it.
 func (n *node) plain() any {
 	switch n.kind {
 	case jsonString:

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Violation is a rule that a VirtualMachine does not satisfy.
+// Violation is a rule that a VirtualMachine violates.
 type Violation struct {
 	// Rule is the name of the rule, Message the message of its author.
 	Rule    string
