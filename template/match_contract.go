@@ -56,7 +56,7 @@ func (m *matcher) withheld(p *parameter) bool {
 	return slices.Contains(rendered.Sensitive, p.Name)
 }
 
-// ownedAnnotation reports whether a template must not set this annotation of a VirtualMachine.
+// ownedAnnotation reports whether an annotation of a VirtualMachine never comes from the template.
 func ownedAnnotation(key string) bool {
 	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered ||
 		key == contract.AnnotationCreatedBy || key == contract.AnnotationBoundValues ||
@@ -64,7 +64,7 @@ func ownedAnnotation(key string) bool {
 		key == lastApplied || strings.HasPrefix(key, contract.AnnotationParameterPrefix)
 }
 
-// ownedLabel reports whether a template must not set this label of a VirtualMachine.
+// ownedLabel reports whether a label of a VirtualMachine never comes from the template.
 func ownedLabel(key string) bool {
 	return key == contract.LabelTemplate || key == contract.LabelTemplateNamespace || key == contract.LabelTemplateRevision
 }

@@ -192,7 +192,8 @@ func (m *matcher) solve(segments []segment, text string, unknown int) (string, b
 	return value, found && rest == ""
 }
 
-// respell searches a permitted value with which segments yield another spelling of c.text.
+// respell returns a value with which segments yield another spelling of c.text, if that is a quantity. It prefers values that
+// the parameter permits.
 func (m *matcher) respell(c *constraint, unknown int) (string, bool) {
 	if c.schema.shape != shapeQuantity {
 		return "", false

@@ -118,7 +118,7 @@ func (m *matcher) scalar(n *node, s *schema, v any, at int32, kept bool) {
 	m.steps += len(n.text)
 }
 
-// owned compares an object with some keys that a template must not set.
+// owned compares an object, except for the keys that owned accepts.
 func (m *matcher) owned(n *node, s *schema, v any, at int32, owned func(string) bool) {
 	m.accept(v)
 	if n.kind == kindObject {

@@ -9,8 +9,9 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// userDataSuspicions finds parameters that are inserted into cloud-init's YAML without an encoder. No value ends a line, so
-// none adds a key; but YAML's own syntax in a value changes the meaning of that line, or makes the document invalid.
+// userDataSuspicions finds parameters that are inserted into cloud-init's YAML as they are, or with the encoder sh. A value
+// without a line break adds no key, but YAML's own syntax in it changes the meaning of its line, or makes the document
+// invalid. A line break in a multiline parameter ends its block of text.
 func (c *Compiled) userDataSuspicions(vm *node, w *warnings) {
 	at := machineAt
 	for _, key := range []string{"spec", "template", "spec", "volumes"} {
