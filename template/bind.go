@@ -15,17 +15,14 @@ type Binding struct {
 	values   []string
 }
 
-// maxBlock is how many random bytes are read at a time.
+// maxBlock is the maximum number of random bytes that are read at a time.
 const maxBlock = 256
 
-// Bind settles the value of every parameter: the given one, or else the
-// template's default, or else a generated one. What is left over is empty, which
-// a required parameter must not be. A given value that is empty stands for
-// nothing where the template generates one or has no default; otherwise it
-// replaces the default, and is held to the same rules as any other.
+// Bind sets the value of every parameter: the given one, or else the template's default, or else a generated one. Parameters
+// without any of these are empty, which is an error for a required parameter. An empty given value is ignored where the
+// template generates one or has no default; otherwise it replaces the default, and must satisfy the same rules as any other.
 //
-// Causes name parameters[NAME], and spec.parameters[i].from where a generated
-// value breaks the rules of its own parameter.
+// Causes name parameters[NAME], and spec.parameters[i].from where a generated value breaks the rules of its own parameter.
 func (c *Compiled) Bind(values map[string]string) (*Binding, error) {
 	b := &Binding{compiled: c, values: make([]string, len(c.parameters))}
 	var problems problems
@@ -65,8 +62,7 @@ func (c *Compiled) Bind(values map[string]string) (*Binding, error) {
 	return b, nil
 }
 
-// Values are the values of all parameters, by name; those of parameters that have
-// none are empty.
+// Values returns the values of all parameters, by name. Parameters without a value have "".
 func (b *Binding) Values() map[string]string {
 	values := make(map[string]string, len(b.values))
 	for i, value := range b.values {
@@ -75,14 +71,14 @@ func (b *Binding) Values() map[string]string {
 	return values
 }
 
-// at is where a given value is reported.
+// at returns the path at which a given value is reported.
 func (p *parameter) at() string { return "parameters[" + p.Name + "]" }
 
 func (p *parameter) required() *field.Error {
 	return &field.Error{Type: field.ErrorTypeRequired, Field: p.at(), Detail: "the template has no value for it"}
 }
 
-// judge returns what is wrong with a given value, or nil.
+// judge validates a given value, and returns the cause or nil.
 func (p *parameter) judge(value string) *field.Error {
 	if value == "" && p.Required {
 		return p.required()
@@ -90,8 +86,7 @@ func (p *parameter) judge(value string) *field.Error {
 	return p.check(value, p.at())
 }
 
-// unknown reports the values that no parameter takes. It shows none of them: a
-// misspelt password is a password.
+// unknown reports the given values without a parameter. It shows none of them: a misspelt password is a password.
 func (c *Compiled) unknown(values map[string]string, problems *problems) {
 	var unknown []string
 	for name := range values {
@@ -117,8 +112,7 @@ func (c *Compiled) unknown(values map[string]string, problems *problems) {
 	}
 }
 
-// generate fills the values that generators make. All of them are made in one
-// buffer.
+// generate fills the values that generators make. All of them are made in one buffer.
 func (c *Compiled) generate(values []string) error {
 	block := min(maxBlock, c.drawn+c.drawn/4)
 	buffer := make([]byte, block, block+c.made)

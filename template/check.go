@@ -12,20 +12,19 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// open is what a parameter has to do with a value.
+// open describes the parameters in a value.
 type open struct {
 	segments  []segment // of a string with references
 	parameter int       // of ${{NAME}}; otherwise noParameter
-	schema    *schema   // what to check in Render; nil when nothing can be wrong
-	path      string    // the place, when there may be something to say about it
+	schema    *schema   // what to check in Render; nil if any value is valid
+	path      string    // the place, if it may be reported
 }
 
-// checker walks a value and compares it with a schema. In a template it resolves
-// the references on its way; in a value that a parameter brought it takes every
-// text for what it is.
+// checker walks a value and compares it with a schema. In a template it resolves the references on its way; in the value of
+// a parameter it takes text literally.
 type checker struct {
 	problems   *problems
-	references *references // nil takes text literally
+	references *references // if nil, text is literal
 	parameters []parameter
 }
 
@@ -93,7 +92,7 @@ func (c *checker) members(n *node, s *schema, at *location) {
 			elem = anything
 		case s.shape == shapeMap:
 		case m.segments != nil:
-			// Which field this is shows only in Render; its value is checked then.
+			// The field is determined in Render; its value is checked then.
 			elem = anything
 		default:
 			elem = s.fields[m.key]
@@ -112,7 +111,7 @@ func (c *checker) members(n *node, s *schema, at *location) {
 	c.resolved(n, s, at)
 }
 
-// resolved looks at the keys of an object after their references were resolved.
+// resolved checks the keys of an object after their references were resolved.
 func (c *checker) resolved(n *node, s *schema, at *location) {
 	var literal []member
 	for i := range n.members {
@@ -160,7 +159,7 @@ func (c *checker) unfit(n *node, s *schema, at *location) {
 	c.problems.invalid(at.String(), n.shown(), "must be %s, not %s", s.expected(), n.what(s))
 }
 
-// what says what a value is that does not fit s.
+// what describes a value that does not fit s.
 func (n *node) what(s *schema) string {
 	switch {
 	case n.kind == kindNumber && (s.shape == shapeInt || s.shape == shapeUint):
@@ -172,8 +171,8 @@ func (n *node) what(s *schema) string {
 	}
 }
 
-// opened checks as much of a value with references as is known before they are
-// replaced, and leaves on the node what remains to be checked.
+// opened checks a value with references as far as possible before they are replaced, and stores on the node what remains to
+// be checked.
 func (c *checker) opened(n *node, s *schema, at *location) {
 	if n.open.parameter == noParameter {
 		switch s.shape {
@@ -199,7 +198,7 @@ func (s *schema) hint(p *parameter) string {
 	return ""
 }
 
-// mayTake says whether a value of this type, read as JSON, can fit.
+// mayTake reports whether a value of this type, read as JSON, can fit.
 func (s *schema) mayTake(t v1beta1.ParameterType) bool {
 	switch t {
 	case v1beta1.ParameterTypeInt:
@@ -213,7 +212,7 @@ func (s *schema) mayTake(t v1beta1.ParameterType) bool {
 	}
 }
 
-// takes says whether a scalar fits.
+// takes reports whether a scalar fits.
 func (s *schema) takes(k kind, text string) bool {
 	switch s.shape {
 	case shapeString:
@@ -254,8 +253,7 @@ func isQuantity(text string) bool {
 }
 
 func quantity(text string) (resource.Quantity, bool) {
-	// A quantity is short; resource.ParseQuantity takes its time for long ones,
-	// and a minute for 1e-100000000.
+	// A quantity is short; resource.ParseQuantity is slow for long ones, and takes a minute for 1e-100000000.
 	const longest, longestExponent = 64, 3
 	if len(text) > longest || strings.TrimSpace(text) != text {
 		return resource.Quantity{}, false

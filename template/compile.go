@@ -15,19 +15,18 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// Compiled is a template that can be rendered any number of times. It holds
-// nothing of the object it was compiled from that it does not need, and is safe
-// for concurrent use.
+// Compiled is a template that can be rendered any number of times. It retains only what it needs of the object it was
+// compiled from, and is safe for concurrent use.
 type Compiled struct {
 	parameters []parameter
 	program    program
 	message    []segment
-	name       []segment // of metadata.name, when it holds references
-	pattern    string    // metadata.name as written, when it holds references
+	name       []segment // of metadata.name, if it contains references
+	pattern    string    // metadata.name before replacement, if it contains references
 	digest     string
 	warnings   []string
-	drawn      int // random characters that Bind draws at most
-	made       int // bytes that the generators make at most
+	drawn      int // maximum number of random characters that Bind draws
+	made       int // maximum number of bytes that the generators make
 	random     io.Reader
 	outline    outline
 }
@@ -39,13 +38,13 @@ type Option func(*Compiled)
 // concurrent use and yield uniformly distributed bytes. The default is
 // crypto/rand.Reader. A drawn character takes one byte b below the largest
 // multiple of the alphabet's size n and is number b modulo n of the alphabet in
-// byte order; other bytes are passed over. Bytes are read in blocks.
+// byte order; other bytes are skipped. Bytes are read in blocks.
 func WithRandom(source io.Reader) Option {
 	return func(c *Compiled) { c.random = source }
 }
 
-// Compile checks a template and prepares it for rendering. It does not keep or
-// change t. Whatever is wrong with the template is in an *InvalidError.
+// Compile checks a template and prepares it for rendering. It does not retain or change t. All problems of the template are
+// in an *InvalidError.
 func Compile(t *v1beta1.VirtualMachineTemplate, options ...Option) (*Compiled, error) {
 	c := &Compiled{random: rand.Reader}
 	for _, option := range options {
@@ -76,7 +75,7 @@ func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec) error {
 	name := nameOf(&vm)
 	check.virtualMachine(&vm)
 	if !problems.any() {
-		// With its own fields in order the VirtualMachine can take the labels.
+		// The labels can be added only to a VirtualMachine without problems.
 		check.objectLabels(&vm, spec.ObjectLabels)
 	} else if len(spec.ObjectLabels) > 0 {
 		check.labels(spec.ObjectLabels)
@@ -157,11 +156,11 @@ func depthOf(document []byte) int {
 	return deepest
 }
 
-// digest is the SHA-256 of the spec in canonical form.
+// digest returns the SHA-256 of the spec in canonical form.
 func digest(vm node, rest []byte) string {
 	spec, err := decode(string(rest), MaxDepth, specAt)
 	if err != nil {
-		// encoding/json made it a moment ago, of types with three levels.
+		// encoding/json produced it just now, from types with three levels.
 		panic(fmt.Sprintf("reading back the spec: %v", err))
 	}
 	*spec.get("virtualMachine") = vm
@@ -195,7 +194,7 @@ func (c *Compiled) references(spec *v1beta1.VirtualMachineTemplateSpec, problems
 	return r
 }
 
-// nameOf returns metadata.name as it is written.
+// nameOf returns metadata.name without replacing references.
 func nameOf(vm *node) string {
 	if metadata := vm.get("metadata"); metadata != nil {
 		if name := metadata.get("name"); name != nil && name.kind == kindString {
@@ -205,13 +204,11 @@ func nameOf(vm *node) string {
 	return ""
 }
 
-// Digest is "sha256:" and the hexadecimal SHA-256 of the template's spec as JSON
-// without white space, with sorted keys and numbers as they were written. It is
-// the same for both versions of the API.
+// Digest returns "sha256:" and the hexadecimal SHA-256 of the template's spec as JSON without white space, with sorted keys
+// and numbers in their original spelling. It is the same for both versions of the API.
 func (c *Compiled) Digest() string { return c.digest }
 
-// Parameters returns the declared parameters, in their order. The caller owns
-// what is returned.
+// Parameters returns a copy of the declared parameters, in their order.
 func (c *Compiled) Parameters() []v1beta1.Parameter {
 	declared := make([]v1beta1.Parameter, len(c.parameters))
 	for i := range c.parameters {
@@ -231,7 +228,7 @@ func (c *Compiled) HasSensitive() bool {
 	return slices.ContainsFunc(c.parameters, func(p parameter) bool { return p.Sensitive })
 }
 
-// Unused returns the names of the parameters that nothing refers to.
+// Unused returns the names of the parameters without references.
 func (c *Compiled) Unused() []string {
 	var names []string
 	for i := range c.parameters {
@@ -242,12 +239,11 @@ func (c *Compiled) Unused() []string {
 	return names
 }
 
-// Warnings returns what is suspicious about the template without being wrong, one
-// sentence each. At most 32 are kept.
+// Warnings returns what is suspicious about the template but valid, one sentence each, 32 at most.
 func (c *Compiled) Warnings() []string { return slices.Clone(c.warnings) }
 
-// NamePattern returns metadata.name of the template's VirtualMachine as it is
-// written when it holds placeholders of the form ${NAME}, and "" otherwise.
+// NamePattern returns metadata.name of the template's VirtualMachine with its placeholders of the form ${NAME}, and "" if it
+// has none.
 func (c *Compiled) NamePattern() string { return c.pattern }
 
 // find returns the index of the parameter with this name, or -1.

@@ -12,7 +12,7 @@ import (
 )
 
 func TestCompileRefuses(t *testing.T) {
-	// devices is a template with something among the devices.
+	// devices returns a template with content among the devices.
 	devices := func(content string) string {
 		return `virtualMachine: {spec: {template: {spec: {domain: {devices: {` + content + `}}}}}}`
 	}

@@ -5,22 +5,20 @@ import (
 	"unicode/utf8"
 )
 
-// control is a character that a value must not hold.
+// control is a character that a value must not contain.
 type control struct {
 	character rune
 	position  int // in characters, from 1
 }
 
-// isControl reports whether a character may end a line or steer a terminal or a parser:
-// the control characters C0 and C1, DEL, and the separators of lines and paragraphs.
-// YAML 1.1 ends a line at U+0085, U+2028 and U+2029 too.
+// isControl reports whether a character may end a line, or control a terminal or a parser: the control characters C0 and C1,
+// DEL, and the separators of lines and paragraphs. YAML 1.1 ends a line at U+0085, U+2028 and U+2029 too.
 func isControl(r rune) bool {
 	return r < ' ' || r >= 0x7F && r < 0xA0 || r == '\u2028' || r == '\u2029'
 }
 
-// control returns the first character of value that the parameter does not take. A
-// tab is taken, because it ends no line and occurs in keys and lists that users
-// paste.
+// control returns the first character of value that the parameter does not permit. A tab is permitted, because it ends no
+// line and occurs in keys and lists that users paste.
 func (p *parameter) control(value string) (found control, refused bool) {
 	for i, r := range value {
 		if isControl(r) && r != '\t' && (r != '\n' || !p.Multiline) {
@@ -30,7 +28,7 @@ func (p *parameter) control(value string) (found control, refused bool) {
 	return control{}, false
 }
 
-// detail describes what to do. It shows nothing else of the value.
+// detail describes how to correct the value. It shows nothing else of the value.
 func (c control) detail(p *parameter) string {
 	switch {
 	case c.character == '\n':

@@ -1,26 +1,20 @@
-// Package template is the engine that turns a VirtualMachineTemplate and the
-// values of its parameters into a VirtualMachine.
+// Package template is the engine that turns a VirtualMachineTemplate and the values of its parameters into a VirtualMachine.
 //
-// The work is done in three steps, so that a template is looked at once and
-// rendered many times:
+// It works in three steps, so that a template is checked once and rendered many times:
 //
-//   - Compile checks a template and translates its VirtualMachine into a flat
-//     program: JSON text, and between its pieces the slots that parameters fill.
-//   - Bind settles the value of every parameter: the one a person gave, or the
-//     template's default, or a generated one.
-//   - Render runs the program over those values into one buffer. ${NAME|ENCODER}
-//     writes a value so that the program which parses the text reads that value.
+//   - Compile checks a template and translates its VirtualMachine into a flat program: JSON text, and between its pieces
+//     the slots that parameters fill.
+//   - Bind sets the value of every parameter: the one the user gave, or the template's default, or a generated one.
+//   - Render runs the program over those values into one buffer. ${NAME|ENCODER} writes a value so that the program which
+//     parses the text reads that value.
 //
-// BindName goes the other way: it reads parameters out of the name of a
-// VirtualMachine. Match does so with a whole VirtualMachine, and reports whether one is
-// what the template makes.
+// BindName is the inverse: it reads parameters out of the name of a VirtualMachine. Match does so with a whole
+// VirtualMachine, and reports whether it conforms to the template.
 //
-// Whatever does not depend on a parameter is checked by Compile, against the Go
-// types of kubevirt.io/api. The slots that can go wrong keep what is needed to
-// check them in Render. All causes of an error come together in one InvalidError,
-// with paths into the template; none holds the value of a sensitive parameter.
+// Compile checks everything that does not depend on a parameter, against the Go types of kubevirt.io/api. Slots that can
+// fail store what Render needs to check them. All causes of an error are collected in one InvalidError, with paths into the
+// template; none contains the value of a sensitive parameter.
 //
-// The package is pure: it knows no Kubernetes client, no clock and no file, and
-// randomness is handed to it. What the language means, with an example of every
-// rule, is in docs/template-language.md.
+// The package is pure: it uses no Kubernetes client, no clock and no files, and receives its source of randomness. The
+// language is defined in docs/template-language.md, with an example of every rule.
 package template

@@ -16,15 +16,13 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// example is a template in the language reference and what is said of it. What
-// follows a template block belongs to it.
+// example is a template in the language reference, with the blocks up to the next template block.
 type example struct {
 	line   int
 	blocks map[string]string
 }
 
-// examples reads the fenced blocks of a document whose info string has a second
-// word, such as "yaml renders".
+// examples reads the fenced blocks of a document with a second word in the info string, such as "yaml renders".
 func examples(tb testing.TB, file string) []example {
 	tb.Helper()
 	content, err := os.ReadFile(file)
@@ -106,7 +104,7 @@ func (e example) check(t *testing.T) {
 	}
 }
 
-// render binds and renders, taking a name into account where there is one.
+// render binds and renders. If the example has a name, it binds that first.
 func (e example) render(t *testing.T, compiled *template.Compiled, values map[string]string) (*template.Rendered, error) {
 	if name, found := e.blocks["name"]; found {
 		bound, err := compiled.BindName(name, values)
@@ -134,7 +132,7 @@ func (e example) render(t *testing.T, compiled *template.Compiled, values map[st
 	return compiled.Render(binding)
 }
 
-// fullMachine adds to a documented VirtualMachine what the document leaves out.
+// fullMachine adds to a documented VirtualMachine the fields that the document omits.
 func fullMachine(tb testing.TB, documented string) string {
 	tb.Helper()
 	machine := map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": map[string]any{}, "spec": map[string]any{}}

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// encoder is how ${NAME|ENCODER} writes a value.
+// encoder is an encoder of values, as in ${NAME|ENCODER}.
 type encoder uint8
 
 const (
@@ -21,7 +21,7 @@ const (
 	encoders = iota // how many there are
 )
 
-// encoderNames are the names in a template, in the order that causes list them in.
+// encoderNames are the names of encoders in a template, in the order in which causes list them.
 var encoderNames = [encoders]string{"", "base64", "json", "sh", "yaml"}
 
 // encoderNamed returns the encoder with this name.
@@ -30,7 +30,7 @@ func encoderNamed(name string) (encoder, bool) {
 	return encoder(max(i, 0)), i > 0
 }
 
-// suffix is what a placeholder has behind the name.
+// suffix returns the part of a placeholder behind the name.
 func (e encoder) suffix() string {
 	if e == encodeNone {
 		return ""
@@ -57,8 +57,7 @@ func (e encoder) encode(value string) string {
 	}
 }
 
-// decode returns the value of which e makes text. There is one at most; text that
-// means the same in another form is not what e writes.
+// decode returns the value that e encodes as text. There is one at most; equivalent text in another form is not decoded.
 func (e encoder) decode(text string) (value string, found bool) {
 	switch e {
 	case encodeBase64:
@@ -73,7 +72,7 @@ func (e encoder) decode(text string) (value string, found bool) {
 		value = strings.ReplaceAll(value, escapedQuote, quote)
 		return value, found && closed && e.encode(value) == text
 	case encodeJSON, encodeYAML:
-		// Of the escapes of YAML, the encoder writes those of JSON alone.
+		// The encoder writes only those escapes of YAML that JSON has, too.
 		if json.Unmarshal([]byte(text), &value) != nil {
 			return "", false
 		}
@@ -83,8 +82,8 @@ func (e encoder) decode(text string) (value string, found bool) {
 	return value, e.encode(value) == text
 }
 
-// nextEnd returns where an encoded value may end that text begins with: the first
-// end behind from, which is 0 or an end. It returns -1 when there is none.
+// nextEnd returns the position where an encoded value at the beginning of text may end: the first end behind from, which is
+// 0 or an end. It returns -1 if there is none.
 func (e encoder) nextEnd(text string, from int) int {
 	switch e {
 	case encodeBase64:
@@ -97,7 +96,7 @@ func (e encoder) nextEnd(text string, from int) int {
 		}
 		return from + group
 	case encodeShell:
-		// What looks like the end may be an escaped quote, and the other way round.
+		// A quote at the end may be escaped, and an escaped quote may be the end.
 		opening := quote
 		if from > 0 {
 			opening = escapedQuote[len(quote):]
@@ -129,19 +128,16 @@ func (e encoder) nextEnd(text string, from int) int {
 	}
 }
 
-// certain reports whether text shows where an encoded value ends that it begins with,
-// whatever follows.
+// certain reports whether the end of an encoded value at the beginning of text is determined without the text that follows.
 func (e encoder) certain() bool { return e == encodeJSON || e == encodeYAML }
 
-// isUnusual reports whether a character is escaped between double quotes: what a
-// parser of YAML rejects, takes for the end of a line or for a byte order mark, and
-// the no-break space, which looks like another character.
+// isUnusual reports whether a character is escaped between double quotes: the characters that a YAML parser rejects, or
+// reads as the end of a line or as a byte order mark, and the no-break space, which resembles another character.
 func isUnusual(r rune) bool {
 	return isControl(r) || r == '\u00a0' || r == '\ufeff' || r == '\ufffe' || r == '\uffff'
 }
 
-// Encodings returns what the encoders of placeholders make of a value, for those who
-// must find a value wherever a template may have put it.
+// Encodings returns the results of all encoders for a value, to find the value wherever a template may have inserted it.
 func Encodings(value string) []string {
 	all := make([]string, 0, encoders-1)
 	for e := encodeNone + 1; e < encoders; e++ {

@@ -62,8 +62,7 @@ func TestEncoders(t *testing.T) {
 	}
 }
 
-// randomValue is a value that a multiline parameter takes, full of what parsers take
-// for something else.
+// randomValue returns a valid value of a multiline parameter, with many characters that have a meaning in parsers.
 func randomValue(random *rand.Rand) string {
 	pieces := []string{"a", " ", "'", `"`, `\`, ":", " #", "\n", "\t", "-", "- ", "|", ">", "&a", "*a", "!!int", "{", "}", "[", "]", ",", "?", "%", "@", "`", "$", "$(id)", "é", "😀",
 		"\u00a0", "\ufeff", "\ufffe", "\uffff", "\ufffd", "\U0001fffe", "---", "...", "<<", "null", "1", "/", `\u0041`, `'\''`, "="}

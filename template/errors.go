@@ -8,17 +8,16 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// InvalidError is what Compile, Bind, BindName and Render return when the
-// template or the given values are at fault. Its causes are in the order of
-// their places, and name
+// InvalidError is returned by Compile, Bind, BindName and Render if the template or the given values are invalid. Its causes
+// are in the order of their places, and name
 //
 //   - places in the template, such as spec.parameters[0].name or
 //     spec.virtualMachine.spec.template.spec.domain.cpu.cores,
 //   - parameters[NAME] for a value that the caller gave,
 //   - metadata.name for a name given to BindName.
 //
-// No cause holds the value of a sensitive parameter, nor more of any other value
-// than fits on a line. After 256 causes the rest are counted only.
+// No cause contains the value of a sensitive parameter, nor more than a line of any other value. After 256 causes the rest
+// are only counted.
 type InvalidError struct {
 	Causes field.ErrorList
 }
@@ -58,13 +57,12 @@ func (p *problems) merge(others problems) {
 	p.more += others.more
 }
 
-// invalid adds a cause of the general kind. Its value is shown unless it is
-// omitted.
+// invalid adds a cause of the type Invalid. Its value is shown unless it is omitted.
 func (p *problems) invalid(at string, value any, format string, arguments ...any) {
 	p.add(&field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: value, Detail: fmt.Sprintf(format, arguments...)})
 }
 
-// err returns what was collected as an InvalidError, or nil.
+// err returns the collected causes as an InvalidError, or nil.
 func (p *problems) err() error {
 	if !p.any() {
 		return nil
@@ -79,10 +77,10 @@ func (p *problems) err() error {
 	return &InvalidError{Causes: causes}
 }
 
-// omitted stands in for an offending value that must not or need not be shown.
+// omitted replaces an offending value that must not or need not be shown.
 var omitted = field.OmitValueType{}
 
-// shown is an offending text as a cause shows it.
+// shown returns an offending text as a cause shows it.
 func shown(text string) any {
 	if len(text) <= maxShown {
 		return text
@@ -94,7 +92,7 @@ func shown(text string) any {
 	return text[:end] + "…"
 }
 
-// tooLarge is the cause of a limit that was passed.
+// tooLarge returns the cause for an exceeded limit.
 func tooLarge(at, what string, size, limit int, unit string) *field.Error {
 	return &field.Error{
 		Type: field.ErrorTypeInvalid, Field: at, BadValue: omitted,
@@ -102,7 +100,7 @@ func tooLarge(at, what string, size, limit int, unit string) *field.Error {
 	}
 }
 
-// unsupported is the cause of a value that is not in a list. A long list is cut.
+// unsupported returns the cause for a value that is not in a list. A long list is truncated.
 func unsupported[T ~string](at string, value any, values []T) *field.Error {
 	const listed = 16
 	var detail strings.Builder

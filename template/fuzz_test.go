@@ -12,9 +12,8 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// FuzzCompileRender holds, for any template and any value, that what is rendered
-// is a VirtualMachine that KubeVirt's types take strictly, that rendering it again
-// makes the same, and that no error holds the value of a sensitive parameter.
+// FuzzCompileRender verifies, for any template and any value, that the rendered VirtualMachine can be decoded strictly into
+// KubeVirt's types, that rendering is reproducible, and that no error contains the value of a sensitive parameter.
 func FuzzCompileRender(f *testing.F) {
 	for _, name := range []string{"fedora.yaml", "everything.yaml"} {
 		spec, err := json.Marshal(readTemplate(f, name).Spec)
@@ -90,8 +89,8 @@ func FuzzCompileRender(f *testing.F) {
 	})
 }
 
-// secretsOf returns the values that no error may hold: those of sensitive
-// parameters, unless they are too short to tell, or occur in the template.
+// secretsOf returns the values that no error may contain: those of sensitive parameters, unless they are too short to be
+// distinguished, or occur in the template.
 func secretsOf(object *v1beta1.VirtualMachineTemplate, given ...string) []string {
 	var secrets []string
 	open := *object.DeepCopy()

@@ -13,9 +13,8 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// plainUserData are documents with parameters of one line without encoders, in the
-// places where a template that was written before there were any may have them. Each
-// has few, so that what breaks one place does not break the document.
+// plainUserData are documents with single-line parameters without encoders, in the places where templates older than
+// encoders may have them. Each has few parameters, so that an error in one place does not invalidate the others.
 var plainUserData = []string{
 	"#cloud-config\nuser: fedora\npassword: ${A}\n",
 	"#cloud-config\nuser: fedora\npassword: ${A}\nfinal_message: ${B}\nhostname: web\n",
@@ -25,7 +24,7 @@ var plainUserData = []string{
 	"#cloud-config\nwrite_files:\n- path: /etc/${A}\n  content: |\n    ${A}\n    echo \"${B}\"\nuser: fedora\n",
 }
 
-// encodedUserData has parameters of several lines, and what each encoder is for.
+// encodedUserData has multiline parameters, each encoder in its intended place.
 const encodedUserData = `#cloud-config
 user: fedora
 password: ${A|yaml}
@@ -41,9 +40,8 @@ write_files:
 final_message: ${B|yaml}
 `
 
-// FuzzUserDataGainsNoKey holds, for whatever values, that a parser of YAML 1.1 finds
-// no key at the top of the user data that the template does not have there; and with
-// encoders, that it reads the values back.
+// FuzzUserDataGainsNoKey verifies, for any values, that a YAML 1.1 parser finds only top-level keys of the template in the
+// user data; and with encoders, that it reads the values back.
 func FuzzUserDataGainsNoKey(f *testing.F) {
 	for _, value := range []string{
 		"", "hunter2", "a\nruncmd: [reboot]", "a\rruncmd: [reboot]", "a\u0085runcmd: [reboot]", "a\u2028runcmd: [reboot]", "a\u2029runcmd: [reboot]", "a\vruncmd: []",
@@ -76,7 +74,7 @@ func FuzzUserDataGainsNoKey(f *testing.F) {
 		if !made {
 			return
 		}
-		// YAML wants a key with its value to be no longer than this.
+		// YAML requires that a key with its value is no longer than this.
 		const longestKey = 1000
 		if len(b) > longestKey || len(line) > longestKey {
 			return
@@ -109,7 +107,7 @@ func userDataTemplate(tb testing.TB, text string, multiline bool) string {
 	return string(spec)
 }
 
-// userDataOf renders user data, unless a value is refused.
+// userDataOf renders user data, unless a value is rejected.
 func userDataOf(t *testing.T, compiled *template.Compiled, values map[string]string) (text string, made bool) {
 	t.Helper()
 	binding, err := compiled.Bind(values)
@@ -126,8 +124,7 @@ func userDataOf(t *testing.T, compiled *template.Compiled, values map[string]str
 	return volume["cloudInitNoCloud"].(map[string]any)["userData"].(string), true
 }
 
-// checkTop holds that the keys at the top of a document, if it is one, are among those
-// of the template.
+// checkTop verifies that the top-level keys of a document, if it is one, are among those of the template.
 func checkTop(t *testing.T, text string, keys ...string) (document map[string]any, parsed bool) {
 	t.Helper()
 	if yaml.Unmarshal([]byte(text), &document) != nil {

@@ -24,12 +24,11 @@ const (
 	rangeOrder = lowerLetters + upperLetters + digits
 )
 
-// expression is the form of an expression in the published API. What comes out of
-// one is never looked at again, so this matches on the original text only.
+// expression is the form of an expression in the published API. It is matched against the original text only: generated text
+// is not expanded again.
 var expression = regexp.MustCompile(`\[([a-zA-Z0-9\-\\]+)\]\{(\w+)\}`)
 
-// piece is a part of what a generator makes: literal text, or length characters
-// drawn from an alphabet.
+// piece is a part of a generated value: literal text, or length characters drawn from an alphabet.
 type piece struct {
 	literal  string
 	alphabet string
@@ -39,8 +38,7 @@ type piece struct {
 // generator makes the values of one parameter.
 type generator []piece
 
-// parseGenerator reads the text of a parameter's field from. Characters of a
-// class that mean nothing are returned as ignored.
+// parseGenerator parses the field from of a parameter. Characters of a class that have no effect are returned as ignored.
 func parseGenerator(from string) (g generator, ignored string, err error) {
 	end := 0
 	for _, match := range expression.FindAllStringSubmatchIndex(from, -1) {
@@ -69,8 +67,7 @@ func parseGenerator(from string) (g generator, ignored string, err error) {
 	return g, ignored, nil
 }
 
-// parseClass reads what stands between the brackets and returns its characters in
-// byte order, each once.
+// parseClass parses the text between the brackets and returns its characters in byte order, each once.
 func parseClass(class string) (alphabet, ignored string, err error) {
 	var in [128]bool
 	include := func(characters string) {
@@ -119,7 +116,7 @@ func parseClass(class string) (alphabet, ignored string, err error) {
 	return string(characters), ignored, nil
 }
 
-// size is the length of every value that g makes.
+// size returns the length of every value that g makes.
 func (g generator) size() int {
 	size := 0
 	for _, p := range g {
@@ -128,7 +125,7 @@ func (g generator) size() int {
 	return size
 }
 
-// drawn is the number of characters that g draws for one value.
+// drawn returns the number of characters that g draws for one value.
 func (g generator) drawn() int {
 	drawn := 0
 	for _, p := range g {
@@ -152,21 +149,19 @@ func (g generator) append(b []byte, random *entropy) ([]byte, error) {
 	return b, nil
 }
 
-// entropy hands out what a source of random bytes yields.
+// entropy returns the bytes of a source of random bytes.
 type entropy struct {
 	source io.Reader
 	block  []byte // what is read at a time
-	next   int    // the first byte of block that is not used yet
+	next   int    // the first unused byte of block
 }
 
-// maxRejected is how many bytes in a row entropy rejects before it takes its
-// source to be broken. A sound one does not reach this in the life of a universe:
-// each byte is rejected with a probability below one half.
+// maxRejected is the number of consecutive bytes that entropy rejects before it reports its source as broken. A sound source
+// never reaches this in practice: each byte is rejected with a probability below one half.
 const maxRejected = 1000
 
-// below returns a number from 0 to n-1, each with the same probability; n is at
-// most 256. A byte above the largest multiple of n would favour the low numbers
-// and is passed over.
+// below returns a number from 0 to n-1, each with the same probability; n is at most 256. A byte at or above the largest
+// multiple of n would favour the low numbers and is rejected.
 func (e *entropy) below(n int) (int, error) {
 	usable := 256 - 256%n
 	for range maxRejected {

@@ -104,8 +104,7 @@ func TestGenerate(t *testing.T) {
 }
 
 func TestGeneratedTextIsNeverAnExpression(t *testing.T) {
-	// Everything that an expression consists of comes out of \A and \a, and what
-	// comes out stays.
+	// \A and \a contain all special characters of expressions, and generated text is not expanded again.
 	g, _, err := parseGenerator(`[\A\a]{255}[\A\a]{255}`)
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +119,8 @@ func TestGeneratedTextIsNeverAnExpression(t *testing.T) {
 }
 
 func TestGeneratedCharactersAreDistributedUniformly(t *testing.T) {
-	// Of every 256 different bytes, each character takes the same number. That
-	// holds for each size of alphabet, whether it divides 256 or not.
+	// Of every 256 different bytes, each character takes the same number. This holds for each size of alphabet, whether it
+	// divides 256 or not.
 	for n := 1; n <= len(rangeOrder)+len(punctuation); n++ {
 		random := entropyOf(&sequential{})
 		counts := make([]int, n)
@@ -162,8 +161,7 @@ func (stuckAt255) Read(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// FuzzGenerate holds that whatever is accepted as the text of a generator makes
-// values of exactly the promised form.
+// FuzzGenerate verifies that every text accepted as a generator makes values of exactly the promised form.
 func FuzzGenerate(f *testing.F) {
 	for _, from := range []string{
 		"fedora-[a-z0-9]{16}", "[a-z0-9]{4}-[a-z0-9]{4}-[a-z0-9]{4}", `[\w]{10}`, `[\d]{8}`, `[\a]{12}`, `[\A]{255}`, `[a-zA-Z\d]{1}`,
@@ -192,7 +190,7 @@ func FuzzGenerate(f *testing.F) {
 				t.Errorf("made %q of %+v", part, p)
 			}
 		}
-		// What is left of the text between the expressions is what surrounds them.
+		// The text without the expressions is the literal text.
 		var literal strings.Builder
 		for _, p := range g {
 			literal.WriteString(p.literal)

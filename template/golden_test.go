@@ -79,7 +79,7 @@ func TestRenderingAllocatesLittle(t *testing.T) {
 func TestCompiledTemplatesAreSmall(t *testing.T) {
 	const (
 		templates = 500
-		// 10 000 of them are to fit into 60 MiB.
+		// 10 000 of them must fit into 60 MiB.
 		most = 60 << 20 / 10_000
 	)
 	encoded, err := json.Marshal(readTemplate(t, "fedora.yaml"))
@@ -89,8 +89,7 @@ func TestCompiledTemplatesAreSmall(t *testing.T) {
 	kept := make([]*template.Compiled, templates)
 	before := heap()
 	for i := range kept {
-		// Each is decoded anew, as a watch would do it: what a compiled template
-		// keeps of its object is counted.
+		// Each is decoded anew, as a watch would do it: what a compiled template retains of its object is counted.
 		object := &v1beta1.VirtualMachineTemplate{}
 		if err := json.Unmarshal(encoded, object); err != nil {
 			t.Fatal(err)

@@ -22,7 +22,7 @@ func parse(tb testing.TB, spec string) *v1beta1.VirtualMachineTemplate {
 	return object
 }
 
-// compile compiles the spec of a template that must be in order.
+// compile compiles the spec of a valid template.
 func compile(tb testing.TB, spec string, options ...template.Option) *template.Compiled {
 	tb.Helper()
 	compiled, err := template.Compile(parse(tb, spec), options...)
@@ -67,7 +67,7 @@ func render(object *v1beta1.VirtualMachineTemplate, values map[string]string, op
 	return compiled.Render(binding)
 }
 
-// causes spells the causes of an error, which must be an InvalidError.
+// causes returns the causes of an error, which must be an InvalidError, as text.
 func causes(tb testing.TB, err error) []string {
 	tb.Helper()
 	if err == nil {
@@ -84,8 +84,7 @@ func causes(tb testing.TB, err error) []string {
 	return all
 }
 
-// counting is a source of random bytes that counts up from 0, so that an
-// alphabet is drawn in its order.
+// counting is a source of random bytes that counts up from 0, so that an alphabet is drawn in its order.
 type counting struct{}
 
 func (counting) Read(b []byte) (int, error) {

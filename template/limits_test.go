@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// raw is a template with this VirtualMachine.
+// raw returns a template with this VirtualMachine.
 func raw(vm string) *v1beta1.VirtualMachineTemplate {
 	object := &v1beta1.VirtualMachineTemplate{}
 	object.Spec.VirtualMachine = &runtime.RawExtension{Raw: []byte(vm)}
@@ -67,7 +67,7 @@ func TestNumberOfParametersIsLimited(t *testing.T) {
 }
 
 func TestDepthIsLimited(t *testing.T) {
-	// nested is a VirtualMachine of so many levels, in a place that takes anything.
+	// nested returns a VirtualMachine with this number of levels, in a place that permits anything.
 	nested := func(levels int, innermost string) string {
 		const before, after = `{"spec":{"dataVolumeTemplates":[{"metadata":{"managedFields":[{"fieldsV1":`, `}]}}]}}`
 		inner := levels - strings.Count(before, "{") - strings.Count(before, "[")

@@ -2,8 +2,7 @@ package template
 
 import "strconv"
 
-// location is a place in a template. It is built while walking, and spelled out
-// only when there is something to say about the place.
+// location is a place in a template. It is built while walking, and converted to text only if a problem is reported.
 type location struct {
 	parent *location
 	name   string
@@ -40,8 +39,8 @@ func (l *location) item(index int) *location {
 	return &location{parent: l, index: index, step: stepIndex}
 }
 
-// member is field or key, by what the name looks like. It serves where no schema
-// says whether an object is a struct or a map.
+// member returns a field or a key, depending on the characters of the name. It is used if no schema determines whether an
+// object is a struct or a map.
 func (l *location) member(name string) *location {
 	for i := 0; i < len(name); i++ {
 		if c := name[i]; !isWord(c) {
@@ -54,7 +53,7 @@ func (l *location) member(name string) *location {
 	return l.field(name)
 }
 
-// String spells the place as k8s.io/apimachinery's field.Path does.
+// String returns the place in the form of k8s.io/apimachinery's field.Path.
 func (l *location) String() string {
 	return string(l.append(nil))
 }
@@ -79,7 +78,7 @@ func (l *location) append(b []byte) []byte {
 	}
 }
 
-// isWord says whether c may be in the name of a parameter.
+// isWord reports whether c may be in the name of a parameter.
 func isWord(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
 }

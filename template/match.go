@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// Match is what a comparison of a VirtualMachine with a template found. It does
-// not change, and is safe for concurrent use.
+// Match is the result of comparing a VirtualMachine with a template. It does not change, and is safe for concurrent use.
 type Match struct {
 	compiled    *Compiled
 	values      map[string]string
@@ -17,25 +16,24 @@ type Match struct {
 	steps       int
 }
 
-// Difference is a place where a VirtualMachine is not what the template makes.
+// Difference is a place where a VirtualMachine differs from the template.
 type Difference struct {
-	// Path is the place in the VirtualMachine, written as an approval writes an
-	// override: spec.template.spec.volumes[name=root].dataVolume.name.
+	// Path is the place in the VirtualMachine, in the form in which an approval lists an override:
+	// spec.template.spec.volumes[name=root].dataVolume.name.
 	Path string
 
-	// Want is what the template wants there: JSON, with the parameters that are
-	// not known as ${NAME}; or, for a value that its parameter does not take,
-	// ${NAME} and what is asked of it; or "nothing", "an object", "a list".
+	// Want is the value that the template requires: JSON, with unbound parameters as ${NAME}; or, for a value that its
+	// parameter rejects, ${NAME} and the requirement; or "nothing", "an object", "a list".
 	Want string
 
-	// Got is what the VirtualMachine has there, in the same form.
+	// Got is the value in the VirtualMachine, in the same form.
 	Got string
 }
 
-// redacted stands for what a sensitive parameter has a part in.
+// redacted replaces every value that contains a sensitive parameter.
 const redacted = "(sensitive)"
 
-// maxDifferences is how many differences are looked for.
+// maxDifferences is the number of differences after which a comparison stops.
 const maxDifferences = 256
 
 const noLimit = math.MaxInt
@@ -43,19 +41,17 @@ const noLimit = math.MaxInt
 // MatchOption changes what Match compares.
 type MatchOption func(*matcher)
 
-// Ignoring leaves out the places that ignored accepts. A path has one text for
-// each step: the key of an object; [name=NAME] for an item of a list whose items
-// all have a name of their own; [INDEX] for an item of any other list. It asks
-// about leaves, and about objects and items that the VirtualMachine lacks, or has
-// too many of. A place that is ignored binds no parameter either. The function
-// must not keep path.
+// Ignoring excludes the places that ignored accepts. A path has one text for each step: the key of an object; [name=NAME]
+// for an item of a list with unique names for all items; [INDEX] for an item of any other list. ignored is called
+// for leaves, and for objects and items that the VirtualMachine lacks or has in excess. An ignored place does not bind a
+// parameter either. The function must not retain path.
 func Ignoring(ignored func(path ...string) bool) MatchOption {
 	return func(m *matcher) { m.ignored = append(m.ignored, ignored) }
 }
 
-// Preferring has parameters take these values, unless an annotation of the
-// VirtualMachine gives others, or the VirtualMachine has fewer differences without
-// them. So a value that KubeVirt has written in another form is found as it was given.
+// Preferring gives these values to parameters, unless an annotation of the VirtualMachine gives others, or the
+// VirtualMachine has fewer differences without them. So a value that KubeVirt has written in another form is found as it was
+// given.
 func Preferring(values map[string]string) MatchOption {
 	return func(m *matcher) { m.preferred = values }
 }
@@ -63,38 +59,31 @@ func Preferring(values map[string]string) MatchOption {
 // Matches reports whether the VirtualMachine conforms to the template.
 func (m *Match) Matches() bool { return len(m.differences) == 0 }
 
-// Values are the values of the parameters that the VirtualMachine shows, by name.
-// A value is empty when what only that parameter could bring is not there. Those
-// of sensitive parameters are among them.
+// Values returns the values of the parameters that the VirtualMachine shows, by name. A value is empty if what only that
+// parameter could add is missing. The values of sensitive parameters are included.
 func (m *Match) Values() map[string]string { return maps.Clone(m.values) }
 
-// Differences are the places where the VirtualMachine differs from the template,
-// in the order of their paths; after 256 of them it stops looking for more. None
-// holds the value of a sensitive parameter.
+// Differences returns the places where the VirtualMachine differs from the template, in the order of their paths, 256 at
+// most. None contains the value of a sensitive parameter.
 func (m *Match) Differences() []Difference { return slices.Clone(m.differences) }
 
-// Match compares a VirtualMachine with the template: it looks for the values of
-// the parameters that make every leaf of the template's VirtualMachine equal to
-// that of vm, and that satisfy the declarations of the parameters. What vm has
-// beyond the template is no difference.
+// Match compares a VirtualMachine with the template: it searches values of the parameters that make every leaf of the
+// template's VirtualMachine equal to that of vm, and that satisfy the declarations of the parameters. Additional fields of
+// vm are not differences.
 //
-// vm is decoded JSON: map[string]any, []any, string, bool, nil, and numbers as
-// int64, float64 or json.Number. It is not modified. The only error is that there
-// is anything else in it.
+// vm is decoded JSON: map[string]any, []any, string, bool, nil, and numbers as int64, float64 or json.Number. It is not
+// modified. Any other type in it is the only error.
 //
-// The parameter annotations of vm count as said: a parameter must show the value
-// that its annotation gives. Neither those nor the other keys that Stencil writes
-// are compared. Whoever creates a VirtualMachine names it, so metadata.name binds
-// parameters where it fits the template's, and is no difference where it does not.
+// The parameter annotations of vm are given values: a parameter must show the value of its annotation. Neither those nor the
+// other keys that Stencil writes are compared. Users choose the name of a VirtualMachine, so metadata.name binds parameters
+// where it fits the template's, and is no difference where it does not.
 //
-// An alias of a machine type and a version of what it stands for are the same: the
-// version is what defaulting writes in its stead.
+// An alias of a machine type equals any version of that type: defaulting replaces the alias by the version.
 //
-// It takes time in proportion to the sizes of the template and of vm. Where a
-// parameter shows only beside others in the same text, the values that fit are
-// searched for within that bound; what it cannot settle is a difference. Where a
-// value can be written in several ways, as x or as "x", and the first does not fit
-// everywhere, up to four others are tried.
+// The time is proportional to the sizes of the template and of vm. If a parameter occurs only in texts
+// with other unbound parameters, Match searches for fitting values within that bound; if it finds none, it reports a
+// difference. If a value can be written in
+// several ways, as x or as "x", and the first does not fit everywhere, up to four others are tried.
 func (c *Compiled) Match(vm map[string]any, options ...MatchOption) (*Match, error) {
 	m, steps := c.match(vm, options)
 	if unpinned := unpinned(vm); unpinned != nil && m.err == nil {
@@ -116,8 +105,8 @@ func (c *Compiled) Match(vm map[string]any, options ...MatchOption) (*Match, err
 	return found, nil
 }
 
-// match compares a VirtualMachine, and tries other ways to write what it shows. It
-// returns the steps of all attempts.
+// match compares a VirtualMachine, and tries other spellings of the values that it shows. It returns the steps of all
+// attempts.
 func (c *Compiled) match(vm map[string]any, options []MatchOption) (*matcher, int) {
 	m := newMatcher(c, options)
 	m.compare(vm)
@@ -142,18 +131,17 @@ func (c *Compiled) match(vm map[string]any, options []MatchOption) (*matcher, in
 	return m, steps
 }
 
-// maxPassed is how many of the values that were passed over are tried when there
-// are differences.
+// maxPassed is the maximum number of alternative values that are tried if there are differences.
 const maxPassed = 4
 
-// passed is a way to write a value that was passed over for another one: "x" with
-// its quotes where x will do, or nothing where there are only zero values.
+// passed is an alternative spelling of a bound value: "x" with its quotes where x suffices, or nothing where there are only
+// zero values.
 type passed struct {
 	parameter int
 	value     string
 }
 
-// compare looks for the differences of vm.
+// compare collects the differences of vm.
 func (m *matcher) compare(vm map[string]any) {
 	m.readContract(vm)
 	m.machine(vm)
@@ -164,48 +152,46 @@ func (m *matcher) compare(vm map[string]any) {
 
 // matcher is one comparison.
 //
-// It walks the template and the VirtualMachine side by side. What does not depend
-// on parameters is decided on the way; every other place becomes a constraint.
-// Constraints in which one parameter is unknown at most are decided first, which
-// makes more parameters known and more constraints ready. What is left over after
-// that is ambiguous, and searched.
+// It walks the template and the VirtualMachine side by side. Values without parameters are compared on the way; every other
+// place becomes a constraint. Constraints with at most one unbound parameter are decided first, which binds more parameters
+// and makes more constraints ready. The remaining constraints are ambiguous, and are searched.
 type matcher struct {
 	compiled  *Compiled
 	ignored   []func(path ...string) bool
 	preferred map[string]string
 
-	// What is known of the parameters, by their index.
+	// The state of each parameter, by its index.
 	values []string
 	bound  []bool
 	origin []int32 // the place that shows the value first; -1 when there is none
-	given  []bool  // by somebody, not by the generator
+	given  []bool  // by the user, not by the generator
 	links  []link
 	linked []int32 // the latest link of each parameter; -1 when there is none
 	trees  map[int]*insertion
 
-	encodings map[segment]string // of values that are known
+	encodings map[segment]string // of bound values
 	seen      []uint32           // for distinct
 	look      uint32
 
 	places      []place
 	constraints []constraint
-	claimed     []int32 // for keys and items, 1 + the part of the template that has them, or 0
+	claimed     []int32 // for keys and items, 1 + the part of the template that claimed them, or 0
 	ready       [levels][]int32
 	late        []lateLeaf
 
-	// In an attempt, the first difference fails the attempt, and is not kept.
+	// In an attempt, the first difference fails the attempt, and is not stored.
 	attempt bool
 	failed  bool
 	trail   []change
-	floor   int   // the constraints from here on came up in the attempt
+	floor   int   // the constraints from here on were added by the attempt
 	limit   int   // of steps, after which an attempt fails
-	alone   bool  // no constraints are decided but these and
+	alone   bool  // only constraints from floor on are decided, and
 	only    int32 // this one
 
 	passed      []passed
 	annotations map[string]any // of the VirtualMachine
 	differences []Difference
-	inserted    int // bytes of JSON that were compared with what they stand for
+	inserted    int // bytes of inserted JSON that were compared
 	steps       int
 	err         error
 	spelt       []string // for ignores
@@ -236,7 +222,7 @@ func newMatcher(c *Compiled, options []MatchOption) *matcher {
 	return m
 }
 
-// over reports whether there is nothing more to find.
+// over reports whether the comparison can stop.
 func (m *matcher) over() bool {
 	if m.attempt && m.steps > m.limit {
 		m.failed = true

@@ -5,8 +5,7 @@ import (
 	"slices"
 )
 
-// choices are the keys of an object or the items of a list, which the parts of a
-// template whose keys or names are not known choose from.
+// choices are the keys of an object or the items of a list that parts of a template with unbound keys or names may match.
 type choices struct {
 	object map[string]any
 	keys   []string
@@ -18,7 +17,7 @@ type choices struct {
 	base, size int // matcher.claimed[base : base+size]
 }
 
-// keys returns the keys of an object that the literal keys of the template leave.
+// keys returns the keys of an object that are not literal keys of the template.
 func (m *matcher) keys(n *node, object map[string]any, owned func(string) bool) *choices {
 	c := &choices{object: object, fixed: n, owned: owned, base: len(m.claimed)}
 	literal := make(map[string]bool, len(n.members))
@@ -38,7 +37,7 @@ func (m *matcher) keys(n *node, object map[string]any, owned func(string) bool) 
 	return c
 }
 
-// decideKey compares a member whose key is known by now.
+// decideKey compares a member after its key is bound.
 func (m *matcher) decideKey(c *constraint) {
 	key := m.join(c.segments)
 	if key != "" && c.choices.owned != nil && c.choices.owned(key) {
@@ -49,14 +48,14 @@ func (m *matcher) decideKey(c *constraint) {
 		return
 	}
 	if _, taken := c.choices.object[key]; taken && c.choices.object[key] != nil || key == "" {
-		// Render refuses an empty key, and one that occurs twice.
+		// Render rejects an empty key, and a duplicate key.
 		m.differ(m.key(c.at, m.shownKey(c)), c.node.wanted(), describe(nil))
 		return
 	}
 	m.member(c, key, nil)
 }
 
-// member compares the value of a member with that of this key.
+// member compares the value of a member with the value under this key.
 func (m *matcher) member(c *constraint, key string, v any) {
 	at := m.key(c.at, key)
 	if m.compiled.sensitive(c.segments) {
@@ -109,8 +108,7 @@ func (m *matcher) optionNone(index int32, c *constraint, todo []int32) bool {
 	}, todo)
 }
 
-// searchItem tries the items of a list: first those that lie where the template
-// has the item, then none, then the others.
+// searchItem tries the items of a list: first those at the position of the template's item, then none, then the others.
 func (m *matcher) searchItem(index int32, todo []int32) bool {
 	c := m.constraints[index]
 	from, to := 0, c.choices.size
@@ -149,7 +147,7 @@ func (m *matcher) searchItems(index int32, c *constraint, from, to int, todo []i
 	return false
 }
 
-// searchList tries whether an item is there, and then whether it is left out.
+// searchList tries the list with an item, and then without it.
 func (m *matcher) searchList(index int32, todo []int32) bool {
 	c := m.constraints[index]
 	if m.option(func() {
@@ -196,7 +194,7 @@ func (m *matcher) differAmbiguous(c *constraint) {
 	}
 }
 
-// wanted is a value as a difference shows it that lacks it.
+// wanted returns a value of the template as a difference shows it if the VirtualMachine lacks it.
 func (n *node) wanted() string {
 	if n.open != nil {
 		return "a value"

@@ -1,13 +1,13 @@
 package template
 
-// constraint is a place where a parameter has a part in what the template wants.
+// constraint is a place where the template's value contains a parameter.
 type constraint struct {
 	kind    constraintKind
 	level   uint8
 	done    bool
 	kept    bool  // see matcher.value
-	null    bool  // the value is an item of a list that is there, and is null
-	missing int32 // how many parameters it waits for are unknown
+	null    bool  // the value is an existing item of a list, and is null
+	missing int32 // number of unbound parameters that it waits for
 	at      int32 // the place: of the value; for an item or a key, of the list or object
 
 	segments []segment // of a text or a key
@@ -15,7 +15,7 @@ type constraint struct {
 	schema   *schema
 	value    any    // of a whole value
 	text     string // of a text
-	next     int    // text[:from] is what segments[:next] stand for
+	next     int    // text[:from] is the text of segments[:next]
 	from     int
 
 	choices *choices // of an item or a key
@@ -26,43 +26,41 @@ type constraint struct {
 type constraintKind uint8
 
 const (
-	// constrainText wants segments to become text.
+	// constrainText requires that segments yield text.
 	constrainText constraintKind = iota
 
-	// constrainWhole wants the parameter of node, read as JSON, to be value.
+	// constrainWhole requires that the parameter of node, read as JSON, equals value.
 	constrainWhole
 
-	// constrainKey wants an object to have a member whose key is segments.
+	// constrainKey requires that an object has a member with segments as its key.
 	constrainKey
 
-	// constrainItem wants a list to have an item with the name that node has.
+	// constrainItem requires that a list has an item with the name of node.
 	constrainItem
 
-	// constrainList wants the rest of a list to be that of another, which depends on
-	// whether an item is left out.
+	// constrainList requires that the rest of a list equals that of another, which depends on whether an item is left out.
 	constrainList
 )
 
-// The levels on which constraints are decided: what settles a parameter for sure
-// comes before what may be spelt in several ways.
+// The levels on which constraints are decided: those that determine a parameter uniquely come before those that permit
+// several spellings.
 const (
 	levelExact   = iota
 	levelScalar  // numbers and booleans
 	levelSpelt   // quantities, times, strings that may have quotes
 	levelSubtree // objects and lists
-	levelNothing // what is not there
+	levelNothing // absent values
 	levels
 )
 
-// link says that a constraint waits for a parameter. The links of a parameter are
-// chained, the latest first.
+// link records that a constraint waits for a parameter. The links of a parameter are chained, the latest first.
 type link struct {
 	constraint int32
 	parameter  int32
 	before     int32
 }
 
-// change is something that an attempt did and that may have to be undone.
+// change is a change by an attempt that may have to be undone.
 type change struct {
 	kind  changeKind
 	index int32
@@ -76,7 +74,7 @@ const (
 	changeClaimed
 )
 
-// mark is a state that can be returned to.
+// mark is a state that undo can return to.
 type mark struct {
 	trail, constraints, links, places, claimed, inserted int
 }
@@ -120,8 +118,7 @@ func (m *matcher) note(kind changeKind, index int32) {
 	}
 }
 
-// add adds a constraint that waits for the parameters in triggers, and for
-// parameter unless that is noParameter.
+// add adds a constraint that waits for the parameters in triggers, and for parameter unless that is noParameter.
 func (m *matcher) add(c constraint, triggers []segment, parameter int) {
 	index := int32(len(m.constraints))
 	m.constraints = append(m.constraints, c)
@@ -143,7 +140,7 @@ func (m *matcher) add(c constraint, triggers []segment, parameter int) {
 	m.offer(index)
 }
 
-// offer puts a constraint on the list of those that can be decided if it is one.
+// offer adds a constraint to the list of those that can be decided if it can.
 func (m *matcher) offer(index int32) {
 	c := &m.constraints[index]
 	most := int32(0)
@@ -155,8 +152,8 @@ func (m *matcher) offer(index int32) {
 	}
 }
 
-// bind makes the value of a parameter known. In an attempt, a value that the
-// parameter does not take fails it; otherwise that is reported in the end.
+// bind sets the value of a parameter. If the parameter rejects the value, an attempt fails; outside of attempts, the value
+// is reported at the end.
 func (m *matcher) bind(parameter int, value string) {
 	if m.attempt && !m.admits(parameter, value) {
 		m.failed = true
@@ -168,7 +165,7 @@ func (m *matcher) bind(parameter int, value string) {
 	for l := m.linked[parameter]; l >= 0; l = m.links[l].before {
 		m.constraints[m.links[l].constraint].missing--
 	}
-	// The oldest first, so that places are looked at in their order.
+	// The oldest first, so that places are compared in their order.
 	var offered []int32
 	for l := m.linked[parameter]; l >= 0; l = m.links[l].before {
 		offered = append(offered, m.links[l].constraint)
@@ -179,7 +176,7 @@ func (m *matcher) bind(parameter int, value string) {
 	m.steps += len(offered)
 }
 
-// settle decides every constraint that is ready, and those which that makes ready.
+// settle decides every constraint that is ready, and those that become ready by that.
 func (m *matcher) settle() {
 	for level := 0; level < levels; {
 		if m.over() {
@@ -198,7 +195,7 @@ func (m *matcher) settle() {
 	}
 }
 
-// finish says that a constraint is decided.
+// finish marks a constraint as decided.
 func (m *matcher) finish(index int32) {
 	m.constraints[index].done = true
 	m.note(changeDone, index)
@@ -224,8 +221,7 @@ func (m *matcher) decide(index int32) {
 	}
 }
 
-// claim takes a key or an item for a part of the template. It reports whether it was
-// still to be had.
+// claim assigns a key or an item to a part of the template. It reports whether it was unassigned.
 func (m *matcher) claim(index, part int) bool {
 	if m.claimed[index] != 0 {
 		return false

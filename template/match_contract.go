@@ -8,12 +8,11 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 )
 
-// lastApplied is the annotation in which kubectl apply keeps what was applied.
+// lastApplied is the annotation in which kubectl apply stores the applied manifest.
 const lastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 
-// readContract takes from the annotations of a VirtualMachine which values its
-// parameters were given. A value that the name gives counts as given too: whoever
-// creates a VirtualMachine names it.
+// readContract reads the given values of parameters from the annotations of a VirtualMachine. A value in the name counts as
+// given too: users choose the name of a VirtualMachine.
 func (m *matcher) readContract(vm map[string]any) {
 	metadata, _ := vm["metadata"].(map[string]any)
 	m.annotations, _ = metadata["annotations"].(map[string]any)
@@ -41,8 +40,7 @@ func (m *matcher) readContract(vm map[string]any) {
 	}
 }
 
-// withheld reports whether a value was given that the VirtualMachine does not show,
-// because its parameter is sensitive.
+// withheld reports whether a value was given that the VirtualMachine does not show, because its parameter is sensitive.
 func (m *matcher) withheld(p *parameter) bool {
 	if !p.Sensitive {
 		return false
@@ -58,8 +56,7 @@ func (m *matcher) withheld(p *parameter) bool {
 	return slices.Contains(rendered.Sensitive, p.Name)
 }
 
-// ownedAnnotation reports whether an annotation of a VirtualMachine is not the
-// template's to set.
+// ownedAnnotation reports whether an annotation of a VirtualMachine never comes from the template.
 func ownedAnnotation(key string) bool {
 	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered ||
 		key == contract.AnnotationCreatedBy || key == contract.AnnotationBoundValues ||
@@ -67,8 +64,7 @@ func ownedAnnotation(key string) bool {
 		key == lastApplied || strings.HasPrefix(key, contract.AnnotationParameterPrefix)
 }
 
-// ownedLabel reports whether a label of a VirtualMachine is not the template's to
-// set.
+// ownedLabel reports whether a label of a VirtualMachine never comes from the template.
 func ownedLabel(key string) bool {
 	return key == contract.LabelTemplate || key == contract.LabelTemplateNamespace || key == contract.LabelTemplateRevision
 }

@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// differs notes that a place differs, unless the caller ignores it. It reports whether
-// that is to be reported.
+// differs records that a place differs, unless the caller ignores it. It returns whether the difference is to be reported.
 func (m *matcher) differs(at int32) bool {
 	if m.over() || m.ignores(at) {
 		return false
@@ -48,7 +47,7 @@ func (m *matcher) differWhole(c *constraint) {
 	}
 }
 
-// spellText is a text of the template as a difference shows it.
+// spellText returns a text of the template as a difference shows it.
 func (m *matcher) spellText(segments []segment) string {
 	if m.compiled.sensitive(segments) {
 		return redacted
@@ -56,8 +55,7 @@ func (m *matcher) spellText(segments []segment) string {
 	return quoted(shown(m.spelled(segments)).(string))
 }
 
-// describeFor is what the VirtualMachine has in the place of segments, as a
-// difference shows it.
+// describeFor returns the VirtualMachine's value in the place of segments, as a difference shows it.
 func (m *matcher) describeFor(segments []segment, v any) string {
 	if m.compiled.sensitive(segments) {
 		return redacted
@@ -65,7 +63,7 @@ func (m *matcher) describeFor(segments []segment, v any) string {
 	return describe(v)
 }
 
-// describe is a value of a VirtualMachine as a difference shows it.
+// describe returns a value of a VirtualMachine as a difference shows it.
 func describe(v any) string {
 	switch v := v.(type) {
 	case nil:
@@ -86,7 +84,7 @@ func describe(v any) string {
 	}
 }
 
-// describe is a value of a template as a difference shows it.
+// describe returns a value of a template as a difference shows it.
 func (n *node) describe() string {
 	switch n.kind {
 	case kindObject, kindList:
@@ -98,7 +96,7 @@ func (n *node) describe() string {
 	}
 }
 
-// judgeValues reports the values that their parameters do not take.
+// judgeValues reports the values that their parameters reject.
 func (m *matcher) judgeValues() {
 	for i := range m.constraints {
 		c := &m.constraints[i]
@@ -132,7 +130,7 @@ func (m *matcher) shows(parameter int, at int32) {
 	}
 }
 
-// objection is what is wrong with a value of a parameter, or "".
+// objection returns the reason why a parameter rejects a value, or "".
 func (m *matcher) objection(parameter int, value string) string {
 	p := &m.compiled.parameters[parameter]
 	m.steps++
@@ -164,12 +162,12 @@ func (m *matcher) objection(parameter int, value string) string {
 	return ""
 }
 
-// admits reports whether a parameter takes a value.
+// admits reports whether a parameter permits a value.
 func (m *matcher) admits(parameter int, value string) bool {
 	return m.objection(parameter, value) == ""
 }
 
-// makes reports whether a value is one that g may make.
+// makes reports whether g may make a value.
 func (g generator) makes(value string) bool {
 	if len(value) != g.size() {
 		return false

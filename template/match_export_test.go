@@ -1,4 +1,4 @@
 package template
 
-// Steps is how much work a comparison was.
+// Steps returns the number of steps of a comparison.
 func (m *Match) Steps() int { return m.steps }

@@ -14,10 +14,9 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// FuzzMatch holds, for any template and any VirtualMachine, that Match ends in time,
-// says the same when asked again, and shows no secret; that the values it finds make
-// a VirtualMachine of which the given one only has more; and that what was rendered
-// matches.
+// FuzzMatch verifies, for any template and any VirtualMachine, that Match ends in time, returns the same result when
+// repeated, and shows no secret; that the found values make a VirtualMachine which the given one contains; and that rendered
+// VirtualMachines match.
 func FuzzMatch(f *testing.F) {
 	for name, values := range map[string]map[string]string{
 		"fedora.yaml":     {"NAME": "web-1"},
@@ -108,14 +107,14 @@ func FuzzMatch(f *testing.F) {
 	})
 }
 
-// exhausted reports whether a comparison gave up searching.
+// exhausted reports whether a comparison stopped searching at its limit.
 func exhausted(found *template.Match) bool {
 	const searched = 1 << 16
 	return found.Steps() > searched
 }
 
-// spellingMatters reports whether a template asks for one of several ways to write the
-// same JSON, which the VirtualMachine does not show.
+// spellingMatters reports whether a template permits only one of several spellings of the same JSON, which the
+// VirtualMachine does not show.
 func spellingMatters(object *v1beta1.VirtualMachineTemplate) bool {
 	for _, p := range object.Spec.Parameters {
 		if p.Pattern != "" || p.Generate != "" {
@@ -125,8 +124,8 @@ func spellingMatters(object *v1beta1.VirtualMachineTemplate) bool {
 	return false
 }
 
-// checkOnlyUnshownAreMissing holds that nothing is wrong with values that were found
-// but that some are missing, which do not show.
+// checkOnlyUnshownAreMissing verifies that the only errors about found values are missing parameters that the VirtualMachine
+// does not show.
 func checkOnlyUnshownAreMissing(tb testing.TB, err error, found *template.Match) {
 	tb.Helper()
 	var invalid *template.InvalidError
@@ -175,7 +174,7 @@ func checkMatch(t *testing.T, compiled *template.Compiled, vm map[string]any, si
 	}
 	rendered, err := compiled.Render(binding)
 	if err != nil {
-		// What fills a whole value has more than the types of KubeVirt take.
+		// A whole value contains more than the types of KubeVirt permit.
 		return found
 	}
 	if !contains(t, vm, rendered) {

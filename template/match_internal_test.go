@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// TestQuantitiesAreReadInNoTime reads texts whose value would fill a disk when it was
-// written out.
+// TestQuantitiesAreReadInNoTime reads short texts of huge values, which would fill a disk in decimal notation.
 func TestQuantitiesAreReadInNoTime(t *testing.T) {
 	for name, tc := range map[string]struct {
 		text string
@@ -62,8 +61,7 @@ func TestSpellingsHaveTheSameValue(t *testing.T) {
 	}
 }
 
-// TestGeneratorsMakeWhatTheyMake holds that a generator owns up to its values, and to
-// no others.
+// TestGeneratorsMakeWhatTheyMake verifies that makes accepts a generator's own values, and no others.
 func TestGeneratorsMakeWhatTheyMake(t *testing.T) {
 	for _, from := range []string{"vm-[a-z0-9]{16}", "[a-c]{1}", `[\w]{255}`, `x[\A]{3}[\d]{2}y[A-F]{4}z`, "[0-9]{4}-[0-9]{4}"} {
 		g, _, err := parseGenerator(from)

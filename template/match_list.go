@@ -2,7 +2,7 @@ package template
 
 import "slices"
 
-// names finds the items of a list whose items all have a name of their own.
+// names finds items by name in a list in which every item has a unique name.
 type names struct {
 	items []any
 	index map[string]int // of a list that is not short
@@ -14,7 +14,7 @@ func nameOfItem(item any) string {
 	return name
 }
 
-// namesOf returns no names unless each item has one of its own.
+// namesOf returns the items by name. all is false unless each item has a unique name.
 func namesOf(items []any) (n *names, all bool) {
 	const short = 8
 	n = &names{items: items}
@@ -33,7 +33,7 @@ func namesOf(items []any) (n *names, all bool) {
 	return n, true
 }
 
-// find looks for a name among the first items.
+// find searches a name among the first items.
 func (n *names) find(name string, first int) (int, bool) {
 	if n.index != nil {
 		i, found := n.index[name]
@@ -47,8 +47,8 @@ func (n *names) find(name string, first int) (int, bool) {
 	return 0, false
 }
 
-// hasNames says whether the items of a template's list may all have names of their
-// own: they are objects with a name, or given by a parameter.
+// hasNames reports whether the items of a template's list may all have names of their own: they are objects with a name, or
+// given by a parameter.
 func (n *node) hasNames() bool {
 	var literal []string
 	for i := range n.items {
@@ -67,11 +67,10 @@ func (n *node) hasNames() bool {
 	return len(slices.Compact(literal)) == len(literal)
 }
 
-// isWhole says whether a parameter gives n as a whole.
+// isWhole reports whether a parameter gives n as a whole.
 func (n *node) isWhole() bool { return n.open != nil && n.open.parameter != noParameter }
 
-// compareLists compares a list with one of the VirtualMachine: by name where all
-// items have one, and otherwise by position.
+// compareLists compares a list with one of the VirtualMachine: by name if all items have one, and otherwise by position.
 func (m *matcher) compareLists(n *node, s *schema, v any, at int32) {
 	items, is := v.([]any)
 	if !is && v != nil {
@@ -97,8 +96,7 @@ func (m *matcher) compareLists(n *node, s *schema, v any, at int32) {
 	m.align(alignment{template: n.items, items: items, schema: elem, named: named && len(items) > 0}, at)
 }
 
-// byName compares lists by the names of their items. What the VirtualMachine has
-// more is no difference.
+// byName compares lists by the names of their items. Additional items of the VirtualMachine are no difference.
 func (m *matcher) byName(n *node, elem *schema, found *names, at int32) {
 	items := &choices{names: found, base: len(m.claimed), size: len(found.items)}
 	m.claimed = append(m.claimed, make([]int32, items.size)...)
@@ -119,11 +117,11 @@ func (m *matcher) byName(n *node, elem *schema, found *names, at int32) {
 	}
 }
 
-// item compares an item of the template with the one of its name.
+// item compares an item of the template with the item of the same name.
 func (m *matcher) item(c *constraint, name string) {
 	var v any
 	if position, found := c.choices.names.find(name, c.choices.size); found {
-		// Where two items of the template have one name it makes another list.
+		// Two items of the template with one name make a different list.
 		if m.claim(c.choices.base+position, c.part) {
 			v = c.choices.names.items[position]
 		}
@@ -139,7 +137,7 @@ func (m *matcher) named(c *constraint, name string, v any) {
 	m.value(c.node, c.schema, v, m.place(place{kind: placeName, parent: c.at, name: name}), true)
 }
 
-// hides says whether a sensitive parameter has a part in the name of an item.
+// hides reports whether the name of an item contains a sensitive parameter.
 func (m *matcher) hides(item *node) bool {
 	if item.isWhole() {
 		return m.compiled.parameters[item.open.parameter].Sensitive
@@ -151,7 +149,7 @@ func (m *matcher) hides(item *node) bool {
 	return name.open != nil && m.compiled.sensitive(name.open.segments)
 }
 
-// decideItem compares an item whose name is known by now.
+// decideItem compares an item after its name is bound.
 func (m *matcher) decideItem(c *constraint) {
 	if !c.node.isWhole() {
 		m.item(c, m.nameOf(c.node.get("name")))
@@ -169,7 +167,7 @@ func (m *matcher) decideItem(c *constraint) {
 	m.item(c, name.text)
 }
 
-// nameOf is the text of a name in which parameters have a part, all of them known.
+// nameOf returns the text of a name with parameters, all of them bound.
 func (m *matcher) nameOf(name *node) string {
 	if !name.isWhole() {
 		return m.join(name.open.segments)
@@ -180,8 +178,7 @@ func (m *matcher) nameOf(name *node) string {
 	return m.values[name.open.parameter]
 }
 
-// join is the text that segments make, all of which are known. It is empty when it
-// is longer than Render would make it.
+// join returns the text of segments, all of them bound. It is empty if it would exceed the limit of Render.
 func (m *matcher) join(segments []segment) string {
 	size := 0
 	for i := range segments {
@@ -200,18 +197,18 @@ func (m *matcher) join(segments []segment) string {
 	return string(joined)
 }
 
-// alignment is a comparison of lists by position, some items of which may be left
-// out. What comes before the next items has been compared.
+// alignment is a comparison of lists by position, some items of which may be left out. The items before the next ones have
+// been compared.
 type alignment struct {
 	template []node
 	items    []any
 	next     int // of template
 	position int // of items
 	schema   *schema
-	named    bool // the items have names, though the template's do not
+	named    bool // the items have names, but the template's do not
 }
 
-// align compares lists as far as it is clear which items are left out.
+// align compares lists until it is unclear which items are left out.
 func (m *matcher) align(a alignment, at int32) {
 	certain, uncertain := 0, 0
 	for i := a.next; i < len(a.template); i++ {
@@ -248,8 +245,7 @@ func (m *matcher) align(a alignment, at int32) {
 	}
 }
 
-// compare compares the next item of the template with the next of the
-// VirtualMachine.
+// compare compares the next item of the template with the next of the VirtualMachine.
 func (a *alignment) compare(m *matcher, at int32) {
 	var v any
 	there := a.position < len(a.items)
@@ -273,8 +269,7 @@ func (a *alignment) place(m *matcher, at int32) int32 {
 	return m.place(place{kind: placeIndex, parent: at, index: int32(a.position)})
 }
 
-// mayLackItem says whether an item may be left out, whether it is known if it is,
-// and whether it is.
+// mayLackItem reports whether an item may be left out, whether that is determined already, and whether it is left out.
 func (m *matcher) mayLackItem(item *node) (optional, known, empty bool) {
 	if !item.isWhole() || !m.compiled.parameters[item.open.parameter].optional() {
 		return false, true, false

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// throughTypes is a VirtualMachine after the Go types of KubeVirt had it.
+// throughTypes returns a VirtualMachine after decoding into the Go types of KubeVirt and encoding again.
 func throughTypes(tb testing.TB, encoded []byte) map[string]any {
 	tb.Helper()
 	var typed virtv1.VirtualMachine
@@ -25,8 +25,8 @@ func throughTypes(tb testing.TB, encoded []byte) map[string]any {
 	return vmOf(tb, string(again))
 }
 
-// TestEveryVirtualMachineMatchesItself takes VirtualMachines of all fields there
-// are, as they are written and after the types of KubeVirt had them.
+// TestEveryVirtualMachineMatchesItself uses VirtualMachines with random values in all fields, before and after decoding into
+// the types of KubeVirt.
 func TestEveryVirtualMachineMatchesItself(t *testing.T) {
 	for seed := range int64(50) {
 		encoded, err := json.Marshal(randomMachine(seed))
@@ -49,8 +49,8 @@ func TestEveryVirtualMachineMatchesItself(t *testing.T) {
 	}
 }
 
-// TestSpoiltTemplatesMatch takes VirtualMachines of all fields there are, puts
-// placeholders into them, and compares what they render with themselves.
+// TestSpoiltTemplatesMatch uses VirtualMachines with random values in all fields, inserts placeholders, and compares the
+// rendered VirtualMachines with their templates.
 func TestSpoiltTemplatesMatch(t *testing.T) {
 	const (
 		machines = 12

@@ -5,8 +5,7 @@ import (
 	"strings"
 )
 
-// machineAliases are the aliases of machine types, by what the names of their
-// versions begin with.
+// machineAliases are the aliases of machine types, by the prefix of their versions.
 var machineAliases = map[string]string{
 	"pc-q35-":          "q35",
 	"pc-i440fx-":       "pc",
@@ -14,8 +13,7 @@ var machineAliases = map[string]string{
 	"s390-ccw-virtio-": "s390-ccw-virtio",
 }
 
-// unpinned returns a VirtualMachine with the alias of its machine type in place of the
-// version, and nil when it names none.
+// unpinned returns a VirtualMachine with the alias of its machine type instead of the version, and nil if it has none.
 func unpinned(vm map[string]any) map[string]any {
 	const last = "type"
 	path := []string{"spec", "template", "spec", "domain", "machine"}
@@ -40,8 +38,8 @@ func unpinned(vm map[string]any) map[string]any {
 	return nil
 }
 
-// closer says whether a comparison explains a VirtualMachine better than another one:
-// with fewer differences, or with more parameters at their defaults.
+// closer reports whether a comparison explains a VirtualMachine better than another one: with fewer differences, or with
+// more parameters at their defaults.
 func (m *matcher) closer(other *matcher) bool {
 	if len(m.differences) != len(other.differences) {
 		return len(m.differences) < len(other.differences)

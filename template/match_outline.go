@@ -7,10 +7,8 @@ import (
 	"weak"
 )
 
-// outline is a template's VirtualMachine as a tree again, as Match walks it. It is
-// read back from the program that Render runs when it is first needed, and is kept
-// only as long as nobody wants its memory: a manager holds many templates, and
-// compares VirtualMachines with few of them at a time.
+// outline is a template's VirtualMachine as a tree, which Match walks. It is decoded from Render's program on first use, and
+// is cached by a weak pointer: a manager holds many templates, and compares VirtualMachines with few of them at a time.
 type outline struct {
 	kept atomic.Pointer[weak.Pointer[node]]
 }
@@ -28,15 +26,14 @@ func (o *outline) of(p *program) *node {
 	return root
 }
 
-// reader reads a program as the JSON that it writes. The program is sound, because
-// build made it.
+// reader reads a program as the JSON that it writes. The program is valid, because build made it.
 type reader struct {
 	program *program
-	text    string // what is left of the text of the last operation
+	text    string // the rest of the text of the last operation
 	at, end uint32 // the next operation, and the end
 }
 
-// more makes sure that there is text if text comes next.
+// more loads the next text if the next operation is text.
 func (r *reader) more() bool {
 	for r.text == "" && r.at < r.end {
 		o := &r.program.ops[r.at]
@@ -44,7 +41,7 @@ func (r *reader) more() bool {
 		case opText:
 			r.text = r.program.text[o.a:o.b]
 		case opSeparator, opSkip, opMark, opCheck:
-			// What these do in Render shows in the parameters.
+			// The parameters determine the effect of these in Render.
 		default:
 			return false
 		}
@@ -53,7 +50,7 @@ func (r *reader) more() bool {
 	return r.text != ""
 }
 
-// accept takes c when it comes next.
+// accept consumes c if it is next.
 func (r *reader) accept(c byte) bool {
 	if r.more() && r.text[0] == c {
 		r.text = r.text[1:]
@@ -143,8 +140,7 @@ func (r *reader) openObject(o *openObject) node {
 	return n
 }
 
-// string reads a string, and returns its segments when a parameter has a part in
-// it.
+// string reads a string, and returns its segments if it contains a parameter.
 func (r *reader) string() (text string, segments []segment) {
 	r.accept('"')
 	for {
@@ -177,7 +173,7 @@ func (r *reader) string() (text string, segments []segment) {
 	return text, segments
 }
 
-// unescaped undoes appendEscaped.
+// unescaped reverts appendEscaped.
 func unescaped(text string) string {
 	next := strings.IndexByte(text, '\\')
 	if next < 0 {

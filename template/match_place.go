@@ -6,22 +6,21 @@ import (
 	"strings"
 )
 
-// place is a place in a VirtualMachine, as a step from another one. Places are
-// kept by their numbers in matcher.places, the first of which is the object
-// itself.
+// place is a place in a VirtualMachine, as a step from another one. Places are identified by their indices in
+// matcher.places, the first of which is the object itself.
 type place struct {
 	kind   placeKind
 	parent int32
 	index  int32
 	name   string
-	spelt  string // as ignores says it, once it has
+	spelt  string // text of the step for ignores, once computed
 }
 
 type placeKind uint8
 
 const (
 	placeKey   placeKind = iota // of an object
-	placeName                   // an item of a list whose items all have a name of their own
+	placeName                   // an item of a list in which every item has a unique name
 	placeIndex                  // an item of any other list
 )
 
@@ -44,7 +43,7 @@ func (m *matcher) trace(at int32) []*place {
 	return trace
 }
 
-// path spells a place in the form in which an approval lists overrides.
+// path returns a place in the form in which an approval lists overrides.
 func (m *matcher) path(at int32) string {
 	var b strings.Builder
 	for _, p := range m.trace(at) {
@@ -79,7 +78,7 @@ func isPlain(name string) bool {
 
 func quoted(text string) string { return string(appendString(nil, text)) }
 
-// ignores says whether the caller wants a place not to be compared.
+// ignores reports whether the caller excludes a place from the comparison.
 func (m *matcher) ignores(at int32) bool {
 	if len(m.ignored) == 0 {
 		return false

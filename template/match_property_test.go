@@ -13,8 +13,8 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// randomTemplate makes templates and values for them. Values are short and of few
-// letters, and so is the text around them, so that there is much to confuse.
+// randomTemplate makes templates and values for them. Values and the text around them are short and use few letters, so that
+// many comparisons are ambiguous.
 type randomTemplate struct {
 	*rand.Rand
 	parameters []v1beta1.Parameter
@@ -27,7 +27,7 @@ type randomTemplate struct {
 
 func (r *randomTemplate) pick(from []string) string { return from[r.IntN(len(from))] }
 
-// word is a text of up to size letters.
+// word returns a text of up to size letters.
 func (r *randomTemplate) word(size int) string {
 	var b strings.Builder
 	for range r.IntN(size + 1) {
@@ -36,7 +36,7 @@ func (r *randomTemplate) word(size int) string {
 	return b.String()
 }
 
-// declare adds a parameter of some kind, and a value that it takes, or none.
+// declare adds a parameter of a random kind, and a valid value for it, or none.
 func (r *randomTemplate) declare(name string) {
 	p := v1beta1.Parameter{Name: name}
 	value := r.word(4)
@@ -80,12 +80,12 @@ func (r *randomTemplate) declare(name string) {
 	r.parameters = append(r.parameters, p)
 }
 
-// text is a text with up to parts placeholders, some with encoders.
+// text returns a text with up to parts placeholders, some with encoders.
 func (r *randomTemplate) text(parts int) string {
 	return r.placeholders(parts, "", "", "", "|yaml", "|json", "|sh", "|base64")
 }
 
-// plain is one without encoders, which names do not take.
+// plain returns a text without encoders, which names do not permit.
 func (r *randomTemplate) plain(parts int) string { return r.placeholders(parts, "") }
 
 func (r *randomTemplate) placeholders(parts int, encoders ...string) string {
@@ -107,7 +107,7 @@ func (r *randomTemplate) labels() map[string]any {
 	return labels
 }
 
-// items are objects with names, or given by parameters.
+// items returns objects with names, or given by parameters.
 func (r *randomTemplate) items(more func() map[string]any) []any {
 	var items []any
 	for i := range r.IntN(4) {
@@ -181,7 +181,7 @@ func newRandomTemplate(seed uint64) (*randomTemplate, *v1beta1.VirtualMachineTem
 	return r, object
 }
 
-// contains reports whether a VirtualMachine is what was rendered, or has more.
+// contains reports whether a VirtualMachine equals the rendered one, or has additional fields.
 func contains(tb testing.TB, vm map[string]any, rendered *template.Rendered) bool {
 	tb.Helper()
 	literal, err := template.Compile(raw(strings.ReplaceAll(string(rendered.JSON()), "${", "$${")))
@@ -195,8 +195,8 @@ func contains(tb testing.TB, vm map[string]any, rendered *template.Rendered) boo
 	return found.Matches()
 }
 
-// TestWhatIsRenderedMatches holds, for templates and values made at random, that
-// Match finds values with which the template makes the same VirtualMachine.
+// TestWhatIsRenderedMatches verifies, for random templates and values, that Match finds values with which the template makes
+// the same VirtualMachine.
 func TestWhatIsRenderedMatches(t *testing.T) {
 	const seeds = 2000
 	rendered, same, less := 0, 0, 0
@@ -261,8 +261,8 @@ func TestWhatIsRenderedMatches(t *testing.T) {
 	}
 }
 
-// TestSpoiltVirtualMachinesAreJudgedRightly spoils VirtualMachines that were rendered
-// at random, and holds of every one that still matches that the template makes it.
+// TestSpoiltVirtualMachinesAreJudgedRightly changes random rendered VirtualMachines, and verifies that the template makes
+// every one that still matches.
 func TestSpoiltVirtualMachinesAreJudgedRightly(t *testing.T) {
 	const seeds = 2000
 	matched, differed := 0, 0
@@ -293,9 +293,9 @@ func TestSpoiltVirtualMachinesAreJudgedRightly(t *testing.T) {
 		if again, err := compiled.Bind(found.Values()); err == nil {
 			if made, err := compiled.Render(again); err == nil {
 				want := made.Object()
-				delete(want, "apiVersion") // which a VirtualMachine of a list does not have
+				delete(want, "apiVersion") // missing in items of a list
 				delete(want, "kind")
-				delete(want["metadata"].(map[string]any), "name") // which is for whoever creates it to say
+				delete(want["metadata"].(map[string]any), "name") // which the user chooses
 				if lack := lacking(want, spoilt); lack != "" {
 					t.Errorf("seed %d: it matches, but lacks %s", seed, lack)
 				}
@@ -308,9 +308,8 @@ func TestSpoiltVirtualMachinesAreJudgedRightly(t *testing.T) {
 	}
 }
 
-// lacking is the plainest description of what a VirtualMachine must have: every leaf
-// that says something, in lists at its position or beside its name. It returns the
-// first that is not there.
+// lacking is a simple definition of what a VirtualMachine must have: every leaf that is not empty, in lists at its position
+// or beside its name. It returns the first that is missing.
 func lacking(want, got any) string {
 	switch want := want.(type) {
 	case map[string]any:
@@ -345,9 +344,8 @@ func lacking(want, got any) string {
 	return ""
 }
 
-// forgetUnfitName removes the names of two VirtualMachines when that of the first
-// does not fit the template's, which happens when a parameter in it is empty: Match
-// takes it for a name that somebody chose.
+// forgetUnfitName removes the names of two VirtualMachines if that of the first does not fit the template's, which happens
+// if a parameter in it is empty: Match then ignores the name, as if a user had chosen it.
 func forgetUnfitName(compiled *template.Compiled, a, b map[string]any) {
 	before, after := a["metadata"].(map[string]any), b["metadata"].(map[string]any)
 	if bound, err := compiled.BindName(before["name"].(string), nil); err != nil || bound == nil {

@@ -10,10 +10,9 @@ import (
 	"time"
 )
 
-// same says whether a scalar of the template and a value of the VirtualMachine are
-// the same where the schema is s. Numbers are compared by value; so is what the Go
-// types of KubeVirt may spell in another way than the template: quantities, times,
-// and integers that may be strings.
+// same reports whether a scalar of the template and a value of the VirtualMachine are equal under the schema s. Numbers are
+// compared by value, and so are types for which KubeVirt may use another spelling than the template: quantities, times, and
+// integers that may be strings.
 func (s *schema) same(k kind, text string, v any) bool {
 	switch v := v.(type) {
 	case string:
@@ -41,7 +40,7 @@ func (s *schema) same(k kind, text string, v any) bool {
 	}
 }
 
-// equivalent says whether two texts spell the same value where the schema is s.
+// equivalent reports whether two texts are spellings of the same value under the schema s.
 func (s *schema) equivalent(a, b string) bool {
 	switch s.shape {
 	case shapeIntOrString:
@@ -54,7 +53,7 @@ func (s *schema) equivalent(a, b string) bool {
 		q, qok := quantity(b)
 		return pok && qok && p.Cmp(q) == 0
 	case shapeTime:
-		// Kubernetes keeps seconds.
+		// Kubernetes stores times with a resolution of seconds.
 		p, perr := time.Parse(time.RFC3339, a)
 		q, qerr := time.Parse(time.RFC3339, b)
 		return perr == nil && qerr == nil && p.Truncate(time.Second).Equal(q.Truncate(time.Second))
@@ -63,8 +62,7 @@ func (s *schema) equivalent(a, b string) bool {
 	}
 }
 
-// sameNumber compares numbers by value: those that an int64 holds exactly, others
-// as the float64 that an API server keeps of them.
+// sameNumber compares numbers by value: exactly if an int64 can hold them, others as float64, as an API server stores them.
 func sameNumber(text string, v any) bool {
 	if other, ok := v.(json.Number); ok && text == string(other) {
 		return true
@@ -98,7 +96,7 @@ func float(text string) (float64, bool) {
 	return f, err == nil
 }
 
-// numberText spells a number; integers keep every digit.
+// numberText returns the text of a number; integers retain every digit.
 func numberText(v any) string {
 	switch v := v.(type) {
 	case int64:
@@ -113,7 +111,7 @@ func numberText(v any) string {
 	}
 }
 
-// isEmpty says whether a value is as good as none.
+// isEmpty reports whether a value is equivalent to none.
 func isEmpty(v any) bool {
 	switch v := v.(type) {
 	case nil:
@@ -127,7 +125,7 @@ func isEmpty(v any) bool {
 	}
 }
 
-// zero says whether a scalar is what a Go field holds that nobody has set.
+// zero reports whether a scalar is the zero value of its Go type.
 func (n *node) zero() bool {
 	switch n.kind {
 	case kindString:
@@ -142,7 +140,7 @@ func (n *node) zero() bool {
 	}
 }
 
-// accept ends the comparison when v is not of a Go type that JSON is decoded to.
+// accept ends the comparison if v does not have a Go type that JSON is decoded to.
 func (m *matcher) accept(v any) {
 	switch v.(type) {
 	case nil, string, bool, int64, float64, json.Number, []any, map[string]any:
@@ -153,7 +151,7 @@ func (m *matcher) accept(v any) {
 	}
 }
 
-// units are the suffixes of a quantity, with what one of them is worth.
+// units are the suffixes of a quantity, with their values.
 var units = []struct {
 	suffix string
 	base   int64
@@ -165,9 +163,8 @@ var units = []struct {
 	{"u", 10, -6}, {"n", 10, -9},
 }
 
-// spellings are the ways to write a quantity as a plain number and a unit. A
-// template that says ${N}Mi has not written it as KubeVirt, which makes 1Gi of
-// 1024Mi.
+// spellings returns the ways to write a quantity as a plain number and a unit. KubeVirt changes the unit, 1024Mi to 1Gi for
+// example, so that it may differ from the unit in a template with ${N}Mi.
 func spellings(text string) []string {
 	const longest = 40
 	q, ok := quantity(text)
@@ -177,8 +174,7 @@ func spellings(text string) []string {
 	amount := q.AsDec()
 	var all []string
 	for _, unit := range units {
-		// unscaled × 10^-scale, divided by the unit. Dividing by 2 is multiplying by
-		// 5 and dividing by 10.
+		// unscaled × 10^-scale, divided by the unit. Dividing by 2 is multiplying by 5 and dividing by 10.
 		unscaled, scale := new(big.Int).Set(amount.UnscaledBig()), int32(amount.Scale())+unit.power
 		if unit.base == 2 {
 			unscaled.Mul(unscaled, new(big.Int).Exp(big.NewInt(5), big.NewInt(int64(unit.power)), nil))
@@ -190,9 +186,9 @@ func spellings(text string) []string {
 	return all
 }
 
-// decimal spells unscaled × 10^-scale without an exponent.
+// decimal returns unscaled × 10^-scale without an exponent.
 func decimal(unscaled *big.Int, scale int32) string {
-	const most = 1 << 11 // above which the text would be of no use
+	const most = 1 << 11 // longer texts would be useless
 	if unscaled.Sign() == 0 {
 		return "0"
 	}

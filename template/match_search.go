@@ -2,17 +2,17 @@ package template
 
 import "slices"
 
-// Attempts take as many steps as the rest of a comparison, times this, plus this.
+// Attempts may take attemptFactor times the steps of the rest of a comparison, plus attemptSteps.
 const (
 	attemptFactor = 16
 	attemptSteps  = 1 << 17
 )
 
-// resolve decides all constraints, those that are ambiguous by searching.
+// resolve decides all constraints, and searches for values where they are ambiguous.
 func (m *matcher) resolve() {
 	m.settle()
 	allowance := attemptSteps + attemptFactor*m.steps
-	// To settle on a key or an item may bring up more that is ambiguous.
+	// Choosing a key or an item may add ambiguous constraints.
 	for components := m.components(); components != nil && !m.over(); components = m.components() {
 		for _, component := range components {
 			component = m.rejectTexts(component)
@@ -25,8 +25,8 @@ func (m *matcher) resolve() {
 	}
 }
 
-// rejectTexts reports the texts for which no search is needed to see that they are
-// other than the template's, and returns the other constraints.
+// rejectTexts reports the texts that differ from the template's whatever the parameters are, and returns the other
+// constraints.
 func (m *matcher) rejectTexts(component []int32) []int32 {
 	return slices.DeleteFunc(component, func(index int32) bool {
 		c := &m.constraints[index]
@@ -39,7 +39,7 @@ func (m *matcher) rejectTexts(component []int32) []int32 {
 	})
 }
 
-// attemptWithin makes an attempt, and keeps what it does when it succeeds.
+// attemptWithin makes an attempt, and undoes its changes if it fails.
 func (m *matcher) attemptWithin(allowance int, attempt func() bool) bool {
 	start := m.mark()
 	m.attempt, m.floor, m.limit = true, len(m.constraints), m.steps+max(allowance, 0)
@@ -51,10 +51,10 @@ func (m *matcher) attemptWithin(allowance int, attempt func() bool) bool {
 	return succeeded
 }
 
-// components returns the constraints that are not decided, put together where they
-// have a parameter in common that is not known, or choose from the same.
+// components returns the undecided constraints in groups. Constraints of a group share an unbound parameter, or choose from
+// the same items or keys.
 func (m *matcher) components() [][]int32 {
-	var groups []int // for each parameter, one of its group, or itself
+	var groups []int // for each parameter, another of its group, or itself
 	root := func(p int) int {
 		for groups[p] != p {
 			groups[p] = groups[groups[p]]
@@ -63,7 +63,7 @@ func (m *matcher) components() [][]int32 {
 		return p
 	}
 	var pending []int32
-	var first []int // a parameter of each that is pending
+	var first []int // a parameter of each pending constraint
 	shared := map[*choices]int{}
 	for i := range m.constraints {
 		c := &m.constraints[i]
@@ -107,7 +107,7 @@ func (m *matcher) components() [][]int32 {
 		components[n] = append(components[n], index)
 	}
 	for _, component := range components {
-		// Those with the fewest unknown parameters have the fewest options.
+		// Those with the fewest unbound parameters have the fewest options.
 		slices.SortStableFunc(component, func(a, b int32) int {
 			return int(m.constraints[a].missing - m.constraints[b].missing)
 		})
@@ -115,7 +115,7 @@ func (m *matcher) components() [][]int32 {
 	return components
 }
 
-// eachUnknown calls yield for the parameters that a constraint may settle.
+// eachUnknown calls yield for the unbound parameters that a constraint may bind.
 func (m *matcher) eachUnknown(c *constraint, yield func(int)) {
 	each := func(p int) {
 		if p != noParameter && !m.bound[p] {
@@ -155,9 +155,8 @@ func (m *matcher) eachParameter(n *node, yield func(int)) {
 	}
 }
 
-// search decides the constraints in todo, and those that come up on the way. It
-// takes one after the other, tries its options, and goes on to what is then not
-// decided yet.
+// search decides the constraints in todo, and those that are added on the way. It takes one after the other, tries its
+// options, and continues with the constraints that are undecided then.
 func (m *matcher) search(todo []int32) bool {
 	m.settle()
 	if m.over() {
@@ -195,7 +194,7 @@ func (m *matcher) search(todo []int32) bool {
 	}
 }
 
-// option takes one of the options of a constraint, and goes on with the search.
+// option takes one of the options of a constraint, and continues the search.
 func (m *matcher) option(take func(), todo []int32) bool {
 	start := m.mark()
 	m.steps++
@@ -229,8 +228,8 @@ func (m *matcher) searchText(index int32, todo []int32) bool {
 	return false
 }
 
-// explain reports where constraints that cannot all be met are not met. It settles
-// on what each of them says for itself, one after the other.
+// explain reports the unsatisfied constraints of a component that cannot be satisfied as a whole. It decides its constraints
+// separately, one after the other.
 func (m *matcher) explain(component []int32) {
 	for _, index := range component {
 		c := m.constraints[index]
@@ -246,7 +245,7 @@ func (m *matcher) explain(component []int32) {
 			m.differAmbiguous(&c)
 			continue
 		}
-		// That made at least one parameter known, so it does not happen often.
+		// This point is reached at most once per parameter, because the attempt bound one.
 		for i := range m.constraints {
 			m.offer(int32(i))
 		}
@@ -255,13 +254,12 @@ func (m *matcher) explain(component []int32) {
 	}
 }
 
-// lateLeaf is a place that is compared after all others, because it may be other
-// than the template says.
+// lateLeaf is a place that is compared after all others, because it may differ from the template.
 type lateLeaf struct {
 	node    *node
 	value   any
 	at      int32
-	binding bool // what is there must be right
+	binding bool // the value must be equal
 }
 
 func (m *matcher) lateLeaves() {
@@ -270,7 +268,7 @@ func (m *matcher) lateLeaves() {
 		switch {
 		case m.over() || leaf.node.open == nil:
 		case leaf.binding && m.isEmptyText(leaf.node):
-			// A VirtualMachine is created where it is asked for.
+			// The request determines the namespace of a VirtualMachine.
 		case leaf.binding:
 			m.value(leaf.node, text, leaf.value, leaf.at, false)
 			m.resolve()
@@ -283,7 +281,7 @@ func (m *matcher) lateLeaves() {
 	}
 }
 
-// isEmptyText reports whether a text is known to be empty.
+// isEmptyText reports whether a text is bound and empty.
 func (m *matcher) isEmptyText(n *node) bool {
 	if n.isWhole() {
 		return m.bound[n.open.parameter] && m.values[n.open.parameter] == ""

@@ -9,8 +9,8 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// checkSteps holds that a comparison did not take more work than its input allows,
-// size being that of the template and the VirtualMachine in bytes.
+// checkSteps verifies that a comparison took no more steps than its input allows; size is that of the template and the
+// VirtualMachine in bytes.
 func checkSteps(tb testing.TB, found *template.Match, size int) {
 	tb.Helper()
 	const each, any = 200, 1 << 18
@@ -19,12 +19,11 @@ func checkSteps(tb testing.TB, found *template.Match, size int) {
 	}
 }
 
-// hard is a comparison that is as hard as can be made, of any size.
+// hard is a kind of comparison with the maximum amount of work, of any size.
 type hard struct {
 	name string
 
-	// problem returns a template and a VirtualMachine, which take about size bytes
-	// together.
+	// problem returns a template and a VirtualMachine with a total size of about size bytes.
 	problem func(size int) (*v1beta1.VirtualMachineTemplate, map[string]any)
 	matches bool
 }
@@ -39,8 +38,7 @@ func letters(count int, each v1beta1.Parameter) []v1beta1.Parameter {
 	return parameters
 }
 
-// references are placeholders for P0 to the one before count, with text between
-// them.
+// references returns placeholders for P0 up to count-1, with text between them.
 func references(count int, between string) string {
 	all := make([]string, count)
 	for i := range all {
@@ -49,7 +47,7 @@ func references(count int, between string) string {
 	return strings.Join(all, between)
 }
 
-// hostname is a problem of one text.
+// hostname returns a problem of one text.
 func hostname(parameters []v1beta1.Parameter, pattern, text string) (*v1beta1.VirtualMachineTemplate, map[string]any) {
 	object := raw(fmt.Sprintf(`{"spec":{"template":{"spec":{"hostname":%q}}}}`, pattern))
 	object.Spec.Parameters = parameters
@@ -176,8 +174,7 @@ var hardest = []hard{
 	},
 }
 
-// TestMatchIsLinear holds that the work of the hardest comparisons grows no faster
-// than their input.
+// TestMatchIsLinear verifies that the work of the hardest comparisons grows no faster than their input.
 func TestMatchIsLinear(t *testing.T) {
 	const smallest, largest = 1 << 12, 1 << 18
 	for _, tc := range hardest {

@@ -6,8 +6,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestMatchAStoredVirtualMachine compares what KubeVirt made of a rendered
-// VirtualMachine with the template it came from.
+// TestMatchAStoredVirtualMachine compares a rendered VirtualMachine, as KubeVirt has stored it, with its template.
 func TestMatchAStoredVirtualMachine(t *testing.T) {
 	compiled := compileFile(t, "fedora.yaml")
 	want := map[string]string{

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// vmOf reads a VirtualMachine from YAML. Its numbers keep their digits.
+// vmOf reads a VirtualMachine from YAML. Its numbers retain their digits.
 func vmOf(tb testing.TB, document string) map[string]any {
 	tb.Helper()
 	encoded, err := yaml.YAMLToJSONStrict([]byte(document))
@@ -39,7 +39,7 @@ func match(tb testing.TB, spec, vm string, options ...template.MatchOption) *tem
 	return found
 }
 
-// differences spells the differences, one a line.
+// differences returns the differences as text, one a line.
 func differences(found *template.Match) []string {
 	var all []string
 	for _, d := range found.Differences() {
@@ -48,8 +48,7 @@ func differences(found *template.Match) []string {
 	return all
 }
 
-// matchCase is a comparison and what it finds. The values are not compared when
-// there are differences.
+// matchCase is a comparison and its expected result. The values are not compared if there are differences.
 type matchCase struct {
 	spec, vm        string
 	wantValues      map[string]string

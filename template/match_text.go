@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-// openText compares a text in which parameters have a part.
+// openText compares a text that contains parameters.
 func (m *matcher) openText(segments []segment, s *schema, v any, at int32, kept bool) {
 	if m.ignores(at) {
 		return
@@ -32,8 +32,7 @@ func (m *matcher) openText(segments []segment, s *schema, v any, at int32, kept 
 	m.add(constraint{kind: constrainText, level: level, segments: segments, schema: s, value: v, text: text, at: at}, segments, noParameter)
 }
 
-// decideText decides a text in which one parameter is unknown at most. It returns
-// false when that needs a search.
+// decideText decides a text with at most one unbound parameter. It returns false if a search is necessary.
 func (m *matcher) decideText(c *constraint) (decided bool) {
 	unknown := m.unknown(c.segments[c.next:])
 	if unknown == noParameter {
@@ -63,7 +62,7 @@ func (m *matcher) decideText(c *constraint) (decided bool) {
 	return true
 }
 
-// unknown returns the first parameter in segments that is not known.
+// unknown returns the first unbound parameter in segments.
 func (m *matcher) unknown(segments []segment) int {
 	m.steps += len(segments)
 	for i := range segments {
@@ -74,7 +73,7 @@ func (m *matcher) unknown(segments []segment) int {
 	return noParameter
 }
 
-// textOf returns the text of a segment, if it is known.
+// textOf returns the text of a segment, if it is bound.
 func (m *matcher) textOf(s segment) (string, bool) {
 	if s.parameter == noParameter {
 		return s.text, true
@@ -85,8 +84,8 @@ func (m *matcher) textOf(s segment) (string, bool) {
 	return m.encoded(s), true
 }
 
-// encoded is the text of a segment whose parameter is known. Each is encoded once: a
-// hostile template refers to a long value often.
+// encoded returns the text of a segment with a bound parameter. Each is encoded once: a hostile template refers to a long
+// value often.
 func (m *matcher) encoded(s segment) string {
 	if text, found := m.encodings[s]; found {
 		return text
@@ -100,7 +99,7 @@ func (m *matcher) encoded(s segment) string {
 	return text
 }
 
-// forget drops what was made of the value of a parameter.
+// forget removes what was derived from the value of a parameter.
 func (m *matcher) forget(parameter int) {
 	delete(m.trees, parameter)
 	if len(m.encodings) == 0 {
@@ -111,14 +110,13 @@ func (m *matcher) forget(parameter int) {
 	}
 }
 
-// reads reports whether segments, all of which are known, make text.
+// reads reports whether segments, all of them bound, yield text.
 func (m *matcher) reads(segments []segment, text string) bool {
 	rest, found := m.cut(text, segments, noParameter, "")
 	return found && rest == ""
 }
 
-// cut removes from the beginning of text what segments make, of which the unknown
-// parameter has this value.
+// cut removes the text of segments from the beginning of text; value is the value of the unknown parameter.
 func (m *matcher) cut(text string, segments []segment, unknown int, value string) (rest string, found bool) {
 	m.steps += len(segments)
 	for i := range segments {
@@ -136,9 +134,8 @@ func (m *matcher) cut(text string, segments []segment, unknown int, value string
 	return text, true
 }
 
-// solvable reports whether solve finds the value of the only parameter in segments that
-// is not known. It does unless the parameter occurs with several encoders, and where
-// it occurs first the text does not show where it ends.
+// solvable reports whether solve finds the value of the only unbound parameter in segments. It does unless the parameter
+// occurs with several encoders, and the end of its first occurrence is not determined by the text.
 func (m *matcher) solvable(segments []segment, unknown int) bool {
 	m.steps += len(segments)
 	first, seen := encodeNone, false
@@ -156,9 +153,8 @@ func (m *matcher) solvable(segments []segment, unknown int) bool {
 	return true
 }
 
-// solve returns the value with which segments make text, for the only parameter in
-// them that is not known. Where it ends follows from its encoder or from the length
-// of text, so there is one such value at most.
+// solve returns the value of the only unbound parameter in segments with which they yield text. The end of the value follows
+// from its encoder or from the length of text, so there is at most one such value.
 func (m *matcher) solve(segments []segment, text string, unknown int) (string, bool) {
 	m.steps += len(segments)
 	before, known, times := 0, 0, 0
@@ -196,8 +192,8 @@ func (m *matcher) solve(segments []segment, text string, unknown int) (string, b
 	return value, found && rest == ""
 }
 
-// respell looks for a value that is taken, and with which segments spell in
-// another way what c wants.
+// respell returns a value with which segments yield another spelling of c.text, if that is a quantity. It prefers values that
+// the parameter permits.
 func (m *matcher) respell(c *constraint, unknown int) (string, bool) {
 	if c.schema.shape != shapeQuantity {
 		return "", false
@@ -227,9 +223,8 @@ func (m *matcher) respell(c *constraint, unknown int) (string, bool) {
 	return first, fits
 }
 
-// spelled is the text that segments make, with parameters that are not known as
-// they are written in a template. A text that is longer than can be shown or
-// compared is cut.
+// spelled returns the text of segments, with unbound parameters in the form of the template. A text that is longer than can
+// be shown or compared is truncated.
 func (m *matcher) spelled(segments []segment) string {
 	const most = 2 * maxShown
 	var b strings.Builder
@@ -246,8 +241,7 @@ func (m *matcher) spelled(segments []segment) string {
 	return b.String()
 }
 
-// mayRead reports whether segments could make text, if each unknown parameter in them
-// took whatever value it liked.
+// mayRead reports whether segments could yield text for any values of their unbound parameters.
 func (m *matcher) mayRead(segments []segment, text string) bool {
 	m.steps += len(segments) + len(text)
 	for first := true; ; first = false {
@@ -270,8 +264,8 @@ func (m *matcher) mayRead(segments []segment, text string) bool {
 	}
 }
 
-// run is the text that the first segments make, up to one that is not known, with
-// which the rest begins. It does not fit when it is longer than most.
+// run returns the text of the first segments, up to the first unbound one, and rest, which begins with that. It does not fit
+// if it is longer than most.
 func (m *matcher) run(segments []segment, most int) (run string, rest []segment, fits bool) {
 	var parts []string
 	for i := range segments {
@@ -287,21 +281,19 @@ func (m *matcher) run(segments []segment, most int) (run string, rest []segment,
 	return strings.Join(parts, ""), nil, true
 }
 
-// options are the texts that the next unknown parameter of a text may stand for, the
-// shortest first, but those that are empty last. They end where what follows the
-// parameter begins.
+// options are the texts that the next unbound parameter of a text may have, the shortest first, but empty ones last. They
+// end where the text after the parameter begins.
 type options struct {
 	encoder encoder
 	rest    string // of the text, from where the parameter begins
-	known   string // what follows the parameter
-	open    bool   // another unknown parameter follows
+	known   string // the text that follows the parameter
+	open    bool   // another unbound parameter follows
 	last    bool   // nothing follows
 	end     int    // where the last option ended
 	empty   bool   // the empty one has been returned
 }
 
-// advance takes the known segments that are next, and returns the unknown
-// parameter that follows, with its options.
+// advance consumes the bound segments that are next, and returns the unbound parameter that follows, with its options.
 func (m *matcher) advance(c *constraint) (parameter int, o options, fits bool) {
 	for ; c.next < len(c.segments); c.next++ {
 		m.steps++
@@ -329,7 +321,7 @@ func (m *matcher) advance(c *constraint) (parameter int, o options, fits bool) {
 	return c.segments[c.next].parameter, o, true
 }
 
-// following returns the text of the next option, and how many bytes it looked at.
+// following returns the text of the next option, and the number of bytes it compared.
 func (o *options) following() (text string, looked int, found bool) {
 	if next, ok := o.nextEnd(); ok {
 		looked, o.end = next-o.end+len(o.known), next

@@ -16,7 +16,7 @@ func (m *matcher) machine(vm map[string]any) {
 		at := m.key(0, part.key)
 		switch part.key {
 		case "apiVersion":
-			// It says by which version of the API the object was read.
+			// The version is that of the API by which the object was read.
 			if text, is := v.(string); is && strings.HasPrefix(text, virtv1.GroupVersion.Group+"/") {
 				continue
 			}
@@ -31,7 +31,7 @@ func (m *matcher) machine(vm map[string]any) {
 	}
 }
 
-// identity compares what an object that was decoded as one of a list may lack.
+// identity compares fields that an object decoded as an item of a list may lack.
 func (m *matcher) identity(n *node, v any, at int32) {
 	if v != nil {
 		m.value(n, anything, v, at, false)
@@ -53,7 +53,7 @@ func (m *matcher) metadata(n *node, v any, at int32) {
 		case "name":
 			m.name(&field.value, v, at)
 		case "generateName":
-			// A VirtualMachine has the one that was asked for, or none.
+			// The VirtualMachine has the requested one, or none.
 			m.late = append(m.late, lateLeaf{node: &field.value, value: v, at: at})
 		case "namespace":
 			if !field.value.mayBeEmptyText() {
@@ -69,13 +69,12 @@ func (m *matcher) metadata(n *node, v any, at int32) {
 	}
 }
 
-// mayBeEmptyText says whether a text of the template holds nothing but parameters.
+// mayBeEmptyText reports whether a text of the template consists of parameters only.
 func (n *node) mayBeEmptyText() bool {
 	return n.isWhole() || n.open != nil && !slices.ContainsFunc(n.open.segments, func(s segment) bool { return s.parameter == noParameter })
 }
 
-// name compares metadata.name as BindName does: it is no difference that the name
-// does not fit.
+// name compares metadata.name as BindName does: a name that does not fit is no difference.
 func (m *matcher) name(n *node, v any, at int32) {
 	text, is := v.(string)
 	if m.compiled.name != nil && is {
@@ -89,9 +88,8 @@ func (m *matcher) name(n *node, v any, at int32) {
 	m.late = append(m.late, lateLeaf{node: n, value: v, at: at})
 }
 
-// value compares a value of the template with one of the VirtualMachine, which is
-// nil where there is none. When kept is set, an empty value is not the same as
-// none: the Go types of KubeVirt have a pointer there, or it is in a map or a list.
+// value compares a value of the template with one of the VirtualMachine, which is nil if there is none. If kept is true, an
+// empty value is not the same as none: the Go types of KubeVirt have a pointer there, or it is in a map or a list.
 func (m *matcher) value(n *node, s *schema, v any, at int32, kept bool) {
 	m.steps++
 	m.accept(v)
@@ -120,7 +118,7 @@ func (m *matcher) scalar(n *node, s *schema, v any, at int32, kept bool) {
 	m.steps += len(n.text)
 }
 
-// owned compares an object some of whose keys are not the template's to set.
+// owned compares an object, except for the keys that owned accepts.
 func (m *matcher) owned(n *node, s *schema, v any, at int32, owned func(string) bool) {
 	m.accept(v)
 	if n.kind == kindObject {
@@ -153,7 +151,7 @@ func (m *matcher) object(n *node, s *schema, v any, at int32, kept bool, owned f
 			}
 			m.add(constraint{kind: constrainKey, node: &child.value, segments: child.segments, schema: s, at: at, choices: open}, child.segments, noParameter)
 		case child.value.kind == kindNull:
-			// It is no more than nothing, beside which there may be anything.
+			// Null is equivalent to none, and additional fields are no difference.
 		case s.replaced(child.key, object):
 		case owned == nil || !owned(child.key):
 			schema, kept := s.child(child.key)
@@ -162,9 +160,8 @@ func (m *matcher) object(n *node, s *schema, v any, at int32, kept bool, owned f
 	}
 }
 
-// replaced says whether KubeVirt takes a member of an object away and puts the name
-// of what it found in its place: an instance type or a preference that is inferred
-// from a volume.
+// replaced reports whether KubeVirt replaces a member of an object by the name of the object that it inferred: an instance
+// type or a preference that is inferred from a volume.
 func (s *schema) replaced(key string, object map[string]any) bool {
 	if key != "inferFromVolume" && key != "inferFromVolumeFailurePolicy" || object[key] != nil || object["name"] == nil {
 		return false
@@ -173,8 +170,7 @@ func (s *schema) replaced(key string, object map[string]any) bool {
 	return s == spec.fields["instancetype"] || s == spec.fields["preference"]
 }
 
-// child is the schema of a member, and whether an empty value there is not the
-// same as none.
+// child returns the schema of a member, and whether an empty value there is not the same as none.
 func (s *schema) child(key string) (child *schema, kept bool) {
 	switch s.shape {
 	case shapeStruct:

@@ -73,8 +73,7 @@ func (m *matcher) decideWhole(c *constraint) {
 	m.bind(parameter, candidates[0])
 }
 
-// passOver keeps values that a parameter may have as well, for when the one that
-// was chosen does not fit everywhere.
+// passOver stores alternative values of a parameter, for the case that the chosen one does not fit everywhere.
 func (m *matcher) passOver(parameter int, values ...string) {
 	for _, value := range values {
 		if len(m.passed) < maxPassed && m.linked[parameter] >= 0 && m.links[m.linked[parameter]].before >= 0 {
@@ -83,8 +82,7 @@ func (m *matcher) passOver(parameter int, values ...string) {
 	}
 }
 
-// bindSubtree makes the value known that stands for an object or a list. It may
-// have been taken from another place than that of c.
+// bindSubtree binds a parameter to an object or a list. The value may come from another place than that of c.
 func (m *matcher) bindSubtree(parameter int, c *constraint) {
 	smallest, found := m.subtree(parameter, c)
 	if !found {
@@ -99,8 +97,7 @@ func (m *matcher) bindSubtree(parameter int, c *constraint) {
 	}
 }
 
-// candidates are the ways to write a value of the VirtualMachine as the value of a
-// parameter.
+// candidates returns the ways to write a value of the VirtualMachine as the value of a parameter.
 func (m *matcher) candidates(parameter int, c *constraint) []string {
 	switch v := c.value.(type) {
 	case nil:
@@ -144,14 +141,13 @@ func (m *matcher) candidates(parameter int, c *constraint) []string {
 	}
 }
 
-// zeros are the values that the Go types of KubeVirt do not tell from none.
+// zeros are the values that the Go types of KubeVirt do not distinguish from none.
 var zeros = map[shape]string{
 	shapeAny: "null", shapeInt: "0", shapeUint: "0", shapeBool: "false", shapeString: `""`, shapeStruct: "{}", shapeMap: "{}", shapeList: "[]",
 }
 
-// subtree returns the JSON of the smallest of the objects or lists that parameter
-// stands for: what a cluster has added beside the template makes the others
-// larger.
+// subtree returns the JSON of the smallest of the objects or lists in the places of the parameter: the others are larger
+// because of additions by the cluster.
 func (m *matcher) subtree(parameter int, c *constraint) (smallest string, found bool) {
 	smallest, found = m.encode(c.value)
 	for l := m.linked[parameter]; l >= 0; l = m.links[l].before {
@@ -166,7 +162,7 @@ func (m *matcher) subtree(parameter int, c *constraint) (smallest string, found 
 	return smallest, found
 }
 
-// encode is v as JSON in canonical form, without members that are null.
+// encode returns v as JSON in canonical form, without members that are null.
 func (m *matcher) encode(v any) (encoded string, ok bool) {
 	b, ok := m.appendJSON(nil, v, MaxDepth)
 	return string(b), ok
@@ -222,16 +218,14 @@ func (m *matcher) appendJSON(b []byte, v any, depth int) (encoded []byte, ok boo
 	}
 }
 
-// insert compares what the known value of a parameter inserts with what is there.
+// insert compares what the bound value of a parameter inserts with the value in the VirtualMachine.
 func (m *matcher) insert(parameter int, c *constraint) {
 	value := m.values[parameter]
 	if value == "" && !c.null {
-		// What it would insert is left out, and beside the template there may be
-		// anything.
+		// An empty value inserts nothing, and additional fields are no difference.
 		return
 	}
-	// Render inserts no more than this, so that no VirtualMachine that it makes is
-	// at stake, and hostile ones cannot make a lot of work here.
+	// Render has the same limit, so rendered VirtualMachines are not affected, and hostile ones cannot cause much work.
 	if m.inserted += len(value); m.inserted > MaxRenderedBytes {
 		m.differWhole(c)
 		return
@@ -256,7 +250,7 @@ func (s *schema) container() bool {
 	return s.shape == shapeStruct || s.shape == shapeMap || s.shape == shapeList || s.shape == shapeAny
 }
 
-// insertion is the known value of a parameter as JSON.
+// insertion returns the bound value of a parameter as JSON.
 func (m *matcher) insertion(parameter int) *insertion {
 	if inserted := m.trees[parameter]; inserted != nil {
 		return inserted
@@ -275,7 +269,7 @@ func (m *matcher) read(value string) *insertion {
 	return &insertion{tree: tree, err: err}
 }
 
-// fits reports whether value, which was read as inserted, inserts what c wants.
+// fits reports whether value, which was read as inserted, inserts c.value.
 func (m *matcher) fits(inserted *insertion, value string, c *constraint) bool {
 	if c.null && c.schema.shape != shapeAny {
 		return false
@@ -292,7 +286,7 @@ func (m *matcher) fits(inserted *insertion, value string, c *constraint) bool {
 	return m.try(func() { m.value(tree, c.schema, c.value, c.at, c.kept) })
 }
 
-// try reports whether something that binds nothing finds no difference.
+// try reports whether a comparison that binds nothing finds no difference.
 func (m *matcher) try(compare func()) bool {
 	attempt, failed, start := m.attempt, m.failed, m.mark()
 	m.attempt, m.failed = true, false

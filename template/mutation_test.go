@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// mutator spoils trees of JSON, mostly so little that they remain VirtualMachines.
+// mutator changes trees of JSON, mostly so little that they remain VirtualMachines.
 type mutator struct {
 	*rand.Rand
 }
@@ -50,7 +50,7 @@ func (m mutator) spoil(tree any, rate float64) any {
 	switch tree := tree.(type) {
 	case map[string]any:
 		spoilt := map[string]any{}
-		// In order, so that a seed always spoils alike.
+		// In order, so that a seed is reproducible.
 		for _, name := range slices.Sorted(maps.Keys(tree)) {
 			key := name
 			if m.Float64() < rate/4 {
@@ -73,8 +73,8 @@ func (m mutator) spoil(tree any, rate float64) any {
 	}
 }
 
-// TestSpoiltTemplates takes VirtualMachines of all fields there are, spoils them,
-// and holds of every one that still renders what is true of all.
+// TestSpoiltTemplates changes VirtualMachines with random values in all fields, and verifies the general properties of every
+// one that still renders.
 func TestSpoiltTemplates(t *testing.T) {
 	const (
 		machines = 12
@@ -121,7 +121,7 @@ func TestSpoiltTemplates(t *testing.T) {
 	}
 }
 
-// filledMachine is the tree of a VirtualMachine filled at random.
+// filledMachine returns the tree of a VirtualMachine with random values.
 func filledMachine(tb testing.TB, seed int64) any {
 	tb.Helper()
 	encoded, err := json.Marshal(randomMachine(seed))

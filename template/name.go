@@ -9,15 +9,13 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// BindName reads the values of parameters out of the name of a VirtualMachine,
-// which it compares with metadata.name of the template: the template web-${NUMBER}
-// and the name web-7 make NUMBER 7. It returns only what the name binds; values
-// are those given explicitly, and stand for themselves in the comparison.
+// BindName reads the values of parameters out of the name of a VirtualMachine, which it compares with metadata.name of the
+// template: the template web-${NUMBER} and the name web-7 make NUMBER 7. It returns only what the name binds; values are
+// those given explicitly, and are literal text in the comparison.
 //
-// Each placeholder takes at least one character, and as few as it can, from left
-// to right. It is no error that the name does not fit; nothing is bound then.
-// Errors, at metadata.name, are a name that would fit without an explicit value,
-// and one that gives two values to a parameter that occurs twice.
+// Each placeholder takes at least one character, and as few as possible, from left to right. A name that does not fit is no
+// error; it binds nothing. Errors, at metadata.name, are a name that would fit without an explicit value, and one that gives
+// two values to a parameter that occurs twice.
 //
 // It takes time in proportion to the length of the name.
 func (c *Compiled) BindName(name string, values map[string]string) (map[string]string, error) {
@@ -50,7 +48,7 @@ func (c *Compiled) BindName(name string, values map[string]string) (map[string]s
 	return result, nil
 }
 
-// explicit returns the values that are given and stand for themselves.
+// explicit returns the given values by parameter.
 func (c *Compiled) explicit(values map[string]string) func(parameter int) (string, bool) {
 	return func(parameter int) (string, bool) {
 		p := &c.parameters[parameter]
@@ -85,15 +83,14 @@ func invalidName(name, detail string) error {
 	return &InvalidError{Causes: field.ErrorList{field.Invalid(field.NewPath("metadata", "name"), shown(name), detail)}}
 }
 
-// part is a piece of a name: literal text, or a run of placeholders with nothing
-// between them.
+// part is a piece of a name: literal text, or a run of placeholders with nothing between them.
 type part struct {
 	literal      string
 	placeholders []int
 }
 
-// parts turns the segments of a name into literals and placeholders that take
-// turns. Placeholders with an explicit value are literal.
+// parts turns the segments of a name into alternating literals and placeholders. Placeholders with an explicit value are
+// literal.
 func parts(segments []segment, explicit func(int) (string, bool)) []part {
 	var all []part
 	for _, s := range segments {
@@ -117,17 +114,16 @@ func parts(segments []segment, explicit func(int) (string, bool)) []part {
 	return all
 }
 
-// bound is what a placeholder stands for.
+// bound is the text of a placeholder.
 type bound struct {
 	parameter int
 	value     string
 }
 
-// matchName compares a name with the parts of a pattern. It never goes back: with
-// placeholders that take what they like, the first place where a literal fits is
-// as good as any later one.
+// matchName compares a name with the parts of a pattern. It never backtracks: placeholders match any text, so the first
+// place where a literal fits is as good as any later one.
 func matchName(parts []part, name string) (all []bound, fits bool) {
-	var waiting []int // placeholders whose end is not known yet
+	var waiting []int // placeholders without an end yet
 	for i, p := range parts {
 		if p.placeholders != nil {
 			waiting = p.placeholders
@@ -159,8 +155,7 @@ func matchName(parts []part, name string) (all []bound, fits bool) {
 	return spread(all, waiting, name), true
 }
 
-// minimum is the length of the first n characters of text, or -1 when it has
-// fewer.
+// minimum returns the length of the first n characters of text, or -1 if it has fewer.
 func minimum(text string, n int) int {
 	length := 0
 	for range n {

@@ -12,8 +12,8 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// named is a template that is called so, with the parameters A, B, C, G, which is
-// generated, and S, which is sensitive.
+// named returns a template with the name pattern, with the parameters A, B, C, G, which is generated, and S, which is
+// sensitive.
 func named(tb testing.TB, pattern string) *template.Compiled {
 	tb.Helper()
 	return compile(tb, `
@@ -182,7 +182,7 @@ func TestBindNameTakesLinearTime(t *testing.T) {
 	if err != nil || bound != nil {
 		t.Errorf("got %d values and error %v, want no match", len(bound), err)
 	}
-	// An algorithm that goes back would not end at all.
+	// An algorithm that backtracks would not end at all.
 	if took := time.Since(start); took > 10*time.Second {
 		t.Errorf("took %v", took)
 	}

@@ -6,15 +6,14 @@ import (
 )
 
 // Naming reports whether the name of the VirtualMachine sets the parameter of this
-// name, and the parameter has no part in the source of a disk.
+// name, and the source of no disk contains the parameter.
 func (c *Compiled) Naming(name string) bool {
 	i := c.find(name)
 	return i >= 0 && c.parameters[i].naming
 }
 
-// Carries reports whether a name of the VirtualMachine is one that the template makes with
-// the given values. Where it is not, parameters that the name would set have their
-// values from elsewhere.
+// Carries reports whether the template makes a name of the VirtualMachine with the given values. If not, the values of
+// parameters that the name would set come from elsewhere.
 func (c *Compiled) Carries(name string, values map[string]string) bool {
 	_, fits := matchName(parts(c.name, c.explicit(values)), name)
 	return fits
@@ -41,8 +40,8 @@ func (c *Compiled) markNaming(vm *node) {
 	}
 }
 
-// sources are the parameters, by index, that have a part in what disks are made of:
-// the sources of DataVolumes, and claims, images and paths of volumes.
+// sources are the parameters, by index, that are part of the sources of disks: the sources of DataVolumes, and claims,
+// images and paths of volumes.
 type sources []bool
 
 func (s sources) machine(vm *node) {
@@ -70,9 +69,8 @@ func (s sources) dataVolume(spec *node) {
 	}
 }
 
-// volume adds what a volume is made of. The DataVolumes of the VirtualMachine itself
-// are named like it as a rule, and their names choose nothing. Neither does what only
-// configures the guest.
+// volume adds the parameters in the source of a volume. It excludes the names of the VirtualMachine's own DataVolumes, which
+// are usually named like the VirtualMachine and select no source, and volumes that only configure the guest.
 func (s sources) volume(volume *node, own []*node) {
 	if volume == nil {
 		return
@@ -95,9 +93,8 @@ func (s sources) volume(volume *node, own []*node) {
 	}
 }
 
-// child returns the member with this key, or nil. What could take its place counts as
-// a source: a parameter that inserts the whole object, and members whose keys have
-// parameters.
+// child returns the member with this key, or nil. Parameters that could replace the member count as sources, too: a
+// parameter that inserts the whole object, and members with parameters in their keys.
 func (s sources) child(n *node, key string) *node {
 	if n == nil {
 		return nil

@@ -11,19 +11,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// node is a JSON value. Numbers keep the digits they were written with, and
-// objects the order of their members.
+// node is a JSON value. Numbers retain their digits, and objects the order of their members.
 type node struct {
 	kind    kind
-	text    string // of a string its content, of other scalars the literal
+	text    string // content of a string, literal of other scalars
 	items   []node
 	members []member
-	open    *open // nil when no parameter has a part in this value
+	open    *open // nil if this value contains no parameter
 }
 
 type member struct {
 	key      string
-	segments []segment // of a key that holds references, in place of key
+	segments []segment // of a key with references, instead of key
 	value    node
 }
 
@@ -42,7 +41,7 @@ func (k kind) String() string {
 	return [...]string{"null", "a boolean", "a number", "a string", "a list", "an object"}[k]
 }
 
-// shown is the value as a cause shows it: scalars only.
+// shown returns the value as a cause shows it: scalars only.
 func (n *node) shown() any {
 	switch n.kind {
 	case kindBool:
@@ -69,8 +68,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// object returns the member with this key, making it an empty object when there
-// is none.
+// object returns the member with this key, and adds an empty object if there is none.
 func (n *node) object(key string) *node {
 	if found := n.get(key); found != nil {
 		return found
@@ -79,22 +77,21 @@ func (n *node) object(key string) *node {
 	return &n.members[len(n.members)-1].value
 }
 
-// decoder reads one JSON document. Beside what encoding/json refuses it refuses
-// nesting that is too deep, keys that occur twice, and anything that follows.
+// decoder reads one JSON document. In addition to what encoding/json rejects, it rejects nesting that is too deep, duplicate
+// keys, and anything that follows the document.
 type decoder struct {
 	tokens *json.Decoder
-	depth  int // how many more levels are allowed
+	depth  int // number of further levels that are allowed
 }
 
-// errTooDeep says that a document is nested deeper than was allowed.
+// errTooDeep is returned for a document that is nested deeper than allowed.
 var errTooDeep = errors.New("nested too deep")
 
-// errNotJSON says that something is not JSON. It says no more, because the
-// messages of encoding/json show some of the text.
+// errNotJSON is returned for a text that is not JSON. It has no details, because the messages of encoding/json show some of
+// the text.
 var errNotJSON = errors.New("not JSON")
 
-// decode reads document, which may be nested depth levels deep. An error is a
-// *field.Error when there is a place to name.
+// decode reads document, which may be nested depth levels deep. An error with a place is a *field.Error.
 func decode(document string, depth int, at *location) (node, error) {
 	d := decoder{tokens: json.NewDecoder(strings.NewReader(document)), depth: depth}
 	d.tokens.UseNumber()
@@ -180,7 +177,7 @@ func (d *decoder) token() (json.Token, error) {
 	return token, nil
 }
 
-// repeated finds a key that occurs twice.
+// repeated returns a key that occurs twice.
 func repeated(members []member) (string, bool) {
 	const few = 16
 	if len(members) <= few {
@@ -233,8 +230,7 @@ func (n *node) appendCanonical(b []byte) []byte {
 	}
 }
 
-// byKey returns the indices of the members in the byte order of their keys. The
-// members themselves stay where they are.
+// byKey returns the indices of the members in the byte order of their keys. It does not reorder the members.
 func byKey(members []member) []int {
 	order := make([]int, len(members))
 	for i := range order {

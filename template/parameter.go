@@ -31,7 +31,7 @@ func (p *parameter) optional() bool {
 	return !p.Required && p.generator == nil
 }
 
-// shown is a value of this parameter as a cause shows it.
+// shown returns a value of this parameter as a cause shows it.
 func (p *parameter) shown(value string) any {
 	if p.Sensitive {
 		return omitted
@@ -39,14 +39,13 @@ func (p *parameter) shown(value string) any {
 	return shown(value)
 }
 
-// check returns what is wrong with a value, or nil.
+// check returns the cause if a value is invalid, or nil.
 func (p *parameter) check(value string, at string) *field.Error {
 	invalid := func(format string, arguments ...any) *field.Error {
 		return &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: p.shown(value), Detail: fmt.Sprintf(format, arguments...)}
 	}
 	if !utf8.ValidString(value) {
-		// JSON cannot hold it: what is written instead is the same for all that
-		// is not valid, and so two values would become one.
+		// JSON cannot hold it: all invalid bytes are replaced by the same character, so two values could become equal.
 		return invalid("must be text in UTF-8")
 	}
 	if found, refused := p.control(value); refused {
@@ -141,8 +140,7 @@ func (d *declarations) name(declared []v1beta1.Parameter, i int, at *location) {
 		d.problems.add(field.Duplicate(field.NewPath(at.String()), shown(name)))
 		return
 	}
-	// Kubernetes wants the name of an annotation to begin and end with a letter
-	// or digit, and to be no longer than this.
+	// Kubernetes requires that the name of an annotation begins and ends with a letter or digit, and is no longer than this.
 	const longest = 63
 	if len(name) > longest || name[0] == '_' || name[len(name)-1] == '_' {
 		d.warnings.add("%s: no annotation can give a value to %s: Kubernetes wants at most %d characters that begin and end with a letter or digit", at, shown(name), longest)
@@ -159,8 +157,7 @@ func (d *declarations) parameter(p *parameter, at *location) {
 		return
 	}
 	for j, value := range p.Enum {
-		// A listed value that can never be given is a mistake, so it is held to
-		// everything but the list.
+		// A listed value that can never be given is a mistake, so it must satisfy all rules but the list.
 		unlisted := *p
 		unlisted.Enum = nil
 		if cause := unlisted.check(value, at.field("enum").item(j).String()); cause != nil {
@@ -230,8 +227,8 @@ func (d *declarations) matched(p *parameter, at *location) {
 	}
 }
 
-// unrolled estimates how many instructions an expression compiles to. Repetitions
-// such as (a{100}){100} are why it is looked at before it is compiled.
+// unrolled estimates how many instructions an expression compiles to. It is checked before the compilation because of
+// repetitions such as (a{100}){100}.
 func unrolled(r *syntax.Regexp) int {
 	size := 1 + len(r.Rune)/2
 	for _, sub := range r.Sub {

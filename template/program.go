@@ -1,9 +1,8 @@
 package template
 
-// program is a VirtualMachine in the form that Render runs: one text that holds
-// every piece of JSON no parameter has a part in, and the operations that copy
-// these pieces and fill what is between them. It is small, because a manager
-// keeps one for each template of the cluster.
+// program is a VirtualMachine in the form that Render runs: one text with all pieces of JSON without parameters, and the
+// operations that copy these pieces and fill the parts between them. It is small, because a manager stores one for each
+// template of the cluster.
 type program struct {
 	text    string
 	ops     []op
@@ -11,7 +10,7 @@ type program struct {
 	objects []openObject
 }
 
-// op is one operation. What a and b mean depends on its code.
+// op is one operation. The meaning of a and b depends on its code.
 type op struct {
 	code      code
 	parameter uint16
@@ -24,32 +23,30 @@ const (
 	// opText appends program.text[a:b].
 	opText code = iota
 
-	// opValue appends the parameter as encoder a writes it, escaped for the inside of
-	// a string.
+	// opValue appends the parameter encoded by encoder a, escaped for the inside of a string.
 	opValue
 
 	// opSeparator appends a comma, unless a bracket has just been opened.
 	opSeparator
 
-	// opSkip goes on at operation a when the parameter is empty.
+	// opSkip jumps to operation a if the parameter is empty.
 	opSkip
 
 	// opJSON appends the parameter as JSON, checked against slot a.
 	opJSON
 
-	// opMark remembers where the buffer ends.
+	// opMark stores the length of the buffer.
 	opMark
 
-	// opCheck checks what was appended since opMark, which is the inside of a
-	// string, against slot a.
+	// opCheck checks what was appended since opMark, which is the inside of a string, against slot a.
 	opCheck
 
-	// opObject appends the members of objects[a], whose keys depend on parameters.
-	// Their values are the operations up to b, where it goes on.
+	// opObject appends the members of objects[a], which have parameters in their keys. Their values are the operations up to
+	// b, where it continues.
 	opObject
 )
 
-// slot is a place whose value is checked in Render.
+// slot is a place with a value that is checked in Render.
 type slot struct {
 	schema *schema
 	path   string
@@ -59,14 +56,14 @@ type slot struct {
 // openObject is an object with keys that depend on parameters.
 type openObject struct {
 	path    string
-	schema  *schema // of a struct: which field a key is shows only in Render
+	schema  *schema // of a struct: the field of a key is determined in Render
 	members []openMember
 }
 
 type openMember struct {
 	key       []segment
 	from, to  uint32 // the operations of its value
-	omittable uint16 // 1 + the parameter whose emptiness omits this member, or 0
+	omittable uint16 // 1 + the parameter that omits this member if empty, or 0
 	late      bool   // the value is checked after rendering
 }
 
@@ -91,8 +88,7 @@ func (b *builder) emit(o op) {
 	b.target = false
 }
 
-// json appends a piece of JSON to the text, and to the operation before it when
-// that copies the piece before.
+// json appends a piece of JSON to the text. It extends the previous operation if that copies the preceding piece.
 func (b *builder) json(write func([]byte) []byte) {
 	from := len(b.text)
 	b.text = write(b.text)
@@ -152,8 +148,7 @@ func (b *builder) string(o *open, depth int) {
 	b.literal(`"`)
 }
 
-// omittable returns the parameter whose emptiness removes n with its key or from
-// its list.
+// omittable returns the parameter that removes n with its key or from its list if it is empty.
 func (b *builder) omittable(n *node) (parameter int, ok bool) {
 	if n.open == nil || n.open.parameter == noParameter {
 		return 0, false
@@ -183,10 +178,10 @@ func (b *builder) object(n *node, depth int) {
 	b.literal("}")
 }
 
-// sequence puts commas between elements some of which may be omitted.
+// sequence writes commas between elements, some of which may be omitted.
 type sequence struct {
 	builder *builder
-	some    bool // an element that is always there came before
+	some    bool // an element that is always present came before
 	perhaps bool // an element that may be omitted came before
 }
 

@@ -22,8 +22,7 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// filler fills Go values at random, so that their JSON is that of a
-// VirtualMachine somebody could write.
+// filler fills Go values at random, so that their JSON is that of a possible VirtualMachine.
 func filler(seed int64) *randfill.Filler {
 	return randfill.NewWithSeed(seed).NilChance(0.2).NumElements(1, 2).MaxDepth(14).Funcs(
 		func(s *string, c randfill.Continue) { *s = fmt.Sprintf("s%d-é\"\\\n", c.Intn(1000)) },
@@ -36,7 +35,7 @@ func filler(seed int64) *randfill.Filler {
 	)
 }
 
-// randomMachine is a VirtualMachine whose spec is filled at random.
+// randomMachine returns a VirtualMachine with a random spec.
 func randomMachine(seed int64) *virtv1.VirtualMachine {
 	vm := &virtv1.VirtualMachine{}
 	filler(seed).Fill(&vm.Spec)
@@ -44,8 +43,8 @@ func randomMachine(seed int64) *virtv1.VirtualMachine {
 	return vm
 }
 
-// TestEveryVirtualMachineIsATemplate takes VirtualMachines that KubeVirt's types
-// can hold, of all fields there are, and gets them back unchanged.
+// TestEveryVirtualMachineIsATemplate uses random VirtualMachines of KubeVirt's types, with all fields, as templates, and
+// verifies that they are rendered unchanged.
 func TestEveryVirtualMachineIsATemplate(t *testing.T) {
 	for seed := range int64(50) {
 		encoded, err := json.Marshal(randomMachine(seed))
@@ -74,7 +73,7 @@ func decodeStrictly(tb testing.TB, encoded []byte, into any) {
 	}
 }
 
-// checkRendered holds what is true of everything that is rendered.
+// checkRendered verifies the general properties of every rendered VirtualMachine.
 func checkRendered(tb testing.TB, rendered *template.Rendered) {
 	tb.Helper()
 	encoded := rendered.JSON()
@@ -91,7 +90,7 @@ func checkRendered(tb testing.TB, rendered *template.Rendered) {
 	}
 }
 
-// canonical is what encoding/json makes of JSON: sorted keys and no white space.
+// canonical returns JSON as encoding/json writes it: sorted keys and no white space.
 func canonical(tb testing.TB, encoded []byte) []byte {
 	tb.Helper()
 	var tree any
@@ -106,14 +105,12 @@ func canonical(tb testing.TB, encoded []byte) []byte {
 	if err := encoder.Encode(tree); err != nil {
 		tb.Fatal(err)
 	}
-	// These two encoding/json escapes for the sake of JavaScript, and short forms
-	// it uses for two control characters.
+	// encoding/json escapes these two for the sake of JavaScript, and uses short forms for two control characters.
 	text := strings.NewReplacer(`\\`, `\\`, `\u2028`, "\u2028", `\u2029`, "\u2029", `\b`, `\u0008`, `\f`, `\u000c`).Replace(strings.TrimSuffix(out.String(), "\n"))
 	return []byte(text)
 }
 
-// TestRenderingIsSubstitution compares the engine with the plainest description of
-// what it does, over templates and values made at random.
+// TestRenderingIsSubstitution compares the engine with a simple definition of its result, over random templates and values.
 func TestRenderingIsSubstitution(t *testing.T) {
 	pieces := []string{"${A}", "${B}", "$${", "$", "{", "}", "A", "${C", "\n", "\"", "é", "${{A}}", "$${A}", "\\"}
 	random := rand.New(rand.NewPCG(1, 2))

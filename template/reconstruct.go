@@ -7,11 +7,10 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// Reconstruct makes the VirtualMachine of the template with the values that a Match
-// of it has found, so that one can see what a VirtualMachine has beyond it. A
-// parameter that nothing has shown which was compared has its default, or else
-// anything that its type takes: what it stands in is not to be relied upon, but only
-// what there is beside it. The values were judged by Match and are not judged again.
+// Reconstruct makes the VirtualMachine of the template with the values that a Match of it has found, to determine what a
+// VirtualMachine has in addition. A parameter that no compared place shows has its default, or else an arbitrary value of
+// its type: only the additional fields are reliable, not the places with that parameter. Match has validated the values, and
+// they are not validated again.
 func (c *Compiled) Reconstruct(found *Match) (*Rendered, error) {
 	if found == nil || found.compiled != c {
 		return nil, errors.New("reconstructing a VirtualMachine: the values were found in a comparison with another template")
@@ -28,7 +27,7 @@ func (c *Compiled) Reconstruct(found *Match) (*Rendered, error) {
 	return c.Render(b)
 }
 
-// any is a value that the parameter may well have, without chance in it.
+// any returns a valid value of the parameter without randomness.
 func (p *parameter) any() string {
 	switch {
 	case p.Value != "":
@@ -51,7 +50,7 @@ func (p *parameter) any() string {
 	case v1beta1.ParameterTypeBool:
 		return "true"
 	default:
-		// It is base64 as well, and fits a name.
+		// It is valid base64, and fits a name.
 		return "anything"
 	}
 }

@@ -60,7 +60,7 @@ func TestReconstruct(t *testing.T) {
 	}
 }
 
-// TestMatchWhatIsInferred is about KubeVirt, which replaces inferFromVolume by what it found there.
+// TestMatchWhatIsInferred covers inferFromVolume, which KubeVirt replaces by the name that it infers.
 func TestMatchWhatIsInferred(t *testing.T) {
 	const spec = "virtualMachine: {spec: {instancetype: {inferFromVolume: root, inferFromVolumeFailurePolicy: Reject}, preference: {inferFromVolume: root}, template: {spec: {hostname: a}}}}"
 	testMatch(t, map[string]matchCase{

@@ -17,20 +17,19 @@ type segment struct {
 
 const noParameter = -1
 
-// references resolves the references of one template. It knows the parameters,
-// and notes which of them are used.
+// references resolves the references of one template. It holds the parameters, and records which of them are used.
 type references struct {
 	index    map[string]int
 	names    []string
-	keep     bool // undefined references stay as they are written
+	keep     bool // undefined references are retained
 	used     []bool
 	problems *problems
 	warnings *warnings
 	kept     map[string]bool // undefined references that a warning was considered for
 }
 
-// maxConsidered is how many different undefined references are compared with the
-// names of the parameters, in search of misspellings.
+// maxConsidered is the maximum number of different undefined references that are compared with the names of the parameters
+// to find misspellings.
 const maxConsidered = 256
 
 // whole returns NAME when text is ${{NAME}} and nothing else.
@@ -43,7 +42,7 @@ func whole(text string) (name string, ok bool) {
 	return name, ok && wordLength(name) == len(name) && name != ""
 }
 
-// wordLength is the length of the longest parameter name that text starts with.
+// wordLength returns the length of the longest parameter name that text starts with.
 func wordLength(text string) int {
 	n := 0
 	for n < len(text) && isWord(text[n]) {
@@ -52,13 +51,13 @@ func wordLength(text string) int {
 	return n
 }
 
-// placeholder is what a text begins with: ${NAME}, or ${NAME|ENCODER}.
+// placeholder is a placeholder at the beginning of a text: ${NAME}, or ${NAME|ENCODER}.
 type placeholder struct {
 	written string
 	name    string
 	encoder encoder
-	encoded bool // there is a bar behind the name
-	unknown bool // what is behind the bar names no encoder
+	encoded bool // a bar follows the name
+	unknown bool // the text behind the bar is not the name of an encoder
 }
 
 // reference returns the placeholder that text starts with.
@@ -86,8 +85,8 @@ func reference(text string) (p placeholder, ok bool) {
 	return p, true
 }
 
-// lookup returns the index of the parameter called name, to which written refers.
-// When there is none, it reports that, unless undefined references are kept.
+// lookup returns the index of the parameter called name, to which written refers. If there is none, it reports that, unless
+// undefined references are retained.
 func (r *references) lookup(name, written string, at *location) (int, bool) {
 	if i, found := r.index[name]; found {
 		r.used[i] = true
@@ -123,8 +122,8 @@ func undefined(name, written string, at *location, near string) *field.Error {
 	return &field.Error{Type: field.ErrorTypeInvalid, Field: at.String(), BadValue: shown(written), Detail: detail}
 }
 
-// parse reads the references ${NAME} in text. It returns the segments when there
-// are any, and otherwise the text with its escapes undone.
+// parse reads the references ${NAME} in text. It returns the segments if there are any, and otherwise the text without
+// escapes.
 func (r *references) parse(text string, at *location) (plain string, segments []segment) {
 	next := strings.IndexByte(text, '$')
 	if next < 0 {
@@ -182,14 +181,13 @@ func (r *references) parse(text string, at *location) (plain string, segments []
 	return "", segments
 }
 
-// means reports whether a placeholder is one. Text with a bar that names neither a
-// parameter nor an encoder is text.
+// means reports whether a placeholder is a reference. Text with a bar that names neither a parameter nor an encoder is text.
 func (r *references) means(p placeholder) bool {
 	_, defined := r.index[p.name]
 	return !p.unknown || defined
 }
 
-// position is where rest, which is the end of text, begins.
+// position returns the position of rest, which is the end of text.
 func position(text, rest string) string {
 	before := text[:len(text)-len(rest)]
 	line := before[strings.LastIndexByte(before, '\n')+1:]
@@ -207,8 +205,7 @@ func oneOf(names []string) string {
 	return strings.Join(names[:last], ", ") + " or " + names[last]
 }
 
-// innerWhole looks for ${{NAME}} in the midst of a text, where it is not a reference,
-// and for ${{NAME|ENCODER}}, which is one nowhere.
+// innerWhole reports ${{NAME}} within a text, where it is no reference, and ${{NAME|ENCODER}}, which never is one.
 func (r *references) innerWhole(whole, text string, at *location) {
 	rest, found := strings.CutPrefix(text, "${{")
 	if !found {
@@ -231,8 +228,7 @@ func (r *references) innerWhole(whole, text string, at *location) {
 		position(whole, text), p.name, p.name, oneOf(encoderNames[1:]))
 }
 
-// text resolves a text that always stays text, such as the message: ${{NAME}} as
-// the whole of it means the same as ${NAME}.
+// text resolves a text that always stays text, such as the message: ${{NAME}} as the whole text is equivalent to ${NAME}.
 func (r *references) text(text string, at *location) []segment {
 	if name, found := whole(text); found {
 		if i, defined := r.lookup(name, text, at); defined {
@@ -247,8 +243,8 @@ func (r *references) text(text string, at *location) []segment {
 	return segments
 }
 
-// value resolves a string value, and reports whether all its references are defined
-// or kept. If not, it is not known what the value would be.
+// value resolves a string value, and reports whether all its references are defined or retained. If not, the value is
+// undetermined.
 func (r *references) value(n *node, at *location) (sound bool) {
 	before := r.problems.count()
 	if name, found := whole(n.text); found {
@@ -299,15 +295,14 @@ func nearest(name string, candidates []string) string {
 	return best
 }
 
-// distance is the number of letters to insert, remove, replace or swap with their
-// neighbour to make b of a, or limit when it is not below limit or the texts are
-// too long to be names.
+// distance returns the number of letters to insert, remove, replace or swap with their neighbour to turn a into b, or limit
+// if it is not below limit or the texts are too long to be names.
 func distance(a, b string, limit int) int {
 	const longest = 64
 	if len(a) > longest || len(b) > longest || len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
 	}
-	// Rows of the usual table: for two letters ago, one letter ago, and this one.
+	// Rows of the dynamic programming table: for two letters ago, one letter ago, and this one.
 	var before, last, row [longest + 1]int
 	for j := range len(b) + 1 {
 		row[j] = j
@@ -328,7 +323,7 @@ func distance(a, b string, limit int) int {
 			least = min(least, row[j+1])
 		}
 		if least >= limit {
-			return limit // it never becomes less again
+			return limit // it never decreases again
 		}
 	}
 	return min(row[len(b)], limit)

@@ -8,17 +8,14 @@ import (
 	"strings"
 )
 
-// Rendered is a VirtualMachine that came out of a template. It does not change,
-// and is safe for concurrent use.
+// Rendered is a VirtualMachine rendered from a template. It does not change, and is safe for concurrent use.
 type Rendered struct {
 	json    []byte
 	binding *Binding
 }
 
-// Render makes the VirtualMachine of the template with these values, which must
-// have been bound by the same Compiled. What a value does to the VirtualMachine
-// that the schema does not allow is in an *InvalidError, with the place in the
-// template.
+// Render makes the VirtualMachine of the template with these values, which must have been bound by the same Compiled. Values
+// that break the schema are in an *InvalidError, with the place in the template.
 func (c *Compiled) Render(b *Binding) (*Rendered, error) {
 	if b == nil || b.compiled != c {
 		return nil, errors.New("rendering a template: the values were bound for another one")
@@ -43,25 +40,23 @@ func (c *Compiled) Render(b *Binding) (*Rendered, error) {
 	return &Rendered{json: r.buffer, binding: b}, nil
 }
 
-// JSON is the VirtualMachine with apiVersion, kind, metadata and spec, without
-// white space and with the keys of every object in byte order. It must not be
-// modified.
+// JSON returns the VirtualMachine with apiVersion, kind, metadata and spec, without white space and with the keys of every
+// object in byte order. It must not be modified.
 func (r *Rendered) JSON() []byte { return r.json }
 
-// Object is the VirtualMachine as a tree of its own, which the caller may change.
-// Integers are int64, other numbers float64, and where neither keeps every digit
-// a json.Number.
+// Object returns the VirtualMachine as a new tree, which the caller may change. Integers are int64, other numbers float64,
+// and a json.Number if neither holds every digit.
 func (r *Rendered) Object() map[string]any {
 	tree, err := decode(string(r.json), 2*MaxDepth, machineAt)
 	if err != nil {
-		// What Render returns is JSON; its tests and fuzz targets say so.
+		// Render returns valid JSON; its tests and fuzz targets verify this.
 		panic("reading back a rendered VirtualMachine: " + err.Error())
 	}
 	object, _ := tree.plain().(map[string]any)
 	return object
 }
 
-// Message is the message of the template with its references replaced.
+// Message returns the message of the template with its references replaced.
 func (r *Rendered) Message() string {
 	c := r.binding.compiled
 	var message strings.Builder
@@ -85,7 +80,7 @@ func (c *Compiled) messageSize(values []string) int {
 	return size
 }
 
-// of is the text of a segment.
+// of returns the text of a segment.
 func (s segment) of(values []string) string {
 	if s.parameter == noParameter {
 		return s.text
@@ -93,12 +88,11 @@ func (s segment) of(values []string) string {
 	return s.encoder.encode(values[s.parameter])
 }
 
-// sizes are those of the values, as encoders write them. Each is computed once: a
-// hostile template refers to a long value often.
+// sizes are the sizes of the encoded values. Each is computed once: a hostile template refers to a long value often.
 type sizes struct {
 	values []string
 	size   func(string) int
-	known  []int // 1 more than that, so that 0 is not known yet
+	known  []int // size + 1; 0 if not computed yet
 }
 
 func (s *sizes) of(parameter int, e encoder) int {
@@ -112,7 +106,7 @@ func (s *sizes) of(parameter int, e encoder) int {
 	return *known - 1
 }
 
-// plain is the value as Kubernetes keeps unstructured content.
+// plain returns the value in the types of unstructured content in Kubernetes.
 func (n *node) plain() any {
 	switch n.kind {
 	case kindBool:
@@ -156,13 +150,12 @@ type renderer struct {
 	compiled *Compiled
 	values   []string
 	buffer   []byte
-	mark     int // where the text begins that opCheck looks at
+	mark     int // where the text that opCheck checks begins
 	problems problems
 }
 
-// size is how large the VirtualMachine will be. Where ${{NAME}} inserts JSON that
-// is not compact, the VirtualMachine becomes smaller; where it inserts text, by the
-// escapes in that text larger.
+// size returns the expected size of the VirtualMachine. It is too large if ${{NAME}} inserts JSON that is not compact, and
+// too small, by the escapes, if it inserts text.
 func (r *renderer) size() int {
 	const usual = 16
 	var few [usual * encoders]int
@@ -234,15 +227,14 @@ func (r *renderer) run(from, to uint32) {
 	}
 }
 
-// sensitive reports whether a sensitive parameter has a part in any of the segments.
+// sensitive reports whether any of the segments contains a sensitive parameter.
 func (c *Compiled) sensitive(segments []segment) bool {
 	return slices.ContainsFunc(segments, func(s segment) bool {
 		return s.parameter != noParameter && c.parameters[s.parameter].Sensitive
 	})
 }
 
-// sensitiveAmong reports whether an operation from, up to but without to, writes a sensitive
-// parameter.
+// sensitiveAmong reports whether an operation from, up to but without to, writes a sensitive parameter.
 func (c *Compiled) sensitiveAmong(from, to uint32) bool {
 	return slices.ContainsFunc(c.program.ops[from:to], func(o op) bool {
 		switch o.code {

@@ -15,8 +15,7 @@ import (
 	virtv1 "kubevirt.io/api/core/v1"
 )
 
-// schema is what a place in a VirtualMachine takes, read off the Go types of
-// kubevirt.io/api.
+// schema describes the permitted values of a place in a VirtualMachine. It is derived from the Go types of kubevirt.io/api.
 type schema struct {
 	shape  shape
 	bits   int                // of integers
@@ -24,8 +23,7 @@ type schema struct {
 	fields map[string]*schema // of structs
 	names  []string           // of fields, sorted
 
-	// pointers are the fields of structs whose presence says something even when
-	// what they hold is empty.
+	// pointers are the fields of structs that differ from absent ones even if their content is empty.
 	pointers map[string]bool
 }
 
@@ -45,17 +43,15 @@ const (
 	shapeList
 )
 
-// machine is the schema of a VirtualMachine. It is made on first use, and shared
-// by all templates.
+// machine returns the schema of a VirtualMachine. It is made on first use, and shared by all templates.
 var machine = sync.OnceValue(func() *schema {
 	return schemas{}.of(reflect.TypeFor[virtv1.VirtualMachine]())
 })
 
-// schemas holds what was made so far, so that a type is read once and may hold
-// itself.
+// schemas holds the schemas made so far, so that a type is read once and may contain itself.
 type schemas map[reflect.Type]*schema
 
-// special are the types whose JSON is not that of their Go fields.
+// special are the types with a JSON form that differs from their Go fields.
 var special = map[reflect.Type]schema{
 	reflect.TypeFor[resource.Quantity]():  {shape: shapeQuantity},
 	reflect.TypeFor[metav1.Time]():        {shape: shapeTime},
@@ -63,15 +59,14 @@ var special = map[reflect.Type]schema{
 	reflect.TypeFor[metav1.FieldsV1]():    {shape: shapeAny},
 }
 
-// structural are types that decode themselves only to clean up what they hold:
-// their JSON is that of their Go fields.
+// structural are types that decode themselves only to clean up their content: their JSON is that of their Go fields.
 var structural = map[reflect.Type]bool{
 	reflect.TypeFor[virtv1.VirtualMachineInstanceSpec](): true,
 	reflect.TypeFor[virtv1.DHCPOptions]():                true,
 	reflect.TypeFor[virtv1.PodNetwork]():                 true,
 }
 
-// decodesItself says whether the JSON of t may be other than its Go fields.
+// decodesItself reports whether the JSON of t may differ from its Go fields.
 func decodesItself(t reflect.Type) bool {
 	return reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) && !structural[t]
 }
@@ -113,8 +108,8 @@ func (made schemas) of(t reflect.Type) *schema {
 	return s
 }
 
-// fields adds the fields of struct type t. Fields of the struct itself win over
-// those of structs that it embeds inline, as in encoding/json.
+// fields adds the fields of struct type t. Fields of the struct itself take precedence over those of structs that it embeds
+// inline, as in encoding/json.
 func (made schemas) fields(t reflect.Type, into *schema) {
 	for i := range t.NumField() {
 		if f := t.Field(i); inline(f) {
@@ -144,7 +139,7 @@ func inline(f reflect.StructField) bool {
 	return f.Anonymous && name == ""
 }
 
-// expected says what the place takes.
+// expected returns a description of the permitted values.
 func (s *schema) expected() string {
 	switch s.shape {
 	case shapeString:

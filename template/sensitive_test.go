@@ -12,8 +12,7 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// TestNoCauseHoldsASensitiveValue provokes every kind of error that a value has a
-// part in.
+// TestNoCauseHoldsASensitiveValue causes every kind of error that may involve a value.
 func TestNoCauseHoldsASensitiveValue(t *testing.T) {
 	const secret, base64Secret = "hunter2", "aHVudGVyMg=="
 

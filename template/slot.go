@@ -9,8 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// json appends the value of a parameter as JSON that fits a slot. A value that is
-// no JSON is a string.
+// json appends the value of a parameter as JSON that fits a slot. A value that is not JSON is a string.
 func (r *renderer) json(parameter int, s *slot) {
 	value := r.values[parameter]
 	switch s.schema.shape {
@@ -30,8 +29,7 @@ func (r *renderer) json(parameter int, s *slot) {
 	root := &location{name: s.path}
 	tree, err := decode(value, MaxDepth-s.depth, root)
 	if errors.Is(err, errNotJSON) && s.schema.takes(kindString, value) {
-		// Text without quotes is the string that it says, as in KubeVirt's own
-		// engine, wherever a string fits.
+		// Text without quotes is a string wherever a string fits, as in KubeVirt's own engine.
 		r.buffer = appendString(r.buffer, value)
 		return
 	}
@@ -47,7 +45,7 @@ func (r *renderer) json(parameter int, s *slot) {
 	r.buffer = tree.appendCanonical(r.buffer)
 }
 
-// unreadable reports a value that is no JSON, or not of the allowed kind.
+// unreadable reports a value that is not JSON, or has a kind that is not allowed.
 func (r *renderer) unreadable(p *parameter, s *slot, value string, err error) {
 	r.buffer = append(r.buffer, "null"...)
 	var cause *field.Error
@@ -62,9 +60,8 @@ func (r *renderer) unreadable(p *parameter, s *slot, value string, err error) {
 	}
 }
 
-// judge compares a value that holds no references with a schema. Of a sensitive
-// value it says only that it does not fit: not even the names of its fields are
-// anybody's business.
+// judge compares a value without references with a schema. For a sensitive value it reports only that it does not fit: even
+// the names of its fields are secret.
 func judge(n *node, s *schema, at *location, sensitive bool) problems {
 	var found problems
 	(&checker{problems: &found}).value(n, s, at)
@@ -76,7 +73,7 @@ func judge(n *node, s *schema, at *location, sensitive bool) problems {
 	return hidden
 }
 
-// check looks at the inside of a string that was just written.
+// check checks the content of a string that was just written.
 func (r *renderer) check(at uint32, s *slot) {
 	text := string(r.buffer[r.mark:])
 	if s.schema.takes(kindString, text) {
@@ -93,7 +90,7 @@ func (r *renderer) check(at uint32, s *slot) {
 	r.problems.invalid(s.path, value, "must be %s", s.schema.expected())
 }
 
-// object appends an object some of whose keys depend on parameters.
+// object appends an object in which some keys depend on parameters.
 func (r *renderer) object(o *openObject) {
 	type entry struct {
 		key    string
@@ -151,8 +148,7 @@ func (r *renderer) collision(o *openObject, key string, a, b *openMember) {
 	})
 }
 
-// late checks a field of a struct whose name depended on parameters. Its value
-// begins at start.
+// late checks a field of a struct with a name that depends on parameters. Its value begins at start.
 func (r *renderer) late(o *openObject, key string, m *openMember, start int) {
 	at := (&location{name: o.path}).key(r.compiled.spell(m.key))
 	keyIsSensitive := r.compiled.sensitive(m.key)
@@ -177,12 +173,12 @@ func (r *renderer) late(o *openObject, key string, m *openMember, start int) {
 	r.problems.merge(judge(&tree, schema, at, keyIsSensitive || r.compiled.sensitiveAmong(m.from, m.to)))
 }
 
-// placeholder writes a placeholder as the template has it.
+// placeholder returns a placeholder in the form of the template.
 func (c *Compiled) placeholder(s segment) string {
 	return "${" + c.parameters[s.parameter].Name + s.encoder.suffix() + "}"
 }
 
-// spell writes a key as the template has it.
+// spell returns a key in the form of the template.
 func (c *Compiled) spell(key []segment) string {
 	var spelt strings.Builder
 	for _, s := range key {

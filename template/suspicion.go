@@ -1,14 +1,13 @@
 package template
 
-// suspicions adds warnings that need the whole template to be known.
+// suspicions adds warnings that depend on the whole template.
 func (c *Compiled) suspicions(vm *node, w *warnings) {
 	c.metadataSuspicions(vm.get("metadata"), machineAt.field("metadata"), w)
 	c.userDataSuspicions(vm, w)
 	c.defaultSuspicions(vm, w)
 }
 
-// metadataSuspicions finds sensitive parameters in metadata, which everyone sees
-// who may list VirtualMachines.
+// metadataSuspicions finds sensitive parameters in metadata, which is visible to every user who may list VirtualMachines.
 func (c *Compiled) metadataSuspicions(n *node, at *location, w *warnings) {
 	if n.open != nil {
 		for i := range c.parameters {
@@ -39,13 +38,12 @@ func (o *open) refersTo(parameter int) bool {
 	return false
 }
 
-// defaultSuspicions finds defaults that do not fit where ${{NAME}} puts them. A
-// person may give a better value, so this is not an error.
+// defaultSuspicions finds defaults that do not fit where ${{NAME}} inserts them. Users may give a better value, so this is
+// no error.
 func (c *Compiled) defaultSuspicions(n *node, w *warnings) {
 	if n.open != nil && n.open.parameter != noParameter && !w.full() {
 		p := &c.parameters[n.open.parameter]
-		// The slots of one parameter are many at most in a hostile template, whose
-		// default must not be read for each of them.
+		// A hostile template may have many slots of one parameter. Its default must not be read for each of them.
 		if p.Value != "" && len(p.Value) <= maxShown && !c.fits(p, n.open) {
 			w.add("%s: the default of %s does not fit here: it must be %s", n.open.path, p.Name, n.open.schema.expected())
 		}

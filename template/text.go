@@ -11,8 +11,8 @@ func appendString(b []byte, text string) []byte {
 	return append(b, '"')
 }
 
-// appendEscaped appends text as it stands between the quotes of a JSON string.
-// Only what must be escaped is; a byte that is not UTF-8 becomes U+FFFD.
+// appendEscaped appends text in the form between the quotes of a JSON string. Only what must be escaped is; a byte that is
+// not UTF-8 becomes U+FFFD.
 func appendEscaped(b []byte, text string) []byte {
 	plain := 0
 	for i := 0; i < len(text); {
@@ -49,9 +49,8 @@ func appendEscaped(b []byte, text string) []byte {
 	return append(b, text[plain:]...)
 }
 
-// appendQuoted appends text between double quotes, with the escapes that JSON and
-// YAML have in common. Beside what JSON wants escaped, it escapes the characters of
-// the basic plane that also names.
+// appendQuoted appends text between double quotes, with the escapes that JSON and YAML have in common. In addition to the
+// characters that JSON requires to be escaped, it escapes those of the basic plane that also accepts.
 func appendQuoted(b []byte, text string, also func(rune) bool) []byte {
 	b = append(b, '"')
 	for _, r := range text {
@@ -67,7 +66,7 @@ func appendQuoted(b []byte, text string, also func(rune) bool) []byte {
 	return append(b, '"')
 }
 
-// escapedSize is the number of bytes that appendEscaped appends.
+// escapedSize returns the number of bytes that appendEscaped appends.
 func escapedSize(text string) int {
 	size := len(text)
 	for i := 0; i < len(text); {

@@ -9,9 +9,9 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// userDataSuspicions finds parameters that become part of cloud-init's YAML as they
-// are. No value ends a line, so none adds a key; but what YAML takes for its own
-// changes what is read on that line, or makes the document unreadable.
+// userDataSuspicions finds parameters that are inserted into cloud-init's YAML as they are, or with the encoder sh. A value
+// without a line break adds no key, but YAML's own syntax in it changes the meaning of its line, or makes the document
+// invalid. A line break in a multiline parameter ends its block of text.
 func (c *Compiled) userDataSuspicions(vm *node, w *warnings) {
 	at := machineAt
 	for _, key := range []string{"spec", "template", "spec", "volumes"} {
@@ -35,7 +35,7 @@ func (c *Compiled) userDataSuspicions(vm *node, w *warnings) {
 	}
 }
 
-// documentSuspicions looks at one document, and warns once for each parameter.
+// documentSuspicions checks one document, and warns once for each parameter.
 func (c *Compiled) documentSuspicions(segments []segment, at *location, w *warnings) {
 	var d document
 	var warned []int
@@ -66,15 +66,14 @@ func (c *Compiled) documentSuspicions(segments []segment, at *location, w *warni
 	}
 }
 
-// document is a text of YAML as far as it has been read, by lines. It knows as much of
-// YAML as a warning needs.
+// document is a text of YAML as far as it has been read, by lines. It supports as much of YAML as a warning needs.
 type document struct {
 	line    int
-	current string // the line, up to here
-	block   int    // 1 + how deep the node is indented that has a block of text, or 0
+	current string // the line, up to the current position
+	block   int    // 1 + the indentation of the node with a block of text, or 0
 }
 
-// context is where in YAML a placeholder stands.
+// context is the YAML context of a placeholder.
 type context uint8
 
 const (
@@ -84,7 +83,7 @@ const (
 	inBlock          // in a block of text or a comment, which ends with a line
 )
 
-// blockHeader is the end of a line that begins a block of text.
+// blockHeader matches the end of a line that begins a block of text.
 var blockHeader = regexp.MustCompile(`(^|[ ])[|>][-+0-9]*[ ]*$`)
 
 func (d *document) literal(text string) {
@@ -105,7 +104,7 @@ func (d *document) literal(text string) {
 	}
 }
 
-// placeholder stands for a value, which ends no line and no block.
+// placeholder appends a stand-in for a value, which ends no line and no block.
 func (d *document) placeholder() { d.current += "x" }
 
 // inBlock reports whether the line belongs to a block of text.
@@ -114,8 +113,7 @@ func (d *document) inBlock() bool {
 	return d.block > 0 && (text == "" || len(d.current)-len(text) >= d.block)
 }
 
-// nodeIndent is how deep the node is indented to which a block of text belongs: its
-// key, or the dash of its item.
+// nodeIndent returns the indentation of the node that a block of text belongs to: its key, or the dash of its item.
 func nodeIndent(line string) int {
 	rest := strings.TrimLeft(line, " ")
 	indent := len(line) - len(rest)
@@ -157,7 +155,7 @@ func toggled(where, quotes context) context {
 	return quotes
 }
 
-// indicators are the characters that change what is read, by where they stand.
+// indicators are the characters that change the meaning, by context.
 var indicators = [...]string{inPlain: ":#\"'{}[],&*!|>%@`\n", inDouble: "\"\\\n", inSingle: "'\n"}
 
 // staysInYAML reports whether every value of the parameter is read as that value.
@@ -172,8 +170,8 @@ func (p *parameter) staysInYAML(where context) bool {
 	return err == nil && !mayHold(parsed, indicators[where])
 }
 
-// mayHold reports whether texts that an expression matches may hold any of the
-// characters. It may be mistaken where it returns true.
+// mayHold reports whether texts that an expression matches may contain any of the characters. It may return true wrongly,
+// never false.
 func mayHold(r *syntax.Regexp, characters string) bool {
 	switch r.Op {
 	case syntax.OpAnyChar, syntax.OpAnyCharNotNL:

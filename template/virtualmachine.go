@@ -9,16 +9,15 @@ import (
 
 // The fields of a VirtualMachine's metadata.
 var (
-	// carried are the ones that a rendered VirtualMachine has.
+	// carried are the fields that a rendered VirtualMachine has.
 	carried = []string{"annotations", "generateName", "labels", "name", "namespace"}
 
-	// forbidden are those that a template must not have, because they tie it to
-	// one object.
+	// forbidden are the fields that a template must not have, because they identify one object.
 	forbidden = []string{"finalizers", "ownerReferences", "resourceVersion", "uid"}
 )
 
-// virtualMachine checks the VirtualMachine of a template, and brings it into the
-// form that is rendered: apiVersion, kind, metadata and spec.
+// virtualMachine checks the VirtualMachine of a template, and reduces it to the form that is rendered: apiVersion, kind,
+// metadata and spec.
 func (c *checker) virtualMachine(n *node) {
 	if n.kind != kindObject {
 		c.unfit(n, machine(), machineAt)
@@ -64,8 +63,7 @@ func (c *checker) constant(n *node, at *location, want string) {
 	}
 }
 
-// fixedKey reports a key that is not a field, in an object whose keys cannot be
-// parameters.
+// fixedKey reports a key that is not a field, in an object that permits no parameters in keys.
 func (c *checker) fixedKey(key string, s *schema, at *location) {
 	if _, segments := c.references.parse(key, at.key(key)); segments != nil {
 		c.problems.invalid(at.key(key).String(), shown(key), "this key cannot be a parameter")
@@ -110,8 +108,8 @@ func (c *checker) metadata(n *node, at *location) {
 	n.members = kept
 }
 
-// unencoded refuses encoders in names, which are no place for quotes, and which a new
-// VirtualMachine gives values to.
+// unencoded rejects encoders in names: names contain no quotes, and the name of a new VirtualMachine gives values to
+// parameters.
 func (c *checker) unencoded(n *node, field string, at *location) {
 	if n.open == nil || n.kind != kindString {
 		return
@@ -124,8 +122,7 @@ func (c *checker) unencoded(n *node, field string, at *location) {
 	}
 }
 
-// objectLabels puts the labels of the template on the VirtualMachine and on its
-// spec.template.
+// objectLabels adds the labels of the template to the VirtualMachine and to its spec.template.
 func (c *checker) objectLabels(machineNode *node, labels map[string]string) {
 	if len(labels) == 0 {
 		return
@@ -164,7 +161,7 @@ func (c *checker) labels(labels map[string]string) []member {
 	return object.members
 }
 
-// addLabels adds labels to an object. One that is there already must be the same.
+// addLabels adds labels to an object. An existing label must have the same value.
 func (c *checker) addLabels(target *node, labels []member, at *location) {
 	present := target.members
 	for _, label := range labels {
@@ -185,8 +182,7 @@ func (c *checker) addLabels(target *node, labels []member, at *location) {
 	}
 }
 
-// sameText reports whether two string values will be the same, whatever the
-// parameters.
+// sameText reports whether two string values will be the same for all values of the parameters.
 func sameText(a, b *node) bool {
 	if a.open == nil || b.open == nil {
 		return a.open == nil && b.open == nil && a.kind == b.kind && a.text == b.text

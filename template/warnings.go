@@ -2,10 +2,10 @@ package template
 
 import "fmt"
 
-// maxWarnings is how many warnings a template keeps.
+// maxWarnings is the maximum number of warnings of a template.
 const maxWarnings = 32
 
-// warnings collects what is suspicious about a template without being wrong.
+// warnings collects what is suspicious about a template but valid.
 type warnings struct {
 	list []string
 }

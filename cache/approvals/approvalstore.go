@@ -10,7 +10,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-// approvalStore is what the reflector of approvals writes to.
+// approvalStore stores the objects of the approval reflector.
 type approvalStore struct {
 	index  *index
 	log    logr.Logger
@@ -31,8 +31,8 @@ func (s *approvalStore) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return s.compile(object) }
 }
 
-// compile compiles an approval, unless its spec is known already: its status
-// changes with every audit.
+// compile compiles an approval. It returns the cached one if UID and generation are unchanged: every audit changes the
+// status.
 func (s *approvalStore) compile(object any) (*approval.Approval, error) {
 	switch o := object.(type) {
 	case *approval.Approval:
@@ -95,11 +95,10 @@ func (s *approvalStore) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore; nothing here needs to be looked at
-// again without a change.
+// Resync implements cache.ReflectorStore. It does nothing.
 func (s *approvalStore) Resync() error { return nil }
 
-// nameOf is the name of a cluster-scoped object that is to be deleted.
+// nameOf returns the name of a deleted cluster-scoped object.
 func nameOf(object any) (string, error) {
 	switch o := object.(type) {
 	case *approval.Approval:

@@ -17,21 +17,20 @@ import (
 	"github.com/vmstencil/stencil/cache/watching"
 )
 
-// DefaultPatience is how long Covering waits for a namespace that is not known.
+// DefaultPatience is the default timeout of waiting for a namespace.
 const DefaultPatience = time.Second
 
-// Options are what a Cache needs.
+// Options are the options of a Cache.
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
 	Logger logr.Logger
-	// Registerer takes the metrics; nil means that none are kept.
+	// Registerer registers the metrics; if nil, there are none.
 	Registerer prometheus.Registerer
-	// Spared are namespaces that no approval covers, beside those of Kubernetes'
-	// own: Stencil's.
+	// Spared are namespaces that no approval selects, in addition to those of Kubernetes: Stencil's.
 	Spared []string
-	// Patience is how long Covering waits for a namespace that is not known;
-	// DefaultPatience when 0. It must be shorter than the deadline of a webhook.
+	// Patience is the timeout of waiting for a namespace that is not in the cache. Default: 1 s. It must be shorter than the
+	// timeout of a webhook.
 	Patience time.Duration
 }
 
@@ -78,25 +77,23 @@ func newCache(o Options, approvals, namespaces cache.ListerWatcher) *Cache {
 	return c
 }
 
-// Start fills the cache and keeps it current until ctx ends.
+// Start fills and updates the cache until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
 	watching.Run(ctx, c.log, c.reflectors...)
 	return nil
 }
 
-// NeedLeaderElection says that every replica has a cache of its own.
+// NeedLeaderElection returns false: every replica has a cache of its own.
 func (c *Cache) NeedLeaderElection() bool { return false }
 
-// Synced says whether the first lists of approvals and of namespaces have arrived.
-// Before, Covering knows too little to be asked.
+// Synced reports whether the first lists of approvals and namespaces have arrived. Until then, results may be incomplete.
 func (c *Cache) Synced() bool { return c.index.hasSynced() }
 
-// Covering returns the approvals that cover a namespace, sorted by name; it is
-// governed when there is any. The slice must not be modified.
+// Covering returns the approvals that select a namespace, sorted by name. The namespace is governed if there is at least
+// one. The slice must not be modified.
 //
-// A namespace is often created a moment before the first machine in it, and the
-// watch may be a little behind: for one that is not known it waits, and when that
-// is in vain returns a single approval that approves nothing.
+// A namespace is often created a moment before the first VM in it, and the watch may be slightly behind. If the namespace is
+// not in the cache, the call waits for it. After the timeout it returns a single approval that approves nothing.
 func (c *Cache) Covering(namespace string) []*approval.Approval {
 	var covering []*approval.Approval
 	if c.await(context.Background(), func() (known bool, changed <-chan struct{}) {
@@ -109,9 +106,8 @@ func (c *Cache) Covering(namespace string) []*approval.Approval {
 		"namespace %s is not known here yet, so nobody can tell which approvals cover it; try again in a moment", namespace))}
 }
 
-// Namespace returns the labels and annotations of a namespace, which must not be
-// modified. For one that is not known it waits as Covering does, and while ctx
-// lasts; known is false when that was in vain.
+// Namespace returns the labels and annotations of a namespace, which must not be modified. If the namespace is not in the
+// cache, the call waits for it, until the timeout or until ctx ends. The last result is false if it has not arrived by then.
 func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool) {
 	known = c.await(ctx, func() (known bool, changed <-chan struct{}) {
 		of, known, changed := c.index.namespace(name)
@@ -121,8 +117,8 @@ func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations
 	return labels, annotations, known
 }
 
-// await calls look until it finds something, and returns false when patience or ctx ends first. The channel that look returns is closed
-// when another call may have a different result.
+// await repeats a lookup until it finds something. It returns false if the timeout or ctx ends first. The channel that the
+// lookup returns is closed when another one may have a different result.
 func (c *Cache) await(ctx context.Context, look func() (found bool, changed <-chan struct{})) bool {
 	found, changed := look()
 	if found {
@@ -144,9 +140,9 @@ func (c *Cache) await(ctx context.Context, look func() (found bool, changed <-ch
 	}
 }
 
-// AwaitState returns when an existing namespace carries the label that says whether approvals govern it, after the timeout, or when ctx
-// ends. A namespace is often created a moment before the first VM in it, and admission policies deny what approvals may govern while it is
-// undecided.
+// AwaitState returns when an existing namespace has the label that states whether it is governed, after the timeout, or when
+// ctx ends. A namespace is often created a moment before the first VM in it, and admission policies deny what approvals may
+// govern while the label is missing.
 func (c *Cache) AwaitState(ctx context.Context, namespace string) {
 	decided := func() (bool, <-chan struct{}) {
 		of, _, changed := c.index.namespace(namespace)
@@ -161,19 +157,19 @@ func (c *Cache) AwaitState(ctx context.Context, namespace string) {
 	if !c.await(ctx, decided) {
 		return
 	}
-	// The API server has a watch of its own, which is about as fast.
+	// The API server has its own watch, which has a similar delay.
 	select {
 	case <-time.After(propagation):
 	case <-ctx.Done():
 	}
 }
 
-// propagation is how long a write takes to reach the watches of all API servers, in most cases.
+// propagation is how long a write usually takes to reach the watches of all API servers.
 const propagation = 25 * time.Millisecond
 
 // Approvals returns all approvals, sorted by name. The slice must not be modified.
 func (c *Cache) Approvals() []*approval.Approval { return c.index.all() }
 
-// CoveredBy returns the names of the namespaces that exist now and that an approval
-// covers, which need not be one of the cache's, sorted.
+// CoveredBy returns the names of the existing namespaces that an approval selects, sorted. The approval need not be in the
+// cache.
 func (c *Cache) CoveredBy(a *approval.Approval) []string { return c.index.coveredBy(a) }

@@ -24,7 +24,7 @@ import (
 
 type change func(*v1alpha1.TemplateApproval)
 
-// tapp is an approval of golden/fedora everywhere.
+// tapp returns an approval of golden/fedora in all namespaces.
 func tapp(name string, changes ...change) *v1alpha1.TemplateApproval {
 	object := &v1alpha1.TemplateApproval{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: 1},
@@ -57,7 +57,7 @@ func ofGeneration(generation int64) change {
 	return func(o *v1alpha1.TemplateApproval) { o.Generation = generation }
 }
 
-// namespace has labels that are given as pairs.
+// namespace returns a namespace with labels given as pairs.
 func namespace(name string, pairs ...string) *metav1.PartialObjectMetadata {
 	object := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -66,7 +66,7 @@ func namespace(name string, pairs ...string) *metav1.PartialObjectMetadata {
 	return object
 }
 
-// fixture is a cache that is fed by sources that tests control.
+// fixture is a cache with sources that tests control.
 type fixture struct {
 	*Cache
 	approvals, namespaces *fakecache.FakeControllerSource
@@ -213,7 +213,7 @@ func TestAnApprovalIsCompiledAgainOnlyWhenItsSpecChanges(t *testing.T) {
 	before := f.Covering("team-a")[0]
 
 	f.approvals.Modify(tapp("a", func(o *v1alpha1.TemplateApproval) { o.Status.ObservedGeneration = 1 }))
-	f.approvals.Add(tapp("marker")) // so that one sees when the event before has arrived
+	f.approvals.Add(tapp("marker")) // arrives after the previous event
 	eventually(t, func() bool { return len(f.Covering("team-a")) == 2 })
 	if f.Covering("team-a")[0] != before {
 		t.Error("it was compiled again for another status")

@@ -1,12 +1,9 @@
-// Package approvals knows which TemplateApprovals cover a namespace, for the
-// webhooks, which ask for every VirtualMachine.
+// Package approvals caches which TemplateApprovals select a namespace. The webhooks query it for every VirtualMachine.
 //
-// Two reflectors of client-go keep it current: one of the TemplateApprovals, which
-// are compiled as they arrive, and one of the Namespaces, of which only the labels
-// and annotations are kept; policies read both. Nobody else's word is taken for what a namespace is: the label that
-// Stencil puts on governed namespaces plays no part here.
+// Two reflectors of client-go fill the cache. One watches TemplateApprovals, which are compiled as they arrive. The other
+// watches Namespaces and stores only their labels and annotations; policies read both. The label that Stencil sets on
+// governed namespaces has no effect here.
 //
-// It fails closed. An approval that does not compile covers its namespaces and
-// approves nothing, and a namespace that has not been heard of is covered by an
-// approval that approves nothing, until its labels are known.
+// The cache fails closed. An approval that does not compile approves nothing in the namespaces that it selects. A namespace
+// that has not been observed is treated as selected by an approval that approves nothing, until its labels have arrived.
 package approvals

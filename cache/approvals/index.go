@@ -9,23 +9,22 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-// index is what the stores write to and readers read from.
+// index holds the cached objects. The stores write it, the cache reads it.
 type index struct {
 	mu         sync.RWMutex
 	approvals  map[string]*approval.Approval
 	namespaces map[string]labels
-	// approvalsSynced and namespacesSynced say whether the first lists are here.
+	// approvalsSynced and namespacesSynced report whether the first lists have arrived.
 	approvalsSynced, namespacesSynced bool
-	// sorted holds the approvals by name; nil when they have changed since.
+	// sorted holds the approvals by name; nil after they have changed.
 	sorted []*approval.Approval
-	// memo holds what was found out about namespaces since it last could have
-	// changed.
+	// memo holds the approvals that select a namespace. Entries are removed when they may have changed.
 	memo map[string][]*approval.Approval
-	// changed is closed, and replaced, whenever a namespace comes.
+	// changed is closed, and replaced, whenever a namespace changes.
 	changed chan struct{}
 }
 
-// labels are those of one namespace, with its annotations.
+// labels are the labels and annotations of one namespace.
 type labels struct {
 	name                string
 	labels, annotations map[string]string
@@ -46,8 +45,8 @@ func (x *index) hasSynced() bool {
 	return x.approvalsSynced && x.namespacesSynced
 }
 
-// covering returns the approvals that cover a namespace, whether the namespace is
-// known, and a channel that is closed when another one becomes known.
+// covering returns the approvals that select a namespace, whether the namespace is in the cache, and a channel that is
+// closed when a namespace changes.
 func (x *index) covering(namespace string) (covering []*approval.Approval, known bool, changed <-chan struct{}) {
 	x.mu.RLock()
 	covering, remembered := x.memo[namespace]
@@ -61,8 +60,8 @@ func (x *index) covering(namespace string) (covering []*approval.Approval, known
 	return covering, known, x.changed
 }
 
-// namespace returns what is known of a namespace, and a channel that is closed when
-// another one becomes known.
+// namespace returns the labels and annotations of a namespace, whether it is in the cache, and a channel that is closed when
+// a namespace changes.
 func (x *index) namespace(name string) (of labels, known bool, changed <-chan struct{}) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -70,7 +69,7 @@ func (x *index) namespace(name string) (of labels, known bool, changed <-chan st
 	return of, known, x.changed
 }
 
-// find is to be called with the lock held for writing.
+// find must be called with the lock held for writing.
 func (x *index) find(namespace string) (covering []*approval.Approval, known bool) {
 	if covering, remembered := x.memo[namespace]; remembered {
 		return covering, true
@@ -88,7 +87,7 @@ func (x *index) find(namespace string) (covering []*approval.Approval, known boo
 	return covering, true
 }
 
-// byName is to be called with the lock held for writing.
+// byName must be called with the lock held for writing.
 func (x *index) byName() []*approval.Approval {
 	if x.sorted == nil {
 		x.sorted = slices.SortedFunc(maps.Values(x.approvals), func(a, b *approval.Approval) int { return cmp.Compare(a.Name(), b.Name()) })
@@ -121,7 +120,7 @@ func (x *index) coveredBy(a *approval.Approval) []string {
 	return names
 }
 
-// size counts what there is now.
+// size counts the cached approvals and the governed namespaces.
 func (x *index) size() (valid, invalid, governed int) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
@@ -138,7 +137,7 @@ func (x *index) size() (valid, invalid, governed int) {
 	return len(x.approvals) - invalid, invalid, governed
 }
 
-// change runs a function that changes the approvals.
+// changeApprovals runs a function that changes the approvals.
 func (x *index) changeApprovals(change func()) {
 	x.mu.Lock()
 	defer x.mu.Unlock()

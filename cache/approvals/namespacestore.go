@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// namespaceStore is what the reflector of namespaces writes to.
+// namespaceStore stores the objects of the namespace reflector.
 type namespaceStore struct{ index *index }
 
 var (
@@ -36,7 +36,7 @@ func labelsOf(object any) (labels, error) {
 	}
 }
 
-// annotationsOf leaves out kubectl's copy of the manifest.
+// annotationsOf returns the annotations without kubectl's copy of the manifest.
 func annotationsOf(o *metav1.PartialObjectMetadata) map[string]string {
 	if _, found := o.Annotations[corev1.LastAppliedConfigAnnotation]; !found {
 		return o.Annotations
@@ -92,6 +92,5 @@ func (s *namespaceStore) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore; nothing here needs to be looked at
-// again without a change.
+// Resync implements cache.ReflectorStore. It does nothing.
 func (s *namespaceStore) Resync() error { return nil }

@@ -12,7 +12,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// watchNamespaces fetches nothing but the metadata.
+// watchNamespaces lists and watches the metadata of namespaces.
 func watchNamespaces(config *rest.Config) (cache.ListerWatcher, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {

@@ -17,19 +17,19 @@ import (
 	"github.com/vmstencil/stencil/internal/exemption"
 )
 
-// Options are what a Cache needs.
+// Options are the options of a Cache.
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
 	Logger logr.Logger
-	// Names are those that are configured.
+	// Names are the configured names.
 	Names exemption.Names
 	// Binding is the name of the ClusterRoleBinding. If empty, no service account of KubeVirt or CDI is exempt.
 	Binding string
 }
 
-// Cache answers which users are exempt. It runs until the context of Start ends, on every replica. All methods are safe for concurrent
-// use. Until it is synced only the users of Kubernetes and Stencil are exempt.
+// Cache stores which users are exempt. It runs until the context of Start ends, on every replica. All methods are safe for
+// concurrent use. Until it is synced only the users of Kubernetes and Stencil are exempt.
 type Cache struct {
 	names     exemption.Names
 	log       logr.Logger
@@ -54,7 +54,7 @@ func New(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// Start fills the cache and keeps it current until ctx ends.
+// Start fills and updates the cache until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
 	if c.reflector == nil {
 		<-ctx.Done()
@@ -67,7 +67,7 @@ func (c *Cache) Start(ctx context.Context) error {
 // NeedLeaderElection returns false: every replica has a cache of its own.
 func (c *Cache) NeedLeaderElection() bool { return false }
 
-// Synced reports whether the binding, or that there is none, has been read.
+// Synced reports whether the binding has been read, or does not exist.
 func (c *Cache) Synced() bool { return c.bound.Load() != nil }
 
 // Exempt reports whether a user is exempt from approvals.
@@ -89,7 +89,7 @@ func (c *Cache) ExemptIn(namespace string) bool {
 	return bound != nil && slices.ContainsFunc(*bound, func(a exemption.Account) bool { return a.Namespace == namespace })
 }
 
-// store is what the reflector writes to.
+// store stores the objects of the reflector.
 type store struct{ cache *Cache }
 
 var _ cache.ReflectorStore = store{}

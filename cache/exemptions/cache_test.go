@@ -46,7 +46,7 @@ func TestCache(t *testing.T) {
 	}
 	binding := &rbacv1.ClusterRoleBinding{Subjects: []rbacv1.Subject{
 		account("kubevirt-hyperconverged", "kubevirt-controller"),
-		// Names that are configured otherwise, or not at all, and subjects that are no accounts.
+		// Names that are configured otherwise, or not at all, and subjects that are no service accounts.
 		account("other", "kubevirt-handler"), account("kubevirt-hyperconverged", "default"),
 		{Kind: rbacv1.UserKind, Name: handler}, {Kind: rbacv1.GroupKind, Name: "system:serviceaccounts:kubevirt"},
 	}}

@@ -16,21 +16,21 @@ import (
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-// Patience is how long Resolve waits for what is not known.
+// Patience is the default timeout of Resolve.
 const Patience = 300 * time.Millisecond
 
-// Options are what a Cache needs.
+// Options are the options of a Cache.
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
 	Logger logr.Logger
-	// Registerer takes the metrics; nil means that none are kept.
+	// Registerer registers the metrics; if nil, there are none.
 	Registerer prometheus.Registerer
-	// WithoutRevisions leaves out the ControllerRevisions that stored machines name: for
-	// those who ask about new ones only. They are what fills the cache.
+	// WithoutRevisions leaves out the ControllerRevisions that stored VMs reference, for callers that resolve only new VMs.
+	// Revisions are most of the cache.
 	WithoutRevisions bool
-	// Patience is how long Resolve waits for what is not known; the constant when 0.
-	// It must be shorter than the deadline of a webhook.
+	// Patience is the timeout of waiting for an object that is not in the cache. Default: 300 ms. It must be shorter than the
+	// timeout of a webhook.
 	Patience time.Duration
 }
 
@@ -80,26 +80,24 @@ func newCache(o Options, sources map[string]cache.ListerWatcher) *Cache {
 	return c
 }
 
-// Start fills the cache and keeps it current until ctx ends.
+// Start fills and updates the cache until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
 	watching.Run(ctx, c.log, c.reflectors...)
 	return nil
 }
 
-// NeedLeaderElection says that every replica has a cache of its own.
+// NeedLeaderElection returns false: every replica has a cache of its own.
 func (c *Cache) NeedLeaderElection() bool { return false }
 
-// Synced says whether the first lists have arrived, or their kinds are not served.
+// Synced reports whether the first list of each kind has arrived, or the kind is not served.
 func (c *Cache) Synced() bool { return c.index.hasSynced() }
 
-// Changed returns a channel that is closed as soon as an instance type or a preference
-// comes, goes or changes. Revisions do not count: they never change, and one comes with
-// every VirtualMachine.
+// Changed returns a channel that is closed as soon as an instance type or a preference is added, changed or deleted.
+// Revisions are ignored: they never change, and each VirtualMachine adds one.
 func (c *Cache) Changed() <-chan struct{} { return c.index.alteration() }
 
-// Resolve implements sizing.Resolver. An object and a machine that names it often
-// come together, and the watch may be a little behind: for one that is not known it waits
-// for a moment.
+// Resolve implements sizing.Resolver. An object and a VM that references it are often created together, and the watch may be
+// slightly behind. If the object is not in the cache, Resolve waits until the timeout.
 func (c *Cache) Resolve(ctx context.Context, reference sizing.Reference) (map[string]any, error) {
 	object, changed, err := c.index.resolve(reference)
 	if err == nil {
@@ -121,7 +119,7 @@ func (c *Cache) Resolve(ctx context.Context, reference sizing.Reference) (map[st
 	}
 }
 
-// Known is a Resolver that does not wait, for those who ask about stored machines.
+// Known returns a Resolver that does not wait, for callers that resolve stored VMs.
 func (c *Cache) Known() sizing.Resolver { return known{c.index} }
 
 type known struct{ index *index }

@@ -27,7 +27,7 @@ import (
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-// fixture is a cache that is fed by sources that tests control.
+// fixture is a cache with sources that tests control.
 type fixture struct {
 	*Cache
 	sources map[string]*fakecache.FakeControllerSource
@@ -86,7 +86,7 @@ metadata:
 spec: {cpu: {guest: 1}, memory: {guest: 2Gi}}
 `
 
-// revision is what KubeVirt makes of an object with this content for a machine in team-a.
+// revision returns the ControllerRevision that KubeVirt makes of an object with this content for a VM in team-a.
 func revision(t *testing.T, name, of, kind, spec string) *unstructured.Unstructured {
 	t.Helper()
 	return object(t, fmt.Sprintf(`
@@ -258,7 +258,7 @@ func TestWhatComesWhileSomebodyWaitsIsFound(t *testing.T) {
 	}
 }
 
-// absent is a source whose kind is not served until it is installed.
+// absent is a source of a kind that is not served until it is installed.
 type absent struct {
 	*fakecache.FakeControllerSource
 	installed atomic.Bool

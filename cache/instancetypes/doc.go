@@ -1,16 +1,12 @@
-// Package instancetypes knows the instance types and preferences of KubeVirt, for
-// policies that look at the size of a VirtualMachine: one that names an instance type
-// says nothing about its size itself.
+// Package instancetypes caches the instance types and preferences of KubeVirt, for policies that evaluate the size of a
+// VirtualMachine: the spec of a VM with an instance type does not contain its size.
 //
-// A reflector of client-go for each of the four kinds keeps the objects, and a fifth
-// the ControllerRevisions that KubeVirt makes of them: a VirtualMachine goes on with the
-// content of then when the object has changed since. Revisions are as many as
-// VirtualMachines and nearly all alike, so equal contents are kept once.
+// A reflector of client-go for each of the four kinds caches the objects. A fifth caches the ControllerRevisions that
+// KubeVirt makes of them: a VirtualMachine retains the content of its revision when the object changes later. There are as
+// many revisions as VirtualMachines and most are equal, so equal contents are stored once.
 //
-// A revision may be named by whoever creates a VirtualMachine. Only those that carry
-// KubeVirt's label are kept; any other is not known, and a policy that cannot be sure
-// of the size fails.
+// The user who creates a VirtualMachine may set the name of a revision. Only revisions with KubeVirt's label are cached. Any
+// other does not resolve, and a policy that needs the size fails.
 //
-// KubeVirt may be missing, or be installed later: a kind that is not served is a kind
-// of which there is nothing, until it is.
+// KubeVirt may be missing, or be installed later. While a kind is not served, the cache has no objects of it.
 package instancetypes

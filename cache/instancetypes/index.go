@@ -10,26 +10,25 @@ import (
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-// kindRevision stands for ControllerRevisions beside the kinds of package sizing.
+// kindRevision is the kind of ControllerRevisions, in addition to the kinds of package sizing.
 const kindRevision = "ControllerRevision"
 
-// kinds are what is watched.
+// kinds are the watched kinds.
 var kinds = []string{
 	sizing.KindInstancetype, sizing.KindClusterInstancetype,
 	sizing.KindPreference, sizing.KindClusterPreference,
 	kindRevision,
 }
 
-// key names an object of some kind; namespace is empty for those of the cluster.
+// key identifies an object of some kind; namespace is empty for cluster-scoped kinds.
 type key struct{ namespace, name string }
 
 // entry is one object: an instance type or a preference, or a revision of one.
 type entry struct {
 	key key
-	// object is what policies see; nil for a revision.
+	// object is the input of policies; nil for a revision.
 	object map[string]any
-	// of is the name of the object that a revision was made of, and content that
-	// object, as JSON.
+	// of is the name of the object that a revision was made of. content is that object, as JSON.
 	of      string
 	content unique.Handle[string]
 }
@@ -37,16 +36,15 @@ type entry struct {
 // shelf holds the objects of one kind.
 type shelf struct {
 	entries map[key]entry
-	// synced says that the first list has arrived, missing that the kind is not served.
+	// synced is true once the first list has arrived, missing while the kind is not served.
 	synced, missing bool
 }
 
-// index is what the stores write to and readers read from.
+// index holds the cached objects. The stores write it, the cache reads it.
 type index struct {
 	mu     sync.RWMutex
 	shelfs map[string]*shelf
-	// changed is closed, and replaced, whenever anything has changed; altered when it
-	// was no revision.
+	// changed is closed, and replaced, on every change; altered, on every change that does not concern a revision.
 	changed, altered chan struct{}
 }
 
@@ -101,8 +99,7 @@ func (x *index) size(kind string) int {
 	return len(x.shelfs[kind].entries)
 }
 
-// resolve returns what a reference refers to, and a channel that is closed when anything
-// has changed.
+// resolve returns the object that a reference refers to, and a channel that is closed on the next change.
 func (x *index) resolve(r sizing.Reference) (object map[string]any, changed <-chan struct{}, err error) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
@@ -110,7 +107,7 @@ func (x *index) resolve(r sizing.Reference) (object map[string]any, changed <-ch
 	return object, x.changed, err
 }
 
-// find is to be called with the lock held.
+// find must be called with the lock held.
 func (x *index) find(r sizing.Reference) (map[string]any, error) {
 	if r.Revision != "" {
 		revision, found := x.shelfs[kindRevision].entries[key{r.Namespace, r.Revision}]
@@ -141,9 +138,8 @@ func (x *index) find(r sizing.Reference) (map[string]any, error) {
 	}
 }
 
-// revised returns the object that a revision holds. KubeVirt leaves labels and annotations
-// out of it; while the object that it was made of has the same content, it has the same
-// labels and annotations, too.
+// revised returns the object that a revision holds. KubeVirt does not store labels and annotations in it. If the live object
+// has the same spec, revised returns the live object, with its labels and annotations.
 func (x *index) revised(r sizing.Reference, revision entry) (map[string]any, error) {
 	var stored wire
 	if err := json.Unmarshal([]byte(revision.content.Value()), &stored); err != nil {

@@ -15,7 +15,7 @@ import (
 	instancetypeapi "kubevirt.io/api/instancetype"
 )
 
-// wire is what is read of an instance type or a preference.
+// wire holds the fields that are read of an instance type or a preference.
 type wire struct {
 	Kind     string `json:"kind"`
 	Metadata struct {
@@ -27,7 +27,7 @@ type wire struct {
 	Spec map[string]any `json:"spec"`
 }
 
-// object is what policies see.
+// object returns the input of policies.
 func (w wire) object() map[string]any {
 	metadata := map[string]any{"name": w.Metadata.Name, "labels": texts(w.Metadata.Labels), "annotations": texts(w.Metadata.Annotations)}
 	if w.Metadata.Namespace != "" {
@@ -46,7 +46,7 @@ func texts(in map[string]string) map[string]any {
 	return out
 }
 
-// store is what the reflector of one kind writes to.
+// store stores the objects of the reflector of one kind.
 type store struct {
 	index *index
 	kind  string
@@ -57,7 +57,7 @@ var (
 	_ cache.TransformingStore = &store{}
 )
 
-// watching returns the source with an eye on whether the kind is served at all.
+// watching returns the source. The returned source also detects that the kind is not served.
 func (s *store) watching(source cache.ListerWatcher) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
@@ -71,7 +71,7 @@ func (s *store) watching(source cache.ListerWatcher) cache.ListerWatcher {
 	}
 }
 
-// gone notes that the kind is not served: there is nothing of it.
+// gone marks the kind as not served and removes its objects.
 func (s *store) gone() {
 	if s.index.isMissing(s.kind) {
 		return
@@ -101,8 +101,7 @@ func (s *store) entry(object any) (entry, error) {
 	}
 }
 
-// liveEntry goes through JSON once, so that its numbers are of the types that those of a
-// revision have.
+// liveEntry encodes and decodes the object as JSON, so that its numbers have the same types as those of a revision.
 func liveEntry(kind string, o *unstructured.Unstructured) (entry, error) {
 	raw, err := json.Marshal(map[string]any{"metadata": o.Object["metadata"], "spec": o.Object["spec"]})
 	if err != nil {
@@ -129,8 +128,7 @@ func revisionEntry(o *unstructured.Unstructured) (entry, error) {
 	}, nil
 }
 
-// content is what is kept of the object in a revision. It is equal for all revisions of one
-// version of an object.
+// content returns the stored part of the object in a revision. It is equal for all revisions of one version of an object.
 func content(data map[string]any) map[string]any {
 	metadata, _ := data["metadata"].(map[string]any)
 	kept := map[string]any{}
@@ -187,6 +185,5 @@ func (s *store) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore; nothing here needs to be looked at again without
-// a change.
+// Resync implements cache.ReflectorStore. It does nothing.
 func (s *store) Resync() error { return nil }

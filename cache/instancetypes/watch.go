@@ -18,7 +18,7 @@ import (
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-// newSources returns where the objects of each kind come from.
+// newSources returns the source of each kind.
 func newSources(config *rest.Config) (map[string]cache.ListerWatcher, error) {
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {

@@ -21,26 +21,25 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// Options are what a Cache needs.
+// Options are the options of a Cache.
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
 	Logger logr.Logger
 }
 
-// Cache is a watch cache of what the KubeVirt object says. It runs until the context
-// of Start ends, on every replica. All methods are safe for concurrent use.
+// Cache is a watch cache of the KubeVirt object. It runs until the context of Start ends, on every replica. All methods are
+// safe for concurrent use.
 type Cache struct {
 	client dynamic.Interface
 	log    logr.Logger
 
 	mu sync.RWMutex
-	// found are the KubeVirt objects that there are, by namespace and name; KubeVirt
-	// lets there be one.
+	// found are the existing KubeVirt objects, by namespace and name. KubeVirt permits only one.
 	found map[string]entry
-	// synced says that the first list has arrived, missing that the kind is not served.
+	// synced is true once the first list has arrived, missing while the kind is not served.
 	synced, missing bool
-	// changed is closed, and replaced, whenever something has changed.
+	// changed is closed, and replaced, on every change.
 	changed chan struct{}
 }
 
@@ -60,7 +59,7 @@ func New(o Options) (*Cache, error) {
 	return &Cache{client: client, log: o.Logger, found: map[string]entry{}, changed: make(chan struct{})}, nil
 }
 
-// Start fills the cache and keeps it current until ctx ends.
+// Start fills and updates the cache until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
 	resource := c.client.Resource(kubevirtv1.SchemeGroupVersion.WithResource("kubevirts"))
 	source := &cache.ListWatch{
@@ -79,36 +78,34 @@ func (c *Cache) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that every replica has a cache of its own.
+// NeedLeaderElection returns false: every replica has a cache of its own.
 func (c *Cache) NeedLeaderElection() bool { return false }
 
-// Synced says whether the first list has arrived, or the kind is not served.
+// Synced reports whether the first list has arrived, or the kind is not served.
 func (c *Cache) Synced() bool {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.synced || c.missing
 }
 
-// Cluster is what defaults depend on. Without a KubeVirt object it is empty. It must
-// not be modified.
+// Cluster returns the settings that defaults depend on. Without a KubeVirt object it is empty. It must not be modified.
 func (c *Cache) Cluster() defaulting.Cluster {
 	return c.one().cluster
 }
 
-// Object refers to the KubeVirt object; its name is empty when there is none.
+// Object returns a reference to the KubeVirt object; its name is empty if there is none.
 func (c *Cache) Object() corev1.ObjectReference {
 	return c.one().reference
 }
 
-// Changed returns a channel that is closed as soon as a KubeVirt object comes, goes or
-// changes.
+// Changed returns a channel that is closed as soon as a KubeVirt object is added, changed or deleted.
 func (c *Cache) Changed() <-chan struct{} {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	return c.changed
 }
 
-// one is the KubeVirt object, the first by name should there be several.
+// one returns the KubeVirt object, the first by namespace and name if there are several.
 func (c *Cache) one() entry {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
@@ -129,7 +126,7 @@ func (c *Cache) change(change func()) {
 	c.changed = make(chan struct{})
 }
 
-// store is what the reflector writes to.
+// store stores the objects of the reflector.
 type store struct{ cache *Cache }
 
 var _ cache.ReflectorStore = store{}

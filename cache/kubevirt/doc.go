@@ -1,8 +1,6 @@
-// Package kubevirt knows what the KubeVirt object of the cluster says that
-// decides what guests see: KubeVirt's version, the machine types and the network
-// binding that it gives to machines which name none, and what the names of host
-// devices and binding plugins stand for.
+// Package kubevirt caches the settings of the KubeVirt object that affect what guests see: KubeVirt's version, the default
+// machine types and network binding of VMs, and the kinds of host devices and binding plugins.
 //
-// A reflector of client-go keeps it. KubeVirt may be missing, or be installed
-// later: then KubeVirt's own defaults hold, until it is.
+// A reflector of client-go fills the cache. KubeVirt may be missing, or be installed later: until then KubeVirt's own
+// defaults apply.
 package kubevirt

@@ -9,10 +9,10 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// numaAwarePCI is a feature gate of KubeVirt's.
+// numaAwarePCI is a feature gate of KubeVirt.
 const numaAwarePCI = "PCINUMAAwareTopology"
 
-// read says what defaults depend on.
+// read returns the settings that defaults depend on.
 func read(kubevirt *kubevirtv1.KubeVirt) defaulting.Cluster {
 	configuration := &kubevirt.Spec.Configuration
 	cluster := defaulting.Cluster{
@@ -27,7 +27,7 @@ func read(kubevirt *kubevirtv1.KubeVirt) defaulting.Cluster {
 	if network := configuration.NetworkConfiguration; network != nil {
 		cluster.NetworkInterface = network.NetworkInterface
 		for _, name := range slices.Sorted(maps.Keys(network.Binding)) {
-			// A sidecar may change the machine in any way; a tap device is what KubeVirt itself attaches.
+			// The sidecar of a binding may change the VM in any way; a tap device is attached by KubeVirt itself.
 			if plugin := network.Binding[name]; plugin.SidecarImage == "" && plugin.DomainAttachmentType != "" {
 				cluster.TapBindings = append(cluster.TapBindings, name)
 			}
@@ -40,8 +40,8 @@ func read(kubevirt *kubevirtv1.KubeVirt) defaulting.Cluster {
 	return cluster
 }
 
-// machineTypes are those of machines that name none. The old setting, which knows no
-// architectures, wins as it does in KubeVirt.
+// machineTypes returns the default machine types by architecture. The deprecated setting without architectures takes
+// precedence, as in KubeVirt.
 func machineTypes(configuration *kubevirtv1.KubeVirtConfiguration) map[string]string {
 	types := map[string]string{}
 	architectures := configuration.ArchitectureConfiguration

@@ -20,25 +20,24 @@ import (
 	"github.com/vmstencil/stencil/cache/watching"
 )
 
-// pageSize is how many VirtualMachines are decoded at a time.
+// pageSize is the number of VirtualMachines that are decoded at a time.
 const pageSize = 250
 
-// Options are what a Cache needs.
+// Options are the options of a Cache.
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
 	Logger logr.Logger
 }
 
-// Cache knows addresses and pool managers. It runs until the context of Start ends, on
+// Cache stores the addresses of VMs and the selector of the MAC pool manager. It runs until the context of Start ends, on
 // every replica. All methods are safe for concurrent use.
 type Cache struct {
 	index      *index
 	pool       *pool
 	log        logr.Logger
 	reflectors []*cache.Reflector
-	// listed says that the first list of machines has arrived, missing that their kind
-	// is not served.
+	// listed is true once the first list of VMs has arrived, missing if their kind is not served.
 	listed, missing atomic.Bool
 }
 
@@ -58,7 +57,7 @@ func New(o Options) (*Cache, error) {
 	return c, nil
 }
 
-// source lists and watches machines, reduced to their addresses.
+// source lists and watches VMs, reduced to their addresses.
 func (c *Cache) source(machines dynamic.ResourceInterface) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
@@ -96,36 +95,33 @@ func (c *Cache) source(machines dynamic.ResourceInterface) cache.ListerWatcher {
 	}
 }
 
-// Start fills the cache and keeps it current until ctx ends.
+// Start fills and updates the cache until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
 	watching.Run(ctx, c.log, c.reflectors...)
 	return nil
 }
 
-// NeedLeaderElection says that every replica has a cache of its own.
+// NeedLeaderElection returns false: every replica has a cache of its own.
 func (c *Cache) NeedLeaderElection() bool { return false }
 
-// Synced says whether the first lists have arrived, or the kind of VirtualMachines is
-// not served.
+// Synced reports whether the first lists have arrived, or the kind VirtualMachine is not served.
 func (c *Cache) Synced() bool { return (c.listed.Load() || c.missing.Load()) && c.pool.synced() }
 
-// Taken says whether another VirtualMachine of the namespace has the address.
+// Taken reports whether another VirtualMachine of the namespace has the address.
 func (c *Cache) Taken(namespace, name, address string) bool {
 	return c.index.taken(types.NamespacedName{Namespace: namespace, Name: name}, address)
 }
 
-// Pooled says whether a MAC pool manager gives addresses to the VirtualMachines of a
-// namespace with these labels.
+// Pooled reports whether a MAC pool manager assigns addresses to the VirtualMachines of a namespace with these labels.
 func (c *Cache) Pooled(labels map[string]string) bool { return c.pool.covers(labels) }
 
-// addressPrefix begins the keys of annotations under which an object that was reduced
-// has its addresses.
+// addressPrefix is the prefix of the annotation keys that hold the addresses of a reduced object.
 const addressPrefix = "macaddresses/"
 
 // initialEventsEnd marks the bookmark that ends the first part of a watch.
 const initialEventsEnd = metav1.InitialEventsAnnotationKey
 
-// reduced is what is kept of a machine.
+// reduced returns the stored part of a VM.
 func reduced(object *unstructured.Unstructured) *metav1.PartialObjectMetadata {
 	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion(), Annotations: map[string]string{},

@@ -1,9 +1,7 @@
-// Package macaddresses knows which MAC addresses the VirtualMachines of a namespace
-// have, and whether a MAC pool manager gives them theirs, for the webhook that makes
-// addresses.
+// Package macaddresses caches the MAC addresses of the VirtualMachines of a namespace, and whether a MAC pool manager
+// assigns addresses in it, for the webhook that generates addresses.
 //
-// A watch keeps nothing of a VirtualMachine but its addresses: lists are read page by
-// page, and what a watch delivers is reduced before it is stored. It may be a moment
-// behind. An address is random, of 46 bits, so that two that are made at the same
-// moment differ all the same; what is looked up here is that it is nobody's already.
+// The cache stores only the addresses of a VirtualMachine. Lists are read page by page, and what a watch delivers is reduced
+// before it is stored. The cache may be slightly behind. Addresses have 46 random bits, so two that are generated at the
+// same moment differ in practice; the cache serves to detect addresses that a VM already has.
 package macaddresses

@@ -8,11 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// index has the addresses of VirtualMachines. It is safe for concurrent use.
+// index holds the addresses of VirtualMachines. It is safe for concurrent use.
 type index struct {
 	mu sync.RWMutex
-	// of are the addresses of each machine, holders the machines by namespace and
-	// address.
+	// of holds the addresses of each VM. holders holds the names of VMs by namespace and address.
 	of      map[types.NamespacedName][]string
 	holders map[string]map[string][]string
 }
@@ -21,14 +20,14 @@ func newIndex() *index {
 	return &index{of: map[types.NamespacedName][]string{}, holders: map[string]map[string][]string{}}
 }
 
-// taken says whether another machine of the namespace has the address.
+// taken reports whether another VM of the namespace has the address.
 func (i *index) taken(machine types.NamespacedName, address string) bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
 	return slices.ContainsFunc(i.holders[machine.Namespace][normal(address)], func(name string) bool { return name != machine.Name })
 }
 
-// set replaces the addresses of a machine; none forgets it.
+// set replaces the addresses of a VM. Without addresses it removes the VM.
 func (i *index) set(machine types.NamespacedName, addresses []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -73,7 +72,7 @@ func (i *index) put(machine types.NamespacedName, addresses []string) {
 	}
 }
 
-// normal is an address as it is compared: people write it in several ways.
+// normal returns the canonical form of an address, for comparison.
 func normal(address string) string {
 	if parsed, err := net.ParseMAC(address); err == nil {
 		return parsed.String()

@@ -17,7 +17,7 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// machine is a VirtualMachine as the watch delivers it.
+// machine returns a VirtualMachine as the watch delivers it.
 func machine(t *testing.T, namespace, name string, addresses ...string) *metav1.PartialObjectMetadata {
 	t.Helper()
 	o := object(t, `{spec: {template: {spec: {domain: {devices: {interfaces: [{name: none, masquerade: {}}]}}}}}}`)
@@ -55,7 +55,7 @@ func TestAnAddressIsTakenByAnotherMachineOfTheNamespace(t *testing.T) {
 	check("a", "two", "02:00:00:00:00:02", false)
 	check("b", "", "02:00:00:00:00:02", true)
 
-	// A clone that a person has made has the same address.
+	// A clone that a user has made has the same address.
 	if err := s.Add(machine(t, "a", "clone", "02:00:00:00:00:01")); err != nil {
 		t.Fatal(err)
 	}

@@ -16,15 +16,13 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// What kubemacpool registers: a configuration of that name, with a webhook for machines
-// in the namespaces that it cares for.
+// The configuration that kubemacpool registers, and its webhook for VMs in the namespaces that it manages.
 const (
 	poolConfiguration = "kubemacpool-mutator"
 	poolWebhook       = "mutatevirtualmachines.kubemacpool.io"
 )
 
-// poolSource lists and watches the one configuration, which is all that the manager may
-// read.
+// poolSource lists and watches this configuration only: the manager may read no other.
 func poolSource(client dynamic.Interface) cache.ListerWatcher {
 	configurations := client.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations"))
 	selector := fields.OneTermEqualSelector("metadata.name", poolConfiguration).String()
@@ -40,8 +38,7 @@ func poolSource(client dynamic.Interface) cache.ListerWatcher {
 	}
 }
 
-// pool knows whether there is a pool manager, and of which namespaces. It is safe for
-// concurrent use.
+// pool stores whether there is a pool manager, and which namespaces it manages. It is safe for concurrent use.
 type pool struct {
 	mu     sync.RWMutex
 	listed bool
@@ -63,8 +60,8 @@ func (p *pool) covers(namespace map[string]string) bool {
 	return p.selector != nil && p.selector.Matches(labels.Set(namespace))
 }
 
-// selectorOf is that of the webhook for machines. A configuration that cannot be read
-// is one of a pool manager that cares for everything.
+// selectorOf returns the namespace selector of the webhook for VMs. If the configuration cannot be read, the selector
+// matches every namespace.
 func selectorOf(object any) (labels.Selector, error) {
 	o, ok := object.(*unstructured.Unstructured)
 	if !ok {
@@ -84,7 +81,7 @@ func selectorOf(object any) (labels.Selector, error) {
 		}
 		return orEverything(metav1.LabelSelectorAsSelector(webhook.NamespaceSelector)), nil
 	}
-	// It cares for pods alone.
+	// The configuration has no webhook for VMs.
 	return nil, nil
 }
 

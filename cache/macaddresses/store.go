@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// store is what the reflector of machines writes to.
+// store stores the objects of the VM reflector.
 type store struct{ cache *Cache }
 
 var _ cache.ReflectorStore = store{}

@@ -17,11 +17,11 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// builder compiles and tests.
+// builder compiles and tests policies.
 type builder struct {
 	compile func(context.Context, rego.Definition) (policyset.Policy, error)
 	check   func(context.Context, policyset.Policy, []suite.Case) []suite.Result
-	// limit is how long a policy may take to compile, and again for its tests.
+	// limit is the timeout to compile a policy, and again to run its tests.
 	limit time.Duration
 	log   logr.Logger
 }
@@ -44,30 +44,28 @@ func newBuilder(compiler *rego.Compiler, limit time.Duration, log logr.Logger) *
 	}
 }
 
-// build is what became of one version of a policy.
+// build is the result of building one version of a policy.
 type build struct {
 	generation int64
-	// spec is the policy in the terms of the engine.
+	// spec is the parsed policy.
 	spec *policyspec.Spec
-	// problems are why it does not compile.
+	// problems are the reasons why it does not compile.
 	problems []rego.Problem
-	// overrun says that this is because it took too long, which may be another time
-	// otherwise.
+	// overrun is true if the compilation took too long, or was cancelled. A retry may succeed.
 	overrun bool
-	// tests is how many tests there are, failed are those that fail.
+	// tests is the number of tests, failed are the failed ones.
 	tests  int
 	failed []suite.Result
-	// good is the version when nothing is wrong with it.
+	// good is the version, if it compiles and its tests pass.
 	good *version
-	// lastGood is an earlier version, from the status.
+	// lastGood is an earlier version, restored from the status; nil if not needed.
 	lastGood *version
-	// compiling is how long it took to compile it; 0 when that was not necessary.
+	// compiling is how long the compilation took; 0 if none was necessary.
 	compiling time.Duration
 }
 
-// build compiles a policy and runs its tests. known is the version in force, whose
-// module is taken over when it is the same; where there is none, a broken policy's last
-// good version is taken from its status.
+// build compiles a policy and runs its tests. The module of the active version is reused if it is equal. If there is no
+// active version and the policy is broken, build restores its last good version from its status.
 func (b *builder) build(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, known *version) *build {
 	spec, problems := policyspec.Read(object)
 	result := &build{generation: object.Generation, spec: spec, tests: len(spec.Cases)}
@@ -108,8 +106,8 @@ func (b *builder) try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy
 	result.good = made
 }
 
-// restore compiles the version that status.lastGood holds, nil when that is not
-// possible. Its tests passed when it was new.
+// restore compiles the version in status.lastGood. It returns nil if that is not possible. It does not run the tests: they
+// passed when the version was new.
 func (b *builder) restore(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) *version {
 	stored := object.Status.LastGood
 	earlier := &v1alpha1.VirtualMachinePolicy{ObjectMeta: object.ObjectMeta}
@@ -121,8 +119,8 @@ func (b *builder) restore(ctx context.Context, object *v1alpha1.VirtualMachinePo
 	return b.build(ctx, earlier, nil).good
 }
 
-// compiled compiles under a watchdog: the compiler cannot be cancelled everywhere, and
-// what goes on after the limit goes on alone.
+// compiled compiles with a timeout. The compiler cannot be cancelled everywhere: it may continue in its goroutine after the
+// timeout.
 func (b *builder) compiled(ctx context.Context, d rego.Definition) (policyset.Policy, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.limit)
 	defer cancel()
@@ -150,7 +148,7 @@ func (b *builder) compiled(ctx context.Context, d rego.Definition) (policyset.Po
 	}
 }
 
-// tested returns the tests that fail.
+// tested returns the failed tests.
 func (b *builder) tested(ctx context.Context, policy policyset.Policy, cases []suite.Case) []suite.Result {
 	if len(cases) == 0 {
 		return nil
@@ -178,7 +176,7 @@ func (b *builder) tested(ctx context.Context, policy policyset.Policy, cases []s
 	return suite.Report{Results: results}.Failed()
 }
 
-// problemsOf returns what an error of the compiler says.
+// problemsOf returns the problems in an error of the compiler.
 func problemsOf(err error) (problems []rego.Problem, overrun bool) {
 	var compile *rego.CompileError
 	switch {

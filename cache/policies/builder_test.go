@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// The other tests put something in the place of the engine. This one says that it fits.
+// The other tests use a fake engine. This one verifies that the real engine works with the builder.
 func TestTheEngineBuildsPolicies(t *testing.T) {
 	compiler, err := rego.NewCompiler()
 	if err != nil {
@@ -40,7 +40,7 @@ deny contains sprintf("at most %d", [data.parameters.maximum]) if input.object.s
 	}
 	cases := map[string]struct {
 		object *v1alpha1.VirtualMachinePolicy
-		// problem and failure are parts of what is wrong; nothing is when both are empty.
+		// problem and failure are parts of the expected messages; if both are empty, no problem is expected.
 		problem, failure string
 	}{
 		"a good policy":                              {object: object(module, `{"maximum":4}`, test("", "at most 4"))},

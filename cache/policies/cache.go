@@ -22,27 +22,25 @@ import (
 )
 
 const (
-	// DefaultLimit is how long a policy may take to compile, and again for its tests.
+	// DefaultLimit is the default timeout to compile a policy, and again to run its tests.
 	DefaultLimit = 10 * time.Second
-	// retry is when a policy that took too long to compile is tried again: it need not
-	// have been its own fault.
+	// retry is the delay before a policy that took too long to compile is compiled again. The delay may have had another
+	// cause.
 	retry = time.Minute
 )
 
-// Options are what a Cache needs.
+// Options are the options of a Cache.
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
 	Logger logr.Logger
-	// Registerer takes the metrics; nil means that none are kept.
+	// Registerer registers the metrics; if nil, there are none.
 	Registerer prometheus.Registerer
 	// Compiler compiles the policies.
 	Compiler *rego.Compiler
-	// Evaluation are the options of the evaluator, of which Observe and OnQuarantine
-	// are called beside the cache's own.
+	// Evaluation are the options of the evaluator. The cache calls its own Observe and OnQuarantine before those given here.
 	Evaluation policyset.Options
-	// Limit is how long a policy may take to compile, and again for its tests;
-	// DefaultLimit when 0.
+	// Limit is the timeout to compile a policy, and again to run its tests; DefaultLimit if 0.
 	Limit time.Duration
 }
 
@@ -56,23 +54,21 @@ type Cache struct {
 	metrics   *metrics
 	log       logr.Logger
 
-	// trials holds one for each policy that is being tried.
+	// trials limits the concurrent calls of Try.
 	trials chan struct{}
 
 	set atomic.Pointer[policyset.Set]
 
 	mutex  sync.Mutex
 	ledger *ledger
-	// listed says that the first list has arrived, awaited holds those of its policies
-	// that are not built yet.
+	// listed is true once the first list has arrived. awaited holds those of its policies that are not built yet.
 	listed  bool
 	awaited map[string]bool
-	// published says that a set has been made since.
+	// published is true once a set has been published.
 	published bool
-	// quarantines are those that go on, by policy.
+	// quarantines are the current quarantines, by policy.
 	quarantines map[string]policyset.Quarantine
-	// changed and stirred are closed, and replaced, when what is in force has changed,
-	// and when anything has that States tells.
+	// changed is closed, and replaced, when the active set changes; stirred, when the result of States changes.
 	changed, stirred chan struct{}
 }
 
@@ -132,7 +128,7 @@ func (c *Cache) listening(o policyset.Options) policyset.Options {
 	return o
 }
 
-// Start fills the cache and keeps it current until ctx ends.
+// Start fills and updates the cache until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
 	ctx = logr.NewContext(ctx, c.log)
 	var workers sync.WaitGroup
@@ -145,10 +141,10 @@ func (c *Cache) Start(ctx context.Context) error {
 	return nil
 }
 
-// NeedLeaderElection says that every replica has a cache of its own.
+// NeedLeaderElection returns false: every replica has a cache of its own.
 func (c *Cache) NeedLeaderElection() bool { return false }
 
-// Synced says whether all policies of the first list are compiled and tested.
+// Synced reports whether all policies of the first list are compiled and tested.
 func (c *Cache) Synced() bool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -157,29 +153,27 @@ func (c *Cache) Synced() bool {
 
 func (c *Cache) synced() bool { return c.listed && len(c.awaited) == 0 }
 
-// Set returns the policies that are in force. It is never nil, and empty before Synced.
+// Set returns the active policies. It is never nil, and empty before Synced.
 func (c *Cache) Set() *policyset.Set { return c.set.Load() }
 
-// Evaluator returns what evaluates them, and counts what it does.
+// Evaluator returns the evaluator of the policies, which records metrics.
 func (c *Cache) Evaluator() *policyset.Evaluator { return c.evaluator }
 
-// Changed returns a channel that is closed when other policies, or other versions of
-// them, are in force.
+// Changed returns a channel that is closed when the active policies or their versions change.
 func (c *Cache) Changed() <-chan struct{} {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.changed
 }
 
-// Stirred returns a channel that is closed when anything has changed that States tells,
-// but for the statistics.
+// Stirred returns a channel that is closed when the result of States changes, except for the statistics.
 func (c *Cache) Stirred() <-chan struct{} {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
 	return c.stirred
 }
 
-// work builds what is queued. Helpers end once the first list is built.
+// work builds the queued policies. Helpers end once the first list is built.
 func (c *Cache) work(ctx context.Context, helper bool) {
 	for !helper || !c.Synced() {
 		name, shutdown := c.queue.Get()
@@ -232,8 +226,8 @@ func (c *Cache) tell(object *v1alpha1.VirtualMachinePolicy, b *build) {
 	}
 }
 
-// publish makes known what has changed. It is to be called with the lock held. Until
-// the first list is built nothing is in force: what is not ready is not asked.
+// publish announces a change of States, and publishes the active set if that has changed. It must be called with the lock
+// held. No policy is active until the first list is built.
 func (c *Cache) publish(changed bool) {
 	c.stir()
 	if !c.synced() || !changed && c.published {
@@ -249,13 +243,13 @@ func (c *Cache) publish(changed bool) {
 	c.changed = make(chan struct{})
 }
 
-// stir is to be called with the lock held.
+// stir must be called with the lock held.
 func (c *Cache) stir() {
 	close(c.stirred)
 	c.stirred = make(chan struct{})
 }
 
-// quarantined takes note of a quarantine that has begun, or ended.
+// quarantined records a quarantine that has begun, or ended.
 func (c *Cache) quarantined(q policyset.Quarantine) {
 	log := c.log.WithValues("policy", q.Policy, "digest", q.Digest)
 	if q.Ended {

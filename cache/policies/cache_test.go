@@ -25,11 +25,10 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// engine stands in for the real one. What it does with a policy is what the source
-// says.
+// engine is a fake engine. The source of a policy selects its behavior.
 type engine struct {
 	compiled atomic.Int32
-	// release lets sources that wait go on.
+	// release unblocks waiting sources.
 	release chan struct{}
 }
 
@@ -71,7 +70,7 @@ func (e *engine) builder(limit time.Duration) *builder {
 	}
 }
 
-// vmpol is a policy with tests.
+// vmpol returns a policy with tests.
 func vmpol(name, source string, generation int64, tests ...string) *v1alpha1.VirtualMachinePolicy {
 	object := &v1alpha1.VirtualMachinePolicy{
 		ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID("uid-" + name), Generation: generation},
@@ -85,7 +84,7 @@ func vmpol(name, source string, generation int64, tests ...string) *v1alpha1.Vir
 	return object
 }
 
-// started runs a cache until the test ends.
+// started returns a cache that runs until the test ends.
 func started(t *testing.T, e *engine, limit time.Duration, first ...*v1alpha1.VirtualMachinePolicy) (*Cache, *fakecache.FakeControllerSource) {
 	t.Helper()
 	source := fakecache.NewFakeControllerSource()
@@ -129,7 +128,7 @@ func synced(t *testing.T, c *Cache) {
 	})
 }
 
-// told is what a state says, in short.
+// told returns a summary of a state.
 func told(c *Cache, name string) string {
 	for _, s := range c.States() {
 		if s.Object.Name != name {
@@ -168,7 +167,7 @@ func inSet(c *Cache) []string {
 	return names
 }
 
-// lastGood gives a policy a status as the leader writes it while spec is broken.
+// lastGood sets the status of a policy as the leader writes it while spec is broken.
 func lastGood(object *v1alpha1.VirtualMachinePolicy, generation int64, spec string) *v1alpha1.VirtualMachinePolicy {
 	object.Status.ActiveGeneration = generation
 	if spec != "" {
@@ -246,7 +245,7 @@ func TestWhatBecomesOfAChange(t *testing.T) {
 	type step struct {
 		object *v1alpha1.VirtualMachinePolicy // nil deletes
 		want   string
-		// unchanged says that nobody is told of another set.
+		// unchanged is true if no other set is published.
 		unchanged bool
 	}
 	other := func(o *v1alpha1.VirtualMachinePolicy) *v1alpha1.VirtualMachinePolicy {
@@ -413,7 +412,7 @@ stencil_policy_quarantines_total{policy="a"} 1
 	source.Delete(vmpol("a", "x", 1))
 	becomes(t, c, "a", "unknown")
 	count, err := testutil.GatherAndCount(registry, "stencil_policy_evaluations_total", "stencil_policy_evaluation_seconds", "stencil_policy_quarantines_total")
-	// Six outcomes and one histogram for each of b and d.
+	// Six counters and one histogram for each of b and d.
 	if err != nil || count != 14 {
 		t.Errorf("%d series are left, want 14: %v", count, err)
 	}

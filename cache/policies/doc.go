@@ -1,20 +1,16 @@
-// Package policies keeps the VirtualMachinePolicies that are in force, compiled
-// and ready, for the webhooks, which ask for every request.
+// Package policies caches the active VirtualMachinePolicies, compiled. The webhooks query it for every request.
 //
-// A reflector of client-go tells of policies. Nothing is compiled while it waits, and
-// nothing while a request does: a policy that comes or changes is put into a queue,
-// compiled and tested by workers of a small pool, each under a watchdog, and then a new
-// policyset.Set takes the place of the old one behind an atomic pointer. After the start
-// there is one worker, so that requests keep the other processors.
+// A reflector of client-go watches policies. Neither the reflector nor a request waits for a compilation: a new or changed
+// policy is queued, then compiled and tested by a small pool of workers, each with a timeout. Then a new policyset.Set
+// replaces the old one behind an atomic pointer. After the start there is one worker, which leaves the other processors to
+// requests.
 //
-// # Which version is in force
+// # Active version
 //
-// The one in spec, when it compiles and its tests pass. Otherwise the last good one
-// stays in force. It is kept in memory, and by the leader in status.lastGood, where a
-// replica finds it that was started since. When there is none:
+// The active version is the one in spec, if it compiles and its tests pass. Otherwise the last good version stays active. It
+// is stored in memory, and by the leader in status.lastGood, where replicas that start later read it. If there is none:
 //
-//   - A policy that does not compile, or that was in force before, is broken: it
-//     cannot be evaluated, so that its failure mode decides about every request that it
-//     applies to.
-//   - A new policy whose tests fail is not in force: nothing is judged by it.
+//   - A policy that does not compile, or that was active before, is broken: it cannot be evaluated, and its failure mode
+//     decides about every request that it applies to.
+//   - A new policy with failing tests is not active: it is not evaluated.
 package policies

@@ -10,32 +10,31 @@ import (
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 )
 
-// ledger says which version of each policy is in force. It is not safe for concurrent
-// use.
+// ledger stores the active version of each policy. It is not safe for concurrent use.
 type ledger struct{ policies map[string]*record }
 
-// record is what is known of one policy.
+// record is the state of one policy.
 type record struct {
-	// object is the policy as it was last seen, without tests once it is built.
+	// object is the policy as last observed, without tests once it is built.
 	object *v1alpha1.VirtualMachinePolicy
 	// last is the build of the newest version, nil before the first.
 	last *build
-	// inForce is the version in force, nil when none is.
+	// inForce is the active version, nil if there is none.
 	inForce *version
-	// broken stands for a policy of which no version can be evaluated.
+	// broken is the placeholder for a policy of which no version can be evaluated.
 	broken *version
 }
 
-// built says that the newest version has been built.
+// built reports whether the newest version has been built.
 func (r *record) built() bool { return r.last != nil && r.last.generation == r.object.Generation }
 
-// current is what the set holds of the policy; nil for nothing.
+// current returns the version in the set; nil if there is none.
 func (r *record) current() *version { return cmp.Or(r.inForce, r.broken) }
 
 func newLedger() *ledger { return &ledger{policies: map[string]*record{}} }
 
-// see takes note of a policy, and says whether it has to be built, and whether what is
-// in force has changed: that of a policy that was replaced by another of the same name.
+// see stores a policy. It returns whether the policy must be built, and whether the active set has changed, which is the
+// case if the policy was replaced by another with the same name.
 func (l *ledger) see(object *v1alpha1.VirtualMachinePolicy) (build, changed bool) {
 	known := l.policies[object.Name]
 	if known != nil && known.object.UID != object.UID {
@@ -54,15 +53,15 @@ func (l *ledger) see(object *v1alpha1.VirtualMachinePolicy) (build, changed bool
 	return build, changed
 }
 
-// forget takes note of a deletion, and says whether what is in force has changed.
+// forget removes a deleted policy, and returns whether the active set has changed.
 func (l *ledger) forget(name string) (changed bool) {
 	known := l.policies[name]
 	delete(l.policies, name)
 	return known != nil && known.current() != nil
 }
 
-// settle takes note of a build of an object, and says whether what is in force has
-// changed. A build of a policy that is gone counts for nothing.
+// settle stores the build of an object, and returns whether the active set has changed. The build of a deleted policy is
+// ignored.
 func (l *ledger) settle(object *v1alpha1.VirtualMachinePolicy, b *build) (changed bool) {
 	known := l.policies[object.Name]
 	if known == nil || known.object.UID != object.UID {
@@ -89,12 +88,12 @@ func (l *ledger) settle(object *v1alpha1.VirtualMachinePolicy, b *build) (change
 	return !same(before, known.current())
 }
 
-// wasInForce says that some version of the policy was in force once.
+// wasInForce reports whether some version of the policy was active before.
 func wasInForce(object *v1alpha1.VirtualMachinePolicy) bool {
 	return object.Status.ActiveGeneration > 0 || object.Status.LastGood != nil
 }
 
-// same says that one version judges as the other.
+// same reports whether two versions are equivalent.
 func same(a, b *version) bool {
 	if a == nil || b == nil {
 		return a == b
@@ -102,10 +101,10 @@ func same(a, b *version) bool {
 	return a.fingerprint == b.fingerprint && a.entry.Policy == b.entry.Policy
 }
 
-// names returns those of all policies, sorted.
+// names returns the names of all policies, sorted.
 func (l *ledger) names() []string { return slices.SortedFunc(maps.Keys(l.policies), strings.Compare) }
 
-// set returns what is in force.
+// set returns the active policies.
 func (l *ledger) set() *policyset.Set {
 	var entries []policyset.Entry
 	for _, known := range l.policies {
@@ -116,7 +115,7 @@ func (l *ledger) set() *policyset.Set {
 	return policyset.NewSet(entries)
 }
 
-// trimmed returns a policy without what is not needed once it is built.
+// trimmed returns a policy without its tests, which are not needed once it is built.
 func trimmed(object *v1alpha1.VirtualMachinePolicy) *v1alpha1.VirtualMachinePolicy {
 	if object.Spec.Tests == nil {
 		return object

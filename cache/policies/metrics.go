@@ -9,19 +9,19 @@ import (
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 )
 
-// metrics are what an administrator watches. Each replica has its own.
+// metrics are the metrics of one replica.
 type metrics struct {
 	evaluations *prometheus.HistogramVec
 	outcomes    *prometheus.CounterVec
 	quarantines *prometheus.CounterVec
 	compiling   *prometheus.HistogramVec
 
-	// handles are those of the policies in force, by name: to look one up by its labels
-	// for every evaluation would take longer than some policies do.
+	// handles holds the handles of the active policies, by name: a lookup by labels for each evaluation would take longer
+	// than some policies do.
 	handles sync.Map
 }
 
-// handle is where the evaluations of one policy are counted.
+// handle holds the metrics of one policy.
 type handle struct {
 	duration prometheus.Observer
 	outcomes map[policyset.Outcome]prometheus.Counter
@@ -63,8 +63,7 @@ func (m *metrics) register(registerer prometheus.Registerer, c *Cache) error {
 	return errors.Join(problems...)
 }
 
-// keep makes handles for the policies of a set, and ends the series of those that are
-// gone.
+// keep creates handles for the policies of a set, and deletes the series of all others.
 func (m *metrics) keep(set *policyset.Set) {
 	present := map[string]bool{}
 	for _, entry := range set.Entries() {
@@ -91,8 +90,7 @@ func (m *metrics) keep(set *policyset.Set) {
 	})
 }
 
-// observe counts an evaluation. One of a policy that was deleted meanwhile is not
-// counted any more.
+// observe counts an evaluation. It ignores policies that have been deleted meanwhile.
 func (m *metrics) observe(e policyset.Evaluation) {
 	known, found := m.handles.Load(e.Policy)
 	if !found {
@@ -162,7 +160,7 @@ func (c *collector) Collect(out chan<- prometheus.Metric) {
 	out <- prometheus.MustNewConstMetric(syncedDesc, prometheus.GaugeValue, synced)
 }
 
-// States of policies, as the metric names them.
+// States of policies, as values of the metric's label.
 const (
 	stateActive   = "active"
 	stateLastGood = "lastGood"

@@ -7,42 +7,38 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// State is what is known of one policy.
+// State is the state of one policy.
 type State struct {
-	// Object is the policy as it was last seen, with its status and without its tests.
-	// It must not be modified.
+	// Object is the policy as last observed, with its status and without its tests. It must not be modified.
 	Object *v1alpha1.VirtualMachinePolicy
-	// Built is the generation that the next three fields are about; 0 before the first
-	// is built.
+	// Built is the generation that Problems, Tests and Failed refer to; 0 before the first build.
 	Built int64
-	// Problems are why it does not compile.
+	// Problems are the reasons why it does not compile.
 	Problems []rego.Problem
-	// Tests is how many tests it has, Failed are those that fail.
+	// Tests is the number of tests, Failed are the failed ones.
 	Tests  int
 	Failed []suite.Result
-	// InForce is the version in force, nil when none is.
+	// InForce is the active version, nil if there is none.
 	InForce *InForce
-	// Broken is what stands in the set for a policy of which no version can be
-	// evaluated; nil otherwise.
+	// Broken is the placeholder in the set for a policy of which no version can be evaluated; nil otherwise.
 	Broken *policyset.Entry
-	// Statistics are those of the version in force, on this replica.
+	// Statistics are those of the active version, on this replica.
 	Statistics policyset.Statistics
-	// Quarantine is that of the version in force, on this replica; nil when there is
-	// none.
+	// Quarantine is that of the active version, on this replica; nil if there is none.
 	Quarantine *policyset.Quarantine
 }
 
-// InForce is a version that is in force.
+// InForce is an active version.
 type InForce struct {
-	// Generation is that of the policy.
+	// Generation is the generation of the policy.
 	Generation int64
-	// Spec is what it is made of, without tests. It must not be modified.
+	// Spec is the source of the version, without tests. It must not be modified.
 	Spec *v1alpha1.VirtualMachinePolicySpec
-	// Entry is what the set holds.
+	// Entry is the entry in the set.
 	Entry policyset.Entry
 }
 
-// Current is what the set holds of the policy; nil when nothing is judged by it.
+// Current returns the entry of the policy in the set; nil if the policy is not evaluated.
 func (s *State) Current() *policyset.Entry {
 	if s.InForce != nil {
 		return &s.InForce.Entry
@@ -50,7 +46,7 @@ func (s *State) Current() *policyset.Entry {
 	return s.Broken
 }
 
-// States returns what is known of each policy, by name.
+// States returns the state of each policy, sorted by name.
 func (c *Cache) States() []State {
 	c.mutex.Lock()
 	states := make([]State, 0, len(c.ledger.policies))

@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// store is what the reflector writes to. It only takes note; workers do the rest.
+// store stores and queues the objects of the reflector; workers build them.
 type store struct{ *Cache }
 
 var _ cache.ReflectorStore = &store{}
@@ -19,7 +19,7 @@ func policyOf(object any) (*v1alpha1.VirtualMachinePolicy, error) {
 	if !ok {
 		return nil, fmt.Errorf("policy cache was given a %T", object)
 	}
-	// Nobody here reads who wrote what, and it is long.
+	// Managed fields are not needed, and large.
 	policy.ManagedFields = nil
 	return policy, nil
 }
@@ -36,8 +36,8 @@ func (s *store) Add(object any) error {
 	return nil
 }
 
-// see queues a policy when it has to be built, and says whether what is in force has
-// changed. It is to be called with the lock held.
+// see queues a policy if it must be built, and returns whether the active set has changed. It must be called with the lock
+// held.
 func (s *store) see(policy *v1alpha1.VirtualMachinePolicy) (changed bool) {
 	build, changed := s.ledger.see(policy)
 	if build {
@@ -95,6 +95,5 @@ func (s *store) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore; nothing here needs to be looked at again
-// without a change.
+// Resync implements cache.ReflectorStore. It does nothing.
 func (s *store) Resync() error { return nil }

@@ -8,20 +8,19 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// maximumTrials is how many policies are tried at a time.
+// maximumTrials is the maximum number of concurrent trials.
 const maximumTrials = 2
 
-// Trial is what would become of a policy if it were stored.
+// Trial is the result of building a policy that is not stored.
 type Trial struct {
-	// Problems are why it does not compile.
+	// Problems are the reasons why it does not compile.
 	Problems []rego.Problem
-	// Tests is how many tests it has, Failed are those that fail.
+	// Tests is the number of tests, Failed are the failed ones.
 	Tests  int
 	Failed []suite.Result
 }
 
-// Try compiles a policy that is not stored yet, and runs its tests. The error is
-// ctx's.
+// Try compiles a policy that is not stored yet, and runs its tests. The only error is that of ctx.
 func (c *Cache) Try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) (Trial, error) {
 	select {
 	case c.trials <- struct{}{}:
@@ -29,7 +28,7 @@ func (c *Cache) Try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy) 
 		return Trial{}, ctx.Err()
 	}
 	defer func() { <-c.trials }()
-	// What the status says about earlier versions is of no interest here.
+	// Earlier versions in the status are irrelevant here.
 	alone := *object
 	alone.Status = v1alpha1.VirtualMachinePolicyStatus{}
 	built := c.builder.build(ctx, &alone, nil)

@@ -12,20 +12,19 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// version is a version of a policy that can be in force.
+// version is a version of a policy that can be active.
 type version struct {
-	// generation is that of the object.
+	// generation is the generation of the object.
 	generation int64
-	// source is the spec that it was made of, without tests.
+	// source is the spec of the version, without tests.
 	source *v1alpha1.VirtualMachinePolicySpec
-	// fingerprint tells versions apart by source, module those parts of it that are
-	// compiled.
+	// fingerprint is the digest of source, module that of its compiled fields.
 	fingerprint, module [sha256.Size]byte
-	// entry is what the set holds.
+	// entry is the entry in the set.
 	entry policyset.Entry
 }
 
-// fingerprints returns those of a spec without tests.
+// fingerprints returns the digests of a spec without tests.
 func fingerprints(source *v1alpha1.VirtualMachinePolicySpec) (whole, module [sha256.Size]byte, err error) {
 	if whole, err = digest(source); err != nil {
 		return whole, module, err
@@ -54,7 +53,7 @@ func withoutTests(spec *v1alpha1.VirtualMachinePolicySpec) *v1alpha1.VirtualMach
 	return &copied
 }
 
-// broken stands in a set for a policy that cannot be evaluated.
+// broken is the placeholder in a set for a policy that cannot be evaluated.
 type broken struct {
 	name, digest string
 	err          error

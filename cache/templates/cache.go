@@ -15,12 +15,12 @@ import (
 	"github.com/vmstencil/stencil/cache/watching"
 )
 
-// Options are what a Cache needs.
+// Options are the options of a Cache.
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
 	Logger logr.Logger
-	// Registerer takes the metrics; nil means that none are kept.
+	// Registerer registers the metrics; if nil, there are none.
 	Registerer prometheus.Registerer
 }
 
@@ -57,20 +57,19 @@ func newCache(watch cache.ListerWatcher, log logr.Logger) *Cache {
 	}
 }
 
-// Start fills the cache and keeps it current until ctx ends.
+// Start fills and updates the cache until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
 	watching.Run(ctx, c.log, c.reflector)
 	return nil
 }
 
-// NeedLeaderElection says that every replica has a cache of its own.
+// NeedLeaderElection returns false: every replica has a cache of its own.
 func (c *Cache) NeedLeaderElection() bool { return false }
 
-// Synced says whether the first list has arrived and is compiled.
+// Synced reports whether the first list has arrived and is compiled.
 func (c *Cache) Synced() bool { return c.store.hasSynced() }
 
-// Get returns the template of that namespace and name, or nil when the cache
-// knows of none.
+// Get returns the template of that namespace and name, or nil if it is not in the cache.
 func (c *Cache) Get(namespace, name string) *Template {
 	t, _ := c.store.get(types.NamespacedName{Namespace: namespace, Name: name})
 	return t
@@ -79,24 +78,20 @@ func (c *Cache) Get(namespace, name string) *Template {
 // List returns all templates, in no order.
 func (c *Cache) List() []*Template { return c.store.list() }
 
-// Changed returns a channel that is closed as soon as a template comes or goes,
-// or has another content, other labels or annotations.
+// Changed returns a channel that is closed as soon as a template is added or deleted, or its content, labels or annotations
+// change.
 func (c *Cache) Changed() <-chan struct{} { return c.store.alteration() }
 
-// Listener is told of a template that has come or was written, its status included; t is
-// nil when it has gone. It is called with the cache locked: it has to be quick, and must not
-// ask the cache.
+// Listener is called with each template that is added or written, status included. t is nil after a deletion. It is called
+// with the cache locked: it must return quickly, and must not call the cache.
 type Listener func(name types.NamespacedName, t *Template)
 
-// Listen has a listener told of every template from now on, and of each that is there
-// already.
+// Listen calls a listener for every cached template, and for every change from now on.
 func (c *Cache) Listen(listener Listener) { c.store.listen(listener) }
 
-// Wait is Get for a caller who is patient: when the cache knows of no such
-// template it waits until one arrives, ctx ends, or the time is over, and
-// returns nil in the last two cases. A template and a machine that refers to it
-// often come in one `kubectl apply`, milliseconds apart, and the watch may be
-// a little behind.
+// Wait is Get with a timeout: if the template is not in the cache, Wait waits until it arrives, ctx ends, or the timeout
+// expires, and returns nil in the last two cases. A template and a VM that references it are often created by one `kubectl
+// apply`, milliseconds apart, and the watch may be slightly behind.
 func (c *Cache) Wait(ctx context.Context, namespace, name string, patience time.Duration) *Template {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	t, changed := c.store.get(key)

@@ -36,7 +36,7 @@ const (
 	invalid = `{"spec":{"runStrategy":"${NOWHERE}","template":{"spec":{"domain":{"devices":{}}}}}}`
 )
 
-// start runs a cache that is fed by a controllable source.
+// start runs a cache with a source that the test controls.
 func start(t *testing.T, initial ...*v1beta1.VirtualMachineTemplate) (*Cache, *fakecache.FakeControllerSource) {
 	t.Helper()
 	source := fakecache.NewFakeControllerSource()

@@ -12,17 +12,17 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// store is what the reflector writes to and readers read from.
+// store holds the templates. The reflector writes it, the cache reads it.
 type store struct {
 	mu        sync.RWMutex
 	templates map[types.NamespacedName]*Template
 	synced    bool
 	// changed is closed, and replaced, whenever something was added.
 	changed chan struct{}
-	// altered is closed, and replaced, whenever something came or went or has
-	// another content, other labels or annotations.
+	// altered is closed, and replaced, whenever a template is added or deleted, or its content, labels or annotations
+	// change.
 	altered chan struct{}
-	// listeners are told of every template that came, went or was written.
+	// listeners are called with every template that is added, written or deleted.
 	listeners []Listener
 }
 
@@ -70,7 +70,7 @@ func (s *store) hasSynced() bool {
 }
 
 // Transformer compiles objects while the first list streams in, before the
-// reflector gathers them, so that their wire form is not held until its end.
+// reflector gathers them, so that their wire form is not in memory until its end.
 func (s *store) Transformer() cache.TransformFunc {
 	return func(object any) (any, error) { return s.toTemplate(object) }
 }
@@ -160,8 +160,7 @@ func (s *store) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore; nothing here needs to be looked at
-// again without a change.
+// Resync implements cache.ReflectorStore. It does nothing.
 func (s *store) Resync() error { return nil }
 
 func (s *store) announce() {
@@ -174,14 +173,14 @@ func (s *store) alter() {
 	s.altered = make(chan struct{})
 }
 
-// alteration returns a channel that is closed at the next alteration.
+// alteration returns a channel that is closed at the next change of content, labels or annotations.
 func (s *store) alteration() <-chan struct{} {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.altered
 }
 
-// listen has a function told of every template, of those that are there at once.
+// listen calls a function for every cached template, and for every later change.
 func (s *store) listen(listener Listener) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

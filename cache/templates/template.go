@@ -15,22 +15,19 @@ import (
 // Template is one version of one VirtualMachineTemplate. It is immutable.
 type Template struct {
 	// ObjectMeta holds the namespace, name, UID, generation, resource version,
-	// labels and annotations of the object, but for the manifest that kubectl
-	// leaves in an annotation, and nothing else of its metadata.
+	// labels and annotations of the object, except kubectl's copy of the manifest,
+	// and nothing else of its metadata.
 	metav1.ObjectMeta
-	// Conditions are those of the object's status. They are no part of what makes two
-	// versions differ.
+	// Conditions are those of the object's status. They are ignored when versions are compared.
 	Conditions []metav1.Condition
-	// Sources is a digest of the rest of the object's status (Digest). It is no part of
-	// what makes two versions differ, either.
+	// Sources is a digest of the rest of the object's status (Digest). It is ignored when versions are compared, too.
 	Sources uint64
 
 	compiled *template.Compiled
 	invalid  error
 }
 
-// Compiled returns the compiled template, or the error for which the engine
-// refused to compile it.
+// Compiled returns the compiled template, or the error of the compilation.
 func (t *Template) Compiled() (*template.Compiled, error) {
 	return t.compiled, t.invalid
 }
@@ -50,8 +47,7 @@ func Compile(object *v1beta1.VirtualMachineTemplate) *Template {
 	return t
 }
 
-// annotationsOf leaves out kubectl's copy of the manifest, which is as large as the
-// template.
+// annotationsOf returns the annotations without kubectl's copy of the manifest, which is as large as the template.
 func annotationsOf(object *v1beta1.VirtualMachineTemplate) map[string]string {
 	if _, found := object.Annotations[corev1.LastAppliedConfigAnnotation]; !found {
 		return object.Annotations
@@ -61,20 +57,18 @@ func annotationsOf(object *v1beta1.VirtualMachineTemplate) map[string]string {
 	return kept
 }
 
-// Digest is a number that tells apart what templates depend on, so that the cache need
-// not keep it. It is zero when there is nothing.
+// Digest returns a digest of what templates depend on, so that the cache need not store it. It is zero if there is nothing.
 func Digest(sources *v1beta1.TemplateSources) uint64 {
 	if sources.Volumes == nil && sources.Networks == nil && sources.Instancetype == nil && sources.Preference == nil {
 		return 0
 	}
 	sum := fnv.New64a()
-	// Types of strings alone cannot fail to be encoded, nor a sum to be written to.
+	// Encoding types of strings cannot fail, nor can writing to a hash.
 	_ = json.NewEncoder(sum).Encode(sources)
 	return sum.Sum64()
 }
 
-// differs says whether the content, the labels or the annotations of two versions
-// differ.
+// differs reports whether the content, labels or annotations of two versions differ.
 func (t *Template) differs(other *Template) bool {
 	return t.UID != other.UID || t.Generation != other.Generation ||
 		!maps.Equal(t.Labels, other.Labels) || !maps.Equal(t.Annotations, other.Annotations)

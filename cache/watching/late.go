@@ -17,27 +17,27 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// servedInterval is how often the API server is asked for a kind that it does not serve.
+// servedInterval is the interval at which the API server is polled for a kind that it does not serve.
 const servedInterval = 5 * time.Second
 
-// Late says how a kind is watched whose definition may be installed after us, and may be taken away again.
+// Late describes how to watch a kind that may be installed after Stencil, and may be removed again.
 type Late struct {
 	Resource schema.GroupVersionResource
-	// Source lists and watches the objects, which are like Example, Into takes them.
+	// Source lists and watches the objects, which have the type of Example. Into stores them.
 	Source  cache.ListerWatcher
 	Example runtime.Object
 	Into    cache.ReflectorStore
 	// Name is for logs.
 	Name string
-	// Failed is told why the objects cannot be listed or watched, with a NotFound whenever the API server does not know the kind.
-	// Optional.
+	// Failed is called with the error when the objects cannot be listed or watched; with NotFound if the API server does not
+	// serve the kind. Optional.
 	Failed func(error)
-	// Interval is how often the API server is asked for a kind that it does not serve. Default: 5 s.
+	// Interval is the interval at which the API server is polled for a kind that it does not serve. Default: 5 s.
 	Interval time.Duration
 }
 
-// RunLate watches kinds until ctx ends and all watches have. While the API server does not know a kind, it is asked for that and
-// nothing else: a reflector would list in vain instead, and log an error each time, but many clusters never have all kinds.
+// RunLate watches kinds until ctx ends and all watches have. While the API server does not serve a kind, RunLate only polls
+// discovery for it: a reflector would list in vain and log an error each time, but many clusters never have all kinds.
 func RunLate(ctx context.Context, log logr.Logger, served discovery.ServerResourcesInterface, kinds ...Late) {
 	var running sync.WaitGroup
 	for _, kind := range kinds {
@@ -52,12 +52,12 @@ func RunLate(ctx context.Context, log logr.Logger, served discovery.ServerResour
 	running.Wait()
 }
 
-// late is one Late at work.
+// late watches one Late.
 type late struct {
 	Late
 	served discovery.ServerResourcesInterface
 	log    logr.Logger
-	// stop ends the reflector that runs.
+	// stop ends the running reflector.
 	stop atomic.Pointer[context.CancelFunc]
 }
 
@@ -80,7 +80,7 @@ func (l *late) run(ctx context.Context) {
 	}
 }
 
-// isServed asks the API server for the kind.
+// isServed queries the API server's discovery for the kind.
 func (l *late) isServed() bool {
 	listed, err := l.served.ServerResourcesForGroupVersion(l.Resource.GroupVersion().String())
 	switch {
@@ -94,7 +94,7 @@ func (l *late) isServed() bool {
 	return false
 }
 
-// heard is the source, with an ear to what it answers.
+// heard returns the source. The returned source also reports errors to Failed, and stops the reflector on NotFound.
 func (l *late) heard() cache.ListerWatcher {
 	source := cache.ToListerWatcherWithContext(l.Source)
 	return &cache.ListWatch{

@@ -80,7 +80,7 @@ func (c *cluster) source() cache.ListerWatcher {
 			case !c.installs:
 				return nil, apierrors.NewNotFound(networks.GroupResource(), "")
 			case options.SendInitialEvents != nil:
-				// An API server that does not stream lists says so in this way.
+				// The response of an API server that does not stream lists.
 				return nil, apierrors.NewInvalid(schema.GroupKind{}, "", nil)
 			}
 			c.watched = watch.NewFake()
@@ -102,7 +102,8 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// TestAKindComesAndGoesAndComes holds against a manager that was started too early, and against one whose log fills up.
+// TestAKindComesAndGoesAndComes prevents two regressions: a manager that starts before the kind is served, and a log that
+// fills up.
 func TestAKindComesAndGoesAndComes(t *testing.T) {
 	c := &cluster{}
 	var mutex sync.Mutex
@@ -156,7 +157,7 @@ func TestAKindComesAndGoesAndComes(t *testing.T) {
 			t.Error("a kind that is not served any more is listed again and again")
 		}
 	}
-	// What is served and may not be listed is tried again by the reflector.
+	// The reflector retries a kind that is served but may not be listed.
 	c.mutex.Lock()
 	c.installs, c.err = true, apierrors.NewForbidden(networks.GroupResource(), "", errors.New("no"))
 	c.mutex.Unlock()

@@ -1,4 +1,4 @@
-// Package watching is what the watch caches have in common: where objects come from, and how patiently they are asked for.
+// Package watching contains what the watch caches share: sources of objects, and reflectors with their backoff.
 package watching
 
 import (
@@ -39,7 +39,7 @@ func Reflector(name string, source cache.ListerWatcher, example runtime.Object, 
 	return cache.NewReflectorWithOptions(source, example, into, cache.ReflectorOptions{
 		Name:   name,
 		Logger: &log,
-		// The definition may be installed after us: come back quickly, the default would wait up to half a minute.
+		// The definition may be installed after Stencil: retry quickly; the default would wait up to half a minute.
 		Backoff: &wait.Backoff{Duration: 200 * time.Millisecond, Factor: 1.5, Jitter: 0.2, Steps: 10, Cap: 5 * time.Second},
 	})
 }

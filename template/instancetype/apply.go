@@ -8,14 +8,13 @@ import (
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 )
 
-// spreadRatio is how many cores a socket, or threads a core, gets when CPUs are spread and
-// the preference does not say.
+// spreadRatio is the default number of cores per socket, or threads per core, if the preference spreads CPUs.
 const spreadRatio = 2
 
-// Apply returns the spec.template of a VirtualMachine with the CPUs and the memory that
-// KubeVirt gives its guest: instancetype and preference are objects as a Resolver returns
-// them, and preference may be nil. The template is not modified. What KubeVirt requests of
-// the node when nothing else is said, the guest's memory, is written as the request.
+// Apply returns the spec.template of a VirtualMachine with the CPUs and the memory that KubeVirt gives its guest:
+// instancetype and preference are objects as a Resolver returns them, and preference may be nil. The template is not
+// modified. If it has no memory request, Apply sets KubeVirt's default: the guest's memory, less the overcommitted
+// percentage.
 func Apply(template, instancetype, preference map[string]any) (map[string]any, error) {
 	var size instancetypev1beta1.VirtualMachineInstancetypeSpec
 	if err := read(instancetype, &size); err != nil {
@@ -45,8 +44,7 @@ func Apply(template, instancetype, preference map[string]any) (map[string]any, e
 	return sized, nil
 }
 
-// inside puts a copy of the map under a key into its place, an empty one when there is
-// none, and returns it.
+// inside replaces the map under a key by a copy, or by an empty map if there is none, and returns it.
 func inside(of map[string]any, key string) map[string]any {
 	held, _ := of[key].(map[string]any)
 	copied := maps.Clone(held)
@@ -68,7 +66,7 @@ func read(object map[string]any, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
-// topology is how KubeVirt makes sockets, cores and threads of a number of CPUs.
+// topology returns the sockets, cores and threads that KubeVirt derives from a number of CPUs.
 func topology(cpus uint32, p *instancetypev1beta1.VirtualMachinePreferenceSpec) (sockets, cores, threads uint32) {
 	sockets, cores, threads = 1, 1, 1
 	if cpus == 1 {

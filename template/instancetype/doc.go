@@ -1,5 +1,5 @@
-// Package instancetype knows from where a VirtualMachine takes its size: which instance type
-// and which preference it names, and what KubeVirt makes of them.
+// Package instancetype determines the size of a VirtualMachine: which instance type and which preference it references, and
+// the size that KubeVirt derives from them.
 //
-// The package is pure. Who finds the objects is a Resolver.
+// The package is pure. A Resolver finds the objects.
 package instancetype

@@ -10,7 +10,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Kinds of what a VirtualMachine takes its size and its devices from.
+// Kinds of the objects that determine the size and the devices of a VirtualMachine.
 const (
 	KindInstancetype        = "VirtualMachineInstancetype"
 	KindClusterInstancetype = "VirtualMachineClusterInstancetype"
@@ -18,24 +18,24 @@ const (
 	KindClusterPreference   = "VirtualMachineClusterPreference"
 )
 
-// Reference names an instance type or a preference as a VirtualMachine does.
+// Reference is a reference of a VirtualMachine to an instance type or a preference.
 type Reference struct {
-	// Path is where the VirtualMachine names it: spec.instancetype or spec.preference.
+	// Path is the field with the reference: spec.instancetype or spec.preference.
 	Path *field.Path
 	// Kind is one of the Kind constants.
 	Kind string
-	// Namespace is that of the VirtualMachine.
+	// Namespace is the namespace of the VirtualMachine.
 	Namespace string
 	Name      string
-	// Revision is the ControllerRevision, in Namespace, that holds the content which
-	// the VirtualMachine uses; empty when that is the object's own.
+	// Revision is the ControllerRevision, in Namespace, that holds the content which the VirtualMachine uses; if empty, the
+	// content is that of the object itself.
 	Revision string
-	// Loose says that Revision comes from the status: it counts only if it is one of
-	// an object called Name, which KubeVirt looks at as well.
+	// Loose is true if Revision comes from the status. Such a revision is used only if it belongs to an object called Name;
+	// KubeVirt checks this as well.
 	Loose bool
 }
 
-// String names what is referred to.
+// String returns a description of the referenced object.
 func (r Reference) String() string {
 	if r.Revision != "" && !r.Loose {
 		return fmt.Sprintf("ControllerRevision %s/%s", r.Namespace, r.Revision)
@@ -48,26 +48,24 @@ func (r Reference) String() string {
 
 // Resolver finds instance types and preferences.
 type Resolver interface {
-	// Resolve returns what a reference refers to: an object with kind, metadata (name,
-	// labels, annotations) and spec, which must not be modified. The error says in
-	// words for a person why it is not known.
+	// Resolve returns the object that a reference refers to: an object with kind, metadata (name, labels, annotations) and
+	// spec, which must not be modified. The error is a message for users why it cannot be resolved.
 	Resolve(ctx context.Context, reference Reference) (map[string]any, error)
 }
 
-// Instancetype returns the reference to the instance type that a VirtualMachine names, nil
-// when it names none; namespace is that of the request.
+// Instancetype returns the reference of a VirtualMachine to its instance type, nil if there is none; namespace is that of
+// the request.
 func Instancetype(object map[string]any, namespace string) (*Reference, *field.Error) {
 	return reference(object, namespace, "instancetype", KindInstancetype, KindClusterInstancetype)
 }
 
-// Preference is Instancetype for the preference.
+// Preference returns the reference to the preference, as Instancetype does.
 func Preference(object map[string]any, namespace string) (*Reference, *field.Error) {
 	return reference(object, namespace, "preference", KindPreference, KindClusterPreference)
 }
 
-// reference reads spec.instancetype or spec.preference the way KubeVirt does: kinds in
-// any case, in singular or plural, the cluster's when none is given; a revision in the spec
-// before one in the status.
+// reference reads spec.instancetype or spec.preference as KubeVirt does: kinds in any case, in singular or plural, the
+// cluster-scoped one if none is given; a revision in the spec takes precedence over one in the status.
 func reference(object map[string]any, namespace, key, namespaced, cluster string) (*Reference, *field.Error) {
 	spec, _ := object["spec"].(map[string]any)
 	if spec[key] == nil {

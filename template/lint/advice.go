@@ -11,7 +11,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// advisor looks at a template for what is allowed, and could be better.
+// advisor checks a template for what is allowed, but could be improved.
 type advisor struct {
 	template *v1beta1.VirtualMachineTemplate
 	findings []Finding
@@ -37,7 +37,7 @@ func (a *advisor) advise() {
 	a.walk(vm, "spec.virtualMachine")
 }
 
-// machine is the VirtualMachine of the template, nil when there is none to be read.
+// machine returns the VirtualMachine of the template, nil if there is none or it cannot be decoded.
 func (a *advisor) machine() map[string]any {
 	var vm map[string]any
 	if raw := a.template.Spec.VirtualMachine; raw == nil || json.Unmarshal(raw.Raw, &vm) != nil {
@@ -47,11 +47,11 @@ func (a *advisor) machine() map[string]any {
 }
 
 var (
-	// secrecy is in the names of parameters that hold secrets, reference at the end of
-	// names of those that only name one.
+	// secrecy matches the names of parameters that hold secrets. reference matches the end of names of parameters that only
+	// refer to one.
 	secrecy   = regexp.MustCompile(`(?i)password|passwd|passphrase|secret|token|private_?key`)
 	reference = regexp.MustCompile(`(?i)(name|ref|namespace|file|hash)$`)
-	// literal is a password in cloud-init's user data.
+	// literal matches a password in cloud-init's user data.
 	literal = regexp.MustCompile(`(?m)^\s*(?:-\s*)?(password|passwd|plain_text_passwd)\s*:\s*(\S.*)$`)
 )
 
@@ -92,7 +92,7 @@ func (a *advisor) runs(vm map[string]any) {
 	}
 }
 
-// walk looks for images and passwords.
+// walk checks for images and passwords.
 func (a *advisor) walk(value any, at string) {
 	switch value := value.(type) {
 	case []any:
@@ -118,7 +118,7 @@ func (a *advisor) member(value any, key, at string) {
 	case key == "userData":
 		for _, found := range literal.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(found[2], "${") {
-				// The password itself is nobody's business.
+				// The finding must not show the password.
 				a.say(RuleLiteralPassword, at, "%s stands in the template as it is: make it a parameter that is sensitive and generated", found[1])
 				return
 			}

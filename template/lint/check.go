@@ -10,9 +10,8 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// Check returns the findings about a template: the errors, or when there are none the
-// warnings; and the advice. Those of one severity are in the order in which they were
-// found.
+// Check returns the findings about a template: the errors, or the warnings if there are no errors; and the advice. Findings
+// of one severity are in the order in which they were found.
 func Check(t *v1beta1.VirtualMachineTemplate) []Finding {
 	var findings []Finding
 	compiled, err := template.Compile(t)
@@ -38,7 +37,7 @@ func Check(t *v1beta1.VirtualMachineTemplate) []Finding {
 	return append(findings, a.findings...)
 }
 
-// Warnings are what the webhook answers with when it stores a template.
+// Warnings returns the warnings that the webhook returns when it stores a template.
 func Warnings(compiled *template.Compiled) []string {
 	all := compiled.Warnings()
 	for _, name := range compiled.Unused() {
@@ -54,7 +53,7 @@ func unused(name string) string {
 func warnings(t *v1beta1.VirtualMachineTemplate, compiled *template.Compiled) []Finding {
 	var findings []Finding
 	for _, text := range compiled.Warnings() {
-		// The engine's warnings begin with the place that they are about.
+		// The engine's warnings begin with the place that they refer to.
 		path, message, found := strings.Cut(text, ": ")
 		if !found || !strings.HasPrefix(path, "spec.") {
 			path, message = "", text

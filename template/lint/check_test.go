@@ -23,8 +23,7 @@ func parse(t *testing.T, manifest string) *v1beta1.VirtualMachineTemplate {
 	return &read
 }
 
-// manifest is a template about which there is nothing to be said, but for what is put
-// into it.
+// manifest returns a template without findings, except for those caused by the arguments.
 func manifest(parameters, machine string) string {
 	if parameters != "" {
 		parameters = ", " + parameters

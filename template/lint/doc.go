@@ -1,6 +1,5 @@
-// Package lint says everything that there is to say about a
-// VirtualMachineTemplate: why the template webhook would refuse it, what it would warn
-// about, and what else its author might want to know.
+// Package lint returns all findings about a VirtualMachineTemplate: why the template webhook would deny it, which warnings
+// it would return, and advice for the template's author.
 //
-// It is pure, and lives below the webhook and stencilctl, so that both say the same.
+// It is pure, and is used by both the webhook and stencilctl, so that both return the same.
 package lint

@@ -1,27 +1,26 @@
 package lint
 
-// Severity says who cares about a finding.
+// Severity is the severity of a finding.
 type Severity string
 
 const (
-	// Error is that the template webhook, or the API server before it, refuses the template.
+	// Error means that the template webhook, or the API server before it, denies the template.
 	Error Severity = "error"
-	// Warning is that the webhook stores the template, and answers with this warning.
+	// Warning means that the webhook stores the template, and returns this warning.
 	Warning Severity = "warning"
-	// Advice is that the webhook says nothing.
+	// Advice means that the webhook does not report the finding.
 	Advice Severity = "advice"
 )
 
-// Finding is one thing to be said about a template.
+// Finding is a problem with a template, or advice.
 type Finding struct {
 	// Rule is the ID of the rule that found it.
 	Rule     string   `json:"rule"`
 	Severity Severity `json:"severity"`
-	// Path is the field that it is about, as field errors write it; empty when it is
-	// about the template as a whole.
+	// Path is the field that the finding refers to, in the form of field errors; empty if it refers to the whole template.
 	Path    string `json:"path,omitempty"`
 	Message string `json:"message"`
-	// Key says that it is about the name of the field, and not about its value.
+	// Key is true if the finding refers to the name of the field, not to its value.
 	Key bool `json:"-"`
 }
 

@@ -11,9 +11,8 @@ import (
 	"github.com/vmstencil/stencil/template/validations"
 )
 
-// Validations returns what is wrong with the rules in the annotations of a template and
-// of its VirtualMachine, each with its row and column in the annotation. Rules with
-// placeholders are left for the VirtualMachine that comes out.
+// Validations returns the problems of the rules in the annotations of a template and of its VirtualMachine, each with its
+// row and column in the annotation. Rules with placeholders can be checked only in the rendered VirtualMachine.
 func Validations(t *v1beta1.VirtualMachineTemplate) field.ErrorList {
 	causes := malformed(t.Annotations[validations.AnnotationTemplate], field.NewPath("metadata", "annotations").Key(validations.AnnotationTemplate))
 	var vm struct {

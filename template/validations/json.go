@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// node is a JSON value that knows where it begins in its text.
+// node is a JSON value with its position in the text.
 type node struct {
 	kind   jsonKind
 	text   string // of strings, numbers and bools
 	offset int
-	keys   []string // of an object, whose values are the items
+	keys   []string // of an object; items are its values
 	items  []node
 }
 
@@ -27,7 +27,7 @@ const (
 	jsonObject
 )
 
-// get is the value under a key; nil when there is none, or it is null.
+// get returns the value under a key; nil if there is none, or it is null.
 func (n *node) get(key string) *node {
 	for i, each := range n.keys {
 		if each == key && n.items[i].kind != jsonNull {
@@ -37,7 +37,7 @@ func (n *node) get(key string) *node {
 	return nil
 }
 
-// plain is a scalar as package machine decodes it.
+// plain returns a scalar as package virtualmachine decodes it.
 func (n *node) plain() any {
 	switch n.kind {
 	case jsonString:
@@ -51,17 +51,16 @@ func (n *node) plain() any {
 	}
 }
 
-// malformed is what is wrong with a text that is no JSON.
+// malformed describes why a text is not JSON.
 type malformed struct {
 	offset  int
 	message string
 }
 
-// maxDepth is how deep a rule can be nested; the values of an enum are on the third
-// level.
+// maxDepth is the maximum depth of a rule; the values of an enum are on the third level.
 const maxDepth = 8
 
-// decode reads JSON with its places.
+// decode reads JSON with its positions.
 func decode(text string) (*node, *malformed) {
 	d := decoder{text: text, tokens: json.NewDecoder(strings.NewReader(text))}
 	d.tokens.UseNumber()
@@ -80,7 +79,7 @@ type decoder struct {
 	tokens *json.Decoder
 }
 
-// next is where the next token begins.
+// next returns the position of the next token.
 func (d *decoder) next() int {
 	at := int(d.tokens.InputOffset())
 	for at < len(d.text) && strings.IndexByte(" \t\r\n,:", d.text[at]) >= 0 {

@@ -11,34 +11,32 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Violation is a rule that a VirtualMachine does not satisfy.
+// Violation is a rule that a VirtualMachine violates.
 type Violation struct {
-	// Rule is the name of the rule, Message what its author says.
+	// Rule is the name of the rule, Message the message of its author.
 	Rule    string
 	Message string
-	// Field is what the rule is about, as a path in the VirtualMachine.
+	// Field is the field that the rule refers to, as a path in the VirtualMachine.
 	Field string
-	// Detail says what was found and what is wanted. It may hold values of the
-	// VirtualMachine.
+	// Detail describes the found and the required value. It may contain values of the VirtualMachine.
 	Detail string
-	// Warning says that it is only to be warned about.
+	// Warning is true if the violation is only a warning.
 	Warning bool
-	// Missing says that the path finds nothing.
+	// Missing is true if the path finds nothing.
 	Missing bool
 }
 
-// String is the violation on a line.
+// String returns the violation on one line.
 func (v Violation) String() string { return fmt.Sprintf("%s: %s (%s)", v.Rule, v.Message, v.Detail) }
 
-// Skipped says whether the annotations of a VirtualMachine leave out its rules.
+// Skipped reports whether the annotations of a VirtualMachine disable its rules.
 func Skipped(annotations map[string]any) bool {
 	value, found := annotations[AnnotationSkip]
 	return found && value != "false"
 }
 
-// Judge returns the rules that the spec.template of a VirtualMachine does not satisfy:
-// decoded JSON, with numbers as int64, float64 or json.Number. Whoever knows the instance
-// type of the VirtualMachine puts its sizes there first.
+// Judge returns the rules that the spec.template of a VirtualMachine violates: decoded JSON, with numbers as int64, float64
+// or json.Number. If the VirtualMachine has an instance type, the caller inserts its sizes first.
 func Judge(rules []Rule, template any) []Violation {
 	var violations []Violation
 	for i := range rules {
@@ -54,7 +52,7 @@ func Judge(rules []Rule, template any) []Violation {
 // missing is the detail of a path that finds nothing.
 const missing = "there is no such field"
 
-// judge says what does not satisfy the rule, "" when everything does.
+// judge describes why the rule is violated; "" if it is satisfied.
 func (r *Rule) judge(template any) string {
 	if r.guarded && len(r.valid.find(template)) == 0 {
 		return ""
@@ -141,7 +139,7 @@ func (r *Rule) text(value any) string {
 	}
 }
 
-// scalar is a text, a number or a bool as text.
+// scalar returns a text, a number or a bool as text.
 func scalar(value any) (string, bool) {
 	switch value := value.(type) {
 	case string:
@@ -165,11 +163,10 @@ func shown(value any) string {
 	}
 }
 
-// integer is a number without a fraction, also one written as a quantity; nil when it is
-// none.
+// integer returns a number without a fraction, also one written as a quantity; nil if it is none.
 func integer(value any) *big.Int {
 	text, isScalar := scalar(value)
-	// Longer ones take quantities their time; none is a size of a machine.
+	// Longer texts are slow to parse as quantities; no size of a VM is that long.
 	const longest = 32
 	if !isScalar || text == "" || len(text) > longest || text == "true" || text == "false" {
 		return nil

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Rule is one rule, ready to judge.
+// Rule is a parsed rule.
 type Rule struct {
 	Name    string
 	Message string
-	// Warning says that what does not satisfy the rule is only warned about.
+	// Warning is true if a violation is only a warning.
 	Warning bool
 
 	kind         string
@@ -41,7 +41,7 @@ const (
 	kindRegex   = "regex"
 )
 
-// Problem is something that is wrong with an annotation.
+// Problem is a problem of an annotation.
 type Problem struct {
 	// Row and Column are in the text of the annotation, counted from 1; a column counts
 	// bytes.
@@ -51,7 +51,7 @@ type Problem struct {
 	Message string
 }
 
-// String is the problem on a line.
+// String returns the problem on one line.
 func (p Problem) String() string {
 	if p.Field == "" {
 		return fmt.Sprintf("%d:%d: %s", p.Row, p.Column, p.Message)
@@ -59,7 +59,7 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%d:%d: %s: %s", p.Row, p.Column, p.Field, p.Message)
 }
 
-// InvalidError lists everything that is wrong with an annotation.
+// InvalidError lists the problems of an annotation.
 type InvalidError struct{ Problems []Problem }
 
 // Error lists the problems.
@@ -184,7 +184,7 @@ func (r *reader) rule(n *node, at string) Rule {
 	return rule
 }
 
-// text1 is a text that must be there.
+// text1 returns a required text.
 func (r *reader) text1(n *node, at, key string) string {
 	value := n.get(key)
 	switch {
@@ -216,7 +216,7 @@ func (r *reader) path(n *node, at, key string, required bool) path {
 	return parsed
 }
 
-// bound is the number, or the path to one, under a key; nil when there is none.
+// bound returns the number, or the path to one, under a key; nil if there is none.
 func (r *reader) bound(n *node, at, key string) *bound {
 	value := n.get(key)
 	if value == nil {
@@ -289,7 +289,7 @@ func (r *reader) regex(n *node, at string) (*regexp.Regexp, string) {
 	return expression, text
 }
 
-// short is a text as a message shows it.
+// short returns a text as a message shows it.
 func short(text string) string {
 	const longest = 128
 	if len(text) <= longest {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// prefix is how paths begin in rules.
+// prefix is the prefix of paths in rules.
 const prefix = "jsonpath::"
 
 // path is a parsed JSONPath: steps into fields, into items, and into all of either.
@@ -28,8 +28,8 @@ const (
 	stepAll
 )
 
-// parsePath reads jsonpath:: and a path such as .spec.domain.devices.disks[*].disk.bus.
-// Of JSONPath it knows fields, indices and wildcards; that is what rules use.
+// parsePath reads jsonpath:: and a path such as .spec.domain.devices.disks[*].disk.bus. Of JSONPath it supports fields,
+// indices and wildcards, which rules use.
 func parsePath(text string) (path, error) {
 	rest, found := strings.CutPrefix(text, prefix)
 	if !found {
@@ -46,7 +46,7 @@ func parsePath(text string) (path, error) {
 		switch {
 		case strings.HasPrefix(rest, ".."):
 			return nil, bad("a rule cannot search at any depth (..)")
-		case rest == ".": // all there is
+		case rest == ".": // the whole object
 			rest = ""
 			continue
 		case strings.HasPrefix(rest, ".["):
@@ -92,7 +92,7 @@ func parsePath(text string) (path, error) {
 
 const fieldCharacters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-/"
 
-// field is the path in a VirtualMachine.
+// field returns the path in a VirtualMachine.
 func (p path) field() string {
 	var b strings.Builder
 	b.WriteString("spec.template")
@@ -111,7 +111,7 @@ func (p path) field() string {
 	return b.String()
 }
 
-// find returns the values that the path leads to.
+// find returns the values at the path.
 func (p path) find(root any) []any {
 	found := []any{root}
 	for _, s := range p {

@@ -1,15 +1,13 @@
 package virtualmachine
 
 const (
-	// SuffixLength is how many random characters a generated name ends in, as those of
-	// Kubernetes do.
+	// SuffixLength is the number of random characters at the end of a generated name, as in Kubernetes.
 	SuffixLength = 5
 
 	maxGeneratedName = 63
 )
 
-// GeneratedName is the name that metadata.generateName asks for. suffix makes its
-// random end, SuffixLength characters long.
+// GeneratedName returns a name for metadata.generateName. suffix returns its random end of SuffixLength characters.
 func GeneratedName(prefix string, suffix func() string) string {
 	if longest := maxGeneratedName - SuffixLength; len(prefix) > longest {
 		prefix = prefix[:longest]

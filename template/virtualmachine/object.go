@@ -14,8 +14,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 )
 
-// Decode decodes one JSON object. Numbers are kept as they were written, as
-// json.Number.
+// Decode decodes one JSON object. Numbers retain their digits, as json.Number.
 func Decode(raw []byte) (map[string]any, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()
@@ -29,8 +28,7 @@ func Decode(raw []byte) (map[string]any, error) {
 	return o, nil
 }
 
-// mapAt returns the map under key; nil when it is absent or null, and an error
-// when something else stands there.
+// mapAt returns the map under key; nil if it is absent or null, and an error if it is no map.
 func mapAt(in map[string]any, path *field.Path, key string) (map[string]any, *field.Error) {
 	switch value := in[key].(type) {
 	case nil:
@@ -42,8 +40,7 @@ func mapAt(in map[string]any, path *field.Path, key string) (map[string]any, *fi
 	}
 }
 
-// Machine is a VirtualMachine that somebody sent or that is stored, taken apart
-// once. The maps are those of the decoded object.
+// Machine is a requested or stored VirtualMachine, split into its parts. The maps are those of the decoded object.
 type Machine struct {
 	Object              map[string]any
 	Metadata            map[string]any
@@ -51,8 +48,7 @@ type Machine struct {
 	Spec                map[string]any
 }
 
-// Read takes a decoded object apart. Each part that is there and is no object is
-// an error.
+// Read splits a decoded object into its parts. Each part that exists and is no object is an error.
 func Read(o map[string]any) (Machine, field.ErrorList) {
 	s := Machine{Object: o}
 	var errs field.ErrorList
@@ -71,21 +67,20 @@ func Read(o map[string]any) (Machine, field.ErrorList) {
 	return s, errs
 }
 
-// Name is metadata.name, empty when there is none.
+// Name returns metadata.name, empty if there is none.
 func (m Machine) Name() string { return StringAt(m.Metadata, "name") }
 
-// GenerateName is metadata.generateName, empty when there is none.
+// GenerateName returns metadata.generateName, empty if there is none.
 func (m Machine) GenerateName() string { return StringAt(m.Metadata, "generateName") }
 
-// Reference is the annotation that names the template, as it was written, and
-// whether it is there.
+// Reference returns the text of the annotation that references the template, and whether it exists.
 func (m Machine) Reference() (written string, found bool) {
 	value, found := m.Annotations[contract.AnnotationTemplateRef]
 	written, _ = value.(string)
 	return written, found
 }
 
-// Parameters are the values of the parameter annotations, by parameter.
+// Parameters returns the values of the parameter annotations, by parameter.
 func (m Machine) Parameters() map[string]string {
 	values := map[string]string{}
 	for key, value := range m.Annotations {
@@ -96,13 +91,13 @@ func (m Machine) Parameters() map[string]string {
 	return values
 }
 
-// StringAt is the string under a key, empty when there is none.
+// StringAt returns the string under a key, empty if there is none.
 func StringAt(in map[string]any, key string) string {
 	value, _ := in[key].(string)
 	return value
 }
 
-// MapAt is the map at the end of a path of keys, nil when there is none.
+// MapAt returns the map at the end of a path of keys, nil if there is none.
 func MapAt(in map[string]any, path ...string) map[string]any {
 	for _, key := range path {
 		in, _ = in[key].(map[string]any)
@@ -110,7 +105,7 @@ func MapAt(in map[string]any, path ...string) map[string]any {
 	return in
 }
 
-// MapsAt are the maps in the list under a key, in their order. What is none is left out.
+// MapsAt returns the maps in the list under a key, in their order. It skips other values.
 func MapsAt(in map[string]any, key string) []map[string]any {
 	list, _ := in[key].([]any)
 	var found []map[string]any
@@ -122,12 +117,12 @@ func MapsAt(in map[string]any, key string) []map[string]any {
 	return found
 }
 
-// Fingerprint identifies a JSON value: 64 bits of the SHA-256 of its canonical
-// form, in hexadecimal. It recognises what was seen before and guards nothing.
+// Fingerprint returns an identifier of a JSON value: 64 bits of the SHA-256 of its canonical form, in hexadecimal. It serves
+// to recognise a value, not as protection against forgery.
 func Fingerprint(value any) string {
 	raw, err := json.Marshal(value) // sorts keys
 	if err != nil {
-		// Only values that were decoded from JSON come here.
+		// The value was decoded from JSON.
 		panic(fmt.Sprintf("encoding a decoded JSON value: %v", err))
 	}
 	sum := sha256.Sum256(raw)

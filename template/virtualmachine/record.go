@@ -14,8 +14,8 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 )
 
-// Record is the value of the annotation `rendered`: what a VM was rendered
-// from, and what a later update of it has to know about its creation.
+// Record is the value of the annotation `rendered`: what a VM was rendered from, and what later updates of it need from its
+// creation.
 type Record struct {
 	Namespace  string    `json:"namespace"`
 	Name       string    `json:"name"`
@@ -23,19 +23,18 @@ type Record struct {
 	Generation int64     `json:"generation"`
 	// Digest is that of the template's content.
 	Digest string `json:"digest"`
-	// Sensitive names the parameters whose annotations were removed.
+	// Sensitive names the parameters with removed annotations.
 	Sensitive []string `json:"sensitive,omitempty"`
-	// Rules is whether the template had rules. Match conditions of webhooks search the
-	// annotation for this field as it is encoded.
+	// Rules is whether the template had rules. Match conditions of webhooks search the annotation for this field in its
+	// encoded form.
 	Rules bool `json:"rules,omitempty"`
-	// Sent is the fingerprint of the spec that the person sent, if any.
+	// Sent is the fingerprint of the spec that the user sent, if any.
 	Sent string `json:"sent,omitempty"`
-	// Lists holds the fingerprints of the lists that the person sent and that
-	// were merged by name, by their JSON Pointers.
+	// Lists holds the fingerprints of the lists that the user sent and that were merged by name, by their JSON Pointers.
 	Lists map[string]string `json:"lists,omitempty"`
 }
 
-// String is the annotation's text.
+// String returns the text of the annotation.
 func (r Record) String() string {
 	raw, err := json.Marshal(r)
 	if err != nil {
@@ -44,8 +43,7 @@ func (r Record) String() string {
 	return string(raw)
 }
 
-// Record reads the annotation of a stored VM. It returns the zero value when
-// there is none or it is not ours.
+// Record reads the annotation of a stored VM. It returns the zero value if there is none or it has another format.
 func (m Machine) Record() Record {
 	var r Record
 	if err := json.Unmarshal([]byte(StringAt(m.Annotations, contract.AnnotationRendered)), &r); err != nil {
@@ -54,7 +52,7 @@ func (m Machine) Record() Record {
 	return r
 }
 
-// Labels are what consoles and dashboards look VMs up by.
+// Labels returns the labels by which consoles and dashboards find VMs.
 func (r Record) Labels() map[string]string {
 	return map[string]string{
 		contract.LabelTemplate:          labelValue(r.Name),
@@ -63,9 +61,8 @@ func (r Record) Labels() map[string]string {
 	}
 }
 
-// labelValue shortens a name that a label cannot hold: names of objects may have
-// 253 characters, values of labels 63. The end is replaced by a hash of the whole
-// name, so that two long names stay apart.
+// labelValue shortens a name that is too long for a label: names of objects may have 253 characters, values of labels 63.
+// The end is replaced by a hash of the whole name, so that two long names differ.
 func labelValue(name string) string {
 	if len(name) <= validation.LabelValueMaxLength {
 		return name
@@ -75,8 +72,8 @@ func labelValue(name string) string {
 	return strings.TrimRight(name[:validation.LabelValueMaxLength-len(suffix)], "-.") + suffix
 }
 
-// IsContract reports whether an annotation belongs to the contract between a VM and
-// its template, so that a template cannot bring it along.
+// IsContract reports whether an annotation belongs to the contract between a VM and its template. Templates must not contain
+// these.
 func IsContract(annotation string) bool {
 	return annotation == contract.AnnotationTemplateRef || annotation == contract.AnnotationRendered ||
 		annotation == contract.AnnotationCreatedBy || annotation == contract.AnnotationBoundValues ||

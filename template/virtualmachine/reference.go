@@ -9,18 +9,17 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 )
 
-// Reference names a VirtualMachineTemplate.
+// Reference is a reference to a VirtualMachineTemplate.
 type Reference struct{ Namespace, Name string }
 
-// String is NAMESPACE/NAME.
+// String returns NAMESPACE/NAME.
 func (r Reference) String() string { return r.Namespace + "/" + r.Name }
 
-// AnnotationsPath is where the annotations of a VirtualMachine are.
+// AnnotationsPath is the path of the annotations of a VirtualMachine.
 var AnnotationsPath = field.NewPath("metadata", "annotations")
 
-// ParseReference reads NAME or NAMESPACE/NAME; a NAME alone is one in the
-// namespace of the request. Nothing is trimmed or folded: a reference that is
-// nearly right is wrong, so that two readers of it never disagree.
+// ParseReference reads NAME or NAMESPACE/NAME; a NAME alone is one in the namespace of the request. Nothing is trimmed or
+// folded: a reference that is nearly right is wrong, so that all readers interpret it equally.
 func ParseReference(value, requestNamespace string) (Reference, field.ErrorList) {
 	path := AnnotationsPath.Key(contract.AnnotationTemplateRef)
 	if value == "" {

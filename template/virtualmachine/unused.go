@@ -6,7 +6,7 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// UnusedWarnings says which of the given values of parameters have no effect.
+// UnusedWarnings returns a warning for each given value of a parameter that has no effect.
 func UnusedWarnings(compiled *template.Compiled, given map[string]string) []string {
 	var warnings []string
 	for _, name := range compiled.Unused() {

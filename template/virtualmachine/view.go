@@ -2,30 +2,27 @@ package virtualmachine
 
 import "maps"
 
-// The kinds beside VirtualMachine that run machines, of kubevirt.io and pool.kubevirt.io.
+// The kinds besides VirtualMachine that run VMs, of kubevirt.io and pool.kubevirt.io.
 const (
 	KindInstance   = "VirtualMachineInstance"
 	KindReplicaSet = "VirtualMachineInstanceReplicaSet"
 	KindPool       = "VirtualMachinePool"
 )
 
-// VirtAPI ends the user name of KubeVirt's own API server, whatever namespace it runs in. It
-// writes to machines what a user asks of a subresource such as addvolume, and leaves no trace of
-// the user.
+// VirtAPI is the end of the user name of KubeVirt's own API server, which may run in any namespace. It writes to VMs what
+// users request of a subresource such as addvolume, without a trace of the user.
 const VirtAPI = ":kubevirt-apiserver"
 
-// View returns the VirtualMachine that an object of another kind amounts to, so that
-// whoever evaluates VirtualMachines can evaluate these too; false for any other kind.
+// View returns an object of another kind as the equivalent VirtualMachine, so that it can be evaluated like one; false for
+// any other kind.
 //
-//   - A VirtualMachineInstance is a VirtualMachine that runs once. Its labels and annotations
-//     are those of the VirtualMachine and of its spec.template.
-//   - A VirtualMachineInstanceReplicaSet has its spec.template; its machines are replaced when
-//     they end.
-//   - A VirtualMachinePool has the labels, annotations and spec of its
-//     spec.virtualMachineTemplate.
+//   - A VirtualMachineInstance is a VirtualMachine that runs once. Its labels and annotations are those of the VirtualMachine and of
+//     its spec.template.
+//   - A VirtualMachineInstanceReplicaSet has its spec.template; its VMs are replaced when they end.
+//   - A VirtualMachinePool has the labels, annotations and spec of its spec.virtualMachineTemplate.
 //
-// Name, namespace and what else metadata has are those of the object. The result shares
-// values with the object, neither must be changed.
+// Name, namespace and the rest of metadata are those of the object. The result shares values with the object, neither must
+// be changed.
 func View(kind string, object map[string]any) (map[string]any, bool) {
 	spec, _ := object["spec"].(map[string]any)
 	metadata, _ := object["metadata"].(map[string]any)

@@ -35,7 +35,7 @@ func TestView(t *testing.T) {
 			if diff := cmp.Diff(parse(t, tc.object), object); diff != "" {
 				t.Errorf("the object was changed:\n%s", diff)
 			}
-			// What has none of the fields is a machine without them.
+			// An object without any of the fields is a VM without them.
 			if _, ok := machine.View(kind, nil); !ok {
 				t.Error("an empty object is none")
 			}

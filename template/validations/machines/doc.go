@@ -1,6 +1,5 @@
-// Package machines judges a VirtualMachine by the rules that came with it: those of
-// the template that it is made of, and those in its own annotation. Templates that come
-// from OpenShift have them; package validations reads them and knows what they mean.
+// Package machines evaluates a VirtualMachine by its rules: those of its template, and those in its own annotation.
+// Templates from OpenShift have such rules; package validations reads and evaluates them.
 //
-// A machine that an instance type sizes is judged by the size that KubeVirt will give it.
+// A VM with an instance type is evaluated with the size that KubeVirt will give it.
 package machines

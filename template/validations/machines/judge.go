@@ -13,36 +13,34 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Case is a VirtualMachine that is to be judged.
+// Case is a VirtualMachine to evaluate.
 type Case struct {
 	// Object is the VirtualMachine, as decoded JSON.
 	Object map[string]any
-	// Namespace is the one that it is in, or is to be created in.
+	// Namespace is its namespace, or the one to create it in.
 	Namespace string
-	// Template is NAMESPACE/NAME of the template, and Rules the text of that template's
-	// annotation; both may be empty.
+	// Template is NAMESPACE/NAME of the template, and Rules the text of that template's annotation; both may be empty.
 	Template, Rules string
-	// Secret says that some values of the machine are not to be told to anybody, because
-	// the template has sensitive parameters. Findings then say which field is wrong, and
-	// not what it holds.
+	// Secret is true if some values of the VM must not be shown, because the template has sensitive parameters. Findings
+	// then contain the field, but not its value.
 	Secret bool
-	// Sizes finds instance types and preferences; nil when nobody can.
+	// Sizes finds instance types and preferences; nil if there is no resolver.
 	Sizes sizing.Resolver
 }
 
-// Finding is a rule that the machine does not satisfy.
+// Finding is a rule that the VM violates.
 type Finding struct {
-	// Source is whose rules these are: "template NAMESPACE/NAME", or "annotation KEY".
+	// Source is the origin of the rule: "template NAMESPACE/NAME", or "annotation KEY".
 	Source string
-	// Rule is the name of the rule; empty when the rules cannot be read.
+	// Rule is the name of the rule; empty if the rules cannot be read.
 	Rule string
 	// Field is the place in the VirtualMachine.
 	Field string
-	// Message is what the author of the rule says, and what was found.
+	// Message is the message of the rule's author, and the found value.
 	Message string
 }
 
-// String is the finding on a line, without the field.
+// String returns the finding on one line, without the field.
 func (f Finding) String() string {
 	if f.Rule == "" {
 		return fmt.Sprintf("the rules of %s: %s", f.Source, f.Message)
@@ -50,16 +48,15 @@ func (f Finding) String() string {
 	return fmt.Sprintf("rule %s of %s: %s", f.Rule, f.Source, f.Message)
 }
 
-// Verdict is what the rules have against a machine.
+// Verdict is the result of the evaluation of a VM.
 type Verdict struct {
-	// Denials are why it must not pass, Warnings what the person is to be told.
+	// Denials are the reasons to deny the VM, Warnings are shown to the user.
 	Denials, Warnings []Finding
-	// Unjudged are rules about a size that is not known.
+	// Unjudged are rules about a size that cannot be determined.
 	Unjudged []Finding
 }
 
-// Has says whether a machine has rules at all, so that whoever has none can be let pass
-// without being taken apart.
+// Has reports whether a VM has rules at all. If not, it can be allowed without decoding it further.
 func (c Case) Has() bool { return c.Rules != "" || c.own() != "" }
 
 func (c Case) annotations() map[string]any {
@@ -69,7 +66,7 @@ func (c Case) annotations() map[string]any {
 
 func (c Case) own() string { return machine.StringAt(c.annotations(), validations.Annotation) }
 
-// Judge judges the machine.
+// Judge evaluates the VM.
 func (c Case) Judge(ctx context.Context) Verdict {
 	var v Verdict
 	if !c.Has() || validations.Skipped(c.annotations()) {
@@ -103,14 +100,14 @@ func (c Case) Judge(ctx context.Context) Verdict {
 	return v
 }
 
-// isSize says whether an instance type decides about a field.
+// isSize reports whether an instance type sets a field.
 func isSize(field string) bool {
 	return slices.ContainsFunc([]string{"cpu", "memory", "resources"}, func(key string) bool {
 		return strings.HasPrefix(field+".", "spec.template.spec.domain."+key+".")
 	})
 }
 
-// message is what the author says, with what was found unless that may be a secret.
+// message returns the message of the rule's author, with the found value unless that may be a secret.
 func (c Case) message(violation validations.Violation) string {
 	if c.Secret && !violation.Missing {
 		return violation.Message
@@ -118,8 +115,8 @@ func (c Case) message(violation validations.Violation) string {
 	return fmt.Sprintf("%s (%s)", violation.Message, violation.Detail)
 }
 
-// sized is the machine's template with the size that an instance type gives it; unknown
-// says why that is not known.
+// sized returns the VM's template with the size of its instance type; unknown is the reason if the size cannot be
+// determined.
 func (c Case) sized(ctx context.Context, template map[string]any) (sized map[string]any, unknown string) {
 	reference, problem := sizing.Instancetype(c.Object, c.Namespace)
 	switch {
@@ -153,8 +150,8 @@ func unresolved(reference *sizing.Reference, err error) string {
 	return (&field.Error{Type: field.ErrorTypeNotFound, Field: reference.Path.String(), BadValue: reference.String(), Detail: err.Error()}).Error()
 }
 
-// Since leaves out of a verdict what an earlier state of the machine did not satisfy
-// either: rules that were never satisfied must not stand in the way of other changes.
+// Since removes from a decision the rules that an earlier state of the VM violated, too: they must not prevent other
+// changes.
 func (v Verdict) Since(before Verdict) Verdict {
 	known := slices.Concat(before.Denials, before.Warnings, before.Unjudged)
 	fresh := func(findings []Finding) []Finding {

@@ -12,7 +12,7 @@ import (
 	machinerules "github.com/vmstencil/stencil/template/validations/machines"
 )
 
-// sizes knows the instance type small, of one CPU and 1 GiB, and the preference linux.
+// sizes resolves the instance type small, of one CPU and 1 GiB, and the preference linux.
 type sizes struct{}
 
 func (sizes) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
