@@ -1,6 +1,6 @@
-// Package behalf shows a validating webhook a request as that of the person for whom
-// stencil-apiserver makes it: approvals and policies judge people, and the server has
-// no opinions of its own.
+// Package behalf replaces the user of requests that stencil-apiserver makes: it passes them to a validating webhook
+// as requests of the user on whose behalf they are made. Approvals and policies then evaluate that user and not the
+// server.
 package behalf
 
 import (
@@ -14,13 +14,13 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
-// Handler puts the person into the place of the server, and hands the request on.
+// Handler replaces the server's user info by that of the delegated user, and calls the next handler.
 type Handler struct {
 	server delegation.Server
 	next   admission.Handler
 }
 
-// New returns a Handler in front of another one.
+// New returns a Handler that calls next.
 func New(server delegation.Server, next admission.Handler) *Handler {
 	return &Handler{server: server, next: next}
 }
