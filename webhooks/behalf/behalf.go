@@ -1,6 +1,5 @@
-// Package behalf replaces the user of requests that stencil-apiserver makes: it passes them to a validating webhook
-// as requests of the user on whose behalf they are made. Approvals and policies then evaluate that user and not the
-// server.
+// Package behalf replaces the user of requests that stencil-apiserver makes on behalf of a user: a validating webhook
+// receives them as requests of that user. Approvals and policies then evaluate the user and not the server.
 package behalf
 
 import (

@@ -15,7 +15,7 @@ import (
 const (
 	outcomeFilled    = "filled"
 	outcomeUnchanged = "unchanged"
-	// outcomeWithheld is an update in a governed namespace whose defaults would change more than the user did.
+	// outcomeWithheld is an update in a governed namespace for which the defaults would change more than the user did.
 	outcomeWithheld    = "withheld"
 	outcomeSkipped     = "skipped"
 	outcomeRefused     = "refused"

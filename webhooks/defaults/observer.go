@@ -81,7 +81,7 @@ func (o *Observer) Start(ctx context.Context) error {
 		case <-changed:
 		case <-ticker.C:
 		case <-elected:
-			// The channel stays closed; tell reads it again.
+			// The channel stays closed; recording events reads it again.
 			elected = nil
 		}
 	}

@@ -16,7 +16,7 @@
 //
 // # The decision log
 //
-// If enabled, a Judge logs a sample of its decisions as policyinput.Record under the key "decision": the policies
-// that were evaluated, their versions and results, and the masked input, so that `stencilctl policy eval --decision`
-// can repeat the evaluation.
+// If enabled, a sample of the decisions is logged as policyinput.Record under the key "decision": the policies that
+// were evaluated, their versions and results, and the masked input, so that `stencilctl policy eval --decision` can
+// repeat the evaluation.
 package policing

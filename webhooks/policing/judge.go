@@ -66,8 +66,8 @@ func New(o Options) *Judge {
 	return &Judge{o}
 }
 
-// Judge returns the decision of the policies about a request. object is the decoded object of the request; if nil,
-// Judge decodes it. The message of an error is for users and gives the reason why the request cannot be evaluated.
+// Judge returns the decision of the policies about a request. object is the decoded object of the request; if nil, it
+// is decoded here. The message of an error is for users and gives the reason why the request cannot be evaluated.
 func (j *Judge) Judge(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error) {
 	policies := j.options.Policies
 	if !policies.Synced() {

@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
-// decisions converts a verdict.Judgement into the decisions of the API, denials first.
+// decisions converts the decisions about a request into those of the API, denials first.
 func decisions(j verdict.Judgement) []v1beta1.Decision {
 	all := slices.Concat(ofApprovals(j.Approvals), ofPolicies(j.Policies), ofRules(j.Rules))
 	preview.Sort(all)

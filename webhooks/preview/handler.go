@@ -12,7 +12,7 @@ import (
 
 // Judge returns the decisions of approvals, policies and rules about a request; a validate.Handler implements it.
 type Judge interface {
-	// Judge returns a refusal when nobody can judge.
+	// Judge returns a denial if the request cannot be evaluated.
 	Judge(ctx context.Context, request admission.Request) (verdict.Judgement, *admission.Response)
 }
 
@@ -29,7 +29,8 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return *refusal
 	}
 	status := preview.Status(decisions(judged))
-	// The warnings of the validating webhook are included, so that they are not taken for those of another webhook.
+	// The response has the warnings of the validating webhook, so that stencil-apiserver can distinguish them from the
+	// warnings of other webhooks.
 	return refuse.With(status).
 		WithWarnings(verdict.Joint(request, judged).Warnings...)
 }

@@ -1,5 +1,5 @@
-// Package refuse returns the admission responses with which the webhooks deny or reject requests, so that all
-// webhooks respond alike to objects that cannot be decoded or evaluated.
+// Package refuse returns admission responses that deny or reject requests, so that all webhooks respond alike to
+// objects that cannot be decoded or evaluated.
 package refuse
 
 import (
