@@ -17,7 +17,7 @@ type applied struct {
 	Libvirt   string `json:"libvirt"`
 	QEMU      string `json:"qemu"`
 	KubeVirt  string `json:"kubevirt"`
-	// Machine is the machine type, with its version if that is known.
+	// Machine is the machine type, with its version if the object or the defaulter has one.
 	Machine string `json:"machine,omitempty"`
 	// Alias is the alias from which Machine was pinned; empty if the user specified Machine.
 	Alias string `json:"alias,omitempty"`
