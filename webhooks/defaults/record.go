@@ -19,7 +19,7 @@ type applied struct {
 	KubeVirt  string `json:"kubevirt"`
 	// Machine is the machine type, with its version if the object or the defaulter has one.
 	Machine string `json:"machine,omitempty"`
-	// Alias is the alias from which Machine was pinned; empty if the user specified Machine.
+	// Alias is the alias from which Machine was pinned; empty if it was not pinned from one.
 	Alias string `json:"alias,omitempty"`
 	// Addresses are the PCI addresses that were filled in, by list and name of the device: disks/root.
 	Addresses map[string]string `json:"addresses,omitempty"`
