@@ -1,9 +1,8 @@
-// Package approvals is the validating webhook of TemplateApproval. It compiles what
-// is about to be stored with the room that will judge by it, so that a mistake is
-// met by the cluster admin and not by everybody whose machines it would refuse.
+// Package approvals is the validating webhook of TemplateApproval. It compiles each TemplateApproval with package
+// approval before it is stored. The cluster admin therefore receives the error, and not the users that the approval
+// would affect.
 //
-// What is allowed and yet does not do what it seems to (an approval of a template
-// that does not exist, a constraint on a parameter that no approved template has,
-// …) comes back as an admission warning. Warnings speak of this moment only: the
-// template may be created a second later.
+// An approval that is valid but has no effect in part is allowed with admission warnings: for example an approval of
+// a template that does not exist, or a constraint on a parameter that no approved template declares. A warning
+// describes the current state only: the template may be created later.
 package approvals

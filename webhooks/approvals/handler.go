@@ -19,27 +19,27 @@ import (
 
 var approvalKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "TemplateApproval"}
 
-// Templates knows the templates that exist.
+// Templates lists the templates in the cluster.
 type Templates interface {
 	Synced() bool
 	List() []*templatecache.Template
 }
 
-// Namespaces knows the namespaces that exist.
+// Namespaces returns the names of the namespaces that an approval selects.
 type Namespaces interface {
 	Synced() bool
 	CoveredBy(*approval.Approval) []string
 }
 
-// Options are what a Handler needs.
+// Options are the dependencies of a Handler.
 type Options struct {
 	Templates  Templates
 	Namespaces Namespaces
-	// Spared are namespaces that no approval covers: Stencil's own.
+	// Spared are the namespaces that no approval selects: those of Stencil.
 	Spared []string
 }
 
-// Handler answers the admission requests of the approval webhook.
+// Handler serves the admission requests of the approval webhook.
 type Handler struct{ Options }
 
 // New returns a Handler.
@@ -62,7 +62,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	return admission.Allowed("").WithWarnings(shorten(h.gather(object, compiled).warnings())...)
 }
 
-// gather takes together what the warnings depend on.
+// gather collects the state that the warnings depend on.
 func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.Approval) situation {
 	s := situation{spec: &object.Spec, approval: compiled, spared: h.Spared}
 	if h.Namespaces.Synced() {

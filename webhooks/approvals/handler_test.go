@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/approvals"
 )
 
-// cluster is what exists.
+// cluster holds the objects that exist.
 type cluster struct {
 	templates  []*templatecache.Template
 	namespaces []string
@@ -101,7 +101,7 @@ func TestWhatIsRefused(t *testing.T) {
 		operation   admissionv1.Operation
 		object, old string
 		subresource string
-		wantFields  []string // nothing is refused when empty
+		wantFields  []string // the approval is accepted if empty
 	}{
 		{name: "a good approval is stored", operation: admissionv1.Create, object: manifest("", good)},
 		{name: "a broken one is refused with every cause", operation: admissionv1.Create, object: manifest("", broken), wantFields: brokenFields},

@@ -12,14 +12,14 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 )
 
-// situation is what an approval meets in the cluster at this moment.
+// situation is the state of the cluster that the warnings about an approval depend on.
 type situation struct {
 	spec     *v1alpha1.TemplateApprovalSpec
 	approval *approval.Approval
 	spared   []string
 
 	namespacesKnown bool
-	covered         []string // names of the namespaces that it covers
+	covered         []string // names of the namespaces that the approval selects
 
 	templatesKnown bool
 	templates      []candidate
@@ -44,7 +44,7 @@ func seen(t *templatecache.Template) candidate {
 	return c
 }
 
-// warnings tells what does not do what it seems to.
+// warnings describes the fields of the approval that have no effect now, or a wider effect than intended.
 func (s situation) warnings() []string {
 	var all []string
 	if s.namespacesKnown {
@@ -82,8 +82,8 @@ func (s situation) aboutNamespaces() []string {
 	return all
 }
 
-// aboutTemplate returns the templates that an entry lists now, and what is odd about
-// it.
+// aboutTemplate returns the templates that an entry lists now. If there are none, it returns a warning with the
+// reason.
 func (s situation) aboutTemplate(i int) (listed []candidate, warning string) {
 	entry := s.spec.Templates[i]
 	broken, otherwise := "", ""
@@ -114,7 +114,7 @@ func (s situation) aboutTemplate(i int) (listed []candidate, warning string) {
 
 func (s situation) aboutParameters(approved []candidate) []string {
 	if len(approved) == 0 {
-		return nil // that was warned about already
+		return nil // aboutTemplate warns about it
 	}
 	var all []string
 	for i, constraint := range s.spec.Parameters {
@@ -137,14 +137,15 @@ func (s situation) aboutParameters(approved []candidate) []string {
 }
 
 const (
-	// maxClosed is how many parameters of a template a warning names.
+	// maxClosed is the number of parameters of one template that a warning names.
 	maxClosed = 10
-	// maxClosing is of how many templates warnings name closed parameters.
+	// maxClosing is the number of templates for which warnings name closed parameters.
 	maxClosing = 5
 )
 
-// aboutClosedParameters warns about the parameters that are not listed: those without
-// which nothing can be created from a template, and those that keep their value.
+// aboutClosedParameters warns about parameters that the approval does not list: required parameters without a value,
+// without which no VirtualMachine can be created from the template, and parameters that retain their default or are
+// generated.
 func (s situation) aboutClosedParameters(approved []candidate) (valueless, closed []string) {
 	byReference := map[string]candidate{} // two entries may list the same template
 	for _, t := range approved {
@@ -178,7 +179,7 @@ func (s situation) aboutClosedParameters(approved []candidate) (valueless, close
 	return valueless, closed
 }
 
-// enumerate joins the first names and counts the rest.
+// enumerate joins the first maxClosed names and adds the number of the others.
 func enumerate(names []string) string {
 	if more := len(names) - maxClosed; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxClosed], ", "), more)
@@ -186,7 +187,7 @@ func enumerate(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// aboutOverrides warns about those that leave little of a template.
+// aboutOverrides warns about overrides that permit changes to most of a template.
 func (s situation) aboutOverrides() []string {
 	var all []string
 	for i, text := range s.spec.Overrides {
@@ -203,7 +204,7 @@ func (s situation) aboutOverrides() []string {
 	return all
 }
 
-// shorten counts the warnings that are too many to be read.
+// shorten limits the warnings to a readable number and replaces the rest by their count.
 func shorten(warnings []string) []string {
 	const longest = 12
 	if len(warnings) <= longest {

@@ -1,6 +1,5 @@
-// Package behalf shows a validating webhook a request as that of the person for whom
-// stencil-apiserver makes it: approvals and policies judge people, and the server has
-// no opinions of its own.
+// Package behalf replaces the user of requests that stencil-apiserver makes on behalf of a user: a validating webhook
+// receives them as requests of that user. Approvals and policies then evaluate the user and not the server.
 package behalf
 
 import (
@@ -14,13 +13,13 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
-// Handler puts the person into the place of the server, and hands the request on.
+// Handler replaces the server's user info by that of the delegated user, and calls the next handler.
 type Handler struct {
 	server delegation.Server
 	next   admission.Handler
 }
 
-// New returns a Handler in front of another one.
+// New returns a Handler that calls next.
 func New(server delegation.Server, next admission.Handler) *Handler {
 	return &Handler{server: server, next: next}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// ask asks the defaulter about a machine. It is sent what defaults depend on, unless
-// the whole machine is compared afterwards: machines of one template are then alike, and
-// what is secret in a machine stays here.
+// ask queries the defaulter for the defaults of a VM. The request contains only the fields that defaults depend on,
+// unless the whole VM is compared afterwards. Requests for VMs of one template are then identical, and secrets in the
+// VM are not sent.
 func (h *Handler) ask(ctx context.Context, f *filling) (*defaulting.Response, error) {
 	if !h.Cluster.Synced() {
 		return nil, fmt.Errorf("the configuration of KubeVirt has not been read yet")
@@ -57,8 +57,8 @@ func (h *Handler) ask(ctx context.Context, f *filling) (*defaulting.Response, er
 	}
 }
 
-// resolve adds what the instance type and the preference of the machine say. What is
-// not known is left out, and the defaulter leaves open what depends on it.
+// resolve adds the specs of the instance type and the preference of the VM. One that cannot be resolved is omitted,
+// and the defaulter then leaves the fields that depend on it empty.
 func (h *Handler) resolve(ctx context.Context, f *filling, request *defaulting.Request) error {
 	c := &policyinput.Case{
 		Request: rego.Request{Kind: rego.KindVirtualMachine, Operation: string(f.request.Operation), Namespace: f.request.Namespace},
@@ -88,8 +88,7 @@ func textOf(object map[string]any) (json.RawMessage, error) {
 	return text, nil
 }
 
-// into reads an object as what it is. Values are those that JSON has, whose numbers may
-// be json.Number.
+// into converts a value to the type of target by way of JSON. Numbers in value may be json.Number.
 func into(value, target any) error {
 	text, err := json.Marshal(value)
 	if err != nil {

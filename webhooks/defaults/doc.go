@@ -1,30 +1,26 @@
-// Package defaults is the mutating webhook that fills in, after everybody else's
-// webhooks, what a guest would otherwise be given on some node: the version of the
-// machine type, PCI addresses, the bus of a disk. It asks stencil-defaulter, the
-// sidecar of the manager, over a unix socket; see package defaulting.
+// Package defaults is the mutating webhook that fills in the defaults that depend on the node where a guest starts:
+// the version of the machine type, PCI addresses, the bus of a disk. It is called after the mutating webhooks of
+// other projects. It queries stencil-defaulter, the sidecar of the manager, over a unix socket; see package
+// defaulting.
 //
 // # Creation
 //
-// What is empty is filled as the policy says, and the annotation
-// defaults.template.kubevirt.io/applied tells with what. Calling the webhook on its
-// own result changes nothing.
+// The webhook fills empty fields as configured by the policy, and records them in annotation
+// defaults.template.kubevirt.io/applied. It is idempotent: calling it on its own result changes nothing.
 //
 // # Update
 //
-// A manifest that is applied again holds lists without the defaults of their items,
-// and aliases of machine types. Where the stored machine has such a default and the
-// device is still the same, the stored value is put back (keep.go), so that the
-// guest's hardware stays what it was and the same manifest changes nothing. Only then
-// the defaulter is asked: for all that is empty when no instance exists, for the
-// addresses of new disks when one does.
+// A manifest that is applied again contains lists without the defaults of their items, and aliases of machine types.
+// If the stored VM has such a default and the device is unchanged, the webhook restores the stored value (keep.go).
+// The guest's hardware stays the same, and applying the same manifest changes nothing. The webhook then queries the
+// defaulter: for all empty fields if no instance exists, and only for the addresses of new disks if one exists.
 //
-// An approval judges everything by which an update differs from what is stored, and
-// cannot tell the webhook's additions from the person's. So where a namespace is
-// governed an update is given no default at a place that the person did not change.
+// An approval evaluates every difference between an update and the stored VM, and cannot distinguish the webhook's
+// additions from the user's. In a governed namespace an update therefore receives no default at a path that the user
+// did not change.
 //
-// # When the defaulter cannot answer
+// # When the defaulter is unavailable
 //
-// The machine is let through with a warning and an annotation, or refused, as the
-// failure policy says. A refusal of the defaulter's, for what can never be defined,
-// is one under either policy.
+// Depending on the failure policy, the VM is allowed with a warning and an annotation, or denied. A VM that the
+// defaulter rejects because it can never be defined is rejected under both policies.
 package defaults

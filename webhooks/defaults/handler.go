@@ -22,19 +22,18 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
-// Defaulter fills in defaults; a client.Client does. A refusal is a
-// *defaulting.Problem.
+// Defaulter fills in defaults; a client.Client implements it. A rejection is a *defaulting.Problem.
 type Defaulter interface {
 	Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error)
 }
 
-// Clusters knows what defaults depend on beside the machine; a kubevirtconfig.Cache does.
+// Clusters returns the cluster configuration that defaults depend on; a kubevirtconfig.Cache implements it.
 type Clusters interface {
 	Synced() bool
 	Cluster() defaulting.Cluster
 }
 
-// Approvals knows which approvals cover a namespace; an approvalcache.Cache does.
+// Approvals returns the approvals that select a namespace; an approvalcache.Cache implements it.
 type Approvals interface {
 	Covering(namespace string) []*approval.Approval
 }
@@ -44,19 +43,18 @@ type Exemptions interface {
 	Exempt(user string) bool
 }
 
-// Options are what a Handler needs.
+// Options are the dependencies and the configuration of a Handler.
 type Options struct {
 	Defaulter     Defaulter
 	Cluster       Clusters
 	Approvals     Approvals
 	Instancetypes sizing.Resolver
-	// Policy says what is written.
+	// Policy selects which defaults are filled in.
 	Policy defaulting.Policy
-	// Addresses and Namespaces are needed where the policy is to make MAC addresses.
+	// Addresses and Namespaces are required if Policy generates MAC addresses.
 	Addresses  Addresses
 	Namespaces Namespaces
-	// FailClosed refuses machines while the defaulter cannot answer; without it they are
-	// let through with a warning.
+	// FailClosed denies VMs while the defaulter is unavailable. If false, they are allowed with a warning.
 	FailClosed bool
 	// Exempt are the users exempt from approvals. If nil, no user is.
 	Exempt Exemptions
@@ -64,7 +62,7 @@ type Options struct {
 	Metrics *Metrics
 }
 
-// Handler answers the admission requests of the defaults webhook.
+// Handler serves the admission requests of the defaults webhook.
 type Handler struct {
 	Options
 }
@@ -103,7 +101,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	return h.fill(ctx, &filling{request: request, vm: vm, stored: stored, patch: &patch{}})
 }
 
-// filling is one machine while it is given its defaults.
+// filling is the state of one request while the defaults of its VM are filled in.
 type filling struct {
 	request admission.Request
 	vm      machine.Machine
@@ -114,20 +112,20 @@ type filling struct {
 
 func (f *filling) creates() bool { return f.request.Operation == admissionv1.Create }
 
-// runs says whether the guest may be running, as KubeVirt has reported.
+// runs reports whether the guest may be running, from the status that KubeVirt reports.
 func (f *filling) runs() bool {
 	status, _ := f.stored.Object["status"].(map[string]any)
 	created, _ := status["created"].(bool)
 	return created
 }
 
-// reopens says whether an update ends the wish for no defaults: then they are filled in,
-// whatever else it changes.
+// reopens reports whether the stored VM opts out of defaults. An update that ends the opt-out fills them in, whatever
+// else it changes.
 func (f *filling) reopens() bool {
 	return machine.StringAt(f.stored.Annotations, contract.AnnotationDefaultsSkip) == "true"
 }
 
-// before is the annotation as it is stored; what a person sends is not believed.
+// before returns the stored value of an annotation. The value in the request is not trusted.
 func (f *filling) before(annotation string) string {
 	return machine.StringAt(f.stored.Annotations, annotation)
 }
@@ -141,7 +139,7 @@ func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 	sent := f.vm.Spec
 	if !f.creates() {
 		if h.governed(f.request) {
-			// What the person sent is compared with the result below.
+			// The user's version is compared with the result below.
 			sent = runtime.DeepCopyJSON(f.vm.Spec)
 		}
 		keep(f.stored.Object, f.vm.Object, f.patch)
@@ -151,7 +149,7 @@ func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 		}
 	}
 	if machine.MapAt(f.vm.Spec, "template") == nil {
-		// KubeVirt refuses it in better words.
+		// KubeVirt rejects it with a better message.
 		return f.answer()
 	}
 	response, err := h.ask(ctx, f)
@@ -165,7 +163,7 @@ func (h *Handler) governed(request admission.Request) bool {
 	return !h.Exempt.Exempt(request.UserInfo.Username) && len(h.Approvals.Covering(request.Namespace)) > 0
 }
 
-// apply makes the answer of the defaulter that of the webhook.
+// apply turns the response of the defaulter into the response of the webhook.
 func (h *Handler) apply(ctx context.Context, f *filling, sent map[string]any, response *defaulting.Response) admission.Response {
 	log := logr.FromContextOrDiscard(ctx)
 	for _, skipped := range response.Skipped {
@@ -185,8 +183,8 @@ func (h *Handler) apply(ctx context.Context, f *filling, sent map[string]any, re
 	text := f.before(contract.AnnotationDefaultsApplied)
 	if before := recorded(text); len(response.Set) > 0 || text == "" || before.Unpinned {
 		if f.creates() {
-			// The webhook may be called again with its own result. Whoever forges that takes
-			// for a default what he has written himself, which stencilctl would then take out.
+			// The webhook may be called again with its own result. A user who forges the annotation makes a user-specified
+			// value appear as a default, which stencilctl would then remove.
 			before = recorded(machine.StringAt(f.vm.Annotations, contract.AnnotationDefaultsApplied))
 		}
 		var err error
@@ -204,8 +202,8 @@ func (h *Handler) apply(ctx context.Context, f *filling, sent map[string]any, re
 	return f.answer()
 }
 
-// within says whether the result differs from what is stored only where the person's own
-// version does. See the package's comment.
+// within reports whether the result differs from the stored VM only at paths where the user's version differs too.
+// See the package comment.
 func (h *Handler) within(f *filling, sent map[string]any, response *defaulting.Response) (bool, error) {
 	result, err := machine.Decode(response.VM)
 	if err != nil {
@@ -224,8 +222,8 @@ func (h *Handler) within(f *filling, sent map[string]any, response *defaulting.R
 	return true, nil
 }
 
-// fail answers where there are no defaults: with the refusal of the defaulter, and
-// otherwise as the failure policy says.
+// fail returns the response for a VM without defaults: the rejection of the defaulter if there is one, and otherwise
+// the response that the failure policy requires.
 func (h *Handler) fail(ctx context.Context, f *filling, err error) admission.Response {
 	var problem *defaulting.Problem
 	if errors.As(err, &problem) && problem.Status == http.StatusUnprocessableEntity {
@@ -250,7 +248,7 @@ func (h *Handler) fail(ctx context.Context, f *filling, err error) admission.Res
 	return response
 }
 
-// answer lets the machine through with the patch.
+// answer allows the VM with the collected patch.
 func (f *filling) answer() admission.Response {
 	response := admission.Allowed("")
 	if len(f.patch.operations) == 0 {

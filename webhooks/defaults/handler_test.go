@@ -27,19 +27,19 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// environment is that of the defaulter of these tests.
+// environment is the environment of the fake defaulter.
 var environment = defaulting.Environment{Defaulter: "v1", Libvirt: "11.3.0", QEMU: "9.2.0", KubeVirt: "v1.8.2"}
 
-// stamped is the record that such a defaulter leaves.
+// stamped is the record that the fake defaulter produces.
 const stamped = `{"defaulter":"v1","libvirt":"11.3.0","qemu":"9.2.0","kubevirt":"v1.8.2","machine":"pc-q35-9.2"}`
 
-// wrote is the record where it has pinned the machine type and placed the disk.
+// wrote is the record after the defaulter pinned the machine type and assigned an address to the disk.
 var wrote = strings.TrimSuffix(stamped, "}") + `,"alias":"q35","addresses":{"disks/root":"0000:01:00.0"}}`
 
-// unpinned is the record after stencilctl has taken that out.
+// unpinned is the record after stencilctl removed these defaults.
 const unpinned = `{"defaulter":"v1","libvirt":"11.3.0","qemu":"9.2.0","kubevirt":"v1.8.2","unpinned":true}`
 
-// defaulter pins the machine type, and gives each virtio disk an address.
+// defaulter is a fake that pins the machine type and assigns an address to each virtio disk.
 type defaulter struct {
 	err   error
 	asked []*defaulting.Request
@@ -91,7 +91,7 @@ type cluster struct{ unsynced bool }
 func (c cluster) Synced() bool              { return !c.unsynced }
 func (cluster) Cluster() defaulting.Cluster { return defaulting.Cluster{KubeVirt: "v1.8.2"} }
 
-// covered are namespaces with an approval.
+// covered lists the namespaces with an approval.
 type covered []string
 
 func (c covered) Covering(namespace string) []*approval.Approval {
@@ -146,7 +146,7 @@ func requestOf(t *testing.T, namespace, object, stored string) admission.Request
 	return request
 }
 
-// patched is the object of a request as the answer leaves it.
+// patched returns the object of a request after the patch of the response.
 func patched(t *testing.T, request admission.Request, response admission.Response) string {
 	t.Helper()
 	if !response.Allowed {
@@ -166,7 +166,7 @@ func patched(t *testing.T, request admission.Request, response admission.Respons
 	return string(result)
 }
 
-// vm is a machine of one disk: what its machine and its disk say, and its annotations.
+// vm returns a VM with one disk, from the fields of its domain, of its disk, and its annotations.
 func vm(machine, disk, annotations string) string {
 	return `{metadata: {name: a` + annotations + `}, spec: {template: {spec: {domain: {` + machine + `devices: {disks: [{name: root, ` + disk + `}]}}}}}}`
 }
@@ -189,7 +189,7 @@ const (
 
 func running(vm string) string { return strings.TrimSuffix(vm, "}") + ", status: {created: true}}" }
 
-// TestTheDefaulterIsToldWhatDefaultsDependOn by two machines of one template, which are the same to it.
+// TestTheDefaulterIsToldWhatDefaultsDependOn checks that the requests for two VMs of one template are identical.
 func TestTheDefaulterIsToldWhatDefaultsDependOn(t *testing.T) {
 	one := `{metadata: {name: a}, spec: {template: {metadata: {labels: {vm: a}}, spec: {hostname: a, domain: {devices: {disks: [{name: init, disk: {bus: virtio}}]}},
 		volumes: [{name: init, cloudInitNoCloud: {userData: "password: secret"}}]}}}}`

@@ -8,14 +8,13 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// domainAt is where the guest's hardware is described.
+// domainAt is the path of the guest's hardware description.
 var domainAt = pointer{"spec", "template", "spec", "domain"}
 
-// keep puts back what a new version of a machine leaves open and the stored one has,
-// where a manifest that is applied again would lose it: the version of a machine type,
-// the identity of the firmware, and in lists, which are replaced as a whole, what makes
-// a device the one that the guest knows. Nothing that is written is changed but the
-// alias of a machine type, and nothing of a device that has become another.
+// keep restores values that a new version of a VM omits and the stored one has, where applying a manifest again would
+// lose them: the version of a machine type, the UUID of the firmware, and in lists, which are replaced as a whole,
+// the fields that identify a device to the guest. It changes no user-specified value except the alias of a machine
+// type, and nothing in a device that was replaced by another one.
 func keep(stored, object map[string]any, p *patch) {
 	before, after := machine.MapAt(stored, domainAt...), machine.MapAt(object, domainAt...)
 	if before == nil || after == nil {
@@ -51,7 +50,7 @@ func keepMachineType(before, after map[string]any, p *patch) {
 	}
 }
 
-// families are the aliases of machine types, and how their versions begin.
+// families maps the aliases of machine types to the prefixes of their versions.
 var families = map[string]string{
 	"q35":             "pc-q35-",
 	"pc":              "pc-i440fx-",
@@ -59,13 +58,13 @@ var families = map[string]string{
 	"s390-ccw-virtio": "s390-ccw-virtio-",
 }
 
-// versionOf says whether a machine type is a version of what an alias stands for.
+// versionOf reports whether a machine type is a version of an alias.
 func versionOf(machineType, alias string) bool {
 	family, found := families[alias]
 	return found && strings.HasPrefix(machineType, family)
 }
 
-// targets are the members of a disk that say what it is to the guest.
+// targets are the members of a disk that define its device type.
 var targets = []string{"disk", "cdrom", "lun"}
 
 func keepDisk(stored, disk map[string]any, at pointer, p *patch) {
@@ -74,7 +73,7 @@ func keepDisk(stored, disk map[string]any, at pointer, p *patch) {
 		return
 	}
 	if only(disk, targets) == "" {
-		// It says nothing: what it was given was the default.
+		// The manifest has no device type, so the stored one is a default.
 		p.put(disk, at, kind, runtime.DeepCopyJSONValue(stored[kind]))
 		return
 	}
@@ -89,7 +88,7 @@ func keepDisk(stored, disk map[string]any, at pointer, p *patch) {
 	restore(before, after, at.child(kind), p, "pciAddress", "readonly", "tray")
 }
 
-// sriov is the binding by which an interface is a device of the host.
+// sriov is the binding of an interface that is a device of the host.
 const sriov = "sriov"
 
 func keepInterface(stored, nic map[string]any, at pointer, p *patch) {
@@ -103,7 +102,7 @@ func keepInterface(stored, nic map[string]any, at pointer, p *patch) {
 	}
 }
 
-// restore puts members back that are missing or empty.
+// restore sets members that are missing or empty to their stored values.
 func restore(stored, object map[string]any, at pointer, p *patch, keys ...string) {
 	for _, key := range keys {
 		if value := stored[key]; value != nil && value != "" && (object[key] == nil || object[key] == "") {
@@ -112,7 +111,7 @@ func restore(stored, object map[string]any, at pointer, p *patch, keys ...string
 	}
 }
 
-// each visits the items of a list of devices that have a namesake among the stored ones.
+// each visits the devices of a list that have the same name as a stored device.
 func each(before, after map[string]any, list string, visit func(stored, item map[string]any, index int)) {
 	known := map[string]map[string]any{}
 	items, _ := machine.MapAt(before, "devices")[list].([]any)
@@ -133,7 +132,7 @@ func each(before, after map[string]any, list string, visit func(stored, item map
 	}
 }
 
-// only is the one of the keys that an object has, empty when it has none.
+// only returns the first of the keys that an object has, or "" if it has none.
 func only(object map[string]any, keys []string) string {
 	for _, key := range keys {
 		if object[key] != nil {

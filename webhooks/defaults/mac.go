@@ -8,26 +8,25 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// Addresses knows the MAC addresses that there are; a macaddresses.Cache does.
+// Addresses reports which MAC addresses are in use; a macaddresses.Cache implements it.
 type Addresses interface {
 	Synced() bool
-	// Taken says whether another machine of the namespace has the address.
+	// Taken reports whether another VM of the namespace has the address.
 	Taken(namespace, name, address string) bool
-	// Pooled says whether a MAC pool manager cares for namespaces with these labels.
+	// Pooled reports whether a MAC pool manager manages namespaces with these labels.
 	Pooled(labels map[string]string) bool
 }
 
-// Namespaces knows the labels of namespaces; an approvalcache.Cache does.
+// Namespaces returns the labels of namespaces; an approvalcache.Cache implements it.
 type Namespaces interface {
 	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool)
 }
 
-// maxCollisions is how often addresses are made that somebody has. With 46 random bits
-// even the second time does not happen by chance.
+// maxCollisions is the number of attempts to generate unused addresses. With 46 random bits even a second collision
+// is not accidental.
 const maxCollisions = 3
 
-// policy is what is written in a namespace: no MAC addresses where a pool manager gives
-// them.
+// policy returns the policy for a namespace: without MAC addresses if a MAC pool manager assigns them.
 func (h *Handler) policy(ctx context.Context, namespace string) (defaulting.Policy, error) {
 	policy := h.Policy
 	if policy.MAC != defaulting.MACGenerate {
@@ -46,7 +45,7 @@ func (h *Handler) policy(ctx context.Context, namespace string) (defaulting.Poli
 	return policy, nil
 }
 
-// collides says whether an address that was made is another machine's.
+// collides reports whether a generated address belongs to another VM.
 func (h *Handler) collides(f *filling, response *defaulting.Response) bool {
 	if h.Addresses == nil {
 		return false

@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// lottery makes one MAC address after the other.
+// lottery is a fake defaulter that returns the MAC addresses in order.
 type lottery struct {
 	addresses []string
 	asked     []*defaulting.Request
@@ -27,7 +27,7 @@ func (l *lottery) Defaults(_ context.Context, request *defaulting.Request) (*def
 	return response, nil
 }
 
-// given are addresses by namespace and name, and namespaces with a pool manager.
+// given holds addresses by namespace and name, and the namespace with a pool manager.
 type given struct {
 	unsynced bool
 	taken    map[string]string
@@ -43,7 +43,7 @@ func (g given) Taken(namespace, name, address string) bool {
 
 func (g given) Pooled(labels map[string]string) bool { return labels["name"] == g.pooled }
 
-// labelled knows every namespace but one.
+// labelled returns labels for every namespace except "new".
 type labelled struct{}
 
 func (labelled) Namespace(_ context.Context, name string) (labels, annotations map[string]string, known bool) {

@@ -11,19 +11,18 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// What can come of a request.
+// Values of the metric label "outcome".
 const (
 	outcomeFilled    = "filled"
 	outcomeUnchanged = "unchanged"
-	// outcomeWithheld is an update in a governed namespace that would have changed more
-	// than the person did.
+	// outcomeWithheld is an update in a governed namespace for which the defaults would change more than the user did.
 	outcomeWithheld    = "withheld"
 	outcomeSkipped     = "skipped"
 	outcomeRefused     = "refused"
 	outcomeUnavailable = "unavailable"
 )
 
-// Metrics are what an administrator watches.
+// Metrics are the metrics of the defaults webhook and of an Observer.
 type Metrics struct {
 	requests *prometheus.CounterVec
 	duration prometheus.Histogram
@@ -66,7 +65,7 @@ func (m *Metrics) count(request admission.Request, outcome string) {
 	}
 }
 
-// Timed is a defaulter whose time is measured.
+// Timed returns a Defaulter that records the duration of each call.
 func (m *Metrics) Timed(d Defaulter, clock clock.PassiveClock) Defaulter {
 	return &timed{Defaulter: d, duration: m.duration, clock: clock}
 }

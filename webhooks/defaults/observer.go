@@ -12,47 +12,47 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// Environments tells with what the defaulter makes its answers; a client.Client does.
+// Environments returns the versions that the defaulter reproduces; a client.Client implements it.
 type Environments interface {
 	Environment(ctx context.Context) (*defaulting.Environment, error)
 }
 
-// KubeVirts is the KubeVirt of the cluster; a kubevirtconfig.Cache is.
+// KubeVirts returns the KubeVirt of the cluster; a kubevirtconfig.Cache implements it.
 type KubeVirts interface {
 	Clusters
-	// Object refers to the KubeVirt object; its name is empty when there is none.
+	// Object returns a reference to the KubeVirt object; its name is empty if there is none.
 	Object() corev1.ObjectReference
 	Changed() <-chan struct{}
 }
 
-// Interval is how often an Observer looks.
+// Interval is the default interval between two checks of an Observer.
 const Interval = 15 * time.Second
 
-// patience is how long the defaulter may take to describe itself: the first time QEMU
-// is asked for its machine types.
+// patience is the timeout of a request for the defaulter's environment. The first one queries QEMU for its machine
+// types.
 const patience = 10 * time.Second
 
-// ObserverOptions are what an Observer needs.
+// ObserverOptions are the dependencies of an Observer.
 type ObserverOptions struct {
 	Defaulter Environments
 	KubeVirt  KubeVirts
 	Metrics   *Metrics
 	Recorder  events.EventRecorder
-	// Elected is closed when this replica leads; only then it records events.
+	// Elected is closed when this replica becomes leader. Only the leader records events.
 	Elected  <-chan struct{}
 	Logger   logr.Logger
 	Interval time.Duration
 }
 
-// Observer watches whether the defaulter answers, and whether it reproduces the
-// KubeVirt of the cluster. It says so once and not with every machine.
+// Observer checks whether the defaulter responds, and whether it reproduces the KubeVirt version of the cluster. It
+// reports each change once and not for every VM.
 type Observer struct {
 	ObserverOptions
-	// up and differs are what was found last.
+	// up and differs are the results of the last check.
 	up      bool
 	differs string
 	looked  bool
-	// told is what the last event was about.
+	// told is the content of the last event.
 	told string
 }
 
@@ -64,10 +64,10 @@ func NewObserver(o ObserverOptions) *Observer {
 	return &Observer{ObserverOptions: o}
 }
 
-// NeedLeaderElection says that every replica watches its own sidecar.
+// NeedLeaderElection returns false: every replica checks its own sidecar.
 func (o *Observer) NeedLeaderElection() bool { return false }
 
-// Start watches until the context ends.
+// Start checks until the context ends.
 func (o *Observer) Start(ctx context.Context) error {
 	ticker := time.NewTicker(o.Interval)
 	defer ticker.Stop()
@@ -81,13 +81,13 @@ func (o *Observer) Start(ctx context.Context) error {
 		case <-changed:
 		case <-ticker.C:
 		case <-elected:
-			// It stays closed, and is looked at again by tell.
+			// The channel stays closed; recording events reads it again.
 			elected = nil
 		}
 	}
 }
 
-// look asks the defaulter once.
+// look checks the defaulter once.
 func (o *Observer) look(ctx context.Context) {
 	asking, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -124,7 +124,7 @@ func (o *Observer) look(ctx context.Context) {
 	o.tell()
 }
 
-// tell records an event about what the versions have come to, once.
+// tell records an event about a version difference, once.
 func (o *Observer) tell() {
 	if o.differs == "" || o.differs == o.told {
 		o.told = o.differs
@@ -150,7 +150,7 @@ func number(yes bool) float64 {
 	return 0
 }
 
-// minor is a version without its last part.
+// minor returns the major and minor parts of a version.
 func minor(version string) string {
 	parts := strings.SplitN(strings.TrimPrefix(version, "v"), ".", 3)
 	return strings.Join(parts[:min(2, len(parts))], ".")

@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// kubevirt is the KubeVirt of a cluster whose version changes.
+// kubevirt is a fake KubeVirt with a version that changes.
 type kubevirt struct {
 	mu      sync.Mutex
 	version string

@@ -7,18 +7,17 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// patch collects the operations of a JSON Patch (RFC 6902) while they are done to a
-// decoded object.
+// patch collects the operations of a JSON Patch (RFC 6902) and applies them to a decoded object at the same time.
 type patch struct{ operations []defaulting.PatchOperation }
 
-// put sets a member of an object that is at the pointer.
+// put sets a member of the object at the pointer.
 func (p *patch) put(object map[string]any, at pointer, key string, value any) {
 	object[key] = value
 	// "add" replaces a member that exists.
 	p.operations = append(p.operations, defaulting.PatchOperation{Op: "add", Path: at.child(key).String(), Value: value})
 }
 
-// drop removes a member of an object, if it is there.
+// drop removes a member of the object at the pointer, if it exists.
 func (p *patch) drop(object map[string]any, at pointer, key string) {
 	if _, found := object[key]; !found {
 		return

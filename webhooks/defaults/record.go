@@ -10,20 +10,20 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// applied is what the annotation of that name says. stencilctl reads it as well, and
-// writes Unpinned.
+// applied is the content of the annotation defaults.template.kubevirt.io/applied. stencilctl reads it too, and sets
+// Unpinned.
 type applied struct {
 	Defaulter string `json:"defaulter"`
 	Libvirt   string `json:"libvirt"`
 	QEMU      string `json:"qemu"`
 	KubeVirt  string `json:"kubevirt"`
-	// Machine is the machine type, its version where that is known.
+	// Machine is the machine type, with its version if the object or the defaulter has one.
 	Machine string `json:"machine,omitempty"`
-	// Alias is what that was pinned from; empty when a person has written it.
+	// Alias is the alias from which Machine was pinned; empty if it was not pinned from one.
 	Alias string `json:"alias,omitempty"`
-	// Addresses are those that were written, by list and name of the device: disks/root.
+	// Addresses are the PCI addresses that were filled in, by list and name of the device: disks/root.
 	Addresses map[string]string `json:"addresses,omitempty"`
-	// Unpinned says that all of that was taken out again.
+	// Unpinned reports that all of these defaults were removed.
 	Unpinned bool `json:"unpinned,omitempty"`
 }
 
@@ -32,7 +32,7 @@ const (
 	devicesPath     = "spec.template.spec.domain.devices."
 )
 
-// recorded reads the annotation as it is stored. One that cannot be read says nothing.
+// recorded decodes the stored annotation. An annotation that cannot be decoded counts as empty.
 func recorded(text string) applied {
 	var a applied
 	if err := json.Unmarshal([]byte(text), &a); err != nil {
@@ -41,8 +41,7 @@ func recorded(text string) applied {
 	return a
 }
 
-// record is the annotation for an answer to a machine, of which before is what was
-// written earlier.
+// record returns the annotation for a response of the defaulter. before is the earlier content of the annotation.
 func record(before applied, object map[string]any, response *defaulting.Response) (string, error) {
 	a := applied{
 		Defaulter: response.Environment.Defaulter,
@@ -77,7 +76,7 @@ func record(before applied, object map[string]any, response *defaulting.Response
 	return string(text), nil
 }
 
-// standing are the addresses that are as they were written.
+// standing returns the recorded addresses that the object still has.
 func standing(written map[string]string, object map[string]any) map[string]string {
 	var kept map[string]string
 	for _, list := range []string{"disks", "interfaces"} {
@@ -100,8 +99,7 @@ func standing(written map[string]string, object map[string]any) map[string]strin
 	return kept
 }
 
-// namesOf are the devices of a machine with its defaults by their place: disks[0] is
-// disks/root.
+// namesOf maps the positions of the devices of a VM, with its defaults, to their names: disks[0] to disks/root.
 func namesOf(object map[string]any, response *defaulting.Response) map[string]string {
 	names := map[string]string{}
 	add := func(list string, first int, items []any) {
@@ -127,8 +125,8 @@ func namesOf(object map[string]any, response *defaulting.Response) map[string]st
 	return names
 }
 
-// stamp makes the webhook's two annotations what they should be, whatever was sent.
-// An empty text is for one that should not be there.
+// stamp sets the two annotations of the webhook, and discards the values in the request. An empty text removes the
+// annotation.
 func stamp(vm machine.Machine, p *patch, applied, failed string) {
 	want := map[string]string{contract.AnnotationDefaultsApplied: applied, contract.AnnotationDefaultsFailed: failed}
 	at := pointer{"metadata", "annotations"}

@@ -6,7 +6,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// causesOf are the causes of a refusal, as errors of fields.
+// causesOf converts the causes of a rejection to field errors.
 func causesOf(problem *defaulting.Problem) field.ErrorList {
 	errs := make(field.ErrorList, 0, len(problem.Causes))
 	for _, cause := range problem.Causes {

@@ -11,23 +11,23 @@ import (
 	"github.com/vmstencil/stencil/internal/disks"
 )
 
-// instance is what is read of a VirtualMachineInstance.
+// instance holds the fields of a VirtualMachineInstance that the webhook reads.
 type instance struct {
 	Metadata metav1.ObjectMeta `json:"metadata"`
 	Spec     map[string]any    `json:"spec"`
 }
 
-// disk is a disk of the dataVolumeTemplates of a VirtualMachine that its instance has.
+// disk is a disk from the dataVolumeTemplates of a VirtualMachine that its instance uses.
 type disk struct {
 	// volume is the name of the volume.
 	volume string
-	// claim is the name of the claim, found its metadata, nil when there is none.
+	// claim is the name of the claim. found is its metadata, or nil if the claim does not exist.
 	claim string
 	found *metav1.ObjectMeta
 }
 
-// mounted returns the disks of the dataVolumeTemplates of a VirtualMachine that its instance has, or what is wrong with the
-// VirtualMachine.
+// mounted returns the disks from the dataVolumeTemplates of a VirtualMachine that its instance uses, or a problem
+// with the VirtualMachine.
 func mounted(vmi instance, owner *metav1.OwnerReference, vm map[string]any) (found []disk, problem string) {
 	metadata, _ := vm["metadata"].(map[string]any)
 	spec, _ := vm["spec"].(map[string]any)
@@ -47,7 +47,8 @@ func mounted(vmi instance, owner *metav1.OwnerReference, vm map[string]any) (fou
 	return found, ""
 }
 
-// foreign tells which disks KubeVirt did not create for the VirtualMachine and an approval does not allow; empty when there are none.
+// foreign describes the disks that KubeVirt did not create for the VirtualMachine and that an approval does not
+// allow. It returns "" if there are none.
 func foreign(owner *metav1.OwnerReference, mounted []disk, covering []*approval.Approval) string {
 	var problems []string
 	for _, d := range mounted {

@@ -1,12 +1,14 @@
-// Package instances is the validating webhook of VirtualMachineInstance: it lets a VirtualMachine start only with disks that KubeVirt
-// created for it.
+// Package instances is the validating webhook of VirtualMachineInstance: it allows a VirtualMachine to start only
+// with disks that KubeVirt created for it.
 //
-// The creation of the VirtualMachineInstance is the last moment at which a webhook sees what a guest will start from. The validating
-// webhook of VirtualMachine refuses one whose disks exist already, but a disk can be created between that and the moment at which
-// virt-controller looks for it. Here the claims exist, and virt-controller, which is exempt from the approvals, is not exempt.
+// The creation of the VirtualMachineInstance is the last point at which a webhook receives the disks that a guest
+// starts from. The validating webhook of VirtualMachine denies a VirtualMachine if its disks already exist, but a
+// disk can be created after that and before virt-controller reads it. At this point the claims exist, and requests of
+// virt-controller, which is exempt from the approvals, are evaluated too.
 //
-// The API server calls it in namespaces where an approval denies, for instances of VirtualMachines with claims, and refuses them while
-// nobody answers. virt-controller reports a refusal as an event of the VirtualMachine and tries again.
+// The API server calls the webhook in namespaces where an approval denies, for instances of VirtualMachines with
+// claims. It denies the instances while the webhook is unavailable. virt-controller reports a denial as an event of
+// the VirtualMachine and retries.
 //
-// The VirtualMachine and the claims are read from the API server itself, and only where an approval denies.
+// The webhook reads the VirtualMachine and the claims from the API server, and only where an approval denies.
 package instances

@@ -17,28 +17,29 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
-// concurrency is how many claims are looked up at a time.
+// concurrency is the number of claims that are read at a time.
 const concurrency = 8
 
-// Approvals knows which approvals cover a namespace.
+// Approvals returns the approvals that select a namespace.
 type Approvals interface {
 	Synced() bool
 	Covering(namespace string) []*approval.Approval
 }
 
-// Disks reads from the API server; a disks.APIServer does. What does not exist is nil.
+// Disks reads from the API server; a disks.APIServer implements it. The result is nil for an object that does not
+// exist.
 type Disks interface {
 	Claim(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error)
 	VirtualMachine(ctx context.Context, namespace, name string) (map[string]any, error)
 }
 
-// Options are what a Handler needs.
+// Options are the dependencies of a Handler.
 type Options struct {
 	Approvals Approvals
 	Disks     Disks
 }
 
-// Handler answers the admission requests of the webhook.
+// Handler serves the admission requests of the webhook.
 type Handler struct{ Options }
 
 // New returns a Handler.
@@ -62,7 +63,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	}
 	owner := metav1.GetControllerOf(&vmi.Metadata)
 	if owner == nil || owner.Kind != "VirtualMachine" {
-		return admission.Allowed("") // the policy doors evaluates these
+		return admission.Allowed("") // admission policy doors evaluates these
 	}
 	vm, err := h.Disks.VirtualMachine(ctx, request.Namespace, owner.Name)
 	if err != nil {
@@ -82,7 +83,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	return admission.Allowed("")
 }
 
-// look reads the claims of disks.
+// look reads the claims of the disks and sets their found fields.
 func (h *Handler) look(ctx context.Context, namespace string, wanted []disk) ([]disk, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)

@@ -20,7 +20,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/instances"
 )
 
-// cluster has approvals, VirtualMachines and claims.
+// cluster holds approvals, VirtualMachines and claims.
 type cluster struct {
 	covering []*approval.Approval
 	unsynced bool

@@ -16,12 +16,12 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
-// Approvals returns all approvals, in the same slice until one changes.
+// Approvals returns all approvals. It returns the same slice until an approval changes.
 type Approvals interface {
 	Approvals() []*approval.Approval
 }
 
-// Handler answers admission requests about Namespaces. It is safe for concurrent use.
+// Handler serves the admission requests for Namespaces. It is safe for concurrent use.
 type Handler struct {
 	approvals Approvals
 
@@ -60,7 +60,7 @@ func labelsOf(raw []byte) (map[string]string, error) {
 	return object.Labels, nil
 }
 
-// currentIndex returns the index of the approvals, computed once until they change.
+// currentIndex returns the index of the approvals. It recomputes the index only after the approvals have changed.
 func (h *Handler) currentIndex() map[string]string {
 	current := h.approvals.Approvals()
 	h.mutex.Lock()

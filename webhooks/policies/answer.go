@@ -15,20 +15,19 @@ import (
 )
 
 const (
-	// maximumCauses is how many problems a refusal lists.
+	// maximumCauses is the number of problems that a rejection lists.
 	maximumCauses = 20
-	// maximumLine is how many bytes of a line of the module are shown.
+	// maximumLine is the number of bytes of a module line that a message contains.
 	maximumLine = 200
-	// maximumWarnings is how many failing tests are told, maximumWarning how many bytes
-	// each may take. An API server passes on 4 KiB of warnings.
+	// maximumWarnings is the number of failing tests that are reported. maximumWarning is the maximum size of each
+	// warning, in bytes. An API server passes on 4 KiB of warnings.
 	maximumWarnings = 5
 	maximumWarning  = 512
 
 	fieldRego = "spec.rego"
 )
 
-// invalid is a refusal with everything that is wrong: the message is for people, the
-// causes are for programs.
+// invalid returns a rejection with all problems: in the message for users, and as causes for programs.
 func invalid(name string, problems []rego.Problem) metav1.Status {
 	more := len(problems) - maximumCauses
 	problems = problems[:min(len(problems), maximumCauses)]
@@ -52,8 +51,7 @@ func invalid(name string, problems []rego.Problem) metav1.Status {
 	}
 }
 
-// causeOf says where a problem is, what it is, and, for one in the module, shows its
-// line.
+// causeOf returns the position and the message of a problem. For a problem in the module it adds the line.
 func causeOf(problem rego.Problem) metav1.StatusCause {
 	cause := metav1.StatusCause{Type: metav1.CauseTypeFieldValueInvalid, Field: fieldRego, Message: problem.Message}
 	switch {
@@ -68,7 +66,7 @@ func causeOf(problem rego.Problem) metav1.StatusCause {
 	return cause
 }
 
-// specField is the path of a field from the object's root.
+// specField returns the path of a field from the root of the object.
 func specField(path string) string {
 	if path == "spec" || strings.HasPrefix(path, "spec.") {
 		return path
@@ -76,7 +74,7 @@ func specField(path string) string {
 	return "spec." + path
 }
 
-// warnings tells which tests fail.
+// warnings returns a warning for each test that fails, up to maximumWarnings, after a summary.
 func warnings(trial policycache.Trial) []string {
 	failed := trial.Failed
 	if len(failed) == 0 {

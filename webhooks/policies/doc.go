@@ -1,9 +1,7 @@
-// Package policies is the validating webhook of VirtualMachinePolicy. What does not
-// compile, and parameters that violate their schema, are refused before they are
-// stored, each problem with its row, column and line.
+// Package policies is the validating webhook of VirtualMachinePolicy. It rejects policies that do not compile and
+// parameters that violate their schema. A problem in the module is reported with its row, column and line.
 //
-// A policy whose own tests fail is stored all the same, with a warning for each: it
-// does not take effect, its status says why, and the version before stays in force.
-// To refuse it would hold up whoever applies many policies at once, for a mistake that
-// does no harm.
+// A policy with failing tests of its own is stored, with a warning for each failing test. It does not take effect,
+// its status reports the reason, and the previous version stays active. Denying it would block users who apply many
+// policies at once, although the error is harmless.
 package policies

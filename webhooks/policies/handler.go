@@ -15,17 +15,17 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/written"
 )
 
-// Policies compiles a policy and runs its tests; a policycache.Cache does.
+// Policies compiles a policy and runs its tests; a policycache.Cache implements it.
 type Policies interface {
 	Try(context.Context, *v1alpha1.VirtualMachinePolicy) (policycache.Trial, error)
 }
 
-// Options are what a Handler needs.
+// Options are the dependencies of a Handler.
 type Options struct {
 	Policies Policies
 }
 
-// Handler answers the admission requests of the policy webhook.
+// Handler serves the admission requests of the policy webhook.
 type Handler struct{ Options }
 
 // New returns a Handler.

@@ -20,7 +20,7 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// engine answers every policy alike.
+// engine is a fake that returns the same trial for every policy.
 type engine struct {
 	trial policycache.Trial
 	err   error
@@ -64,7 +64,7 @@ func TestHandle(t *testing.T) {
 	cases := map[string]struct {
 		request admission.Request
 		engine  engine
-		code    int32 // 0 when it is allowed
+		code    int32 // 0 if the request is allowed
 		message string
 		causes  []metav1.StatusCause
 		warns   []string

@@ -1,23 +1,22 @@
-// Package policing asks the Rego policies about admission requests.
+// Package policing evaluates the Rego policies for admission requests.
 //
-// A Judge gathers what policies see of a request, from watch caches alone, and evaluates
-// those that the request is subject to. Two webhooks ask it:
+// A Judge collects the policy input of a request, from watch caches only, and evaluates the policies that match the
+// request. Two webhooks call it:
 //
-//   - the one of package validate, for VirtualMachines that approvals and rules judge: what
-//     all of them have against one comes back in one answer,
-//   - the Handler here, for everything else that policies can be about: other
-//     VirtualMachines, deletions, templates and requests for templates. The API server
-//     calls it only while there are policies that want it.
+//   - the webhook of package validate, for VirtualMachines that approvals and rules evaluate: one response has the
+//     objections of all,
+//   - the Handler in this package, for all other requests that policies can match: other VirtualMachines, deletions,
+//     templates and requests for templates. The API server calls it only while there are policies that match such
+//     requests.
 //
 // # Failing closed
 //
-// A request is refused while the policies have not been compiled, or while the namespace
-// is not known. When an instance type is not known, every policy counts as one that could
-// not be evaluated, and its failure mode decides.
+// A request is denied while the policies are not compiled, or while the namespace is not in the cache. If an instance
+// type cannot be resolved, every policy counts as one that could not be evaluated, and its failure mode decides.
 //
 // # The decision log
 //
-// Asked to, a Judge logs a sample of its decisions as policyinput.Record under the key
-// "decision": which policies were asked, in which version, what they found, and the input,
-// masked, so that `stencilctl policy eval --decision` can decide again.
+// If enabled, a sample of the decisions is logged as policyinput.Record under the key "decision": the policies that
+// were evaluated, their versions and results, and the masked input, so that `stencilctl policy eval --decision` can
+// repeat the evaluation.
 package policing

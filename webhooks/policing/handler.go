@@ -11,12 +11,12 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
-// Asker says what the policies have against a request; a Judge does.
+// Asker returns the decision of the policies about a request; a Judge implements it.
 type Asker interface {
 	Judge(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error)
 }
 
-// Handler answers the admission requests that only policies are asked about.
+// Handler serves the admission requests that only policies evaluate.
 type Handler struct{ asker Asker }
 
 // NewHandler returns a Handler.

@@ -20,42 +20,42 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// patience is how long a request waits for a template that the cache does not know.
+// patience is the timeout of a request that waits for a template to appear in the cache.
 const patience = 300 * time.Millisecond
 
-// Policies are those in force; a policycache.Cache knows them.
+// Policies returns the active policies; a policycache.Cache implements it.
 type Policies interface {
-	// Synced says whether all policies that there were at the start are compiled.
+	// Synced reports whether all policies that existed at the start are compiled.
 	Synced() bool
 	Set() *policyset.Set
 	Evaluator() *policyset.Evaluator
 }
 
-// Namespaces knows the labels and annotations of namespaces; an approvalcache.Cache does.
+// Namespaces returns the labels and annotations of namespaces; an approvalcache.Cache implements it.
 type Namespaces interface {
 	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool)
 }
 
-// Templates is where compiled templates come from; a templatecache.Cache is one.
+// Templates returns compiled templates; a templatecache.Cache implements it.
 type Templates interface {
 	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
 }
 
-// Options are what a Judge needs.
+// Options are the dependencies of a Judge.
 type Options struct {
 	Policies      Policies
 	Namespaces    Namespaces
 	Templates     Templates
 	Instancetypes sizing.Resolver
-	// Log takes the decision log; nil means that there is none.
+	// Log receives the decision log. If nil, decisions are not logged.
 	Log *Log
-	// Metrics counts decisions; nil means that nobody does.
+	// Metrics counts decisions. If nil, decisions are not counted.
 	Metrics *Metrics
-	// Clock says when a request was made; nil means the real one.
+	// Clock returns the time of a request. If nil, the real clock is used.
 	Clock clock.PassiveClock
 }
 
-// Judge asks the policies about requests. It is safe for concurrent use.
+// Judge evaluates the policies for requests. It is safe for concurrent use.
 type Judge struct{ options Options }
 
 // New returns a Judge.
@@ -66,8 +66,8 @@ func New(o Options) *Judge {
 	return &Judge{o}
 }
 
-// Judge returns what the policies have against a request. object is the request's, decoded;
-// when nil it is decoded here. The error says in words for a person why nobody can decide.
+// Judge returns the decision of the policies about a request. object is the decoded object of the request; if nil, it
+// is decoded here. The message of an error is for users and gives the reason why the request cannot be evaluated.
 func (j *Judge) Judge(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error) {
 	policies := j.options.Policies
 	if !policies.Synced() {
@@ -155,8 +155,8 @@ func newCase(request admission.Request, object map[string]any) (*policyinput.Cas
 		}
 	}
 	if c.Request.Name == "" {
-		// With generateName the name is not part of the request, and the webhook that
-		// renders has made one; nor is it where a collection is deleted.
+		// With generateName the request has no name, but the render webhook has set the name of the object. The request
+		// that deletes a collection has no name either.
 		object := c.Object
 		if object == nil {
 			object = c.OldObject
@@ -168,7 +168,7 @@ func newCase(request admission.Request, object map[string]any) (*policyinput.Cas
 	return c, nil
 }
 
-// seenAs is the kind as which policies see what a request is about.
+// seenAs returns the kind as which policies evaluate the object of a request.
 func seenAs(request admission.Request) string {
 	if _, viewed := machine.View(request.Kind.Kind, nil); viewed && request.Operation != admissionv1.Delete {
 		return rego.KindVirtualMachine
@@ -176,8 +176,8 @@ func seenAs(request admission.Request) string {
 	return request.Kind.Kind
 }
 
-// leaving says that an object is being deleted and that nothing of it changes but its
-// finalizers and the like: whatever policies have against it, it has to go.
+// leaving reports whether the object is being deleted and the update leaves its spec unchanged, for example to remove
+// a finalizer. Policies must not block its deletion.
 func leaving(c *policyinput.Case) bool {
 	if c.Request.Operation != string(admissionv1.Update) {
 		return false
@@ -186,9 +186,8 @@ func leaving(c *policyinput.Case) bool {
 	return metadata["deletionTimestamp"] != nil && reflect.DeepEqual(c.Object["spec"], c.OldObject["spec"])
 }
 
-// template finds the template of a VirtualMachine. A stored machine has a record of it,
-// which nobody can change; of a new one the webhook that holds it to its template has
-// compared the record with the reference.
+// template returns the template of a VirtualMachine. A stored VM has an immutable record of its template. For a new
+// VM, the webhook that compares the VM with its template has also compared the record with the reference.
 func (j *Judge) template(ctx context.Context, c *policyinput.Case) *policyinput.Template {
 	if c.Request.Kind != rego.KindVirtualMachine || c.Viewed() {
 		return nil
@@ -205,7 +204,7 @@ func (j *Judge) template(ctx context.Context, c *policyinput.Case) *policyinput.
 	if stored == nil {
 		return origin.Template(nil, nil)
 	}
-	// One that does not compile is shown without parameters.
+	// The template of a policy input has no parameters if it does not compile.
 	compiled, _ := stored.Compiled()
 	return origin.Template(&stored.ObjectMeta, compiled)
 }

@@ -50,7 +50,7 @@ func compile(t *testing.T, name, source string, kinds ...string) *rego.Policy {
 	return policy
 }
 
-// council are the policies in force.
+// council holds the active policies.
 type council struct {
 	set       *policyset.Set
 	evaluator *policyset.Evaluator
@@ -112,7 +112,7 @@ func parse(t *testing.T, text string, into any) {
 	}
 }
 
-// web is a machine of box.
+// web is a VM of template box.
 const web = `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -157,7 +157,7 @@ func request(t *testing.T, operation admissionv1.Operation, kind, object, old st
 	}}
 }
 
-// tell is a policy that tells what it sees.
+// tell returns a policy that denies with the given part of its input as message.
 func tell(t *testing.T, what string, kinds ...string) policyset.Entry {
 	t.Helper()
 	return policyset.Entry{
@@ -200,7 +200,7 @@ func TestWhatPoliciesSee(t *testing.T) {
 		object, old string
 		what        string
 		want        string
-		// seenAs is what policies are about; kind when empty.
+		// seenAs is the kind for which the policies are compiled; kind if empty.
 		seenAs string
 	}{
 		{name: "who asks for what", operation: admissionv1.Create, object: web, what: `[input.request.operation, input.request.kind, input.request.namespace, input.request.name, input.request.dryRun]`, want: `["CREATE", "VirtualMachine", "team-a", "web-1", true]`},
@@ -369,7 +369,7 @@ func TestAnUnknownInstanceTypeIsAFailure(t *testing.T) {
 
 func TestTheDecisionLog(t *testing.T) {
 	var out bytes.Buffer
-	// As stencil-manager logs.
+	// The logger is configured as in stencil-manager.
 	logger := zap.New(zap.WriteTo(&out), zap.JSONEncoder())
 	draws := []float64{0.49, 0.5}
 	log := policing.NewLog(logger, 0.5, func() float64 {

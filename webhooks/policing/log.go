@@ -10,15 +10,15 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// Log is the decision log: a sample of the decisions, one line each.
+// Log writes a sample of the decisions, one line each.
 type Log struct {
 	logger logr.Logger
 	sample float64
 	random func() float64
 }
 
-// NewLog returns a Log that writes the given part of the decisions, between 0 and 1; nil,
-// which writes none, when that is 0. random draws from [0, 1); nil means Go's own.
+// NewLog returns a Log that writes the given fraction of the decisions, between 0 and 1. If sample is 0, it returns
+// nil, which writes none. random returns a number in [0, 1); if nil, rand.Float64 is used.
 func NewLog(logger logr.Logger, sample float64, random func() float64) *Log {
 	if sample <= 0 {
 		return nil

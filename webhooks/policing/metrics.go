@@ -6,10 +6,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// outcomeUnavailable is beside those of package policyinput: nobody could decide.
+// outcomeUnavailable complements the values of package policyinput: the request could not be evaluated.
 const outcomeUnavailable = "unavailable"
 
-// Metrics are what an administrator watches.
+// Metrics are the metrics of policy decisions.
 type Metrics struct{ decisions *prometheus.CounterVec }
 
 // NewMetrics registers the metrics.

@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
-// decisions puts a judgement into the words of the API, denials first.
+// decisions converts the decisions about a request into those of the API, denials first.
 func decisions(j verdict.Judgement) []v1beta1.Decision {
 	all := slices.Concat(ofApprovals(j.Approvals), ofPolicies(j.Policies), ofRules(j.Rules))
 	preview.Sort(all)
@@ -46,7 +46,7 @@ func ofApprovals(v approval.Verdict) []v1beta1.Decision {
 	return all
 }
 
-// audited begins the message of what is recorded and stands in nobody's way.
+// audited is the prefix of the message of a decision that is recorded and does not deny.
 const audited = "only audited: "
 
 func ofPolicies(d policyset.Decision) []v1beta1.Decision {

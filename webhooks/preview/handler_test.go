@@ -20,7 +20,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/preview"
 )
 
-// judge is what somebody judges.
+// judge is a fake Judge with a fixed result.
 type judge struct {
 	judged  verdict.Judgement
 	refusal *admission.Response

@@ -8,14 +8,12 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// A claim is a field that metadata.managedFields says a manager owns. The API
-// server writes the claims of a request before admission, as if we had changed
-// nothing.
+// A claim is a field that a manager owns according to metadata.managedFields. The API server computes the claims of a
+// request before admission, without the changes of this webhook.
 
-// disclaim takes out of the managedFields of an object what its sender wrote and
-// we changed, so that a later server-side apply of the same manifest, by another
-// manager, meets no conflict over it. Claims of an applier stay: they are how its
-// next apply is recognised, and it does not conflict with itself.
+// disclaim removes from the managedFields of an object the sender's claims to fields that this webhook changed. A
+// later server-side apply of the same manifest by another manager then has no conflict over them. Claims of an
+// applier remain: its next apply is recognised by them, and it does not conflict with itself.
 func disclaim(managedFields any, changed []pointer) (any, bool) {
 	entries, _ := managedFields.([]any)
 	kept := make([]any, 0, len(entries))
@@ -43,8 +41,7 @@ func disclaim(managedFields any, changed []pointer) (any, bool) {
 	return kept, gone
 }
 
-// without returns claims without the one at a place, and without parents that
-// claim nothing more.
+// without returns claims without the claim at a pointer, and without parents that have no other claims.
 func without(fields map[string]any, at pointer) (map[string]any, bool) {
 	key := "f:" + at[0]
 	below, found := fields[key].(map[string]any)
@@ -68,8 +65,8 @@ func without(fields map[string]any, at pointer) (map[string]any, bool) {
 	return left, true
 }
 
-// applied is what a manager owns through server-side apply, as a tree whose
-// leaves are true; nil when it owns nothing that way.
+// applied returns the fields that a manager owns through server-side apply, as a tree with true as leaves. It returns
+// nil if the manager owns none.
 func applied(managedFields any, manager string) map[string]any {
 	entries, _ := managedFields.([]any)
 	for _, item := range entries {
@@ -99,8 +96,8 @@ func tree(fields map[string]any) map[string]any {
 	return out
 }
 
-// withoutDropped returns a stored tree without what a manifest said before and
-// says no more. Of a list only items that are known by name are dropped.
+// withoutDropped returns a stored tree without the fields that the previous manifest contained and the current one
+// does not. From a list, it removes items only by name.
 func withoutDropped(stored, before, now map[string]any) map[string]any {
 	left := maps.Clone(stored)
 	for key, said := range before {
@@ -132,9 +129,8 @@ func withoutDropped(stored, before, now map[string]any) map[string]any {
 	return left
 }
 
-// withoutItems returns the stored list without the items that a manifest named
-// before and names no more. A list whose items have no names was the manifest's as
-// a whole, and goes with it.
+// withoutItems returns the stored list without the items that the previous manifest named and the current one does
+// not. A list of items without unique names is owned by the manifest as a whole, and is removed with it.
 func withoutItems(stored []any, before, now any) []any {
 	beforeList, known := before.([]any)
 	nowList, _ := now.([]any)

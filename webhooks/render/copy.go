@@ -5,13 +5,11 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// copied says whether a new VM is the copy of one that was rendered, as KubeVirt's
-// controller makes it when somebody restores a snapshot into a new VM or clones one: it
-// is complete, and brings the record of the rendering along. Rendering it again
-// would make another VM of it, or none: the template may have changed or be gone, and the
-// controller uses no templates. Only the controllers that no approval judges are
-// believed; a pool's VMs have an owner, and what they bring along was written by a
-// person.
+// copied reports whether a new VM is a copy of a rendered one, which KubeVirt's controller creates when a user
+// restores a snapshot into a new VM or clones a VM. A copy is complete and has the record of the rendering. Rendering
+// it again would produce a different VM or fail: the template may have changed or been deleted, and the controller
+// may not use templates. Only the controllers that are exempt from approvals are trusted. The VMs of a pool have an
+// owner and are excluded, because their content is user-specified.
 func copied(vm machine.Machine, namespace string) (machine.Record, bool) {
 	written, templated := vm.Reference()
 	if owners, _ := vm.Metadata["ownerReferences"].([]any); !templated || len(vm.Spec) == 0 || len(owners) > 0 {
@@ -22,12 +20,12 @@ func copied(vm machine.Machine, namespace string) (machine.Record, bool) {
 	return from, len(errs) == 0 && from.Namespace == ref.Namespace && from.Name == ref.Name && from.UID != "" && from.Digest != ""
 }
 
-// keep leaves a copy as it is, but for the labels of the record, which a clone may
-// have filtered out, and sensitive parameters, which nobody stores.
+// keep leaves a copy unchanged, except that it adds the labels of the record, which a clone may have filtered out,
+// and removes sensitive parameters, which are never stored.
 func keep(vm machine.Machine, from machine.Record) outcome {
 	p := &patch{}
 	p.metadata("labels", vm.Labels, nil, from.Labels())
-	// For whom the copied VM was created says nothing about who copied it.
+	// The user who created the original VM through stencil-apiserver is not the user who copied it.
 	discard(p, vm.Annotations, contract.AnnotationCreatedBy, contract.AnnotationBoundValues)
 	forget(p, vm.Annotations, from.Sensitive)
 	return outcome{patch: p}

@@ -13,8 +13,8 @@ import (
 
 const copier = "system:serviceaccount:kubevirt:kubevirt-controller"
 
-// restored is what KubeVirt's controller creates when a snapshot of a rendered VM is restored into a new one. Its template is gone,
-// and it lacks what the template has.
+// restored is the VM that KubeVirt's controller creates when a snapshot of a rendered VM is restored into a new one.
+// Its template is deleted, and it lacks fields of the template.
 const restored = `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -82,7 +82,7 @@ func TestWhatOnlyLooksLikeACopyIsRendered(t *testing.T) {
 			if request.UserInfo.Username = tc.as; tc.as == "" {
 				request.UserInfo.Username = copier
 			}
-			// Nobody has any rights here: to render is to be refused.
+			// No user has permissions here: if the VM is rendered, it is denied.
 			if response := h.Handle(t.Context(), request); response.Allowed {
 				t.Errorf("it was taken for a copy: %s", response.Patch)
 			}

@@ -22,31 +22,31 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
-// creation is everything that the rendering of one new VM depends on.
+// creation is the input of the rendering of a new VM.
 type creation struct {
 	object    machine.Machine
 	namespace string
 	reference machine.Reference
 	template  *templatecache.Template
-	// person is for whom the VM is created; delegated says that stencil-apiserver
-	// creates it for them.
+	// person is the user that the VM is created for. delegated reports that stencil-apiserver creates it on that user's
+	// behalf.
 	person    authenticationv1.UserInfo
 	delegated bool
-	// covering are the approvals of the namespace; none when it is not governed or
-	// the person is never judged.
+	// covering are the approvals of the namespace to evaluate; none if the namespace is not governed, the user is
+	// exempt, or the request is a preview.
 	covering []*approval.Approval
-	// suffix makes the random end of a generated name.
+	// suffix returns the random end of a generated name.
 	suffix func() string
 }
 
-// outcome is what a decision comes to: the patch and the warnings, the causes of
-// a refusal, or the objections of the approvals.
+// outcome is the result of a decision: the patch and the warnings, the causes of a rejection, or the objections of
+// the approvals.
 type outcome struct {
 	patch      *patch
 	warnings   []string
 	causes     field.ErrorList
 	objections []approval.Objection
-	// moved says that the values are for another version of the template.
+	// moved reports that the values were bound for another version of the template.
 	moved bool
 }
 
@@ -85,9 +85,8 @@ func (c creation) decide() outcome {
 	return composed
 }
 
-// name is the name of the VM as far as the request settles it. A generated name
-// is made here and not left to the API server, because the server makes it after
-// admission and the template may want to know it.
+// name returns the name of the VM as far as the request determines it. It generates the name here, because the API
+// server would do so only after admission, and the template may refer to the name.
 func (c creation) name() string {
 	if name := c.object.Name(); name != "" {
 		return name
@@ -98,9 +97,8 @@ func (c creation) name() string {
 	return ""
 }
 
-// values are those that the request gives to parameters: all of them when a server
-// has settled them already, and otherwise the explicit ones and those that the name
-// binds.
+// values returns the parameter values of the request: those that the server has bound, if it has, and otherwise the
+// explicit values and those that the name binds.
 func (c creation) values(compiled *template.Compiled, name string, explicit map[string]string) (values map[string]string, bound []string, err error) {
 	if settled, found := c.settled(); found {
 		given, err := delegation.ParseBoundValues(settled)
@@ -109,8 +107,8 @@ func (c creation) values(compiled *template.Compiled, name string, explicit map[
 	return c.bindName(compiled, name, explicit)
 }
 
-// given are the user-specified values. Of those that a server has bound, it
-// passes on which they were.
+// given returns the user-specified values. If the server has bound the values, these are the explicit parameters,
+// which the server passes on.
 func (c creation) given(values, explicit map[string]string) map[string]string {
 	if _, found := c.settled(); found {
 		return explicit
@@ -118,16 +116,14 @@ func (c creation) given(values, explicit map[string]string) map[string]string {
 	return values
 }
 
-// settled is the annotation in which the server for which the VM is created says which
-// values it has settled.
+// settled returns the annotation with the values that the server has bound, if it creates the VM on behalf of a user.
 func (c creation) settled() (string, bool) {
 	value, found := c.object.Annotations[contract.AnnotationBoundValues]
 	text, _ := value.(string)
 	return text, found && c.delegated
 }
 
-// moved says that the server has settled the values for another version of the
-// template than this one.
+// moved reports whether the server has bound the values for another version of the template.
 func (c creation) moved(compiled *template.Compiled) bool {
 	settled, found := c.settled()
 	if !found {
@@ -137,7 +133,7 @@ func (c creation) moved(compiled *template.Compiled) bool {
 	return err == nil && given.Digest != compiled.Digest()
 }
 
-// bindName adds to the explicit parameters those that the name of the VM binds.
+// bindName adds the parameters that the name of the VM binds to the explicit ones.
 func (c creation) bindName(compiled *template.Compiled, name string, explicit map[string]string) (values map[string]string, bound []string, err error) {
 	if name == "" {
 		return explicit, nil, nil
@@ -151,8 +147,8 @@ func (c creation) bindName(compiled *template.Compiled, name string, explicit ma
 	return values, slices.Sorted(maps.Keys(fromName)), nil
 }
 
-// renderedObject is the part of a rendered VM that is laid under the person's.
-// What nobody wrote over stays in the encoding that the engine gave it.
+// renderedObject is the part of a rendered VM that serves as base of the user's object. Fields that the user did not
+// set retain the encoding of the engine.
 type renderedObject struct {
 	Metadata struct {
 		Name         string            `json:"name"`
@@ -220,7 +216,7 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	return outcome{patch: p, warnings: machine.UnusedWarnings(compiled, explicit)}
 }
 
-// finalName settles the name where the request left it to the template.
+// finalName determines the name if the request leaves it to the template.
 func (c creation) finalName(name string, base renderedObject) (string, *field.Error) {
 	switch {
 	case name != "":
@@ -234,8 +230,8 @@ func (c creation) finalName(name string, base renderedObject) (string, *field.Er
 	}
 }
 
-// metadata adds string entries to metadata.labels or metadata.annotations: those
-// of the template where the person wrote none, and the stamps in any case.
+// metadata adds string entries to metadata.labels or metadata.annotations: those of the template that the user did
+// not specify, and the stamps in any case.
 func (p *patch) metadata(key string, written map[string]any, fromTemplate, stamps map[string]string) {
 	add := map[string]string{}
 	for k, v := range fromTemplate {
@@ -261,7 +257,7 @@ func (p *patch) metadata(key string, written map[string]any, fromTemplate, stamp
 	}
 }
 
-// sensitive names the given parameters that must not stay on the VM.
+// sensitive returns the names of the given parameters that must not remain on the VM.
 func sensitive(compiled *template.Compiled, explicit map[string]string) []string {
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(explicit)) {
@@ -272,9 +268,8 @@ func sensitive(compiled *template.Compiled, explicit map[string]string) []string
 	return names
 }
 
-// refuse turns an error of the engine into causes that speak of the request:
-// parameters become the annotations they came from, or the name that bound
-// them; places in the template are marked as such.
+// refuse converts an error of the engine into causes that refer to fields of the request: parameters become the
+// annotations that set them, or the name that bound them. Paths in the template are marked as such.
 func (c creation) refuse(err error, boundByName ...string) outcome {
 	var invalid *template.InvalidError
 	if !errors.As(err, &invalid) {

@@ -12,9 +12,10 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
-// delegable returns a refusal of what stencil-apiserver never sends: a spec, and a VirtualMachine for a user with more power than its own.
-// With it a stolen token of the server could do more than the server. The policy delegated-machines denies the same without this webhook.
-// A dry run stores nothing, so that such users can see what would be said of a VirtualMachine.
+// delegable denies requests that stencil-apiserver never sends: with a spec, or for a user within delegation.Limits,
+// who is exempt from approvals. Otherwise a stolen token of the server would permit more than the server does.
+// Admission policy delegated-machines denies the same requests without this webhook. A dry run stores nothing, and is
+// allowed for such users so that they can preview a VirtualMachine.
 func (h *Handler) delegable(request admission.Request, vm machine.Machine, user authenticationv1.UserInfo) *admission.Response {
 	if vm.Spec != nil {
 		response := refuse.Invalid(vm.Name(), field.ErrorList{field.Forbidden(field.NewPath("spec"),

@@ -21,7 +21,7 @@ var forAda = authenticationv1.UserInfo{Username: server, Extra: map[string]authe
 	delegation.KeyUser: {"ada"}, delegation.KeyGroup: {"team-a"},
 }}
 
-// serverCreates is a VM as the server creates it, with the values that it has settled.
+// serverCreates returns a VM as the server creates it, with the values that it has bound.
 func serverCreates(t *testing.T, digest string, more string) string {
 	t.Helper()
 	settled := delegation.BoundValues{Digest: digest, Values: map[string]string{"NAME": "box-wxyz", "SIZE": "small", "PASSWORD": "generated", "UNUSED": ""}}
@@ -60,7 +60,7 @@ func TestTheServerCreatesForAPerson(t *testing.T) {
 	}
 }
 
-// Values that the server has generated are not user-specified; the server passes on those that are.
+// The approvals evaluate only the user-specified values that the server passes on, and not those that it generated.
 func TestClosedParametersOfWhatTheServerCreates(t *testing.T) {
 	s := &shelf{}
 	s.put(t, strings.Replace(box, "{name: PASSWORD, ", `{name: PASSWORD, generate: expression, from: "[a-z]{9}", `, 1), 7)
@@ -72,7 +72,7 @@ func TestClosedParametersOfWhatTheServerCreates(t *testing.T) {
 	h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(team), Server: server})
 	for _, tc := range []struct {
 		name, parameters string
-		want             string // in the refusal; empty when it is allowed
+		want             string // in the denial; empty if the request is allowed
 	}{
 		{"what was generated", "", ""},
 		{"a name that was given", "    parameter.template.kubevirt.io/NAME: box-wxyz\n", ""},
@@ -144,7 +144,7 @@ func TestForWhomAVMWasCreatedStaysOnIt(t *testing.T) {
 	}
 }
 
-// What approvals say of a preview, the webhook says that sees the whole machine.
+// The webhook that receives the complete VM evaluates the approvals for a preview.
 func TestAPreviewIsRenderedAndNotJudged(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
@@ -177,7 +177,7 @@ func TestAPreviewIsRenderedAndNotJudged(t *testing.T) {
 	}
 }
 
-// What stencil-apiserver never asks for, and somebody with its token might.
+// The requests are some that stencil-apiserver never sends, but a client with a stolen token might.
 func TestTheServerDoesNotUseThePowerOfOthers(t *testing.T) {
 	const instead = ": send the VirtualMachine itself, with annotation template.kubevirt.io/template-ref"
 	spec := "spec: {runStrategy: Halted, template: {spec: {hostname: mine}}}\n"

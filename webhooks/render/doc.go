@@ -1,26 +1,22 @@
-// Package render is the mutating webhook that turns a VirtualMachine which
-// names a template into the VirtualMachine which the template describes.
+// Package render is the mutating webhook that turns a VirtualMachine with a reference to a template into the
+// VirtualMachine that the template describes.
 //
-// A handler decodes the request, asks whether the person may use the template,
-// takes the compiled template from the cache, and hands all of it to a pure
-// decision: creation (create.go) or update (update.go). The answer is a JSON
-// Patch that holds only what changes; what the person wrote and nobody changed
-// is never encoded again.
+// A handler decodes the request, checks that the user may use the template, gets the compiled template from the
+// cache, and passes them to a pure decision: creation (create.go) or update (update.go). The response is a JSON Patch
+// that contains only the changes; user-specified fields that do not change are not encoded again.
 //
 // # Creation
 //
-// The name of the request binds placeholders in the name of the template, the
-// parameter annotations bind the rest, and what the person wrote beside the
-// reference is laid over what was rendered: maps merge, lists whose items all
-// carry a unique name merge by name, anything else replaces.
+// The name in the request binds placeholders in the name of the template, and the parameter annotations bind the
+// other parameters. The fields that the user specifies beside the reference are merged over the rendered object: maps
+// are merged, lists are merged by name if all items have a unique name, and any other value replaces the rendered
+// one.
 //
 // # Update
 //
-// A stored VM is never rendered again. What remains is to make the same manifest
-// a no-op, however it is sent: a manifest without a spec (or whose spec has no
-// template, or is the very spec that was sent at creation) is laid over the
-// stored object, a list that a declarative client sends again in its short form
-// is merged by name once more, and a sensitive parameter that comes back is
-// removed again. That the reference and the parameters do not change is not
-// judged here but by a ValidatingAdmissionPolicy, which holds without us.
+// A stored VM is never rendered again. The webhook makes sending the same manifest again a no-op, for every kind of
+// client. A manifest is merged over the stored object if it has no spec, or if its spec has no template or equals the
+// spec that was sent at creation. A list that a declarative client sends again in its short form is merged by name
+// again. A sensitive parameter that is sent again is removed again. That the reference and the parameters do not
+// change is enforced by a ValidatingAdmissionPolicy, which does not depend on this webhook.
 package render

@@ -17,20 +17,19 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
-// Approvals knows which approvals cover a namespace.
+// Approvals returns the approvals that select a namespace.
 type Approvals interface {
 	Synced() bool
 	Covering(namespace string) []*approval.Approval
 }
 
-// judge holds what the person wrote, and the values that were bound, to the
-// approvals of the namespace. This webhook alone can: those after it see a VM to
-// which others have added.
+// judge evaluates the user-specified fields and the bound values by the approvals of the namespace. Only this webhook
+// can: the webhooks after it receive a VM with additions of others.
 func (c creation) judge(compiled *template.Compiled, name string, given map[string]string, binding *template.Binding, rendered *template.Rendered) approval.Verdict {
 	if len(c.covering) == 0 {
 		return approval.Verdict{Allowed: true}
 	}
-	// Rendered.Object converts numbers as well, which takes several times as long.
+	// Rendered.Object also converts numbers, which takes several times as long.
 	under, err := machine.Decode(rendered.JSON())
 	if err != nil {
 		panic("reading back a rendered VirtualMachine: " + err.Error())
@@ -40,7 +39,7 @@ func (c creation) judge(compiled *template.Compiled, name string, given map[stri
 	return approval.Judge(c.covering, question)
 }
 
-// question is the state that approvals evaluate before the values are bound.
+// question returns the state that approvals evaluate before the values are bound.
 func (c creation) question(compiled *template.Compiled, name string, given map[string]string) approval.Question {
 	return approval.Question{
 		User: c.person,
@@ -57,9 +56,9 @@ func (c creation) question(compiled *template.Compiled, name string, given map[s
 	}
 }
 
-// closed returns the objections of the approvals when nothing but closed parameters
-// keeps them from being satisfied. A user whose values cannot be bound receives these causes
-// first: values that the template asks for do not help where no approval lists them.
+// closed returns the objections of the approvals if all of them concern closed parameters. If the values cannot be
+// bound, the user receives these causes first, because a value for a required parameter does not help if no approval
+// lists the parameter.
 func (c creation) closed(compiled *template.Compiled, name string, given map[string]string) []approval.Objection {
 	if len(c.covering) == 0 {
 		return nil
@@ -72,16 +71,15 @@ func (c creation) closed(compiled *template.Compiled, name string, given map[str
 }
 
 const (
-	// maxNamed is how many templates a refusal names.
+	// maxNamed is the number of templates that a denial names.
 	maxNamed = 10
-	// maxAsked is how many permissions are asked for to find them.
+	// maxAsked is the number of permission checks for these names.
 	maxAsked = 40
 )
 
-// untemplated answers for a VM without a template in a namespace that may be
-// governed. The refusal names templates, because this is the moment at which
-// somebody learns that they need one; the policy that holds without us comes too
-// late in the request to be heard first and cannot name them.
+// untemplated returns the response for a VM without a template in a namespace that may be governed. The denial names
+// templates, because the user may not be aware that a template is required. The admission policy denies the VM
+// without this webhook, but it runs later in the request and cannot name templates.
 func (h *Handler) untemplated(ctx context.Context, request admission.Request) admission.Response {
 	covering := h.approvals.Covering(request.Namespace)
 	v := approval.Judge(covering, approval.Question{User: request.UserInfo})
@@ -95,8 +93,8 @@ func (h *Handler) untemplated(ctx context.Context, request admission.Request) ad
 	return verdict.Refuse(request, v.Objections, hint)
 }
 
-// untemplatedUpdate evaluates the change of a VM without a template. Until the approval
-// cache is synced only the admission policy does.
+// untemplatedUpdate evaluates the change of a VM without a template. Until the approval cache is synced, only the
+// admission policy does.
 func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machine.Machine) admission.Response {
 	if !h.approvals.Synced() || h.exempt.Exempt(request.UserInfo.Username) {
 		return admission.Allowed("")
@@ -106,8 +104,7 @@ func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machin
 	}))
 }
 
-// usable returns templates that are approved for the person, and that the person
-// may use, by name.
+// usable returns the names of templates that are approved for the user and that the user may use.
 func (h *Handler) usable(ctx context.Context, request admission.Request, covering []*approval.Approval) []string {
 	var approved []*templatecache.Template
 	for _, t := range h.templates.List() {

@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/render"
 )
 
-// govern holds the approvals that cover every namespace.
+// govern holds the approvals that select every namespace.
 type govern struct {
 	covering []*approval.Approval
 	unsynced bool
@@ -51,7 +51,7 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 		approval     string
 		object       string
 		exempt       []string
-		want         []string // texts of the refusal; none when it is allowed
+		want         []string // texts of the denial; none if the request is allowed
 		wantNot      string
 		wantWarnings []string
 	}{
@@ -175,7 +175,7 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 	})
 }
 
-// keyed requires a parameter for which it has no value, and its name chooses the image.
+// keyed has a required parameter without a value, and an image that depends on the name of the VM.
 const keyed = `
 spec:
   parameters:
@@ -245,7 +245,7 @@ func TestCreateFromATemplateWithARequiredParameter(t *testing.T) {
 	}
 }
 
-// An admission policy denies these requests too; the webhook has the better message.
+// An admission policy denies these requests too; the message of the webhook is better.
 func TestAChangeOfAMachineWithoutATemplateInAGovernedNamespace(t *testing.T) {
 	const before, after = "metadata: {name: web-1}\nspec: {runStrategy: Halted}", "metadata: {name: web-1}\nspec: {runStrategy: Always}"
 	const frozen = `metadata.annotations[template.kubevirt.io/template-ref]: the VirtualMachine names no template`

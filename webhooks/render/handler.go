@@ -23,40 +23,40 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
-// Patience is how long a request waits for a template that the cache does not
-// know yet: a template and its first VM often arrive together.
+// Patience is the timeout of a request that waits for a template to appear in the cache: a template and its first VM
+// are often created together.
 const Patience = 300 * time.Millisecond
 
-// Templates is where compiled templates come from.
+// Templates returns compiled templates.
 type Templates interface {
 	Synced() bool
 	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
 	List() []*templatecache.Template
 }
 
-// Permissions answers who may do what with a template.
+// Permissions checks what users may do with a template.
 type Permissions interface {
 	Allowed(ctx context.Context, person authenticationv1.UserInfo, verb permission.Verb, namespace, name string) (bool, error)
 }
 
-// Options are what a Handler needs.
+// Options are the dependencies and the configuration of a Handler.
 type Options struct {
 	Templates   Templates
 	Permissions Permissions
 	Approvals   Approvals
 	// Exempt are the users exempt from approvals: KubeVirt's and CDI's own controllers. If nil, no user is.
 	Exempt delegation.Exemptions
-	// Server is who creates VMs for others; nobody when empty.
+	// Server identifies the server that creates VMs on behalf of users. If empty, delegation is disabled.
 	Server delegation.Server
-	// AwaitState returns when a namespace carries its state, or after a while: until then admission policies deny what approvals may
-	// govern there. Nil does not wait.
+	// AwaitState returns when the namespace has its state, or after a timeout: until then admission policies deny
+	// requests that approvals may govern there. If nil, the Handler does not wait.
 	AwaitState func(ctx context.Context, namespace string)
-	// Suffix makes the random end of a generated name, five characters long; nil
-	// means the one that Kubernetes itself uses.
+	// Suffix returns the random end of a generated name, five characters long. If nil, the generator of Kubernetes is
+	// used.
 	Suffix func() string
 }
 
-// Handler answers the admission requests of the render webhook.
+// Handler serves the admission requests of the render webhook.
 type Handler struct {
 	templates   Templates
 	permissions Permissions
@@ -125,8 +125,8 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if len(errs) > 0 {
 		return refuse.Invalid(vm.Name(), errs)
 	}
-	// The server has asked whether the person may create VMs from this template; that it
-	// may use templates itself is a right of its own.
+	// The server has checked that the user may create VMs from this template. That the server may use templates itself
+	// is a separate permission.
 	found, refusal := h.find(ctx, request.UserInfo, ref)
 	if refusal != nil {
 		return *refusal
@@ -136,7 +136,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 		h.awaitState(ctx, request.Namespace)
 	}
 	var covering []*approval.Approval
-	// Of a preview everything is told at once, by the webhook that sees the whole machine.
+	// All decisions about a preview are returned together, by the webhook that receives the complete VM.
 	preview := h.server.Previews(request.UserInfo) && ptr.Deref(request.DryRun, false)
 	if !exempt && !preview {
 		covering = governing
@@ -160,9 +160,8 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	return answer(vm.Name(), decided)
 }
 
-// find takes a template from the cache for a person. Someone who may not see
-// which templates there are gets one and the same refusal whether this one is
-// missing or may not be used.
+// find returns a template from the cache. A user who may not get the template receives the same denial whether it
+// does not exist or may not be used.
 func (h *Handler) find(ctx context.Context, person authenticationv1.UserInfo, ref machine.Reference) (*templatecache.Template, *admission.Response) {
 	mayUse, err := h.permissions.Allowed(ctx, person, permission.Use, ref.Namespace, ref.Name)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/render"
 )
 
-// shelf holds templates as the cache would.
+// shelf is a fake template cache.
 type shelf struct {
 	mu        sync.Mutex
 	templates map[string]*templatecache.Template
@@ -63,7 +63,7 @@ func (s *shelf) put(t testing.TB, raw string, generation int64) {
 	s.templates["golden/box"] = templatecache.Compile(&object)
 }
 
-// rights answers permission checks: a set of "verb name", or an error.
+// rights is a fake permission checker: a set of "verb name", or an error.
 type rights struct {
 	granted map[string]bool
 	err     error
@@ -259,7 +259,7 @@ func TestThePatchHoldsOnlyWhatChanges(t *testing.T) {
 	}
 }
 
-// The match conditions of the webhooks look for these very letters.
+// The match conditions of the webhooks search for this exact text.
 func TestTheRecordSaysWhetherTheTemplateHasRules(t *testing.T) {
 	for raw, want := range map[string]bool{box: false, `metadata: {annotations: {validations: "[]"}}` + box: true} {
 		s := &shelf{}

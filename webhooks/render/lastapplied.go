@@ -17,14 +17,13 @@ import (
 const (
 	lastAppliedAnnotation = machine.AnnotationKubectl
 
-	// maximumManifest is how large a compressed manifest may become, in bytes. Objects are smaller.
+	// maximumManifest is the maximum size of a manifest after decompression, in bytes. Objects are smaller.
 	maximumManifest = 4 << 20
-	// maximumNesting is how deep manifests are read in annotations of manifests.
+	// maximumNesting is the depth to which manifests in annotations of manifests are read.
 	maximumNesting = 3
 )
 
-// discard takes annotations out that are not the sender's to write. It returns the
-// places that it took out.
+// discard removes annotations with these keys. It returns the pointers of those that it removed.
 func discard(p *patch, annotations map[string]any, keys ...string) (removed []pointer) {
 	for _, key := range keys {
 		if _, found := annotations[key]; found {
@@ -36,8 +35,9 @@ func discard(p *patch, annotations map[string]any, keys ...string) (removed []po
 	return removed
 }
 
-// forget takes the annotations of the given parameters out of the object, and out of the manifests that clients keep in annotations of
-// their own. A manifest that cannot be read is removed as a whole, because it might hold them. It returns the places that it took out.
+// forget removes the annotations of the given parameters from the object, and from the manifests that clients store
+// in annotations of their own. A manifest that cannot be decoded is removed as a whole, because it might contain
+// them. forget returns the pointers of the annotations that it removed.
 func forget(p *patch, annotations map[string]any, parameters []string) (removed []pointer) {
 	var keys []string
 	for _, name := range parameters {
@@ -61,7 +61,7 @@ func forget(p *patch, annotations map[string]any, parameters []string) (removed 
 // rewritten is a new value of an annotation; the annotation is removed if it is empty.
 type rewritten struct{ key, text string }
 
-// withoutKeys returns what is to become of annotations with manifests, so that no manifest has the annotations with these keys.
+// withoutKeys returns the changes that remove the annotations with these keys from all manifests in annotations.
 func withoutKeys(annotations map[string]any, keys []string, nesting int) (changes []rewritten) {
 	for _, kept := range []struct {
 		key  string
@@ -91,7 +91,7 @@ func withoutKeys(annotations map[string]any, keys []string, nesting int) (change
 			}
 		}
 	}
-	// Not worth reading: their writers do without.
+	// These are removed without decoding: the clients that set them work without them.
 	for _, key := range []string{machine.AnnotationBanzai, machine.AnnotationKappDiff, machine.AnnotationKappFullDiff} {
 		if annotations[key] != nil && !contains(changes, key) {
 			changes = append(changes, rewritten{key: key})
@@ -109,8 +109,8 @@ func contains(changes []rewritten, key string) bool {
 	return false
 }
 
-// manifestWithout returns a manifest without annotations with these keys, and whether it is another then. It is empty if the manifest
-// cannot be read.
+// manifestWithout returns a manifest without the annotations with these keys, and whether it changed. The manifest is
+// empty if it cannot be decoded.
 func manifestWithout(text string, read func(string) ([]byte, error), write func([]byte) (string, error), keys []string, nesting int) (without string, changed bool) {
 	if nesting == maximumNesting {
 		return "", true
@@ -159,7 +159,7 @@ func manifestWithout(text string, read func(string) ([]byte, error), write func(
 func plain(text string) ([]byte, error)  { return []byte(text), nil }
 func written(raw []byte) (string, error) { return string(raw), nil }
 
-// expand reads what wrangler writes: JSON as it is, or compressed.
+// expand decodes a manifest of wrangler: plain JSON, or compressed.
 func expand(text string) ([]byte, error) {
 	if strings.HasPrefix(text, "{") {
 		return []byte(text), nil

@@ -13,7 +13,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Every annotation in which a client is known to keep what it applied.
+// The cases cover the annotations in which clients store the manifest that they applied.
 func TestSensitiveParametersLeaveEveryKeptManifest(t *testing.T) {
 	const (
 		key    = "parameter.template.kubevirt.io/PASSWORD"

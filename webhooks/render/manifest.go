@@ -6,10 +6,9 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// manifests returns what a declarative client said before and says now, as far as
-// that can be known: the manifests that `kubectl apply` keeps in an annotation, or
-// the fields that an applier claims, in which lists are leaves. known is false for
-// any other client.
+// manifests returns the previous and the current manifest of a declarative client: the manifests that `kubectl apply`
+// stores in an annotation, or the fields that an applier claims, in which lists are leaves. known is false for any
+// other client.
 func (u update) manifests() (before, now machine.Machine, known bool) {
 	claimsNow := applied(u.object.Metadata["managedFields"], u.fieldManager)
 	claimsBefore := applied(u.stored.Metadata["managedFields"], u.fieldManager)
@@ -23,7 +22,7 @@ func (u update) manifests() (before, now machine.Machine, known bool) {
 	return before, now, keptBefore && keptNow
 }
 
-// lastApplied is the manifest that `kubectl apply` keeps.
+// lastApplied returns the manifest that `kubectl apply` stores in an annotation.
 func lastApplied(o machine.Machine) (machine.Machine, bool) {
 	manifest, err := machine.Decode([]byte(machine.StringAt(o.Annotations, lastAppliedAnnotation)))
 	if err != nil {
@@ -33,9 +32,8 @@ func lastApplied(o machine.Machine) (machine.Machine, bool) {
 	return kept, len(errs) == 0
 }
 
-// managerOf reads the field manager out of the options of an update. The API
-// server gives a patch, server-side apply among them, the options of an update
-// too.
+// managerOf returns the field manager in the options of an update. The API server passes update options for a patch
+// too, server-side apply included.
 func managerOf(options []byte) string {
 	var o struct {
 		FieldManager string `json:"fieldManager"`

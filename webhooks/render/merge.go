@@ -8,22 +8,18 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// overlay lays what a person wrote over a base (what was rendered, or what is
-// stored) and writes into a patch what has to be done to the person's object to
-// become the result. A value that the person wrote wins over the base; null
-// counts as not written, because typed clients send it for fields without a
-// value.
+// overlay merges the user's object over a base, which is the rendered or the stored object. It adds to a patch the
+// operations that turn the user's object into the result. A user-specified value takes precedence over the base. null
+// counts as not specified, because typed clients send it for fields without a value.
 type overlay struct {
 	patch *patch
-	// lists notes the fingerprint of every list that was merged by name, as the
-	// person wrote it, by its JSON Pointer.
+	// lists holds the fingerprint of every list that was merged by name, as the user specified it, by its JSON Pointer.
 	lists map[string]string
-	// merged are the places of these lists.
+	// merged holds the pointers of these lists.
 	merged []pointer
 }
 
-// apply merges at one place. The map written stands in the person's object
-// already; what it lacks is added.
+// apply merges the map at a pointer. written is the map in the user's object; missing fields are added from the base.
 func (o *overlay) apply(at pointer, base, written map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(base)) {
 		below := at.child(key)
@@ -59,8 +55,8 @@ func (o *overlay) list(at pointer, base, written any) {
 	o.merged = append(o.merged, at)
 }
 
-// mergeValue is the merge of two values that are not in the person's object
-// themselves, because they are in a list that is written as a whole.
+// mergeValue merges two values that are not patched separately, because they are in a list that is replaced as a
+// whole.
 func mergeValue(base, written any) any {
 	if written == nil {
 		return base
@@ -80,8 +76,8 @@ func mergeValue(base, written any) any {
 	return written
 }
 
-// mergeNamed merges by name: the items of the base in their order, then those
-// that only the person has, in theirs.
+// mergeNamed merges lists by name: the items of the base in their order, then the items that only the user's list
+// has, in theirs.
 func mergeNamed(base, written []any) []any {
 	position := make(map[string]int, len(base))
 	merged := slices.Clone(base)
@@ -98,8 +94,8 @@ func mergeNamed(base, written []any) []any {
 	return merged
 }
 
-// namedLists says whether both are lists that merge by name: neither is empty
-// and every item of each has a name that no other item of it has.
+// namedLists reports whether two lists merge by name: neither is empty, and every item of each has a name that is
+// unique in its list.
 func namedLists(base, written any) (baseList, writtenList []any, byName bool) {
 	baseList, _ = base.([]any)
 	writtenList, _ = written.([]any)

@@ -11,7 +11,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// patched applies a patch to the JSON that it was made for.
+// patched applies a patch to the JSON that it was created for.
 func patched(t *testing.T, raw string, p *patch) any {
 	t.Helper()
 	operations, err := p.marshal()

@@ -13,8 +13,8 @@ type operation struct {
 	Value any    `json:"value,omitempty"`
 }
 
-// patch collects operations. "add" is used for replacing too: RFC 6902 lets it
-// replace a member that exists, and so no operation depends on what was there.
+// patch collects operations. It uses "add" for replacing too: by RFC 6902, "add" replaces a member that exists, so
+// that no operation depends on the previous state.
 type patch struct{ operations []operation }
 
 func (p *patch) set(pointer pointer, value any) {

@@ -19,8 +19,7 @@ var (
 	templateResource = schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "virtualmachinetemplates"}
 )
 
-// refuseUnavailable is for what is our fault, or nobody's: the same request may
-// well pass a moment later.
+// refuseUnavailable denies a request for a temporary reason that is not in the request: a retry may succeed.
 func refuseUnavailable(what string, err error) *admission.Response {
 	message := what + "; try again in a moment"
 	if err != nil {

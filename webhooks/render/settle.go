@@ -9,12 +9,11 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// settleClaims sees to the managedFields of an object that we patch. Before
-// admission the API server took every field that a short manifest leaves out or
-// writes otherwise for changed, and its manager's claim with it. When the object,
-// once patched, says nothing that is not stored, the stored claims come back: then
-// the update changes nothing, and the API server does not even write it.
-// Otherwise the sender's claims on what we changed go, see disclaim.
+// settleClaims corrects the managedFields of an object that the webhook patches. Before admission the API server
+// counts every field that a short manifest omits or encodes differently as changed, and drops its manager's claim. If
+// the patched object equals the stored one (see sameWords), settleClaims restores the stored claims: the update then
+// changes nothing, and the API server does not write it. Otherwise it removes the sender's claims to fields that the
+// webhook changed, see disclaim.
 func (u update) settleClaims(p *patch, changed []pointer) error {
 	stored := u.stored.Metadata["managedFields"]
 	if stored == nil {
@@ -45,7 +44,7 @@ func (u update) settleClaims(p *patch, changed []pointer) error {
 	return nil
 }
 
-// sameWords compares what a person can say about a VM.
+// sameWords reports whether the fields of two VMs that users can set are equal.
 func sameWords(one, other machine.Machine) bool {
 	for _, key := range []string{"labels", "annotations", "finalizers", "ownerReferences", "generateName"} {
 		if !reflect.DeepEqual(one.Metadata[key], other.Metadata[key]) {

@@ -12,20 +12,19 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// update is everything that the answer to one update depends on.
+// update is the input of the decision about an update.
 type update struct {
-	// raw is the object as it was sent.
+	// raw is the object as the client sent it.
 	raw            []byte
 	object, stored machine.Machine
-	// fieldManager is who updates, as the request's options say.
+	// fieldManager is the field manager in the request's options.
 	fieldManager string
 }
 
 func (u update) decide() outcome {
 	p := &patch{}
 	if _, templated := u.stored.Annotations[contract.AnnotationTemplateRef]; !templated {
-		// A reference that is added later renders nothing; the policy on the
-		// reference refuses it.
+		// A reference that is added later renders nothing. The admission policy on the reference denies it.
 		return outcome{patch: p}
 	}
 	from := u.stored.Record()
@@ -51,17 +50,16 @@ var (
 	stampedAnnotations = []string{contract.AnnotationRendered, contract.AnnotationCreatedBy}
 )
 
-// isOverlay says whether what was sent is the manifest of a VM owner, who writes
-// only what differs from the template, and not a whole VirtualMachine.
+// isOverlay reports whether the client sent the manifest of a VM owner, with only the differences from the template,
+// and not a whole VirtualMachine.
 func (u update) isOverlay(from machine.Record) bool {
 	return u.object.Spec == nil || u.object.Spec["template"] == nil ||
 		from.Sent != "" && machine.Fingerprint(u.object.Spec) == from.Sent && !reflect.DeepEqual(u.object.Spec, u.stored.Spec)
 }
 
-// lay lays what was sent over what is stored, less what the sender's previous
-// manifest said and this one does not. The reference and the parameters are left
-// as they were sent: leaving them out is a change that must be refused, not
-// repaired.
+// lay merges the object of the request over the stored one, without the fields that the sender's previous manifest
+// contained and the current one does not. The reference and the parameters are not restored: omitting them is a
+// change that must be denied.
 func (u update) lay(p *patch) {
 	before, now, known := u.manifests()
 	kept := u.stored
@@ -89,12 +87,12 @@ func (u update) lay(p *patch) {
 	p.layStrings("annotations", u.object.Annotations, annotations, u.stored.Annotations, stampedAnnotations)
 }
 
-// defaultsAnnotations are those of the defaults webhook. It puts them back itself, but
-// then too late for an update that comes to nothing.
+// defaultsAnnotations are the annotations of the defaults webhook. It restores them itself, but too late to recognise
+// an update that changes nothing.
 var defaultsAnnotations = []string{contract.AnnotationDefaultsApplied, contract.AnnotationDefaultsFailed}
 
-// layStrings adds the kept labels or annotations that were not sent, and puts the
-// stamps back as they were stored.
+// layStrings adds the retained labels or annotations that the request omits, and restores the stored values of the
+// stamps.
 func (p *patch) layStrings(key string, written, kept, stored map[string]any, stamps []string) {
 	add := map[string]any{}
 	for k, v := range kept {
@@ -110,7 +108,7 @@ func (p *patch) layStrings(key string, written, kept, stored map[string]any, sta
 	p.addStrings(key, written, add)
 }
 
-// keepStamps puts the stamps back as they were, and touches nothing else.
+// keepStamps restores the stamps to their stored state, and changes nothing else.
 func (u update) keepStamps(p *patch, key string, written, stored map[string]any, stamps []string) {
 	add := map[string]any{}
 	for _, stamp := range stamps {
@@ -137,10 +135,9 @@ func (p *patch) addStrings(key string, written, add map[string]any) {
 	}
 }
 
-// mergeLists merges by name, over the stored list, every list that a declarative
-// client sent in the short form of its manifest: such a client compares its
-// manifest with the stored object, finds the longer list of the stored VM to be
-// different, and sends its own again. It returns the places.
+// mergeLists merges by name, over the stored list, every list that a declarative client sends in the short form of
+// its manifest. Such a client compares its manifest with the stored object, finds the longer list of the stored VM,
+// and sends its own list again. mergeLists returns the pointers of the lists that it changed.
 func (u update) mergeLists(p *patch, from machine.Record) (merged []pointer) {
 	before, now, known := u.manifests()
 	eachChangedList(pointer{"spec"}, u.stored.Spec, u.object.Spec, func(at pointer, stored, written any) {
@@ -153,7 +150,7 @@ func (u update) mergeLists(p *patch, from machine.Record) (merged []pointer) {
 		case from.Lists[at.String()] == sent:
 		case !known:
 			return
-		case said == true: // claimed by the applier, who does not say what was in it
+		case said == true: // claimed by the applier; claims do not have the items of the list
 		case said != nil && machine.Fingerprint(said) == sent:
 			storedList = withoutItems(storedList, lookup(before.Spec, at[1:]), said)
 		default:
@@ -167,8 +164,7 @@ func (u update) mergeLists(p *patch, from machine.Record) (merged []pointer) {
 	return merged
 }
 
-// eachChangedList walks what both trees have and calls found for each pair of
-// lists that differ.
+// eachChangedList walks the maps that both trees have, and calls found for each pair of lists that differ.
 func eachChangedList(at pointer, stored, written map[string]any, found func(at pointer, stored, written any)) {
 	for _, key := range slices.Sorted(maps.Keys(written)) {
 		switch value := written[key].(type) {

@@ -17,7 +17,7 @@ const (
 	storedVolumes  = `[{"name":"root","dataVolume":{"name":"web-1"}},{"name":"extra","emptyDisk":{"capacity":"1Gi"}}]`
 )
 
-// stored returns a VM as it is stored after rendering.
+// storedVM returns a VM as it is stored after rendering.
 func storedVM(t *testing.T, sensitive []string, sentSpec string, annotations map[string]string) string {
 	t.Helper()
 	from := machine.Record{Namespace: "golden", Name: "fedora", UID: "u", Generation: 3, Digest: "sha256:d", Sensitive: sensitive}
@@ -246,8 +246,7 @@ func TestASensitiveParameterThatComesBackIsForgottenAgain(t *testing.T) {
 	}
 }
 
-// The defaults webhook would put its record back as well, but then the update would
-// be written.
+// The defaults webhook would restore its record too, but the API server would then write the update.
 func TestAShortManifestKeepsWhatDefaultsWereFilledInWith(t *testing.T) {
 	applied := map[string]string{"defaults.template.kubevirt.io/applied": `{"libvirt":"9.0.0"}`}
 	stored := storedVM(t, nil, "", applied)

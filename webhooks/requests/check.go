@@ -9,7 +9,7 @@ import (
 	permission "github.com/vmstencil/stencil/internal/authorization"
 )
 
-// check finds what is wrong with the words of a request.
+// check returns the errors in the fields of a request.
 func check(object *v1beta1.VirtualMachineTemplateRequest) field.ErrorList {
 	spec := field.NewPath("spec")
 	causes := validReference(object.Spec.VirtualMachineRef)
@@ -21,7 +21,7 @@ func check(object *v1beta1.VirtualMachineTemplateRequest) field.ErrorList {
 	return append(causes, metav1validation.ValidateLabels(object.Spec.TemplateLabels, spec.Child("templateLabels"))...)
 }
 
-// validReference finds what keeps a reference from naming any VirtualMachine.
+// validReference returns the errors of a reference that cannot name any VirtualMachine.
 func validReference(source v1beta1.VirtualMachineReference) (causes field.ErrorList) {
 	path := field.NewPath("spec", "virtualMachineRef")
 	for _, part := range []struct {
@@ -42,7 +42,7 @@ func validReference(source v1beta1.VirtualMachineReference) (causes field.ErrorL
 	return causes
 }
 
-// templateName is the name of the template that is asked for.
+// templateName returns the name of the requested template.
 func templateName(object *v1beta1.VirtualMachineTemplateRequest) string {
 	if object.Spec.TemplateName != "" {
 		return object.Spec.TemplateName
@@ -50,13 +50,14 @@ func templateName(object *v1beta1.VirtualMachineTemplateRequest) string {
 	return object.Name
 }
 
-// right is something that the person has to be allowed.
+// right is a permission that the user must have.
 type right struct {
 	action  permission.Action
 	refusal string
 }
 
-// rights are those that open what can be learnt here, in the words of the policy template-request.
+// rights returns the permissions that are required before the existence of objects is disclosed. The messages are
+// those of admission policy template-request.
 func rights(object *v1beta1.VirtualMachineTemplateRequest) []right {
 	source := object.Spec.VirtualMachineRef
 	where := source.Namespace + "/" + source.Name

@@ -1,8 +1,9 @@
-// Package requests is the validating webhook of VirtualMachineTemplateRequest, in both versions, for what can be known when one is
-// created: names and labels that no template can have, a template of that name that exists, a VirtualMachine that does not.
+// Package requests is the validating webhook of VirtualMachineTemplateRequest, in both versions. It checks what is
+// decidable at creation: names and labels that are invalid for a template, a template of that name that already
+// exists, a VirtualMachine that does not exist.
 //
-// Existence is told to those only who may ask for it. What the policy template-request asks inside the API server, it asks
-// here as well, before it looks for anything: whoever may not use a VirtualMachine as a source is told so in the same words whether
-// or not it exists. Somebody who may can learn it in any case, from what becomes of the request; and whoever may create
-// templates learns of one that exists by creating another.
+// The webhook discloses existence only to users with the permissions that admission policy template-request requires,
+// and checks them before it reads any object. A user who may not use a VirtualMachine as a source receives the same
+// message whether or not it exists. A user who may use it can find out anyway, from the result of the request, and a
+// user who may create templates can find out that one exists by creating another.
 package requests

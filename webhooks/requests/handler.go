@@ -24,29 +24,29 @@ var (
 	requestResource = schema.GroupResource{Group: v1beta1.GroupVersion.Group, Resource: "virtualmachinetemplaterequests"}
 )
 
-// Templates knows the templates that there are; a templatecache.Cache does.
+// Templates returns the templates in the cluster; a templatecache.Cache implements it.
 type Templates interface {
 	Get(namespace, name string) *templatecache.Template
 }
 
-// Permissions says what people may do; a permission.Checker does.
+// Permissions checks what users may do; a permission.Checker implements it.
 type Permissions interface {
 	May(context.Context, authenticationv1.UserInfo, permission.Action) (bool, error)
 }
 
-// Machines says whether there is a VirtualMachine.
+// Machines reports whether a VirtualMachine exists.
 type Machines interface {
 	Exists(ctx context.Context, namespace, name string) (bool, error)
 }
 
-// Options are what a Handler needs.
+// Options are the dependencies of a Handler.
 type Options struct {
 	Templates   Templates
 	Permissions Permissions
 	Machines    Machines
 }
 
-// Handler answers the admission requests of the webhook.
+// Handler serves the admission requests of the webhook.
 type Handler struct{ Options }
 
 // New returns a Handler.
@@ -54,7 +54,7 @@ func New(o Options) *Handler { return &Handler{Options: o} }
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
-	// The spec of a request never changes: its definition sees to that.
+	// The spec of a request is immutable by its CustomResourceDefinition.
 	if request.SubResource != "" || request.Operation != admissionv1.Create {
 		return admission.Allowed("")
 	}
@@ -78,7 +78,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	return admission.Allowed("")
 }
 
-// permitted asks what decides whether the person may learn more.
+// permitted checks the permissions that the user must have before existence is disclosed.
 func (h *Handler) permitted(ctx context.Context, person authenticationv1.UserInfo, object *v1beta1.VirtualMachineTemplateRequest) *apierrors.StatusError {
 	for _, right := range rights(object) {
 		allowed, err := h.Permissions.May(ctx, person, right.action)
@@ -92,7 +92,7 @@ func (h *Handler) permitted(ctx context.Context, person authenticationv1.UserInf
 	return nil
 }
 
-// existence looks for what must be there, and for what must not.
+// existence returns errors for a VirtualMachine that does not exist and for a template that does.
 func (h *Handler) existence(ctx context.Context, object *v1beta1.VirtualMachineTemplateRequest) (field.ErrorList, *apierrors.StatusError) {
 	var causes field.ErrorList
 	source, path := object.Spec.VirtualMachineRef, field.NewPath("spec")
@@ -116,7 +116,7 @@ func (h *Handler) existence(ctx context.Context, object *v1beta1.VirtualMachineT
 	return causes, nil
 }
 
-// internal refuses for a cause that is not the person's, whom it would tell nothing.
+// internal returns the status for an error that is not in the user's request.
 func internal(err error) *apierrors.StatusError {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return apierrors.NewTimeoutError("the request could not be judged in time; try again", 1)

@@ -19,11 +19,11 @@ import (
 	"github.com/vmstencil/stencil/webhooks/requests"
 )
 
-// cluster holds template golden/fedora and machine shop/web, and gives rights.
+// cluster is a fake with template golden/fedora, VMs shop/web and golden/web, and permissions.
 type cluster struct {
 	rights map[string]bool
 	err    error
-	// looked is what was looked for.
+	// looked lists the objects that were read.
 	looked []string
 }
 
@@ -64,11 +64,11 @@ func askAs(c *cluster, name, spec string) admission.Response {
 }
 
 func TestRequests(t *testing.T) {
-	// Kubernetes' own words.
+	// These messages are those of Kubernetes.
 	subdomain, label := validation.IsDNS1123Subdomain("A b")[0], validation.IsValidLabelValue("not a value")[0]
 	const forbidden = `virtualmachinetemplaterequests.template.kubevirt.io "r" is forbidden: `
 	for name, tc := range map[string]struct {
-		// name is that of the request: r, unless it is given.
+		// name is the name of the request; r if empty.
 		name, spec string
 		rights     []string
 		want       []string
@@ -153,7 +153,8 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// TestExistenceIsNotToldToWhoMayNotAsk holds against somebody who tries names: the answers are the same, and nothing was looked for.
+// TestExistenceIsNotToldToWhoMayNotAsk checks that a user without permission cannot probe names: the responses are
+// the same, and no object is read.
 func TestExistenceIsNotToldToWhoMayNotAsk(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rights          map[string]bool

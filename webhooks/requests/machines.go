@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// APIServer asks the API server for VirtualMachines. The manager does not keep all of them, and somebody who captures one can
-// wait for an answer.
+// APIServer reads VirtualMachines from the API server. The manager does not cache all of them, and capture requests
+// tolerate the latency.
 type APIServer struct{ client metadata.Interface }
 
-// NewAPIServer returns the API server of that configuration.
+// NewAPIServer returns an APIServer for a client configuration.
 func NewAPIServer(config *rest.Config) (*APIServer, error) {
 	client, err := metadata.NewForConfig(config)
 	if err != nil {

@@ -9,22 +9,20 @@ import (
 	"slices"
 )
 
-// Callers says who may call the webhooks. The zero value lets everybody.
+// Callers restricts which clients may call the webhooks. The zero value allows all clients.
 //
-// An API server has no client certificate for webhooks unless it is given one, in
-// the kubeConfigFile of its AdmissionConfiguration; that is why this is a choice.
+// An API server has no client certificate for webhooks unless the kubeConfigFile of its AdmissionConfiguration sets
+// one. The restriction is therefore optional.
 type Callers struct {
-	// AuthorityFile is a PEM file of the authorities whose client certificates are
-	// taken. It is read for every connection, so that it may be replaced at any time;
-	// while it cannot be read, nobody connects.
+	// AuthorityFile is a PEM file of the authorities for client certificates. It is read for every connection, so it may
+	// be replaced at any time. While it cannot be read, all connections fail.
 	AuthorityFile string
-	// Names are common names; one of them must be the certificate's. Without any,
-	// every certificate of the authorities is taken.
+	// Names are the accepted common names of certificates. If empty, every certificate of the authorities is accepted.
 	Names []string
 }
 
-// restrict makes a TLS configuration verify the certificates of callers. One that
-// has none may connect, for the readiness check does, and is refused by admit.
+// restrict makes a TLS configuration verify the certificates of callers. A client without a certificate may connect,
+// because the readiness check has none; admit denies its requests.
 func (c Callers) restrict(config *tls.Config) *tls.Config {
 	if c.AuthorityFile == "" {
 		return config
@@ -41,14 +39,14 @@ func (c Callers) restrict(config *tls.Config) *tls.Config {
 		}
 		one := config.Clone()
 		one.ClientCAs, one.ClientAuth = authorities, tls.VerifyClientCertIfGiven
-		// A session that is resumed would outlive the authority.
+		// A resumed session would outlive the authority.
 		one.SessionTicketsDisabled = true
 		return one, nil
 	}
 	return restricted
 }
 
-// admit serves those callers only that may call.
+// admit serves only the callers that are allowed.
 func (c Callers) admit(next http.Handler) http.Handler {
 	if c.AuthorityFile == "" {
 		return next

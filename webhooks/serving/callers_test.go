@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/internal/certificates/certificatestest"
 )
 
-// TestOnlyCallersWithACertificateAreServed is about a server that was told whose certificates to take.
+// TestOnlyCallersWithACertificateAreServed checks a server with an AuthorityFile.
 func TestOnlyCallersWithACertificateAreServed(t *testing.T) {
 	begin := time.Now().Add(-time.Hour)
 	authority := certificatestest.NewAuthority(t, begin, 24*time.Hour)
@@ -56,7 +56,7 @@ func TestOnlyCallersWithACertificateAreServed(t *testing.T) {
 			if tc.content != nil {
 				write(tc.content)
 			}
-			// A client sends no certificate of an authority that the server does not name, unless it is made to.
+			// By default a client sends no certificate of an authority that the server does not name.
 			f.client.Transport.(*http.Transport).TLSClientConfig.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 				if tc.certificate == nil {
 					return &tls.Certificate{}, nil
@@ -84,7 +84,7 @@ func TestOnlyCallersWithACertificateAreServed(t *testing.T) {
 	}
 }
 
-// TestTheAuthorityOfCallersIsReplaced is about new connections; those that are open stay.
+// TestTheAuthorityOfCallersIsReplaced checks new connections; open ones remain.
 func TestTheAuthorityOfCallersIsReplaced(t *testing.T) {
 	begin := time.Now().Add(-time.Hour)
 	before, after := certificatestest.NewAuthority(t, begin, 24*time.Hour), certificatestest.NewAuthority(t, begin, 24*time.Hour)

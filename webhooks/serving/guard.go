@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// guard stands around an admission handler and makes a refusal of a panic.
+// guard calls an admission handler, and denies the request if the handler panics.
 type guard struct {
 	webhook string
 	next    admission.Handler
@@ -34,8 +34,8 @@ func (g *guard) handle(ctx context.Context, request admission.Request) (response
 	return g.next.Handle(ctx, request)
 }
 
-// logPanic tells where a handler panicked. The value of the panic may be made of what a user sent, a secret
-// among it, so it is told only when the Go runtime made it.
+// logPanic logs the stack of a panic in a handler. The value of the panic may contain user input, secrets included,
+// and is logged only if the Go runtime created it.
 func logPanic(logger logr.Logger, value any) {
 	cause := errors.New("the value of the panic is withheld")
 	if err, fromRuntime := value.(runtime.Error); fromRuntime {
@@ -44,7 +44,7 @@ func logPanic(logger logr.Logger, value any) {
 	logger.Error(cause, "webhook handler panicked", "panicType", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
 }
 
-// refuse returns a refusal with a complete status.
+// refuse returns a denial with a complete status.
 func refuse(code int32, reason metav1.StatusReason, message string) admission.Response {
 	response := admission.Errored(code, errors.New(message))
 	response.Result.Status = metav1.StatusFailure

@@ -18,11 +18,11 @@ import (
 
 // Webhook is one admission webhook.
 type Webhook struct {
-	// Name is the webhook's value of the metrics' label "webhook", and its name in logs.
+	// Name is the value of the metrics label "webhook", and the name in logs.
 	Name string
-	// Path is where it is served, with a leading slash.
+	// Path is the URL path of the webhook, with a leading slash.
 	Path string
-	// Handler answers. Its context carries the deadline of the request.
+	// Handler handles the requests. Its context has the deadline of the request.
 	Handler admission.Handler
 }
 
@@ -38,7 +38,7 @@ type handler struct {
 
 func newHandler(webhook Webhook, metrics *metrics, clock clock.PassiveClock, logger logr.Logger, draining func() bool) *handler {
 	logger = logger.WithValues("webhook", webhook.Name)
-	// A gauge that is missing until the first request makes alerts on it guess.
+	// Initialized here, because alerts cannot distinguish a missing metric from 0.
 	metrics.inFlight.WithLabelValues(webhook.Name)
 	metrics.panics.WithLabelValues(webhook.Name)
 	return &handler{
@@ -67,7 +67,7 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 		return
 	}
 
-	// What is not known at the end went wrong before the handler was reached.
+	// These values apply to a request that fails before the handler is called.
 	seen := observation{operation: operationUnknown, outcome: outcomeErrored}
 	defer func() { h.metrics.observe(h.webhook, seen, h.clock.Since(arrival)) }()
 
@@ -76,8 +76,8 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	err := readBody(buffer, request, maximumBody)
 	if errors.Is(err, errBodyTooLarge) {
 		seen.outcome = outcomeDenied
-		// A client that is still sending may take a connection that is closed on it for a failed call
-		// and never read the refusal.
+		// If the connection closes while the client is still sending, the client may report a failed call and never read
+		// the denial.
 		_, _ = io.CopyN(io.Discard, request.Body, maximumDiscarded)
 		h.refuseTooLarge(writer, buffer.Bytes())
 		return
@@ -101,8 +101,8 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	h.send(writer, complete(response, review))
 }
 
-// refuseTooLarge answers a request whose body exceeds the limit. The answer is a review where possible: an
-// HTTP error would count as a failure of the webhook, which failurePolicy Ignore lets pass.
+// refuseTooLarge denies a request with a body larger than the limit. The response is a review if the UID can be read:
+// an HTTP error would count as a failure of the webhook, which failurePolicy Ignore allows.
 func (h *handler) refuseTooLarge(writer http.ResponseWriter, truncated []byte) {
 	message := fmt.Sprintf("the admission request is larger than the %d MiB that webhook %s takes: make the object smaller", maximumBody>>20, h.webhook)
 	uid := reviewUID(truncated)
@@ -128,9 +128,9 @@ func (h *handler) send(writer http.ResponseWriter, response *admissionv1.Admissi
 		http.Error(writer, "encoding the answer failed", http.StatusInternalServerError)
 		return
 	}
-	_, _ = buffer.Write(content) // so that the pool keeps what has grown
+	_, _ = buffer.Write(content) // returns the grown buffer to the pool
 	writer.Header().Set("Content-Type", "application/json")
-	// Without it an answer of more than 2 KiB is sent in chunks.
+	// Without this header a response of more than 2 KiB is sent in chunks.
 	writer.Header().Set("Content-Length", strconv.Itoa(buffer.Len()))
 	if _, err := writer.Write(buffer.Bytes()); err != nil {
 		h.logger.V(1).Info("writing the answer to an admission request failed", "requestID", response.UID, "cause", err.Error())

@@ -31,7 +31,7 @@ func TestHandlerHasADeadlineBeforeTheAPIServers(t *testing.T) {
 	if got := answer(t, content); !got.Allowed {
 		t.Fatalf("unexpected answer: %s", content)
 	}
-	// Some of it has passed on a busy machine, but never has it grown.
+	// On a busy host some time has already passed, but the remaining time never exceeds the budget.
 	if remaining > 6500*time.Millisecond || remaining < 3*time.Second {
 		t.Errorf("of 7 s, the handler has %s", remaining)
 	}
@@ -53,7 +53,7 @@ func TestPanicIsARefusalThatTellsNothing(t *testing.T) {
 	const secret = "hunter2"
 	cases := map[string]struct {
 		panics func()
-		// wantLog is what the log tells of the cause.
+		// wantLog is the cause in the log.
 		wantLog string
 	}{
 		"a panic with a value of the handler's own": {
@@ -106,7 +106,7 @@ func TestPanicIsARefusalThatTellsNothing(t *testing.T) {
 					t.Errorf("the log does not hold %s:\n%s", part, logs)
 				}
 			}
-			// The server goes on.
+			// The server still serves.
 			_, content = f.post(t, "", review(t, admissionv1.Update, nil))
 			if answer(t, content).UID != "0815" {
 				t.Errorf("unexpected answer after a panic: %s", content)

@@ -7,9 +7,9 @@ import (
 	"k8s.io/utils/clock"
 )
 
-// Linger returns a context that ends delay after ctx has ended. What runs under it goes on serving in the
-// meantime; draining is called at the moment when ctx ends. When ctx never ends, neither does the returned
-// context, which therefore needs no cancelling.
+// Linger returns a context that ends delay after ctx has ended. Components that run under it continue to serve in the
+// meantime. draining is called when ctx ends. If ctx never ends, the returned context does not either; it needs no
+// cancelling.
 func Linger(ctx context.Context, delay time.Duration, clock clock.WithTicker, draining func()) context.Context {
 	lingering, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	go func() {

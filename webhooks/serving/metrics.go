@@ -9,17 +9,17 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// The outcomes of a call.
+// Values of the metric label "outcome".
 const (
-	// outcomeAllowed is a request that may go on, changed or not.
+	// outcomeAllowed is an allowed request, changed or not.
 	outcomeAllowed = "allowed"
-	// outcomeDenied is a refusal for which the request is to blame.
+	// outcomeDenied is a denial caused by the request.
 	outcomeDenied = "denied"
-	// outcomeErrored is a refusal for which Stencil or the cluster is to blame.
+	// outcomeErrored is a denial caused by Stencil or the cluster.
 	outcomeErrored = "errored"
 )
 
-// operationUnknown stands for a request that was refused before its operation was known.
+// operationUnknown is the operation of a request that was denied before its operation could be read.
 const operationUnknown = "UNKNOWN"
 
 // metrics are the metrics of all webhooks of one server.
@@ -34,7 +34,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name: "stencil_webhook_duration_seconds",
 			Help: "Time from the arrival of an admission request to its answer, by webhook, operation and outcome (allowed, denied, errored).",
-			// Rendering takes well under a millisecond; what takes longer waits for a permission check.
+			// Rendering takes well under a millisecond; longer calls wait for a permission check.
 			Buckets: []float64{.00025, .0005, .001, .002, .004, .008, .016, .032, .064, .125, .25, .5, 1, 2.5, 5, 10},
 		}, []string{"webhook", "operation", "outcome"}),
 		inFlight: prometheus.NewGaugeVec(prometheus.GaugeOpts{
@@ -54,7 +54,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// observation is what is learnt about one request on its way.
+// observation holds the labels under which a request is recorded.
 type observation struct {
 	operation string
 	outcome   string
@@ -64,7 +64,7 @@ func (m *metrics) observe(webhook string, o observation, duration time.Duration)
 	m.duration.WithLabelValues(webhook, o.operation, o.outcome).Observe(duration.Seconds())
 }
 
-// operationLabel keeps a label to the values that exist, whatever a request says.
+// operationLabel limits the label to the defined operations, whatever the request contains.
 func operationLabel(operation admissionv1.Operation) string {
 	switch operation {
 	case admissionv1.Create, admissionv1.Update, admissionv1.Delete, admissionv1.Connect:
@@ -74,7 +74,7 @@ func operationLabel(operation admissionv1.Operation) string {
 	}
 }
 
-// outcomeOf classifies an answer.
+// outcomeOf returns the label value for a response.
 func outcomeOf(response admission.Response) string {
 	switch {
 	case response.Allowed:

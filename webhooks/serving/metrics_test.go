@@ -66,7 +66,7 @@ func TestMetricsTellWhatBecameOfRequests(t *testing.T) {
 	f.post(t, "", []byte(`no review`))
 	f.post(t, "", make([]byte, maximumBody+1))
 
-	// The client has its answer a moment before the server has finished with the request.
+	// The client receives the response before the server has recorded the request.
 	want := map[string]float64{
 		"operation=CREATE outcome=allowed webhook=test ":  2,
 		"operation=UPDATE outcome=denied webhook=test ":   1,

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// handshakeTimeout is how long the server may take to answer itself.
+// handshakeTimeout is the timeout of the server's TLS handshake with itself.
 const handshakeTimeout = 3 * time.Second
 
 var errDraining = errors.New("shutting down")
 
-// Ready is a healthz.Checker: it makes a TLS handshake with the server's own listener and looks whether
-// the certificate that comes back is valid now. From Drain on it fails.
+// Ready is a healthz.Checker: it makes a TLS handshake with the server's own listener and checks whether the
+// certificate is valid now. It fails after Drain.
 func (s *Server) Ready(request *http.Request) error {
 	if s.draining.Load() {
 		return errDraining
@@ -24,8 +24,8 @@ func (s *Server) Ready(request *http.Request) error {
 	defer cancel()
 	dialer := tls.Dialer{Config: &tls.Config{
 		MinVersion: tls.VersionTLS12,
-		// Nothing is sent or believed on this connection. Whether the API server trusts the certificate is
-		// for the certificate source to know.
+		// Nothing is sent on this connection and no response is trusted. The certificate source is responsible for the API
+		// server's trust in the certificate.
 		InsecureSkipVerify: true,
 	}}
 	connection, err := dialer.DialContext(ctx, "tcp", s.Address())

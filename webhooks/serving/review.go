@@ -14,7 +14,8 @@ import (
 	kubejson "sigs.k8s.io/json"
 )
 
-// reviewKind is the one kind that is read and answered: admissionReviewVersions of the chart's webhooks names no other version.
+// reviewKind is the only kind that is read and returned: admissionReviewVersions of the chart's webhooks lists no
+// other version.
 var reviewKind = metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"}
 
 // readReview decodes the request of an AdmissionReview in JSON. The result shares nothing with the body.
@@ -32,7 +33,7 @@ func readReview(body []byte) (*admissionv1.AdmissionRequest, error) {
 	return review.Request, nil
 }
 
-// appendReview appends the AdmissionReview that answers with a response, in JSON.
+// appendReview appends an AdmissionReview with the response, in JSON.
 func appendReview(to []byte, response *admissionv1.AdmissionResponse) ([]byte, error) {
 	if !response.Allowed || len(response.Warnings) > 0 || len(response.AuditAnnotations) > 0 || strings.ContainsFunc(string(response.UID), isEscaped) {
 		content, err := json.Marshal(admissionv1.AdmissionReview{TypeMeta: reviewKind, Response: response})
@@ -55,7 +56,7 @@ func appendReview(to []byte, response *admissionv1.AdmissionResponse) ([]byte, e
 	return append(to, "}}"...), nil
 }
 
-// isEscaped returns whether a character needs escaping in JSON. UIDs have no such characters.
+// isEscaped reports whether a character must be escaped in JSON. UIDs have no such characters.
 func isEscaped(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\' }
 
 // complete returns the response of a handler with the UID of the request and with its patch encoded.

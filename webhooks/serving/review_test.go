@@ -45,7 +45,7 @@ func TestReadReview(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The buffer is used for another request as soon as this one is answered.
+			// The buffer is reused for another request after the response.
 			clear(body)
 			tc.want.UserInfo = got.UserInfo
 			if got.UserInfo.Username != "ada" || got.UserInfo.Extra["a"][0] != "b" {
@@ -58,7 +58,7 @@ func TestReadReview(t *testing.T) {
 	}
 }
 
-// What is written by hand is what the standard library's encoder says.
+// The output must equal that of the standard library's encoder.
 func TestAppendReview(t *testing.T) {
 	jsonPatch := admissionv1.PatchTypeJSONPatch
 	for name, response := range map[string]*admissionv1.AdmissionResponse{

@@ -19,32 +19,33 @@ import (
 const (
 	// idleTimeout exceeds the 90 s after which an API server closes an idle connection to a webhook.
 	idleTimeout = 3 * time.Minute
-	// readHeaderTimeout and readTimeout bound how long a slow client may hold a connection.
+	// readHeaderTimeout and readTimeout limit how long a slow client may hold a connection.
 	readHeaderTimeout = 10 * time.Second
 	readTimeout       = longestTimeout
-	// writeTimeout runs from the end of the request's header: the longest call, and time to answer.
+	// writeTimeout starts at the end of the request's header. It allows for the longest call and its response.
 	writeTimeout = longestTimeout + 10*time.Second
-	// maximumHeader is far above what an API server sends, in bytes.
+	// maximumHeader is the maximum size of a request's header, in bytes. It is far above the size that an API server
+	// sends.
 	maximumHeader = 64 << 10
 )
 
-// Options are what a Server needs.
+// Options are the dependencies and the configuration of a Server.
 type Options struct {
 	// BindAddress is the host:port to listen on. Required.
 	BindAddress string
 	// Certificates supplies the serving certificate. Required.
 	Certificates CertificateSource
-	// Callers are those who may call.
+	// Callers restricts the clients. The zero value allows all.
 	Callers Callers
-	// HTTP2 offers HTTP/2 beside HTTP/1.1.
+	// HTTP2 enables HTTP/2 beside HTTP/1.1.
 	HTTP2 bool
-	// ShutdownTimeout is how long requests in flight may take once Start's context has ended.
+	// ShutdownTimeout is the time for requests in flight after Start's context has ended.
 	ShutdownTimeout time.Duration
-	// Registerer receives the metrics. Required.
+	// Registerer registers the metrics. Required.
 	Registerer prometheus.Registerer
-	// Logger logs what goes wrong.
+	// Logger logs errors and changes of state.
 	Logger logr.Logger
-	// Clock measures durations. Default: the real one.
+	// Clock measures durations. Default: the real clock.
 	Clock clock.PassiveClock
 }
 
@@ -57,7 +58,7 @@ type Server struct {
 	draining atomic.Bool
 }
 
-// New returns a server that already listens, so that an address in use is found out before anything starts.
+// New returns a server that already listens, so that an address in use is reported before any component starts.
 // Connections wait until Start serves them.
 func New(options Options) (*Server, error) {
 	if options.Clock == nil {
@@ -89,14 +90,14 @@ func (s *Server) NeedLeaderElection() bool {
 	return false
 }
 
-// Drain begins the way out: from now on Ready fails and every response asks the client to close the
-// connection. Requests are served as before.
+// Drain begins the shutdown: from now on Ready fails and every response requests the client to close the connection.
+// Requests are still served.
 func (s *Server) Drain() {
 	s.draining.Store(true)
 }
 
-// Start serves until ctx ends, then closes the listener and waits for the requests in flight, at most
-// for ShutdownTimeout. Those requests do not notice that ctx has ended.
+// Start serves until ctx ends, then closes the listener and waits for the requests in flight, at most for
+// ShutdownTimeout. The contexts of these requests do not end with ctx.
 func (s *Server) Start(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           s.options.Callers.admit(s.mux),
@@ -117,14 +118,14 @@ func (s *Server) Start(ctx context.Context) error {
 	}()
 
 	s.options.Logger.Info("serving webhooks", "address", s.Address(), "http2", s.options.HTTP2)
-	// The certificate comes from the TLS configuration, so no files are named.
+	// The TLS configuration supplies the certificate, so no files are named.
 	if err := server.ServeTLS(s.listener, "", ""); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serving webhooks: %w", err)
 	}
 	return <-stopped
 }
 
-// shutdown waits for the requests in flight and cuts off those that take too long.
+// shutdown waits for the requests in flight and closes the connections of those that exceed the timeout.
 func (s *Server) shutdown(server *http.Server) error {
 	s.options.Logger.Info("no longer accepting webhook calls, waiting for those in flight", "timeout", s.options.ShutdownTimeout.String())
 	// Not derived from Start's context, which has ended.
@@ -136,8 +137,8 @@ func (s *Server) shutdown(server *http.Server) error {
 	return nil
 }
 
-// connectionLog takes what net/http has to say about single connections: handshakes that clients give up, mostly
-// probes and port scans, and nothing that a user could act on.
+// connectionLog receives the messages of net/http about single connections: mostly handshakes that probes and port
+// scans abort. Users cannot act on them.
 type connectionLog struct {
 	logger logr.Logger
 }

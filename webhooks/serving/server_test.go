@@ -23,7 +23,7 @@ import (
 	"github.com/vmstencil/stencil/internal/certificates/certificatestest"
 )
 
-// fixture is a server that runs, and a client that trusts it.
+// fixture is a running server, and a client that trusts it.
 type fixture struct {
 	*Server
 	registry *prometheus.Registry
@@ -45,7 +45,7 @@ func (s staticSource) GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, er
 	return s.certificate, nil
 }
 
-// setup changes what start starts.
+// setup modifies the options of the server that start runs.
 type setup func(*Options)
 
 // start runs a server with the given webhook handler at /webhook, until the test ends.
@@ -148,7 +148,7 @@ func (f *fixture) tryPost(ctx context.Context, query string, body []byte) (*http
 	return response, content, err
 }
 
-// answer decodes the review that came back.
+// answer decodes the review in a response.
 func answer(t testing.TB, content []byte) *admissionv1.AdmissionResponse {
 	t.Helper()
 	var got admissionv1.AdmissionReview

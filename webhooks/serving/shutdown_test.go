@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// slow is a handler that says when it has begun, and ends when it is told to or its context ends.
+// slow is a handler that signals when a call begins, and returns when leave is closed or its context ends.
 type slow struct {
 	entered chan struct{}
 	leave   chan struct{}
@@ -34,7 +34,7 @@ func (s *slow) Handle(ctx context.Context, _ admission.Request) admission.Respon
 	}
 }
 
-// outcome is what a client gets.
+// outcome is the result of a request for the client.
 type outcome struct {
 	content []byte
 	err     error
@@ -97,7 +97,7 @@ func TestRequestThatTakesTooLongIsCutOff(t *testing.T) {
 	f.stopped <- nil // for the cleanup
 }
 
-// While it drains, the server answers as before, and hands its clients over one by one: every answer is the last one on its
+// A draining server still responds, and closes its connections one by one: every response is the last one on its
 // connection.
 func TestDrainingServerAnswersAndWindsUpConnections(t *testing.T) {
 	for name, http2 := range map[string]bool{"HTTP/1.1": false, "HTTP/2": true} {

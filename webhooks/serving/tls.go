@@ -5,8 +5,8 @@ import (
 	"net/http"
 )
 
-// CertificateSource supplies the serving certificate. It is asked on every handshake and may change its
-// answer at any time.
+// CertificateSource supplies the serving certificate. It is called on every handshake, and the result may change at
+// any time.
 type CertificateSource interface {
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
@@ -19,9 +19,8 @@ func tlsConfig(certificates CertificateSource) *tls.Config {
 	}
 }
 
-// protocols returns the versions of HTTP that the server speaks. HTTP/2 is a choice: one connection
-// can open and cancel streams faster than a server can shed them (CVE-2023-44487, CVE-2023-39325), and the
-// API server gains little from it here.
+// protocols returns the HTTP versions of the server. HTTP/2 is optional: one connection can open and cancel streams
+// faster than a server can shed them (CVE-2023-44487, CVE-2023-39325), and the API server gains little from it here.
 func protocols(http2 bool) *http.Protocols {
 	versions := &http.Protocols{}
 	versions.SetHTTP1(true)

@@ -1,6 +1,4 @@
-// Package templates is the validating webhook of VirtualMachineTemplate, in both
-// versions. It compiles what is about to be stored with the engine that will
-// render from it, so that an error is met by the template's author and never by
-// the person who creates a VM. Everything that is allowed and yet suspicious
-// comes back as an admission warning.
+// Package templates is the validating webhook of VirtualMachineTemplate, in both versions. It compiles each template
+// with the engine that renders it before it is stored. The template's author therefore receives the errors, and not a
+// user who creates a VM. A template that is valid but suspicious is allowed with admission warnings.
 package templates

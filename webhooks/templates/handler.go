@@ -21,7 +21,7 @@ import (
 
 var templateKind = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "VirtualMachineTemplate"}
 
-// Handler answers the admission requests of the template webhook.
+// Handler serves the admission requests of the template webhook.
 type Handler struct{}
 
 // New returns a Handler.
@@ -49,8 +49,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	return admission.Allowed("").WithWarnings(templatelint.Warnings(compiled)...)
 }
 
-// sameWords says whether a template says what it said before about the machines that it
-// makes.
+// sameWords reports whether the spec and the validation rules of a template are unchanged.
 func sameWords(before, after *v1beta1.VirtualMachineTemplate) bool {
 	return equality.Semantic.DeepEqual(before.Spec, after.Spec) &&
 		before.Annotations[validations.AnnotationTemplate] == after.Annotations[validations.AnnotationTemplate]

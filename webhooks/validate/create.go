@@ -17,14 +17,13 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
-// judgeUntemplated is for a VM without a template in a namespace that may be
-// governed.
+// judgeUntemplated evaluates a VM without a template in a namespace that may be governed.
 func judgeUntemplated(request admission.Request, covering []*approval.Approval) approval.Verdict {
 	return approval.Judge(covering, approval.Question{User: request.UserInfo})
 }
 
-// judgeCreate holds a new VM to the template that it refers to, and both to the
-// approvals. A VM that is not what its template has just made is refused in any case.
+// judgeCreate compares a new VM with the template that it refers to, and evaluates both by the approvals. It denies a
+// VM that does not have the record of the current template, whatever the approvals allow.
 func (h *Handler) judgeCreate(ctx context.Context, request admission.Request, vm machine.Machine, found *templatecache.Template, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
 	compiled, err := found.Compiled()
 	if err != nil {
@@ -59,9 +58,9 @@ func (h *Handler) judgeCreate(ctx context.Context, request admission.Request, vm
 	return approval.Judge(covering, question), nil
 }
 
-// recordMismatch says what is wrong with the record of the rendering, if
-// anything. The render webhook wrote it a moment ago; that it differs means that
-// somebody after it changed it, or that the template moved on in between.
+// recordMismatch returns the difference between the record of the rendering and the template, or "" if there is none.
+// The render webhook has just written the record: a difference means that a later webhook changed it, or that the
+// template changed in between.
 func recordMismatch(vm machine.Machine, found *templatecache.Template, compiled *template.Compiled) string {
 	record := vm.Record()
 	if record.Namespace != found.Namespace || record.Name != found.Name {
@@ -78,8 +77,7 @@ func recordMismatch(vm machine.Machine, found *templatecache.Template, compiled 
 	return ""
 }
 
-// match compares the VM with its template, but for the fields that the approval
-// lists as overrides.
+// match compares the VM with its template, except for the fields that the approval lists as overrides.
 func match(compiled *template.Compiled, vm machine.Machine, a *approval.Approval) (map[string]string, []approval.Objection) {
 	matched, err := compiled.Match(vm.Object, template.Ignoring(a.OverridableField), template.Preferring(a.ClosedValues(compiled)))
 	if err != nil {

@@ -16,10 +16,11 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
-// concurrency is how many disks are looked up at a time.
+// concurrency is the number of disks that are read at a time.
 const concurrency = 8
 
-// Disks reads from the API server; a disks.APIServer does. What does not exist is nil.
+// Disks reads from the API server; a disks.APIServer implements it. The result is nil for an object that does not
+// exist.
 type Disks interface {
 	DataVolume(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error)
 	Claim(ctx context.Context, namespace, name string) (*metav1.ObjectMeta, error)
@@ -27,8 +28,8 @@ type Disks interface {
 	Identity(ctx context.Context, source disks.Source) (uid, description string, err error)
 }
 
-// pinned returns the identities of what disks come from, nil where no approval that evaluates the user pins any. sourcesOf is called, and
-// objects are looked up, only where one does.
+// pinned returns the identities of the sources of disks, or nil if no approval that evaluates the user pins sources.
+// It calls sourcesOf, and reads objects, only if an approval does.
 func (h *Handler) pinned(ctx context.Context, covering []*approval.Approval, q approval.Question, sourcesOf func() []disks.Source) ([]approval.DiskSource, error) {
 	if h.disks == nil || approval.Exempt(covering, q.User) || !approval.PinsSources(covering, q.Template) {
 		return nil, nil
@@ -54,16 +55,17 @@ func (h *Handler) pinned(ctx context.Context, covering []*approval.Approval, q a
 	return found, group.Wait()
 }
 
-// existing is a DataVolume or claim that has the name of a disk of a new VirtualMachine.
+// existing is a DataVolume or claim with the name of a disk of a new VirtualMachine.
 type existing struct {
 	template disks.Template
 	kind     string
 	labels   map[string]string
 }
 
-// evaluateDisks adds to the decision of the approvals which disks of a new VirtualMachine exist before it. virt-controller would use
-// them, whatever they hold. It is called for VirtualMachines that are approved otherwise; where no approval denies or warns, and
-// without dataVolumeTemplates, nothing is looked up.
+// evaluateDisks adds to the decision of the approvals an objection for each disk of a new VirtualMachine that already
+// exists. virt-controller would use such a disk, whatever its content. The function returns the decision unchanged,
+// without reading objects, if the VirtualMachine is not approved otherwise or has no dataVolumeTemplates, or if no
+// approval that denies or warns restricts existing disks.
 func (h *Handler) evaluateDisks(ctx context.Context, request admission.Request, vm machine.Machine, covering []*approval.Approval, v approval.Verdict) (approval.Verdict, *admission.Response) {
 	templates := disks.Templates(vm.Spec)
 	if !v.Allowed || v.Exempt || len(templates) == 0 || !approval.DecidesOnDisks(covering) {
@@ -80,7 +82,7 @@ func (h *Handler) evaluateDisks(ctx context.Context, request admission.Request, 
 	if len(objections) == 0 {
 		return v, nil
 	}
-	// The disks may be those of a VirtualMachine that exists: the API server answers that it does.
+	// The disks may belong to a VirtualMachine of this name. The API server then responds that it already exists.
 	stored, err := h.disks.VirtualMachine(ctx, request.Namespace, vm.Name())
 	switch {
 	case err != nil:
@@ -92,8 +94,8 @@ func (h *Handler) evaluateDisks(ctx context.Context, request admission.Request, 
 	return v, nil
 }
 
-// existingDisks looks for the disks. One that is being deleted is not returned: virt-controller waits until it is gone, and an instance
-// does not start with it.
+// existingDisks returns the disks that exist, except for those that are being deleted: virt-controller waits for the
+// deletion, and an instance does not start with them.
 func (h *Handler) existingDisks(ctx context.Context, namespace string, templates []disks.Template) ([]existing, error) {
 	kinds := []struct {
 		name string
@@ -125,7 +127,7 @@ func (h *Handler) existingDisks(ctx context.Context, namespace string, templates
 	return all, nil
 }
 
-// diskObjections returns what approvals object to in disks that exist: the first object of each disk, by each approval.
+// diskObjections returns the objections of approvals to disks that exist: at most one for each disk and approval.
 func diskObjections(found []existing, covering []*approval.Approval) []approval.Objection {
 	var objections []approval.Objection
 	objected := map[string]bool{}

@@ -22,7 +22,7 @@ type storage struct {
 	volumes, claims map[string]map[string]string
 	deleted         bool
 	vms             map[string]bool
-	// uids are those of what DataSources lead to.
+	// uids are the UIDs of the sources of DataSources.
 	uids map[string]string
 	err  error
 
@@ -67,7 +67,7 @@ func (s *storage) Identity(_ context.Context, source disks.Source) (uid, descrip
 	return s.uids[source.Name], source.Kind + " " + source.Namespace + "/" + source.Name, s.err
 }
 
-// disked gives a VM dataVolumeTemplates of these names.
+// disked adds dataVolumeTemplates with these names to a VM.
 func disked(names ...string) func(metadata, spec map[string]any) {
 	return func(_, spec map[string]any) {
 		var list []any
@@ -78,7 +78,7 @@ func disked(names ...string) func(metadata, spec map[string]any) {
 	}
 }
 
-// diskApproval lets users write dataVolumeTemplates: those of a template are evaluated alike.
+// diskApproval permits users to set dataVolumeTemplates. Those of a template are evaluated alike.
 const diskApproval = "{namespaces: [team-a], templates: [{namespace: golden, name: box}], overrides: [spec.runStrategy, spec.dataVolumeTemplates]%s}"
 
 func TestDisksThatExist(t *testing.T) {
@@ -181,7 +181,8 @@ func TestExistingDisksHaveToBeAllowedByEachApproval(t *testing.T) {
 	check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found, disked("web-root")), nil)), nil, "")
 }
 
-// An update looks up nothing: without an override dataVolumeTemplates are frozen, and with one the disk is evaluated when the VM starts.
+// An update reads no disks: without an override dataVolumeTemplates are frozen, and with one the disk is evaluated
+// when the VM starts.
 func TestAnUpdateOfDataVolumeTemplates(t *testing.T) {
 	shelf, found := templates(t)
 	shelved := &storage{mutex: &sync.Mutex{}, claims: map[string]map[string]string{"other": nil}}
@@ -198,7 +199,7 @@ func TestAnUpdateOfDataVolumeTemplates(t *testing.T) {
 	}
 }
 
-// copied gives a VM a disk that is a copy of what a DataSource names.
+// copied adds a disk to a VM that is a copy of the source of a DataSource.
 func copied(name string) func(metadata, spec map[string]any) {
 	return func(_, spec map[string]any) {
 		spec["dataVolumeTemplates"] = []any{map[string]any{"metadata": map[string]any{"name": "web-root"}, "spec": map[string]any{
@@ -252,7 +253,7 @@ func TestPinnedSources(t *testing.T) {
 	}
 }
 
-// Objects are looked up for so many disks only: the others are denied.
+// The sources of at most disks.Maximum disks are read: the others are denied.
 func TestNotAllDisksOfAVMAreLookedUp(t *testing.T) {
 	shelf, found := templates(t)
 	shelved := &storage{mutex: &sync.Mutex{}, uids: map[string]string{"fedora": "u1"}}

@@ -20,22 +20,22 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/verdict"
 )
 
-// patience is how long a request waits for a template that the cache does not
-// know: the render webhook of another replica may have been a moment ahead.
+// patience is the timeout of a request that waits for a template to appear in the cache: the render webhook of
+// another replica may have received the template earlier.
 const patience = 300 * time.Millisecond
 
-// Templates is where compiled templates come from.
+// Templates returns compiled templates.
 type Templates interface {
 	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
 }
 
-// Approvals knows which approvals cover a namespace.
+// Approvals returns the approvals that select a namespace.
 type Approvals interface {
 	Synced() bool
 	Covering(namespace string) []*approval.Approval
 }
 
-// Policies says what the policies have against a request; a policing.Judge does.
+// Policies returns the decision of the policies about a request; a policing.Judge implements it.
 type Policies interface {
 	Judge(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error)
 }
@@ -45,22 +45,23 @@ type Exemptions interface {
 	Exempt(user string) bool
 }
 
-// Options are what a Handler needs.
+// Options are the dependencies of a Handler.
 type Options struct {
 	Templates Templates
 	Approvals Approvals
-	// Policies may be nil; nobody asks them then.
+	// Policies may be nil; policies are not evaluated then.
 	Policies Policies
-	// Sizes finds the instance types and preferences of machines that rules are about.
+	// Sizes resolves the instance types and preferences of VMs with rules.
 	Sizes sizing.Resolver
-	// Disks may be nil; it is not evaluated then whether disks exist before their VirtualMachine.
+	// Disks may be nil; disks that exist before their VirtualMachine are not evaluated then.
 	Disks Disks
-	// Exempt are the users exempt from approvals: KubeVirt's and CDI's own controllers. Policies evaluate what they
-	// create, and of what they change only what KubeVirt's API server does for users. If nil, no user is exempt.
+	// Exempt are the users exempt from approvals: KubeVirt's and CDI's own controllers. Policies evaluate the VMs that
+	// they create. Of the updates by exempt users, policies evaluate only those that KubeVirt's API server makes on
+	// behalf of users. If nil, no user is exempt.
 	Exempt Exemptions
 }
 
-// Handler answers the admission requests of the validating webhook.
+// Handler serves the admission requests of the validating webhook.
 type Handler struct {
 	templates Templates
 	approvals Approvals
@@ -87,8 +88,8 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	return verdict.Joint(request, judged)
 }
 
-// Judge says what approvals, policies and the rules that came with the machine have to
-// say about a request. A refusal is for what nobody can judge.
+// Judge returns the decisions of approvals, policies and the rules of the VM and its template about a request. It
+// returns a denial if the request cannot be evaluated.
 func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict.Judgement, *admission.Response) {
 	judged := verdict.Judgement{Approvals: approval.Verdict{Allowed: true}}
 	exempt := h.exempt.Exempt(request.UserInfo.Username)
@@ -119,7 +120,7 @@ func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict
 	return judged, refusal
 }
 
-// approve asks the approvals.
+// approve evaluates the approvals.
 func (h *Handler) approve(ctx context.Context, request admission.Request, vm machine.Machine) (approval.Verdict, *admission.Response) {
 	covering := h.approvals.Covering(request.Namespace)
 	if request.Operation == admissionv1.Create {
@@ -155,9 +156,8 @@ func (h *Handler) create(ctx context.Context, request admission.Request, vm mach
 	return h.evaluateDisks(ctx, request, vm, covering, v)
 }
 
-// templateOf is what approvals are asked about a stored VM: the template that it
-// was rendered from, in the version of then. Its labels are those of now, if it
-// still is the same object.
+// templateOf returns the template of a stored VM for the approvals: the template that it was rendered from, with the
+// digest at that time. If the same object still exists, the labels are the current ones.
 func (h *Handler) templateOf(ctx context.Context, stored machine.Machine) approval.Template {
 	if _, templated := stored.Reference(); !templated {
 		return approval.Template{}

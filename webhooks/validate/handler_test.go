@@ -87,7 +87,7 @@ func approve(t *testing.T, spec string) []*approval.Approval {
 	return []*approval.Approval{compiled}
 }
 
-// stored is a VM as it is after rendering and KubeVirt's defaults; edits change it.
+// stored returns a VM as it is stored after rendering and KubeVirt's defaults; edits modify it.
 func stored(t *testing.T, found *templatecache.Template, edits ...func(metadata, spec map[string]any)) []byte {
 	t.Helper()
 	compiled, err := found.Compiled()
@@ -138,7 +138,7 @@ func TestCreate(t *testing.T) {
 		name     string
 		approval string
 		edit     func(metadata, spec map[string]any)
-		want     []string // texts of the refusal; none when it is allowed
+		want     []string // texts of the denial; none if the request is allowed
 		wantNot  string
 	}{
 		{name: "what was rendered and defaulted is approved", approval: strings.Replace(approved, "%s", "", 1)},
@@ -360,7 +360,7 @@ func TestWhoIsNotJudged(t *testing.T) {
 	}
 }
 
-// council stands for the policies.
+// council is a fake of the policies.
 type council struct {
 	decision policyset.Decision
 	err      error

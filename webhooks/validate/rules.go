@@ -13,8 +13,8 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
-// rules judges a machine by the rules that came with it. On update those that the stored
-// machine does not satisfy either are left out: its template may have got them since.
+// rules evaluates the rules of a VM and of its template. On update it excludes violations that the stored VM already
+// has, because the template may have received the rules later.
 func (h *Handler) rules(ctx context.Context, request admission.Request, vm machine.Machine) (machinerules.Verdict, *admission.Response) {
 	now := h.rulesOf(ctx, vm, request.Namespace)
 	if request.Operation == admissionv1.Create || !now.Has() {
@@ -29,7 +29,7 @@ func (h *Handler) rules(ctx context.Context, request admission.Request, vm machi
 	return now.Judge(ctx).Since(before.Judge(ctx)), nil
 }
 
-// rulesOf puts together what a machine is judged by.
+// rulesOf returns the input of the evaluation of the rules.
 func (h *Handler) rulesOf(ctx context.Context, vm machine.Machine, namespace string) machinerules.Case {
 	c := machinerules.Case{Object: vm.Object, Namespace: namespace, Sizes: h.sizes}
 	origin, found := policyinput.OriginOf(vm.Object, namespace)
@@ -38,7 +38,7 @@ func (h *Handler) rulesOf(ctx context.Context, vm machine.Machine, namespace str
 	}
 	t := h.templates.Wait(ctx, origin.Namespace, origin.Name, 0)
 	if t == nil || t.UID != origin.Record.UID {
-		return c // gone, and whatever has its name now is another one
+		return c // deleted; a template of this name now is a different object
 	}
 	c.Template, c.Rules = t.Namespace+"/"+t.Name, t.Annotations[validations.AnnotationTemplate]
 	if compiled, err := t.Compiled(); err == nil {

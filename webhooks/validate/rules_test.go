@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/validate"
 )
 
-// onlySmall knows the instance type small, of 1 GiB.
+// onlySmall resolves only the instance type small, of 1 GiB.
 type onlySmall struct{}
 
 func (onlySmall) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
@@ -36,7 +36,7 @@ func ruled(t *testing.T, rules string) (*validate.Handler, *templatecache.Templa
 func TestRulesOfTheTemplate(t *testing.T) {
 	h, found := ruled(t, atLeast)
 	vm := stored(t, found)
-	// The template has a sensitive parameter, so that nothing is told of what was found.
+	// The template has a sensitive parameter, so the message must not contain the value of the VM.
 	check(t, h.Handle(t.Context(), request(admissionv1.Create, vm, nil)), []string{"rule memory of template golden/box: it needs 2 GiB at spec.template.spec.domain.memory.guest"}, "1Gi")
 
 	h, found = ruled(t, strings.Replace(atLeast, "}", `, "justWarning": true}`, 1))

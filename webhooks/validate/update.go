@@ -13,11 +13,9 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
-// judgeUpdate holds the change of a stored VM to the overrides of the approvals
-// that approve its template, and disks that it changes to the pinned sources.
-// Neither the template nor the approvals' constraints on parameters are asked again:
-// a VM that was created under other rules is the audit's business and must stay
-// operable.
+// judgeUpdate evaluates the change of a stored VM by the overrides of the approvals that approve its template, and
+// the disks that it changes by the pinned sources. It does not evaluate the template or the constraints on parameters
+// again: a VM that was created under other rules must remain operable, and is reported by the audit.
 func (h *Handler) judgeUpdate(ctx context.Context, request admission.Request, vm, stored machine.Machine, covering []*approval.Approval, rendered approval.Template) (approval.Verdict, *admission.Response) {
 	question := approval.Question{
 		User:     request.UserInfo,

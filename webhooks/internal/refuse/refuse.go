@@ -1,5 +1,5 @@
-// Package refuse makes the admission responses with which the webhooks refuse, so that
-// what cannot be read, or judged, is answered alike by all of them.
+// Package refuse returns admission responses that deny or reject requests, so that all webhooks respond alike to
+// objects that cannot be decoded or evaluated.
 package refuse
 
 import (
@@ -15,28 +15,27 @@ import (
 
 var machineKind = schema.GroupKind{Group: "kubevirt.io", Kind: "VirtualMachine"}
 
-// With refuses with a status.
+// With denies a request with a status.
 func With(status metav1.Status) admission.Response {
 	return admission.Response{AdmissionResponse: admissionv1.AdmissionResponse{Result: &status}}
 }
 
-// Invalid refuses a VirtualMachine for what is wrong with its fields.
+// Invalid rejects a VirtualMachine with errors of its fields.
 func Invalid(name string, causes field.ErrorList) admission.Response {
 	return With(apierrors.NewInvalid(machineKind, name, causes).Status())
 }
 
-// Malformed refuses what cannot be decoded.
+// Malformed rejects an object that cannot be decoded.
 func Malformed(err error) admission.Response {
 	return With(apierrors.NewBadRequest(err.Error()).Status())
 }
 
-// Unavailable is for what is our fault, or nobody's: the same request may well pass a
-// moment later.
+// Unavailable denies a request for a temporary reason that is not in the request: a retry may succeed.
 func Unavailable(what string) admission.Response {
 	return With(apierrors.NewServiceUnavailable(what + "; try again in a moment").Status())
 }
 
-// Machine reads the VirtualMachine of a request, or says why it is refused.
+// Machine decodes the VirtualMachine of a request. If it cannot, it returns the response that rejects the request.
 func Machine(name string, raw []byte) (machine.Machine, *admission.Response) {
 	decoded, err := machine.Decode(raw)
 	if err != nil {

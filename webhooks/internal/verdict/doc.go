@@ -1,5 +1,4 @@
-// Package verdict turns what the approvals and the policies say into an admission
-// response. The render webhook and the validating webhook judge the same VM at
-// different moments, and a person must read the same sentence from both; and what
-// approvals and policies have against one VM comes back in one answer.
+// Package verdict converts the decisions of approvals, policies and rules into an admission response. The render
+// webhook and the validating webhook evaluate the same VM at different times, and must return the same messages. One
+// response contains the objections of all approvals, policies and rules to a VM.
 package verdict

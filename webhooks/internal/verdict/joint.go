@@ -19,25 +19,25 @@ import (
 )
 
 const (
-	// maximumLines is how many denials an answer names; the rest is counted.
+	// maximumLines is the number of denials that a response lists; the others are counted.
 	maximumLines = 64
-	// maximumNames is how many policies a line names that have the same to say.
+	// maximumNames is the number of policies with the same message that one line names.
 	maximumNames = 5
 )
 
-// Judgement is what everybody has to say about one request.
+// Judgement holds all decisions about one request.
 type Judgement struct {
 	Approvals approval.Verdict
 	Policies  policyset.Decision
-	// Rules are those that came with the machine.
+	// Rules is the decision of the rules of the VM and of its template.
 	Rules machinerules.Verdict
 }
 
-// Joint is what the approvals, the policies and the rules say together: a refusal that
-// lists every objection of all, or consent with all warnings.
+// Joint returns the response for all decisions: a denial with every objection of approvals, policies and rules, or an
+// admission with all warnings.
 func Joint(request admission.Request, j Judgement) admission.Response {
 	v, d := j.Approvals, j.Policies
-	// A size that is not known at the door is one that nobody has judged.
+	// A rule about a size that cannot be resolved here was not evaluated, and therefore denies.
 	rules := append(slices.Clip(j.Rules.Denials), j.Rules.Unjudged...)
 	warnings := append(append(Warnings(v), policyWarnings(d)...), ruleWarnings(j.Rules)...)
 	switch {
@@ -79,7 +79,7 @@ func Joint(request admission.Request, j Judgement) admission.Response {
 	return refuse.With(status).WithWarnings(warnings...)
 }
 
-// Unavailable is the refusal of a request that nobody can decide about at the moment.
+// Unavailable denies a request that cannot be evaluated at the moment.
 func Unavailable(why string) admission.Response {
 	status := apierrors.NewServiceUnavailable(why + "; try again in a moment").Status()
 	return refuse.With(status)
@@ -101,18 +101,16 @@ func ruleWarnings(v machinerules.Verdict) []string {
 	return warnings[:min(len(warnings), maximumLines)]
 }
 
-// placed is a text with the field that it is about.
+// placed appends the field to a message.
 func placed(text, field string) string { return text + " at " + oneLine(field) }
 
-// group is a violation, and further policies that could not be evaluated for the same
-// reason.
+// group is a violation, and the policies that could not be evaluated for the same reason.
 type group struct {
 	policyset.Violation
 	policies []string
 }
 
-// grouped puts together what several policies say alike about why they could not be
-// evaluated.
+// grouped merges the failures of policies that could not be evaluated for the same reason.
 func grouped(violations []policyset.Violation) []*group {
 	var groups []*group
 	for _, v := range violations {
@@ -137,7 +135,7 @@ func alike(groups []*group, v policyset.Violation) *group {
 	return nil
 }
 
-// who names the policies.
+// who returns the names of the policies.
 func (g *group) who() string {
 	switch more := len(g.policies) - maximumNames; {
 	case len(g.policies) == 1:
@@ -149,10 +147,10 @@ func (g *group) who() string {
 	}
 }
 
-// text is what is said, without the field.
+// text returns the message without the field.
 func (g *group) text() string { return g.say(false, true) }
 
-// line is a denial in the message of a refusal.
+// line returns a line for the message of a denial.
 func (g *group) line() string { return g.say(true, true) }
 
 func (g *group) warning() string { return g.say(true, false) }
@@ -178,7 +176,7 @@ func (g *group) say(field, severity bool) string {
 	return b.String()
 }
 
-// oneLine keeps a policy's words from looking like somebody else's.
+// oneLine replaces control characters, so that the message of a policy cannot imitate further lines of the response.
 func oneLine(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {

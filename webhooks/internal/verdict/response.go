@@ -15,8 +15,8 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
-// Response is a refusal with every objection, consent with a warning for each, or
-// plain consent, as the enforcement says.
+// Response returns a denial with every objection, an admission with a warning for each, or an admission without
+// warnings, depending on the enforcement.
 func Response(request admission.Request, v approval.Verdict) admission.Response {
 	if v.Refused() {
 		return Refuse(request, v.Objections)
@@ -24,7 +24,7 @@ func Response(request admission.Request, v approval.Verdict) admission.Response 
 	return admission.Allowed("").WithWarnings(Warnings(v)...)
 }
 
-// Warnings are the objections of approvals that warn; none otherwise.
+// Warnings returns the objections of approvals that warn; none for any other enforcement.
 func Warnings(v approval.Verdict) []string {
 	if v.Allowed || v.Enforcement != v1alpha1.EnforcementWarn {
 		return nil
@@ -36,8 +36,8 @@ func Warnings(v approval.Verdict) []string {
 	return warnings
 }
 
-// Refuse lists the objections in the message, which is all that kubectl shows of a
-// Forbidden, and as causes, which is what programs read. Hints follow them.
+// Refuse denies a request. It lists the objections in the message, the only part of a Forbidden status that kubectl
+// prints, and as causes for programs. Hints follow the objections in the message.
 func Refuse(request admission.Request, objections []approval.Objection, hints ...string) admission.Response {
 	why, causes := unapproved(request, objections, hints...)
 	resource := schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
@@ -46,7 +46,7 @@ func Refuse(request admission.Request, objections []approval.Objection, hints ..
 	return refuse.With(status)
 }
 
-// unapproved puts objections of approvals, and hints, into one sentence and into causes.
+// unapproved formats objections of approvals, and hints, as one message and as causes.
 func unapproved(request admission.Request, objections []approval.Objection, hints ...string) (string, []metav1.StatusCause) {
 	lines := make([]string, 0, len(objections)+len(hints))
 	causes := make([]metav1.StatusCause, len(objections))

@@ -1,5 +1,4 @@
-// Package written reads the object that an admission request writes, for webhooks that
-// judge what objects of a kind say.
+// Package written decodes the object of an admission request, for webhooks that evaluate the objects of a kind.
 package written
 
 import (
@@ -13,12 +12,13 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/refuse"
 )
 
-// Object is what a request creates, or changes in what matters; what is its kind in the
-// words of the refusal. Without it there is an answer: that nothing has to be judged, or
-// that the object cannot be read.
+// Object returns the object of a request that creates it, or that changes a relevant part of it. what is the name of
+// the kind in error messages; same reports whether the relevant parts of two objects are equal. Otherwise Object
+// returns a response, which allows the request if there is nothing to evaluate, and rejects it if the object cannot
+// be decoded.
 //
-// An update that leaves what matters the same is let through, so that labels and
-// finalizers stay editable even when a newer Stencil would not take the object any more.
+// An update that leaves the relevant part unchanged is allowed, so that labels and finalizers remain editable even if
+// a newer version of Stencil rejects the object.
 func Object[T any](request admission.Request, what string, same func(before, after *T) bool) (*T, *admission.Response) {
 	allowed := admission.Allowed("")
 	if request.SubResource != "" || request.Operation != admissionv1.Create && request.Operation != admissionv1.Update {
@@ -30,7 +30,7 @@ func Object[T any](request admission.Request, what string, same func(before, aft
 		return nil, &malformed
 	}
 	if request.Operation == admissionv1.Update {
-		// A stored object that cannot be read is another one.
+		// A stored object that cannot be decoded counts as changed.
 		before := new(T)
 		if err := json.Unmarshal(request.OldObject.Raw, before); err == nil && same(before, object) {
 			return nil, &allowed
