@@ -22,8 +22,7 @@ type diskCheck struct {
 	claims    map[string]map[string]string
 }
 
-// apply replaces the judgement of VMs that satisfy an approval and have a disk that KubeVirt did not create for them, unless the approvals
-// allow it.
+// apply sets the cause of VMs that satisfy an approval but have a disk that KubeVirt did not create for them, unless the approvals allow it.
 func (c *diskCheck) apply(ctx context.Context, page []found) error {
 	for i := range page {
 		one := &page[i]

@@ -62,7 +62,7 @@ type instance struct {
 	foreign []string
 }
 
-// apply replaces the judgement of VMs that satisfy an approval but differ from their instance, or have an instance with foreign owners or
+// apply sets the cause of VMs that satisfy an approval but differ from their instance, or have an instance with foreign owners or
 // finalizers.
 func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 	for i := range page {

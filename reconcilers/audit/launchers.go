@@ -41,7 +41,7 @@ type launcherCheck struct {
 	pods      map[types.UID][]observed.Object
 }
 
-// apply replaces the judgement of VMs that satisfy an approval and have pods that differ from those that KubeVirt creates.
+// apply sets the cause of VMs that satisfy an approval but have pods that differ from those that KubeVirt creates.
 func (c *launcherCheck) apply(page []found) {
 	if !c.observed.Synced() {
 		return
