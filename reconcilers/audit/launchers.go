@@ -93,7 +93,7 @@ type stray struct {
 	message    string
 }
 
-// strays returns the strays of a namespace. machines are the names of its listed VirtualMachines by their UIDs.
+// strays returns the strays of a namespace, given the names of its listed VirtualMachines by their UIDs.
 func (c *launcherCheck) strays(namespace string, machines map[types.UID]string) []stray {
 	if !c.observed.Synced() {
 		return nil

@@ -86,7 +86,7 @@ type Reconciler struct {
 	// evaluator evaluates policies, and policies writes their statuses.
 	evaluator *policyset.Evaluator
 	policies  policyStatuses
-	// reportless is true if the definition of Reports was not installed at the last audit of everything.
+	// reportless is true if the last audit of everything could not write Reports.
 	reportless atomic.Bool
 	// last is the last audit of everything that succeeded, nil before the first. Only Reconcile uses it.
 	last *lastAudit

@@ -62,7 +62,7 @@ func (r *Reconciler) auditEnded() source.Source {
 	})
 }
 
-// reportsInstalled enqueues an audit when the definition of Reports was missing at the last audit and has been installed since.
+// reportsInstalled enqueues an audit when the last one could not write Reports and the definition of Reports is installed now.
 func (r *Reconciler) reportsInstalled() source.Source {
 	return source.Func(func(ctx context.Context, q single.Queue) error {
 		go func() {

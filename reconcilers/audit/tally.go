@@ -129,7 +129,7 @@ type tally struct {
 	// found holds the results of the namespaces that are finished.
 	found   byNamespace
 	current namespaceTally
-	// results and machines are of the current namespace; machines holds names by UIDs.
+	// results and machines are of the current namespace; the latter are names by UIDs.
 	results  results
 	machines map[types.UID]string
 	// strays returns the strays of a namespace, and the approvals that select it. It may be nil.
