@@ -15,7 +15,8 @@ import (
 // oneTry reads each page once.
 var oneTry = wait.Backoff{Steps: 1}
 
-// TestPagesAreReadAgain holds for claims and instances what holds for machines: a page that breaks off is read again, and not the list.
+// TestPagesAreReadAgain checks for claims and instances, as TestScan does for VMs, that a page that breaks off is read again, without a new
+// list.
 func TestPagesAreReadAgain(t *testing.T) {
 	unavailable := apierrors.NewServiceUnavailable("busy")
 	retries := pageRetries()
@@ -64,7 +65,7 @@ func TestPagesAreReadAgain(t *testing.T) {
 	}
 }
 
-// owned gives each object an owner of its name.
+// owned adds to each object an owner with the object's name.
 type owned struct{ pager }
 
 func (o owned) page(ctx context.Context, namespace, token string, visit func(map[string]any)) (string, error) {

@@ -10,12 +10,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/log"
 )
 
-// audit reads and judges every machine that approvals govern or policies apply to, writes the Reports, and returns what was
-// found. only limits it to some namespaces; nil: to none.
+// audit reads and evaluates every VM that approvals govern or policies apply to, writes the Reports, and returns the results. only limits
+// it to some namespaces; nil means no limit.
 func (r *Reconciler) audit(ctx context.Context, of *lastAudit, only map[string]bool, start time.Time) (byNamespace, error) {
 	ledger, err := r.openLedger(ctx, only, start)
 	if err != nil {
-		// Reports are for other tools. Machines are judged without them.
+		// Reports are for other tools. VMs are evaluated without them.
 		log.FromContext(ctx).Error(err, "no Reports are written by this audit")
 		r.metrics.unwritten.Inc()
 	}
@@ -68,7 +68,7 @@ func (r *Reconciler) openLedger(ctx context.Context, only map[string]bool, start
 	}
 }
 
-// launcherChecks returns what makes the check of one list; nil when pods are not observed.
+// launcherChecks returns a function that makes the check for one list; nil if pods are not observed.
 func (r *Reconciler) launcherChecks(ctx context.Context) (func() *launcherCheck, error) {
 	if r.options.Observed == nil {
 		return nil, nil
@@ -82,7 +82,7 @@ func (r *Reconciler) launcherChecks(ctx context.Context) (func() *launcherCheck,
 	}, nil
 }
 
-// instanceCheck is for one list.
+// instanceCheck returns a new check for one list.
 func (r *Reconciler) instanceCheck() *instanceCheck {
 	check := &instanceCheck{lister: r.instances, writable: r.options.WritableKeys, hotplug: slices.Contains(r.options.OpenEntryPoints, "hotplug")}
 	if r.options.Instancetypes != nil {
@@ -91,7 +91,7 @@ func (r *Reconciler) instanceCheck() *instanceCheck {
 	return check
 }
 
-// closeLedger completes the Reports and counts them. partial reports that the audit was limited to some namespaces.
+// closeLedger completes the Reports and counts them. partial is true if the audit was limited to some namespaces.
 func (r *Reconciler) closeLedger(ctx context.Context, ledger *ledger, partial bool) {
 	if ledger == nil {
 		if !partial {

@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
-// Rules are what a machine can violate. A Report names them.
+// Rules that a VM can violate. A Report names them.
 const (
 	ruleNoTemplate          = "NoTemplate"
 	ruleTemplateGone        = "TemplateGone"
@@ -26,20 +26,20 @@ const (
 	ruleNoMachine           = "NoVirtualMachine"
 )
 
-// ruleClosedParameter is what a machine is warned of that satisfies an approval but for parameters which the approval does not
-// list. In the next release it is a violation.
+// ruleClosedParameter is the rule of warnings about VMs that satisfy an approval except for parameters that the approval does not list. In
+// the next release it is a violation.
 const ruleClosedParameter = approval.ReasonClosedParameter
 
 const (
-	// maximumCause is how many bytes a cause has, as the definition of TemplateApproval limits it.
+	// maximumCause is the maximum length of a cause in bytes, as limited by the definition of TemplateApproval.
 	maximumCause = 1024
-	// maximumPaths is how many differing fields, or values that are not allowed, a cause names.
+	// maximumPaths is the maximum number of differing fields, or of values that are not allowed, that a cause names.
 	maximumPaths = 5
 )
 
-// cause tells why a machine satisfies no approval.
+// cause is the reason why a VM satisfies no approval.
 type cause struct {
-	// rule is what it violates.
+	// rule is the rule that the VM violates.
 	rule string
 	// approval is the one that the message is about.
 	approval string
@@ -51,7 +51,7 @@ func newCause(rule, approval, format string, arguments ...any) *cause {
 	return &cause{rule: rule, approval: approval, message: excerpt.Of(fmt.Sprintf(format, arguments...), maximumCause)}
 }
 
-// parameterPrefix is what an objection's field begins with when it is about a parameter's value.
+// parameterPrefix is the prefix of an objection's field when the objection is about the value of a parameter.
 const parameterPrefix = "parameters["
 
 // enumerate joins the first entries and counts the rest.

@@ -14,21 +14,21 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 )
 
-// changed is the request for an audit of the namespaces in which what runs changed.
+// changed is the request for an audit of the namespaces in which observed objects changed.
 var changed = reconcile.Request{NamespacedName: types.NamespacedName{Name: "changed"}}
 
-// restFactor is how many times longer than an audit of changed namespaces it takes until the next: a namespace with many machines that
-// change all the time takes a tenth of one processor at most.
+// restFactor is the pause after an audit of changed namespaces, as a multiple of its duration. A namespace with many VMs that change all
+// the time therefore takes at most a tenth of one processor.
 const restFactor = 9
 
-// lastAudit is the last audit of everything, with what audits of changed namespaces have replaced since.
+// lastAudit is the last audit of everything, updated by the audits of changed namespaces since.
 type lastAudit struct {
-	// snapshot and states are what it was about. Audits of changed namespaces use them too: when approvals, namespaces or policies change,
-	// an audit of everything follows.
+	// snapshot and states are its input. Audits of changed namespaces use them too: when approvals, namespaces or policies change, an audit
+	// of everything follows.
 	snapshot coverage.Snapshot
 	states   []policycache.State
 	found    byNamespace
-	// rest is when the next audit of changed namespaces may begin.
+	// rest is the earliest start of the next audit of changed namespaces.
 	rest time.Time
 }
 
@@ -42,10 +42,10 @@ func (r *Reconciler) takeChanged() []string {
 	return slices.Sorted(maps.Keys(r.pending))
 }
 
-// auditChanged audits the namespaces in which what runs changed.
+// auditChanged audits the namespaces in which observed objects changed.
 func (r *Reconciler) auditChanged(ctx context.Context) (reconcile.Result, error) {
 	if r.last == nil {
-		// The first audit sees them.
+		// The first audit includes them.
 		return reconcile.Result{}, nil
 	}
 	start := r.options.Clock.Now()

@@ -17,7 +17,8 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 )
 
-// TestWhatChangedIsAuditedAlone holds that a change costs one list of its namespace, if that is governed, and not more than a tenth of the time.
+// TestWhatChangedIsAuditedAlone checks that a change in a governed namespace causes one list of that namespace, and that such audits take
+// at most a tenth of the time.
 func TestWhatChangedIsAuditedAlone(t *testing.T) {
 	source := &shelf{machines: []string{"free/x", "team-a/1", "team-a/2", "team-b/1"}}
 	seen := &fakeObserved{}
@@ -70,7 +71,7 @@ func TestWhatChangedIsAuditedAlone(t *testing.T) {
 	seen.changed = []string{"free"}
 	reconciled()
 
-	// The audit has to rest first; what changes is not lost.
+	// The pause after an audit delays the next one, but no change is lost.
 	r.last.rest = clock.Now().Add(3 * time.Second)
 	seen.changed = []string{"team-a"}
 	if result := reconciled(); result.RequeueAfter != 3*time.Second {
@@ -83,7 +84,7 @@ func TestWhatChangedIsAuditedAlone(t *testing.T) {
 		t.Errorf("a namespace without machines is still counted: %v", got)
 	}
 
-	// What could not be audited is tried again.
+	// Namespaces of a failed audit are audited again.
 	seen.changed = []string{"team-b"}
 	source.failures = []error{apierrors.NewForbidden(machineVersion.WithResource("virtualmachines").GroupResource(), "", nil)}
 	if _, err := r.Reconcile(t.Context(), changed); err == nil || len(r.pending) != 1 {

@@ -13,8 +13,8 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// diskCheck finds VMs with disks that KubeVirt did not create for them. It remembers the claims of one namespace: the VMs of one follow
-// each other.
+// diskCheck finds VMs with disks that KubeVirt did not create for them. It caches the claims of one namespace, because the VMs of a
+// namespace are consecutive.
 type diskCheck struct {
 	lister    pager
 	retries   wait.Backoff
@@ -22,8 +22,7 @@ type diskCheck struct {
 	claims    map[string]map[string]string
 }
 
-// apply replaces the judgement of the VMs of a page that satisfy an approval and have another VM's disks, or one that nobody created
-// for them.
+// apply sets the cause of VMs that satisfy an approval but have a disk that KubeVirt did not create for them, unless the approvals allow it.
 func (c *diskCheck) apply(ctx context.Context, page []found) error {
 	for i := range page {
 		one := &page[i]
@@ -58,7 +57,7 @@ func (c *diskCheck) list(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// foreignDisk returns the cause for which disks of a VM are not approved, nil when they are. A disk that does not exist yet is.
+// foreignDisk returns the cause if disks of a VM are not approved, nil otherwise. A disk that does not exist yet is approved.
 func foreignDisk(one found, claims map[string]map[string]string) *cause {
 	problems := map[string]string{}
 	var by string

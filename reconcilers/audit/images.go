@@ -10,20 +10,20 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// images are the repositories from which containers in pods of virtual machines come. virt-controller takes its own from the flag
-// --launcher-image, and images of sidecars from an environment variable, from annotations and from network bindings. virt-operator computes
-// flag and variable, and stores in the status of the KubeVirt object what from. A tag or digest is not compared: that of an older KubeVirt
-// stays in the pods that ran before an upgrade.
+// images are the repositories of images of containers in pods of VMs. virt-controller takes its own image from the flag --launcher-image,
+// and images of sidecars from an environment variable, from annotations and from network bindings. virt-operator computes the flag and the
+// variable, and stores their inputs in the status of the KubeVirt object. Tags and digests are not compared: pods that started before an
+// upgrade have those of an older KubeVirt.
 type images struct {
-	// launchers and shims are KubeVirt's own; when there are none it is not known which these are, and they are not compared.
+	// launchers and shims are KubeVirt's own; if there are none, they are unknown and not compared.
 	launchers, shims []string
-	// bindings are those of network bindings that the KubeVirt object lists.
+	// bindings are the sidecars of network bindings that the KubeVirt object lists.
 	bindings []string
-	// others are what a cluster admin permits beside.
+	// others are additional repositories that a cluster admin permits.
 	others []string
 }
 
-// deployment is what is read of how virt-operator has deployed KubeVirt.
+// deployment holds the relevant fields of the configuration with which virt-operator deployed KubeVirt.
 type deployment struct {
 	Registry          string `json:"registry"`
 	ImagePrefix       string `json:"imagePrefix"`
@@ -31,7 +31,7 @@ type deployment struct {
 	SidecarShimImage  string `json:"SidecarShimImage"`
 }
 
-// addKubeVirt adds what a KubeVirt object says: of the deployment that runs, and during an upgrade of the one that follows.
+// addKubeVirt adds the images of a KubeVirt object: those of the present deployment and, during an upgrade, of the next one.
 func (i *images) addKubeVirt(object map[string]any) {
 	status := machine.MapAt(object, "status")
 	for _, key := range []string{"observedDeploymentConfig", "targetDeploymentConfig"} {
@@ -51,7 +51,7 @@ func (i *images) addKubeVirt(object map[string]any) {
 	}
 }
 
-// image returns the repository of one that has a name of its own, or is derived from the registry.
+// image returns the repository of an image that is specified as own, or is derived from the registry.
 func (d deployment) image(own, name string) []string {
 	switch {
 	case own != "":
@@ -72,7 +72,8 @@ func repository(image string) string {
 	return image
 }
 
-// foreign returns what containers of a pod cannot come from KubeVirt and the spec of an instance, in their order.
+// foreign returns problems with containers of a pod that come neither from KubeVirt nor from the spec of an instance, in the order of the
+// containers.
 func (i *images) foreign(pod, instance observed.Object) []string {
 	var problems []string
 	for _, container := range pod.Containers {
@@ -91,7 +92,7 @@ func (i *images) foreign(pod, instance observed.Object) []string {
 	return problems
 }
 
-// of returns from which repositories a container with this name comes, nil when that is not known, and whether KubeVirt adds such.
+// of returns the permitted repositories of a container with this name, nil if they are unknown, and whether KubeVirt adds such a container.
 func (i *images) of(container string, instance observed.Object) (permitted []string, added bool) {
 	switch {
 	case container == "compute", container == "container-disk-binary", container == "guest-console-log", container == "hotplug-disk",
@@ -113,7 +114,8 @@ func (i *images) of(container string, instance observed.Object) (permitted []str
 	}
 }
 
-// sidecars returns the repositories in the annotation that lists sidecars, which is compared with that of the VirtualMachine.
+// sidecars returns the repositories in the annotation that lists sidecars. instanceCheck compares the annotation with that of the
+// VirtualMachine.
 func sidecars(annotation string) []string {
 	var listed []struct {
 		Image string `json:"image"`

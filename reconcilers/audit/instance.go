@@ -17,8 +17,8 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// writtenByKubeVirt are annotations that KubeVirt v1.8 and v1.9 write to a VirtualMachineInstance of their own accord. Labels that begin
-// with kubevirt.io/ are KubeVirt's alone, which virt-api enforces.
+// writtenByKubeVirt are annotations that KubeVirt v1.8 and v1.9 add to a VirtualMachineInstance. Labels that begin with kubevirt.io/ are
+// reserved for KubeVirt, which virt-api enforces.
 var writtenByKubeVirt = map[string]bool{
 	"alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity": true,
 	"kubevirt.io/cluster-instancetype-name":                true,
@@ -34,35 +34,36 @@ var writtenByKubeVirt = map[string]bool{
 	"kubevirt.io/vm-generation":                            true,
 }
 
-// runs is what is compared of a VirtualMachine and of its VirtualMachineInstance: what reaches the pod or decides what the guest may
-// touch. Values are as approval.Changes takes them.
+// runs holds the fields of a VirtualMachine that are compared with its VirtualMachineInstance: those that reach the pod or determine what
+// the guest can access. approval.Changes accepts the values.
 type runs map[string]any
 
-// instanceCheck compares instances with their machines.
+// instanceCheck compares instances with their VMs.
 type instanceCheck struct {
 	lister pager
-	// writable are the keys of labels and annotations of instances that others may write; one that ends in a slash permits a prefix.
+	// writable are the keys of labels and annotations of instances that others may write. A key that ends in a slash permits a prefix.
 	writable []string
-	// sizes finds instance types and preferences; sizes are not compared when it is nil.
+	// sizes resolves instance types and preferences; if nil, sizes are not compared.
 	sizes sizing.Resolver
-	// hotplug reports that everybody may plug volumes into running machines.
+	// hotplug is true if every user may hotplug volumes into running VMs.
 	hotplug bool
 	retries wait.Backoff
 
-	// namespace is the last one that was listed: the VMs of one follow each other.
+	// namespace is the last one that was listed. The VMs of a namespace are consecutive.
 	namespace string
-	// instances are those of the namespace by the UIDs of their VMs.
+	// instances are the instances of the namespace by the UIDs of their VMs.
 	instances map[string]instance
 }
 
-// instance is what is compared of a VirtualMachineInstance.
+// instance holds what is compared of a VirtualMachineInstance.
 type instance struct {
 	runs runs
-	// foreign are owners and finalizers of other controllers than KubeVirt's.
+	// foreign are owners and finalizers that are not KubeVirt's.
 	foreign []string
 }
 
-// apply replaces the judgement of the machines of a page that satisfy an approval, and run as something else.
+// apply sets the cause of VMs that satisfy an approval but differ from their instance, or have an instance with foreign owners or
+// finalizers.
 func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 	for i := range page {
 		one := &page[i]
@@ -90,8 +91,8 @@ func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 	return nil
 }
 
-// differing returns the places at which an instance differs from its VM, but for those that one of the approvals that the VM satisfies
-// lists as overrides: a change of these comes into force with the next start.
+// differing returns the paths at which an instance differs from its VM, except for those that an approval that the VM satisfies lists as
+// overrides: a change of these takes effect at the next start.
 func differing(of, seen runs, satisfied []*approval.Approval) []string {
 	var texts []string
 	for _, path := range approval.Changes(of, seen) {
@@ -102,7 +103,7 @@ func differing(of, seen runs, satisfied []*approval.Approval) []string {
 	return texts
 }
 
-// sizePaths are what an instance type or a preference decides. Annotations are left out: they reach the pod.
+// sizePaths are the fields that an instance type or a preference sets. Annotations are not included: they reach the pod.
 var sizePaths = []string{
 	"spec.template.spec.domain.cpu", "spec.template.spec.domain.memory", "spec.template.spec.domain.devices.gpus",
 	"spec.template.spec.domain.devices.hostDevices", "spec.template.spec.nodeSelector", "spec.template.spec.schedulerName",
@@ -113,7 +114,7 @@ func ofSize(path approval.Path) bool {
 	return slices.ContainsFunc(sizePaths, func(prefix string) bool { return strings.HasPrefix(text, prefix) })
 }
 
-// resizable reports whether an approval lets users choose another instance type or preference, which runs from the next start on.
+// resizable reports whether an approval lets users choose another instance type or preference, which takes effect at the next start.
 func resizable(a *approval.Approval) bool {
 	return slices.ContainsFunc([]string{"instancetype", "preference"}, func(key string) bool {
 		return a.Overridable(approval.Path{approval.Field("spec"), approval.Field(key), approval.Field("name")})
@@ -137,8 +138,8 @@ func (c *instanceCheck) list(ctx context.Context, namespace string) error {
 	return nil
 }
 
-// ownerOf returns UID and name of the VirtualMachine that an instance is of, empty for one that is of none. KubeVirt gives an instance the
-// name of its VirtualMachine.
+// ownerOf returns UID and name of the VirtualMachine that controls an instance, empty if there is none. KubeVirt gives an instance the name
+// of its VirtualMachine.
 func ownerOf(instance map[string]any) (uid, name string) {
 	metadata, _ := instance["metadata"].(map[string]any)
 	owners, _ := metadata["ownerReferences"].([]any)
@@ -150,8 +151,7 @@ func ownerOf(instance map[string]any) (uid, name string) {
 	return "", ""
 }
 
-// of returns what a stored machine should run as; nil when it does not run, or when it names an instance type or a preference that is not
-// known.
+// of returns what a stored VM should run as; nil if it is not running, or if it names an instance type or a preference that is not found.
 func (c *instanceCheck) of(ctx context.Context, object map[string]any, namespace string) runs {
 	status, _ := object["status"].(map[string]any)
 	if status["created"] != true || c.sizes == nil {
@@ -165,7 +165,7 @@ func (c *instanceCheck) of(ctx context.Context, object map[string]any, namespace
 	return c.runs(object, size, preferred)
 }
 
-// resolve returns nil and true for a machine that names none.
+// resolve returns nil and true for a VM that names none.
 func (c *instanceCheck) resolve(
 	ctx context.Context, object map[string]any, namespace string, refer func(object map[string]any, namespace string) (*sizing.Reference, *field.Error),
 ) (map[string]any, bool) {
@@ -177,8 +177,8 @@ func (c *instanceCheck) resolve(
 	return named, err == nil
 }
 
-// runs projects a VirtualMachine with the instance type and the preference that it names, which may be nil. What KubeVirt fills in when
-// it creates the instance is filled in, or left out of the comparison.
+// runs projects a VirtualMachine with the instance type and the preference that it names, which may be nil. Fields that KubeVirt sets when
+// it creates the instance are set here too, or excluded.
 func (c *instanceCheck) runs(object, instancetype, preference map[string]any) runs {
 	template := machine.MapAt(object, "spec", "template")
 	if instancetype != nil {
@@ -195,7 +195,7 @@ func (c *instanceCheck) runs(object, instancetype, preference map[string]any) ru
 			labels[key] = value
 		}
 	}
-	// What the machine itself says comes last.
+	// The VM's own annotations take precedence.
 	for _, from := range []map[string]any{machine.MapAt(preference, "spec", "annotations"), machine.MapAt(size, "annotations"), machine.MapAt(template, "metadata", "annotations")} {
 		for key, value := range from {
 			if !writtenByKubeVirt[key] && !c.isWritable(key) {
@@ -260,7 +260,7 @@ func items(list []any, fields ...string) []any {
 	return reduced
 }
 
-// networks are the networks that interfaces may be connected to. A machine that names none gets that of its pod, called default.
+// networks returns the networks of the guest. A VM without networks gets the pod network, called default.
 func networks(guest, devices map[string]any) []any {
 	named, _ := guest["networks"].([]any)
 	if len(named) == 0 && devices["autoattachPodInterface"] != false {
@@ -269,7 +269,7 @@ func networks(guest, devices map[string]any) []any {
 	return items(named, "multus")
 }
 
-// volumes leaves out when images are pulled, which KubeVirt fills in, and those that were plugged in where everybody may.
+// volumes returns volumes without image pull policies, which KubeVirt sets, and without hotplugged volumes if hotplug is true.
 func volumes(list []any, hotplug bool) []any {
 	var compared []any
 	for _, each := range list {
@@ -288,8 +288,8 @@ func volumes(list []any, hotplug bool) []any {
 	return compared
 }
 
-// cpu is how many sockets, cores and threads a guest gets: one of each, or as many sockets as its pod gets processors, when it does not
-// say.
+// cpu returns the number of sockets, cores and threads of a guest. The default is one of each; if the guest specifies none, the CPUs of its
+// pod are the number of sockets.
 func cpu(guest map[string]any) map[string]any {
 	said, counts := machine.MapAt(guest, "domain", "cpu"), map[string]any{}
 	asked := false
@@ -308,7 +308,7 @@ func cpu(guest map[string]any) map[string]any {
 	return counts
 }
 
-// memory is how much a guest sees: what its pod requests when it does not say.
+// memory returns the memory of a guest. The default is what its pod requests, then the limit of its pod.
 func memory(guest map[string]any) any {
 	resources := machine.MapAt(guest, "domain", "resources")
 	said := given(machine.MapAt(guest, "domain", "memory")["guest"], machine.MapAt(resources, "requests")["memory"], machine.MapAt(resources, "limits")["memory"])

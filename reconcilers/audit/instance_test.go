@@ -30,7 +30,7 @@ func overrides(a *v1alpha1.TemplateApproval) {
 	a.Spec.Overrides = []string{"spec.template.metadata.annotations.note"}
 }
 
-// TestWhatRuns compares machines with instances as KubeVirt makes them, and as it does not.
+// TestWhatRuns compares VMs with instances as KubeVirt creates them, and with other instances.
 func TestWhatRuns(t *testing.T) {
 	known := sizes{
 		"VirtualMachineClusterInstancetype u1": "{spec: {cpu: {guest: 4}, memory: {guest: 8Gi}, annotations: {of: size}, schedulerName: own, gpus: [{name: g, deviceName: a/gpu}]}}",
@@ -126,7 +126,7 @@ func TestWhatRuns(t *testing.T) {
 	}
 }
 
-// listed are instances in pages of one.
+// listed is a pager over instances, with one in each page.
 type listed []string
 
 func (l listed) page(_ context.Context, namespace, token string, visit func(map[string]any)) (string, error) {

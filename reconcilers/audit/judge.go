@@ -10,23 +10,23 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Templates returns compiled templates, nil for one that does not exist; a templatecache.Cache does.
+// Templates returns compiled templates, nil for one that does not exist. A templatecache.Cache implements it.
 type Templates interface {
 	Get(namespace, name string) *templatecache.Template
 }
 
-// judgement is what is found about one machine.
+// judgement is the evaluation of one VM.
 type judgement struct {
-	// satisfied are the approvals that the machine satisfies, in their order.
+	// satisfied are the approvals that the VM satisfies, in the order of names.
 	satisfied []*approval.Approval
-	// cause tells why there are none.
+	// cause is why there are none.
 	cause *cause
-	// closed are those of the satisfied approvals that do not list a parameter that has a user-specified value, and why each
-	// will not be satisfied any more.
+	// closed are the satisfied approvals that do not list a parameter with a user-specified value, by name, with the reason why the next
+	// release denies it.
 	closed map[string]*cause
 }
 
-// warning returns why a VM will violate its approvals in the next release, nil when one of them stays satisfied.
+// warning returns why a VM will violate its approvals in the next release, nil if one of them stays satisfied.
 func (j judgement) warning() *cause {
 	if len(j.satisfied) == 0 || len(j.closed) < len(j.satisfied) {
 		return nil
@@ -34,8 +34,8 @@ func (j judgement) warning() *cause {
 	return j.closed[j.satisfied[0].Name()]
 }
 
-// judge says which of the approvals that cover its namespace a stored machine satisfies. covering is in the order of names and
-// not empty. cluster says where the cluster itself adds to machines.
+// judge returns which approvals a stored VM satisfies. covering are the approvals that select its namespace, in the order of names; it must
+// not be empty. cluster holds the places at which the cluster itself adds to VMs.
 func judge(object map[string]any, namespace string, covering []*approval.Approval, templates Templates, cluster *approval.Additions) judgement {
 	first := covering[0].Name()
 	vm, problems := machine.Read(object)
@@ -61,7 +61,7 @@ func judge(object map[string]any, namespace string, covering []*approval.Approva
 	return comparison{vm: vm, reference: reference, stored: stored, compiled: compiled, cluster: cluster}.judge(covering)
 }
 
-// comparison is a machine and the template that it refers to.
+// comparison is a VM and the template that it refers to.
 type comparison struct {
 	vm        machine.Machine
 	reference machine.Reference
@@ -77,7 +77,7 @@ func (c comparison) judge(covering []*approval.Approval) judgement {
 			Namespace: c.reference.Namespace,
 			Name:      c.reference.Name,
 			Labels:    c.stored.Labels,
-			// Not what the machine says it was rendered from: it is compared with what is there.
+			// The current digest, not the one recorded in the VM: the VM is compared with the current template.
 			Digest: c.compiled.Digest(),
 		},
 		Sensitive: c.compiled.Sensitive,
@@ -115,7 +115,7 @@ func (c comparison) judge(covering []*approval.Approval) judgement {
 	return result
 }
 
-// closedParameters takes the objections to parameters that the approval does not list out of the others.
+// closedParameters separates the objections to parameters that the approval does not list from the others.
 func closedParameters(objections []approval.Objection) (closed, others []approval.Objection) {
 	for _, o := range objections {
 		if o.Reason == approval.ReasonClosedParameter {
@@ -138,14 +138,14 @@ func (j *judgement) close(a *approval.Approval, objections []approval.Objection)
 	j.closed[a.Name()] = newCause(ruleClosedParameter, a.Name(), "%s", enumerate(values, "values"))
 }
 
-// Messages of the objections that match makes; cause words them.
+// Messages of the objections that match returns; the method cause turns them into text.
 const (
 	differs = "differs"
 	added   = "added"
 )
 
-// match compares the machine with the template, but for what the approval lets people write: first what the template says, then
-// what the machine has beyond it.
+// match compares the VM with the template, except for the approval's overrides. It returns objections to the fields that differ from the
+// template, then to the fields that the VM has in addition.
 func (c comparison) match(a *approval.Approval) (map[string]string, []approval.Objection) {
 	matched, err := c.compiled.Match(c.vm.Object, template.Ignoring(a.OverridableField), template.Preferring(a.ClosedValues(c.compiled)))
 	if err != nil {
@@ -163,12 +163,12 @@ func (c comparison) match(a *approval.Approval) (map[string]string, []approval.O
 	return matched.Values(), objections
 }
 
-// beyond returns what the machine has beyond its template and what the cluster adds.
+// beyond returns what the VM has in addition to its template, except for what the cluster adds.
 func (c comparison) beyond(matched *template.Match) []approval.Path {
 	made, err := c.compiled.Reconstruct(matched)
 	if err != nil {
-		// The values that were found make no machine: that is for Match to tell, where it compares what they are in, and
-		// for the approval to bear where it lets people write over it.
+		// No VM can be rendered from the matched values. Match reports a difference where they are used, unless the approval lets users
+		// override those fields.
 		return nil
 	}
 	object, err := machine.Decode(made.JSON())
@@ -178,7 +178,7 @@ func (c comparison) beyond(matched *template.Match) []approval.Path {
 	return c.cluster.Beyond(object, c.vm.Object)
 }
 
-// cause puts the objections of an approval that approves the template into words.
+// cause describes the objections of an approval that approves the template.
 func (c comparison) cause(a *approval.Approval, objections []approval.Objection) *cause {
 	var different, more, values []string
 	for _, o := range objections {
@@ -217,7 +217,7 @@ func (c comparison) cause(a *approval.Approval, objections []approval.Objection)
 	return newCause(rule, a.Name(), "%s", strings.Join(clauses, "; "))
 }
 
-// changed reports whether the template has another content than when the machine was rendered from it.
+// changed reports whether the content of the template differs from the content that the VM was rendered from.
 func (c comparison) changed() bool {
 	record := c.vm.Record()
 	return record.Name == c.reference.Name && record.Namespace == c.reference.Namespace && record.Digest != c.compiled.Digest()

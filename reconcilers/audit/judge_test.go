@@ -19,7 +19,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// shelved are templates by NAMESPACE/NAME.
+// shelved holds templates by NAMESPACE/NAME.
 type shelved map[string]*templatecache.Template
 
 func (s shelved) Get(namespace, name string) *templatecache.Template { return s[namespace+"/"+name] }
@@ -41,7 +41,7 @@ func shelve(t testing.TB, text string) *templatecache.Template {
 	return templatecache.Compile(object)
 }
 
-// renderFrom returns a machine in team-a that was rendered from a template, as it is read from the API server.
+// renderFrom returns a VM in team-a that was rendered from a template, as it is read from the API server.
 func renderFrom(t testing.TB, from *templatecache.Template, name string, values map[string]string, change func(vm map[string]any)) map[string]any {
 	t.Helper()
 	compiled, err := from.Compiled()
@@ -94,7 +94,7 @@ func put(path string, value any) func(map[string]any) {
 	}
 }
 
-// kubevirtAdds is where KubeVirt itself adds to machines.
+// kubevirtAdds returns the places at which KubeVirt itself adds to VMs.
 func kubevirtAdds(t testing.TB) *approval.Additions {
 	t.Helper()
 	additions, err := approval.ClusterAdditions()
@@ -424,7 +424,7 @@ func TestACauseIsBounded(t *testing.T) {
 	}
 }
 
-// BenchmarkJudge judges one stored machine of the documentation's Fedora template by one approval.
+// BenchmarkJudge evaluates one stored VM of the documentation's Fedora template against one approval.
 func BenchmarkJudge(b *testing.B) {
 	text, err := os.ReadFile("../../docs/examples/golden/fedora.yaml")
 	if err != nil {
@@ -446,7 +446,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 }
 
-// BenchmarkReadPage reads a page of stored machines of that template, without judging them.
+// BenchmarkReadPage reads a page of stored VMs of that template, without evaluating them.
 func BenchmarkReadPage(b *testing.B) {
 	text, err := os.ReadFile("../../docs/examples/golden/fedora.yaml")
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/audit/observed"
 )
 
-// Observed are the objects that run virtual machines, as a watch knows them; an observed.Watch.
+// Observed are the objects that run VMs, as a watch stores them. An observed.Watch implements it.
 type Observed interface {
 	Synced() bool
-	// Changed returns a channel that is closed when there is one more namespace to take.
+	// Changed returns a channel that is closed when a namespace is added to those that Take returns.
 	Changed() <-chan struct{}
 	// Take returns the namespaces in which something changed since the last call.
 	Take() []string
@@ -20,28 +20,28 @@ type Observed interface {
 	Pods(namespace string) []observed.Object
 }
 
-// Kinds of owners, and of what belongs to no VirtualMachine.
+// Kinds of owners, and of objects that belong to no VirtualMachine.
 const (
 	kindMachine  = "VirtualMachine"
 	kindInstance = "VirtualMachineInstance"
 	kindPod      = "Pod"
 )
 
-// launcherCheck compares the pods of running machines with what KubeVirt makes.
+// launcherCheck compares the pods of running VMs with the pods that KubeVirt creates.
 type launcherCheck struct {
 	observed Observed
 	images   images
-	// entryPoints are names of those that the chart leaves open.
+	// entryPoints are the names of entry points that the chart opens.
 	entryPoints []string
 
-	// namespace is the last one that was read: the VMs of one follow each other.
+	// namespace is the last one that was read. The VMs of a namespace are consecutive.
 	namespace string
-	// instances are by the UIDs of their VMs, pods by the UIDs of what owns them.
+	// instances are by the UIDs of their VMs, pods by the UIDs of their owners.
 	instances map[types.UID]observed.Object
 	pods      map[types.UID][]observed.Object
 }
 
-// apply replaces the judgement of the machines of a page that satisfy an approval, and have pods that KubeVirt does not make.
+// apply sets the cause of VMs that satisfy an approval but have pods that differ from those that KubeVirt creates.
 func (c *launcherCheck) apply(page []found) {
 	if !c.observed.Synced() {
 		return
@@ -86,14 +86,14 @@ func (c *launcherCheck) read(namespace string) {
 	}
 }
 
-// stray is an object that runs a virtual machine, or passes for such, and belongs to no VirtualMachine.
+// stray is an object that runs a VM, or is labelled as one that does, and belongs to no VirtualMachine.
 type stray struct {
 	kind, name string
 	uid        types.UID
 	message    string
 }
 
-// strays returns those of a namespace. machines are the names of its VirtualMachines, as they were listed, by their UIDs.
+// strays returns the strays of a namespace, given the names of its listed VirtualMachines by their UIDs.
 func (c *launcherCheck) strays(namespace string, machines map[types.UID]string) []stray {
 	if !c.observed.Synced() {
 		return nil
@@ -134,7 +134,7 @@ func (c *launcherCheck) strays(namespace string, machines map[types.UID]string) 
 	return list
 }
 
-// open reports whether instances with such an owner, empty for none, come through an entry point that is open to all.
+// open reports whether instances with an owner of this kind, empty for none, use an entry point that is open to all users.
 func (c *launcherCheck) open(owner string) bool {
 	for _, name := range c.entryPoints {
 		if name == "virtualMachineInstance" && owner == "" || name == "replicaSet" && owner == "VirtualMachineInstanceReplicaSet" {

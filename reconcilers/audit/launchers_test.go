@@ -210,7 +210,7 @@ func TestWhatBelongsToNoMachine(t *testing.T) {
 	}
 }
 
-// TestAScanReportsWhatBelongsToNoMachine holds also for a namespace that has no machine.
+// TestAScanReportsWhatBelongsToNoMachine also checks a namespace without VMs.
 func TestAScanReportsWhatBelongsToNoMachine(t *testing.T) {
 	source := &shelf{machines: []string{"free/x", "team-a/1"}}
 	s, finished := scanOf(source, 3, "team-a", "team-b")

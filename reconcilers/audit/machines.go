@@ -16,26 +16,26 @@ import (
 )
 
 const (
-	// pageSize is how many machines are read at a time. A Fedora VM has about 5 KiB.
+	// pageSize is the number of VMs in a page. A Fedora VM has about 5 KiB.
 	pageSize = 500
-	// pageTimeout is how long one page may take, the judging of its machines included.
+	// pageTimeout is the time limit for one page, including the evaluation of its VMs.
 	pageTimeout = time.Minute
 )
 
 // machineVersion is the version of VirtualMachine that is read.
 var machineVersion = schema.GroupVersion{Group: "kubevirt.io", Version: "v1"}
 
-// pager reads stored machines page by page.
+// pager reads stored objects page by page.
 type pager interface {
-	// page calls visit with the machines of one page, of a namespace or, where it is empty, of all. token is what the page
-	// before has returned, empty for the first; next is empty after the last page.
+	// page calls visit with the objects of one page, of a namespace or, if it is empty, of all. token is the result of the page before,
+	// empty for the first; next is empty after the last page.
 	page(ctx context.Context, namespace, token string, visit func(object map[string]any)) (next string, err error)
 }
 
-// apiServer is a pager that reads from the API server itself.
+// apiServer is a pager that reads directly from the API server.
 type apiServer struct {
 	client rest.Interface
-	// resource is what it reads, such as virtualmachines.
+	// resource is the resource that it reads, such as virtualmachines.
 	resource string
 	// accept is the media type that it requests.
 	accept string
@@ -43,16 +43,16 @@ type apiServer struct {
 
 const (
 	acceptObjects = "application/json"
-	// acceptMetadata leaves out all but metadata.
+	// acceptMetadata requests only metadata.
 	acceptMetadata = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
 )
 
-// newAPIServer reads a resource of KubeVirt.
+// newAPIServer returns a pager of a resource of KubeVirt.
 func newAPIServer(config *rest.Config, resource string) (*apiServer, error) {
 	return newAPIServerOf(config, "/apis", machineVersion, resource, acceptObjects)
 }
 
-// newClaims reads the metadata of PersistentVolumeClaims.
+// newClaims returns a pager of the metadata of PersistentVolumeClaims.
 func newClaims(config *rest.Config) (*apiServer, error) {
 	return newAPIServerOf(config, "/api", schema.GroupVersion{Version: "v1"}, "persistentvolumeclaims", acceptMetadata)
 }
@@ -62,9 +62,9 @@ func newAPIServerOf(config *rest.Config, path string, version schema.GroupVersio
 	config.GroupVersion = &version
 	config.APIPath = path
 	config.NegotiatedSerializer = serializer.NewCodecFactory(runtime.NewScheme()).WithoutConversion()
-	// Two requests at a time are limit enough, and the API server has its own.
+	// No client-side limit: at most two requests run at a time, and the API server has limits of its own.
 	config.QPS = -1
-	// To compress a page takes the API server longer than to send it.
+	// Compression takes the API server longer than the transfer of an uncompressed page.
 	config.DisableCompression = true
 	client, err := rest.RESTClientFor(config)
 	if err != nil {
@@ -84,11 +84,11 @@ func (s *apiServer) page(ctx context.Context, namespace, token string, visit fun
 	body, err := request.Stream(ctx)
 	switch {
 	case apierrors.IsNotFound(err):
-		// No KubeVirt, no machines.
+		// Without KubeVirt there are no VMs.
 		return "", nil
 	case apierrors.IsResourceExpired(err) && continuation(err) != "":
-		// The list was begun longer ago than the API server remembers. It goes on behind the same machine, with what is
-		// stored now, which is as good here.
+		// The API server no longer retains the version at which the list began. Continue after the same object with the current version:
+		// the audit needs no consistent list.
 		return continuation(err), nil
 	case err != nil:
 		return "", fmt.Errorf("listing %s: %w", s.resource, err)
@@ -100,12 +100,12 @@ func (s *apiServer) page(ctx context.Context, namespace, token string, visit fun
 	return next, nil
 }
 
-// pageRetries has a page read again after 0.2, 0.6 and 1.8 seconds.
+// pageRetries returns the backoff with which a page is read again, after 0.2, 0.6 and 1.8 seconds.
 func pageRetries() wait.Backoff {
 	return wait.Backoff{Duration: 200 * time.Millisecond, Factor: 3, Jitter: 0.1, Steps: 4}
 }
 
-// readAgain calls read until it succeeds, but for failures that stay.
+// readAgain calls read until it succeeds, fails permanently, or the retries are exhausted.
 func readAgain(ctx context.Context, retries wait.Backoff, read func(context.Context) error) error {
 	var last error
 	err := wait.ExponentialBackoffWithContext(ctx, retries, func(ctx context.Context) (bool, error) {
@@ -140,7 +140,7 @@ func readAll(ctx context.Context, source pager, retries wait.Backoff, namespace 
 	}
 }
 
-// continuation returns the token with which an expired list can be continued, empty when it cannot.
+// continuation returns the token with which an expired list can be continued, empty if it cannot.
 func continuation(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

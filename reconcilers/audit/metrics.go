@@ -8,7 +8,7 @@ import (
 	policycache "github.com/vmstencil/stencil/cache/policies"
 )
 
-// metrics are what an administrator watches. Replicas that do not lead have none of the values.
+// metrics are for administrators. Replicas that are not the leader have none of the values.
 type metrics struct {
 	machines    *prometheus.GaugeVec
 	policed     *prometheus.GaugeVec
@@ -56,7 +56,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	return m, nil
 }
 
-// publish publishes what was found about approvals of these names.
+// publish sets the metrics of approvals with these names.
 func (m *metrics) publish(names []string, found counts) {
 	m.machines.Reset()
 	for _, name := range names {
@@ -67,7 +67,7 @@ func (m *metrics) publish(names []string, found counts) {
 	}
 }
 
-// publishPolicies publishes what was found about these policies.
+// publishPolicies sets the metrics of these policies.
 func (m *metrics) publishPolicies(states []policycache.State, found counts) {
 	m.policed.Reset()
 	for i := range states {

@@ -7,11 +7,11 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 )
 
-// outcomes hands what the last audit found over to the controller that writes it into statuses. It is safe for concurrent use.
+// outcomes passes the results of the last audit to the controller that writes them to statuses. It is safe for concurrent use.
 type outcomes struct {
 	mutex  sync.Mutex
 	byName map[string]outcome
-	// failure is why the last audit failed; then byName is from one before.
+	// failure is why the last audit failed; then byName is the result of an earlier one.
 	failure error
 	// news holds a value when something here has changed.
 	news chan struct{}
@@ -19,7 +19,7 @@ type outcomes struct {
 
 func newOutcomes() *outcomes { return &outcomes{news: make(chan struct{}, 1)} }
 
-// succeeded takes note of what was found about each approval of the snapshot.
+// succeeded stores the result for each approval of the snapshot.
 func (o *outcomes) succeeded(snapshot coverage.Snapshot, found counts, at time.Time) {
 	byName := make(map[string]outcome, len(snapshot.Approvals))
 	for _, a := range snapshot.Approvals {
@@ -28,7 +28,7 @@ func (o *outcomes) succeeded(snapshot coverage.Snapshot, found counts, at time.T
 	o.set(func() { o.byName, o.failure = byName, nil })
 }
 
-// failed takes note of an audit that failed.
+// failed stores why an audit failed.
 func (o *outcomes) failed(err error) { o.set(func() { o.failure = err }) }
 
 func (o *outcomes) set(change func()) {
@@ -41,7 +41,7 @@ func (o *outcomes) set(change func()) {
 	}
 }
 
-// of returns what was found about an approval as it is now, nil when it was not audited yet, and why the last audit failed.
+// of returns the result for the present generation of an approval, nil if it was not audited yet, and why the last audit failed.
 func (o *outcomes) of(a coverage.Approval) (*outcome, error) {
 	o.mutex.Lock()
 	defer o.mutex.Unlock()

@@ -12,18 +12,18 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// controllers are API groups whose controllers may own VirtualMachines and put finalizers on them, beside KubeVirt's.
+// controllers are API groups of controllers that may own VirtualMachines and put finalizers on them, beside KubeVirt's.
 type controllers []string
 
-// owns reports whether the controllers of an API group may.
+// owns reports whether the controllers of an API group may own VirtualMachines.
 func (c controllers) owns(group string) bool {
 	return group == "kubevirt.io" || strings.HasSuffix(group, ".kubevirt.io") || slices.Contains(c, group)
 }
 
-// builtinFinalizers are those of Kubernetes, and one of KubeVirt's that has no group.
+// builtinFinalizers are those of Kubernetes, and one of KubeVirt that has no group.
 var builtinFinalizers = []string{"foregroundDeletion", "orphan", "foregroundDeleteVirtualMachine"}
 
-// foreign returns the owners and finalizers in the metadata of an object that are none of these controllers'.
+// foreign returns the owners and finalizers in the metadata of an object that belong to none of these controllers.
 func (c controllers) foreign(metadata map[string]any) []string {
 	var problems []string
 	owners, _ := metadata["ownerReferences"].([]any)
@@ -48,7 +48,7 @@ func (c controllers) foreign(metadata map[string]any) []string {
 	return problems
 }
 
-// ownership returns the cause for which owners and finalizers of a machine are not approved, nil when they are.
+// ownership returns the cause if owners or finalizers of a VM are not approved, nil otherwise.
 func (c controllers) ownership(object map[string]any, approval string) *cause {
 	metadata, _ := object["metadata"].(map[string]any)
 	if problems := c.foreign(metadata); len(problems) > 0 {
@@ -57,8 +57,8 @@ func (c controllers) ownership(object map[string]any, approval string) *cause {
 	return nil
 }
 
-// sizeReference returns the cause for which the status of a machine names another size than its spec, nil when it does not. KubeVirt takes
-// the size of an instance type from the ControllerRevision that it names in the status.
+// sizeReference returns the cause if the status of a VM names another size than its spec, nil otherwise. KubeVirt takes the size of an
+// instance type from the ControllerRevision that the status names.
 func sizeReference(ctx context.Context, sizes sizing.Resolver, object map[string]any, namespace, approval string) *cause {
 	for _, each := range []struct {
 		key   string
@@ -69,7 +69,7 @@ func sizeReference(ctx context.Context, sizes sizing.Resolver, object map[string
 		if invalid != nil || reference == nil || !reference.Loose {
 			continue
 		}
-		// As if the spec named it: then it counts whatever it was made of.
+		// Resolve the revision as if the spec named it, so that it is not ignored if it belongs to another object.
 		strict := *reference
 		strict.Loose = false
 		named, err := sizes.Resolve(ctx, strict)

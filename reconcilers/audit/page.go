@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// readPage reads a list of VirtualMachines as it arrives, and visits one after the other. It returns the list's
-// continue token. What nobody judges, such as managed fields, is passed over.
+// readPage decodes a list of VirtualMachines as it arrives, and calls visit with each. It returns the list's continue token. Fields that
+// are not evaluated, such as managed fields, are skipped.
 func readPage(body io.Reader, visit func(object map[string]any)) (next string, err error) {
 	decoder := json.NewDecoder(body)
 	decoder.UseNumber()
@@ -72,7 +72,7 @@ func expect(decoder *json.Decoder, want json.Delim) error {
 	return nil
 }
 
-// item is what is judged of a VirtualMachine: all that policies see of it.
+// item holds the fields of a VirtualMachine that are evaluated: all that the input of policies contains.
 type item struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`

@@ -19,18 +19,18 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Policies are those in force; a policycache.Cache knows them.
+// Policies are the active policies. The cache of package cache/policies implements it.
 type Policies interface {
 	Synced() bool
 	Set() *policyset.Set
 	States() []policycache.State
-	// Changed returns a channel that is closed when other policies are in force.
+	// Changed returns a channel that is closed when the set of active policies changes.
 	Changed() <-chan struct{}
 }
 
-// Instancetypes knows instance types and preferences; an instancetypecache.Cache does.
+// Instancetypes holds instance types and preferences. The cache of package cache/instancetypes implements it.
 type Instancetypes interface {
-	// A Resolver waits a moment for what is not known, Known does not.
+	// The Resolver waits a moment for an object that is not found; the one that Known returns does not.
 	sizing.Resolver
 	Known() sizing.Resolver
 	Synced() bool
@@ -38,25 +38,25 @@ type Instancetypes interface {
 	Changed() <-chan struct{}
 }
 
-// Namespaces knows the labels and annotations of namespaces; an approvalcache.Cache does.
+// Namespaces returns the labels and annotations of namespaces. The cache of package cache/approvals implements it.
 type Namespaces interface {
 	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool)
 }
 
-// ruling is what one policy says about a machine that it applies to.
+// ruling is the decision of one policy on a VM that it applies to.
 type ruling struct {
 	policy, digest string
 	severity       rego.Severity
 	enforcement    policyset.Enforcement
-	// objection is the first thing that its rule deny has against the machine, or why it could not be evaluated; empty when
-	// there is none. It has at most maximumCause bytes.
+	// objection is the first violation of its rule deny, or why it could not be evaluated; empty if there is none. It has at most
+	// maximumCause bytes.
 	objection string
-	// failed tells that it could not be evaluated.
+	// failed is true if it could not be evaluated.
 	failed bool
 }
 
-// policing judges stored machines by the policies of one snapshot, as if they were created now. A policy that has nothing
-// to say about creation is not asked.
+// policing evaluates stored VMs against the policies of one snapshot, as if they were created now. A policy without rules for creation is
+// skipped.
 type policing struct {
 	set           *policyset.Set
 	evaluator     *policyset.Evaluator
@@ -65,19 +65,19 @@ type policing struct {
 	namespaces    Namespaces
 	// now is when the audit began.
 	now time.Time
-	// known are the namespaces that have been looked up: one that is gone is waited for once.
+	// known caches namespaces, also those that are not found, so that each is waited for only once.
 	known sync.Map
 }
 
 const operationCreate = "CREATE"
 
-// newAuditEvaluator is one of the audit's own, so that requests of people do not wait for it. An audit is in no hurry, and
-// uses one processor.
+// newAuditEvaluator returns an evaluator of the audit's own, so that admission requests do not wait for it. It uses one processor, because
+// an audit is not urgent.
 func newAuditEvaluator() *policyset.Evaluator {
 	return policyset.NewEvaluator(policyset.Options{Workers: 1, Deadline: pageTimeout / 2})
 }
 
-// appliesIn tells whether any policy may apply to machines of a namespace with these labels.
+// appliesIn reports whether any policy may apply to VMs of a namespace with these labels.
 func (p *policing) appliesIn(namespace map[string]string) bool {
 	if p == nil || p.set.Empty(rego.KindVirtualMachine, operationCreate) {
 		return false
@@ -87,7 +87,7 @@ func (p *policing) appliesIn(namespace map[string]string) bool {
 	})
 }
 
-// judge asks every policy that applies to a machine.
+// judge evaluates every policy that applies to a VM.
 func (p *policing) judge(ctx context.Context, object map[string]any, namespace string) []ruling {
 	c := policyinput.Case{
 		Request: rego.Request{Operation: operationCreate, Kind: rego.KindVirtualMachine, Namespace: namespace, Time: p.now},
@@ -139,8 +139,8 @@ func (p *policing) template(object map[string]any, namespace string) *policyinpu
 	return origin.Template(&stored.ObjectMeta, compiled)
 }
 
-// rulings takes a decision apart by policy. What the rule warn says is advice, and no violation. A policy that could not be
-// evaluated and whose failure mode lets machines pass has nothing to say.
+// rulings splits a decision by policy. The rule warn is advice, not a violation. A policy with
+// failure mode Allow that could not be evaluated has no ruling.
 func rulings(entries []policyset.Entry, decision policyset.Decision) []ruling {
 	first := map[string]policyset.Violation{}
 	for _, v := range slices.Concat(decision.Denials, decision.Warnings, decision.Audited) {
@@ -188,7 +188,7 @@ func failures(entries []policyset.Entry, why string) []ruling {
 	return list
 }
 
-// policingOf takes a snapshot of the policies; nil when nobody is to ask any.
+// policingOf takes a snapshot of the policies; it returns nil if policies are not evaluated.
 func (r *Reconciler) policingOf(now time.Time) *policing {
 	if r.options.Policies == nil {
 		return nil
@@ -205,7 +205,7 @@ func (r *Reconciler) policingOf(now time.Time) *policing {
 	}
 }
 
-// policed returns the namespaces in which a policy may apply to machines.
+// policed returns the namespaces in which a policy may apply to VMs.
 func (p *policing) policed(namespaces []coverage.Namespace) map[string]bool {
 	policed := map[string]bool{}
 	for _, namespace := range namespaces {

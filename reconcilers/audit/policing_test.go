@@ -40,7 +40,7 @@ func policy(t *testing.T, name, source string, changes ...func(*policyset.Entry)
 	return e
 }
 
-// surroundings are everything else that policies see.
+// surroundings implements the other inputs of policies.
 type surroundings struct{}
 
 func (surroundings) Namespace(_ context.Context, name string) (labels, annotations map[string]string, known bool) {

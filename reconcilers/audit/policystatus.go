@@ -14,10 +14,10 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 )
 
-// policyStatuses writes status.audit of policies by server-side apply, and nothing else of them.
+// policyStatuses writes only status.audit of policies, by server-side apply.
 type policyStatuses struct{ writer *statuswriter.Writer }
 
-// write writes what an audit found about each policy, where it is another than what is stored.
+// write writes the result of an audit to each policy, unless the stored result is the same.
 func (s policyStatuses) write(ctx context.Context, states []policycache.State, found counts, at time.Time) error {
 	var failures []error
 	for i := range states {
@@ -33,7 +33,7 @@ func (s policyStatuses) write(ctx context.Context, states []policycache.State, f
 	return errors.Join(failures...)
 }
 
-// auditOf returns the status that tells what was found; nil when the stored one does, but for the time.
+// auditOf returns the new status of a policy; nil if the stored one differs at most in the time.
 func auditOf(state *policycache.State, found counts, at time.Time) *v1alpha1.PolicyAudit {
 	one := found.of(state.Object.Name)
 	next := &v1alpha1.PolicyAudit{

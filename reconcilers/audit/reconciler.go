@@ -25,26 +25,26 @@ import (
 // DefaultInterval is the time between two audits when nothing changes.
 const DefaultInterval = 10 * time.Minute
 
-// TemplateCache is where templates come from; a templatecache.Cache is one.
+// TemplateCache holds templates. A templatecache.Cache implements it.
 type TemplateCache interface {
 	Templates
 	List() []*templatecache.Template
 	Synced() bool
-	// Changed returns a channel that is closed when a template comes or goes, or changes its content or labels.
+	// Changed returns a channel that is closed when a template is created or deleted, or its content or labels change.
 	Changed() <-chan struct{}
 }
 
-// Options are what a Reconciler needs.
+// Options are the dependencies and settings of a Reconciler.
 type Options struct {
-	// Config reaches the API server. VirtualMachines and Reports are read with clients of the audit's own.
+	// Config is the configuration of the API server. The audit has its own clients for VirtualMachines and Reports.
 	Config    *rest.Config
 	Coverage  *coverage.Watch
 	Templates TemplateCache
-	// Client writes the statuses of approvals. Its scheme must know stencil.kubevirt.io/v1alpha1.
+	// Client writes the statuses of approvals. Its scheme must contain stencil.kubevirt.io/v1alpha1.
 	Client client.Client
-	// Recorder receives events about approvals. Its scheme must know them too.
+	// Recorder receives events about approvals. Its scheme must contain the same version.
 	Recorder events.EventRecorder
-	// Policies, with Instancetypes and Namespaces, are what machines are judged by beside the approvals. Default: nothing.
+	// Policies, with Instancetypes and Namespaces, are for the evaluation of policies. If nil, only approvals are evaluated.
 	Policies      Policies
 	Instancetypes Instancetypes
 	Namespaces    Namespaces
@@ -52,29 +52,28 @@ type Options struct {
 	Registerer prometheus.Registerer
 	// Interval is the time between two audits when nothing changes. Default: DefaultInterval.
 	Interval time.Duration
-	// ReportsInterval is how often it is asked whether the definition of Reports has been installed, while it is not.
-	// Default: 30 s.
+	// ReportsInterval is the time between two checks for the definition of Reports, while it is not installed. Default: 30 s.
 	ReportsInterval time.Duration
-	// Additions are the places at which the cluster itself adds to machines. Default: those that are known of KubeVirt.
+	// Additions are the places at which the cluster itself adds to VMs. Default: those of KubeVirt.
 	Additions *approval.Additions
-	// Observed are the objects that run virtual machines. If nil, an audit begins only when something else changes, and pods are not compared.
+	// Observed are the objects that run VMs. If nil, an audit begins only when something else changes, and pods are not compared.
 	Observed Observed
-	// LauncherImages are repositories from which containers in the pods of virtual machines may come, beside KubeVirt's.
+	// LauncherImages are additional repositories from which images of containers in the pods of VMs may come, beside KubeVirt's.
 	LauncherImages []string
-	// Controllers are API groups whose controllers may own VirtualMachines and put finalizers on them, beside KubeVirt's.
+	// Controllers are API groups of controllers that may own VirtualMachines and put finalizers on them, beside KubeVirt's.
 	Controllers []string
-	// OpenEntryPoints are the names of the chart's values below doors that are Open.
+	// OpenEntryPoints are the names of the chart's values below `doors` that are Open.
 	OpenEntryPoints []string
-	// ChangeDelay is how long changes of what runs are gathered. Default: 5 s.
+	// ChangeDelay is the time for which changes of observed objects are batched. Default: 5 s.
 	ChangeDelay time.Duration
-	// WritableKeys are the labels and annotations that others may write to running machines, as the chart value writableInstanceKeys.
+	// WritableKeys are the labels and annotations of running VMs that others may write, as the chart value writableInstanceKeys.
 	WritableKeys []string
-	// Clock says when an audit is. Default: the real one.
+	// Clock returns the time of an audit. Default: the real clock.
 	Clock clock.PassiveClock
 }
 
-// Reconciler audits. There are two requests to it: coverage.Cluster is an audit of everything, and changed of the namespaces in which what
-// runs changed. Reconcile is never called concurrently.
+// Reconciler audits. It handles two requests: coverage.Cluster audits everything, and changed audits the namespaces in which observed
+// objects changed. Reconcile is never called concurrently.
 type Reconciler struct {
 	options   Options
 	machines  pager
@@ -84,14 +83,14 @@ type Reconciler struct {
 	reports   *reports
 	metrics   *metrics
 	outcomes  *outcomes
-	// evaluator and policies are for the policies, and what is written about them.
+	// evaluator evaluates policies, and policies writes their statuses.
 	evaluator *policyset.Evaluator
 	policies  policyStatuses
-	// reportless tells that the last audit could not write Reports.
+	// reportless is true if the last audit of everything could not write Reports.
 	reportless atomic.Bool
-	// last is the last audit of everything that succeeded, nil before; Reconcile alone uses it.
+	// last is the last audit of everything that succeeded, nil before the first. Only Reconcile uses it.
 	last *lastAudit
-	// pending are namespaces that changed and have not been audited since; Reconcile alone uses it.
+	// pending are namespaces that changed and have not been audited since. Only Reconcile uses it.
 	pending map[string]bool
 }
 
@@ -142,10 +141,10 @@ func New(options Options) (*Reconciler, error) {
 	return r, nil
 }
 
-// syncDelay is how long to wait for the templates at the start.
+// syncDelay is the time between two checks whether the caches are synced.
 const syncDelay = 200 * time.Millisecond
 
-// Reconcile implements reconcile.Reconciler: it is one audit.
+// Reconcile implements reconcile.Reconciler. It runs one audit.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if !r.synced() {
 		return reconcile.Result{RequeueAfter: syncDelay}, nil
@@ -159,7 +158,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	start := r.options.Clock.Now()
 	last := &lastAudit{snapshot: snapshot, states: r.states()}
-	// What has changed up to here is seen by this audit.
+	// This audit includes all changes before this point.
 	pending := r.takeChanged()
 	if last.found, err = r.audit(ctx, last, nil, start); err != nil {
 		return reconcile.Result{}, r.failed(ctx, err)
@@ -178,9 +177,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.options.Interval}, nil
 }
 
-// failed counts and reports a failed audit, and returns why it failed.
+// failed counts and reports a failed audit, and returns the error.
 func (r *Reconciler) failed(ctx context.Context, err error) error {
-	// A leader whose time is over reports nothing.
+	// A process that is no longer the leader reports nothing.
 	if ctx.Err() == nil {
 		r.metrics.failures.Inc()
 		r.outcomes.failed(err)
@@ -188,7 +187,7 @@ func (r *Reconciler) failed(ctx context.Context, err error) error {
 	return fmt.Errorf("auditing: %w", err)
 }
 
-// publish publishes what the last audit found.
+// publish publishes the results of the last audit.
 func (r *Reconciler) publish(ctx context.Context, end time.Time) error {
 	found := r.last.found.total()
 	var names []string
@@ -204,13 +203,13 @@ func (r *Reconciler) publish(ctx context.Context, end time.Time) error {
 	return nil
 }
 
-// synced tells whether everything is known that machines are judged by.
+// synced reports whether the caches of templates, policies and instance types are synced.
 func (r *Reconciler) synced() bool {
 	return r.options.Templates.Synced() &&
 		(r.options.Policies == nil || r.options.Policies.Synced() && r.options.Instancetypes.Synced())
 }
 
-// states are those of the policies before an audit: one that comes later has not been asked.
+// states returns the states of the policies before an audit. Policies that are added later are not part of it.
 func (r *Reconciler) states() []policycache.State {
 	if r.options.Policies == nil {
 		return nil

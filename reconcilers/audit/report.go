@@ -19,22 +19,22 @@ import (
 const (
 	// reportName is the name of Stencil's Report in every namespace.
 	reportName = "stencil"
-	// reportSource is how a Report tells who wrote it.
+	// reportSource identifies the author of a Report.
 	reportSource = "stencil"
-	// reportCategory and policyCategory are those of results about approvals and about policies.
+	// reportCategory and policyCategory are the categories of results about approvals and about policies.
 	reportCategory = "Template approval"
 	policyCategory = "Virtual machine policy"
-	// managedBy marks what the audit may change and delete.
+	// managedBy marks the objects that the audit may change and delete.
 	managedBy, managedByStencil = "app.kubernetes.io/managed-by", "stencil-manager"
-	// digestAnnotation identifies what a Report says, but for the time.
+	// digestAnnotation identifies the content of a Report, except for the time.
 	digestAnnotation = "stencil.kubevirt.io/digest"
 
 	resultFail, resultWarn = "fail", "warn"
 )
 
-// reportOf returns the Report of a namespace, and what identifies its content. About approvals it names machines, paths and
-// approvals, and never what a template holds; about policies it says what they say. A machine counts once for all approvals,
-// and once for each policy that applies to it.
+// reportOf returns the Report of a namespace, and the digest of its content. Results about approvals contain names of VMs, paths and names
+// of approvals, but no content of templates. Results about policies contain the messages of the policies. A VM counts once for all
+// approvals, and once for each policy that applies to it.
 func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 	report := &openreports.Report{
 		TypeMeta: metav1.TypeMeta{APIVersion: openreports.SchemeGroupVersion.String(), Kind: "Report"},
@@ -83,7 +83,7 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 	return report, digest
 }
 
-// result is a machine as a Report names it.
+// result returns the entry of a finding in a Report.
 func (f finding) result(namespace string, result openreports.Result, severity openreports.ResultSeverity) openreports.ReportResult {
 	return openreports.ReportResult{
 		Source:      reportSource,
@@ -111,7 +111,7 @@ func apiVersionOf(kind string) string {
 	return machineVersion.String()
 }
 
-// severityOf tells how much an administrator cares.
+// severityOf maps an enforcement to the severity of a result.
 func severityOf(enforcement v1alpha1.Enforcement) openreports.ResultSeverity {
 	switch enforcement {
 	case v1alpha1.EnforcementWarn:

@@ -20,7 +20,7 @@ import (
 
 var reportResource = openreports.SchemeGroupVersion.WithResource("reports")
 
-// reports keeps Stencil's Reports. Its clients know no discovery, so a definition that is installed later is used at once.
+// reports writes Stencil's Reports. Its clients use no discovery, so a definition that is installed later is used at once.
 type reports struct {
 	objects  dynamic.Interface
 	metadata metadata.Interface
@@ -40,7 +40,7 @@ func newReports(config *rest.Config) (*reports, error) {
 	return &reports{objects, metadata}, nil
 }
 
-// served tells whether the definition of Reports is installed.
+// served reports whether the definition of Reports is installed.
 func (r *reports) served(ctx context.Context) (bool, error) {
 	_, err := r.metadata.Resource(reportResource).List(ctx, metav1.ListOptions{LabelSelector: ours, Limit: 1})
 	if apierrors.IsNotFound(err) {
@@ -52,7 +52,7 @@ func (r *reports) served(ctx context.Context) (bool, error) {
 // ours selects Stencil's Reports.
 var ours = labels.Set{managedBy: managedByStencil}.String()
 
-// storedReport is a Report that exists.
+// storedReport identifies a Report that exists.
 type storedReport struct{ version, digest string }
 
 // ledger writes the Reports of one audit. It is safe for concurrent use.
@@ -61,7 +61,7 @@ type ledger struct {
 	now     time.Time
 
 	mutex sync.Mutex
-	// before are the Reports that existed and have not been seen to yet, by namespace.
+	// before are the Reports that existed and have not been processed yet, by namespace.
 	before   map[string]storedReport
 	kept     int
 	failures int
@@ -69,7 +69,7 @@ type ledger struct {
 	examples []error
 }
 
-// open begins with what exists. It returns nil when the definition of Reports is not installed.
+// open lists the existing Reports. It returns nil if the definition of Reports is not installed.
 func (r *reports) open(ctx context.Context, now time.Time) (*ledger, error) {
 	l := &ledger{reports: r, now: now, before: map[string]storedReport{}}
 	options := metav1.ListOptions{LabelSelector: ours, Limit: pageSize}
@@ -92,7 +92,7 @@ func (r *reports) open(ctx context.Context, now time.Time) (*ledger, error) {
 	}
 }
 
-// openOnly is open for an audit of some namespaces, where the definition of Reports is installed.
+// openOnly is open for an audit of some namespaces, if the definition of Reports is installed.
 func (r *reports) openOnly(ctx context.Context, now time.Time, namespaces []string) (*ledger, error) {
 	l := &ledger{reports: r, now: now, before: map[string]storedReport{}}
 	for _, namespace := range namespaces {
@@ -108,7 +108,7 @@ func (r *reports) openOnly(ctx context.Context, now time.Time, namespaces []stri
 	return l, nil
 }
 
-// write stores the Report of a namespace, unless what it says is stored already.
+// write stores the Report of a namespace, unless its content is stored already.
 func (l *ledger) write(ctx context.Context, n namespaceTally) {
 	report, digest := reportOf(n, l.now)
 	before, exists := l.take(n.namespace)
@@ -135,7 +135,7 @@ func (l *ledger) write(ctx context.Context, n namespaceTally) {
 	l.note(err)
 }
 
-// take removes the Report of a namespace from those that have not been seen to.
+// take removes the Report of a namespace from those that have not been processed.
 func (l *ledger) take(namespace string) (storedReport, bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
@@ -157,8 +157,8 @@ func (l *ledger) note(err error) {
 	}
 }
 
-// close deletes the Reports of namespaces that are not governed any more, or hold no machine. It returns how many there are
-// now, and how many could not be kept.
+// close deletes the Reports of namespaces that are no longer audited or contain no VM. It returns the number of current Reports, and how
+// many could not be written or deleted.
 func (l *ledger) close(ctx context.Context) (kept, failures int, err error) {
 	for namespace, before := range l.before {
 		err := l.reports.objects.Resource(reportResource).Namespace(namespace).Delete(ctx, reportName, metav1.DeleteOptions{

@@ -18,16 +18,16 @@ import (
 )
 
 const (
-	// concurrency is how many lists are read at a time.
+	// concurrency is the number of lists that are read at a time.
 	concurrency = 2
-	// fewNamespaces are listed one by one, however many there are in all.
+	// fewNamespaces is the number of namespaces up to which each is listed by itself, however many there are in all.
 	fewNamespaces = 16
 )
 
-// everywhere is the scope of a list of all machines.
+// everywhere is the scope of a list of all VMs.
 const everywhere = ""
 
-// scopes says which lists to read: of the governed namespaces each, or, when they are most of them, of all at once.
+// scopes returns the scopes to list: each governed namespace, or all namespaces at once if most are governed.
 func scopes(governed []string, namespaces int) []string {
 	if len(governed) > fewNamespaces && 2*len(governed) > namespaces {
 		return []string{everywhere}
@@ -35,46 +35,46 @@ func scopes(governed []string, namespaces int) []string {
 	return governed
 }
 
-// scan reads and judges every machine in governed namespaces, and in those in which policies apply.
+// scan reads and evaluates every VM in governed namespaces, and in those in which policies apply.
 type scan struct {
 	machines  pager
 	templates Templates
-	// claims may be nil: disks are not evaluated then.
+	// claims reads claims; if nil, disks are not evaluated.
 	claims pager
-	// instances makes what compares running machines; nil: they are not compared.
+	// instances makes the check of running VMs; if nil, they are not compared.
 	instances func() *instanceCheck
-	// launchers makes what compares the pods of running machines; nil: they are not compared.
+	// launchers makes the check of the pods of running VMs; if nil, they are not compared.
 	launchers func() *launcherCheck
-	// sizes finds what the status of a machine names; nil: that is not evaluated.
+	// sizes resolves the sizes that the status of a VM names; if nil, they are not evaluated.
 	sizes sizing.Resolver
-	// controllers may own machines.
+	// controllers are the API groups of controllers that may own VMs.
 	controllers controllers
-	// cluster says where the cluster itself adds to machines.
+	// cluster holds the places at which the cluster itself adds to VMs.
 	cluster  *approval.Additions
 	governed map[string][]*approval.Approval
-	// only limits the scan to some namespaces; nil: to none.
+	// only limits the scan to some namespaces; nil means no limit.
 	only map[string]bool
-	// policing judges machines in the policed namespaces; nil when there are no policies.
+	// policing evaluates VMs in the policed namespaces; nil if there are no policies.
 	policing *policing
 	policed  map[string]bool
-	// namespaces is how many there are, governed or not.
+	// namespaces is the number of namespaces, governed or not.
 	namespaces int
-	// retries is how a page that could not be read is read again.
+	// retries is the backoff with which a page that could not be read is read again.
 	retries wait.Backoff
-	// finished is called with each namespace that holds a machine, by several goroutines.
+	// finished is called with each namespace that contains a VM or a violation, by several goroutines.
 	finished func(context.Context, namespaceTally)
 }
 
-// results are what was found about each approval and each policy, by name, and how many machines there are.
+// results are the counts of each approval and each policy, by name, and the number of VMs.
 type results struct {
 	approvals, policies counts
 	machines            int
 }
 
-// byNamespace is what was found in each namespace.
+// byNamespace holds the results of each namespace.
 type byNamespace map[string]results
 
-// total adds it up.
+// total returns the sum of all namespaces.
 func (b byNamespace) total() results {
 	total := results{approvals: counts{}, policies: counts{}}
 	for _, one := range b {
@@ -83,7 +83,7 @@ func (b byNamespace) total() results {
 	return total
 }
 
-// add adds what was found elsewhere.
+// add adds other results.
 func (r *results) add(other results) {
 	r.machines += other.machines
 	for name, one := range other.approvals {
@@ -94,7 +94,7 @@ func (r *results) add(other results) {
 	}
 }
 
-// listed are the namespaces whose machines are judged.
+// listed returns the sorted names of the namespaces in which VMs are evaluated.
 func (s scan) listed() []string {
 	names := maps.Clone(s.policed)
 	if names == nil {
@@ -109,7 +109,7 @@ func (s scan) listed() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// run returns what was found in each namespace.
+// run returns the results of each namespace.
 func (s scan) run(ctx context.Context) (byNamespace, error) {
 	total := byNamespace{}
 	var mutex sync.Mutex
@@ -133,7 +133,7 @@ func (s scan) run(ctx context.Context) (byNamespace, error) {
 	return total, nil
 }
 
-// found is a machine that was judged, and what by.
+// found is a VM with its evaluation.
 type found struct {
 	subject   subject
 	covering  []*approval.Approval
@@ -141,11 +141,11 @@ type found struct {
 	rulings   []ruling
 	// disks are the names of the claims of its dataVolumeTemplates.
 	disks []string
-	// running is what it should run as; nil when it does not run.
+	// running is what it should run as; nil if it is not running.
 	running runs
 }
 
-// list reads and judges the machines of one scope.
+// list reads and evaluates the VMs of one scope.
 func (s scan) list(ctx context.Context, scope string) (byNamespace, error) {
 	t := newTally(func(n namespaceTally) { s.finished(ctx, n) })
 	check := diskCheck{lister: s.claims, retries: s.retries}
@@ -191,7 +191,7 @@ func (s scan) list(ctx context.Context, scope string) (byNamespace, error) {
 		token = next
 	}
 	t.finish()
-	// Where no machine is, there may be what belongs to none.
+	// A namespace without VMs may contain objects that belong to none.
 	for _, namespace := range s.listed() {
 		if _, done := t.found[namespace]; !done && (scope == everywhere || scope == namespace) {
 			t.begin(namespace)
@@ -201,7 +201,7 @@ func (s scan) list(ctx context.Context, scope string) (byNamespace, error) {
 	return t.found, nil
 }
 
-// page reads and judges one page. What was judged of a page that broke off is forgotten.
+// page reads and evaluates one page. The results of a page that breaks off are discarded.
 func (s scan) page(ctx context.Context, scope, token string, running *instanceCheck) (page []found, next string, err error) {
 	err = readAgain(ctx, s.retries, func(ctx context.Context) (err error) {
 		page = page[:0]
@@ -228,7 +228,7 @@ func describe(scope string) string {
 	return "namespace " + scope
 }
 
-// judge judges one machine, unless nothing governs it and no policy applies to it.
+// judge evaluates one VM. It returns false if no approval governs the VM and no policy applies to it.
 func (s scan) judge(ctx context.Context, object map[string]any) (found, bool) {
 	metadata, _ := object["metadata"].(map[string]any)
 	one := found{subject: subject{
@@ -253,8 +253,7 @@ func (s scan) judge(ctx context.Context, object map[string]any) (found, bool) {
 	return one, len(one.covering)+len(one.rulings) > 0
 }
 
-// beyondSpec returns the cause for which a machine that satisfies an approval violates it by its metadata or its status, nil when there is
-// none.
+// beyondSpec returns the cause if a VM that satisfies an approval violates it by its metadata or its status, nil otherwise.
 func (s scan) beyondSpec(ctx context.Context, object map[string]any, one found) *cause {
 	if len(one.judgement.satisfied) == 0 {
 		return nil

@@ -47,15 +47,15 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// shelf is a pager over machines in memory. Every page has three.
+// shelf is a pager over VMs in memory, with three in each page.
 type shelf struct {
 	mutex sync.Mutex
-	// machines are NAMESPACE/NAME, sorted.
+	// machines are sorted NAMESPACE/NAME.
 	machines []string
-	// failures are what the next calls fail with, after they have visited one machine.
+	// failures are the errors of the next calls, each after a visit of one VM.
 	failures []error
 	reads    []string
-	// together is how many calls ran at once, at most.
+	// together is the maximum number of concurrent calls.
 	running, together int
 	wait              time.Duration
 }
@@ -108,7 +108,7 @@ type noTemplates struct{}
 
 func (noTemplates) Get(string, string) *templatecache.Template { return nil }
 
-// scanOf makes a scan whose namespaces that are finished are collected.
+// scanOf returns a scan that collects finished namespaces.
 func scanOf(machines pager, namespaces int, governed ...string) (scan, *sync.Map) {
 	finished := &sync.Map{}
 	retries := pageRetries()

@@ -16,7 +16,7 @@ const (
 	auditController  = "audit"
 	statusController = "approval-status"
 
-	// Delays gather changes that come together: a whole file of approvals, or a catalogue of templates.
+	// Delays batch changes that come together: a whole file of approvals, or a catalogue of templates.
 	auditDelay  = time.Second
 	statusDelay = 200 * time.Millisecond
 )
@@ -45,7 +45,7 @@ func controllerOf(name string, reconciler reconcile.Reconciler) single.Controlle
 	return single.Controller{Name: name, Reconciler: reconciler, ShortestRetry: time.Second, LongestRetry: time.Minute}
 }
 
-// auditEnded asks for the one request when an audit has ended.
+// auditEnded enqueues the only request of the status controller when an audit has ended.
 func (r *Reconciler) auditEnded() source.Source {
 	return source.Func(func(ctx context.Context, q single.Queue) error {
 		go func() {
@@ -62,7 +62,7 @@ func (r *Reconciler) auditEnded() source.Source {
 	})
 }
 
-// reportsInstalled asks for an audit when the definition of Reports, which was missing at the last one, has been installed.
+// reportsInstalled enqueues an audit when the last one could not write Reports and the definition of Reports is installed now.
 func (r *Reconciler) reportsInstalled() source.Source {
 	return source.Func(func(ctx context.Context, q single.Queue) error {
 		go func() {

@@ -14,10 +14,10 @@ import (
 	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
-// maximumMessage is how many bytes of a condition's message are stored.
+// maximumMessage is the maximum length of a condition's message in bytes.
 const maximumMessage = 4096
 
-// outcome is what the last audit found about one approval.
+// outcome is the result of the last audit for one approval.
 type outcome struct {
 	// uid and generation are those of the approval that was audited.
 	uid        types.UID
@@ -26,24 +26,24 @@ type outcome struct {
 	at         time.Time
 }
 
-// observation is what is known about one approval.
+// observation is the state of one approval.
 type observation struct {
 	generation int64
 	// invalid is why it does not compile.
 	invalid error
-	// templates and namespaces are how many it approves and covers.
+	// templates and namespaces are the numbers of templates that it approves and of namespaces that it selects.
 	templates, namespaces int32
-	// unusable are approved templates that require a parameter which has no value and is not listed, as NAMESPACE/NAME
-	// (PARAMETER, …), sorted.
+	// unusable are approved templates that require a parameter which has no value and is not listed, as NAMESPACE/NAME (PARAMETER, …),
+	// sorted.
 	unusable []string
-	// audited is what the last audit found about this generation, nil when there was none since this process leads.
+	// audited is the result of the last audit for this generation, nil if there was none since this process became the leader.
 	audited *outcome
-	// auditFailure is why the last audit failed, nil when it did not.
+	// auditFailure is why the last audit failed, nil if it succeeded.
 	auditFailure error
 }
 
-// statusOf returns the status that tells what is known, given the one that is stored. Both are equal when only the time of
-// the audit is another.
+// statusOf returns the status for an observation, given the stored status. The result equals the stored status if at most the time of the
+// audit differs.
 func statusOf(stored v1alpha1.TemplateApprovalStatus, o observation) v1alpha1.TemplateApprovalStatus {
 	next := *stored.DeepCopy()
 	next.ObservedGeneration = o.generation
@@ -54,7 +54,7 @@ func statusOf(stored v1alpha1.TemplateApprovalStatus, o observation) v1alpha1.Te
 		next.Violations = o.audited.count.violations
 		next.Warned, next.Warnings = o.audited.count.warned, o.audited.count.warnings
 	case stored.ObservedGeneration != o.generation:
-		// What was counted was counted by another spec.
+		// The counts are of another spec.
 		next.Conforming, next.Violating, next.Violations, next.LastAuditTime = nil, nil, nil, nil
 		next.Warned, next.Warnings = 0, nil
 	}
@@ -85,7 +85,7 @@ func ready(o observation) metav1.Condition {
 	case len(o.unusable) > 0:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonRequiredParameterClosed, "no VirtualMachine can be created from %s: list these required parameters, for which the template has no value, in spec.parameters, with the values that are allowed or with anyValue: true", enumerate(o.unusable, "templates"))
 	case o.auditFailure != nil:
-		// It is enforced all the same.
+		// The approval is enforced nevertheless.
 		return is(metav1.ConditionTrue, v1alpha1.ReasonAuditFailed, "it is enforced; what is stored could not be audited: %v", o.auditFailure)
 	default:
 		return is(metav1.ConditionTrue, v1alpha1.ReasonEnforced, "it is enforced")

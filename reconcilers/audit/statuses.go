@@ -25,11 +25,10 @@ import (
 	"github.com/vmstencil/stencil/template"
 )
 
-// conflictDelay gives the watch time to bring what somebody else wrote.
+// conflictDelay gives the watch time to receive a conflicting write.
 const conflictDelay = time.Second
 
-// statuses is the controller that keeps the statuses of the approvals, in and between audits. There is only ever one request
-// to it.
+// statuses is the controller that updates the statuses of the approvals, during and between audits. It handles a single request.
 type statuses struct {
 	options  Options
 	outcomes *outcomes
@@ -75,7 +74,7 @@ func (s *statuses) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	return reconcile.Result{RequeueAfter: conflictDelay}, nil
 }
 
-// keep writes a status that is another than the stored one, and tells people what has become of the approval.
+// keep writes a status that differs from the stored one, and emits events and logs about the change.
 func (s *statuses) keep(ctx context.Context, stored *v1alpha1.TemplateApproval, status v1alpha1.TemplateApprovalStatus) error {
 	if equality.Semantic.DeepEqual(stored.Status, status) {
 		return nil
@@ -96,15 +95,15 @@ func (s *statuses) keep(ctx context.Context, stored *v1alpha1.TemplateApproval, 
 	return nil
 }
 
-// approvedTemplates are the templates that an approval approves now.
+// approvedTemplates are the templates that an approval approves at present.
 type approvedTemplates struct {
 	templates int32
 	// unusable is as in an observation.
 	unusable []string
 }
 
-// countTemplates returns how many of the templates each approval approves, and which of them it makes unusable. A template
-// that does not compile counts for none.
+// countTemplates returns for each approval the number of templates that it approves, and which of them it makes unusable. Templates that do
+// not compile are not counted.
 func countTemplates(approvals []coverage.Approval, templates []*templatecache.Template) map[string]approvedTemplates {
 	type candidate struct {
 		approval.Template
@@ -141,7 +140,7 @@ func countTemplates(approvals []coverage.Approval, templates []*templatecache.Te
 	return counts
 }
 
-// withoutValue are the names of the parameters that are required and have no value.
+// withoutValue returns the names of the parameters that are required and have no value.
 func withoutValue(closed []v1beta1.Parameter) []string {
 	var names []string
 	for _, p := range closed {
@@ -161,7 +160,7 @@ const (
 	reasonConforming = "NoViolationsLeft"
 )
 
-// notes says what is worth an event when one status follows another.
+// notes returns the events for a change from one status to another.
 func notes(before, after v1alpha1.TemplateApprovalStatus) []note {
 	var list []note
 	was, is := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionReady), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionReady)

@@ -10,12 +10,12 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-// count is what an audit finds about one approval or one policy.
+// count is the result of an audit for one approval or one policy.
 type count struct {
 	conforming, violating int32
 	// violations are the first, in the order of namespace and name.
 	violations []v1alpha1.Violation
-	// warned are those of the conforming that a later release takes for violating, warnings the first of them.
+	// warned is the number of conforming VMs that will violate in a later release; warnings are the first of them.
 	warned   int32
 	warnings []v1alpha1.Violation
 }
@@ -36,7 +36,7 @@ func (c *count) warn(warning v1alpha1.Violation) {
 	c.warnings = inserted(c.warnings, warning)
 }
 
-// inserted inserts one violation into the first.
+// inserted inserts one violation in order, and drops those beyond v1alpha1.MaxViolations.
 func inserted(list []v1alpha1.Violation, one v1alpha1.Violation) []v1alpha1.Violation {
 	at, _ := slices.BinarySearchFunc(list, one, compareViolations)
 	if at == v1alpha1.MaxViolations {
@@ -46,7 +46,7 @@ func inserted(list []v1alpha1.Violation, one v1alpha1.Violation) []v1alpha1.Viol
 	return list[:min(len(list), v1alpha1.MaxViolations)]
 }
 
-// add adds what was found elsewhere.
+// add adds another count.
 func (c *count) add(other *count) {
 	c.conforming += other.conforming
 	c.violating += other.violating
@@ -55,7 +55,7 @@ func (c *count) add(other *count) {
 	c.warnings = joined(c.warnings, other.warnings)
 }
 
-// joined are the first of two lists.
+// joined returns the first violations of two lists.
 func joined(one, other []v1alpha1.Violation) []v1alpha1.Violation {
 	all := slices.Concat(one, other)
 	slices.SortFunc(all, compareViolations)
@@ -74,67 +74,67 @@ func (c counts) of(name string) *count {
 	return one
 }
 
-// maximumResults is how many machines a Report names. A thousand of them would come near to what the API server stores in
-// one object.
+// maximumResults is the maximum number of results in a Report. A thousand would come close to the size limit of an object in the API
+// server.
 const maximumResults = 200
 
-// finding is one machine that satisfies no approval, or that a later release takes for one.
+// finding is one VM that satisfies no approval, or will satisfy none in a later release, or a stray.
 type finding struct {
-	// kind is that of the object: VirtualMachine, or what belongs to none.
+	// kind is the kind of the object: VirtualMachine, or the kind of a stray.
 	kind  string
 	name  string
 	uid   types.UID
 	cause cause
-	// enforcement is the strictest of the approvals that cover it.
+	// enforcement is the strictest of the approvals that select its namespace.
 	enforcement v1alpha1.Enforcement
-	// approvals are the names of those that cover it.
+	// approvals are the names of these approvals.
 	approvals []string
 }
 
-// namespaceTally is what an audit finds in one namespace.
+// namespaceTally is the result of an audit for one namespace.
 type namespaceTally struct {
 	namespace             string
 	conforming, violating int
 	// findings are the first of the violating.
 	findings []finding
-	// warned are those of the conforming that are warned of, warnings the first of them.
+	// warned is the number of conforming VMs with a warning; warnings are the first of them.
 	warned   int
 	warnings []finding
-	// passed and failed are how many times a policy had nothing or something against a machine.
+	// passed and failed are how many times a VM conformed to or violated a policy.
 	passed, failed int
-	// objections are the first of the latter.
+	// objections are the first of the failed.
 	objections []objection
 }
 
-// objection is what one policy has against one machine.
+// objection is the violation of one policy by one VM.
 type objection struct {
 	name   string
 	uid    types.UID
 	ruling ruling
 }
 
-// full tells whether a Report has room for no more.
+// full reports whether a Report contains the maximum number of results.
 func (n *namespaceTally) full() bool {
 	return len(n.findings)+len(n.warnings)+len(n.objections) >= maximumResults
 }
 
-// subject is the machine that was judged.
+// subject is the VM that was evaluated.
 type subject struct {
 	namespace, name string
 	uid             types.UID
 }
 
-// tally counts machines in the order in which the API server lists them: those of one namespace follow each other.
+// tally counts VMs in the order in which the API server lists them: those of one namespace are consecutive.
 type tally struct {
-	// found is what was found in the namespaces that are finished.
+	// found holds the results of the namespaces that are finished.
 	found   byNamespace
 	current namespaceTally
 	// results and machines are of the current namespace; the latter are names by UIDs.
 	results  results
 	machines map[types.UID]string
-	// strays returns what belongs to no machine of a namespace, and the approvals that cover it. It may be nil.
+	// strays returns the strays of a namespace, and the approvals that select it. It may be nil.
 	strays func(namespace string, machines map[types.UID]string) ([]stray, []*approval.Approval)
-	// finished is called with each namespace when its last machine has been counted.
+	// finished is called with each namespace after its last VM has been counted.
 	finished func(namespaceTally)
 }
 
@@ -142,7 +142,7 @@ func newTally(finished func(namespaceTally)) *tally {
 	return &tally{found: byNamespace{}, finished: finished}
 }
 
-// begin ends the namespace before.
+// begin finishes the namespace before and starts the next.
 func (t *tally) begin(namespace string) {
 	t.finish()
 	t.current.namespace = namespace
@@ -150,7 +150,7 @@ func (t *tally) begin(namespace string) {
 	t.machines = map[types.UID]string{}
 }
 
-// record counts one machine.
+// record counts one VM.
 func (t *tally) record(vm subject, covering []*approval.Approval, judged judgement, rulings []ruling) {
 	if t.current.namespace != vm.namespace {
 		t.begin(vm.namespace)
@@ -163,7 +163,7 @@ func (t *tally) record(vm subject, covering []*approval.Approval, judged judgeme
 	t.ruled(vm, rulings)
 }
 
-// approved counts what approvals say of a machine that they cover.
+// approved counts the decision of approvals on a VM.
 func (t *tally) approved(vm subject, covering []*approval.Approval, judged judgement) {
 	if len(judged.satisfied) > 0 {
 		t.current.conforming++
@@ -208,7 +208,7 @@ func findingOf(vm subject, covering []*approval.Approval, why cause) finding {
 	return one
 }
 
-// ruled counts what policies say of a machine.
+// ruled counts the decisions of policies on a VM.
 func (t *tally) ruled(vm subject, rulings []ruling) {
 	for _, one := range rulings {
 		if one.objection == "" {
@@ -224,7 +224,7 @@ func (t *tally) ruled(vm subject, rulings []ruling) {
 	}
 }
 
-// finish ends the present namespace. One that holds neither a machine nor what passes for one counts as not audited.
+// finish finishes the current namespace. A namespace without VMs and without strays counts as not audited.
 func (t *tally) finish() {
 	namespace := t.current.namespace
 	if namespace == "" {
@@ -245,7 +245,7 @@ func (t *tally) finish() {
 	t.current = namespaceTally{}
 }
 
-// strictest is the enforcement that holds where these approvals do.
+// strictest returns the strictest enforcement of the approvals.
 func strictest(covering []*approval.Approval) v1alpha1.Enforcement {
 	order := []v1alpha1.Enforcement{v1alpha1.EnforcementAudit, v1alpha1.EnforcementWarn, v1alpha1.EnforcementDeny}
 	highest := 0

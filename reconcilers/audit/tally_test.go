@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 )
 
-// approve makes an approval of golden/fedora in team-a and team-b.
+// approve returns an approval of golden/fedora in team-a and team-b.
 func approve(name string, changes ...func(*v1alpha1.TemplateApproval)) *approval.Approval {
 	return coverage.Compile(approvalObject(name, changes...))
 }
@@ -126,7 +126,7 @@ func TestATallyIsBounded(t *testing.T) {
 	}
 }
 
-// Whatever order machines are counted in, and however they are spread over lists, the first violations are the same.
+// TestViolationsAreDeterministic checks that the first violations do not depend on the order of VMs, or their distribution over lists.
 func TestViolationsAreDeterministic(t *testing.T) {
 	var all []v1alpha1.Violation
 	for i := range 100 {

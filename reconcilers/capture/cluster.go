@@ -18,21 +18,21 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Cluster reads and writes what captures deal with.
+// Cluster reads and writes the objects of captures.
 type Cluster struct {
 	dynamic  dynamic.Interface
 	expander expander
 }
 
-// expander writes out what an instance type and a preference stand for.
+// expander replaces the names of an instance type and a preference by their content.
 type expander interface {
 	expand(ctx context.Context, namespace string, vm map[string]any) (map[string]any, error)
 }
 
-// NewCluster returns the way to the API server of that configuration.
+// NewCluster returns a Cluster that uses the API server of a configuration.
 func NewCluster(config *rest.Config) (*Cluster, error) {
 	config = rest.CopyConfig(config)
-	// How many requests are worked on at a time is limit enough, and the API server has its own.
+	// No client-side limit: the number of workers limits requests, and the API server has limits of its own.
 	config.QPS = -1
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
@@ -50,19 +50,19 @@ func NewCluster(config *rest.Config) (*Cluster, error) {
 	return &Cluster{dynamic: client, expander: subresourceClient{subresources}}, nil
 }
 
-// unknownKindError says that the API server does not know a kind.
+// unknownKindError reports that the API server does not serve a kind.
 type unknownKindError struct{ resource resource }
 
 func (e *unknownKindError) Error() string {
 	return fmt.Sprintf("the API server does not serve %s", e.resource)
 }
 
-// unknownKind says whether the API server does not know the kind, rather than the object: it answers both with 404.
+// unknownKind reports whether the API server does not serve the kind, in contrast to a missing object: it returns 404 for both.
 func unknownKind(err error) bool {
 	return apierrors.IsNotFound(err) && apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
-// read decodes an object into a value; found is false when there is none.
+// read decodes an object into a value; found is false if it does not exist.
 func (c *Cluster) read(ctx context.Context, from resource, namespace, name string, into any) (found bool, err error) {
 	object, err := c.dynamic.Resource(from.GroupVersionResource).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -108,7 +108,7 @@ func (c *Cluster) create(ctx context.Context, in resource, namespace string, obj
 	return nil
 }
 
-// patch changes this object as it was read, and no other of its name.
+// patch changes this version of this object: UID and resource version are preconditions.
 func (c *Cluster) patch(ctx context.Context, in resource, object metav1.Object, change map[string]any, subresources ...string) error {
 	metadata, _ := change["metadata"].(map[string]any)
 	if metadata == nil {
@@ -128,19 +128,19 @@ func (c *Cluster) patch(ctx context.Context, in resource, object metav1.Object, 
 	return nil
 }
 
-// delete deletes this object, and no other of its name.
+// delete deletes an object, with its UID as precondition.
 func (c *Cluster) delete(ctx context.Context, in resource, object metav1.Object) error {
 	uid := object.GetUID()
 	err := c.dynamic.Resource(in.GroupVersionResource).Namespace(object.GetNamespace()).
 		Delete(ctx, object.GetName(), metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &uid}})
-	// A conflict says that there is another one by now.
+	// A conflict means that another object has the name by now.
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
 		return fmt.Errorf("deleting %s %s/%s: %w", in.kind, object.GetNamespace(), object.GetName(), err)
 	}
 	return nil
 }
 
-// list returns the metadata of the objects of a namespace with a label; nothing when the API server does not know the kind.
+// list returns the metadata of the objects in a namespace that a label selector selects; nothing if the API server does not serve the kind.
 func (c *Cluster) list(ctx context.Context, in resource, namespace, selector string) ([]metav1.PartialObjectMetadata, error) {
 	found, err := c.dynamic.Resource(in.GroupVersionResource).Namespace(namespace).List(ctx, metav1.ListOptions{LabelSelector: selector})
 	if unknownKind(err) {
@@ -158,7 +158,7 @@ func (c *Cluster) list(ctx context.Context, in resource, namespace, selector str
 	return objects, nil
 }
 
-// subresourceClient asks KubeVirt.
+// subresourceClient calls KubeVirt's subresource API.
 type subresourceClient struct{ client rest.Interface }
 
 func (s subresourceClient) expand(ctx context.Context, namespace string, vm map[string]any) (map[string]any, error) {
@@ -177,7 +177,7 @@ func (s subresourceClient) expand(ctx context.Context, namespace string, vm map[
 	return expanded, nil
 }
 
-// explained adds KubeVirt's own words to an error of which client-go says only that there was one.
+// explained sets the message of an error to KubeVirt's, which client-go omits.
 func explained(err error, answer []byte) error {
 	var status *apierrors.StatusError
 	var said metav1.Status

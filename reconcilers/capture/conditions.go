@@ -15,10 +15,10 @@ import (
 	capturing "github.com/vmstencil/stencil/reconcilers/capture/conversion"
 )
 
-// maximumMessage is how many bytes a condition may say; the definition allows 32 KiB.
+// maximumMessage is the maximum length of a condition's message in bytes; the definition allows 32 KiB.
 const maximumMessage = 8 << 10
 
-// conditions are those of a request while they are changed.
+// conditions are the conditions of a request, with changes that are not written yet.
 type conditions struct {
 	list       []metav1.Condition
 	generation int64
@@ -36,24 +36,24 @@ func (c *conditions) set(kind string, status metav1.ConditionStatus, reason, mes
 	})
 }
 
-// differ says whether there is anything to be written.
+// differ reports whether the conditions differ from those of the request.
 func (c *conditions) differ(s *state) bool {
 	return !equality.Semantic.DeepEqual(c.list, s.request.Status.Conditions)
 }
 
-// progressing tells what is done or waited for.
+// progressing sets the conditions of a request that does something or waits.
 func (c *conditions) progressing(reason, message string) {
 	c.set(v1beta1.ConditionProgressing, metav1.ConditionTrue, reason, message)
 	c.set(v1beta1.ConditionReady, metav1.ConditionFalse, reason, message)
 }
 
-// failed tells why the request has ended without a template.
+// failed sets the conditions of a request that has ended without a template.
 func (c *conditions) failed(reason, message string) {
 	c.set(v1beta1.ConditionProgressing, metav1.ConditionFalse, v1beta1.ReasonFailed, message)
 	c.set(v1beta1.ConditionReady, metav1.ConditionFalse, reason, message)
 }
 
-// finished tells that there is a template, and whether it can be used.
+// finished sets the conditions of a request that has a template, and reports whether the template can be used.
 func (c *conditions) finished(name string) (usable bool) {
 	made := fmt.Sprintf("VirtualMachineTemplate %s was made", name)
 	c.set(v1beta1.ConditionProgressing, metav1.ConditionFalse, v1beta1.ReasonReconciled, made)
@@ -66,7 +66,7 @@ func (c *conditions) finished(name string) (usable bool) {
 	return true
 }
 
-// captured tells what has come along, and what was found in it.
+// captured sets the conditions about what was captured and which secrets were found in it.
 func (c *conditions) captured(result *capturing.Result) {
 	if len(result.Left) == 0 {
 		c.set(v1beta1.ConditionComplete, metav1.ConditionTrue, v1beta1.ReasonEverythingCaptured, "everything of the VirtualMachine is in the template")

@@ -11,10 +11,10 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// Times after which a request is looked at again when no event has come.
+// Times after which a request is reconciled again without an event.
 const (
 	lookAgain = 30 * time.Second
-	// lookSoon is for what comes without an event that reaches us.
+	// lookSoon is for changes that cause no event here.
 	lookSoon = time.Second
 )
 
@@ -24,9 +24,9 @@ type step string
 const (
 	// doNothing waits for an event.
 	doNothing step = "nothing"
-	// wait tells what is waited for.
+	// wait writes the conditions and waits.
 	wait step = "wait"
-	// fail ends the request; what it has made is deleted afterwards.
+	// fail ends the request; the objects that it created are deleted afterwards.
 	fail step = "fail"
 	// finish ends the request with its template.
 	finish step = "finish"
@@ -47,19 +47,19 @@ const (
 	deleteRequest     step = "delete the request"
 )
 
-// action is the one thing to do next.
+// action is the next action.
 type action struct {
 	step step
-	// reason and message are what the conditions say; empty when they stay.
+	// reason and message are for the conditions; if empty, the conditions do not change.
 	reason, message string
-	// again is when to look again at the latest; zero means at once after an action, and never after doNothing.
+	// again is the maximum time until the next reconciliation. Zero means at once, or never after doNothing and deleteRequest.
 	again time.Duration
 }
 
-// check is one line of the checklist: it returns the action that is due, or nil when the line is done.
+// check is one line of the checklist: it returns the action that is due, or nil if the line is done.
 type check func(*state) *action
 
-// decide returns what to do next.
+// decide returns the next action.
 func decide(s *state) action {
 	var list []check
 	switch {
@@ -96,7 +96,7 @@ func waiting(s *state, reason, format string, arguments ...any) *action {
 	return &action{step: wait, reason: reason, message: fmt.Sprintf(format, arguments...), again: max(min(lookAgain, s.deadline().Sub(s.now)), lookSoon)}
 }
 
-// What holds of every request that goes on.
+// Checks of every request in progress.
 
 func inTime(s *state) *action {
 	if s.now.Before(s.deadline()) {
@@ -136,7 +136,7 @@ func templateIsOurs(s *state) *action {
 	return nil
 }
 
-// Once there is a template, it only has to be handed what belongs to it.
+// Checks after the template was created: it receives ownership of the disks and the request.
 
 func linkedTemplate(s *state) *action {
 	if s.template == nil || s.linked() {
@@ -185,7 +185,7 @@ func finished(s *state) *action {
 	return &action{step: finish}
 }
 
-// Until there is one, it is made.
+// Checks until the template is created.
 
 func snapshotTaken(s *state) *action {
 	source := s.request.Spec.VirtualMachineRef
@@ -236,7 +236,7 @@ func snapshotReady(s *state) *action {
 		}
 		return failure(v1beta1.ReasonSnapshotFailed, "VirtualMachineSnapshot %s failed: %s", name, trouble)
 	case !s.snapshot.taken() && s.machine == nil:
-		// KubeVirt would wait for it until the deadline. Once it has begun, it keeps the machine.
+		// KubeVirt would wait for the VM until the deadline. Once the snapshot has begun, KubeVirt protects the VM from deletion.
 		source := s.request.Spec.VirtualMachineRef
 		return failure(v1beta1.ReasonMachineNotFound, "VirtualMachine %s/%s was deleted before its snapshot was taken", source.Namespace, source.Name)
 	case len(s.lost) > 0:
@@ -297,7 +297,7 @@ func dataVolumesReady(s *state) *action {
 	return waiting(s, v1beta1.ReasonWaitingForDataVolumes, "%d of %d disks are copied, waiting for %s", len(s.disks)-len(open), len(s.disks), few(open))
 }
 
-// known is a progress, unless CDI has none.
+// known returns the progress, or an empty string if CDI reports none.
 func known(progress string) string {
 	if progress == "N/A" {
 		return ""
@@ -305,7 +305,7 @@ func known(progress string) string {
 	return progress
 }
 
-// few names at most three.
+// few joins at most three names, and counts the rest.
 func few(names []string) string {
 	if more := len(names) - 3; more > 0 {
 		return strings.Join(names[:3], "; ") + fmt.Sprintf("; and %d more", more)
@@ -317,9 +317,9 @@ func templateCreated(s *state) *action {
 	return progress(createTemplate, v1beta1.ReasonFinishing, "making VirtualMachineTemplate %s", templateName(s.request))
 }
 
-// What is left over of a request that has ended or is deleted.
+// Cleanup after a request that has ended or is being deleted.
 
-// unfinalized is for requests that have made nothing, or whose cleaning up is done.
+// unfinalized stops if the request has created nothing, or its cleanup is done.
 func unfinalized(s *state) *action {
 	if slices.Contains(s.request.Finalizers, v1beta1.FinalizerSnapshotCleanup) {
 		return nil
@@ -327,7 +327,7 @@ func unfinalized(s *state) *action {
 	return &action{step: doNothing}
 }
 
-// noLink keeps a request that tells why it has failed from going with its template.
+// noLink removes the owner reference to the template, so that a failed request is not deleted with the template.
 func noLink(s *state) *action {
 	if s.link() == nil || s.template != nil && !s.underConstruction() || s.ended() && s.ready() {
 		return nil

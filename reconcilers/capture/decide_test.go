@@ -13,7 +13,7 @@ import (
 
 var created = metav1.NewTime(time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC))
 
-// making returns the state of a request for shop/web in golden, a minute old, changed by each of these.
+// making returns the state of a one-minute-old request for shop/web in golden, modified by each function.
 func making(changes ...func(*state)) *state {
 	s := &state{now: created.Add(time.Minute), request: &v1beta1.VirtualMachineTemplateRequest{ObjectMeta: metav1.ObjectMeta{
 		Namespace: "golden", Name: "r", UID: "r-uid", CreationTimestamp: created, Finalizers: []string{v1beta1.FinalizerSnapshotCleanup},

@@ -1,23 +1,23 @@
-// Package capture makes templates of VirtualMachines, as VirtualMachineTemplateRequests ask for.
+// Package capture creates VirtualMachineTemplates from VirtualMachines, as requested by VirtualMachineTemplateRequests.
 //
-// The way of a request: KubeVirt takes a VirtualMachineSnapshot of the machine; CDI copies each of the volumes in it into a
-// DataVolume beside the request; KubeVirt says what the machine's instance type stands for; what comes out is converted (package
-// capturing) and stored as a VirtualMachineTemplate; the disks are handed over to it, the snapshot is deleted, and the request
-// is ready. docs/capture.md tells it with every condition and reason.
+// Steps of a request: KubeVirt takes a VirtualMachineSnapshot of the VM. CDI copies each of its volumes into a DataVolume in the namespace
+// of the request. KubeVirt expands the instance type and the preference. Package conversion converts the result, which is stored as a
+// VirtualMachineTemplate. The template becomes the owner of the disks, the snapshot is deleted, and the request is ready. docs/capture.md
+// describes every condition and reason.
 //
-// Gather ([gatherer]): what there is of all that, read from the API server and from no cache, so that whoever takes over after a
-// crash sees what was done last. Decide ([decide], pure): a checklist from which the first thing that is not done yet comes out, as
-// one action. Apply ([Reconciler]): that one action, and the conditions that tell of it.
+// Gather ([gatherer]) reads all these objects from the API server, not from a cache, so that a new leader sees the last action after a
+// crash. Decide ([decide], pure) is a checklist that returns the first step that is not done yet, as one action. Apply ([Reconciler])
+// performs that action, and writes the conditions that describe it.
 //
-// Nothing is kept in memory between two looks, and every action can be done twice: names of what is created derive from the UID of
-// the request, so that a second attempt meets the first; deletions name the UID of what they delete. What belongs to a
-// request is told by owner references and UIDs. The label with the UID of the request only says whom an event concerns, for labels
-// are anybody's to write.
+// No state is retained in memory between two reconciliations, and every action can be repeated: names of created objects derive from the
+// UID of the request, so that a second attempt finds the first; deletions have the UID as precondition. Owner references and UIDs determine
+// what belongs to a request. The label with the UID of the request only determines which request an event is about, because any user may
+// write labels.
 //
-// An owner reference cannot cross namespaces. A snapshot in another namespace is the request's when status.snapshotRef says so, or,
-// before that could be written, when its name derives from the request's UID and it is a younger snapshot of the same machine:
-// one that somebody has put there instead holds nothing else.
+// An owner reference cannot cross namespaces. A snapshot in another namespace belongs to the request if status.snapshotRef names it or,
+// before that is written, if its name derives from the request's UID and it is a snapshot of the same VM, not older than the request: a
+// snapshot that a user created in its place has the same content.
 //
-// While it is made, a template is owned by its request, so that nothing remains of a capture that is given up. At last that
-// turns round: the request is owned by the template, and goes with it.
+// Until it is complete, a template is owned by its request, so that nothing remains of a failed capture. At the end the request is owned by
+// the template, and is deleted with it.
 package capture

@@ -13,11 +13,11 @@ const (
 	normal  = corev1.EventTypeNormal
 	warning = corev1.EventTypeWarning
 
-	// maximumNote is how many bytes the note of an event may have.
+	// maximumNote is the maximum length of an event's note in bytes.
 	maximumNote = 1 << 10
 )
 
-// tell records an event about the request, and the same about the machine.
+// tell records an event about the request, and the same event about the VM.
 func (r *Reconciler) tell(s *state, machine *metav1.PartialObjectMetadata, kind, reason, doing, note string, arguments ...any) {
 	text := excerptOf(note, arguments...)
 	request := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.request.Namespace, Name: s.request.Name, UID: s.request.UID}}

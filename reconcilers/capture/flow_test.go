@@ -30,7 +30,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// world is an API server that keeps objects, with KubeVirt and CDI played by the test.
+// world is a fake API server with simulated KubeVirt and CDI.
 type world struct {
 	t        *testing.T
 	client   *fake.FakeDynamicClient
@@ -40,10 +40,10 @@ type world struct {
 	register *prometheus.Registry
 
 	writes []string
-	// killAt is the number of the write at which the manager dies, after it was done if done says so.
+	// killAt is the number of the write at which the manager is killed: after the write if done is true, before it otherwise.
 	killAt int
 	done   bool
-	// refuse answers writes and reads before they happen.
+	// refuse returns errors for writes and reads before they happen.
 	refuse func(verb, resource, name string) error
 	uids   int
 }
@@ -72,7 +72,7 @@ func newWorld(t *testing.T, objects ...string) *world {
 			object.SetCreationTimestamp(metav1.NewTime(w.clock.Now()))
 		case clienttesting.PatchAction:
 			name = a.GetName()
-		// Deletions have a name as well, and nothing else.
+		// Deletions have a name too.
 		case clienttesting.GetAction:
 			name = a.GetName()
 		}
@@ -123,7 +123,7 @@ func gvr(kind string) schema.GroupVersionResource {
 	panic(kind)
 }
 
-// manager is a new one, which knows nothing.
+// manager returns a new manager without state.
 func (w *world) manager() *Reconciler {
 	return &Reconciler{
 		gatherer: gatherer{&Cluster{dynamic: w.client, expander: w.expander}, w.clock}, recorder: w.events,
@@ -138,7 +138,7 @@ func (w *world) manager() *Reconciler {
 	}
 }
 
-// all are the objects of a kind.
+// all returns the objects of a kind.
 func (w *world) all(of resource) []unstructured.Unstructured {
 	w.t.Helper()
 	list, err := w.client.Tracker().List(of.GroupVersionResource, of.GroupVersion().WithKind(of.kind), "")
@@ -163,7 +163,7 @@ func (w *world) change(of resource, object unstructured.Unstructured) {
 	}
 }
 
-// play does what KubeVirt and CDI do, and collects the garbage.
+// play simulates KubeVirt and CDI, and collects garbage.
 func (w *world) play() {
 	w.t.Helper()
 	for _, each := range w.all(snapshots) {
@@ -188,7 +188,7 @@ func (w *world) play() {
 	}
 }
 
-// run has managers work until the request rests. One that is killed is replaced by another.
+// run reconciles until the request needs no more work. A manager that is killed is replaced by a new one.
 func (w *world) run(key types.NamespacedName) {
 	w.t.Helper()
 	manager := w.manager()
@@ -267,7 +267,7 @@ spec: {virtualMachineRef: {namespace: shop, name: web}, templateName: t, templat
 
 var golden = types.NamespacedName{Namespace: "golden", Name: "r"}
 
-// checkReady holds what is true of a capture that has succeeded, whatever happened on the way.
+// checkReady checks the result of a successful capture, whatever happened before.
 func checkReady(t *testing.T, w *world) {
 	t.Helper()
 	request := w.request(golden)
@@ -328,7 +328,7 @@ func checkReady(t *testing.T, w *world) {
 	}
 }
 
-// rootSnapshot got more than was asked for.
+// rootSnapshot is larger than requested.
 const rootSnapshot = `
 apiVersion: snapshot.storage.k8s.io/v1
 kind: VolumeSnapshot
@@ -361,7 +361,7 @@ stencil_captures_total{outcome="ready",reason="Reconciled"} 1
 	}
 }
 
-// TestAManagerThatIsKilledAtAnyWriteIsSucceeded kills the manager before and after every single write.
+// TestAManagerThatIsKilledAtAnyWriteIsSucceeded kills the manager before and after each write.
 func TestAManagerThatIsKilledAtAnyWriteIsSucceeded(t *testing.T) {
 	undisturbed := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
 	undisturbed.run(golden)
@@ -380,7 +380,7 @@ func TestAManagerThatIsKilledAtAnyWriteIsSucceeded(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeftOfACaptureThatEndsAtAnyWrite deletes something before every single write.
+// TestNothingIsLeftOfACaptureThatEndsAtAnyWrite deletes the request before each write.
 func TestNothingIsLeftOfACaptureThatEndsAtAnyWrite(t *testing.T) {
 	undisturbed := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
 	undisturbed.run(golden)
@@ -401,13 +401,13 @@ func TestNothingIsLeftOfACaptureThatEndsAtAnyWrite(t *testing.T) {
 				each.SetDeletionTimestamp(&now)
 				w.change(requests, each)
 			}
-			// A template that was handed everything and let go of is no leftover, whether or not that was told yet.
+			// A released template that owns its disks is not a leftover, even if the status does not report it yet.
 			finished := len(w.all(templates)) == 1 && len(w.all(templates)[0].GetOwnerReferences()) == 0
 			w.run(golden)
 			left := slices.Concat(w.names(snapshots), w.names(contents))
 			if !finished {
 				for _, each := range w.all(dataVolumes) {
-					// What the template owned goes with it.
+					// DataVolumes that the template owns are deleted with it.
 					if owners := each.GetOwnerReferences(); len(owners) != 1 || owners[0].Kind != "VirtualMachineTemplate" {
 						left = append(left, each.GetName())
 					}
@@ -483,7 +483,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestASnapshotOfWhichAPartIsGoneIsNotWaitedFor has KubeVirt's snapshot taken, and one of its VolumeSnapshots deleted before it was ready.
+// TestASnapshotOfWhichAPartIsGoneIsNotWaitedFor deletes a VolumeSnapshot of a snapshot that was taken and is not ready.
 func TestASnapshotOfWhichAPartIsGoneIsNotWaitedFor(t *testing.T) {
 	volumeSnapshot := func(name string) string {
 		return "apiVersion: snapshot.storage.k8s.io/v1\nkind: VolumeSnapshot\nmetadata: {namespace: shop, name: " + name + "}"
@@ -504,7 +504,7 @@ status: {phase: Succeeded, readyToUse: false, virtualMachineSnapshotContentName:
 	}
 }
 
-// TestTroubleThatStaysIsToldOnce has writes fail again and again. A request whose status changes is looked at again at once.
+// TestTroubleThatStaysIsToldOnce lets writes fail repeatedly. Each change of a request's status would cause another attempt at once.
 func TestTroubleThatStaysIsToldOnce(t *testing.T) {
 	for _, tc := range []struct{ verb, resource string }{
 		{"create", "virtualmachinesnapshots"}, {"create", "datavolumes"}, {"create", "virtualmachinetemplates"}, {"patch", "datavolumes"},
@@ -557,7 +557,7 @@ func refusing(verb, resource string, err error) func(verb, resource, name string
 	}
 }
 
-// missing is how an API server answers that does not know a kind.
+// missing returns the error of an API server that does not serve a kind.
 func missing(resource string) error {
 	return apierrors.NewGenericServerResponse(404, "get", schema.GroupResource{Resource: resource}, "", "404 page not found", 0, true)
 }
@@ -587,7 +587,7 @@ func TestAKindThatComesLaterIsUsed(t *testing.T) {
 	}
 }
 
-// expanding plays virt-api.
+// expanding is a fake virt-api.
 type expanding struct {
 	got map[string]any
 	err error

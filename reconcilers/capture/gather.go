@@ -14,20 +14,20 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// gatherer reads what there is of a capture.
+// gatherer reads the objects of a capture.
 type gatherer struct {
 	cluster *Cluster
 	clock   clock.PassiveClock
 }
 
-// gather returns nil when there is no such request.
+// gather returns the state of a request, nil if the request does not exist.
 func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*state, error) {
 	s := &state{request: &v1beta1.VirtualMachineTemplateRequest{}, now: g.clock.Now()}
 	if found, err := g.cluster.read(ctx, requests, key.Namespace, key.Name, s.request); err != nil || !found {
 		return nil, ignoreUnknown(err)
 	}
 	if s.ended() && len(s.request.Finalizers) == 0 {
-		// Nothing can be left over, and there may be many of these.
+		// No object can be left over. Such requests may be numerous.
 		return s, nil
 	}
 	err := g.made(ctx, s)
@@ -38,7 +38,7 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*state
 	if err != nil {
 		return nil, err
 	}
-	// Also while another kind is unknown: what is there has to be cleaned up.
+	// Also if another kind is not served: existing objects have to be cleaned up.
 	owned, err := g.cluster.list(ctx, dataVolumes, key.Namespace, v1beta1.LabelRequestUID+"="+string(s.uid()))
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func (g *gatherer) gather(ctx context.Context, key types.NamespacedName) (*state
 	return s, nil
 }
 
-// made reads what the request has made, in the order in which it makes it.
+// made reads what the request has created: the template, the snapshot, its content, and the copies of its volumes.
 func (g *gatherer) made(ctx context.Context, s *state) error {
 	source := s.request.Spec.VirtualMachineRef
 	template := &metav1.PartialObjectMetadata{}
@@ -104,8 +104,8 @@ func (g *gatherer) made(ctx context.Context, s *state) error {
 	return nil
 }
 
-// lost looks whether the VolumeSnapshots of a snapshot that was taken, and is not ready, are there still. KubeVirt makes none of them
-// anew, and tells of it in words only.
+// lost checks whether the VolumeSnapshots of a snapshot that was taken, and is not ready, still exist. KubeVirt does not recreate them, and
+// reports their loss only in messages.
 func (g *gatherer) lost(ctx context.Context, s *state) error {
 	for _, each := range s.content.backups() {
 		found, err := g.cluster.read(ctx, volumeSnapshots, s.snapshot.Namespace, *each.VolumeSnapshotName, &volumeSnapshot{})
@@ -119,7 +119,7 @@ func (g *gatherer) lost(ctx context.Context, s *state) error {
 	return nil
 }
 
-// source reads the VirtualMachine of which no snapshot was taken yet.
+// source reads the VirtualMachine, if no snapshot of it was taken yet.
 func (g *gatherer) source(ctx context.Context, s *state) error {
 	if s.template != nil || s.ended() || s.request.DeletionTimestamp != nil {
 		return nil
@@ -134,13 +134,13 @@ func (g *gatherer) source(ctx context.Context, s *state) error {
 	return nil
 }
 
-// restoreSize is how large a disk has to be that is made from a VolumeSnapshot: a claim may have got more than it asked for.
+// restoreSize returns the size of a disk that is made from a VolumeSnapshot: a claim may be larger than requested.
 func (g *gatherer) restoreSize(ctx context.Context, namespace string, b backup) (string, error) {
 	asked := b.PersistentVolumeClaim.Spec.Resources.Requests.Storage
 	taken := &volumeSnapshot{}
 	found, err := g.cluster.read(ctx, volumeSnapshots, namespace, *b.VolumeSnapshotName, taken)
 	if err != nil || !found || taken.Status.RestoreSize == "" {
-		// CDI, which needs the VolumeSnapshot more than we do, tells when it is not there.
+		// CDI needs the VolumeSnapshot too, and reports if it does not exist.
 		return asked, ignoreUnknown(err)
 	}
 	larger, err := apiresource.ParseQuantity(taken.Status.RestoreSize)

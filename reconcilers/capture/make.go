@@ -15,7 +15,7 @@ import (
 	capturing "github.com/vmstencil/stencil/reconcilers/capture/conversion"
 )
 
-// metadata is that of everything that is made for a request.
+// metadata returns the metadata of objects that are created for a request.
 func (s *state) metadata(name string) map[string]any {
 	return map[string]any{"name": name, "labels": map[string]any{v1beta1.LabelRequestUID: string(s.uid())}}
 }
@@ -24,19 +24,19 @@ func (s *state) reference() map[string]any {
 	return ownerReference(requests, s.request.Name, s.uid())
 }
 
-// createSnapshot has KubeVirt take the snapshot.
+// createSnapshot creates a VirtualMachineSnapshot, which KubeVirt takes.
 func (r *Reconciler) createSnapshot(ctx context.Context, s *state) error {
 	source := s.request.Spec.VirtualMachineRef
 	metadata := s.metadata(snapshotName(s.uid()))
 	if source.Namespace == s.request.Namespace {
-		// The garbage collector would delete what has an owner in another namespace.
+		// Only in the same namespace: the garbage collector deletes objects with an owner in another namespace.
 		metadata["ownerReferences"] = []any{s.reference()}
 	}
 	err := r.cluster.create(ctx, snapshots, source.Namespace, map[string]any{
 		"metadata": metadata,
 		"spec": map[string]any{
 			"source": map[string]any{"apiGroup": machines.Group, "kind": machines.kind, "name": source.Name},
-			// KubeVirt's own deadline, after which it gives the snapshot up, is ours.
+			// KubeVirt gives up the snapshot at the deadline of the request.
 			"failureDeadline": max(s.deadline().Sub(s.now).Round(time.Second), time.Second).String(),
 		},
 	})
@@ -48,7 +48,7 @@ func (r *Reconciler) createSnapshot(ctx context.Context, s *state) error {
 	return nil
 }
 
-// recordSnapshot remembers which snapshot it is.
+// recordSnapshot stores the reference to the snapshot in the status.
 func (r *Reconciler) recordSnapshot(ctx context.Context, s *state, next action) error {
 	c := conditionsOf(s)
 	c.progressing(next.reason, next.message)
@@ -57,7 +57,7 @@ func (r *Reconciler) recordSnapshot(ctx context.Context, s *state, next action) 
 	}})
 }
 
-// createDataVolumes has CDI copy the volumes that are not copied yet.
+// createDataVolumes creates the DataVolumes with which CDI copies volumes, except for those that exist.
 func (r *Reconciler) createDataVolumes(ctx context.Context, s *state) error {
 	var failures []error
 	for _, each := range s.disks {
@@ -70,7 +70,7 @@ func (r *Reconciler) createDataVolumes(ctx context.Context, s *state) error {
 		}
 		metadata := s.metadata(each.name)
 		metadata["ownerReferences"] = []any{s.reference()}
-		// Nobody will ever start a machine with it.
+		// Bind at once: no VM uses the copy itself, so a first consumer never appears.
 		metadata["annotations"] = map[string]any{"cdi.kubevirt.io/storage.bind.immediate.requested": ""}
 		err = r.cluster.create(ctx, dataVolumes, s.request.Namespace, map[string]any{
 			"metadata": metadata,
@@ -86,7 +86,7 @@ func (r *Reconciler) createDataVolumes(ctx context.Context, s *state) error {
 	return errors.Join(failures...)
 }
 
-// storage is spec.storage of a copy.
+// storage returns spec.storage of a copy.
 func storage(b backup, size string) map[string]any {
 	claim := b.PersistentVolumeClaim.Spec
 	made := map[string]any{}
@@ -105,7 +105,7 @@ func storage(b backup, size string) map[string]any {
 	return made
 }
 
-// createTemplate converts the machine that the snapshot holds, tells what was found, and stores the template.
+// createTemplate converts the VM in the snapshot, writes the conditions about the result, and creates the template.
 func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) error {
 	vm, err := r.expanded(ctx, s)
 	if err != nil {
@@ -143,7 +143,7 @@ func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) 
 	return r.cluster.create(ctx, templates, s.request.Namespace, map[string]any{"metadata": metadata, "spec": result.Spec})
 }
 
-// expanded is the machine of the snapshot, with what its instance type and preference stood for then, unless their names are kept.
+// expanded returns the VM in the snapshot, with instance type and preference expanded, unless their names are retained.
 func (r *Reconciler) expanded(ctx context.Context, s *state) (map[string]any, error) {
 	held := s.content.Spec.Source.VirtualMachine
 	metadata, _ := held["metadata"].(map[string]any)
@@ -156,13 +156,13 @@ func (r *Reconciler) expanded(ctx context.Context, s *state) (map[string]any, er
 	if metadata == nil {
 		vm["metadata"] = map[string]any{"name": source.Name, "namespace": source.Namespace}
 	} else {
-		// A snapshot holds the metadata that makes up the machine, and not always where it was.
+		// The metadata in a snapshot may lack name and namespace.
 		metadata["name"], metadata["namespace"] = source.Name, source.Namespace
 	}
 	if s.request.Spec.Instancetype == v1beta1.CaptureInstancetypeKeep || spec["instancetype"] == nil && spec["preference"] == nil {
 		return vm, nil
 	}
-	// Its status tells by which revisions KubeVirt knows what they stood for.
+	// The status holds the revisions of instance type and preference that KubeVirt uses.
 	if held["status"] != nil {
 		vm["status"] = held["status"]
 	}
@@ -178,7 +178,7 @@ func (r *Reconciler) expanded(ctx context.Context, s *state) (map[string]any, er
 	return expanded, nil
 }
 
-// handOver gives the DataVolumes from the request to the template.
+// handOver makes the template the owner of the DataVolumes, instead of the request.
 func (r *Reconciler) handOver(ctx context.Context, s *state) error {
 	owner := ownerReference(templates, s.template.Name, s.template.UID)
 	var failures []error
@@ -197,7 +197,7 @@ func (r *Reconciler) deleteDataVolumes(ctx context.Context, s *state) error {
 	return errors.Join(failures...)
 }
 
-// removeFinalizer lets go of the request, and of the snapshot that is gone.
+// removeFinalizer removes the finalizer for the cleanup of the snapshot from the request.
 func (r *Reconciler) removeFinalizer(ctx context.Context, s *state) error {
 	kept := slices.DeleteFunc(slices.Clone(s.request.Finalizers), func(each string) bool { return each == v1beta1.FinalizerSnapshotCleanup })
 	if kept == nil {
@@ -239,7 +239,7 @@ func (r *Reconciler) finish(ctx context.Context, s *state) error {
 	return nil
 }
 
-// sourceMachine is the VirtualMachine, as far as it is known: events find it by its name, and by the UID that the snapshot has noted.
+// sourceMachine returns the VirtualMachine for events, by its name and, if the snapshot recorded it, its UID.
 func (s *state) sourceMachine() *metav1.PartialObjectMetadata {
 	if s.machine != nil {
 		return s.machine

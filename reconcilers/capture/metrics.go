@@ -9,14 +9,14 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// Outcomes of captures.
+// Results of captures.
 const (
 	outcomeReady      = "ready"
 	outcomeIncomplete = "incomplete"
 	outcomeFailed     = "failed"
 )
 
-// metrics count what has ended.
+// metrics count captures that have ended.
 type metrics struct {
 	captures *prometheus.CounterVec
 	duration *prometheus.HistogramVec
@@ -39,7 +39,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			return nil, fmt.Errorf("registering the metrics of captures: %w", err)
 		}
 	}
-	// A series that is missing until the first capture ends makes alerts on it guess.
+	// Initialize the series, so that alerts work before the first capture ends.
 	for _, outcome := range []string{outcomeReady, outcomeIncomplete, outcomeFailed} {
 		m.duration.WithLabelValues(outcome)
 	}

@@ -15,13 +15,13 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// resource is one of the kinds that a capture deals with.
+// resource is one of the kinds that captures use.
 type resource struct {
 	schema.GroupVersionResource
 	kind string
 }
 
-// String tells people which kind is meant.
+// String returns kind and group version for messages.
 func (r resource) String() string { return r.kind + " (" + r.GroupVersion().String() + ")" }
 
 var (
@@ -31,15 +31,15 @@ var (
 	snapshots       = resource{schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshots"}, "VirtualMachineSnapshot"}
 	contents        = resource{schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshotcontents"}, "VirtualMachineSnapshotContent"}
 	volumeSnapshots = resource{schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}, "VolumeSnapshot"}
-	// expansion is what KubeVirt's own API server answers; there are no objects of it.
+	// expansion is an endpoint of KubeVirt's own API server, which has no stored objects.
 	expansion   = resource{schema.GroupVersionResource{Group: "subresources.kubevirt.io", Version: "v1", Resource: "expand-vm-spec"}, "expand-vm-spec"}
 	dataVolumes = resource{schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}, "DataVolume"}
 )
 
-// backendStorage stands in the names of volumes in which KubeVirt keeps EFI variables and TPM state. They are no disks of the machine.
+// backendStorage is part of the names of volumes in which KubeVirt stores EFI variables and TPM state. They are not disks of the VM.
 const backendStorage = "persistent-state-for"
 
-// snapshot is what is read of a VirtualMachineSnapshot.
+// snapshot holds the fields of a VirtualMachineSnapshot that are read.
 type snapshot struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -59,10 +59,10 @@ type snapshot struct {
 	} `json:"status"`
 }
 
-// taken says whether the moment that the snapshot holds has passed. All of its VolumeSnapshots exist since then, ready or not.
+// taken reports whether the point in time of the snapshot has passed. From then on all of its VolumeSnapshots exist, ready or not.
 func (s *snapshot) taken() bool { return s.Status.ReadyToUse || s.Status.Phase == "Succeeded" }
 
-// trouble is what the snapshot complains about.
+// trouble returns the error that the snapshot reports.
 func (s *snapshot) trouble() string {
 	if s.Status.Error.Message != "" {
 		return s.Status.Error.Message
@@ -75,7 +75,7 @@ func (s *snapshot) trouble() string {
 	return ""
 }
 
-// content is what is read of a VirtualMachineSnapshotContent.
+// content holds the fields of a VirtualMachineSnapshotContent that are read.
 type content struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
@@ -86,7 +86,7 @@ type content struct {
 	} `json:"spec"`
 }
 
-// backups are the volumes of which a VolumeSnapshot was taken.
+// backups returns the volumes of which a VolumeSnapshot was taken.
 func (c *content) backups() []backup {
 	return slices.DeleteFunc(slices.Clone(c.Spec.VolumeBackups), func(each backup) bool {
 		return each.VolumeSnapshotName == nil || *each.VolumeSnapshotName == ""
@@ -111,7 +111,7 @@ type backup struct {
 	} `json:"persistentVolumeClaim"`
 }
 
-// volumeSnapshot is what is read of a VolumeSnapshot.
+// volumeSnapshot holds the fields of a VolumeSnapshot that are read.
 type volumeSnapshot struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            struct {
@@ -119,7 +119,7 @@ type volumeSnapshot struct {
 	} `json:"status"`
 }
 
-// condition is what is read of a condition, KubeVirt's and CDI's alike.
+// condition holds the fields of a condition of KubeVirt or CDI that are read.
 type condition struct {
 	Type    string `json:"type"`
 	Status  string `json:"status"`
@@ -127,7 +127,7 @@ type condition struct {
 	Message string `json:"message"`
 }
 
-// dataVolume is what is read of a DataVolume.
+// dataVolume holds the fields of a DataVolume that are read.
 type dataVolume struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Status            struct {
@@ -137,7 +137,7 @@ type dataVolume struct {
 	} `json:"status"`
 }
 
-// trouble is what the DataVolume complains about.
+// trouble returns the error that the DataVolume reports.
 func (d *dataVolume) trouble() string {
 	for _, condition := range d.Status.Conditions {
 		if condition.Status != "True" && condition.Message != "" && (condition.Reason == "Error" || condition.Type == "Bound" || d.Status.Phase == "Failed") {
@@ -147,11 +147,11 @@ func (d *dataVolume) trouble() string {
 	return ""
 }
 
-// snapshotName is the name of the snapshot that is taken for a request.
+// snapshotName returns the name of the snapshot that is taken for a request.
 func snapshotName(request types.UID) string { return "capture-" + string(request) }
 
-// dataVolumeName is the name of the DataVolume that holds one disk of the template. PersistentVolumeClaims, pods and labels
-// are named after it, so it is short.
+// dataVolumeName returns the name of the DataVolume that holds one disk of the template. It has at most 63 characters, because
+// PersistentVolumeClaims, pods and labels are named after it.
 func dataVolumeName(request types.UID, template, volume string) string {
 	sum := sha256.Sum256([]byte(string(request) + "/" + volume))
 	suffix := "-" + hex.EncodeToString(sum[:5])
@@ -162,7 +162,7 @@ func dataVolumeName(request types.UID, template, volume string) string {
 	return strings.TrimRight(strings.ReplaceAll(name, ".", "-"), "-") + suffix
 }
 
-// templateName is the name of the template that a request asks for.
+// templateName returns the requested name of the template.
 func templateName(request *v1beta1.VirtualMachineTemplateRequest) string {
 	if request.Spec.TemplateName != "" {
 		return request.Spec.TemplateName
@@ -170,12 +170,12 @@ func templateName(request *v1beta1.VirtualMachineTemplateRequest) string {
 	return request.Name
 }
 
-// ownerReference is a reference to an owner that does not keep the owner from being deleted.
+// ownerReference returns a reference that does not block the deletion of the owner.
 func ownerReference(of resource, name string, uid types.UID) map[string]any {
 	return map[string]any{"apiVersion": of.GroupVersion().String(), "kind": of.kind, "name": name, "uid": string(uid)}
 }
 
-// ownedBy says whether an object has that owner.
+// ownedBy reports whether an object has an owner with this UID.
 func ownedBy(object metav1.Object, owner types.UID) bool {
 	for _, reference := range object.GetOwnerReferences() {
 		if reference.UID == owner {
@@ -185,7 +185,7 @@ func ownedBy(object metav1.Object, owner types.UID) bool {
 	return false
 }
 
-// without are the owner references of an object but for that to one owner, as they are to be written.
+// without returns the owner references of an object except for that to one owner, in the form of JSON.
 func without(object metav1.Object, owner types.UID) []any {
 	kept := []any{}
 	for _, reference := range object.GetOwnerReferences() {
@@ -196,7 +196,7 @@ func without(object metav1.Object, owner types.UID) []any {
 	return kept
 }
 
-// asMap is a value as JSON has it.
+// asMap returns a value in the form of JSON.
 func asMap(value any) map[string]any {
 	var object map[string]any
 	raw, err := json.Marshal(value)
@@ -204,7 +204,7 @@ func asMap(value any) map[string]any {
 		err = json.Unmarshal(raw, &object)
 	}
 	if err != nil {
-		// Values are structures of our own making, which all have a JSON form.
+		// All values are internal structures, which can be encoded.
 		panic(err)
 	}
 	return object

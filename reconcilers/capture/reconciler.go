@@ -22,30 +22,30 @@ const (
 	controllerName = "capture"
 	fieldManager   = "stencil-capture"
 
-	// atOnce looks again after an action.
+	// atOnce is the delay until the next reconciliation after an action.
 	atOnce = time.Millisecond
 )
 
-// Options are what a Reconciler needs.
+// Options are the dependencies of a Reconciler.
 type Options struct {
-	// Cluster reads and writes what captures deal with.
+	// Cluster reads and writes the objects of captures.
 	Cluster *Cluster
 	// Recorder receives events about requests and VirtualMachines.
 	Recorder events.EventRecorder
-	// Registerer takes the metrics.
+	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
-	// Clock says when deadlines are over and conditions change. Default: the real one.
+	// Clock is for deadlines and the times of conditions. Default: the real clock.
 	Clock clock.PassiveClock
 }
 
-// Reconciler brings requests to their end.
+// Reconciler reconciles VirtualMachineTemplateRequests.
 type Reconciler struct {
 	gatherer
 	recorder events.EventRecorder
 	metrics  *metrics
 }
 
-// New returns a Reconciler. It fails when the metrics are registered already.
+// New returns a Reconciler. It fails if the metrics are already registered.
 func New(options Options) (*Reconciler, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
@@ -69,7 +69,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case err == nil:
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
-		// Something has changed since it was read: look again.
+		// An object has changed since it was read: gather again.
 		return reconcile.Result{RequeueAfter: lookSoon}, nil
 	case s.ended() || s.request.DeletionTimestamp != nil:
 		return reconcile.Result{}, err
@@ -86,7 +86,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 }
 
-// refusedError says that what was to be made is refused for good.
+// refusedError is an error that retries cannot resolve.
 type refusedError struct {
 	reason string
 	cause  error
@@ -95,13 +95,14 @@ type refusedError struct {
 func (e *refusedError) Error() string { return e.cause.Error() }
 func (e *refusedError) Unwrap() error { return e.cause }
 
-// permanent says whether trying again cannot help. Forbidden is not permanent: rights and quotas are given while one waits.
+// permanent reports whether retries cannot help. Forbidden is not permanent: permissions and quotas may change meanwhile.
 func permanent(err error) bool {
 	return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsRequestEntityTooLargeError(err) ||
 		apierrors.HasStatusCause(err, namespaceTerminating)
 }
 
-// tellTrouble ends the request when there is no hope, and tells why it is tried again otherwise. It returns nil, or why it could not.
+// tellTrouble ends the request if the error is permanent; otherwise it writes to the conditions why the step is retried. It returns an error
+// if that fails.
 func (r *Reconciler) tellTrouble(ctx context.Context, s *state, next action, trouble error) error {
 	var refused *refusedError
 	var unknown *unknownKindError
@@ -117,7 +118,7 @@ func (r *Reconciler) tellTrouble(ctx context.Context, s *state, next action, tro
 	}
 }
 
-// apply does what was decided, after telling of it.
+// apply writes the conditions of an action, and then performs it.
 func (r *Reconciler) apply(ctx context.Context, s *state, next action) error {
 	switch next.step {
 	case fail:
@@ -127,7 +128,7 @@ func (r *Reconciler) apply(ctx context.Context, s *state, next action) error {
 	case recordSnapshot:
 		return r.recordSnapshot(ctx, s, next)
 	case createTemplate:
-		// Tells of itself, together with what it has found.
+		// createTemplate writes the conditions itself, together with what it found.
 		return r.createTemplate(ctx, s, next)
 	}
 	if next.reason != "" && !s.retrying(next.step) {
@@ -173,7 +174,7 @@ func owners(list []any) map[string]any {
 	return map[string]any{"metadata": map[string]any{"ownerReferences": list}}
 }
 
-// writeStatus writes conditions and the snapshot, where they differ from what the request says, and reads the request as it is then.
+// writeStatus writes conditions and more fields of the status, unless nothing differs, and then reads the request again.
 func (r *Reconciler) writeStatus(ctx context.Context, s *state, c *conditions, more map[string]any) error {
 	if !c.differ(s) && len(more) == 0 {
 		return nil
@@ -185,7 +186,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *state, c *conditions, m
 	if err := r.cluster.patch(ctx, requests, s.request, map[string]any{"status": status}, "status"); err != nil {
 		return err
 	}
-	// What follows changes the request as it is now.
+	// Subsequent changes apply to the current version of the request.
 	written := &v1beta1.VirtualMachineTemplateRequest{}
 	found, err := r.cluster.read(ctx, requests, s.request.Namespace, s.request.Name, written)
 	switch {
@@ -198,12 +199,12 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *state, c *conditions, m
 	return nil
 }
 
-// progressing tells what is done or waited for.
+// progressing writes what is being done or waited for.
 func (r *Reconciler) progressing(ctx context.Context, s *state, reason, message string) error {
 	c := conditionsOf(s)
 	c.progressing(reason, message)
 	return r.writeStatus(ctx, s, c, nil)
 }
 
-// namespaceTerminating is the cause with which the API server refuses to create something in a namespace that is being deleted.
+// namespaceTerminating is the cause with which the API server denies creation in a namespace that is being deleted.
 const namespaceTerminating metav1.CauseType = "NamespaceTerminating"

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	// concurrency is how many requests are worked on at a time. Most of the time they wait for others, and that takes no worker.
+	// concurrency is the number of requests that are reconciled at a time. A request that waits for other controllers takes no worker.
 	concurrency = 4
 
 	// Delays between attempts after a failure.

@@ -12,44 +12,44 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// defaultTimeout is how long a request may take that says nothing about it.
+// defaultTimeout is the time limit of a request that specifies none.
 const defaultTimeout = time.Hour
 
-// state is what there is of a capture at one moment.
+// state holds the objects of a capture at one moment.
 type state struct {
 	now     time.Time
 	request *v1beta1.VirtualMachineTemplateRequest
 
-	// template has the name that the request asks for, whoever has made it; nil when there is none.
+	// template has the requested name, whether or not this request created it; nil if there is none.
 	template *metav1.PartialObjectMetadata
-	// snapshot has the name that derives from the request; nil when there is none.
+	// snapshot has the name that derives from the request; nil if there is none.
 	snapshot *snapshot
-	// content belongs to the snapshot, once that is taken; nil when there is none.
+	// content belongs to the snapshot, once that is taken; nil if there is none.
 	content *content
-	// lost are the VolumeSnapshots that the snapshot had, and that are no more.
+	// lost are the VolumeSnapshots of the snapshot that no longer exist.
 	lost []string
 	// disks are the volumes in the content, with their copies.
 	disks []disk
 	// owned are the DataVolumes that the request owns.
 	owned []metav1.PartialObjectMetadata
-	// machine is the VirtualMachine; nil when there is none. It is read until the snapshot is taken.
+	// machine is read until the snapshot is taken; nil if there is none.
 	machine *metav1.PartialObjectMetadata
-	// unknown is a kind that the API server does not know; empty when it knew all that were asked for.
+	// unknown is a kind that the API server does not serve; empty if it serves all that were read.
 	unknown string
 }
 
-// disk is one volume that is copied.
+// disk is one volume to copy.
 type disk struct {
 	backup backup
-	// name is that of the copy.
+	// name is the name of the copy.
 	name string
-	// copy is nil when there is none.
+	// copy is nil if there is none.
 	copy *dataVolume
 }
 
 func (s *state) uid() types.UID { return s.request.UID }
 
-// deadline is when the request has to be finished.
+// deadline returns the time by which the request has to be finished.
 func (s *state) deadline() time.Time {
 	timeout := defaultTimeout
 	if s.request.Spec.Timeout != nil {
@@ -58,32 +58,32 @@ func (s *state) deadline() time.Time {
 	return s.request.CreationTimestamp.Add(timeout)
 }
 
-// ended says whether the outcome is known.
+// ended reports whether the request has finished, with or without a template.
 func (s *state) ended() bool {
 	return meta.IsStatusConditionFalse(s.request.Status.Conditions, v1beta1.ConditionProgressing)
 }
 
-// retrying says whether the step failed when it was last tried. Until it succeeds, that stays what the request tells.
+// retrying reports whether the last attempt at the step failed. Until it succeeds, the conditions continue to report that.
 func (s *state) retrying(next step) bool {
 	progressing := meta.FindStatusCondition(s.request.Status.Conditions, v1beta1.ConditionProgressing)
 	return progressing != nil && progressing.Status == metav1.ConditionTrue && progressing.Reason == v1beta1.ReasonRetrying &&
 		strings.HasPrefix(progressing.Message, couldNot(next))
 }
 
-// couldNot is how a request begins to tell of a step that failed.
+// couldNot returns the beginning of the message about a step that failed.
 func couldNot(next step) string { return fmt.Sprintf("could not %s, and tries again: ", next) }
 
 func (s *state) ready() bool {
 	return meta.IsStatusConditionTrue(s.request.Status.Conditions, v1beta1.ConditionReady)
 }
 
-// underConstruction says whether the template is the request's still.
+// underConstruction reports whether the request still owns the template.
 func (s *state) underConstruction() bool { return s.template != nil && ownedBy(s.template, s.uid()) }
 
-// linked says whether the request is owned by the template that there is.
+// linked reports whether the existing template owns the request.
 func (s *state) linked() bool { return s.template != nil && ownedBy(s.request, s.template.UID) }
 
-// link is the request's reference to a template of that name, whether or not there is one.
+// link returns the request's owner reference to a template with the requested name, whether or not that exists.
 func (s *state) link() *metav1.OwnerReference {
 	for i, reference := range s.request.OwnerReferences {
 		if reference.Kind == templates.kind && reference.Name == templateName(s.request) {
@@ -93,7 +93,7 @@ func (s *state) link() *metav1.OwnerReference {
 	return nil
 }
 
-// ownsSnapshot says whether the snapshot was taken for the request.
+// ownsSnapshot reports whether the snapshot was taken for the request.
 func (s *state) ownsSnapshot() bool {
 	if s.snapshot == nil {
 		return false

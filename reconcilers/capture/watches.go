@@ -24,16 +24,16 @@ import (
 	"github.com/vmstencil/stencil/cache/watching"
 )
 
-// wake tells which requests to look at. It watches the requests, and by the label with the UID of a request what was made for one:
-// metadata only, and no more of that is kept than names. The API server is asked for a kind that it does not know every few seconds,
-// and everything is looked at when it has come.
+// wake enqueues requests. It watches metadata of the requests and, by the label with the UID of a request, of the objects created for them.
+// Of these objects it stores only names. Every few seconds it checks for kinds that the API server does not serve yet. When such a kind is
+// served, all requests are enqueued.
 type wake struct {
 	client metadata.Interface
 	served discovery.ServerResourcesInterface
 	log    logr.Logger
 
 	mutex sync.Mutex
-	// byUID are the requests that there are.
+	// byUID holds the names of the existing requests.
 	byUID map[types.UID]types.NamespacedName
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 }
@@ -60,7 +60,7 @@ func (w *wake) source() source.Source {
 	})
 }
 
-// watch is how the objects of a kind get into a store.
+// watch returns the watch that writes the objects of a kind to a store.
 func (w *wake) watch(of resource, selector string, into cache.ReflectorStore) watching.Late {
 	client := w.client.Resource(of.GroupVersionResource)
 	return watching.Late{
@@ -80,7 +80,7 @@ func (w *wake) watch(of resource, selector string, into cache.ReflectorStore) wa
 
 func (w *wake) add(key types.NamespacedName) { w.queue.Add(reconcile.Request{NamespacedName: key}) }
 
-// concern looks at the request of that UID, if there is one.
+// concern enqueues the request with this UID, if there is one.
 func (w *wake) concern(uid types.UID) {
 	w.mutex.Lock()
 	key, found := w.byUID[uid]
@@ -90,7 +90,7 @@ func (w *wake) concern(uid types.UID) {
 	}
 }
 
-// everything looks at all requests.
+// everything enqueues all requests.
 func (w *wake) everything() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -99,11 +99,11 @@ func (w *wake) everything() {
 	}
 }
 
-// requestStore receives the requests. A change of the status alone, which is ours, is no reason to look at one: a request whose step
-// fails is told so, and would be tried again at once instead of at growing intervals.
+// requestStore receives the requests. A change of the status alone, which this controller writes, does not enqueue a request: the status
+// reports a failed step, and the step would be retried at once instead of at increasing intervals.
 type requestStore struct {
 	*wake
-	// known is what else there is to be changed about the requests. Only the reflector uses it.
+	// known holds the metadata of the requests that changes independently of the status. Only the reflector uses it.
 	known map[types.UID]metav1.ObjectMeta
 }
 
@@ -127,7 +127,7 @@ func (s *requestStore) Add(object any) error {
 	return nil
 }
 
-// beyondStatus is what of the metadata counts, and does not change with the status.
+// beyondStatus returns the relevant metadata that does not change with the status.
 func beyondStatus(request *metav1.PartialObjectMetadata) metav1.ObjectMeta {
 	return metav1.ObjectMeta{
 		Generation: request.Generation, DeletionTimestamp: request.DeletionTimestamp,
@@ -165,13 +165,13 @@ func (s *requestStore) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore; requests that wait look again by themselves.
+// Resync implements cache.ReflectorStore. Requests that wait are enqueued again after a delay.
 func (s *requestStore) Resync() error { return nil }
 
-// madeStore receives what was made for requests, of one kind.
+// madeStore receives the objects of one kind that were created for requests.
 type madeStore struct {
 	*wake
-	// known are the requests for which the objects were made, by namespace and name. Only the reflector uses it.
+	// known holds the UIDs of the requests by namespace and name of the objects. Only the reflector uses it.
 	known map[string]types.UID
 }
 
@@ -203,7 +203,7 @@ func (s *madeStore) Delete(object any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: the first list, when the kind has come, and each one after a watch was lost for good.
+// Replace implements cache.ReflectorStore. It receives the first list of a kind, and a list after each lost watch.
 func (s *madeStore) Replace(objects []any, _ string) error {
 	clear(s.known)
 	for _, object := range objects {

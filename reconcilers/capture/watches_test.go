@@ -10,8 +10,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// TestWhatWakesARequest shows which news of a request have it looked at: what somebody else does to it, and not what is told in its
-// status, which would undo the growing intervals at which a step that fails is tried again.
+// TestWhatWakesARequest checks which changes of a request enqueue it: those by others, but not those of its status, which would cancel the
+// increasing intervals of retries.
 func TestWhatWakesARequest(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()

@@ -11,16 +11,16 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Object is what is retained of an object.
+// Object holds what is retained of an object.
 type Object struct {
 	Name string    `json:"name"`
 	UID  types.UID `json:"uid"`
-	// OwnerKind and OwnerUID are those of the owner that controls it; empty when there is none.
+	// OwnerKind and OwnerUID are those of the controlling owner; empty if there is none.
 	OwnerKind string    `json:"ownerKind,omitempty"`
 	OwnerUID  types.UID `json:"ownerUID,omitempty"`
-	// Ended reports that the object is being deleted, or is a pod whose containers have ended.
+	// Ended is true if the object is being deleted, or is a pod that has terminated.
 	Ended bool `json:"ended,omitempty"`
-	// Containers are those of a pod, of all three lists.
+	// Containers are those of a pod: init, regular and ephemeral ones.
 	Containers []Container `json:"containers,omitempty"`
 	// Disks are the images of the container disks and of the kernel that an instance boots. Sidecars is its annotation with this name.
 	Disks    []string `json:"disks,omitempty"`
@@ -38,16 +38,16 @@ type Container struct {
 // sidecarsAnnotation lists the containers that KubeVirt adds to a launcher pod.
 const sidecarsAnnotation = "hooks.kubevirt.io/hookSidecars"
 
-// contentAnnotation holds the Object of an object that was reduced.
+// contentAnnotation holds the Object of a reduced object.
 const contentAnnotation = "observed"
 
-// initialEventsEnd marks the bookmark that ends the first part of a watch.
+// initialEventsEnd marks the bookmark that ends the initial events of a watch.
 const initialEventsEnd = metav1.InitialEventsAnnotationKey
 
-// reducer fills in what is retained of one kind, and returns what the digest is computed of beside metadata.
+// reducer sets the fields of an Object that are specific to a kind, and returns what the digest includes beside metadata.
 type reducer func(object map[string]any, into *Object) any
 
-// reduced returns what is retained of an object, in an annotation of an object that a reflector accepts.
+// reduced returns the retained fields of an object, in an annotation of an object that a reflector accepts.
 func reduced(object *unstructured.Unstructured, reduce reducer) *metav1.PartialObjectMetadata {
 	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion(), Annotations: map[string]string{},
@@ -75,7 +75,7 @@ func reduced(object *unstructured.Unstructured, reduce reducer) *metav1.PartialO
 	return kept
 }
 
-// reduceMachine: of the status it matters whether the VirtualMachine runs, and from where it takes its size.
+// reduceMachine includes of the status only whether the VirtualMachine runs, and its references to sizes.
 func reduceMachine(object map[string]any, _ *Object) any {
 	status := machine.MapAt(object, "status")
 	return []any{object["spec"], machine.MapAt(object, "metadata")["annotations"], status["created"], status["instancetypeRef"], status["preferenceRef"]}
@@ -108,5 +108,5 @@ func reducePod(object map[string]any, into *Object) any {
 	return nil
 }
 
-// reduceClaim: what its labels say is compared.
+// reduceClaim adds nothing: only metadata is compared, such as labels.
 func reduceClaim(map[string]any, *Object) any { return nil }

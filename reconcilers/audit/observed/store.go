@@ -16,7 +16,7 @@ import (
 type changes struct {
 	mutex      sync.Mutex
 	namespaces map[string]bool
-	// changed is closed, and replaced, when there is one more.
+	// changed is closed, and replaced, when a namespace is added.
 	changed chan struct{}
 }
 
@@ -38,7 +38,7 @@ func (c *changes) next() <-chan struct{} {
 	return c.changed
 }
 
-// take returns the namespaces, sorted, and forgets them.
+// take returns the namespaces, sorted, and removes them.
 func (c *changes) take() []string {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
@@ -54,7 +54,7 @@ type store struct {
 	mutex sync.RWMutex
 	// objects are by namespace and name.
 	objects map[string]map[string]Object
-	// synced reports that a list has arrived, or that the kind is not served.
+	// synced is true after a list was received, or if the kind is not served.
 	synced bool
 }
 
@@ -112,7 +112,7 @@ func (s *store) Delete(object any) error {
 	return nil
 }
 
-// Replace implements cache.ReflectorStore: the first list, and each one after a watch was lost.
+// Replace implements cache.ReflectorStore. It receives the first list, and each list after a lost watch.
 func (s *store) Replace(objects []any, _ string) error {
 	all := map[string]map[string]Object{}
 	for _, object := range objects {
@@ -147,7 +147,7 @@ func (s *store) replace(all map[string]map[string]Object) {
 	}
 }
 
-// failed is told why the objects cannot be listed or watched. Of a kind that is not served there are none.
+// failed handles an error of a list or watch. A kind that is not served has no objects.
 func (s *store) failed(err error) {
 	if apierrors.IsNotFound(err) {
 		s.replace(map[string]map[string]Object{})

@@ -21,13 +21,13 @@ import (
 	"github.com/vmstencil/stencil/cache/watching"
 )
 
-// pageSize is how many objects are decoded at a time.
+// pageSize is the number of objects that are decoded at a time.
 const pageSize = 250
 
-// launcherPods selects the pods that run virtual machines, and those that attach volumes to them.
+// launcherPods selects the pods that run VMs, and those that attach volumes to them.
 const launcherPods = kubevirtv1.AppLabel + " in (virt-launcher, hotplug-disk)"
 
-// Watch watches every kind. It runs until the context of Start ends. All methods are safe for concurrent use.
+// Watch watches all four kinds. It runs until the context of Start ends. All methods are safe for concurrent use.
 type Watch struct {
 	changes                           *changes
 	machines, instances, claims, pods *store
@@ -39,7 +39,7 @@ type Watch struct {
 // New returns a Watch that has not started. It fails when no client can be made of the configuration.
 func New(config *rest.Config, log logr.Logger) (*Watch, error) {
 	config = rest.CopyConfig(config)
-	// Four lists and watches; the API server has limits of its own.
+	// No client-side limit: there are four lists and watches, and the API server has limits of its own.
 	config.QPS = -1
 	client, err1 := dynamic.NewForConfig(config)
 	served, err2 := discovery.NewDiscoveryClientForConfig(config)
@@ -72,7 +72,7 @@ func newWatch() *Watch {
 	return &Watch{changes: c, machines: newStore(c), instances: newStore(c), claims: newStore(c), pods: newStore(c)}
 }
 
-// source lists and watches objects, reduced to what is retained.
+// source lists and watches objects, and reduces them to what is retained.
 func source(objects dynamic.ResourceInterface, selector string, reduce reducer) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
@@ -113,12 +113,12 @@ func (w *Watch) Start(ctx context.Context) error {
 	return nil
 }
 
-// Synced reports whether of each kind all objects are known, or the API server does not serve the kind.
+// Synced reports whether the objects of each kind have been listed, or the API server does not serve the kind.
 func (w *Watch) Synced() bool {
 	return w.machines.isSynced() && w.instances.isSynced() && w.claims.isSynced() && w.pods.isSynced()
 }
 
-// Changed returns a channel that is closed when there is one more namespace to take.
+// Changed returns a channel that is closed when a namespace is added to those that Take returns.
 func (w *Watch) Changed() <-chan struct{} { return w.changes.next() }
 
 // Take returns the namespaces, sorted, in which something changed since the last call.
@@ -130,5 +130,5 @@ func (w *Watch) Machines(namespace string) []Object { return w.machines.in(names
 // Instances returns the VirtualMachineInstances of a namespace.
 func (w *Watch) Instances(namespace string) []Object { return w.instances.in(namespace) }
 
-// Pods returns the pods of a namespace that run virtual machines or attach volumes to them.
+// Pods returns the pods of a namespace that run VMs or attach volumes to them.
 func (w *Watch) Pods(namespace string) []Object { return w.pods.in(namespace) }

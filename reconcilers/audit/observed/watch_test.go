@@ -67,7 +67,7 @@ func TestWhatIsRetained(t *testing.T) {
 	}
 }
 
-// TestWhatIsNoChange holds that the writes of KubeVirt's controllers, which are many, report nothing.
+// TestWhatIsNoChange checks that the frequent writes of KubeVirt's controllers report nothing.
 func TestWhatIsNoChange(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reduce      reducer
@@ -157,7 +157,7 @@ func TestListsAndDeletions(t *testing.T) {
 	if diff := cmp.Diff([]string{"a"}, w.Take()); diff != "" || len(w.Pods("a")) > 0 {
 		t.Errorf("changed (-want +got):\n%s", diff)
 	}
-	// A kind that is not served has no objects; one that cannot be read keeps those that are known.
+	// A kind that is not served has no objects. If a kind cannot be read, the stored objects are retained.
 	w.pods.failed(errors.New("busy"))
 	if len(w.Pods("c")) != 1 {
 		t.Error("a failure has forgotten what is known")

@@ -13,23 +13,23 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// header is the first line by which cloud-init knows cloud-config.
+// header matches the first line by which cloud-init recognizes cloud-config.
 var header = regexp.MustCompile(`^\s*(?i:#cloud-config)[ \t]*(\r?\n|$)`)
 
-// privateKey is how the text of a private key begins.
+// privateKey matches the beginning of a private key in PEM.
 var privateKey = regexp.MustCompile(`-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY-----`)
 
-// passwordCommand is a command that sets a password.
+// passwordCommand matches a command that sets a password.
 var passwordCommand = regexp.MustCompile(`(^|[^A-Za-z0-9_-])(chpasswd|passwd|mkpasswd|(usermod|useradd|adduser)\s.*(-p|--password))($|[^A-Za-z0-9_-])`)
 
 const (
 	annotationIgnition = "kubevirt.io/ignitiondata"
 
-	// maximumText is how many bytes are searched, far more than KubeVirt takes.
+	// maximumText is the maximum length of a searched text in bytes, far more than KubeVirt accepts.
 	maximumText = 256 << 10
 )
 
-// cloudInit searches what the machine's cloud-init volumes hold, and writes parameters into it.
+// cloudInit searches the content of the VM's cloud-init volumes, and inserts parameters.
 func (c *conversion) cloudInit(machine map[string]any) {
 	for i, volume := range objects(machine["volumes"]) {
 		for _, source := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
@@ -44,7 +44,7 @@ func (c *conversion) cloudInit(machine map[string]any) {
 	}
 }
 
-// part searches user data or network data, whether or not it is encoded.
+// part searches user data or network data, whether or not it is encoded in base64.
 func (c *conversion) part(from map[string]any, key, path string) {
 	if text, _ := from[key].(string); text != "" {
 		if written, changed := c.document(text, key, path+"."+key); changed {
@@ -62,13 +62,13 @@ func (c *conversion) part(from map[string]any, key, path string) {
 		return
 	}
 	if written, changed := c.document(string(text), key, path); changed {
-		// A parameter cannot stand inside of base64.
+		// A parameter cannot be part of base64.
 		delete(from, key+"Base64")
 		from[key] = written
 	}
 }
 
-// document searches one text. What it returns is in the template's language.
+// document searches one text. The result is in the template's language.
 func (c *conversion) document(text, key, path string) (literal, bool) {
 	first := ""
 	if key == "userData" {
@@ -97,7 +97,7 @@ func (c *conversion) document(text, key, path string) (literal, bool) {
 	var written bytes.Buffer
 	encoder := yaml.NewEncoder(&written)
 	encoder.SetIndent(2)
-	// What was decoded can be encoded.
+	// A decoded document can always be encoded.
 	if err := encoder.Encode(&root); err != nil {
 		c.result.Unsearched = append(c.result.Unsearched, path)
 		return "", false
@@ -112,7 +112,7 @@ func (c *conversion) document(text, key, path string) (literal, bool) {
 	return literal(escaped), true
 }
 
-// script searches what is no YAML for what can be told without understanding it.
+// script searches a text that is not cloud-config by patterns.
 func (c *conversion) script(text, path string) {
 	found := false
 	if privateKey.MatchString(text) {
@@ -128,7 +128,7 @@ func (c *conversion) script(text, path string) {
 	}
 }
 
-// mark is a word that does not stand in the text.
+// mark returns a word that the text does not contain.
 func mark(text string) string {
 	word := "STENCIL"
 	for strings.Contains(text, word) {
@@ -137,7 +137,7 @@ func mark(text string) string {
 	return word
 }
 
-// ignition tells of passwords in the annotation that hands Ignition its configuration.
+// ignition reports passwords and private keys in the annotation with the configuration of Ignition.
 func (c *conversion) ignition(annotations map[string]any, path string) {
 	text, _ := annotations[annotationIgnition].(string)
 	if strings.Contains(strings.ToLower(text), "passwordhash") || privateKey.MatchString(text) {

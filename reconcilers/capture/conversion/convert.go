@@ -10,12 +10,12 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// Options say how a VirtualMachine becomes a template.
+// Options specify how a VirtualMachine becomes a template.
 type Options struct {
-	// Spec is what the request asks for. Of it, instancetype, runStrategy, secrets and parameterize are read; an instance
-	// type that is to be expanded must have been.
+	// Spec is the spec of the request. Only instancetype, runStrategy, secrets and parameterize are read. If the instance type is to be
+	// expanded, that must have been done.
 	Spec v1beta1.VirtualMachineTemplateRequestSpec
-	// Namespace is the namespace of the template, where the copies of the disks are.
+	// Namespace is the namespace of the template, which contains the copies of the disks.
 	Namespace string
 	// Disks are the copies, in any order.
 	Disks []Disk
@@ -31,7 +31,7 @@ type Disk struct {
 	Storage Storage
 }
 
-// Storage says what a disk is stored on. Empty fields are left to the cluster.
+// Storage specifies the storage of a disk. The cluster chooses the values of empty fields.
 type Storage struct {
 	// Size is a quantity.
 	Size        string
@@ -40,41 +40,41 @@ type Storage struct {
 	AccessModes []string
 }
 
-// Result is a template, and what there is to say about it.
+// Result is a template, and findings about it.
 type Result struct {
 	Spec v1beta1.VirtualMachineTemplateSpec
-	// Left is what has not come along, in the order of the VirtualMachine.
+	// Left lists what was not captured, in the order of the VirtualMachine.
 	Left []Left
 	// Secrets are the passwords and private keys that were found.
 	Secrets []Secret
-	// Unsearched are the fields that might hold some, and are of no format that can be searched.
+	// Unsearched are the fields that may contain secrets, but have a format that cannot be searched.
 	Unsearched []string
 }
 
-// Left is something that has not come along.
+// Left is something that was not captured.
 type Left struct {
-	// What names it, with its place.
+	// What describes it, with its path.
 	What string
-	// Unreachable says that the template refers to something which its VirtualMachines cannot have.
+	// Unreachable is true if the template refers to something that its VirtualMachines cannot use.
 	Unreachable bool
 }
 
-// Secret is a place where a password or a private key is.
+// Secret is the place of a password or a private key.
 type Secret struct {
-	// Path is the field of the VirtualMachine, and in brackets the place in what the field holds.
+	// Path is the field of the VirtualMachine, and in parentheses the place within the value of the field.
 	Path string
-	// Parameter is the parameter that stands in its place now; empty when it is still there.
+	// Parameter is the parameter that replaces the secret; empty if the secret is still there.
 	Parameter string
 }
 
-// conversion is one Convert at work.
+// conversion is the state of one call of Convert.
 type conversion struct {
 	options    Options
 	source     string // the name of the VirtualMachine
 	namespace  string // the namespace of the VirtualMachine
 	disks      map[string]Disk
 	parameters []v1beta1.Parameter
-	// message are lines of the template's message.
+	// message holds lines of the template's message.
 	message []string
 	result  Result
 }
@@ -82,7 +82,7 @@ type conversion struct {
 // literal is text in the template's language; any other string is text of the VirtualMachine.
 type literal string
 
-// Convert makes a template of a VirtualMachine, which is decoded JSON and is not modified. It fails when vm is no VirtualMachine.
+// Convert makes a template from a VirtualMachine, which is decoded JSON and is not modified. It fails if vm has no spec.template.spec.
 func Convert(vm map[string]any, options Options) (*Result, error) {
 	vm = runtime.DeepCopyJSON(vm)
 	metadata, _ := vm["metadata"].(map[string]any)
@@ -130,7 +130,7 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 	return &c.result, nil
 }
 
-// wants says whether something is to become a parameter.
+// wants reports whether a value is requested to become a parameter.
 func (c *conversion) wants(parameter v1beta1.CaptureParameter) bool {
 	for _, wanted := range c.options.Spec.Parameterize {
 		if wanted == parameter {
@@ -140,7 +140,7 @@ func (c *conversion) wants(parameter v1beta1.CaptureParameter) bool {
 	return false
 }
 
-// declare adds a parameter whose name is the given one, or one like it that is free yet, and returns a reference to it.
+// declare adds a parameter and returns a reference to it. If the name is taken, a number is appended.
 func (c *conversion) declare(p v1beta1.Parameter) literal {
 	name := p.Name
 	for n := 2; c.declared(p.Name); n++ {
@@ -167,7 +167,7 @@ func (c *conversion) unreachable(what string, arguments ...any) {
 	c.result.Left = append(c.result.Left, Left{What: fmt.Sprintf(what, arguments...), Unreachable: true})
 }
 
-// reference notes that the template refers to an object of the source's namespace by name.
+// reference reports that the template refers to an object in the source's namespace by name.
 func (c *conversion) reference(path, kind, name string) {
 	switch {
 	case name == "":

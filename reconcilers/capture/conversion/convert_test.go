@@ -14,7 +14,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// decode reads YAML the way the reconciler reads what the API server sends.
+// decode decodes YAML as the reconciler decodes objects of the API server.
 func decode(t *testing.T, text string) map[string]any {
 	t.Helper()
 	raw, err := yaml.YAMLToJSON([]byte(text))
@@ -41,7 +41,7 @@ func convert(t *testing.T, vm string, options capturing.Options) *capturing.Resu
 	return result
 }
 
-// compile holds a template against the engine that will render it.
+// compile compiles the template of a result.
 func compile(t *testing.T, result *capturing.Result) *template.Compiled {
 	t.Helper()
 	compiled, err := template.Compile(&v1beta1.VirtualMachineTemplate{Spec: result.Spec})
@@ -145,7 +145,7 @@ func disks() []capturing.Disk {
 	}
 }
 
-// TestARenderedCaptureIsTheMachine shows everything that capture changes, and nothing else changes.
+// TestARenderedCaptureIsTheMachine checks everything that capture changes, and that nothing else changes.
 func TestARenderedCaptureIsTheMachine(t *testing.T) {
 	result := convert(t, everything, capturing.Options{Namespace: "golden", Disks: disks()})
 	want := decode(t, `
@@ -238,7 +238,7 @@ func TestWhatTheRequestAsksFor(t *testing.T) {
 			t.Errorf("rendered lacks %s:\n%s", want, encoded)
 		}
 	}
-	// With the defaults it is the machine that was captured.
+	// With the default values it is the captured VM.
 	keys := userData(t, render(t, result, map[string]string{"NAME": "a"}))["ssh_authorized_keys"]
 	if diff := cmp.Diff([]any{"ssh-ed25519 AAAA ada"}, keys); diff != "" {
 		t.Errorf("keys (-want +got):\n%s", diff)

@@ -1,12 +1,11 @@
-// Package conversion makes the spec of a VirtualMachineTemplate of a VirtualMachine that exists.
+// Package conversion converts an existing VirtualMachine to the spec of a VirtualMachineTemplate.
 //
-// What comes out renders back to the VirtualMachine, but for what [Convert] changes on purpose: the name becomes the parameter
-// NAME; what identifies one machine (addresses, serial numbers, UUIDs, hostname) and the bookkeeping of controllers go; disks that
-// were copied become dataVolumeTemplates; and what the request asks for beyond that. Every ${ that the machine has already, in its
-// scripts mostly, is written so that it stays what it is.
+// The spec renders to the same VirtualMachine, except for what [Convert] changes: the name becomes the parameter NAME; identifiers of one
+// VM (addresses, serial numbers, UUIDs, hostname) and the bookkeeping of controllers are removed; copied disks become dataVolumeTemplates;
+// and the options of the request apply. Every ${ in the VM, mostly in scripts, is escaped so that it is preserved.
 //
-// It also tells what could not come along ([Left]) and where passwords and private keys are ([Secret]): by the paths of fields,
-// never by what is in them.
+// It also reports what cannot be captured ([Left]) and where passwords and private keys are ([Secret]), by the paths of fields and never by
+// their values.
 //
-// The package is pure, and works on decoded JSON, because the types of KubeVirt would drop what they do not know.
+// The package is pure, and works on decoded JSON, because KubeVirt's Go types would drop unknown fields.
 package conversion

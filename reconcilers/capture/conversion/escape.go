@@ -2,7 +2,7 @@ package conversion
 
 import "strings"
 
-// escape writes all texts and keys of a value so that they render back to what they are.
+// escape escapes all strings and keys of a value so that they render to themselves.
 func escape(value any) any {
 	switch value := value.(type) {
 	case string:
@@ -25,5 +25,5 @@ func escape(value any) any {
 	}
 }
 
-// escapeText doubles the $ of every ${, whether or not a name follows: a $${ that stood there before would otherwise lose one.
+// escapeText doubles the $ of every ${, whether or not a name follows. Otherwise an existing $${ would lose one.
 func escapeText(text string) string { return strings.ReplaceAll(text, "${", "$${") }

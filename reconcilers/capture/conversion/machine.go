@@ -7,13 +7,13 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// machineSpec changes what stands beside spec.template.
+// machineSpec changes the fields beside spec.template.
 func (c *conversion) machineSpec(spec map[string]any) {
 	if c.options.Spec.RunStrategy != v1beta1.CaptureRunStrategyKeep {
 		delete(spec, "running")
 		spec["runStrategy"] = "Halted"
 	}
-	// A revision is a copy that KubeVirt has made for one VirtualMachine, and that goes with it.
+	// A revision is a copy that KubeVirt created for one VirtualMachine, and that is deleted with it.
 	for _, key := range []string{"instancetype", "preference"} {
 		if matcher, found := spec[key].(map[string]any); found {
 			delete(matcher, "revisionName")
@@ -23,14 +23,14 @@ func (c *conversion) machineSpec(spec map[string]any) {
 	c.matcher(spec, "preference", v1beta1.CapturePreferenceName, "Preference of the VirtualMachine")
 }
 
-// matcher makes a name of an instance type or a preference a parameter.
+// matcher makes the name of an instance type or a preference a parameter.
 func (c *conversion) matcher(spec map[string]any, key string, parameter v1beta1.CaptureParameter, description string) {
 	matcher, _ := spec[key].(map[string]any)
 	name, _ := matcher["name"].(string)
 	if name == "" {
 		return
 	}
-	// KubeVirt takes kinds in any case, in singular and plural.
+	// KubeVirt accepts kinds in any case, in singular and plural.
 	written, _ := matcher["kind"].(string)
 	for _, kind := range []string{"VirtualMachineInstancetype", "VirtualMachinePreference"} {
 		if strings.EqualFold(strings.TrimSuffix(strings.ToLower(written), "s"), kind) {
@@ -44,10 +44,10 @@ func (c *conversion) matcher(spec map[string]any, key string, parameter v1beta1.
 	}
 }
 
-// patternName is what names of objects look like.
+// patternName matches names of objects.
 const patternName = `[a-z0-9]([-.a-z0-9]*[a-z0-9])?`
 
-// identity removes what is one machine's own.
+// identity removes the identifiers of one VM.
 func (c *conversion) identity(machine map[string]any) {
 	delete(machine, "hostname")
 	domain, _ := machine["domain"].(map[string]any)
@@ -62,7 +62,7 @@ func (c *conversion) identity(machine map[string]any) {
 	}
 }
 
-// state tells of what KubeVirt keeps beside the disks.
+// state reports the state that KubeVirt stores beside the disks.
 func (c *conversion) state(machine map[string]any) {
 	domain, _ := machine["domain"].(map[string]any)
 	firmware, _ := domain["firmware"].(map[string]any)
@@ -77,7 +77,7 @@ func (c *conversion) state(machine map[string]any) {
 	}
 }
 
-// networks makes the first network attachment a parameter, and tells of those that another namespace would look for at home.
+// networks makes the first network attachment a parameter, and reports attachments that resolve to the namespace of the VM.
 func (c *conversion) networks(machine map[string]any) {
 	given := false
 	for i, network := range objects(machine["networks"]) {
@@ -99,7 +99,7 @@ func (c *conversion) networks(machine map[string]any) {
 	}
 }
 
-// drop removes keys of an object, and the object with the last of them.
+// drop removes keys of an object, and the object if it is then empty.
 func drop(in map[string]any, object string, keys ...string) {
 	from, found := in[object].(map[string]any)
 	if !found {
@@ -113,7 +113,7 @@ func drop(in map[string]any, object string, keys ...string) {
 	}
 }
 
-// objects are the objects of a list.
+// objects returns the objects of a list.
 func objects(list any) []map[string]any {
 	items, _ := list.([]any)
 	found := make([]map[string]any, 0, len(items))

@@ -7,8 +7,8 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 )
 
-// bookkeeping are the annotations and labels by which controllers and tools remember one object, and which another object must not
-// bring along. What ends with a slash is a prefix.
+// bookkeeping are the annotations and labels in which controllers and tools store state of one object. They are not copied to another
+// object. An entry that ends in a slash is a prefix.
 var bookkeeping = []string{
 	contract.AnnotationTemplateRef,
 	contract.AnnotationParameterPrefix,
@@ -37,7 +37,7 @@ var bookkeeping = []string{
 	"clone.kubevirt.io/",
 }
 
-// ownName are the labels that hold the name of the VirtualMachine.
+// ownName are the labels that may contain the name of the VirtualMachine.
 var ownName = []string{"kubevirt.io/vm", "kubevirt.io/domain", "vm.kubevirt.io/name"}
 
 func keeps(key string) bool {
@@ -46,7 +46,7 @@ func keeps(key string) bool {
 	})
 }
 
-// metadata is what of the metadata makes up a template.
+// metadata returns the part of the metadata that belongs in a template.
 func (c *conversion) metadata(metadata map[string]any) map[string]any {
 	kept := map[string]any{"name": literal("${NAME}")}
 	for _, key := range []string{"labels", "annotations"} {
@@ -57,7 +57,7 @@ func (c *conversion) metadata(metadata map[string]any) map[string]any {
 	return kept
 }
 
-// templateMetadata does the same to spec.template.metadata, of which KubeVirt reads no more.
+// templateMetadata does the same to spec.template.metadata, of which KubeVirt reads only labels and annotations.
 func (c *conversion) templateMetadata(template map[string]any) {
 	metadata, _ := template["metadata"].(map[string]any)
 	kept := c.metadata(metadata)
@@ -69,7 +69,7 @@ func (c *conversion) templateMetadata(template map[string]any) {
 	template["metadata"] = kept
 }
 
-// entries are the labels or annotations without bookkeeping.
+// entries returns the labels or annotations without bookkeeping.
 func (c *conversion) entries(value any) map[string]any {
 	given, _ := value.(map[string]any)
 	kept := map[string]any{}

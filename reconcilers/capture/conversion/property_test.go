@@ -19,10 +19,10 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// pieces are what texts of random machines are made of: all that means something to the engine.
+// pieces are the parts of texts of random VMs: all that has a meaning in the template's language.
 var pieces = []string{"${A}", "${NAME}", "$${NAME}", "${{NAME}}", "$$${", "$", "{", "}", "a", "\n", "\"", "é", "${HOME:-/root}", "\\"}
 
-// randomMachine is a VirtualMachine of all fields that KubeVirt's types have.
+// randomMachine returns a VirtualMachine with values in all fields of KubeVirt's types.
 func randomMachine(seed int64) *virtv1.VirtualMachine {
 	vm := &virtv1.VirtualMachine{}
 	random := rand.New(rand.NewPCG(uint64(seed), 1))
@@ -51,7 +51,7 @@ func randomMachine(seed int64) *virtv1.VirtualMachine {
 	return vm
 }
 
-// changed is what capture changes on purpose, written down once more, in KubeVirt's types.
+// changed repeats the changes of a capture with KubeVirt's types.
 func changed(vm *virtv1.VirtualMachine, name string, copied map[string]capturing.Disk) {
 	vm.ObjectMeta = metav1.ObjectMeta{Name: name, Labels: vm.Labels, Annotations: vm.Annotations}
 	vm.Status = virtv1.VirtualMachineStatus{}
@@ -91,8 +91,8 @@ func changed(vm *virtv1.VirtualMachine, name string, copied map[string]capturing
 	}
 }
 
-// TestEveryMachineRendersBack takes machines of all fields there are, with texts that look like the template's language, and gets
-// them back but for what capture changes on purpose.
+// TestEveryMachineRendersBack checks that VMs with values in all fields, and with texts that look like the template's language, render to
+// themselves except for the changes of a capture.
 func TestEveryMachineRendersBack(t *testing.T) {
 	renewed := 0
 	for seed := range int64(60) {
@@ -102,7 +102,7 @@ func TestEveryMachineRendersBack(t *testing.T) {
 		kept := vm.Spec.Template.Spec.Volumes[:0]
 		names := map[string]bool{}
 		for i, volume := range vm.Spec.Template.Spec.Volumes {
-			// A memory dump is left out, which the table shows.
+			// A memory dump is removed: see TestAMemoryDumpIsLeftOut.
 			volume.MemoryDump = nil
 			volume.Name = fmt.Sprintf("v%d", i)
 			names[volume.Name] = true
@@ -122,7 +122,7 @@ func TestEveryMachineRendersBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// Nothing is parameterized, so that nothing but NAME is a parameter.
+		// Only NAME is a parameter.
 		result, err := capturing.Convert(object, capturing.Options{
 			Namespace: "golden", Disks: disks, Spec: v1beta1.VirtualMachineTemplateRequestSpec{Parameterize: []v1beta1.CaptureParameter{v1beta1.CaptureName}},
 		})

@@ -11,51 +11,52 @@ import (
 )
 
 const (
-	// generatedPassword is what new passwords are made from.
+	// generatedPassword is the expression from which new passwords are generated.
 	generatedPassword = "[a-zA-Z0-9]{20}"
 
-	// patternQuoted is what can stand between double quotes in YAML without changing what is around it.
+	// patternQuoted matches text that is safe between double quotes in YAML.
 	patternQuoted = `[ -!#-\[\]-~]+`
 
-	// patternLine is the same, for what goes on behind a colon in a line of its own.
+	// patternLine matches text that is safe after a colon in a line of its own.
 	patternLine = patternQuoted
 
-	// patternPrivateKey is a private key in PEM.
+	// patternPrivateKey matches a private key in PEM.
 	patternPrivateKey = `-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY-----(\n[A-Za-z0-9+/=]+)+\n-----END ([A-Z0-9]+ )*PRIVATE KEY-----\n?`
 )
 
-// search goes through one YAML document.
+// search searches one YAML document.
 type search struct {
 	*conversion
 	path    string
 	replace bool
-	// mark is a word that the document does not hold; references stand for themselves until it is written again.
+	// mark is a word that the document does not contain; placeholders made from it replace references until the document is encoded.
 	mark       string
 	references []literal
 }
 
 func (s *search) placeholder(i int) string { return fmt.Sprintf("%s-%d-", s.mark, i) }
 
-// put has a scalar say a reference, between what else it says.
+// put replaces the value of a scalar by the text before and a reference.
 func (s *search) put(scalar *yaml.Node, before string, reference literal) {
 	s.references = append(s.references, reference)
 	scalar.Value = before + s.placeholder(len(s.references)-1)
 	scalar.Tag, scalar.Style = "!!str", yaml.DoubleQuotedStyle
 }
 
-// putEncoded replaces a scalar by a reference, whose value may have several lines, and nothing else. The encoder writes the quotes.
+// putEncoded replaces the value of a scalar by a reference alone, which may have several lines. The filter yaml of the reference adds the
+// quotes.
 func (s *search) putEncoded(scalar *yaml.Node, reference literal) {
 	s.references = append(s.references, literal(strings.TrimSuffix(string(reference), "}")+"|yaml}"))
 	scalar.Value, scalar.Tag, scalar.Style = s.placeholder(len(s.references)-1), "!!str", 0
 }
 
-// note tells of a secret.
+// note reports a secret.
 func (s *search) note(at string, reference literal) {
 	name := strings.TrimSuffix(strings.TrimPrefix(string(reference), "${"), "}")
 	s.result.Secrets = append(s.result.Secrets, Secret{Path: s.path + " (" + at + ")", Parameter: name})
 }
 
-// mapping looks into the keys that are known, and then into everything.
+// mapping searches the keys of cloud-config that hold secrets, and then the whole document.
 func (s *search) mapping(root *yaml.Node) {
 	if root.Kind != yaml.MappingNode {
 		s.everything(root, "")
@@ -85,7 +86,7 @@ func (s *search) mapping(root *yaml.Node) {
 	s.rest(root, "", known)
 }
 
-// users looks at the passwords of users.
+// users searches the passwords of users.
 func (s *search) users(users *yaml.Node, path string, known map[*yaml.Node]bool) {
 	if users == nil || users.Kind != yaml.SequenceNode {
 		return
@@ -97,8 +98,8 @@ func (s *search) users(users *yaml.Node, path string, known map[*yaml.Node]bool)
 	}
 }
 
-// user looks at one. Nobody can generate a hash together with the password that belongs to it, so that fields for hashes become
-// the field for a password.
+// user searches one user. A hash and its password cannot be generated together, so a field for a hash is replaced by the field for a
+// password.
 func (s *search) user(user *yaml.Node, path string, known map[*yaml.Node]bool) {
 	name := ""
 	if node := value(user, "name"); node != nil && node.Kind == yaml.ScalarNode {
@@ -128,7 +129,7 @@ func (s *search) user(user *yaml.Node, path string, known map[*yaml.Node]bool) {
 	}
 }
 
-// list looks at chpasswd.list, which is a list of USER:PASSWORD or one text of such lines.
+// list searches chpasswd.list, which is a list of USER:PASSWORD or one text with such lines.
 func (s *search) list(list *yaml.Node, known map[*yaml.Node]bool) {
 	switch {
 	case list == nil:
@@ -166,7 +167,7 @@ func (s *search) list(list *yaml.Node, known map[*yaml.Node]bool) {
 	}
 }
 
-// password replaces one password. One that is written elsewhere, as an alias tells, stays.
+// password replaces one password. If it is an alias of a value elsewhere, it is retained.
 func (s *search) password(scalar *yaml.Node, at, user string) {
 	var reference literal
 	if s.replace && scalar.Kind == yaml.ScalarNode {
@@ -186,14 +187,14 @@ func (s *search) declarePassword(user string) literal {
 		Name: name, Description: description, Generate: v1beta1.GeneratorExpression, From: generatedPassword,
 		Required: true, Pattern: patternLine, Sensitive: true,
 	})
-	// Nobody else tells the person who has a machine made which passwords it has.
+	// Only the template's message shows users the passwords of a new VM.
 	s.message = append(s.message, escapeText(description)+": "+string(reference))
 	return reference
 }
 
 var notWord = regexp.MustCompile(`[^a-zA-Z0-9]`)
 
-// wholeKey is a text that is a private key and nothing else.
+// wholeKey matches a text that consists of one private key.
 var wholeKey = regexp.MustCompile(`^\s*-----BEGIN ([A-Z0-9]+ )*PRIVATE KEY-----[^-]*-----END ([A-Z0-9]+ )*PRIVATE KEY-----\s*$`)
 
 // key replaces one private key.
@@ -213,15 +214,15 @@ func (s *search) key(scalar *yaml.Node, at string) {
 	s.note(at, reference)
 }
 
-// everything looks at all of a document of which nothing is known.
+// everything searches a document of unknown structure.
 func (s *search) everything(node *yaml.Node, path string) { s.rest(node, path, nil) }
 
-// secretKeys are keys whose values are secrets wherever they stand.
+// secretKeys are keys with values that are secrets at any place.
 var secretKeys = map[string]bool{
 	"password": true, "passwd": true, "plain_text_passwd": true, "hashed_passwd": true, "passphrase": true, "psk": true,
 }
 
-// rest tells of secrets in places that are not known: what is there stays.
+// rest reports secrets at other places, and retains their values, except for private keys.
 func (s *search) rest(node *yaml.Node, path string, known map[*yaml.Node]bool) {
 	switch node.Kind {
 	case yaml.MappingNode:
@@ -277,7 +278,7 @@ func (s *search) sshKey(root *yaml.Node) {
 	}
 }
 
-// value is what a key of a mapping has; nil when there is none.
+// value returns the value of a key of a mapping; nil if there is none.
 func value(mapping *yaml.Node, key string) *yaml.Node {
 	if mapping == nil || mapping.Kind != yaml.MappingNode {
 		return nil
@@ -297,7 +298,7 @@ func secretScalar(node *yaml.Node) bool {
 	return node != nil && node.Kind == yaml.ScalarNode && node.Tag != "!!null" && node.Tag != "!!bool" && !tolerable(node.Value)
 }
 
-// tolerable says that a password is none: cloud-init makes it itself, or the account is locked.
+// tolerable reports whether a value is no password: cloud-init generates one, or the account is locked.
 func tolerable(password string) bool {
 	return password == "" || password == "R" || password == "RANDOM" || strings.Trim(password, "!*") == ""
 }

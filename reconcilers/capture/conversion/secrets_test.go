@@ -14,7 +14,7 @@ import (
 
 const pem = "-----BEGIN OPENSSH PRIVATE KEY-----\nb3BlbnNzaHByaXZhdGU=\n-----END OPENSSH PRIVATE KEY-----\n"
 
-// withUserData is a machine with one cloud-init volume.
+// withUserData returns a VM with one cloud-init volume.
 func withUserData(t *testing.T, source map[string]any) string {
 	t.Helper()
 	encoded, err := json.Marshal(map[string]any{
@@ -142,7 +142,7 @@ func checkParameterized(t *testing.T, result *capturing.Result) {
 		"Password of the user root: ${PASSWORD_ROOT}\nPassword of the user bob: ${PASSWORD_BOB}", result.Spec.Message); diff != "" {
 		t.Errorf("message (-want +got):\n%s", diff)
 	}
-	// All that can be generated is: the key has to be given.
+	// Everything else can be generated; only the key is required.
 	compiled := compile(t, result)
 	if _, err := compiled.Bind(nil); err == nil || !strings.Contains(err.Error(), "SSH_ED25519_PRIVATE") || strings.Contains(err.Error(), "PASSWORD") {
 		t.Errorf("without values: %v", err)

@@ -7,7 +7,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// volumes has the disks that were copied made anew for every VirtualMachine, and tells of what the other volumes refer to.
+// volumes makes dataVolumeTemplates of the disks that were copied, and reports references of the other volumes.
 func (c *conversion) volumes(spec, machine map[string]any) {
 	class, hasClass := c.storageClass()
 	var templates []any
@@ -21,7 +21,7 @@ func (c *conversion) volumes(spec, machine map[string]any) {
 		disk, copied := c.disks[name]
 		switch {
 		case volume["memoryDump"] != nil:
-			// What is in it is the memory of one machine.
+			// A memory dump holds the memory of one VM.
 			dumps[volume["name"]] = true
 			continue
 		case copied && (volume["dataVolume"] != nil || volume["persistentVolumeClaim"] != nil):
@@ -39,7 +39,7 @@ func (c *conversion) volumes(spec, machine map[string]any) {
 	if list != nil {
 		machine["volumes"] = kept
 	}
-	// KubeVirt adds no disk for a dump, but a person may have.
+	// KubeVirt adds no disk for a dump, but a user may have added one.
 	domain, _ := machine["domain"].(map[string]any)
 	devices, _ := domain["devices"].(map[string]any)
 	if disks, found := devices["disks"].([]any); found && len(dumps) > 0 {
@@ -57,7 +57,7 @@ func (c *conversion) volumes(spec, machine map[string]any) {
 	}
 }
 
-// renewed refers to the disk that each VirtualMachine gets.
+// renewed makes a volume refer to the disk that each VirtualMachine gets.
 func (c *conversion) renewed(volume map[string]any, name string) {
 	before, found := volume["dataVolume"].(map[string]any)
 	if !found {
@@ -73,7 +73,7 @@ func (c *conversion) renewed(volume map[string]any, name string) {
 
 func diskName(volume string) literal { return literal(escapeText(volume) + "-${NAME}") }
 
-// dataVolumeTemplate has a disk copied from the copy.
+// dataVolumeTemplate returns a template that copies the copy of a disk.
 func (c *conversion) dataVolumeTemplate(disk Disk, class literal) map[string]any {
 	storage := map[string]any{}
 	if disk.Storage.Size != "" {
@@ -101,13 +101,13 @@ func (c *conversion) dataVolumeTemplate(disk Disk, class literal) map[string]any
 	}
 }
 
-// storageParameter is the parameter of the storage class, and the class that it stands for.
+// storageParameter is a reference to the parameter for the storage class, and the storage class in its value.
 type storageParameter struct {
 	value     string
 	reference literal
 }
 
-// storageClass makes the class of the first copied disk a parameter. Disks of another class keep theirs.
+// storageClass makes the class of the first copied disk a parameter. Disks of another class retain theirs.
 func (c *conversion) storageClass() (storageParameter, bool) {
 	if !c.wants(v1beta1.CaptureStorageClass) {
 		return storageParameter{}, false
@@ -124,7 +124,7 @@ func (c *conversion) storageClass() (storageParameter, bool) {
 	return storageParameter{}, false
 }
 
-// others tells what a volume refers to that is not part of the template.
+// others reports references of a volume to objects that are not part of the template.
 func (c *conversion) others(volume map[string]any, name, path string) {
 	at := func(source, key string) string {
 		object, _ := volume[source].(map[string]any)
@@ -175,7 +175,7 @@ func (c *conversion) secretReferences(volume map[string]any, source, path string
 	}
 }
 
-// bootImage tells of the Secret with which the image of a kernel is pulled.
+// bootImage reports the Secret with which the image of a kernel is pulled.
 func (c *conversion) bootImage(machine map[string]any) {
 	domain, _ := machine["domain"].(map[string]any)
 	firmware, _ := domain["firmware"].(map[string]any)
@@ -185,7 +185,7 @@ func (c *conversion) bootImage(machine map[string]any) {
 	c.reference("spec.template.spec.domain.firmware.kernelBoot.container.imagePullSecret", "Secret", name)
 }
 
-// claims tells of the devices that the machine claims.
+// claims reports the devices that the VM claims.
 func (c *conversion) claims(machine map[string]any) {
 	for i, claim := range objects(machine["resourceClaims"]) {
 		for _, from := range []struct{ key, kind string }{{"resourceClaimName", "ResourceClaim"}, {"resourceClaimTemplateName", "ResourceClaimTemplate"}} {
@@ -195,7 +195,7 @@ func (c *conversion) claims(machine map[string]any) {
 	}
 }
 
-// credentials tells of the Secrets that accessCredentials name.
+// credentials reports the Secrets that accessCredentials name.
 func (c *conversion) credentials(machine map[string]any) {
 	for i, credential := range objects(machine["accessCredentials"]) {
 		for _, key := range []string{"sshPublicKey", "userPassword"} {
@@ -208,5 +208,5 @@ func (c *conversion) credentials(machine map[string]any) {
 	}
 }
 
-// namespaced says whether the name of a network attachment says where it is.
+// namespaced reports whether the name of a network attachment contains its namespace.
 func namespaced(name string) bool { return strings.Contains(name, "/") }
