@@ -24,7 +24,7 @@ const (
 // components holds the namespaces in which KubeVirt and CDI are installed.
 type components struct {
 	kubevirt, cdi []string
-	// unbound are namespaces with a KubeVirt object whose account is not bound, if KubeVirt is installed in no other.
+	// unbound are namespaces with a KubeVirt object and without a bound account, if KubeVirt is installed in no other.
 	unbound []string
 }
 

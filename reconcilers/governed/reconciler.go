@@ -53,7 +53,7 @@ type Options struct {
 	Client Writer
 	// Statuses writes the condition Active.
 	Statuses *statuswriter.Writer
-	// Recorder receives an event about every namespace whose label changes.
+	// Recorder receives an event about every change of a namespace's label.
 	Recorder events.EventRecorder
 	// Namespace is Stencil's own, which contains the index.
 	Namespace string
