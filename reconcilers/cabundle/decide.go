@@ -22,18 +22,18 @@ type former struct {
 	since time.Time
 }
 
-// state is what is gathered.
+// state is the input of decide.
 type state struct {
 	now time.Time
 	// current is the current authority; nil if there is none.
 	current *x509.Certificate
 	// formers are those of the previous plan.
 	formers []former
-	// configurations are those that exist.
+	// configurations are the existing ones.
 	configurations []publication.Configuration
 }
 
-// plan is what to do.
+// plan is the result of decide.
 type plan struct {
 	// bundle is the caBundle of every webhook, in PEM.
 	bundle []byte

@@ -131,7 +131,7 @@ func (w *Watch) compile(objects []v1alpha1.TemplateApproval) []Approval {
 	return approvals
 }
 
-// Compile compiles an approval; an invalid one is closed. spared are namespaces that it does not select.
+// Compile compiles an approval; an invalid one is closed. It does not select the namespaces in spared.
 func Compile(object *v1alpha1.TemplateApproval, spared ...string) *approval.Approval {
 	compiled, err := approval.Compile(object, approval.Sparing(spared...))
 	if err != nil {

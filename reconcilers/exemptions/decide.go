@@ -68,7 +68,7 @@ type problem struct{ user, cause string }
 
 func (p problem) String() string { return p.user + ": " + p.cause }
 
-// plan is what Reconcile does.
+// plan is the result of decide.
 type plan struct {
 	// exempt are the accounts, sorted by namespace and name.
 	exempt   []exemption.Account

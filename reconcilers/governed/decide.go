@@ -23,7 +23,7 @@ type change struct {
 	covering []*approval.Approval
 }
 
-// plan is what Reconcile does.
+// plan is the result of decide.
 type plan struct {
 	changes []change
 	// omitted maps the name of an approval to the first namespace with no room for it in the annotation.

@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 		name       string
 		approvals  []coverage.Approval
 		namespaces []coverage.Namespace
-		// want has NAMESPACE LABEL ANNOTATION NOTE of every change.
+		// want lists each change as NAMESPACE LABEL ANNOTATION NOTE.
 		want []string
 	}{
 		{
@@ -195,7 +195,7 @@ func TestDecideTellsForWhichApprovalANamespaceHasNoRoom(t *testing.T) {
 			}
 		})
 	}
-	// Two have no room beside each other in team-b and team-c.
+	// The annotations of team-b and team-c have room for one of the two approvals.
 	approvals := []coverage.Approval{large("a", "team-a", "team-b", "team-c"), large("b", "team-b", "team-c", "team-d")}
 	namespaces := []coverage.Namespace{namespace("team-a", "", ""), namespace("team-b", "", ""), namespace("team-c", "", ""), namespace("team-d", "", "")}
 	decided := decide(coverage.Snapshot{Approvals: approvals, Namespaces: namespaces})
