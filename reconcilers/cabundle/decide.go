@@ -11,46 +11,45 @@ import (
 	"github.com/vmstencil/stencil/internal/certificates/publication"
 )
 
-// maximumAuthorities is how many authorities a caBundle holds at most. Only rotations that follow each other faster than
-// replicas can keep up reach it; then those go that are the longest out of use.
+// maximumAuthorities is the maximum number of authorities in a caBundle. It is reached only by rotations that follow each other faster than
+// replicas take over the new authority; then the oldest authorities are removed.
 const maximumAuthorities = 10
 
-// former is an authority that is published, or was, and is not the present one.
+// former is an authority that is or was published and is not the current one.
 type former struct {
 	certificate *x509.Certificate
-	// since is when this process first saw it beside another present authority.
+	// since is when this process first read it beside another current authority.
 	since time.Time
 }
 
-// state is what is gathered.
+// state is the input of decide.
 type state struct {
 	now time.Time
-	// current is the present authority; nil while there is none.
+	// current is the current authority; nil if there is none.
 	current *x509.Certificate
-	// formers is what the decision before remembered.
+	// formers are those of the previous plan.
 	formers []former
-	// configurations are those that exist.
+	// configurations are the existing ones.
 	configurations []publication.Configuration
 }
 
-// plan is what to do.
+// plan is the result of decide.
 type plan struct {
-	// bundle is what every webhook's caBundle should be, in PEM.
+	// bundle is the caBundle of every webhook, in PEM.
 	bundle []byte
-	// authorities are what bundle is made of.
+	// authorities are the certificates in bundle.
 	authorities []*x509.Certificate
-	// outdated are the configurations in which some webhook's caBundle is another.
+	// outdated are the configurations in which a webhook has a different caBundle.
 	outdated []publication.Configuration
-	// formers is what to remember until the next decision.
+	// formers are the input of the next decision.
 	formers []former
-	// again is when the next former authority goes; zero when none will.
+	// again is when the next former authority is removed; zero if there is none.
 	again time.Time
 }
 
-// decide says what the caBundles should hold. overlap is how long a serving certificate of a former authority
-// may be in use.
+// decide returns the content of the caBundles. overlap is how long a serving certificate of a former authority may be in use.
 func decide(s state, overlap time.Duration) plan {
-	// Without a present authority there is nothing better to publish than what stands there.
+	// Without a valid current authority, the published caBundles stay as they are.
 	if s.current == nil || !s.current.IsCA || bundle.Expired(s.current, s.now) {
 		return plan{formers: s.formers}
 	}
@@ -81,7 +80,8 @@ func decide(s state, overlap time.Duration) plan {
 	return p
 }
 
-// candidates returns every authority but the present one that is remembered or published somewhere, each once.
+// candidates returns the former authorities of the previous plan and the authorities that are published in a configuration, each once,
+// without the current one.
 func candidates(s state) []former {
 	var found []former
 	add := func(certificate *x509.Certificate, since time.Time) {
@@ -103,10 +103,9 @@ func candidates(s state) []former {
 	return found
 }
 
-// retirement returns when a former authority goes: when it expires, or when nothing that it signed can be in use
-// any more. An authority of ours was out of use from the moment the present one was made. When a foreign one,
-// say that of another certificate provider, went out of use nobody knows better than that it was not before
-// this process saw it.
+// retirement returns when a former authority is removed: when it expires, or when nothing that it signed can be in use any more. An
+// authority of Stencil's own went out of use when the current one was created. For a foreign one, such as that of another certificate
+// provider, that time is unknown; the time at which this process first read it is used if it is later.
 func retirement(f former, current *x509.Certificate, overlap time.Duration) time.Time {
 	replaced := current.NotBefore
 	if f.since.After(replaced) {
@@ -118,8 +117,7 @@ func retirement(f former, current *x509.Certificate, overlap time.Duration) time
 	return f.certificate.NotAfter
 }
 
-// newestFirst orders formers by the beginning of their validity, and where that does not tell, by content: the order must be the same
-// whoever decides.
+// newestFirst orders formers by the start of their validity, newest first, and then by content: all replicas must produce the same order.
 func newestFirst(a, b former) int {
 	return cmp.Or(
 		b.certificate.NotBefore.Compare(a.certificate.NotBefore),
@@ -127,7 +125,7 @@ func newestFirst(a, b former) int {
 	)
 }
 
-// outdated tells whether a webhook of the configuration has another caBundle.
+// outdated reports whether a webhook of the configuration has a different caBundle.
 func outdated(configuration publication.Configuration, want []byte) bool {
 	return slices.ContainsFunc(configuration.Webhooks, func(webhook publication.Webhook) bool {
 		return !bytes.Equal(webhook.CABundle, want)

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/internal/certificates/publication"
 )
 
-// overlap is the life of a serving certificate in these tests.
+// overlap is the duration of a serving certificate in these tests.
 const overlap = 24 * time.Hour
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
@@ -89,7 +89,7 @@ func TestDecide(t *testing.T) {
 		"after a rotation the former authority stays beside the present one until nothing that it signed is in use": {
 			current:        current.Certificate,
 			configurations: []publication.Configuration{holds("render", list(former))},
-			// It is seen for the first time now, so nobody knows that it was out of use before.
+			// It is read for the first time now, so the time at which it went out of use is unknown.
 			want: want{Authorities: []string{"current", "former"}, Outdated: []string{"render"}, Again: noon.Add(overlap)},
 		},
 		"a former authority that was seen to be replaced an hour ago stays that much shorter": {
@@ -225,7 +225,7 @@ func TestDecideBoundsTheBundle(t *testing.T) {
 	}
 }
 
-// A decision about what the decision before has written finds nothing to do.
+// A second decision with the result of the first has nothing to change.
 func TestDecideIsSettledByItsOwnOutcome(t *testing.T) {
 	current := certificatestest.NewAuthority(t, ago(time.Minute), 365*24*time.Hour)
 	a := certificatestest.NewAuthority(t, ago(time.Hour), 365*24*time.Hour)

@@ -1,15 +1,14 @@
-// Package cabundle publishes Stencil's certificate authority: it keeps the caBundle of each of Stencil's webhook configurations
-// equal to the present authority and the former ones that may still have signed something in use.
+// Package cabundle publishes Stencil's certificate authority: it sets the caBundle of each of Stencil's webhook configurations to the
+// current authority and the former ones that may have signed certificates in use.
 //
-// It runs on the leader only, and only when Stencil is its own authority. Gather: the Secret of the authority, the named
-// webhook configurations, and what this process has seen before. Decide ([decide], pure): the one bundle
-// that all of them should hold. Apply: a patch of the caBundle fields and nothing else, conditional on the
-// resource version that was read, so that nobody's concurrent change is lost.
+// It runs on the leader only, and only when Stencil is its own authority. Gather: the Secret of the authority, the named webhook
+// configurations, and the authorities that this process has read before. Decide ([decide], pure): the one bundle for all of them. Apply: a
+// patch of the caBundle fields only, conditional on the resource version that was read, so that no concurrent change is lost.
 //
-// Helm, which applies server-side since version 4, and kubectl apply leave the field alone, because the chart does not mention it; when
-// somebody else does reset it, it is put back.
+// Helm, which applies server-side since version 4, and kubectl apply do not change the field, because the chart does not contain it. If
+// another client resets the field, it is restored.
 //
-// A former authority stays for as long as a serving certificate may have been signed by it and be in use: until it
-// expires itself, or until the life of a serving certificate has passed since it was replaced. The authority that an
-// administrator rotates because its key has leaked is therefore trusted for at most that long.
+// A former authority stays published for as long as a serving certificate that it signed may be in use: until it expires, or until the
+// duration of a serving certificate has passed since it was replaced. An authority that an administrator rotates because its key has leaked
+// is therefore trusted for at most that long.
 package cabundle

@@ -26,13 +26,13 @@ const (
 	fieldManager = client.FieldOwner("stencil-ca-bundle")
 	// reasonPublished is the reason of the event about a changed caBundle.
 	reasonPublished = "CABundlePublished"
-	// actionPublish is what the event says was done.
+	// actionPublish is the action of that event.
 	actionPublish = "PublishCABundle"
-	// conflictDelay gives the watch time to bring what somebody else wrote.
+	// conflictDelay is how long to wait after a conflict for the watch to receive the other client's write.
 	conflictDelay = time.Second
 )
 
-// Configurations reads the webhook configurations; a publication.Watch does.
+// Configurations reads the webhook configurations; publication.Watch implements it.
 type Configurations interface {
 	Configurations(ctx context.Context) ([]publication.Configuration, error)
 }
@@ -48,7 +48,7 @@ type Options struct {
 	Secrets client.Reader
 	// Secret names it.
 	Secret types.NamespacedName
-	// Configurations are the webhook configurations to keep.
+	// Configurations reads the webhook configurations that are written.
 	Configurations Configurations
 	// Client writes them.
 	Client Patcher
@@ -59,16 +59,16 @@ type Options struct {
 	Recorder events.EventRecorder
 	// Registerer receives the metric.
 	Registerer prometheus.Registerer
-	// Clock says what is still valid. Default: the real one.
+	// Clock is used to check validity. Default: the real clock.
 	Clock clock.PassiveClock
 }
 
-// Reconciler keeps the caBundles. There is only ever one request to it.
+// Reconciler writes the caBundles. It has a single request.
 type Reconciler struct {
 	options Options
 	updates *prometheus.CounterVec
-	// formers is the memory of former authorities: it puts back what somebody deletes from every
-	// configuration at once. Reconcile is never called concurrently.
+	// formers are the former authorities of the last plan. An authority that is deleted from every configuration at once is restored from
+	// it. Reconcile is never called concurrently.
 	formers []former
 }
 
@@ -102,7 +102,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	if planned.again.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	// A moment later than needed: then the time has certainly come.
+	// One second later than required, so that the time has passed.
 	return reconcile.Result{RequeueAfter: planned.again.Sub(gathered.now) + time.Second}, nil
 }
 
@@ -120,7 +120,7 @@ func (r *Reconciler) gather(ctx context.Context) (*corev1.Secret, state, error) 
 	return secret, gathered, nil
 }
 
-// authorityOf returns the authority in the Secret, or nil when it holds none that can be read.
+// authorityOf returns the authority in the Secret, or nil if there is no readable one.
 func authorityOf(secret *corev1.Secret) *x509.Certificate {
 	certificates := bundle.Parse(secret.Data[corev1.TLSCertKey])
 	if len(certificates) == 0 {
@@ -129,8 +129,8 @@ func authorityOf(secret *corev1.Secret) *x509.Certificate {
 	return certificates[0]
 }
 
-// apply writes what is outdated. It reports a conflict when somebody else wrote a configuration at the same time, which
-// is nothing to complain about.
+// apply writes the outdated configurations. It reports a conflict, which is not an error, when another client wrote a configuration at the
+// same time.
 func (r *Reconciler) apply(ctx context.Context, secret *corev1.Secret, planned plan) (conflict bool, err error) {
 	var failures []error
 	for _, configuration := range planned.outdated {

@@ -30,15 +30,15 @@ import (
 
 var secretName = types.NamespacedName{Namespace: "stencil-system", Name: "stencil-webhook-ca"}
 
-// cluster is a reconciler with an API that keeps objects in memory.
+// cluster is a reconciler with a fake API that stores objects in memory.
 type cluster struct {
 	client.Client
 	reconciler *Reconciler
 	recorder   *events.FakeRecorder
 	clock      *clocktesting.FakePassiveClock
-	// refuse, when set, is what the next patch is refused with.
+	// refuse, if set, is the error of the next patch.
 	refuse error
-	// stale, when set, is what Configurations returns.
+	// stale, if set, is the result of Configurations.
 	stale []publication.Configuration
 }
 
@@ -102,7 +102,7 @@ func (c *cluster) Patch(ctx context.Context, object client.Object, patch client.
 	return c.Client.Patch(ctx, object, patch, options...)
 }
 
-// reconcile runs the reconciler once and returns what it wants next.
+// reconcile runs the reconciler once and returns its result.
 func (c *cluster) reconcile(t *testing.T) reconcile.Result {
 	t.Helper()
 	result, err := c.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: secretName})
@@ -112,7 +112,7 @@ func (c *cluster) reconcile(t *testing.T) reconcile.Result {
 	return result
 }
 
-// replace writes an object as somebody would who does not care what it was before.
+// replace overwrites an object regardless of its resource version.
 func (c *cluster) replace(t *testing.T, object client.Object) {
 	t.Helper()
 	present := object.DeepCopyObject().(client.Object)
@@ -264,7 +264,7 @@ func TestReconcileChangesNothingButTheCABundle(t *testing.T) {
 func TestReconcileOverwritesNobodysChange(t *testing.T) {
 	authority := certificatestest.NewAuthority(t, ago(time.Hour), 365*24*time.Hour)
 	c := newCluster(t, render(nil), secret(authority))
-	// The watch has not brought what somebody else wrote.
+	// The watch has not received the other client's write yet.
 	configurations, err := c.Configurations(t.Context())
 	if err != nil {
 		t.Fatal(err)

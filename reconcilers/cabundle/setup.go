@@ -18,15 +18,15 @@ import (
 // controllerName names the controller in logs and in controller-runtime's metrics.
 const controllerName = "cabundle"
 
-// Sources makes event sources of the webhook configurations; a publication.Watch does.
+// Sources returns event sources of the webhook configurations; publication.Watch implements it.
 type Sources interface {
 	Sources(handler handler.EventHandler) []source.Source
 }
 
-// SetupWithManager adds the reconciler to the manager, which runs it on the leader. secrets is a cache that holds the Secret of
-// the authority and need not hold anything else.
+// SetupWithManager adds the reconciler to the manager, which runs it on the leader. secrets is a cache of the authority's Secret; no other
+// object is read from it.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, secrets cache.Cache, configurations Sources) error {
-	// Whatever happens, the question is the same: what should all caBundles hold?
+	// Every event results in the same request.
 	toTheOne := single.OnEvent(reconcile.Request{NamespacedName: r.options.Secret})
 	controller := builder.ControllerManagedBy(mgr).
 		Named(controllerName).

@@ -13,16 +13,15 @@ import (
 )
 
 const (
-	// maximumNamed is how many objections a message tells.
+	// maximumNamed is the maximum number of violations in a message.
 	maximumNamed = 5
-	// maximumMessage is how many bytes a condition's message has.
+	// maximumMessage is the maximum length of a condition's message, in bytes.
 	maximumMessage = 4096
-	// maximumCause is how many bytes a cause in the status of a policy has.
+	// maximumCause is the maximum length of a cause in the status of a policy, in bytes.
 	maximumCause = 1024
 )
 
-// condition returns the condition PolicyCompliant; nil for a template that no policy applies
-// to. The time of its last transition is left out.
+// condition returns the condition PolicyCompliant, without the time of its last transition; nil for a template that no policy applies to.
 func (j judgement) condition(generation int64) *metav1.Condition {
 	if len(j.applying) == 0 {
 		return nil
@@ -49,7 +48,7 @@ func (j judgement) condition(generation int64) *metav1.Condition {
 	}
 }
 
-// split tells what policies have against something from their not having been able to tell.
+// split separates violations that policies report from failures to evaluate a policy.
 func split(violations []policyset.Violation) (found, failed []policyset.Violation) {
 	for _, v := range violations {
 		if v.Failure {
@@ -86,9 +85,8 @@ func text(v policyset.Violation) string {
 	return v.Message + " at " + v.Field
 }
 
-// objections returns what each policy objects to with its rule deny, whatever its
-// enforcement, by its name. Only the first objection of each counts. A policy that could not
-// be evaluated objects to nothing.
+// objections returns the first violation of the rule deny of each policy, by the policy's name, whatever its enforcement. A policy that
+// could not be evaluated has none.
 func (j judgement) objections() map[string]string {
 	first := map[string]string{}
 	for _, v := range slices.Concat(j.decision.Denials, j.decision.Warnings, j.decision.Audited) {

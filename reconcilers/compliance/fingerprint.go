@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// fingerprint of what is judged of labels and annotations.
+// fingerprint returns a string that identifies the labels and annotations that are evaluated.
 func fingerprint(maps ...map[string]string) string {
 	raw, err := json.Marshal(maps)
 	if err != nil {

@@ -17,26 +17,26 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Namespaces knows the labels and annotations of namespaces; an approvalcache.Cache does.
+// Namespaces returns the labels and annotations of namespaces; approvalcache.Cache implements it.
 type Namespaces interface {
 	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool)
 }
 
-// Evaluator evaluates policies; a policyset.Evaluator does.
+// Evaluator evaluates policies; policyset.Evaluator implements it.
 type Evaluator interface {
 	Evaluate(ctx context.Context, entries []policyset.Entry, in *rego.Input) policyset.Decision
 }
 
-// judgement is what the policies have against the sample of a template.
+// judgement is the result of evaluating the policies for the sample of a template.
 type judgement struct {
 	// applying are the names of the policies that apply to it.
 	applying []string
-	// unjudged is why there is no decision.
+	// unjudged is why the template has no sample; nil if it has one.
 	unjudged *sample.Error
 	decision policyset.Decision
 }
 
-// judge judges one template.
+// judge evaluates one template.
 type judge struct {
 	set           *policyset.Set
 	evaluator     Evaluator

@@ -6,8 +6,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are what an administrator watches. Replicas that do not lead have none of the
-// values.
+// metrics are the metrics of the check. Only the leader sets their values.
 type metrics struct {
 	noncompliant, duration prometheus.Gauge
 	failures               prometheus.Counter

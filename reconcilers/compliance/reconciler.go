@@ -30,14 +30,14 @@ import (
 // DefaultInterval is the time between two checks when nothing changes.
 const DefaultInterval = 10 * time.Minute
 
-// Templates is where templates come from; a templatecache.Cache is one.
+// Templates returns the templates; templatecache.Cache implements it.
 type Templates interface {
 	List() []*templatecache.Template
 	Synced() bool
 	Changed() <-chan struct{}
 }
 
-// Policies are those in force; a policycache.Cache knows them.
+// Policies returns the active policies; policycache.Cache implements it.
 type Policies interface {
 	Synced() bool
 	Set() *policyset.Set
@@ -45,7 +45,7 @@ type Policies interface {
 	Changed() <-chan struct{}
 }
 
-// Instancetypes knows instance types and preferences; an instancetypecache.Cache does.
+// Instancetypes returns instance types and preferences; instancetypecache.Cache implements it.
 type Instancetypes interface {
 	Known() sizing.Resolver
 	Synced() bool
@@ -65,12 +65,11 @@ type Options struct {
 	// Interval is the time between two checks when nothing changes. Default:
 	// DefaultInterval.
 	Interval time.Duration
-	// Clock says when a condition changed. Default: the real one.
+	// Clock provides the transition times of conditions. Default: the real clock.
 	Clock clock.PassiveClock
 }
 
-// Reconciler checks all templates. There is only ever one request to it, and Reconcile is
-// never called concurrently.
+// Reconciler checks all templates. It has a single request, and Reconcile is never called concurrently.
 type Reconciler struct {
 	options   Options
 	statuses  statuses
@@ -101,19 +100,19 @@ func New(o Options) (*Reconciler, error) {
 func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 	return &Reconciler{
 		options: o, statuses: s, metrics: m,
-		// Requests of people have an evaluator of their own: nothing here makes them wait.
+		// A separate evaluator, so that this check does not delay admission requests.
 		evaluator: policyset.NewEvaluator(policyset.Options{Workers: 1, Deadline: time.Minute}),
 	}
 }
 
-// memory holds judgements that are still right.
+// memory caches results that are still valid.
 type memory struct {
 	set          *policyset.Set
 	instancetype <-chan struct{}
 	judgements   map[subject]judgement
 }
 
-// subject is all that a judgement depends on beside the policies and the instance types.
+// subject is what a result depends on besides the policies and the instance types.
 type subject struct {
 	uid        types.UID
 	generation int64
@@ -121,7 +120,7 @@ type subject struct {
 	metadata   string
 }
 
-// recall forgets everything when the policies or the instance types are others.
+// recall returns the cached results, or nil if the policies or the instance types have changed.
 func (m *memory) recall(set *policyset.Set, instancetype <-chan struct{}) map[subject]judgement {
 	if m.set != set || m.instancetype != instancetype {
 		return nil
@@ -139,7 +138,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{RequeueAfter: syncDelay}, nil
 	}
 	start := o.Clock.Now()
-	// Taken before anything is read: a change from here on is noticed by the next check.
+	// Read before everything else: a later change triggers the next check.
 	instancetype, set := o.Instancetypes.Changed(), o.Policies.Set()
 	r.evaluator.Keep(set)
 	known := r.memory.recall(set, instancetype)
@@ -179,8 +178,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 }
 
 func (r *Reconciler) judge(ctx context.Context, set *policyset.Set, t *templatecache.Template, known, fresh map[subject]judgement) judgement {
-	// Of a namespace that is not known nothing is known; it is being deleted, or the
-	// watch is behind, and the next check knows better.
+	// A namespace may be missing because it is being deleted or because the watch is behind. Then its metadata is empty, and the next check
+	// corrects the result.
 	labels, annotations, _ := r.options.Namespaces.Namespace(ctx, t.Namespace)
 	compiled, _ := t.Compiled()
 	key := subject{t.UID, t.Generation, compiled, fingerprint(t.Labels, t.Annotations, labels, annotations)}
@@ -193,7 +192,7 @@ func (r *Reconciler) judge(ctx context.Context, set *policyset.Set, t *templatec
 	return judged
 }
 
-// keep writes a condition that is another than the stored one.
+// keep writes a condition that differs from the stored one.
 func (r *Reconciler) keep(ctx context.Context, t *templatecache.Template, condition *metav1.Condition) error {
 	stored := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant)
 	if condition == nil {

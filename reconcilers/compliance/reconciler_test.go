@@ -63,7 +63,7 @@ spec:
     spec: {runStrategy: Halted, instancetype: {name: "${SIZE}"}, template: {spec: {domain: {devices: {}}}}}
 `
 
-// world is everything that the reconciler is given, and what it writes.
+// world holds the reconciler's inputs and its writes.
 type world struct {
 	templates     []*templatecache.Template
 	set           *policyset.Set
@@ -124,7 +124,7 @@ func (w *world) policy(_ context.Context, name string, templates *v1alpha1.Polic
 	return w.fail
 }
 
-// with makes a world of templates and policies.
+// with returns a world of templates and policies.
 func with(templates []*templatecache.Template, entries ...policyset.Entry) *world {
 	w := &world{
 		templates: templates, set: policyset.NewSet(entries), instancetypes: make(chan struct{}), sizes: map[string]int{"small": 1, "huge": 64},
@@ -278,7 +278,7 @@ func TestWhatIsWrittenAndWhatIsRemembered(t *testing.T) {
 		if w.writes != wantWrites || w.resolved != wantResolved {
 			t.Errorf("%d writes, %d judgements; want %d and %d", w.writes, w.resolved, wantWrites, wantResolved)
 		}
-		// The watches bring what was written.
+		// The watches receive what was written.
 		box := *w.templates[0]
 		box.Conditions = nil
 		if condition := w.conditions["box"]; condition != nil {

@@ -10,10 +10,10 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
-// delay gathers changes that come together: a catalogue of templates, say.
+// delay combines changes in quick succession, such as those of a catalogue of templates, into one request.
 const delay = time.Second
 
-// everything is the one request that there is.
+// everything is the single request.
 var everything = reconcile.Request{NamespacedName: types.NamespacedName{Name: "templates"}}
 
 // SetupWithManager adds the controller to the manager, which runs it on the leader.

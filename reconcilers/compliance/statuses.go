@@ -13,19 +13,19 @@ import (
 // fieldManager owns the condition PolicyCompliant of templates.
 const fieldManager = "stencil-policy-compliance"
 
-// statuses writes what was found. It writes nothing else.
+// statuses writes the results to statuses, and nothing else.
 type statuses interface {
-	// template writes the condition of a template, or takes it away when it is nil.
+	// template writes the condition of a template, or removes it if condition is nil.
 	template(ctx context.Context, t *templatecache.Template, condition *metav1.Condition) error
 	// policy writes status.templates of a policy.
 	policy(ctx context.Context, name string, templates *v1alpha1.PolicyTemplates) error
 }
 
-// apiServer has the API server store them.
+// apiServer writes statuses to the API server.
 type apiServer struct{ writer *statuswriter.Writer }
 
 func (s apiServer) template(ctx context.Context, t *templatecache.Template, condition *metav1.Condition) error {
-	// Without the list, which stays empty, the API server would make null of a status that nobody else writes, and refuse it.
+	// Without the empty list, the API server would store null for conditions that have no other writer, and reject it.
 	conditions := []metav1.Condition{}
 	if condition != nil {
 		conditions = append(conditions, *condition)

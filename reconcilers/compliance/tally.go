@@ -10,13 +10,13 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 )
 
-// maximumFirst is how many templates the status of a policy names.
+// maximumFirst is the maximum number of templates in the status of a policy.
 const maximumFirst = 20
 
 // tally counts templates by the names of the policies that apply to them.
 type tally map[string]*v1alpha1.PolicyTemplates
 
-// newTally counts nothing yet.
+// newTally returns a tally with zero counts for the policies.
 func newTally(policies []string) tally {
 	t := tally{}
 	for _, name := range policies {
@@ -25,7 +25,7 @@ func newTally(policies []string) tally {
 	return t
 }
 
-// record counts one template. One that could not be judged does not count.
+// record counts one template. A template that could not be evaluated is not counted.
 func (t tally) record(of *templatecache.Template, j judgement) {
 	if j.unjudged != nil {
 		return
@@ -44,7 +44,7 @@ func (t tally) record(of *templatecache.Template, j judgement) {
 	}
 }
 
-// finish puts the named templates in order.
+// finish sorts the named templates by namespace and name, and limits their number.
 func (t tally) finish() {
 	for _, count := range t {
 		slices.SortFunc(count.First, func(a, b v1alpha1.NoncompliantTemplate) int {

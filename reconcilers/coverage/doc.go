@@ -1,7 +1,6 @@
-// Package coverage knows which approvals cover which namespaces, for the reconcilers that ask it about the cluster as a
-// whole: it watches the TemplateApprovals, and of the Namespaces the metadata.
+// Package coverage provides the approvals that select each namespace, for reconcilers that work on the whole cluster. It watches the
+// TemplateApprovals and the metadata of the Namespaces.
 //
-// The webhooks have a cache of their own, package approvalcache, which answers for one namespace. The reconcilers run on the
-// leader only, and what wakes them must come from the same watches as what they then read: otherwise they might
-// look too early, find nothing changed, and never look again.
+// The webhooks use package approvalcache instead, which answers for one namespace. The reconcilers run on the leader only. The events that
+// trigger them must come from the watches that they read: otherwise they might read before a change arrives, and not run again after it.
 package coverage

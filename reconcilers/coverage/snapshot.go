@@ -9,37 +9,37 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-// Namespace is what matters of a namespace.
+// Namespace is the part of a namespace that reconcilers use.
 type Namespace struct {
 	Name            string
 	Labels          map[string]string
 	ResourceVersion string
-	// Approvals is the annotation of that name; see v1alpha1.AnnotationApprovals.
+	// Approvals is the value of the annotation v1alpha1.AnnotationApprovals.
 	Approvals string
-	// Terminating says that it is being deleted.
+	// Terminating is set if the namespace is being deleted.
 	Terminating bool
 }
 
-// Approval is a TemplateApproval, as it is stored and compiled. One that does not compile is closed: see approval.Closed.
+// Approval is a TemplateApproval as stored and as compiled. One that does not compile is closed: see approval.Closed.
 type Approval struct {
 	*approval.Approval
 	// Object must not be changed.
 	Object *v1alpha1.TemplateApproval
 }
 
-// Snapshot is what the watches knew at one moment.
+// Snapshot is the state of the watches at one moment.
 type Snapshot struct {
 	// Approvals are sorted by name.
 	Approvals []Approval
 	// Namespaces are sorted by name.
 	Namespaces []Namespace
 
-	// known is nil when nothing is remembered.
+	// known caches the result of Governed; nil if there is no cache.
 	known *selections
 }
 
-// Governed returns the namespaces that some approval covers, each with the approvals that do, in the order of their names. The lists must
-// not be changed.
+// Governed returns the namespaces that an approval selects, each with the approvals that select it, sorted by name. The lists must not be
+// changed.
 func (s Snapshot) Governed() map[string][]*approval.Approval {
 	known := s.known
 	if known == nil {
@@ -48,15 +48,15 @@ func (s Snapshot) Governed() map[string][]*approval.Approval {
 	return known.of(s)
 }
 
-// selections remembers which approvals cover the namespaces. A namespace that changes must not have all approvals compared with the labels
-// of all namespaces again: with a thousand and five thousand that takes a fifth of a second.
+// selections caches which approvals select the namespaces, so that a change of one namespace does not compare all approvals with the labels
+// of all namespaces: with a thousand approvals and five thousand namespaces that takes 0.2 s.
 type selections struct {
 	mutex      sync.Mutex
 	approvals  []*approval.Approval
 	namespaces map[string]selection
 }
 
-// selection is which approvals cover a namespace with these labels.
+// selection is the approvals that select a namespace with these labels.
 type selection struct {
 	labels   map[string]string
 	covering []*approval.Approval
@@ -89,7 +89,7 @@ func (k *selections) of(s Snapshot) map[string][]*approval.Approval {
 	return governed
 }
 
-// finder returns what finds the approvals that cover a namespace.
+// finder returns a function that returns the approvals that select a namespace.
 func (s Snapshot) finder() func(Namespace) []*approval.Approval {
 	named := map[string][]int{}
 	var selecting []int

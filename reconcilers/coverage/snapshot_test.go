@@ -50,7 +50,7 @@ func TestGoverned(t *testing.T) {
 	}
 }
 
-// What is remembered is what would be found anew, whatever changes in between.
+// Cached results equal those of a new computation, whatever changes in between.
 func TestSelectionsAreRemembered(t *testing.T) {
 	w := &Watch{compiled: map[types.UID]*approval.Approval{}}
 	labels := []map[string]string{nil, {"tenant": "a"}, {"tenant": "b"}, {"tenant": "a", "env": "prod"}}

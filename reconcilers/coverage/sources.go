@@ -16,12 +16,12 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// Cluster is the one request of a reconciler that always looks at the whole cluster.
+// Cluster is the single request of a reconciler that works on the whole cluster.
 var Cluster = reconcile.Request{NamespacedName: types.NamespacedName{Name: "cluster"}}
 
-// Sources returns event sources for a reconciler that looks at the whole cluster whatever has changed: when an approval comes
-// or goes or its spec changes, and when a namespace comes or goes or what Stencil reads or keeps of it changes. The request comes the given
-// delay after the first of several changes.
+// Sources returns event sources for a reconciler that works on the whole cluster. They report when an approval is created or deleted or its
+// spec changes, and when a namespace is created or deleted or its labels or its annotation of approvals change. The request is added the
+// given delay after the first of several changes.
 func (w *Watch) Sources(delay time.Duration) []source.Source {
 	return []source.Source{
 		w.ApprovalSource(delay),
@@ -34,7 +34,7 @@ func (w *Watch) ApprovalSource(delay time.Duration) source.Source {
 	return source.Kind[client.Object](w.cache, &v1alpha1.TemplateApproval{}, delayed(delay), predicate.Funcs{UpdateFunc: specChanged})
 }
 
-// delayed answers every event with the one request, after a delay.
+// delayed adds the single request for every event, after a delay.
 func delayed(delay time.Duration) handler.EventHandler {
 	type queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 	return handler.Funcs{
@@ -45,12 +45,12 @@ func delayed(delay time.Duration) handler.EventHandler {
 	}
 }
 
-// specChanged tells whether the spec is another, or the object is: a deletion that a watch has missed looks like an update.
+// specChanged reports whether the spec has changed or the object was replaced: a deletion that a watch has missed is reported as an update.
 func specChanged(e event.UpdateEvent) bool {
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() || e.ObjectOld.GetUID() != e.ObjectNew.GetUID()
 }
 
-// approvalsChanged tells whether the annotation that approvals are written to is another.
+// approvalsChanged reports whether the annotation of approvals has changed.
 func approvalsChanged(e event.UpdateEvent) bool {
 	const key = v1alpha1.AnnotationApprovals
 	return e.ObjectOld.GetAnnotations()[key] != e.ObjectNew.GetAnnotations()[key]

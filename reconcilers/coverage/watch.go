@@ -23,15 +23,15 @@ import (
 
 // Options are what a Watch needs.
 type Options struct {
-	// Config, HTTPClient and Mapper reach the API server; a manager has them all.
+	// Config, HTTPClient and Mapper are those of the manager.
 	Config     *rest.Config
 	HTTPClient *http.Client
 	Mapper     meta.RESTMapper
-	// OwnNamespace is Stencil's, which no approval covers.
+	// OwnNamespace is Stencil's own namespace, which no approval selects.
 	OwnNamespace string
 }
 
-// Watch keeps the approvals and the namespaces. It is a manager.Runnable that runs on the leader.
+// Watch caches the approvals and the namespaces. It is a manager.Runnable that runs on the leader.
 type Watch struct {
 	cache  cache.Cache
 	spared []string
@@ -83,11 +83,11 @@ func (w *Watch) Start(ctx context.Context) error {
 // NeedLeaderElection implements manager.LeaderElectionRunnable.
 func (w *Watch) NeedLeaderElection() bool { return true }
 
-// Snapshot returns what the watches know. It fails before the first lists have arrived.
+// Snapshot returns the state of the watches. It returns an error before the first lists have arrived.
 func (w *Watch) Snapshot(ctx context.Context) (Snapshot, error) {
 	snapshot := Snapshot{known: &w.selections}
 	approvals := &v1alpha1.TemplateApprovalList{}
-	// Nothing here or above changes what is in the cache, and there may be thousands of namespaces.
+	// No caller changes the objects of the cache, and there may be thousands of namespaces.
 	if err := w.cache.List(ctx, approvals, client.UnsafeDisableDeepCopy); err != nil {
 		return snapshot, fmt.Errorf("listing the approvals: %w", err)
 	}
@@ -111,7 +111,7 @@ func (w *Watch) Snapshot(ctx context.Context) (Snapshot, error) {
 	return snapshot, nil
 }
 
-// compile compiles what has not been compiled yet. To compile one takes about a millisecond for each expression in it.
+// compile compiles approvals that are new or have changed. Compiling takes about a millisecond for each expression.
 func (w *Watch) compile(objects []v1alpha1.TemplateApproval) []Approval {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
@@ -131,7 +131,7 @@ func (w *Watch) compile(objects []v1alpha1.TemplateApproval) []Approval {
 	return approvals
 }
 
-// Compile compiles an approval; one that is invalid is closed. spared are namespaces that it does not cover.
+// Compile compiles an approval; an invalid one is closed. It does not select the namespaces in spared.
 func Compile(object *v1alpha1.TemplateApproval, spared ...string) *approval.Approval {
 	compiled, err := approval.Compile(object, approval.Sparing(spared...))
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// maximumProblems is how many names a condition and an event explain.
+// maximumProblems is the maximum number of names in a condition and an event.
 const maximumProblems = 3
 
 // condition returns the condition ExemptUsersFound of an approval.

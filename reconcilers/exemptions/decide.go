@@ -9,22 +9,22 @@ import (
 	"github.com/vmstencil/stencil/internal/exemption"
 )
 
-// Accounts that every version of KubeVirt and CDI has, and the names of the ClusterRoleBindings that bind them.
+// Accounts of every version of KubeVirt and CDI, which are also the names of the ClusterRoleBindings that bind them.
 const (
 	kubevirtAccount = "kubevirt-controller"
 	cdiAccount      = "cdi-sa"
 )
 
-// Prefixes of the names of their accounts.
+// Prefixes of the account names of each component.
 const (
 	kubevirtPrefix = "kubevirt-"
 	cdiPrefix      = "cdi-"
 )
 
-// components are the namespaces in which KubeVirt and CDI are installed.
+// components holds the namespaces in which KubeVirt and CDI are installed.
 type components struct {
 	kubevirt, cdi []string
-	// unbound are namespaces with a KubeVirt object whose account is not bound, if KubeVirt is installed in no other.
+	// unbound are namespaces with a KubeVirt object and without a bound account, if KubeVirt is installed in no other.
 	unbound []string
 }
 
@@ -68,7 +68,7 @@ type problem struct{ user, cause string }
 
 func (p problem) String() string { return p.user + ": " + p.cause }
 
-// plan is what Reconcile does.
+// plan is the result of decide.
 type plan struct {
 	// exempt are the accounts, sorted by namespace and name.
 	exempt   []exemption.Account
@@ -77,7 +77,7 @@ type plan struct {
 	complete bool
 }
 
-// decide returns which accounts are exempt. existing are the candidates that exist.
+// decide returns the exempt accounts and the problems. existing are the candidates that exist.
 func decide(names exemption.Names, c components, existing []exemption.Account) plan {
 	p := plan{exempt: existing, complete: true}
 	if len(c.unbound) > 0 {
@@ -109,8 +109,8 @@ func decide(names exemption.Names, c components, existing []exemption.Account) p
 
 const otherControllers = "; exempt controllers other than KubeVirt's and CDI's with exemptSubjects of the TemplateApprovals"
 
-// missing returns why an account that was not found is a problem. It is none that KubeVirt or CDI is not installed, or has no such
-// account: not every version has all of them.
+// missing returns why an account that was not found is a problem; empty if it is not one. A missing account is normal if KubeVirt or CDI is
+// not installed, or if the installed version does not have it.
 func (c components) missing(account exemption.Account) string {
 	component, namespaces := "KubeVirt", c.kubevirt
 	if strings.HasPrefix(account.Name, cdiPrefix) {

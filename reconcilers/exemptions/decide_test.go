@@ -25,7 +25,7 @@ func TestDecide(t *testing.T) {
 		existing []string
 		want     []string
 		problems []string
-		// incomplete says that KubeVirt and CDI may be installed later.
+		// incomplete is set if KubeVirt and CDI may be installed later.
 		incomplete bool
 	}{
 		{name: "no names"},

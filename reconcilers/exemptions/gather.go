@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/internal/exemption"
 )
 
-// gather reads where KubeVirt and CDI are installed, and which of the configured accounts exist there.
+// gather returns the namespaces in which KubeVirt and CDI are installed, and the configured accounts that exist there.
 func (r *Reconciler) gather(ctx context.Context) (components, []exemption.Account, error) {
 	kubevirts, err := r.kubevirts(ctx)
 	if err != nil {
@@ -58,7 +58,7 @@ func (r *Reconciler) kubevirts(ctx context.Context) ([]string, error) {
 	return slices.Compact(namespaces), nil
 }
 
-// bound returns the namespaces whose service account of a name the ClusterRoleBinding of that name binds.
+// bound returns the namespaces of the service accounts with this name that the ClusterRoleBinding of the same name binds.
 func (r *Reconciler) bound(ctx context.Context, name string) ([]string, error) {
 	binding, err := r.options.Client.RbacV1().ClusterRoleBindings().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {

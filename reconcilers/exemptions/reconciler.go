@@ -31,8 +31,8 @@ const (
 	// fieldManager owns the subjects of the binding and the condition.
 	fieldManager = "stencil-exemptions"
 
-	// Intervals between two looks at KubeVirt and CDI: when all configured accounts were found, and otherwise. What is asked for more
-	// often is answered from the last look.
+	// Intervals between two reads of the objects of KubeVirt and CDI: after all configured accounts were found, and otherwise. A request
+	// within freshness of the last read uses its result.
 	longInterval  = time.Minute
 	shortInterval = 10 * time.Second
 	freshness     = 2 * time.Second
@@ -45,21 +45,21 @@ const (
 	actionBind    = "BindExemptUsers"
 )
 
-// Approvals has the approvals; a coverage.Watch does.
+// Approvals returns the approvals; coverage.Watch implements it.
 type Approvals interface {
 	Snapshot(ctx context.Context) (coverage.Snapshot, error)
 }
 
-// Statuses writes conditions; a statuswriter.Writer does.
+// Statuses writes conditions; statuswriter.Writer implements it.
 type Statuses interface {
 	Apply(ctx context.Context, object statuswriter.Object, owner string, status any) error
 }
 
 // Options are what a Reconciler needs.
 type Options struct {
-	// Names are those that are configured.
+	// Names are the configured names.
 	Names exemption.Names
-	// Binding is the name of the ClusterRoleBinding whose subjects are written.
+	// Binding is the name of the ClusterRoleBinding to write.
 	Binding string
 	// Client reads and writes without a cache.
 	Client kubernetes.Interface
@@ -70,18 +70,18 @@ type Options struct {
 	// Recorder receives an event about the ClusterRoleBinding when exempt accounts or unknown names change.
 	Recorder   events.EventRecorder
 	Registerer prometheus.Registerer
-	// Now is the clock; time.Now when nil.
+	// Now returns the current time. Default: time.Now.
 	Now func() time.Time
 }
 
-// Reconciler writes the binding. There is only ever one request to it, and Reconcile is never called concurrently.
+// Reconciler writes the binding. It has a single request, and Reconcile is never called concurrently.
 type Reconciler struct {
 	options Options
 	metrics metrics
 	// last is the last plan that was applied, at lookedAt.
 	last     plan
 	lookedAt time.Time
-	// reported is the last explanation of unknown names.
+	// reported is the text of the last event about unknown names.
 	reported string
 }
 
@@ -115,7 +115,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	interval := longInterval
 	switch {
 	case fresh:
-		// Something has changed since.
+		// The cluster may have changed since the last read.
 		interval = freshness
 	case !r.last.complete:
 		interval = shortInterval
@@ -123,7 +123,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: interval}, nil
 }
 
-// look decides anew and writes the binding.
+// look gathers, decides and writes the binding.
 func (r *Reconciler) look(ctx context.Context) error {
 	installed, existing, err := r.gather(ctx)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *Reconciler) look(ctx context.Context) error {
 	return nil
 }
 
-// bind makes the accounts the subjects of the binding. It returns true when there is no binding.
+// bind sets the subjects of the binding to the accounts. It returns true if the binding does not exist.
 func (r *Reconciler) bind(ctx context.Context, accounts []exemption.Account) (missing bool, err error) {
 	bindings := r.options.Client.RbacV1().ClusterRoleBindings()
 	stored, err := bindings.Get(ctx, r.options.Binding, metav1.GetOptions{})
@@ -187,7 +187,7 @@ func (r *Reconciler) event(severity, reason, note string) {
 	binding := &metav1.PartialObjectMetadata{}
 	binding.SetGroupVersionKind(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"))
 	binding.SetName(r.options.Binding)
-	// An event has room for 1 KiB.
+	// The note of an event is limited to 1 KiB.
 	const room = 1000
 	if len(note) > room {
 		note = note[:room] + "…"
@@ -195,7 +195,7 @@ func (r *Reconciler) event(severity, reason, note string) {
 	r.options.Recorder.Eventf(binding, nil, severity, reason, actionBind, "%s", note)
 }
 
-// report writes the condition of the approvals where it is another than the stored one.
+// report writes the condition of each approval where it differs from the stored one.
 func (r *Reconciler) report(ctx context.Context, p plan) error {
 	snapshot, err := r.options.Approvals.Snapshot(ctx)
 	if err != nil {

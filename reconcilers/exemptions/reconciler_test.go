@@ -30,7 +30,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 )
 
-// approvals are one approval, whose condition is the one that was written last.
+// approvals holds one approval, with the condition that was written last.
 type approvals struct {
 	stored  v1alpha1.TemplateApproval
 	written int
@@ -58,7 +58,7 @@ func (a *approvals) Apply(_ context.Context, object statuswriter.Object, by stri
 	return json.Unmarshal(raw, &a.stored.Status)
 }
 
-// cluster is what the reconciler sees.
+// cluster holds the reconciler and its fake clients.
 type cluster struct {
 	t          *testing.T
 	client     *fake.Clientset
@@ -111,7 +111,7 @@ func (c *cluster) installKubeVirt(namespace string) {
 	}
 }
 
-// reconcile reconciles some time after the last time, and returns when it wants to be asked again.
+// reconcile runs the reconciler one minute after the last run, and returns RequeueAfter.
 func (c *cluster) reconcile() time.Duration {
 	c.t.Helper()
 	c.now = c.now.Add(time.Minute)
@@ -212,7 +212,7 @@ func TestReconcileWithoutABinding(t *testing.T) {
 	}
 }
 
-// Nothing is written when something cannot be read: who is exempt stays so.
+// Nothing is written when a read fails: the exempt accounts do not change.
 func TestReconcileFails(t *testing.T) {
 	broken := errors.New("broken")
 	for name, tc := range map[string]struct {

@@ -16,20 +16,20 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
-// Delays after an event, so that events that come together are answered together, and after failures.
+// Delays after an event, which combine events in quick succession, and after failures.
 const (
 	delay         = 20 * time.Millisecond
 	shortestRetry = 250 * time.Millisecond
 	longestRetry  = 30 * time.Second
 )
 
-// Sources makes the event source of the approvals; a coverage.Watch does.
+// Sources returns the event source of the approvals; coverage.Watch implements it.
 type Sources interface {
 	ApprovalSource(delay time.Duration) source.Source
 }
 
-// SetupWithManager adds the reconciler to the manager, which runs it on the leader. It looks at the start and after an interval, and when
-// the binding or an approval changes.
+// SetupWithManager adds the reconciler to the manager, which runs it on the leader. It runs at the start, after an interval, and when the
+// binding or an approval changes.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager, approvals Sources) error {
 	binding := single.Metadata(rbacv1.SchemeGroupVersion.WithKind("ClusterRoleBinding"))
 	watches, err := single.Watches(mgr, mgr.GetScheme(), map[client.Object]cache.ByObject{

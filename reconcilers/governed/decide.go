@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 )
 
-// maximumNames is how many approvals an event names.
+// maximumNames is the maximum number of approvals in an event.
 const maximumNames = 5
 
 // change is a write of the label and the annotation of one namespace.
@@ -19,18 +19,18 @@ type change struct {
 	state           approval.NamespaceState
 	// before is the value of the label, empty when there is none.
 	before string
-	// covering are the approvals that cover the namespace.
+	// covering are the approvals that select the namespace.
 	covering []*approval.Approval
 }
 
-// plan is what Reconcile does.
+// plan is the result of decide.
 type plan struct {
 	changes []change
-	// omitted has, by the name of an approval, the first namespace whose annotation has no room for it.
+	// omitted maps the name of an approval to the first namespace with no room for it in the annotation.
 	omitted map[string]string
 }
 
-// decide returns which labels and annotations to change, in the order of the namespaces.
+// decide returns the labels and annotations to change, in the order of the namespaces.
 func decide(snapshot coverage.Snapshot) plan {
 	governed := snapshot.Governed()
 	p := plan{omitted: map[string]string{}}
@@ -72,8 +72,8 @@ func namesOf(approvals []*approval.Approval) string {
 	return strings.Join(names, ",")
 }
 
-// note is the text of the event about the change, empty when there is nothing to report: most namespaces become undecided and ungoverned
-// without an approval.
+// note returns the text of the event about the change; empty if there is nothing to report: most namespaces change from undecided to
+// ungoverned without an approval.
 func (c change) note() string {
 	switch {
 	case c.before == c.state.Governed, c.before == "" && len(c.covering) == 0:

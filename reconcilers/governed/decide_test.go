@@ -16,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/coverage"
 )
 
-// approve makes an approval, which lists golden/fedora unless change says otherwise.
+// approve returns an approval that lists golden/fedora, changed by change.
 func approve(name string, change func(*v1alpha1.TemplateApprovalSpec)) coverage.Approval {
 	object := &v1alpha1.TemplateApproval{ObjectMeta: metav1.ObjectMeta{Name: name, UID: types.UID(name)}}
 	object.Spec.Templates = []v1alpha1.ApprovedTemplate{{Namespace: "golden", Name: "fedora"}}
@@ -24,7 +24,7 @@ func approve(name string, change func(*v1alpha1.TemplateApprovalSpec)) coverage.
 	return coverage.Approval{Approval: coverage.Compile(object, "stencil-system"), Object: object}
 }
 
-// namespace has the value of the label, unless it is empty, and the annotation.
+// namespace returns a namespace with the annotation, and with the label unless governed is empty.
 func namespace(name, governed, approvals string) coverage.Namespace {
 	n := coverage.Namespace{Name: name, Approvals: approvals, ResourceVersion: "7"}
 	if governed != "" {
@@ -69,7 +69,7 @@ func TestDecide(t *testing.T) {
 		name       string
 		approvals  []coverage.Approval
 		namespaces []coverage.Namespace
-		// want has NAMESPACE LABEL ANNOTATION NOTE of every change.
+		// want lists each change as NAMESPACE LABEL ANNOTATION NOTE.
 		want []string
 	}{
 		{
@@ -195,7 +195,7 @@ func TestDecideTellsForWhichApprovalANamespaceHasNoRoom(t *testing.T) {
 			}
 		})
 	}
-	// Two have no room beside each other in team-b and team-c.
+	// The annotations of team-b and team-c have room for one of the two approvals.
 	approvals := []coverage.Approval{large("a", "team-a", "team-b", "team-c"), large("b", "team-b", "team-c", "team-d")}
 	namespaces := []coverage.Namespace{namespace("team-a", "", ""), namespace("team-b", "", ""), namespace("team-c", "", ""), namespace("team-d", "", "")}
 	decided := decide(coverage.Snapshot{Approvals: approvals, Namespaces: namespaces})

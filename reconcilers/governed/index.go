@@ -18,14 +18,14 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
-// writtenIndex is the index as it was last read or written, with the resource version that it had then.
+// writtenIndex is the index as it was last read or written, with its resource version at that time.
 type writtenIndex struct {
 	resourceVersion string
 	data            map[string]string
 }
 
-// updateIndex writes the index when it differs. It returns false when there is none yet. The index is as large as there are approvals, so
-// it is read only if the watch says that somebody else has written it since.
+// updateIndex writes the index if it differs. It returns false if the index does not exist. The size of the index grows with the approvals,
+// so it is read only if it must change or the watch reports another resource version.
 func (r *Reconciler) updateIndex(ctx context.Context, index map[string]string) (exists bool, err error) {
 	name := types.NamespacedName{Namespace: r.options.Namespace, Name: v1alpha1.ApprovalIndexName}
 	watched := indexMetadata()
@@ -75,7 +75,7 @@ func (r *Reconciler) createIndex(ctx context.Context, index map[string]string) e
 	return nil
 }
 
-// indexMetadata is what is watched of the index.
+// indexMetadata returns an object for watching the metadata of the index.
 func indexMetadata() client.Object {
 	return single.Metadata(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
 }

@@ -34,19 +34,18 @@ const (
 	reasonUngoverned = "NotGovernedAnyMore"
 	actionLabel      = "LabelNamespace"
 
-	// delay gathers changes that come together, such as all namespaces at the start. A namespace that was created a moment ago is undecided
-	// for as long.
+	// delay combines changes in quick succession, such as all namespaces at the start. A new namespace is undecided for at least as long.
 	delay = 20 * time.Millisecond
-	// Delays between attempts after a failure. What one namespace refuses must not hold up the others for long.
+	// Delays between attempts after a failure. A namespace that cannot be written must not delay the others for long.
 	shortestRetry = 50 * time.Millisecond
 	longestRetry  = 10 * time.Second
-	// parallel is how many namespaces are written at a time.
+	// parallel is the number of namespaces that are written concurrently.
 	parallel = 16
 )
 
 // Options are what a Reconciler needs.
 type Options struct {
-	// Coverage has the approvals and the namespaces.
+	// Coverage returns the approvals and the namespaces.
 	Coverage *coverage.Watch
 	// Reader reads the index from the API server itself, not from a cache.
 	Reader client.Reader
@@ -54,9 +53,9 @@ type Options struct {
 	Client Writer
 	// Statuses writes the condition Active.
 	Statuses *statuswriter.Writer
-	// Recorder receives an event about every namespace whose label changes.
+	// Recorder receives an event about every change of a namespace's label.
 	Recorder events.EventRecorder
-	// Namespace is Stencil's own, which has the index.
+	// Namespace is Stencil's own, which contains the index.
 	Namespace string
 }
 
@@ -65,10 +64,10 @@ type Writer interface {
 	Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error
 }
 
-// Reconciler writes labels, annotations and the index. There is only ever one request to it.
+// Reconciler writes labels, annotations and the index. It has a single request.
 type Reconciler struct {
 	options Options
-	// watched has the metadata of the index, and index what it was when it was last read or written.
+	// watched reads the metadata of the index; index is its content when it was last read or written.
 	watched client.Reader
 	index   writtenIndex
 }
@@ -108,8 +107,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{}, err
 }
 
-// applyAll writes the changes and returns those that were not written: because of the error, or because the namespace has changed
-// meanwhile, which the watch reports.
+// applyAll writes the changes and returns those that were not written, because of the error or because the namespace has changed since it
+// was read. The watch reports such a namespace.
 func (r *Reconciler) applyAll(ctx context.Context, changes []change) ([]change, error) {
 	var (
 		mutex    sync.Mutex

@@ -16,8 +16,8 @@ import (
 // owner is the field manager of the condition Active.
 const owner = "stencil-governed"
 
-// pendingOf returns how many of the changes each approval waits for. An approval that is active does not wait for a namespace that was
-// governed alike before: it is another approval by which that one changes.
+// pendingOf returns the number of changes that each approval waits for. An active approval does not wait for a namespace with an unchanged
+// label: another approval causes that change.
 func pendingOf(changes []change, activeBefore map[string]bool) map[string]int {
 	pending := map[string]int{}
 	for _, c := range changes {
@@ -30,7 +30,7 @@ func pendingOf(changes []change, activeBefore map[string]bool) map[string]int {
 	return pending
 }
 
-// activeOf returns the approvals that are active as they are now.
+// activeOf returns the names of the approvals that have a true condition Active for their present generation.
 func activeOf(approvals []coverage.Approval) map[string]bool {
 	names := map[string]bool{}
 	for _, a := range approvals {
@@ -42,8 +42,8 @@ func activeOf(approvals []coverage.Approval) map[string]bool {
 	return names
 }
 
-// report writes the condition Active of the approvals where it is another than the stored one, or was written since that was read. It
-// returns the names of those that it wrote.
+// report writes the condition Active of the approvals where it differs from the stored one, and of those in since, which have been written
+// after they were read. It returns the names of the approvals that it wrote.
 func (r *Reconciler) report(ctx context.Context, approvals []coverage.Approval, decided plan, pending map[string]int, since map[string]bool) (map[string]bool, error) {
 	var failures []error
 	written := map[string]bool{}
@@ -64,8 +64,8 @@ func (r *Reconciler) report(ctx context.Context, approvals []coverage.Approval, 
 	return written, errors.Join(failures...)
 }
 
-// active is the condition of an approval for which so many namespaces have to be written, and which the annotation of a namespace has no
-// room for.
+// active returns the condition of an approval. pending is the number of namespaces that have to be written, and full a namespace with no
+// room for the approval in its annotation.
 func active(generation int64, pending int, full string) metav1.Condition {
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionActive, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonActive, ObservedGeneration: generation,

@@ -6,35 +6,34 @@ import (
 	"time"
 )
 
-// tick is when everything is looked at again although no watch has told of a change.
+// tick is the interval of reconciliations without a reported change.
 const tick = 5 * time.Minute
 
-// wanted is a policy that is switched on.
+// wanted is a policy that is enabled.
 type wanted struct {
 	name, digest string
 }
 
-// found is a policy as it is stored.
+// found is a stored policy.
 type found struct {
 	name string
-	// ours tells whether it carries the label of this release.
+	// ours is set if it carries the label of this release.
 	ours bool
-	// generation is that of its spec, digest that of the manifest that it was last made of.
+	// generation is that of its spec, digest that of the manifest that it was last applied from.
 	generation int64
 	digest     string
-	// applied is the generation that this process found after it had applied it, 0
-	// when it has not.
+	// applied is the generation after this process applied it; 0 if it has not applied it.
 	applied int64
 }
 
-// plan is what to do, each by name.
+// plan holds the names of the policies to change.
 type plan struct {
 	apply, remove []string
-	// foreign are policies that somebody else has made under a name that is wanted.
+	// foreign are policies that are enabled but exist without the label.
 	foreign []string
 }
 
-// decide says what to do. Found holds the policies that are wanted or carry the label.
+// decide returns the plan. stored are the policies that are enabled or carry the label.
 func decide(switchedOn []wanted, stored []found) plan {
 	var p plan
 	byName := map[string]found{}

@@ -17,20 +17,19 @@ import (
 const (
 	// Label is on every policy that is applied; its value is the name of the ConfigMap.
 	Label = "stencil.kubevirt.io/policy-library"
-	// digestAnnotation holds the digest of the manifest that a policy was made of.
+	// digestAnnotation holds the digest of the manifest that a policy was applied from.
 	digestAnnotation = "stencil.kubevirt.io/policy-library-digest"
 )
 
 var kind = v1alpha1.GroupVersion.WithKind("VirtualMachinePolicy")
 
-// manifest is a policy as it should be.
+// manifest is a policy to apply.
 type manifest struct {
 	wanted
 	object *unstructured.Unstructured
 }
 
-// manifestsOf reads the ConfigMap, in the order of its keys. What cannot be read is
-// left out and reported.
+// manifestsOf reads the ConfigMap, in the order of its keys. Manifests that cannot be read are left out and reported.
 func manifestsOf(configMap *corev1.ConfigMap) (manifests []manifest, problems []error) {
 	for _, key := range slices.Sorted(maps.Keys(configMap.Data)) {
 		one, err := readManifest(key, configMap)

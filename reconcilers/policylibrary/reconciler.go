@@ -16,7 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
-// fieldManager owns the fields of what is applied.
+// fieldManager owns the applied fields.
 const fieldManager = "stencil-policy-library"
 
 // Reasons of events about the ConfigMap.
@@ -29,19 +29,17 @@ const (
 
 // Options are what a Reconciler needs.
 type Options struct {
-	// ConfigMap names the ConfigMap with the manifests, and the ClusterRole that owns
-	// what is made of them.
+	// ConfigMap names the ConfigMap with the manifests, and the ClusterRole that owns the applied policies.
 	ConfigMap types.NamespacedName
 	// Reader reads from the API server itself, not from a cache.
 	Reader client.Reader
 	// Client writes the policies.
 	Client client.Client
-	// Recorder receives an event about the ConfigMap for everything that is done.
+	// Recorder receives an event about the ConfigMap for every change.
 	Recorder events.EventRecorder
 }
 
-// Reconciler applies policies. There is only ever one request to it, and Reconcile
-// is never called concurrently.
+// Reconciler applies policies. It has a single request, and Reconcile is never called concurrently.
 type Reconciler struct {
 	options Options
 	// applied holds the generation of each policy after it was applied.
@@ -73,7 +71,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	planned := decide(switchedOn, stored)
 	if failed != nil {
-		// What cannot be read is not what was switched off.
+		// A policy that cannot be read may still be enabled.
 		planned.remove = nil
 	}
 	for _, name := range planned.foreign {
@@ -92,8 +90,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: tick}, nil
 }
 
-// release reads the ConfigMap and the ClusterRole of its name. There is no ConfigMap
-// in the result when one of the two is not there, or goes.
+// release reads the ConfigMap and the ClusterRole of the same name. It returns nil if one of them does not exist or is being deleted.
 func (r *Reconciler) release(ctx context.Context) (*corev1.ConfigMap, *metav1.OwnerReference, error) {
 	configMap := &corev1.ConfigMap{}
 	err := r.options.Reader.Get(ctx, r.options.ConfigMap, configMap)
@@ -117,7 +114,7 @@ func (r *Reconciler) release(ctx context.Context) (*corev1.ConfigMap, *metav1.Ow
 	}, nil
 }
 
-// stored reads the policies that are wanted or carry the label.
+// stored reads the policies that are enabled or carry the label.
 func (r *Reconciler) stored(ctx context.Context, switchedOn []wanted) ([]found, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
@@ -161,7 +158,7 @@ func (r *Reconciler) apply(ctx context.Context, configMap *corev1.ConfigMap, own
 	err := r.options.Client.Apply(ctx, client.ApplyConfigurationFromUnstructured(object),
 		client.FieldOwner(fieldManager), client.ForceOwnership)
 	if err != nil {
-		// That the webhook cannot be called yet is normal right after an installation.
+		// Only an invalid policy is reported by an event: right after an installation it is normal that the webhook cannot be called yet.
 		if apierrors.IsInvalid(err) {
 			r.options.Recorder.Eventf(configMap, nil, corev1.EventTypeWarning, reasonFailed, "Apply", "policy %s was not applied: %v", m.name, err)
 		}

@@ -31,7 +31,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	for object := range watched {
 		sources = append(sources, source.Kind(watches, object, toTheOne))
 	}
-	// A failure may be that a webhook cannot be called yet.
+	// Right after an installation, calls fail until the webhook is reachable.
 	return single.Add(mgr, single.Controller{
 		Name: "policylibrary", Reconciler: r, ShortestRetry: 250 * time.Millisecond, LongestRetry: 30 * time.Second,
 	}, sources...)

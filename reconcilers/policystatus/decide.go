@@ -17,19 +17,19 @@ import (
 )
 
 const (
-	// maximumErrors and maximumTests are how many a status lists, as the definition of VirtualMachinePolicy limits them.
+	// maximumErrors and maximumTests are the maximum lengths of the lists in a status, as in the definition of VirtualMachinePolicy.
 	maximumErrors = 20
 	maximumTests  = 20
-	// maximumText is how many bytes of one text are stored, of a condition's message as well.
+	// maximumText is the maximum length of a stored text, including a condition's message, in bytes.
 	maximumText = 1024
-	// maximumNames is how many tests or replicas a condition's message names.
+	// maximumNames is the maximum number of tests or replicas in a condition's message.
 	maximumNames = 5
 )
 
-// observation is what is known of one policy.
+// observation is the state of one policy, from which its status is computed.
 type observation struct {
 	policycache.State
-	// routed says that requests that the policy applies to are sent to be judged.
+	// routed is set if the requests that the policy applies to are sent for evaluation.
 	routed bool
 	now    time.Time
 }
@@ -151,7 +151,7 @@ func active(o *observation) metav1.Condition {
 	}
 }
 
-// consequence says what becomes of requests that a policy applies to and cannot judge.
+// consequence returns what happens to requests that a policy applies to while it cannot be evaluated.
 func consequence(enforcement v1alpha1.Enforcement, failure v1alpha1.FailureMode) string {
 	switch {
 	case failure == v1alpha1.FailureModeAllow || enforcement == v1alpha1.EnforcementAudit:
@@ -163,7 +163,7 @@ func consequence(enforcement v1alpha1.Enforcement, failure v1alpha1.FailureMode)
 	}
 }
 
-// quarantinedOn names the replicas on which the version in force is in quarantine.
+// quarantinedOn returns the names of the replicas on which the active version is in quarantine.
 func quarantinedOn(o *observation) []string {
 	if o.InForce == nil {
 		return nil
@@ -178,7 +178,8 @@ func quarantinedOn(o *observation) []string {
 	return names
 }
 
-// sum takes the replicas that evaluate the version in force together; nil without any.
+// sum combines the entries of the replicas that evaluate the version with this digest: it adds counts and takes the maximum of durations.
+// It returns nil if there are none.
 func sum(replicas []v1alpha1.PolicyReplica, digest string) *v1alpha1.PolicyEvaluations {
 	var total *v1alpha1.PolicyEvaluations
 	for _, each := range replicas {
@@ -197,7 +198,7 @@ func sum(replicas []v1alpha1.PolicyReplica, digest string) *v1alpha1.PolicyEvalu
 	return total
 }
 
-// lastGood keeps a version. What cannot be encoded cannot be kept; everything that came from the API server can be.
+// lastGood returns the version to store, or nil if it cannot be encoded. Everything that came from the API server can be encoded.
 func lastGood(version *policycache.InForce) *v1alpha1.PolicyVersion {
 	raw, err := json.Marshal(version.Spec)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 
 var noon = time.Date(2026, 6, 1, 12, 0, 0, 0, time.UTC)
 
-// policy is a compiled one.
+// policy is a fake compiled policy.
 type policy struct{ digest string }
 
 func (p policy) Name() string   { return "one" }
@@ -34,7 +34,7 @@ func (p policy) Evaluate(context.Context, *rego.Input) (rego.Result, error) {
 
 type change func(*observation)
 
-// observed is a policy of generation 3, which is in force and routed.
+// observed returns a policy of generation 3 that is active and routed, changed by changes.
 func observed(changes ...change) observation {
 	object := &v1alpha1.VirtualMachinePolicy{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "uid", Generation: 3}}
 	object.Spec.Rego, object.Spec.Enforcement, object.Spec.FailureMode = "package x", v1alpha1.EnforcementDeny, v1alpha1.FailureModeDeny
@@ -96,7 +96,7 @@ func longSilent(r *v1alpha1.PolicyReplica) {
 	r.LastUpdateTime = metav1.NewTime(noon.Add(-2 * time.Hour))
 }
 
-// conditions are the status, reason and message of each.
+// conditions returns the status, reason and message of each condition.
 func conditions(status v1alpha1.VirtualMachinePolicyStatus) map[string]string {
 	all := map[string]string{}
 	for _, c := range status.Conditions {

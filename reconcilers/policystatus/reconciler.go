@@ -22,36 +22,36 @@ import (
 	policycache "github.com/vmstencil/stencil/cache/policies"
 )
 
-// Policies knows the policies; a policycache.Cache does.
+// Policies returns the policies; policycache.Cache implements it.
 type Policies interface {
 	Synced() bool
 	States() []policycache.State
-	// Stirred returns a channel that is closed when anything changes that States tells, but for the statistics.
+	// Stirred returns a channel that is closed when the result of States changes, other than its statistics.
 	Stirred() <-chan struct{}
 }
 
-// Routes knows which requests are sent to be judged; a policywebhook.Reconciler does.
+// Routes reports which requests are sent for evaluation; policywebhook.Reconciler implements it.
 type Routes interface {
-	// Open says whether requests that are to be judged are sent. That is not always known.
+	// Open reports whether requests that match are sent for evaluation. The second result is false if that cannot be determined yet.
 	Open(*v1alpha1.PolicyMatch) (open, known bool)
-	// Changed returns a channel that is closed when Open may answer otherwise.
+	// Changed returns a channel that is closed when the result of Open may have changed.
 	Changed() <-chan struct{}
 }
 
 // Options are what a Reconciler needs.
 type Options struct {
 	Policies Policies
-	// Routes may be nil, when somebody else looks after the webhook configuration.
+	// Routes may be nil if Stencil does not manage the webhook configuration. Then all requests count as sent.
 	Routes Routes
 	// Client writes the statuses.
 	Client client.SubResourceClientConstructor
-	// Recorder receives events about policies. Its scheme must know them.
+	// Recorder receives events about policies. Its scheme must contain them.
 	Recorder events.EventRecorder
-	// Clock says when conditions change. Default: the real one.
+	// Clock provides the transition times of conditions. Default: the real clock.
 	Clock clock.PassiveClock
 }
 
-// Reconciler writes what the leader has to say. There is only ever one request to it.
+// Reconciler writes the leader's fields of the statuses. It has a single request.
 type Reconciler struct{ options Options }
 
 // New returns a Reconciler.
@@ -74,19 +74,19 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	again := tick
 	for _, state := range r.options.Policies.States() {
 		if state.Built != state.Object.Generation {
-			// It is being compiled, which tells of itself when it is done.
+			// It is being compiled. The end of the compilation causes another request.
 			continue
 		}
 		failures = append(failures, r.keep(ctx, state), r.prune(ctx, state.Object))
 		if meta.IsStatusConditionFalse(state.Object.Status.Conditions, v1alpha1.ConditionActive) {
-			// A quarantine is over when nobody speaks of it any more.
+			// A quarantine ends when the replicas no longer repeat it.
 			again = alarm
 		}
 	}
 	return reconcile.Result{RequeueAfter: again}, errors.Join(failures...)
 }
 
-// keep writes the status of one policy when it is another than the stored one, and tells people what has become of it.
+// keep writes the status of one policy if it differs from the stored one, and an event if its condition Active has changed.
 func (r *Reconciler) keep(ctx context.Context, state policycache.State) error {
 	next := statusOf(observation{State: state, routed: r.routed(&state), now: r.options.Clock.Now()})
 	if same(own(&state.Object.Status), next) {
@@ -106,8 +106,8 @@ func (r *Reconciler) keep(ctx context.Context, state policycache.State) error {
 	return nil
 }
 
-// routed says whether requests are sent to be judged by the version in force. A leader that does not know yet believes what
-// the one before has written.
+// routed reports whether requests are sent for evaluation by the active version. A new leader that cannot determine this yet uses the
+// condition that the previous leader wrote.
 func (r *Reconciler) routed(state *policycache.State) bool {
 	if r.options.Routes == nil || state.InForce == nil {
 		return true
@@ -119,14 +119,14 @@ func (r *Reconciler) routed(state *policycache.State) bool {
 	return meta.IsStatusConditionTrue(state.Object.Status.Conditions, v1alpha1.ConditionActive)
 }
 
-// own returns the fields of a stored status that the leader writes.
+// own returns the leader's fields of a stored status.
 func own(stored *v1alpha1.VirtualMachinePolicyStatus) v1alpha1.VirtualMachinePolicyStatus {
 	fields := *stored
 	fields.Replicas, fields.Audit, fields.Templates = nil, nil, nil
 	return fields
 }
 
-// same compares two statuses. What is raw JSON in them is compared by its meaning: the API server writes it in another way.
+// same compares two statuses. Raw JSON is compared by its meaning, because the API server formats it differently.
 func same(a, b v1alpha1.VirtualMachinePolicyStatus) bool {
 	before, after := a.LastGood, b.LastGood
 	a.LastGood, b.LastGood = nil, nil
@@ -141,8 +141,8 @@ func sameJSON(a, b *runtime.RawExtension) bool {
 	return a != nil && b != nil && json.Unmarshal(a.Raw, &left) == nil && json.Unmarshal(b.Raw, &right) == nil && reflect.DeepEqual(left, right)
 }
 
-// noteOf returns the condition Active when it is worth an event: when it has changed, but for the moment before the
-// requests are sent, which is of no interest to anybody.
+// noteOf returns the condition Active if it has changed in a way that requires an event. That requests are not sent yet does not, unless
+// the policy was active before.
 func noteOf(before, after *v1alpha1.VirtualMachinePolicyStatus) *metav1.Condition {
 	was, is := meta.FindStatusCondition(before.Conditions, v1alpha1.ConditionActive), meta.FindStatusCondition(after.Conditions, v1alpha1.ConditionActive)
 	if was != nil && was.Status == is.Status && was.Reason == is.Reason && was.ObservedGeneration == is.ObservedGeneration {
@@ -154,7 +154,8 @@ func noteOf(before, after *v1alpha1.VirtualMachinePolicyStatus) *metav1.Conditio
 	return is
 }
 
-// prune takes entries of replicas away that are gone. Their field manager leaves them, as they would have themselves.
+// prune removes the entries of replicas that no longer exist. It applies an empty status under their field manager, as they do themselves
+// when they end.
 func (r *Reconciler) prune(ctx context.Context, policy *v1alpha1.VirtualMachinePolicy) error {
 	var failures []error
 	for i := range policy.Status.Replicas {

@@ -19,7 +19,7 @@ import (
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 )
 
-// policies are those of a cache.
+// policies is a fake cache.
 type policies struct {
 	states  []policycache.State
 	stirred chan struct{}
@@ -29,7 +29,7 @@ func (p *policies) Synced() bool                { return true }
 func (p *policies) States() []policycache.State { return p.states }
 func (p *policies) Stirred() <-chan struct{}    { return p.stirred }
 
-// writer keeps what is applied, as JSON by field manager.
+// writer stores applied objects as JSON by field manager.
 type writer struct {
 	client.SubResourceClient
 	applied map[string]string
@@ -76,14 +76,14 @@ func TestTheLeaderWritesWhatHasChanged(t *testing.T) {
 	if len(recorder.Events) != 1 {
 		t.Errorf("%d events, want 1", len(recorder.Events))
 	}
-	// What others write beside it changes nothing.
+	// Fields of other writers cause no write.
 	written.Status.Audit = &v1alpha1.PolicyAudit{Generation: 1}
 	state.Object.Status = written.Status
 	run()
 	if w.applied != nil {
 		t.Errorf("written again: %v", w.applied)
 	}
-	// An entry of a replica that is gone is left in its name.
+	// The entry of a replica that no longer exists is removed under its field manager.
 	state.Object.Status.Replicas = []v1alpha1.PolicyReplica{replica("gone", "d2", 1, longSilent), replica("here", "d2", 1)}
 	run()
 	want := map[string]string{
@@ -92,7 +92,7 @@ func TestTheLeaderWritesWhatHasChanged(t *testing.T) {
 	if diff := cmp.Diff(want, w.applied); diff != "" {
 		t.Errorf("written (-want +got):\n%s", diff)
 	}
-	// A version that is not compiled yet says nothing.
+	// A version that is not compiled yet causes no write.
 	state.Object.Status = v1alpha1.VirtualMachinePolicyStatus{}
 	cache.states[0].Built = 2
 	run()
@@ -101,7 +101,7 @@ func TestTheLeaderWritesWhatHasChanged(t *testing.T) {
 	}
 }
 
-// routes answer every policy alike.
+// routes returns the same result for every policy.
 type routes struct{ open, known bool }
 
 func (r *routes) Open(*v1alpha1.PolicyMatch) (open, known bool) { return r.open, r.known }

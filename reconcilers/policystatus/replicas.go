@@ -10,29 +10,28 @@ import (
 )
 
 const (
-	// heartbeat is how often a replica repeats an entry that says nothing new, lifetime how long an entry counts that is
-	// not repeated.
+	// heartbeat is how often a replica repeats an unchanged entry. lifetime is how long an entry is valid after it was written.
 	heartbeat = 25 * time.Minute
 	lifetime  = time.Hour
-	// A quarantine is repeated more often, and believed for a shorter time: a policy must not be said to be out of service because of
-	// a replica that is gone.
+	// A quarantine is repeated more often and is valid for a shorter time: a policy must not be reported as quarantined by a replica that
+	// no longer exists.
 	alarm         = time.Minute
 	alarmLifetime = 3 * time.Minute
-	// reaction is the least time between two writes of one entry, whatever happens.
+	// reaction is the minimum time between two writes of one entry.
 	reaction = 2 * time.Second
 )
 
-// silent says that a replica has not been heard of for too long.
+// silent reports whether the entry of a replica is older than its lifetime.
 func silent(replica *v1alpha1.PolicyReplica, now time.Time) bool {
 	return now.Sub(replica.LastUpdateTime.Time) > lifetime
 }
 
-// alarming says that a replica does not evaluate a version.
+// alarming reports whether a replica has recently reported that the version with this digest is in quarantine.
 func alarming(replica *v1alpha1.PolicyReplica, digest string, now time.Time) bool {
 	return replica.Quarantined && replica.ActiveDigest == digest && now.Sub(replica.LastUpdateTime.Time) <= alarmLifetime
 }
 
-// entryOf returns what a replica has to say of a policy; nil for nothing: it has never evaluated it.
+// entryOf returns the entry of a replica for a policy; nil if it has not evaluated it.
 func entryOf(s *policycache.State, name string) *v1alpha1.PolicyReplica {
 	if s.InForce == nil || s.Statistics.Count == 0 && s.Quarantine == nil {
 		return nil
@@ -51,8 +50,8 @@ func entryOf(s *policycache.State, name string) *v1alpha1.PolicyReplica {
 	}
 }
 
-// due says whether an entry is to be written over the stored one, which is nil when there is none. Thousands of
-// requests a second must not become as many writes: an entry is repeated when it says something else.
+// due reports whether an entry must replace the stored one, which is nil if there is none. Entries are written only when they have changed
+// enough, so that thousands of requests per second do not cause as many writes.
 func due(stored, next *v1alpha1.PolicyReplica, now time.Time, interval time.Duration) bool {
 	if next == nil {
 		return stored != nil
@@ -78,13 +77,13 @@ func due(stored, next *v1alpha1.PolicyReplica, now time.Time, interval time.Dura
 	}
 }
 
-// apart says that two numbers differ by more than a part of the first.
+// apart reports whether two numbers differ by at least 1/part of the first.
 func apart(a, b int64, part int64) bool {
 	difference := max(a-b, b-a)
 	return difference > 0 && difference >= a/part
 }
 
-// storedEntry returns the entry of a replica in a status, nil when there is none.
+// storedEntry returns the entry of a replica in a status; nil if there is none.
 func storedEntry(status *v1alpha1.VirtualMachinePolicyStatus, name string) *v1alpha1.PolicyReplica {
 	for i := range status.Replicas {
 		if status.Replicas[i].Name == name {
@@ -94,7 +93,7 @@ func storedEntry(status *v1alpha1.VirtualMachinePolicyStatus, name string) *v1al
 	return nil
 }
 
-// stamped returns an entry with the time of its writing.
+// stamped returns a copy of the entry with the time of the write.
 func stamped(entry *v1alpha1.PolicyReplica, now time.Time) v1alpha1.PolicyReplica {
 	written := *entry
 	written.LastUpdateTime = metav1.NewTime(now.Truncate(time.Second))

@@ -11,13 +11,13 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// DefaultInterval is the least time between two writes of what a replica has counted of a policy.
+// DefaultInterval is the minimum time between two writes of a replica's counts for a policy.
 const DefaultInterval = time.Minute
 
-// farewell is how long a replica that ends may take to say so.
+// farewell is the timeout for a replica to remove its entries when it ends.
 const farewell = 5 * time.Second
 
-// look is how often a replica looks whether there is something to write.
+// look is how often a replica checks whether there is something to write.
 const look = 5 * time.Second
 
 // ReporterOptions are what a Reporter needs.
@@ -28,13 +28,13 @@ type ReporterOptions struct {
 	// Client writes the statuses.
 	Client client.SubResourceClientConstructor
 	Logger logr.Logger
-	// Interval is the least time between two writes of what was counted of a policy. Default: DefaultInterval.
+	// Interval is the minimum time between two writes of the counts for a policy. Default: DefaultInterval.
 	Interval time.Duration
-	// Clock says how old an entry is. Default: the real one.
+	// Clock is used to compute the age of entries. Default: the real clock.
 	Clock clock.WithTicker
 }
 
-// Reporter writes what one replica has to say. It is a manager.Runnable that runs on every replica.
+// Reporter writes the entries of one replica. It is a manager.Runnable that runs on every replica.
 type Reporter struct{ options ReporterOptions }
 
 // NewReporter returns a Reporter that has not started.
@@ -48,10 +48,10 @@ func NewReporter(options ReporterOptions) *Reporter {
 	return &Reporter{options}
 }
 
-// NeedLeaderElection says that every replica reports.
+// NeedLeaderElection returns false: every replica reports.
 func (r *Reporter) NeedLeaderElection() bool { return false }
 
-// Start reports until ctx ends, and then takes back what it has reported.
+// Start reports until ctx ends, and then removes its entries.
 func (r *Reporter) Start(ctx context.Context) error {
 	defer r.leave(ctx)
 	ticker := r.options.Clock.NewTicker(look)
@@ -66,7 +66,7 @@ func (r *Reporter) Start(ctx context.Context) error {
 			continue
 		case <-stirred:
 		}
-		// What stirs once stirs again, such as this replica's own writes coming back.
+		// Changes come in series, such as the watch events of this replica's own writes. Wait to combine them.
 		select {
 		case <-ctx.Done():
 			return nil
@@ -76,8 +76,7 @@ func (r *Reporter) Start(ctx context.Context) error {
 	}
 }
 
-// leave takes the replica's entries away: the sums are about those that run. What that does not reach in time, the leader
-// prunes later.
+// leave removes the replica's entries, so that the sums are about running replicas. The leader prunes entries that are not removed in time.
 func (r *Reporter) leave(ended context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ended), farewell)
 	defer cancel()
@@ -92,7 +91,7 @@ func (r *Reporter) leave(ended context.Context) {
 	}
 }
 
-// report writes what is due.
+// report writes the entries that are due.
 func (r *Reporter) report(ctx context.Context) {
 	if !r.options.Policies.Synced() {
 		return

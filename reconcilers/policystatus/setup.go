@@ -12,13 +12,13 @@ import (
 )
 
 const (
-	// delay gathers changes that come together, such as a whole file of policies.
+	// delay combines changes in quick succession, such as those of a file of policies.
 	delay = 100 * time.Millisecond
-	// tick is when everything is looked at again although nothing has stirred: replicas fall silent without a word.
+	// tick is the interval of reconciliations without a reported change: replicas can end without removing their entries.
 	tick = 10 * time.Minute
 )
 
-// all is the one request.
+// all is the single request.
 var all = reconcile.Request{NamespacedName: types.NamespacedName{Name: "policies"}}
 
 // SetupWithManager adds the reconciler to the manager, which runs it on the leader.

@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// maximumManager is how long the name of a field manager may be.
+// maximumManager is the maximum length of the name of a field manager.
 const maximumManager = 128
 
 // replicaManager returns the field manager of a replica's entry.
@@ -28,8 +28,8 @@ func replicaManager(name string) string {
 	return manager[:maximumManager-len(mark)] + mark
 }
 
-// apply writes the fields of a status that a field manager owns: those given, and no others any more. A policy that is gone
-// needs no status.
+// apply writes the fields of a status that a field manager owns, and removes the manager's other fields. It returns nil if the policy no
+// longer exists.
 func apply(ctx context.Context, writer client.SubResourceClientConstructor, policy *v1alpha1.VirtualMachinePolicy, manager string, status *v1alpha1.VirtualMachinePolicyStatus) error {
 	fields, err := runtime.DefaultUnstructuredConverter.ToUnstructured(status)
 	if err != nil {
@@ -38,7 +38,7 @@ func apply(ctx context.Context, writer client.SubResourceClientConstructor, poli
 	object := &unstructured.Unstructured{Object: map[string]any{
 		"metadata": map[string]any{
 			"name": policy.Name,
-			// Not that of another policy that has taken the name.
+			// The write must not affect another policy of the same name.
 			"uid": string(policy.UID),
 		},
 		"status": fields,

@@ -8,8 +8,8 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Conditions of an entry, all of which must hold for a request to be sent. One that fails refuses the request, so each has an answer for
-// every object.
+// Match conditions of an entry. A request is sent if all of them are true. A condition that cannot be evaluated denies the request if the
+// entry fails closed, so each must have a value for every object.
 const (
 	// Both as in the chart.
 	hasReference = "object.metadata.?annotations[?'template.kubevirt.io/template-ref'].hasValue() || " +
@@ -25,17 +25,16 @@ const (
 		"object.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('') != " +
 		"oldObject.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue(''))))"
 
-	// Finalizers, owner references and managed fields are no policy's business: an object can be deleted while no manager
-	// runs.
+	// Changes of finalizers, owner references and managed fields alone are not evaluated: an object can be deleted while no manager runs.
 	relevantChange = "object.?spec != oldObject.?spec || " +
 		"object.metadata.?labels != oldObject.metadata.?labels || " +
 		"object.metadata.?annotations != oldObject.metadata.?annotations"
 
-	// virt-api, in whatever namespace it runs, writes what a user asks of a subresource such as addvolume. That it starts and stops
-	// machines is not evaluated.
+	// virt-api, in any namespace, writes the changes that a user requests by a subresource such as addvolume. Starting and stopping VMs is
+	// not evaluated.
 	fromVirtAPI = "request.userInfo.username.endsWith('" + machine.VirtAPI + "')"
 
-	// What its end changes beside the finalizers is not judged either, as long as it stays what it was.
+	// Changes to an object that is being deleted are not evaluated either, unless they change its spec.
 	notEnding = "!has(object.metadata.deletionTimestamp) || object.?spec != oldObject.?spec"
 )
 
@@ -63,7 +62,8 @@ func conditions(door Door, exempt exemption.Names) []admissionregistrationv1.Mat
 	return list
 }
 
-// notExempt is empty when no user is exempt, or when what exempt users do at a door is evaluated, too.
+// notExempt returns the condition that excludes exempt users; empty if no user is exempt, or if requests of exempt users to this entry are
+// evaluated, too.
 func notExempt(door Door, exempt exemption.Names) string {
 	expression := exempt.Expression()
 	if expression == "" {
@@ -72,10 +72,10 @@ func notExempt(door Door, exempt exemption.Names) string {
 	expression = "!(" + expression + ")"
 	switch {
 	case door.Kind == kindInstance && door.Operation == v1alpha1.PolicyOperationCreate:
-		// virt-controller makes them from VirtualMachines, ReplicaSets and pools, which were evaluated.
+		// virt-controller creates them from VirtualMachines, ReplicaSets and pools, which were evaluated.
 		return expression
 	case door.Operation == v1alpha1.PolicyOperationCreate:
-		// What they create is evaluated: they may create it for a user.
+		// Creations by exempt users are evaluated: they may be on behalf of a user.
 		return ""
 	case door.Operation != v1alpha1.PolicyOperationUpdate:
 		return expression

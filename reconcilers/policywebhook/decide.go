@@ -15,14 +15,14 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// nameSuffix ends the names of the entries: create.virtualmachine.policies.stencil.kubevirt.io.
+// nameSuffix is the suffix of the names of entries: create.virtualmachine.policies.stencil.kubevirt.io.
 const nameSuffix = ".policies." + v1alpha1.GroupName
 
-// kindInstance stands for the kinds beside VirtualMachine that run machines: policies about VirtualMachines see objects of these as
-// the VirtualMachine that they amount to, see machine.View.
+// kindInstance represents the other kinds that run VMs. Policies about VirtualMachines receive objects of these kinds as the equivalent
+// VirtualMachine, see machine.View.
 const kindInstance v1alpha1.PolicyKind = machine.KindInstance
 
-// Door is where requests come in.
+// Door identifies an entry of the configuration by the kind and the operation of its requests.
 type Door struct {
 	Kind      v1alpha1.PolicyKind
 	Operation v1alpha1.PolicyOperation
@@ -30,7 +30,7 @@ type Door struct {
 	Templated bool
 }
 
-// name is that of the door's entry.
+// name returns the name of the entry.
 func (d Door) name() string {
 	kind := string(d.Kind)
 	if d.Templated {
@@ -39,7 +39,7 @@ func (d Door) name() string {
 	return strings.ToLower(string(d.Operation)+"."+kind) + nameSuffix
 }
 
-// resources are what the kinds are called in rules, as in the chart's own webhooks.
+// resources are the rules for each kind, as in the chart's own webhooks.
 var resources = map[v1alpha1.PolicyKind][]admissionregistrationv1.Rule{
 	v1alpha1.PolicyKindVirtualMachine:                {rule("kubevirt.io", "virtualmachines", "v1", "v1alpha3")},
 	v1alpha1.PolicyKindVirtualMachineTemplate:        {rule("template.kubevirt.io", "virtualmachinetemplates", "v1alpha1", "v1beta1")},
@@ -57,8 +57,8 @@ func rule(group, resource string, versions ...string) admissionregistrationv1.Ru
 	}
 }
 
-// doorsOf returns the doors of the requests that a policy evaluates. VirtualMachines from templates have a door of their own, except
-// for their deletion; it is needed when the comparing webhook excludes namespaces.
+// doorsOf returns the entries for the requests that a policy evaluates. excluded is whether the comparing webhook excludes namespaces: then
+// VirtualMachines from templates have a separate entry, except for their deletion.
 func doorsOf(match *v1alpha1.PolicyMatch, excluded bool) []Door {
 	var doors []Door
 	for _, kind := range match.Kinds {
@@ -82,7 +82,7 @@ func doorsOf(match *v1alpha1.PolicyMatch, excluded bool) []Door {
 // comparing is the webhook of the chart that compares VirtualMachines with their templates, and evaluates policies.
 const comparing = "virtualmachine.validate.template.kubevirt.io"
 
-// excludedBy returns what selects the namespaces that the comparing webhook leaves out; nil when it leaves out none.
+// excludedBy returns a requirement that selects the namespaces that the comparing webhook excludes; nil if it excludes none.
 func excludedBy(reference *admissionregistrationv1.ValidatingWebhookConfiguration) *metav1.LabelSelectorRequirement {
 	for _, webhook := range reference.Webhooks {
 		if webhook.Name != comparing || webhook.NamespaceSelector == nil {
@@ -97,19 +97,19 @@ func excludedBy(reference *admissionregistrationv1.ValidatingWebhookConfiguratio
 	return nil
 }
 
-// Settings are what all entries have in common.
+// Settings are common to all entries.
 type Settings struct {
-	// URL is where the webhooks are reached, without their path. When it is empty, Service is.
+	// URL is the address of the webhooks, without their path. If it is empty, Service is used.
 	URL string
 	// Service is the Service in front of the managers.
 	Service admissionregistrationv1.ServiceReference
-	// TimeoutSeconds is how long the API server waits for an answer.
+	// TimeoutSeconds is the timeout of a webhook call, in seconds.
 	TimeoutSeconds int32
-	// Exempt are users whose updates and deletions are not sent.
+	// Exempt are the exempt users: their updates and deletions are not sent.
 	Exempt exemption.Names
 }
 
-// path is where policies are evaluated.
+// path is the path of the webhook that evaluates policies.
 const path = "/validate-policies"
 
 func (s *Settings) clientConfig(caBundle []byte) admissionregistrationv1.WebhookClientConfig {
@@ -124,16 +124,16 @@ func (s *Settings) clientConfig(caBundle []byte) admissionregistrationv1.Webhook
 	return admissionregistrationv1.WebhookClientConfig{Service: &service, CABundle: caBundle}
 }
 
-// need is what the policies at one door need.
+// need holds the requirements of the policies for one entry.
 type need struct {
 	door Door
-	// closed says that a request that cannot be judged is refused.
+	// closed is set if a request that cannot be evaluated is denied.
 	closed bool
-	// namespaces and objects are selected by all of the policies; nil when they do not agree.
+	// namespaces and objects are the selectors of the policies if these are equal; otherwise nil.
 	namespaces, objects *v1alpha1.LabelSelector
 }
 
-// needs returns what policies need, by the names of the entries.
+// needs returns the requirements of the policies for each entry, sorted by the name of the entry.
 func needs(policies []*v1alpha1.VirtualMachinePolicySpec, excluded bool) []need {
 	found := map[Door]*need{}
 	for _, policy := range policies {
@@ -142,7 +142,7 @@ func needs(policies []*v1alpha1.VirtualMachinePolicySpec, excluded bool) []need 
 				found[door] = &need{door: door, namespaces: policy.Match.NamespaceSelector, objects: policy.Match.ObjectSelector}
 			}
 			if door.Kind == kindInstance {
-				// The labels that policies see are those of a pool's machines, not its own.
+				// Policies evaluate the labels of a pool's VMs, not those of the pool.
 				found[door].objects = nil
 			}
 			found[door].add(policy)
@@ -168,8 +168,8 @@ func (n *need) add(policy *v1alpha1.VirtualMachinePolicySpec) {
 	}
 }
 
-// wanted returns the entries that policies need, complete with what the API server would fill in. excluded selects the namespaces that the
-// comparing webhook leaves out, and caBundle returns what an entry of that name trusts.
+// wanted returns the entries that policies need, with the API server's defaults. excluded selects the namespaces that the comparing webhook
+// excludes, and caBundle returns the caBundle of an entry.
 func wanted(
 	policies []*v1alpha1.VirtualMachinePolicySpec, s *Settings, excluded *metav1.LabelSelectorRequirement, caBundle func(entry string) []byte,
 ) []admissionregistrationv1.ValidatingWebhook {
@@ -212,7 +212,7 @@ func rules(door Door) []admissionregistrationv1.RuleWithOperations {
 	return list
 }
 
-// selector returns one that selects everything for nil.
+// selector converts a label selector; nil becomes a selector of everything.
 func selector(from *v1alpha1.LabelSelector) *metav1.LabelSelector {
 	selector := &metav1.LabelSelector{}
 	if from == nil {
@@ -227,8 +227,8 @@ func selector(from *v1alpha1.LabelSelector) *metav1.LabelSelector {
 	return selector
 }
 
-// different returns the entries of a configuration that differ from those wanted, by name, those among them that are missing
-// or too many. caBundles do not count: others keep them.
+// different returns the names of the entries that differ, including missing and additional ones. caBundles are not compared: other
+// components write them.
 func different(live, wanted []admissionregistrationv1.ValidatingWebhook) []string {
 	names := map[string]bool{}
 	by := func(list []admissionregistrationv1.ValidatingWebhook) map[string]*admissionregistrationv1.ValidatingWebhook {

@@ -16,7 +16,7 @@ import (
 
 type change func(*v1alpha1.VirtualMachinePolicySpec)
 
-// policy judges what is done to VirtualMachines by default.
+// policy returns a policy that evaluates creations and updates of VirtualMachines, changed by changes.
 func policy(changes ...change) *v1alpha1.VirtualMachinePolicySpec {
 	spec := &v1alpha1.VirtualMachinePolicySpec{
 		Match: v1alpha1.PolicyMatch{
@@ -60,14 +60,14 @@ func ofObjects(label string) change {
 	}
 }
 
-// seen is what the cases compare of an entry.
+// seen holds the parts of an entry that the cases compare.
 type seen struct {
 	Name, Failure, Namespaces, Objects string
 	Conditions                         []string
 }
 
-// withInstances adds the entry for instances, ReplicaSets and pools beside each for VirtualMachines without a template that
-// are created or updated. It has no object selector: a pool's machines do not have its labels.
+// withInstances adds the entry for instances, ReplicaSets and pools after each for VirtualMachines without a template that are created or
+// updated. It has no object selector: a pool does not have the labels of its VMs.
 func withInstances(entries []seen) (all []seen) {
 	for _, entry := range entries {
 		all = append(all, entry)
@@ -100,7 +100,7 @@ func TestEntries(t *testing.T) {
 	const ungoverned = "stencil.kubevirt.io/governed in (audit,false)"
 	cases := map[string]struct {
 		policies []*v1alpha1.VirtualMachinePolicySpec
-		// excluded are the governed labels of namespaces that the comparing webhook leaves out.
+		// excluded are the governed labels of namespaces that the comparing webhook excludes.
 		excluded []string
 		want     []seen
 	}{

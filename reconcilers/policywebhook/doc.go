@@ -1,24 +1,22 @@
-// Package policywebhook keeps the webhook configuration of the policies: it says which requests are sent to be judged by them.
-// Without policies it holds no webhook, and no request costs anything.
+// Package policywebhook writes the webhook configuration of the policies, which selects the requests that they evaluate. Without policies
+// it contains no webhook, and requests are not delayed.
 //
-// It runs on the leader. Gather: the policies that are in force, from package policycache; the configuration as it is; and
-// the configuration of Stencil's other validating webhooks, where new entries take their caBundle from. Decide ([decide],
-// pure): one entry for each kind and operation that some policy judges. Apply: a patch of the entries, conditional on
-// the resource version that was read.
+// It runs on the leader. Gather: the active policies, from package policycache; the current configuration; and the configuration of
+// Stencil's other validating webhooks, from which new entries take their caBundle. Decide ([wanted], pure): one entry for each kind and
+// operation that a policy evaluates. Apply: a patch of the entries, conditional on the resource version that was read.
 //
-// # What an entry says
+// # Entries
 //
-//   - It fails closed when one of its policies refuses, and would also refuse what it could not judge; otherwise requests pass
+//   - An entry fails closed if one of its policies denies, and also denies what it cannot evaluate; otherwise requests are admitted
 //     while no manager can be reached.
-//   - It is limited to the namespaces and objects that its policies select where they all select the same.
+//   - It is limited to the namespaces and objects that its policies select if all of them have the same selector.
 //   - VirtualMachines that refer to a template, or that have rules, are evaluated by a webhook of the chart, so they are not sent again.
-//     VirtualMachines from templates have entries of their own for the namespaces that this webhook excludes.
-//   - Updates that change neither spec nor labels nor annotations are not sent, nor is bookkeeping of KubeVirt's own controllers,
-//     nor the end of an object that is being deleted.
+//     VirtualMachines from templates have separate entries for the namespaces that this webhook excludes.
+//   - Not sent are updates that change neither spec nor labels nor annotations, updates by KubeVirt's own controllers, except what
+//     virt-api writes for a user, and updates of an object that is being deleted that do not change its spec.
 //
-// # Who else writes there
+// # Other writers
 //
-// The chart creates the configuration without webhooks, package selfprotection creates it again when somebody deletes it, and
-// package cabundle or cert-manager keep the caBundles. Whoever changes anything else of an entry finds it restored, with an
-// event and a metric.
+// The chart creates the configuration without webhooks, package selfprotection creates it again after a deletion, and package cabundle or
+// cert-manager write the caBundles. Any other change of an entry is reverted, with an event and a metric.
 package policywebhook

@@ -27,23 +27,23 @@ const (
 
 	reasonRestored = "Restored"
 	actionRestore  = "Restore"
-	// maximumNames is how many entries an event names.
+	// maximumNames is the maximum number of entries in an event.
 	maximumNames = 5
 
-	// injectorAnnotations is the prefix of the annotations by which cert-manager knows what to put a caBundle into.
+	// injectorAnnotations is the prefix of the annotations that request a caBundle from cert-manager.
 	injectorAnnotations = "cert-manager.io/inject"
 
-	// conflictDelay gives the watch time to bring what somebody else wrote.
+	// conflictDelay is how long to wait after a conflict for the watch to receive the other client's write.
 	conflictDelay = 200 * time.Millisecond
 	// syncDelay is how long to wait for the policies at the start.
 	syncDelay = 100 * time.Millisecond
 )
 
-// Policies knows the policies; a policycache.Cache does.
+// Policies returns the policies; policycache.Cache implements it.
 type Policies interface {
 	Synced() bool
 	States() []policycache.State
-	// Changed returns a channel that is closed when other policies, or other versions of them, are in force.
+	// Changed returns a channel that is closed when other policies, or other versions of them, become active.
 	Changed() <-chan struct{}
 }
 
@@ -54,12 +54,12 @@ type Patcher interface {
 
 // Options are what a Reconciler needs.
 type Options struct {
-	// Configuration is the name of the ValidatingWebhookConfiguration that is kept.
+	// Configuration is the name of the ValidatingWebhookConfiguration to write.
 	Configuration string
 	// Reference is the name of the ValidatingWebhookConfiguration of Stencil's other webhooks. New entries get its caBundle.
 	Reference string
-	// BundleKept says that somebody keeps the caBundles of the entries. Otherwise they follow the reference, unless an annotation
-	// of the configuration says that cert-manager keeps them.
+	// BundleKept is set if another component writes the caBundles of the entries. Otherwise they are those of the reference, unless an
+	// annotation of the configuration requests them from cert-manager.
 	BundleKept bool
 	Settings   Settings
 	Policies   Policies
@@ -71,19 +71,18 @@ type Options struct {
 	Registerer prometheus.Registerer
 }
 
-// Reconciler keeps the configuration. There is only ever one request to it.
+// Reconciler writes the configuration. It has a single request.
 type Reconciler struct {
 	options  Options
 	reader   client.Reader
 	restored prometheus.Counter
-	// kept are the entries that were last written or found right, without caBundles; nil before. Reconcile is never called
-	// concurrently.
+	// kept are the entries that were last written or found unchanged; nil before. Reconcile is never called concurrently.
 	kept []admissionregistrationv1.ValidatingWebhook
 
 	mutex sync.Mutex
-	// doors are those that are open; nil before anything is known.
+	// doors are the existing entries; nil before the configuration was read.
 	doors map[Door]bool
-	// excluded is whether VirtualMachines from templates have doors of their own.
+	// excluded is whether VirtualMachines from templates have separate entries.
 	excluded bool
 	changed  chan struct{}
 }
@@ -104,8 +103,7 @@ func New(options Options) (*Reconciler, error) {
 	return r, nil
 }
 
-// Open reports whether requests at all of the doors of a policy are sent to be judged. That is not known before the configuration
-// was looked at for the first time.
+// Open reports whether all entries that a policy needs exist. The second result is false until the configuration was read.
 func (r *Reconciler) Open(match *v1alpha1.PolicyMatch) (open, known bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -113,7 +111,7 @@ func (r *Reconciler) Open(match *v1alpha1.PolicyMatch) (open, known bool) {
 	return !closed, r.doors != nil
 }
 
-// Changed returns a channel that is closed when Open may answer otherwise.
+// Changed returns a channel that is closed when the result of Open may have changed.
 func (r *Reconciler) Changed() <-chan struct{} {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -144,13 +142,13 @@ func (r *Reconciler) publish(entries []admissionregistrationv1.ValidatingWebhook
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
 	if !r.options.Policies.Synced() {
-		// What is there stands for policies that are in force.
+		// The existing entries belong to active policies.
 		return reconcile.Result{RequeueAfter: syncDelay}, nil
 	}
 	live, reference := &admissionregistrationv1.ValidatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
 	err := r.reader.Get(ctx, client.ObjectKey{Name: r.options.Configuration}, live)
 	if apierrors.IsNotFound(err) {
-		// Self-protection creates it again, unless the release goes. Nothing can be done for the policies before.
+		// Self-protection creates it again, unless the release is being uninstalled.
 		r.publish(nil, false)
 		return reconcile.Result{}, nil
 	}
@@ -173,7 +171,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{}, nil
 }
 
-// inForce returns what policies that judge requests are made of.
+// inForce returns the specs of the policies that apply to requests: the active version, or the stored one of a broken policy.
 func inForce(states []policycache.State) []*v1alpha1.VirtualMachinePolicySpec {
 	var specs []*v1alpha1.VirtualMachinePolicySpec
 	for i := range states {
@@ -187,8 +185,8 @@ func inForce(states []policycache.State) []*v1alpha1.VirtualMachinePolicySpec {
 	return specs
 }
 
-// bundles returns what an entry trusts: what it trusts already, where somebody keeps that, and otherwise what Stencil's other
-// webhooks trust.
+// bundles returns a function for the caBundle of an entry: its current one if another component writes it, and otherwise that of Stencil's
+// other webhooks.
 func (r *Reconciler) bundles(live, reference *admissionregistrationv1.ValidatingWebhookConfiguration) func(entry string) []byte {
 	var common []byte
 	for _, webhook := range reference.Webhooks {
@@ -208,7 +206,7 @@ func (r *Reconciler) bundles(live, reference *admissionregistrationv1.Validating
 	}
 }
 
-// apply writes the entries when they are not there.
+// apply writes the entries if they differ from the current ones.
 func (r *Reconciler) apply(ctx context.Context, live *admissionregistrationv1.ValidatingWebhookConfiguration, entries []admissionregistrationv1.ValidatingWebhook) error {
 	differing := different(live.Webhooks, entries)
 	if len(differing) == 0 && sameBundles(live.Webhooks, entries) {
@@ -222,7 +220,7 @@ func (r *Reconciler) apply(ctx context.Context, live *admissionregistrationv1.Va
 		return fmt.Errorf("writing the webhook configuration of the policies: %w", err)
 	}
 	log := logf.FromContext(ctx).WithValues("configuration", live.Name, "webhooks", differing)
-	// The policies ask for nothing else than before, so somebody else has changed it.
+	// The policies need the same entries as before, so another client has changed the configuration.
 	if r.kept != nil && len(differing) > 0 && len(different(r.kept, entries)) == 0 {
 		r.restored.Inc()
 		log.Info("restored the webhooks of the policies")
@@ -235,7 +233,7 @@ func (r *Reconciler) apply(ctx context.Context, live *admissionregistrationv1.Va
 	return nil
 }
 
-// sameBundles compares caBundles of entries that are otherwise the same.
+// sameBundles compares the caBundles of entries that are otherwise equal.
 func sameBundles(live, wanted []admissionregistrationv1.ValidatingWebhook) bool {
 	return slices.EqualFunc(live, wanted, func(a, b admissionregistrationv1.ValidatingWebhook) bool {
 		return a.Name == b.Name && string(a.ClientConfig.CABundle) == string(b.ClientConfig.CABundle)

@@ -19,7 +19,7 @@ import (
 	policycache "github.com/vmstencil/stencil/cache/policies"
 )
 
-// policies are those in force.
+// policies is a fake cache of active policies.
 type policies struct {
 	specs    []*v1alpha1.VirtualMachinePolicySpec
 	unsynced bool
@@ -31,7 +31,7 @@ func (p *policies) States() []policycache.State {
 	var states []policycache.State
 	for i, spec := range p.specs {
 		state := policycache.State{Object: &v1alpha1.VirtualMachinePolicy{Spec: *spec}}
-		// Broken ones keep their doors as well.
+		// Broken ones have entries, too.
 		if i > 0 {
 			state.Broken = &[]policycache.InForce{{}}[0].Entry
 		} else {
@@ -42,7 +42,7 @@ func (p *policies) States() []policycache.State {
 	return append(states, policycache.State{Object: &v1alpha1.VirtualMachinePolicy{Spec: *policy(about("VirtualMachineTemplate"))}})
 }
 
-// world is a cluster with the two configurations.
+// world is a fake cluster with the two configurations.
 type world struct {
 	t        *testing.T
 	client   client.Client
@@ -100,7 +100,7 @@ func (w *world) change(apply func(*admissionregistrationv1.ValidatingWebhookConf
 	}
 }
 
-// reconcile returns the entries with their caBundles, as they are then.
+// reconcile runs the reconciler and returns the entries with their caBundles.
 func (w *world) reconcile() map[string]string {
 	w.t.Helper()
 	if _, err := w.Reconcile(w.t.Context(), reconcile.Request{}); err != nil {

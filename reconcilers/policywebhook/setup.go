@@ -28,7 +28,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	if err := admissionregistrationv1.AddToScheme(scheme); err != nil {
 		return fmt.Errorf("filling the scheme: %w", err)
 	}
-	// Both configurations come from one watch, which keeps the order of what happens to them.
+	// One watch for both configurations preserves the order of their events.
 	watch, err := single.Watches(mgr, scheme, map[client.Object]cache.ByObject{
 		&admissionregistrationv1.ValidatingWebhookConfiguration{}: {Label: stencilLabels.AsSelector()},
 	})

@@ -13,23 +13,23 @@ import (
 )
 
 const (
-	// maximumNamed is how many sources a message tells of.
+	// maximumNamed is the maximum number of sources in a message.
 	maximumNamed = 5
-	// maximumMessage is how many bytes a condition's message has.
+	// maximumMessage is the maximum length of a condition's message, in bytes.
 	maximumMessage = 4096
 )
 
-// observation is all that was gathered about a template.
+// observation is what was gathered about a template.
 type observation struct {
 	generation int64
 	// invalid is why it does not compile.
 	invalid error
-	// unrendered is why nobody knows what it depends on; nil when that is in found.
+	// unrendered is why its dependencies could not be determined; nil if they are in found.
 	unrendered *sample.Error
 	found      v1beta1.TemplateSources
-	// compliance is the condition PolicyCompliant that the template has; nil when no policy applies.
+	// compliance is the template's condition PolicyCompliant; nil if no policy applies.
 	compliance *metav1.Condition
-	// dryRun is what came of a dry run; nil when there are none.
+	// dryRun is the result of a dry run; nil if dry runs are disabled.
 	dryRun *verdict
 }
 
@@ -61,7 +61,7 @@ func valid(o observation) metav1.Condition {
 	return metav1.Condition{Type: v1beta1.ConditionValid, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonCompiled, Message: "the template compiles"}
 }
 
-// dependency is one thing that a template depends on, as a message names it.
+// dependency is an object that a template depends on, with its name in messages.
 type dependency struct {
 	what string
 	v1beta1.SourceStatus
@@ -85,7 +85,7 @@ func list(found v1beta1.TemplateSources) []dependency {
 	return all
 }
 
-// grave ranks states by how much they keep a template from being used, the worst first.
+// grave lists the states that affect whether a template can be used, worst first.
 var grave = []struct {
 	state  v1beta1.SourceState
 	status metav1.ConditionStatus
@@ -107,7 +107,7 @@ func sourcesReady(o observation) metav1.Condition {
 	for _, rank := range grave {
 		var named []string
 		for _, one := range all {
-			// What waits for a person's parameters, or is not Stencil's to read, says nothing against the template.
+			// References that depend on a parameter, that Stencil may not read or that KubeVirt infers do not affect the template.
 			if one.State != rank.state || one.Reason == reasonParameterRequired || one.Reason == reasonNotRead || one.Reason == reasonInferred {
 				continue
 			}
@@ -134,8 +134,8 @@ func dryRunSucceeded(o observation) metav1.Condition {
 	return metav1.Condition{Type: v1beta1.ConditionDryRunSucceeded, Status: v.status, Reason: v.reason, Message: v.message}
 }
 
-// readiness is what all conditions together say: False when one of them is, Unknown when nobody knows of a source, True otherwise.
-// A dry run or a policy that has not been asked keeps nobody from using a template.
+// readiness returns the condition Ready: False if one of the conditions is, Unknown if the state of a source is unknown, True otherwise. A
+// dry run or a policy evaluation without a result does not affect it.
 func readiness(conditions []metav1.Condition) metav1.Condition {
 	made := metav1.Condition{Type: v1beta1.ConditionReady, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonReconciled, Message: v1beta1.MessageReady}
 	for _, each := range []struct{ kind, reason string }{

@@ -1,24 +1,24 @@
-// Package readiness says of every template whether a VirtualMachine can be made from it now, and if not, what it waits for.
+// Package readiness reports for every template whether a VirtualMachine can be created from it now, and if not, what is missing.
 //
 // It runs on the leader, one request for one template.
 //
 // # Gather
 //
-// Whatever a template depends on is read from watches that keep a few words of each object (package sources): its state and where it
-// leads. Names are those that the parameters' defaults give (package sample); what depends on a parameter without a default is Unknown.
-// An index knows which templates looked at which object, missing ones too. So a change of one object is one request for each template
-// that depends on it, and no list; and what CDI rewrites without changing its meaning is none.
+// The objects that a template depends on are read from watches that store a reduced form of each (package sources): its state and the
+// object that it refers to. Names are rendered with the parameters' defaults (package sample); what depends on a parameter without a
+// default is Unknown. An index maps each object, missing ones too, to the templates that depend on it. So a change of an object causes one
+// request for each of these templates, and no list. Changes by CDI that do not affect the reduced form cause none.
 //
 // # Decide
 //
-// references.go finds what a machine depends on, resolve.go in what state that is, following DataSources as CDI does, and decide.go
-// makes conditions of it. None of them knows a client.
+// references.go finds the dependencies of a VM, resolve.go their state, following DataSources as CDI does, and decide.go the conditions.
+// None of them uses a client.
 //
 // # Apply
 //
-// Status by server-side apply with a field manager of its own, an event when Ready changes, metrics. The condition PolicyCompliant
-// belongs to package compliance and is only read here.
+// Status by server-side apply with a separate field manager, an event when Ready changes, metrics. The condition PolicyCompliant is written
+// by package compliance and only read here.
 //
-// Where dry runs are switched on, dryrun.go creates the VirtualMachine of each template's defaults with dryRun=All, a few in a second
-// at most, and remembers the answer. It never creates one: an admission policy of the chart sees to that.
+// If dry runs are enabled, dryrun.go creates the VirtualMachine of each template's defaults with dryRun=All, a few per second at most, and
+// caches the result. An admission policy of the chart ensures that it cannot create one without dryRun.
 package readiness

@@ -25,27 +25,27 @@ import (
 )
 
 const (
-	// dryRunsPerSecond bounds what dry runs ask of the API server and of the webhooks of others.
+	// dryRunsPerSecond and dryRunsAtOnce limit the load on the API server and on the webhooks of others.
 	dryRunsPerSecond, dryRunsAtOnce = 2, 10
-	// dryRunDeadline is how long one may take: webhooks may take up to 30 s each, and several are asked.
+	// dryRunDeadline is the timeout of a dry run: each webhook may take up to 30 s, and several are called.
 	dryRunDeadline = time.Minute
-	// dryRunRetry is when one is tried again that could not be made, up to a few minutes.
+	// dryRunRetry and longestDryRunRetry limit the delay until a failed dry run is repeated.
 	dryRunRetry, longestDryRunRetry = 5 * time.Second, 5 * time.Minute
-	// dryRunLife is how long an answer is believed: KubeVirt is upgraded, and webhooks come and go.
+	// dryRunLife is how long a result is valid: KubeVirt is upgraded, and webhooks are added and removed.
 	dryRunLife = 24 * time.Hour
 )
 
-// verdict is what came of a dry run.
+// verdict is the result of a dry run, as a condition.
 type verdict struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
 
-// subject is what a verdict is about.
+// subject is what the result of a dry run depends on.
 type subject struct {
 	uid        types.UID
 	generation int64
-	// sizes are the states of what KubeVirt reads to judge a machine.
+	// sizes are the states of the instance type and the preference.
 	sizes string
 }
 
@@ -60,7 +60,7 @@ type machines interface {
 	create(ctx context.Context, machine *unstructured.Unstructured) error
 }
 
-// dryRuns makes dry runs in the background, a few in a second, and remembers what came of them.
+// dryRuns performs dry runs in the background, a few per second, and caches their results.
 type dryRuns struct {
 	templates Templates
 	machines  machines
@@ -68,7 +68,7 @@ type dryRuns struct {
 	clock     clock.WithTicker
 	limiter   flowcontrol.RateLimiter
 	queue     workqueue.TypedRateLimitingInterface[types.NamespacedName]
-	// done is called when there is a new answer.
+	// done is called when there is a new result.
 	done func(types.NamespacedName)
 
 	mutex   sync.Mutex
@@ -86,8 +86,8 @@ func newDryRuns(templates Templates, machines machines, m *metrics, clock clock.
 	}
 }
 
-// verdict returns what is known of a template, and asks for a dry run when that is not enough. After a start, what a leader before
-// this one has written of the same generation is believed until there is a new answer.
+// verdict returns the cached result for a template, and requests a dry run if that is missing or outdated. After a start, the condition
+// that the previous leader wrote for the same generation is used until there is a new result.
 func (d *dryRuns) verdict(name types.NamespacedName, t *templatecache.Template, sizes string) *verdict {
 	about := subject{t.UID, t.Generation, sizes}
 	d.mutex.Lock()
@@ -115,7 +115,7 @@ func (d *dryRuns) forget(name types.NamespacedName) {
 	delete(d.wanted, name)
 }
 
-// Start makes dry runs until ctx ends. The manager calls it on the leader.
+// Start performs dry runs until ctx ends. The manager calls it on the leader.
 func (d *dryRuns) Start(ctx context.Context) error {
 	context.AfterFunc(ctx, d.queue.ShutDown)
 	for {
@@ -128,7 +128,7 @@ func (d *dryRuns) Start(ctx context.Context) error {
 	}
 }
 
-// next makes one dry run, unless it has become needless.
+// next performs one dry run, unless it is no longer necessary.
 func (d *dryRuns) next(ctx context.Context, name types.NamespacedName) {
 	t := d.templates.Get(name.Namespace, name.Name)
 	d.mutex.Lock()
@@ -157,13 +157,13 @@ func (d *dryRuns) next(ctx context.Context, name types.NamespacedName) {
 		d.queue.AddRateLimited(name)
 	} else {
 		d.queue.Forget(name)
-		// A webhook that comes tomorrow tells nobody.
+		// No event reports a new webhook, so the dry run is repeated.
 		d.queue.AddAfter(name, dryRunLife)
 	}
 	d.done(name)
 }
 
-// try creates the machine of a template's defaults in a dry run.
+// try creates the VM of a template's defaults in a dry run.
 func (d *dryRuns) try(ctx context.Context, t *templatecache.Template) verdict {
 	made, problem := sample.Plain(t)
 	if problem != nil {
@@ -175,10 +175,10 @@ func (d *dryRuns) try(ctx context.Context, t *templatecache.Template) verdict {
 	return judge(d.machines.create(ctx, &unstructured.Unstructured{Object: made.Object}), made.Secrets)
 }
 
-// judge makes a verdict of the answer of the API server. Values of sensitive parameters are taken out: a refusal may quote them.
+// judge returns the result for an answer of the API server. Values of sensitive parameters are removed: an error may quote them.
 func judge(err error, secrets []string) verdict {
 	if err == nil || apierrors.IsAlreadyExists(err) {
-		// That a machine of the name exists is found out last, when everybody has accepted.
+		// An existing VM of the same name is reported last, after all admission checks.
 		return verdict{metav1.ConditionTrue, v1beta1.ReasonAccepted, "the VirtualMachine of the template's defaults was accepted in a dry run"}
 	}
 	text := err.Error()
@@ -198,12 +198,12 @@ func judge(err error, secrets []string) verdict {
 
 var machineResource = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 
-// dryRunner creates machines in dry runs and never otherwise.
+// dryRunner creates VMs in dry runs only.
 type dryRunner struct{ client dynamic.Interface }
 
 func (d dryRunner) create(ctx context.Context, machine *unstructured.Unstructured) error {
 	_, err := d.client.Resource(machineResource).Namespace(machine.GetNamespace()).
 		Create(ctx, machine, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
-	// Unwrapped: its words are for the template's owner, who knows what was tried.
+	// Not wrapped: the message is shown to the template's owner.
 	return err
 }

@@ -52,7 +52,7 @@ func TestTheVerdictOfADryRun(t *testing.T) {
 	}
 }
 
-// press counts machines.
+// press stores the created VMs.
 type press struct {
 	mutex sync.Mutex
 	made  []*unstructured.Unstructured

@@ -8,11 +8,11 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// unread is the state of Secrets, ConfigMaps and ServiceAccounts. To know which there are, Stencil would have to be allowed to list them,
-// and RBAC knows no right to do that without reading what is in them.
+// unread is the state of Secrets, ConfigMaps and ServiceAccounts. To check whether they exist, Stencil would need the right to list them,
+// and RBAC has no such right that excludes their content.
 var unread = v1beta1.SourceStatus{State: v1beta1.SourceUnknown, Reason: reasonNotRead, Message: "Stencil has no right to read objects of this kind"}
 
-// hidden is named for what Stencil may not read.
+// hidden is like named, for objects that Stencil may not read.
 func hidden(kind sources.Kind, in map[string]any, field, namespace string) []reference {
 	found := named(kind, in, field, namespace)
 	for i := range found {
@@ -21,7 +21,7 @@ func hidden(kind sources.Kind, in map[string]any, field, namespace string) []ref
 	return found
 }
 
-// hiddenReferences returns what a volume takes from Secrets, ConfigMaps and ServiceAccounts.
+// hiddenReferences returns the Secrets, ConfigMaps and ServiceAccounts of a volume.
 func hiddenReferences(one map[string]any, namespace string) []reference {
 	switch {
 	case one["secret"] != nil:
@@ -44,7 +44,7 @@ func hiddenReferences(one map[string]any, namespace string) []reference {
 	return nil
 }
 
-// importSecrets returns what CDI needs to read a source that is outside the cluster.
+// importSecrets returns the objects that CDI requires to read a source outside the cluster.
 func importSecrets(source map[string]any, namespace string) (found []reference) {
 	for _, elsewhere := range remoteKinds {
 		from := machine.MapAt(source, elsewhere.field)
@@ -58,8 +58,8 @@ func importSecrets(source map[string]any, namespace string) (found []reference) 
 	return found
 }
 
-// credentials returns the Secrets from which a machine gets keys and passwords while it runs. They belong to no volume, and are named
-// by their field.
+// credentials returns the Secrets from which a running VM gets keys and passwords. They belong to no volume, and are identified by their
+// field.
 func credentials(pod map[string]any, namespace string) (found []volume) {
 	for i, one := range machine.MapsAt(pod, "accessCredentials") {
 		for _, kind := range []string{"sshPublicKey", "userPassword"} {

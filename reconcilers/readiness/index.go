@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
 
-// index knows which templates have looked at which objects.
+// index maps objects to the templates that depend on them.
 type index struct {
 	mutex      sync.Mutex
 	dependents map[sources.Key]map[types.NamespacedName]struct{}
@@ -22,7 +22,8 @@ func newIndex() *index {
 	}
 }
 
-// set says at what a template has looked; nothing forgets the template. It returns whether that is more than the index knew.
+// set stores the objects that a template has read; none removes the template. It returns whether there are objects that the index did not
+// contain for the template.
 func (x *index) set(template types.NamespacedName, seen map[sources.Key]bool) (more bool) {
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
@@ -49,7 +50,7 @@ func (x *index) set(template types.NamespacedName, seen map[sources.Key]bool) (m
 	return more
 }
 
-// of returns the templates that have looked at an object; at any of its kind, when the key has no name.
+// of returns the templates that depend on an object, or on any object of the kind if the key has no name.
 func (x *index) of(key sources.Key) []types.NamespacedName {
 	x.mutex.Lock()
 	defer x.mutex.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// maximumSeries is how many templates that are not ready have a series of their own.
+// maximumSeries is the maximum number of templates that have a series of their own because they are not ready.
 const maximumSeries = 1000
 
 var (
@@ -23,7 +23,7 @@ var (
 		[]string{"template_namespace", "template", "reason"}, nil)
 )
 
-// metrics are what an administrator watches. Replicas that do not lead have none of the values.
+// metrics are the metrics of readiness. Only the leader sets their values.
 type metrics struct {
 	writes  prometheus.Counter
 	dryRuns *prometheus.CounterVec
@@ -49,14 +49,14 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 			return nil, fmt.Errorf("registering the metrics of template readiness: %w", err)
 		}
 	}
-	// A series that is missing until the first dry run makes alerts on it guess.
+	// Alerts need series that exist before the first dry run.
 	for _, reason := range []string{v1beta1.ReasonAccepted, v1beta1.ReasonRefused, v1beta1.ReasonNotTried, v1beta1.ReasonParametersRequired, v1beta1.ReasonNotRendered} {
 		m.dryRuns.WithLabelValues(strings.ToLower(reason))
 	}
 	return m, nil
 }
 
-// observe remembers the condition Ready of a template, or forgets the template when it is nil.
+// observe stores the condition Ready of a template, or removes the template if it is nil.
 func (m *metrics) observe(name types.NamespacedName, ready *metav1.Condition) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
@@ -83,7 +83,7 @@ func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	counts := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0}
 	for name, condition := range m.known {
 		counts[condition.Status]++
-		// Nobody can use a template of which nobody can tell, either.
+		// A template with status Unknown is not ready, either.
 		if condition.Status != metav1.ConditionTrue && counts[metav1.ConditionFalse]+counts[metav1.ConditionUnknown] <= maximumSeries {
 			into <- prometheus.MustNewConstMetric(notReadyDescription, prometheus.GaugeValue, 1, name.Namespace, name.Name, condition.Reason)
 		}

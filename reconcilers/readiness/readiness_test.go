@@ -138,7 +138,7 @@ func TestFindListsEverythingThatATemplateDependsOn(t *testing.T) {
 	}
 }
 
-// shelf is a lookup of what is in it.
+// shelf is a fake lookup.
 type shelf struct {
 	mutex   sync.Mutex
 	objects map[sources.Key]sources.Object
@@ -290,7 +290,7 @@ func TestTheConditionsOfATemplate(t *testing.T) {
 	}
 }
 
-// world is everything that the reconciler is given, and what it writes.
+// world holds the reconciler's inputs and its writes.
 type world struct {
 	shelf
 	t         *testing.T

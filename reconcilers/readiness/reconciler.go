@@ -25,7 +25,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
 
-// Templates is where templates come from; a templatecache.Cache is one.
+// Templates returns the templates; templatecache.Cache implements it.
 type Templates interface {
 	Get(namespace, name string) *templatecache.Template
 	Synced() bool
@@ -40,33 +40,33 @@ type Options struct {
 	Recorder  events.EventRecorder
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
-	// DryRun creates the VirtualMachine of every template in a dry run.
+	// DryRun enables dry runs of the VirtualMachine of every template.
 	DryRun bool
-	// Clock says when a condition changed. Default: the real one.
+	// Clock provides the transition times of conditions. Default: the real clock.
 	Clock clock.WithTicker
 }
 
-// Reconciler says of each template whether it is ready.
+// Reconciler writes the readiness of each template.
 type Reconciler struct {
 	options  Options
 	sources  watches
 	statuses statuses
 	metrics  *metrics
 	index    *index
-	// dryRuns is nil when there are none.
+	// dryRuns is nil if dry runs are disabled.
 	dryRuns *dryRuns
 
 	mutex   sync.Mutex
 	written map[types.NamespacedName]echo
 }
 
-// watches are where the objects come from that templates depend on; sources.Watches are.
+// watches reads the objects that templates depend on; sources.Watches implements it.
 type watches interface {
 	lookup
 	Settled() bool
 }
 
-// echo is what a template looks like after its status was written, as digests: there is one for every template.
+// echo identifies the state of a template after its status was written. It holds digests, because there is one for every template.
 type echo struct {
 	uid                 types.UID
 	generation          int64
@@ -80,7 +80,7 @@ func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 	return &Reconciler{options: o, statuses: s, metrics: m, index: newIndex(), written: map[types.NamespacedName]echo{}}
 }
 
-// Reconcile implements reconcile.Reconciler: it looks at one template.
+// Reconcile implements reconcile.Reconciler: it processes one template.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	if !r.options.Templates.Synced() || !r.sources.Settled() {
 		return reconcile.Result{RequeueAfter: settleDelay}, nil
@@ -93,13 +93,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 	observed, seen := r.gather(name, t)
 	for r.index.set(name, seen) {
-		// What changed between the look and the note in the index was nobody's request: look again.
+		// A change after the read and before the update of the index has caused no request: read again.
 		observed, seen = r.gather(name, t)
 	}
 	return reconcile.Result{}, r.apply(ctx, name, t, observed)
 }
 
-// gather reads all that is known about a template.
+// gather reads the state of a template's dependencies.
 func (r *Reconciler) gather(name types.NamespacedName, t *templatecache.Template) (observation, map[sources.Key]bool) {
 	o := observation{generation: t.Generation, compliance: meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant)}
 	resolver := &resolver{lookup: r.sources, seen: map[sources.Key]bool{}}
@@ -115,7 +115,7 @@ func (r *Reconciler) gather(name types.NamespacedName, t *templatecache.Template
 	return o, resolver.seen
 }
 
-// sizes tells apart what KubeVirt judges a machine by beside the machine.
+// sizes identifies the state of the objects besides the VM that KubeVirt validates: the instance type and the preference.
 func sizes(found v1beta1.TemplateSources) string {
 	var text strings.Builder
 	for _, one := range []*v1beta1.TemplateReference{found.Instancetype, found.Preference} {
@@ -140,7 +140,7 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 		changed = changed || stored == nil || !equality.Semantic.DeepEqual(stored, fresh)
 	}
 	if o.dryRun == nil && meta.FindStatusCondition(t.Conditions, v1beta1.ConditionDryRunSucceeded) != nil {
-		// Dry runs were switched off; a write that leaves the condition out takes it away.
+		// Dry runs were disabled; a write without the condition removes it.
 		changed = true
 	}
 	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady)
@@ -158,7 +158,7 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 	return nil
 }
 
-// announce writes an event when Ready has another status than before. A template that is ready from the start makes no noise.
+// announce writes an event if the status of Ready has changed. A template that is ready from the start causes none.
 func (r *Reconciler) announce(t *templatecache.Template, ready *metav1.Condition) {
 	stored := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionReady)
 	if stored != nil && stored.Status == ready.Status || stored == nil && ready.Status == metav1.ConditionTrue {
@@ -175,7 +175,7 @@ func (r *Reconciler) announce(t *templatecache.Template, ready *metav1.Condition
 	r.options.Recorder.Eventf(about, nil, kind, ready.Reason, "CheckReadiness", "%s", ready.Message)
 }
 
-// expect notes what a template is going to look like, so that the news of it is not taken for a change; nil forgets that.
+// expect stores the state of a template after a write, so that its watch event is not processed as a change; a nil status removes it.
 func (r *Reconciler) expect(name types.NamespacedName, t *templatecache.Template, status *v1beta1.VirtualMachineTemplateStatus) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
@@ -190,7 +190,7 @@ func (r *Reconciler) expect(name types.NamespacedName, t *templatecache.Template
 	r.written[name] = echo{t.UID, t.Generation, digest(conditions), templatecache.Digest(&status.TemplateSources)}
 }
 
-// isNews tells whether a template has come in another form than it was written in.
+// isNews reports whether a template differs from the last state that was written.
 func (r *Reconciler) isNews(name types.NamespacedName, t *templatecache.Template) bool {
 	r.mutex.Lock()
 	expected, is := r.written[name]
@@ -203,12 +203,12 @@ var conditionTypes = []string{
 	v1beta1.ConditionValid, v1beta1.ConditionSourcesReady, v1beta1.ConditionPolicyCompliant, v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionReady,
 }
 
-// digest is of what conditions say. Times are left out: they come back in whole seconds.
+// digest returns a digest of the conditions without times: stored times have whole seconds.
 func digest(conditions []metav1.Condition) uint64 {
 	sum := fnv.New64a()
 	for _, kind := range conditionTypes {
 		if c := meta.FindStatusCondition(conditions, kind); c != nil {
-			// A sum cannot fail to be written to.
+			// Writing to a hash does not fail.
 			_, _ = fmt.Fprintf(sum, "%q %q %q %q %d ", c.Type, c.Status, c.Reason, c.Message, c.ObservedGeneration)
 		}
 	}

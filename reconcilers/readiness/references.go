@@ -8,23 +8,23 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// dependencies are what a machine depends on.
+// dependencies are the objects that a VM depends on.
 type dependencies struct {
 	volumes                  []volume
 	instancetype, preference *reference
 	networks                 []network
 }
 
-// volume is a volume and what its content comes from.
+// volume is a volume and the source of its content.
 type volume struct {
 	name string
 	reference
 }
 
-// reference is something that a machine names.
+// reference is an object that a VM refers to.
 type reference struct {
 	sources.Key
-	// known is the state of what is not looked for; empty for objects that are.
+	// known is the state of objects that are not read; empty for those that are.
 	known v1beta1.SourceStatus
 }
 
@@ -47,8 +47,7 @@ var (
 	}
 )
 
-// find returns what a machine in a namespace depends on. What is not shaped like a VirtualMachine is passed over: that is said by the
-// condition Valid.
+// find returns the dependencies of a VM in a namespace. Fields of the wrong type are ignored: the condition Valid reports them.
 func find(object map[string]any, namespace string) dependencies {
 	var found dependencies
 	spec := machine.MapAt(object, "spec")
@@ -65,7 +64,7 @@ func find(object map[string]any, namespace string) dependencies {
 	pod := machine.MapAt(machine.MapAt(spec, "template"), "spec")
 	for _, one := range machine.MapsAt(pod, "volumes") {
 		for _, from := range volumeReferences(one, namespace) {
-			// The claim of a DataVolume has its name, and KubeVirt lets a volume refer to either.
+			// The claim of a DataVolume has the same name, and KubeVirt permits a volume to refer to either.
 			if from.Kind != sources.DataVolume && from.Kind != sources.Claim || !templated[from.Name] {
 				found.volumes = append(found.volumes, volume{machine.StringAt(one, "name"), from})
 			}
@@ -86,7 +85,7 @@ func find(object map[string]any, namespace string) dependencies {
 	return found
 }
 
-// filledFrom returns what a DataVolume is filled from.
+// filledFrom returns the source of a DataVolume.
 func filledFrom(spec map[string]any, namespace string) reference {
 	if from := machine.MapAt(spec, "sourceRef"); from != nil {
 		return reference{Key: keyIn(sources.Kind(machine.StringAt(from, "kind")), from, namespace)}
@@ -117,7 +116,7 @@ func filledFrom(spec map[string]any, namespace string) reference {
 
 var remote = v1beta1.SourceStatus{State: v1beta1.SourceRemote}
 
-// populatedFrom returns what a claim is filled from by the storage, or by somebody's volume populator.
+// populatedFrom returns the source from which the storage or a volume populator fills a claim.
 func populatedFrom(from map[string]any, namespace string) reference {
 	kind := sources.Kind(machine.StringAt(from, "kind"))
 	found := reference{Key: keyIn(kind, from, namespace)}
@@ -127,7 +126,7 @@ func populatedFrom(from map[string]any, namespace string) reference {
 	return found
 }
 
-// volumeReferences returns what a volume of a machine comes from: nothing for volumes that are made with the machine.
+// volumeReferences returns the sources of a volume of a VM: none for volumes that are created with the VM.
 func volumeReferences(one map[string]any, namespace string) []reference {
 	switch {
 	case one["containerDisk"] != nil:
@@ -144,7 +143,7 @@ func volumeReferences(one map[string]any, namespace string) []reference {
 	}
 }
 
-// named is a reference to an object by a field, where that says anything.
+// named returns a reference to an object by a field, or none if the field is empty.
 func named(kind sources.Kind, in map[string]any, field, namespace string) []reference {
 	name := machine.StringAt(in, field)
 	if name == "" {
@@ -153,13 +152,13 @@ func named(kind sources.Kind, in map[string]any, field, namespace string) []refe
 	return []reference{{Key: sources.Key{Kind: kind, Namespace: namespace, Name: name}}}
 }
 
-// sizing returns the instance type or the preference that a matcher names; nil when it is empty.
+// sizing returns the instance type or the preference that a matcher names; nil if it is empty.
 func sizing(matcher map[string]any, namespace string, clusterWide, namespaced sources.Kind) *reference {
 	if len(matcher) == 0 {
 		return nil
 	}
 	found := &reference{Key: sources.Key{Kind: clusterWide, Name: machine.StringAt(matcher, "name")}}
-	// KubeVirt takes kinds in any case, in singular and plural.
+	// KubeVirt accepts kinds in any case, in singular and plural.
 	if strings.EqualFold(strings.TrimSuffix(strings.ToLower(machine.StringAt(matcher, "kind")), "s"), string(namespaced)) {
 		found.Kind, found.Namespace = namespaced, namespace
 	}
@@ -169,7 +168,7 @@ func sizing(matcher map[string]any, namespace string, clusterWide, namespaced so
 	return found
 }
 
-// keyIn is the key of an object that may say its namespace.
+// keyIn returns the key of an object; its namespace is optional.
 func keyIn(kind sources.Kind, from map[string]any, namespace string) sources.Key {
 	if kind == "" {
 		kind = sources.DataSource

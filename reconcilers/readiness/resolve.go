@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
 
-// Reasons of states that are Stencil's own. Others are CDI's, or the phase of an object.
+// Reasons of Stencil's own states. Others are CDI's, or the phase of an object.
 const (
 	reasonNotRead           = "NotRead"
 	reasonInferred          = "Inferred"
@@ -23,12 +23,12 @@ const (
 	reasonMaxDepth          = "MaxReferenceDepthReached"
 )
 
-// lookup reads objects; sources.Watches does.
+// lookup reads objects; sources.Watches implements it.
 type lookup interface {
 	Get(key sources.Key) (object sources.Object, found bool, unknown error)
 }
 
-// resolver finds out states, and remembers what it looked at.
+// resolver determines states, and stores the keys that it has read.
 type resolver struct {
 	lookup
 	seen map[sources.Key]bool
@@ -39,7 +39,7 @@ func (r *resolver) get(key sources.Key) (sources.Object, bool, error) {
 	return r.Get(key)
 }
 
-// result is the state of something.
+// result is the state of an object.
 type result struct {
 	v1beta1.SourceStatus
 	progress string
@@ -51,7 +51,7 @@ func is(state v1beta1.SourceState, reason, format string, arguments ...any) resu
 
 var ready = result{SourceStatus: v1beta1.SourceStatus{State: v1beta1.SourceReady}}
 
-// resolve returns the state of what a reference names.
+// resolve returns the state of the object that a reference names.
 func (r *resolver) resolve(from reference) result {
 	if from.known.State != "" {
 		return result{SourceStatus: from.known}
@@ -69,7 +69,7 @@ func (r *resolver) resolve(from reference) result {
 	}
 }
 
-// object returns the state of an object that leads nowhere.
+// object returns the state of an object that does not refer to another.
 func (r *resolver) object(key sources.Key) result {
 	object, found, unknown := r.get(key)
 	switch {
@@ -103,8 +103,8 @@ func state(key sources.Key, object sources.Object) result {
 	return is(v1beta1.SourceNotReady, object.Reason, "%s cannot be used: %s", key, object.Message)
 }
 
-// claim returns the state of a claim, or of the claim of a DataVolume: both have the same name. While the DataVolume is there and has
-// not succeeded, what is in the claim is not what it is to be.
+// claim returns the state of a claim, or of the claim of a DataVolume: both have the same name. While the DataVolume exists and has not
+// succeeded, the content of the claim is not complete.
 func (r *resolver) claim(key sources.Key) result {
 	volumeKey, claimKey := key, key
 	volumeKey.Kind, claimKey.Kind = sources.DataVolume, sources.Claim
@@ -115,7 +115,7 @@ func (r *resolver) claim(key sources.Key) result {
 	return r.object(claimKey)
 }
 
-// dataSource follows a DataSource as CDI does: to a claim or a snapshot, or to one other DataSource of its namespace that names one.
+// dataSource follows a DataSource as CDI does: to a claim or a snapshot, or to one other DataSource of its namespace that refers to one.
 func (r *resolver) dataSource(key sources.Key) result {
 	object, found, unknown := r.get(key)
 	switch {
@@ -146,7 +146,7 @@ func (r *resolver) dataSource(key sources.Key) result {
 	return behind
 }
 
-// second follows a DataSource that another one names.
+// second follows a DataSource that another one refers to.
 func (r *resolver) second(first, key sources.Key) (to sources.Key, problem result) {
 	switch {
 	case key.Namespace != first.Namespace:
@@ -166,7 +166,7 @@ func (r *resolver) second(first, key sources.Key) (to sources.Key, problem resul
 	return object.Spec, result{}
 }
 
-// survey returns the state of everything that a machine depends on.
+// survey returns the state of all dependencies of a VM.
 func (r *resolver) survey(d dependencies) v1beta1.TemplateSources {
 	var found v1beta1.TemplateSources
 	for _, one := range d.volumes {

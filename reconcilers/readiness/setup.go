@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// settleDelay is how long to wait for the watches at the start.
+	// settleDelay is how long to wait until the watches are synced at the start.
 	settleDelay = 200 * time.Millisecond
-	// workers is how many templates are looked at, and written, at the same time.
+	// workers is the number of templates that are processed concurrently.
 	workers = 4
 	// The delays between attempts to write a status.
 	shortestRetry, longestRetry = time.Second, time.Minute
-	// patience is how long the sources of the controller may take to start; they wait for nothing.
+	// patience is the timeout for the sources of the controller to start; they wait for nothing.
 	patience = time.Hour
 )
 
@@ -55,7 +55,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		return fmt.Errorf("adding the watches of what templates depend on: %w", err)
 	}
 	if o.DryRun {
-		// Its limit is far above how fast dry runs are made.
+		// The client's rate limit is far above that of dry runs.
 		client, err := dynamic.NewForConfig(o.Config)
 		if err != nil {
 			return fmt.Errorf("making the client of the dry runs of templates: %w", err)
@@ -88,8 +88,8 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 	return nil
 }
 
-// requests leads to the queue of the controller as soon as that has one. What comes before is lost, and asked for then, because
-// every template is.
+// requests adds requests to the queue of the controller once that exists. Earlier requests are dropped: every template is requested at the
+// start.
 type requests struct {
 	into atomic.Pointer[workqueue.TypedRateLimitingInterface[reconcile.Request]]
 }

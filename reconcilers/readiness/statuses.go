@@ -8,15 +8,15 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 )
 
-// fieldManager owns what this package writes into the status of templates.
+// fieldManager owns the fields of templates' statuses that this package writes.
 const fieldManager = "stencil-template-readiness"
 
-// statuses writes the status of templates. It writes nothing else.
+// statuses writes the status of templates, and nothing else.
 type statuses interface {
 	write(ctx context.Context, t *templatecache.Template, status *v1beta1.VirtualMachineTemplateStatus) error
 }
 
-// apiServer has the API server store them.
+// apiServer writes statuses to the API server.
 type apiServer struct{ writer *statuswriter.Writer }
 
 func (s apiServer) write(ctx context.Context, t *templatecache.Template, status *v1beta1.VirtualMachineTemplateStatus) error {

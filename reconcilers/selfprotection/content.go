@@ -9,11 +9,11 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// content is what is compared of an object: everything but its metadata, of which only the labels and annotations count that
-// the manifest mentions, and but its status and the webhooks and caBundles that the manifest leaves to others.
+// content is the compared part of an object. It excludes the status, the metadata other than the labels and annotations of the manifest,
+// and the webhooks and caBundles that the manifest does not contain.
 type content map[string]any
 
-// contentOf returns the content of a stored object that has this manifest. Nothing of it may be changed.
+// contentOf returns the content of a stored object that has this manifest. The result must not be changed.
 func contentOf(stored *unstructured.Unstructured, m manifest) content {
 	c := content{}
 	for key, value := range stored.Object {
@@ -36,7 +36,7 @@ func (c content) equal(other content) bool {
 	return reflect.DeepEqual(map[string]any(c), map[string]any(other))
 }
 
-// mentioned returns the entries of stored whose keys are in wanted.
+// mentioned returns the entries of stored that have a key in wanted.
 func mentioned(stored, wanted map[string]string) map[string]any {
 	left := map[string]any{}
 	for key := range wanted {
@@ -67,7 +67,7 @@ func caBundleOf(webhook map[string]any) (any, bool) {
 	return caBundle, found
 }
 
-// mentionedBundles names the webhooks whose caBundle stands in the manifest.
+// mentionedBundles returns the names of the webhooks that have a caBundle in the manifest.
 func mentionedBundles(m manifest) map[string]bool {
 	names := map[string]bool{}
 	for name, webhook := range webhooksOf(m.object) {
@@ -78,7 +78,7 @@ func mentionedBundles(m manifest) map[string]bool {
 	return names
 }
 
-// withoutForeignBundles returns a list of webhooks without the caBundles of those that are not in keep.
+// withoutForeignBundles returns a list of webhooks with only the caBundles of those in keep.
 func withoutForeignBundles(webhooks any, keep map[string]bool) any {
 	list, ok := webhooks.([]any)
 	if !ok {
@@ -102,8 +102,8 @@ func withoutForeignBundles(webhooks any, keep map[string]bool) any {
 	return shorter
 }
 
-// replacement returns what takes the place of a stored object: the manifest, with the metadata, the webhooks and the caBundles
-// of the stored object that the manifest does not mention. It is conditional on the stored object's resource version.
+// replacement returns the object that replaces a stored one: the manifest, with the metadata, the webhooks and the caBundles of the stored
+// object that the manifest does not contain. It is conditional on the stored object's resource version.
 func replacement(stored *unstructured.Unstructured, m manifest) *unstructured.Unstructured {
 	next := m.object.DeepCopy()
 	next.SetUID(stored.GetUID())
@@ -193,11 +193,11 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// defaults are what the API server fills in where a policy or a binding says nothing, by field.
+// defaults are the API server's defaults for fields of policies and bindings.
 var defaults = map[string]any{"failurePolicy": "Fail", "matchPolicy": "Equivalent", "scope": "*"}
 
-// stripped returns a content without what the API server may have added to a policy or binding: fields with their defaults, and empty ones.
-// Nobody tells what would be stored for a manifest that may not be written, not even in a dry run.
+// stripped returns a content without fields that are empty or have their defaults, which the API server may have added to a policy or
+// binding. It is needed if the manifest must not be written, not even in a dry run that would return the stored form.
 func (c content) stripped() content {
 	left, _ := withoutDefaults(map[string]any(c)).(map[string]any)
 	return left

@@ -121,7 +121,7 @@ metadata: {name: v, labels: {ours: "1"}}
 webhooks:
 - {name: a, clientConfig: {url: "https://x", caBundle: Qg==}}
 `)
-	// Neither the replacement nor the object that was read has them from the other.
+	// The replacement has the stored webhooks and the labels of the manifest.
 	got := replacement(stored, m)
 	if diff := cmp.Diff(want.Object["webhooks"], got.Object["webhooks"]); diff != "" || got.GetLabels()["ours"] != "1" {
 		t.Errorf("replacement with labels %v (-want +got):\n%s", got.GetLabels(), diff)
@@ -162,7 +162,7 @@ webhooks:
 	}
 }
 
-// What the API server adds to a policy or binding is no difference, and what somebody adds is.
+// Fields that the API server adds to a policy or binding are no difference, other added fields are.
 func TestStrippedContents(t *testing.T) {
 	m := manifest{object: object(t, `
 apiVersion: admissionregistration.k8s.io/v1

@@ -4,52 +4,52 @@ import "time"
 
 // Times of the decision.
 const (
-	// patience is how long an object has to be missing before it is restored. An uninstallation takes the manager's rights
-	// or the ConfigMap away in that time.
+	// patience is how long an object must be missing before it is restored. In that time, an uninstallation removes the manager's rights or
+	// the ConfigMap.
 	patience = 2 * time.Second
-	// quiet is how long nothing is restored after the ConfigMap was written, because an upgrade is on its way.
+	// quiet is how long nothing is restored after a write of the ConfigMap, because an upgrade may be in progress.
 	quiet = 10 * time.Second
-	// spacing is the least time between two restorations of the same object. Whoever insists on changing it is
-	// answered, and the API server is not flooded.
+	// spacing is the minimum time between two restorations of the same object, so that a client that changes it repeatedly does not
+	// overload the API server.
 	spacing = time.Second
-	// requirementTick is when a ConfigMap that an object requires is looked for again. It is missing at a first installation only.
+	// requirementTick is how often a missing ConfigMap that an object requires is read again. It is missing at a first installation only.
 	requirementTick = 500 * time.Millisecond
-	// tick is when everything is looked at again although no watch has told of a change.
+	// tick is the interval of reconciliations without a reported change.
 	tick = 5 * time.Minute
 )
 
-// observed is one protected object as it was found.
+// observed is the state of one protected object.
 type observed struct {
 	identity
-	// present tells whether it exists, same whether it is as it should be.
+	// present is set if it exists, same if it equals its manifest.
 	present, same bool
-	// missingSince is when it was first found missing.
+	// missingSince is when it was first observed missing.
 	missingSince time.Time
 	// restored is when it was last restored by this process.
 	restored time.Time
-	// byManager tells that Helm does not create it, and held that the ConfigMap which it requires does not exist.
+	// byManager is set if the manager creates the object instead of Helm, and held if the ConfigMap that it requires does not exist.
 	byManager, held bool
-	// reportOnly is set for an object that is not restored, and known when what is wrong with it was reported already.
+	// reportOnly is set for an object that is not restored, and known if its current problem has been reported.
 	reportOnly, known bool
 }
 
-// state is what is gathered.
+// state is the input of decide.
 type state struct {
 	now time.Time
-	// active tells whether there is a release to protect.
+	// active is set if there is a release to protect.
 	active bool
-	// quietUntil is the end of the quiet after the release's last change.
+	// quietUntil is the end of the quiet time after the release's last change.
 	quietUntil time.Time
 	objects    []observed
 }
 
-// plan is what to do.
+// plan is the result of decide.
 type plan struct {
 	// create and replace are objects to restore.
 	create, replace []identity
-	// report are objects that are not as they should be, and not restored.
+	// report are objects that differ or are missing, and are not restored.
 	report []identity
-	// again is how long to wait until the next look.
+	// again is the delay until the next reconciliation.
 	again time.Duration
 }
 
@@ -57,7 +57,7 @@ type plan struct {
 func decide(s state) plan {
 	p := plan{again: tick}
 	if !s.active {
-		// The watch of the ConfigMap tells when that changes.
+		// The watch of the ConfigMap reports when that changes.
 		p.again = 0
 		return p
 	}
@@ -72,7 +72,7 @@ func decide(s state) plan {
 		due := later(s.quietUntil, object.restored.Add(spacing))
 		switch {
 		case !object.present && object.byManager:
-			// No upgrade creates it, and no uninstallation deletes it by itself.
+			// Neither does an upgrade create it, nor an uninstallation delete it.
 			due = object.restored.Add(spacing)
 		case !object.present:
 			due = later(due, object.missingSince.Add(patience))
@@ -98,8 +98,8 @@ func later(a, b time.Time) time.Time {
 	return b
 }
 
-// quietAfter returns the end of the quiet that follows a change of the ConfigMap. written is what the API server's clock
-// said, seen is when this process found the change. The clocks may differ; nobody waits longer for that.
+// quietAfter returns the end of the quiet time that follows a change of the ConfigMap. written is the time of the API server's clock, seen
+// is when this process observed the change. A difference of the clocks does not extend the quiet time.
 func quietAfter(written, seen time.Time) time.Time {
 	if written.After(seen) {
 		written = seen

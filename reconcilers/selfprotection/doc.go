@@ -1,46 +1,40 @@
-// Package selfprotection keeps Stencil's own admission registrations as they were installed: the webhook configurations,
-// the ValidatingAdmissionPolicies and their bindings. Whoever changes or deletes one of them finds it restored, with an
-// event and a metric.
+// Package selfprotection protects Stencil's own admission registrations: the webhook configurations, the ValidatingAdmissionPolicies and
+// their bindings. If one of them is changed or deleted, it is restored, with an event and a metric.
 //
-// What is to be restored stands in a ConfigMap of the release: each value is the manifest of one object, its key
-// KIND.NAME.yaml. The chart renders it from the same templates as the objects. Without the ConfigMap, or while it is
-// being deleted, nothing is protected.
+// The objects are defined in a ConfigMap of the release: each value is the manifest of one object, its key KIND.NAME.yaml. The chart
+// renders it from the same templates as the objects. Without the ConfigMap, or while it is being deleted, nothing is protected.
 //
-// Gather: the ConfigMap and each object, straight from the API server. Decide ([decide], pure): which objects are missing
-// or differ. Apply: create or replace them. It runs on the leader; watches of the ConfigMap and of the objects wake it, and
-// a slow tick.
+// Gather: the ConfigMap and each object, directly from the API server. Decide ([decide], pure): which objects are missing or differ. Apply:
+// create or replace them. It runs on the leader when a watch of the ConfigMap or of the objects reports a change, and at an interval.
 //
 // # What is not restored
 //
-// The ConfigMap may list kinds that the manager has no right to write: policies and bindings, unless the chart says otherwise. The API server
-// evaluates no policy for these, so the right to restore them would be the right to weaken what limits the manager. An object of such a
-// kind that was changed or deleted is reported once, by an event, a metric and the log. Bindings that no release has because they
-// require a ConfigMap are created all the same.
+// The ConfigMap may list kinds that the manager has no right to write: policies and bindings, unless the chart is configured otherwise. The
+// API server evaluates no policy for these, so the right to restore them would be the right to weaken the limits of the manager. A change
+// or deletion of such an object is reported once, by an event, a metric and the log. Bindings that require a ConfigMap are not part of a
+// release, and the manager always creates them.
 //
 // # What counts as a difference
 //
-// The API server fills fields that a manifest leaves out, and newer versions of it fill more. So a manifest is not
-// compared field by field with what is stored. A dry run of the replacement tells once what would be stored, and that is
-// compared. Labels and annotations that the manifest does not mention are left alone, and so is a caBundle that it does not
-// mention: that one belongs to the package cabundle or to cert-manager. Of a configuration whose manifest mentions no webhooks at
-// all, these are left alone too: package policywebhook keeps them.
+// The API server sets defaults for fields that a manifest leaves out, and newer versions add more. So a manifest is not compared with the
+// stored object field by field. Instead, a dry run of the replacement returns the object that would be stored, and that is compared.
+// Labels, annotations and caBundles that the manifest does not contain are not changed: a caBundle is written by package cabundle or by
+// cert-manager. If the manifest of a configuration contains no webhooks, these are not changed either: package policywebhook writes them.
 //
 // # Upgrades
 //
-// The ConfigMap is the first part of an upgrade that reaches the cluster and the objects are the last. For a while
-// after the ConfigMap has changed nothing is restored, so that an upgrade is not mistaken for an attack on itself.
+// An upgrade writes the ConfigMap first and the objects last. For some time after a change of the ConfigMap nothing is restored, so that
+// the changes of an upgrade are not reverted.
 //
-// Helm, since version 4, applies server-side and refuses to change fields that somebody else owns. Therefore
-// what is restored goes back into the hands of the field manager that wrote the ConfigMap: a missing
-// object is applied under its name, and the fields of a replaced one are handed over to it.
+// Helm, since version 4, applies server-side and does not change fields of other owners. Therefore restored fields are owned by the field
+// manager that wrote the ConfigMap: a missing object is applied under its name, and the fields of a replaced object are transferred to it.
 //
 // # Uninstalling
 //
-// Helm deletes webhook configurations first, then the Deployment, the RBAC objects, the ConfigMap and at last the
-// policies. A missing object is therefore restored only when it has been missing for a moment and the ConfigMap
-// is still there, read from the API server then, not from a cache. Should the uninstallation be so slow that a
-// webhook configuration is restored in its middle, it must not stay behind: it would refuse every VirtualMachine on
-// behalf of a manager that is gone. So what is created here is owned by the ClusterRole that allows to create it, which the
-// uninstallation deletes later, and Kubernetes' garbage collector takes it away with that. Once the ClusterRole is gone the
-// manager has no right to create anything. The ConfigMap names it in an annotation.
+// Helm deletes webhook configurations first, then the Deployment, the RBAC objects, the ConfigMap and at last the policies. A missing
+// object is therefore restored only after it has been missing for some time, if the ConfigMap then still exists in the API server, not only
+// in a cache. If the uninstallation is so slow that a webhook configuration is restored during it, that configuration must not remain: it
+// would deny every VirtualMachine because its manager no longer runs. So created objects are owned by the ClusterRole that permits to
+// create them, which the uninstallation deletes later, and Kubernetes' garbage collector deletes them with it. Once the ClusterRole is
+// deleted the manager has no right to create anything. The ConfigMap names it in an annotation.
 package selfprotection

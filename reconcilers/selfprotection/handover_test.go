@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// writtenInBetween refuses as many patches for a conflict, and returns a version one higher with each reading.
+// writtenInBetween rejects this number of patches with a conflict. Each read returns the next version.
 type writtenInBetween struct {
 	client.Client
 	conflicts, reads int

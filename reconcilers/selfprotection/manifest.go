@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Kinds are the kinds that can be protected.
+// kinds are the kinds that can be protected.
 var kinds = []string{
 	"MutatingWebhookConfiguration",
 	"ValidatingWebhookConfiguration",
@@ -22,25 +22,25 @@ var kinds = []string{
 	"ValidatingAdmissionPolicyBinding",
 }
 
-// releaseAnnotations is the prefix of the annotations by which Helm knows what belongs to a release. Helm adds them when it
-// installs, so they are in no manifest; they are taken from the ConfigMap.
+// releaseAnnotations is the prefix of the annotations by which Helm identifies the objects of a release. Helm adds them at the
+// installation, so they are in no manifest; they are copied from the ConfigMap.
 const releaseAnnotations = "meta.helm.sh/"
 
-// RequiresAnnotation is the annotation of a manifest that names a ConfigMap of the release's namespace. The object is created by the
-// manager alone, as soon as that exists: the binding of a policy that reads it.
+// RequiresAnnotation is the annotation of a manifest that names a ConfigMap of the release's namespace. Only the manager creates the
+// object, as soon as the ConfigMap exists: the binding of a policy that reads it.
 const RequiresAnnotation = "stencil.kubevirt.io/requires-configmap"
 
-// ReportedKindsAnnotation is the annotation of the ConfigMap that lists, separated by commas, kinds whose objects are not restored: their
+// ReportedKindsAnnotation is the annotation of the ConfigMap that lists, separated by commas, kinds of objects that are not restored: their
 // changes are reported.
 const ReportedKindsAnnotation = "stencil.kubevirt.io/reported-kinds"
 
 // identity names an object.
 type identity struct{ kind, name string }
 
-// String is how kubectl writes it.
+// String returns the identity as kubectl prints it.
 func (i identity) String() string { return i.kind + "/" + i.name }
 
-// key is the object's key in the ConfigMap.
+// key returns the object's key in the ConfigMap.
 func (i identity) key() string { return i.kind + "." + i.name + ".yaml" }
 
 // empty returns an empty object of that identity.
@@ -51,20 +51,20 @@ func (i identity) empty() *unstructured.Unstructured {
 	return object
 }
 
-// manifest is one object as it should be.
+// manifest is one protected object.
 type manifest struct {
 	identity
 	// object must not be changed.
 	object *unstructured.Unstructured
 	// digest identifies the content.
 	digest string
-	// requires is the ConfigMap without which the object is not created, if there is one.
+	// requires is the name of the ConfigMap without which the object is not created; empty if there is none.
 	requires string
 	// reported is set for objects that are reported and not restored.
 	reported bool
 }
 
-// manifestsOf reads the ConfigMap, in the order of its keys. What cannot be read is left out and reported.
+// manifestsOf reads the ConfigMap, in the order of its keys. Manifests that cannot be read are left out and reported.
 func manifestsOf(configMap *corev1.ConfigMap) (manifests []manifest, problems []error) {
 	for _, key := range slices.Sorted(maps.Keys(configMap.Data)) {
 		one, err := readManifest(key, configMap.Data[key], configMap.Annotations)
@@ -99,7 +99,7 @@ func readManifest(key, text string, release map[string]string) (manifest, error)
 	if err != nil {
 		return manifest{}, fmt.Errorf("encoding the manifest: %w", err)
 	}
-	// Numbers are read again as the API machinery reads them.
+	// Numbers are decoded again as the API machinery decodes them.
 	canonical := &unstructured.Unstructured{}
 	if err := canonical.UnmarshalJSON(raw); err != nil {
 		return manifest{}, fmt.Errorf("decoding the manifest: %w", err)

@@ -80,7 +80,7 @@ func TestAManifestNamesTheConfigMapThatItRequires(t *testing.T) {
 		{"one that names one", binding + "  annotations: {stencil.kubevirt.io/requires-configmap: stencil-approval-index}\n", "stencil-approval-index"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			// An annotation of the ConfigMap with the manifests is none of theirs.
+			// An annotation of the ConfigMap with the manifests does not belong to them.
 			m, err := readManifest("ValidatingAdmissionPolicyBinding.b.yaml", tc.text, map[string]string{RequiresAnnotation: "other"})
 			if err != nil {
 				t.Fatal(err)

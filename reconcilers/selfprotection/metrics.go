@@ -2,7 +2,7 @@ package selfprotection
 
 import "github.com/prometheus/client_golang/prometheus"
 
-// metrics are what an administrator watches.
+// metrics are the metrics of self-protection.
 type metrics struct {
 	restored  *prometheus.CounterVec
 	protected prometheus.Gauge

@@ -7,10 +7,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// defaultManager is whom restored fields belong to when the ConfigMap does not tell who wrote it.
+// defaultManager is the owner of restored fields if the managed fields of the ConfigMap do not name its writer.
 const defaultManager = "helm"
 
-// writer tells which field manager last wrote the data of a ConfigMap, and when.
+// writer returns the field manager that last wrote the data of a ConfigMap, and the time of the write.
 func writer(entries []metav1.ManagedFieldsEntry) (manager string, written time.Time) {
 	manager = defaultManager
 	for _, entry := range entries {
@@ -28,8 +28,8 @@ func writer(entries []metav1.ManagedFieldsEntry) (manager string, written time.T
 	return manager, written
 }
 
-// lastChange returns the field manager that changed an object last; empty when none is known. The times have seconds: within one, a change by
-// somebody else counts as later than what the release's own field manager wrote.
+// lastChange returns the field manager that last changed an object; empty if there is none. The times have a resolution of one second:
+// within the same second, a change by another manager counts as later than one by the release's own.
 func lastChange(entries []metav1.ManagedFieldsEntry, release string) string {
 	manager, latest := "", time.Time{}
 	for _, entry := range entries {

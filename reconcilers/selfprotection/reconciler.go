@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// OwnerAnnotation is the annotation of the ConfigMap that names the ClusterRole which owns what is created again.
+	// OwnerAnnotation is the annotation of the ConfigMap that names the ClusterRole which owns created objects.
 	OwnerAnnotation = "stencil.kubevirt.io/owner-cluster-role"
-	// fieldManager owns a replaced object's fields until they are handed over.
+	// fieldManager owns a replaced object's fields until they are transferred.
 	fieldManager = "stencil-self-protection"
 )
 
@@ -34,35 +34,35 @@ type Options struct {
 	Reader client.Reader
 	// Client writes the objects.
 	Client client.Client
-	// Recorder receives an event about the ConfigMap for everything that is restored: the objects have no namespace, and
-	// the manager may write events in its own only.
+	// Recorder receives an event about the ConfigMap for every restored object: the objects have no namespace, and the manager may write
+	// events only in its own.
 	Recorder events.EventRecorder
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
-	// Clock says how long something is missing. Default: the real one.
+	// Clock is used to compute how long an object is missing. Default: the real clock.
 	Clock clock.PassiveClock
 }
 
-// Reconciler restores objects, or reports what became of them. There is only ever one request to it, and Reconcile is never called concurrently.
+// Reconciler restores objects, or reports their changes. It has a single request, and Reconcile is never called concurrently.
 type Reconciler struct {
 	options Options
 	metrics metrics
-	// version is the ConfigMap's resource version that was found last, and seen is when.
+	// version is the ConfigMap's resource version at the last read, and seen is when this version was first read.
 	version string
 	seen    time.Time
 	memory  map[identity]*memory
 }
 
-// memory is what is remembered of an object.
+// memory is the state of an object between reconciliations.
 type memory struct {
-	// settled is what the API server stores for the manifest with this digest.
+	// settled is the content that the API server stores for the manifest with this digest.
 	digest  string
 	settled content
-	// missingSince is when the object was first found missing; zero while it exists.
+	// missingSince is when the object was first observed missing; zero while it exists.
 	missingSince time.Time
 	// restored is when it was last restored.
 	restored time.Time
-	// problem is what is wrong with an object that is not restored, and reported the last one that was reported; empty when there is none.
+	// problem is the difference of an object that is not restored, and reported the last one that was reported; empty if there is none.
 	problem, reported string
 }
 
@@ -80,12 +80,12 @@ func New(options Options) (*Reconciler, error) {
 	return r, nil
 }
 
-// release is what one look at the ConfigMap says.
+// release is the installed release, as read in one reconciliation.
 type release struct {
 	configMap *corev1.ConfigMap
 	// manager is the field manager that installed it.
 	manager string
-	// owner owns what is created; nil when nothing is named.
+	// owner owns created objects; nil if the ConfigMap names none.
 	owner     *metav1.OwnerReference
 	manifests map[identity]manifest
 	stored    map[identity]*unstructured.Unstructured
@@ -110,7 +110,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: planned.again}, nil
 }
 
-// gather reads the release and its objects. What cannot be read is left out of the state and is in the error.
+// gather reads the release and its objects. Objects that cannot be read are left out of the state, and are in the error.
 func (r *Reconciler) gather(ctx context.Context) (state, release, error) {
 	gathered := state{now: r.options.Clock.Now()}
 	found, err := r.readRelease(ctx)
@@ -145,8 +145,8 @@ func (r *Reconciler) gather(ctx context.Context) (state, release, error) {
 	return gathered, found, failed
 }
 
-// readRelease reads the ConfigMap and the owner that it names. There is no configMap in the result when the release is not
-// there, or goes.
+// readRelease reads the ConfigMap and the owner that it names. configMap is nil in the result if one of them does not exist or is being
+// deleted.
 func (r *Reconciler) readRelease(ctx context.Context) (release, error) {
 	configMap := &corev1.ConfigMap{}
 	err := r.options.Reader.Get(ctx, r.options.ConfigMap, configMap)
@@ -180,7 +180,7 @@ func (r *Reconciler) readRelease(ctx context.Context) (release, error) {
 	return found, nil
 }
 
-// observe compares one object with its manifest. upgrading is during the quiet after a change of the release.
+// observe compares one object with its manifest. upgrading is set during the quiet time after a change of the release.
 func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now time.Time, upgrading bool) (observed, error) {
 	known := r.memory[m.identity]
 	if known == nil {
@@ -225,7 +225,7 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 		trial := replacement(stored, m)
 		err := r.options.Client.Update(ctx, trial, client.DryRunAll, client.FieldOwner(fieldManager))
 		if upgrading && apierrors.IsForbidden(err) {
-			// The policy manager-webhooks of the release before is still enforced. Nothing is replaced before the quiet ends.
+			// The policy manager-webhooks of the previous release is still enforced. Nothing is replaced before the end of the quiet time.
 			return one, nil
 		}
 		if err != nil {
@@ -237,7 +237,7 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 	return one, nil
 }
 
-// lacks tells whether a ConfigMap of the release's namespace does not exist.
+// lacks reports whether a ConfigMap of the release's namespace does not exist.
 func (r *Reconciler) lacks(ctx context.Context, name string) (bool, error) {
 	configMap := &metav1.PartialObjectMetadata{}
 	configMap.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("ConfigMap"))
@@ -248,7 +248,7 @@ func (r *Reconciler) lacks(ctx context.Context, name string) (bool, error) {
 	return err != nil, nil
 }
 
-// create applies the manifest of a missing object in the name of whoever installed the release.
+// create applies the manifest of a missing object under the field manager that installed the release.
 func (r *Reconciler) create(ctx context.Context, found release, who identity) error {
 	m := found.manifests[who]
 	object := m.object.DeepCopy()
@@ -270,13 +270,13 @@ func (r *Reconciler) create(ctx context.Context, found release, who identity) er
 	return nil
 }
 
-// replace puts the manifest in the place of a changed object, and hands the fields over to whoever installed the release.
+// replace replaces a changed object with its manifest, and transfers the fields to the field manager that installed the release.
 func (r *Reconciler) replace(ctx context.Context, found release, who identity) error {
 	m, before := found.manifests[who], found.stored[who]
 	object := replacement(before, m)
 	err := r.options.Client.Update(ctx, object, client.FieldOwner(fieldManager))
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
-		// Somebody was faster; the watch tells.
+		// Another client has changed it; the watch reports that.
 		return nil
 	}
 	if err != nil {

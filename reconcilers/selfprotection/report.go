@@ -19,18 +19,18 @@ import (
 const (
 	// reasonRestored is the reason of the event about a restored object.
 	reasonRestored = "Restored"
-	// actionRestore is what the event says was done.
+	// actionRestore is the action of that event.
 	actionRestore = "Restore"
-	// reasonChanged is the reason of the event about an object that is not restored, and actionReport what was done.
+	// reasonChanged is the reason of the event about an object that is not restored, and actionReport its action.
 	reasonChanged = "Changed"
 	actionReport  = "Report"
 	// deleted is the problem of an object that does not exist.
 	deleted = "it was deleted"
-	// maximumPaths is how many differing fields an event names.
+	// maximumPaths is the maximum number of differing fields in an event.
 	maximumPaths = 5
 )
 
-// report tells of a restored object: event, metric and log.
+// report reports a restored object: event, metric and log.
 func (r *Reconciler) report(ctx context.Context, found release, object *unstructured.Unstructured, who identity, why string) {
 	r.memory[who].restored = r.options.Clock.Now()
 	r.metrics.restored.WithLabelValues(who.kind, who.name).Inc()
@@ -39,7 +39,7 @@ func (r *Reconciler) report(ctx context.Context, found release, object *unstruct
 		"%s was restored: %s", who, why)
 }
 
-// problem returns how a stored object that is not restored differs from its manifest, empty when it does not.
+// problem returns how a stored object that is not restored differs from its manifest; empty if it does not.
 func (found release) problem(m manifest, stored *unstructured.Unstructured) string {
 	paths := contentOf(stored, m).stripped().differences(contentOf(m.object, m).stripped())
 	if len(paths) == 0 {
@@ -48,7 +48,7 @@ func (found release) problem(m manifest, stored *unstructured.Unstructured) stri
 	return changed(paths, lastChange(stored.GetManagedFields(), found.manager))
 }
 
-// reportChange tells of an object that is not as it should be and is not restored: event, metric and log. Once for each problem.
+// reportChange reports a changed or missing object that is not restored: event, metric and log. Each problem is reported once.
 func (r *Reconciler) reportChange(ctx context.Context, found release, who identity) {
 	known := r.memory[who]
 	problem := known.problem
@@ -63,7 +63,7 @@ func (r *Reconciler) reportChange(ctx context.Context, found release, who identi
 		"%s is not as the release has it: %s; install the chart again", who, problem)
 }
 
-// changed says what somebody had changed.
+// changed returns a text that names the changed fields and the field manager that changed them last.
 func changed(paths []string, manager string) string {
 	more := ""
 	if len(paths) > maximumPaths {
@@ -77,9 +77,9 @@ func changed(paths []string, manager string) string {
 	return text
 }
 
-// handOver makes the field manager that installed the release the owner of the fields that a replacement has written. The
-// API server writes the status of a policy that has changed, so it is tried again on what is stored then. It fails quietly
-// when others go on writing: then another replacement follows, or the next upgrade says that there is a conflict.
+// handOver transfers the fields of a replaced object to the field manager that installed the release. The API server writes the status of a
+// changed policy, so the transfer is tried again with the stored object after a conflict. If the conflicts continue, it returns no error:
+// either another replacement follows, or the next upgrade reports a conflict.
 func (r *Reconciler) handOver(ctx context.Context, found release, object *unstructured.Unstructured) error {
 	err := retry.RetryOnConflict(retry.DefaultBackoff, func() error {
 		patch, err := csaupgrade.UpgradeManagedFieldsPatch(object, sets.New(fieldManager), found.manager)

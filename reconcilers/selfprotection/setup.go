@@ -16,11 +16,10 @@ import (
 	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
 
-// longestRetry is short: one object that cannot be restored must not hold up the others for long.
+// longestRetry is short: one object that cannot be restored must not delay the others for long.
 const longestRetry = 5 * time.Second
 
-// protectedLabels are on every object of the chart. Somebody who takes the label away makes the object leave the watch, which
-// wakes the reconciler like a deletion.
+// protectedLabels are on every object of the chart. If the label of an object is removed, the watch reports a deletion.
 var protectedLabels = labels.Set{"app.kubernetes.io/part-of": "stencil"}
 
 // SetupWithManager adds the reconciler and its watches to the manager, which runs them on the leader. The watches hold
@@ -36,7 +35,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("self-protection: %w", err)
 	}
-	// Whatever happens, the question is the same: is everything as it should be?
+	// Every event results in the same request.
 	toTheOne := single.OnEvent(reconcile.Request{NamespacedName: r.options.ConfigMap})
 	var sources []source.Source
 	for object := range watched {

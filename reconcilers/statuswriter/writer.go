@@ -1,5 +1,5 @@
-// Package statuswriter writes parts of statuses by server-side apply, each for an owner of its own: several controllers tell
-// something about one template, or about one policy.
+// Package statuswriter writes parts of statuses by server-side apply, each with a separate field manager: several controllers write to the
+// status of one template or policy.
 package statuswriter
 
 import (
@@ -20,33 +20,33 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 )
 
-// Object is whose status is written.
+// Object identifies the object of a status.
 type Object struct {
 	Group     schema.GroupVersion
 	Resource  string
 	Kind      string
 	Namespace string
 	Name      string
-	// UID, if given, is that of the object that was looked at: one of the same name that came after it is another one.
+	// UID, if set, must be that of the stored object: a newer object of the same name is not written.
 	UID types.UID
 }
 
-// Template is a template as it was looked at.
+// Template returns the Object of a template, with its UID.
 func Template(t *templatecache.Template) Object {
 	return Object{Group: v1beta1.GroupVersion, Resource: "virtualmachinetemplates", Kind: "VirtualMachineTemplate", Namespace: t.Namespace, Name: t.Name, UID: t.UID}
 }
 
-// Policy is the policy of a name.
+// Policy returns the Object of the policy with this name, without a UID.
 func Policy(name string) Object {
 	return Object{Group: v1alpha1.GroupVersion, Resource: "virtualmachinepolicies", Kind: "VirtualMachinePolicy", Name: name}
 }
 
-// Approval is an approval as it was looked at.
+// Approval returns the Object of an approval, with its UID.
 func Approval(a *v1alpha1.TemplateApproval) Object {
 	return Object{Group: v1alpha1.GroupVersion, Resource: "templateapprovals", Kind: "TemplateApproval", Name: a.Name, UID: a.UID}
 }
 
-// String is the object as errors name it.
+// String returns the object's kind and name as errors show them.
 func (o Object) String() string {
 	if o.Namespace == "" {
 		return o.Kind + " " + o.Name
@@ -54,10 +54,10 @@ func (o Object) String() string {
 	return o.Kind + " " + o.Namespace + "/" + o.Name
 }
 
-// Writer writes statuses, and nothing else.
+// Writer writes statuses only.
 type Writer struct{ client dynamic.Interface }
 
-// New returns a Writer. It sends as many requests at a time as its callers do: the API server has limits of its own.
+// New returns a Writer without a client-side rate limit: the API server has limits of its own.
 func New(config *rest.Config) (*Writer, error) {
 	config = rest.CopyConfig(config)
 	config.QPS = -1
@@ -68,8 +68,8 @@ func New(config *rest.Config) (*Writer, error) {
 	return &Writer{client}, nil
 }
 
-// Apply writes the fields of a status that an owner has: those given, and no others any more. An object that was deleted, or
-// replaced by another, while it was looked at needs no status.
+// Apply writes the fields of a status that an owner has, and removes the owner's other fields. It returns nil if the object has been
+// deleted or replaced since it was read.
 func (w *Writer) Apply(ctx context.Context, object Object, owner string, status any) error {
 	metadata := map[string]any{"name": object.Name}
 	if object.Namespace != "" {

@@ -1,7 +1,6 @@
-// Package sample makes the VirtualMachine that a template makes when nobody gives a value, for those who judge templates before a
-// VM owner uses them.
+// Package sample renders the VirtualMachine of a template's defaults, for controllers that evaluate templates before a VM owner uses them.
 //
-// A required parameter without a default gets a value that its declaration offers: the first one listed, the minimum or else the
-// maximum, false for a bool; one that the name of the VirtualMachine consists of gets the name policy-check. If any is left over, there
-// is no sample, and the error names the parameters.
+// A required parameter without a default gets a value from its declaration: the first one listed, the minimum or else the maximum, false
+// for a bool; a parameter in the name pattern of the VirtualMachine gets policy-check. If any other is left, there is no sample, and the
+// error names the parameters.
 package sample

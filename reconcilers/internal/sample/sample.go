@@ -15,11 +15,10 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Name is what a machine is called whose template leaves the name to its owner.
+// Name is the name of the VM if its template leaves the name to the user.
 const Name = "policy-check"
 
-// assume returns values for the required parameters that have no default, and the names of
-// those for which there is none that makes sense.
+// assume returns values for the required parameters that have no default, and the names of those for which no value can be derived.
 func assume(parameters []v1beta1.Parameter, namePattern string) (values map[string]string, missing []string) {
 	values = map[string]string{}
 	for _, p := range parameters {
@@ -44,22 +43,20 @@ func assume(parameters []v1beta1.Parameter, namePattern string) (values map[stri
 	return values, missing
 }
 
-// Error is why a template has no sample: a reason of a condition, and a message.
+// Error is why a template has no sample: the reason and the message of a condition.
 type Error struct{ Reason, Message string }
 
-// Machine is a VirtualMachine that a template's defaults make.
+// Machine is the VirtualMachine of a template's defaults.
 type Machine struct {
 	Object map[string]any
-	// Secrets are the values of sensitive parameters that stand in it, and what encoders
-	// make of them.
+	// Secrets are the values of sensitive parameters in Object, and their encodings.
 	Secrets []string
-	// compiled and values are what it was made of.
+	// compiled and values are the template and the values that it was rendered from.
 	compiled *template.Compiled
 	values   map[string]string
 }
 
-// Of makes the machine that the template's defaults make, as it would reach the
-// validating webhooks if nobody else had changed it.
+// Of returns the VM of the template's defaults as it would reach the validating webhooks, without changes by other clients.
 func Of(t *templatecache.Template) (map[string]any, *Error) {
 	made, err := Plain(t)
 	if err != nil {
@@ -69,8 +66,8 @@ func Of(t *templatecache.Template) (map[string]any, *Error) {
 	return made.Object, nil
 }
 
-// Plain makes the same machine as somebody would who had written it by hand: in the
-// template's namespace, under a name of its own, and without a word of the template.
+// Plain returns the same VM as if a user had written it without a template: in the template's namespace, with a name, and without a
+// reference to the template.
 func Plain(t *templatecache.Template) (*Machine, *Error) {
 	compiled, err := t.Compiled()
 	if err != nil {
@@ -94,8 +91,8 @@ func Plain(t *templatecache.Template) (*Machine, *Error) {
 	return made, nil
 }
 
-// Outline makes the machine with every parameter that has no default left as it is written,
-// ${NAME}, wherever its declaration lets that stand for its value: what comes out is the same every time.
+// Outline renders the VM with every parameter that has no default left as ${NAME}, if its declaration permits that as a value. The result
+// is the same every time.
 func Outline(t *templatecache.Template) (map[string]any, *Error) {
 	compiled, err := t.Compiled()
 	if err != nil {
@@ -120,7 +117,7 @@ func Outline(t *templatecache.Template) (map[string]any, *Error) {
 	return object, nil
 }
 
-// Placeholder is how a parameter is written in a template.
+// Placeholder returns the parameter's reference in a template, ${NAME}.
 func Placeholder(parameter string) string { return "${" + parameter + "}" }
 
 func uncompiled(err error) *Error {
@@ -148,7 +145,7 @@ func render(compiled *template.Compiled, values map[string]string) (map[string]a
 	return object, binding, err
 }
 
-// place puts a machine into the template's namespace, under a name.
+// place sets the VM's namespace to the template's, and its name if it has none.
 func place(object map[string]any, t *templatecache.Template) {
 	metadata := mapAt(object, "metadata")
 	metadata["namespace"] = t.Namespace
@@ -157,7 +154,7 @@ func place(object map[string]any, t *templatecache.Template) {
 	}
 }
 
-// stamp writes into the metadata what the render webhook would.
+// stamp sets the metadata that the render webhook would set.
 func stamp(object map[string]any, t *templatecache.Template, compiled *template.Compiled, values map[string]string) {
 	metadata := mapAt(object, "metadata")
 	record := machine.Record{Namespace: t.Namespace, Name: t.Name, UID: t.UID, Generation: t.Generation, Digest: compiled.Digest()}
@@ -177,7 +174,7 @@ func stamp(object map[string]any, t *templatecache.Template, compiled *template.
 	}
 }
 
-// mapAt returns the map under a key, which it makes if there is none.
+// mapAt returns the map under a key, and creates it if there is none.
 func mapAt(in map[string]any, key string) map[string]any {
 	m, ok := in[key].(map[string]any)
 	if !ok {

@@ -11,16 +11,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// patience is how long the watches of a controller may take to start. They may have to wait for the definition of a kind, and
-// nothing is won by ending a process that serves webhooks.
+// patience is the timeout for the watches of a controller to start. They may have to wait for the definition of a kind, and a timeout would
+// end a process that serves webhooks.
 const patience = 365 * 24 * time.Hour
 
-// Controller is what Add needs to know of one.
+// Controller holds the parameters of Add.
 type Controller struct {
 	// Name is its name in logs and in controller-runtime's metrics.
 	Name       string
 	Reconciler reconcile.Reconciler
-	// ShortestRetry and LongestRetry are the delays between attempts after a failure; each is twice the one before.
+	// ShortestRetry and LongestRetry limit the delay between attempts after a failure, which doubles each time.
 	ShortestRetry, LongestRetry time.Duration
 }
 

@@ -1,3 +1,2 @@
-// Package single makes controllers that know one request only. Whatever happens, their reconcilers look at everything that they are
-// about; what differs is what wakes them.
+// Package single creates controllers with a single request. Their reconcilers process all of their objects on every event.
 package single

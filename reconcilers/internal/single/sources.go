@@ -11,10 +11,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// Queue is what sources put requests into.
+// Queue is the queue that sources add requests to.
 type Queue = workqueue.TypedRateLimitingInterface[reconcile.Request]
 
-// AtStart asks for the request once, when the controller starts.
+// AtStart adds the request once, when the controller starts.
 func AtStart(request reconcile.Request) source.Source {
 	return source.Func(func(_ context.Context, q Queue) error {
 		q.Add(request)
@@ -22,8 +22,8 @@ func AtStart(request reconcile.Request) source.Source {
 	})
 }
 
-// OnChange asks for the request a delay after each change, so that changes that come together are answered together. news returns
-// a channel that the next change closes.
+// OnChange adds the request a delay after each change, so that changes in quick succession are processed together. news returns a channel
+// that is closed by the next change.
 func OnChange(request reconcile.Request, delay time.Duration, news func() <-chan struct{}) source.Source {
 	return source.Func(func(ctx context.Context, q Queue) error {
 		changed := news()
@@ -33,7 +33,7 @@ func OnChange(request reconcile.Request, delay time.Duration, news func() <-chan
 				case <-ctx.Done():
 					return
 				case <-changed:
-					// Whatever changes from here on is news again.
+					// Later changes close the new channel.
 					changed = news()
 					q.AddAfter(request, delay)
 				}
@@ -43,7 +43,7 @@ func OnChange(request reconcile.Request, delay time.Duration, news func() <-chan
 	})
 }
 
-// OnEvent asks for the request whatever happens to an object that is watched.
+// OnEvent adds the request for every event of a watched object.
 func OnEvent(request reconcile.Request) handler.EventHandler {
 	return handler.EnqueueRequestsFromMapFunc(func(context.Context, client.Object) []reconcile.Request {
 		return []reconcile.Request{request}

@@ -13,8 +13,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 )
 
-// Watches makes a cache of these objects alone, which the manager starts on the leader. Reading anything else from it is an error,
-// so that no reconciler begins to keep a whole kind in memory by a slip.
+// Watches returns a cache of these objects only, which the manager starts on the leader. Reading any other object from it is an error, so
+// that a reconciler does not cache a whole kind by mistake.
 func Watches(mgr manager.Manager, scheme *runtime.Scheme, watched map[client.Object]cache.ByObject) (cache.Cache, error) {
 	watches, err := cache.New(mgr.GetConfig(), cache.Options{
 		HTTPClient:                  mgr.GetHTTPClient(),
@@ -33,14 +33,14 @@ func Watches(mgr manager.Manager, scheme *runtime.Scheme, watched map[client.Obj
 	return watches, nil
 }
 
-// Metadata is an object of a kind of which only the metadata is read.
+// Metadata returns an object for reading only the metadata of a kind.
 func Metadata(kind schema.GroupVersionKind) client.Object {
 	object := &metav1.PartialObjectMetadata{}
 	object.SetGroupVersionKind(kind)
 	return object
 }
 
-// Named is the part of a watch that holds one object.
+// Named limits a watch to one object.
 func Named(name types.NamespacedName) cache.ByObject {
 	return cache.ByObject{Namespaces: map[string]cache.Config{
 		name.Namespace: {FieldSelector: fields.OneTermEqualSelector(metav1.ObjectNameField, name.Name)},

@@ -1,4 +1,4 @@
-// Package sources watches what templates depend on: DataSources, DataVolumes, claims, snapshots, instance types, preferences and
-// networks. Of each object a few words are kept, in a form that compares, so that whoever listens hears of changes that mean
-// something. Definitions that are installed later are found then.
+// Package sources watches the objects that templates depend on: DataSources, DataVolumes, claims, snapshots, instance types, preferences
+// and networks. It stores a reduced, comparable form of each object, so that listeners receive relevant changes only. It also watches kinds
+// that are installed later.
 package sources

@@ -8,7 +8,7 @@ import (
 // Kind is the kind of an object that a template depends on.
 type Kind string
 
-// The kinds that are watched.
+// The watched kinds.
 const (
 	DataSource          Kind = "DataSource"
 	DataVolume          Kind = "DataVolume"
@@ -27,7 +27,7 @@ type Key struct {
 	Namespace, Name string
 }
 
-// String is the name of the object, as people write it.
+// String returns the kind and the name of the object, as messages show them.
 func (k Key) String() string {
 	if k.Namespace == "" {
 		return string(k.Kind) + " " + k.Name
@@ -35,10 +35,10 @@ func (k Key) String() string {
 	return string(k.Kind) + " " + k.Namespace + "/" + k.Name
 }
 
-// watched says how a kind is watched.
+// watched is how a kind is watched.
 type watched struct {
 	resource schema.GroupVersionResource
-	// reduce keeps what counts of an object; nil when its being there is all that does, and only metadata is read.
+	// reduce returns the reduced form of an object; nil if only its existence matters, and only metadata is read.
 	reduce func(*unstructured.Unstructured) Object
 }
 
@@ -47,7 +47,7 @@ const (
 	instancetypeGroup = "instancetype.kubevirt.io"
 )
 
-// kinds are all kinds that are watched.
+// kinds returns all watched kinds.
 func kinds() map[Kind]watched {
 	at := func(group, version, resource string) schema.GroupVersionResource {
 		return schema.GroupVersionResource{Group: group, Version: version, Resource: resource}

@@ -10,24 +10,24 @@ import (
 	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
-// Object is what is kept of an object. Two that are equal mean the same.
+// Object is the reduced form of an object. Equal values have the same meaning.
 type Object struct {
 	// Deleting is set when the object is being deleted.
 	Deleting bool
-	// Ready says whether the object by itself can be used.
+	// Ready is set if the object by itself can be used.
 	Ready bool
-	// Judged is set when somebody has said so: a DataSource is judged by CDI.
+	// Judged is set if Ready is reported by a controller: by CDI for DataSources.
 	Judged bool
-	// Importing is set when it is being filled; Progress is how far that is, in whole tens of percent.
+	// Importing is set while it is being filled; Progress is the completed part, rounded down to tens of percent.
 	Importing bool
 	Progress  string
-	// Reason and Message say why it cannot be used.
+	// Reason and Message are why it cannot be used.
 	Reason, Message string
-	// To is what a DataSource stands for, Spec what its author wrote.
+	// To is the source in the status of a DataSource, or in its spec if the status has none; Spec is the one in its spec.
 	To, Spec Key
 }
 
-// maximumMessage is how many bytes are kept of a message.
+// maximumMessage is the maximum length of a stored message, in bytes.
 const maximumMessage = 512
 
 func said(message string) string { return excerpt.Of(message, maximumMessage) }
@@ -37,7 +37,7 @@ func text(object map[string]any, path ...string) string {
 	return found
 }
 
-// condition returns a condition of the status, nil when there is none of that type.
+// condition returns the condition of this type in the status; nil if there is none.
 func condition(object *unstructured.Unstructured, kind string) map[string]any {
 	list, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")
 	for _, item := range list {
@@ -69,7 +69,7 @@ func reduceSnapshot(object *unstructured.Unstructured) Object {
 	return Object{Reason: "NotReadyToUse", Message: "it is not ready to use yet"}
 }
 
-// reduceDataVolume reads the phase, and of a worker that fails again and again what it says.
+// reduceDataVolume reads the phase, and the message of a worker that fails repeatedly.
 func reduceDataVolume(object *unstructured.Unstructured) Object {
 	phase := text(object.Object, "status", "phase")
 	running := condition(object, "Running")
@@ -90,7 +90,7 @@ func reduceDataVolume(object *unstructured.Unstructured) Object {
 	return Object{Reason: phase, Message: "its phase is " + phase}
 }
 
-// tens rounds a progress such as 37.52% down to whole tens: every other change would be written to every template.
+// tens rounds a progress such as 37.52% down to tens: otherwise each change would be written to every template.
 func tens(progress string) string {
 	percent, err := strconv.ParseFloat(strings.TrimSuffix(progress, "%"), 64)
 	if err != nil || percent < 0 || percent > 100 {
@@ -114,7 +114,7 @@ func reduceDataSource(object *unstructured.Unstructured) Object {
 	return reduced
 }
 
-// target is what the source in a field of a DataSource names; the zero key for nothing.
+// target returns the key of the source in a field of a DataSource; the zero key if there is none.
 func target(object *unstructured.Unstructured, field string) Key {
 	for name, kind := range map[string]Kind{"pvc": Claim, "snapshot": Snapshot, "dataSource": DataSource} {
 		from, is, _ := unstructured.NestedMap(object.Object, field, "source", name)

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// kept is an object on its way into the store, with as much of its metadata as a reflector needs.
+// kept is an object to be stored, with the metadata that a reflector requires.
 type kept struct {
 	metav1.ObjectMeta
 	Object
@@ -26,7 +26,7 @@ type store struct {
 	mutex   sync.RWMutex
 	objects map[types.NamespacedName]Object
 	synced  bool
-	// problem is why there is nothing in it: the kind is not served, or may not be read.
+	// problem is why it is empty: the kind is not served, or must not be read.
 	problem error
 }
 
@@ -39,7 +39,7 @@ func newStore(kind Kind, reduce func(*unstructured.Unstructured) Object, changed
 	return &store{kind: kind, reduce: reduce, changed: changed, objects: map[types.NamespacedName]Object{}}
 }
 
-// get returns an object, whether there is one, and why nobody knows when nobody does.
+// get returns an object, whether it exists, and an error if that is unknown.
 func (s *store) get(name types.NamespacedName) (object Object, found bool, unknown error) {
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
@@ -53,7 +53,7 @@ func (s *store) get(name types.NamespacedName) (object Object, found bool, unkno
 	return object, found, nil
 }
 
-// settled says whether the first list has arrived, or it is known why none does.
+// settled reports whether the first list has arrived, or cannot arrive.
 func (s *store) settled() bool {
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
@@ -136,7 +136,7 @@ func (s *store) Replace(objects []any, _ string) error {
 	s.objects, s.synced, s.problem = fresh, true, nil
 	s.mutex.Unlock()
 	if first {
-		// What is missing is known to be missing only now.
+		// Only now are missing objects distinguished from objects that were not read.
 		s.changed(Key{Kind: s.kind})
 		return nil
 	}
@@ -153,14 +153,14 @@ func (s *store) Replace(objects []any, _ string) error {
 	return nil
 }
 
-// Resync implements cache.ReflectorStore; nothing here needs to be looked at again without a change.
+// Resync implements cache.ReflectorStore; nothing has to be processed without a change.
 func (s *store) Resync() error { return nil }
 
 func (s *store) tell(name types.NamespacedName) {
 	s.changed(Key{Kind: s.kind, Namespace: name.Namespace, Name: name.Name})
 }
 
-// failed notes why objects cannot be listed or watched. A passing failure is none: what is known stays known.
+// failed stores why objects cannot be listed or watched. After a temporary failure the stored objects remain valid.
 func (s *store) failed(err error) {
 	var problem error
 	switch {

@@ -20,7 +20,7 @@ import (
 	"github.com/vmstencil/stencil/cache/watching"
 )
 
-// NotServedError says that the API server does not know a kind: what defines it is not installed.
+// NotServedError is returned if the API server does not serve a kind: its definition is not installed.
 type NotServedError struct{ Kind Kind }
 
 // Error implements error.
@@ -28,10 +28,10 @@ func (e *NotServedError) Error() string {
 	return fmt.Sprintf("the cluster does not know the kind %s", e.Kind)
 }
 
-// errNotYet says that the first list has not arrived.
+// errNotYet is returned until the first list has arrived.
 var errNotYet = errors.New("nothing is known yet")
 
-// Watches watches every kind. It runs until the context of Start ends.
+// Watches watches all kinds. It runs until the context of Start ends.
 type Watches struct {
 	stores map[Kind]*store
 	late   []watching.Late
@@ -39,11 +39,11 @@ type Watches struct {
 	log    logr.Logger
 }
 
-// New returns Watches that have not started. changed is called with the key of each object that comes, goes or means something else
-// than before, and with a key without a name when that may be any object of a kind. It must be quick.
+// New returns Watches that have not started. changed is called with the key of each object that is created, deleted or changes its reduced
+// form, and with a key without a name if that may be any object of a kind. It must not block.
 func New(config *rest.Config, log logr.Logger, changed func(Key)) (*Watches, error) {
 	config = rest.CopyConfig(config)
-	// A handful of lists and watches; the API server has limits of its own.
+	// There are few requests, and the API server has limits of its own.
 	config.QPS = -1
 	whole, err1 := dynamic.NewForConfig(config)
 	partial, err2 := metadata.NewForConfig(config)
@@ -83,13 +83,13 @@ func New(config *rest.Config, log logr.Logger, changed func(Key)) (*Watches, err
 	return w, nil
 }
 
-// Start fills the watches and keeps them current until ctx ends. The manager calls it on the leader.
+// Start runs the watches until ctx ends. The manager calls it on the leader.
 func (w *Watches) Start(ctx context.Context) error {
 	watching.RunLate(ctx, w.log, w.served, w.late...)
 	return nil
 }
 
-// Settled says whether of every kind all objects are known, or why they cannot be.
+// Settled reports whether all kinds are synced or cannot be read.
 func (w *Watches) Settled() bool {
 	for _, s := range w.stores {
 		if !s.settled() {
@@ -99,7 +99,7 @@ func (w *Watches) Settled() bool {
 	return true
 }
 
-// Get returns an object, whether there is one, and why nobody knows when nobody does.
+// Get returns an object, whether it exists, and an error if that is unknown.
 func (w *Watches) Get(key Key) (object Object, found bool, unknown error) {
 	s, watched := w.stores[key.Kind]
 	if !watched {
