@@ -18,8 +18,8 @@
 // the name of the VirtualMachine sets stays open unless it has a part in the source of a disk. If a closed parameter is required and has neither a
 // default nor a generated value, no VirtualMachine of the template satisfies the approval.
 //
-// Not evaluated are status, the metadata other than labels and annotations, and the labels and annotations of the contract between a VirtualMachine
-// and its template. The first two do not change the VM, and an admission policy protects the contract.
+// Not evaluated are status, the metadata other than labels and annotations, the labels and annotations of the contract between a VirtualMachine and its
+// template, and kubectl's last-applied-configuration. The first two do not change the VM, and an admission policy protects the contract.
 //
 // # Overrides
 //

@@ -77,7 +77,8 @@ func (p *Policy) findings(entry string, value ast.Value, left int) (findings []F
 	}
 	for _, term := range set.Slice() {
 		if len(findings) == left {
-			return findings, true, nil
+			cut = true
+			break
 		}
 		finding, shortened, err := p.finding(entry, term.Value)
 		if err != nil {

@@ -13,10 +13,10 @@ import (
 // audit reads and evaluates every VM that approvals govern or policies apply to, writes the Reports, and returns the results. only limits
 // it to some namespaces; nil means no limit.
 func (r *Reconciler) audit(ctx context.Context, of *lastAudit, only map[string]bool, start time.Time) (byNamespace, error) {
-	ledger, err := r.openLedger(ctx, only, start)
-	if err != nil {
+	ledger, openErr := r.openLedger(ctx, only, start)
+	if openErr != nil {
 		// Reports are for other tools. VMs are evaluated without them.
-		log.FromContext(ctx).Error(err, "no Reports are written by this audit")
+		log.FromContext(ctx).Error(openErr, "no Reports are written by this audit")
 		r.metrics.unwritten.Inc()
 	}
 	launchers, err := r.launcherChecks(ctx)
@@ -52,7 +52,9 @@ func (r *Reconciler) audit(ctx context.Context, of *lastAudit, only map[string]b
 	if err != nil {
 		return nil, err
 	}
-	r.closeLedger(ctx, ledger, only != nil)
+	if openErr == nil {
+		r.closeLedger(ctx, ledger, only != nil)
+	}
 	return found, nil
 }
 
