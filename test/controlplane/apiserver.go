@@ -35,7 +35,7 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 		"--etcd-servers=unix://"+etcdSocket,
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
-		// A loopback address may not stand in Endpoints, and nothing in the plane looks for the API server there.
+		// Endpoints must not contain a loopback address, and no component of the plane finds the API server through them.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range="+serviceCIDR,
 		"--authorization-mode=Node,RBAC",

@@ -83,7 +83,7 @@ func (p *Plane) StartCertManager(ctx context.Context) error {
 	})
 }
 
-// installCertManagerRights applies what cert-manager's chart says about the rights of its two commands.
+// installCertManagerRights applies the RBAC objects and service accounts of cert-manager's chart for its two commands.
 func (p *Plane) installCertManagerRights(ctx context.Context) error {
 	folder, err := certManagerFolder(ctx)
 	if err != nil {

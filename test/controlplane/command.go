@@ -45,7 +45,7 @@ func (p *Plane) run(ctx context.Context, tool string, as *User, stdin string, ar
 	command.Env = p.environment("KUBECONFIG="+as.Kubeconfig, "GOGC=off", "GOMEMLIMIT=1GiB")
 	command.Stdin = strings.NewReader(stdin)
 	command.Stdout, command.Stderr = &stdout, &stderr
-	// A child of the tool (a plugin, an editor) that keeps its output open must not keep the caller.
+	// A child of the tool (a plugin, an editor) that holds its output open must not block the caller.
 	command.WaitDelay = 5 * time.Second
 	err = command.Run()
 	result := Result{Stdout: stdout.String(), Stderr: stderr.String(), Code: command.ProcessState.ExitCode()}

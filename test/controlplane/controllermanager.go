@@ -54,8 +54,8 @@ func (p *Plane) awaitControllers(ctx context.Context) error {
 	return p.controllers.await(ctx, func(ctx context.Context) error { return p.controlled(ctx, client) })
 }
 
-// controlled tells what the controllers have still to do: the default service account stands for those that fill namespaces, the
-// ClusterRole edit for the one that aggregates ClusterRoles.
+// controlled returns an error while the controllers still have work to do. The default service account stands for the controllers that fill
+// namespaces, the ClusterRole edit for the one that aggregates ClusterRoles.
 func (p *Plane) controlled(ctx context.Context, client kubernetes.Interface) error {
 	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("looking for the default service account: %w", err)

@@ -37,7 +37,7 @@ func field(t *testing.T, plane *Plane, namespace, object, path string) string {
 	return got.Stdout
 }
 
-// told waits for an event about an object, wherever that is.
+// told waits for an event about an object in any namespace.
 func told(t *testing.T, plane *Plane, name, want string) {
 	t.Helper()
 	eventually(t, "there is the event "+want, func() error {

@@ -14,8 +14,8 @@ const (
 	etcdPeerSocket = "etcd-peer.sock"
 )
 
-// startEtcd starts a store of one member. It listens on Unix sockets in the plane's folder: no port can be taken by somebody
-// else, and no other user can read it.
+// startEtcd starts a store of one member. It listens on Unix sockets in the plane's folder: no other process can take a port, and no other user can
+// read it.
 func (p *Plane) startEtcd(ctx context.Context, path string) error {
 	started, err := p.startProcess(etcdProcess, path,
 		"--name=plane",

@@ -21,7 +21,9 @@ import (
 // kubevirtNamespace is where KubeVirt's own objects are. Its processes fall back to this name outside a Pod.
 const kubevirtNamespace = "kubevirt"
 
-// VirtController is the user as whom virt-controller runs.
+// StartKubeVirt adds KubeVirt to a plane that was started without Options.KubeVirt, and builds what is missing. virt-controller reconciles
+// VirtualMachines that are already stored as they are: virt-api has not defaulted or validated them. If the plane is to have CDI, call StartCDI
+// first.
 const VirtController = "system:serviceaccount:" + kubevirtNamespace + ":kubevirt-controller"
 
 // virtAPIService is the Service through which the API server finds virt-api.
@@ -189,7 +191,7 @@ func (p *Plane) startVirtController(ctx context.Context, path string) error {
 			"--prom-key-file="+key,
 			"--launcher-image=quay.io/kubevirt/virt-launcher",
 			"--exporter-image=quay.io/kubevirt/virt-exportserver",
-			// It has no rival, and it must not give up because the machine was busy for some seconds.
+			// It has no rival, and it must not lose the lease because the host was busy for some seconds.
 			"--leader-elect-lease-duration=30m",
 			"--leader-elect-renew-deadline=20m",
 		)
@@ -222,7 +224,7 @@ func (p *Plane) storeClient(name, commonName string) (certificate, key string, e
 	return signed.store(p.folder, name)
 }
 
-// answers returns a check that GET path on a loopback port is answered with 200 and a body that contains want, spaces aside.
+// answers returns a check that GET path on a loopback port returns 200 and a body that contains want, ignoring spaces.
 func (p *Plane) answers(port int, path, want string) func(context.Context) error {
 	pool := x509.NewCertPool()
 	pool.AddCert(p.servers.certificate)

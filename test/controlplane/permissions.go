@@ -19,8 +19,8 @@ import (
 // learnt of what they created: it reads RBAC objects from watches, a little behind the store.
 const markerGroup = "marker.controlplane.stencil"
 
-// Grant allows a user what the rules say, in one namespace, or everywhere and on cluster-wide resources when namespace is empty.
-// It returns when the API server acts accordingly.
+// Grant binds the rules to a user in one namespace or, when namespace is empty, in all namespaces and for cluster-scoped resources. It returns when
+// the API server enforces them.
 func (p *Plane) Grant(ctx context.Context, user *User, namespace string, rules ...rbacv1.PolicyRule) error {
 	client, err := kubernetes.NewForConfig(p.AdminConfig())
 	if err != nil {

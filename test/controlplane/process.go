@@ -91,16 +91,16 @@ func (s *process) kill() {
 		return
 	default:
 	}
-	// The group may be gone already.
+	// The group may no longer exist.
 	_ = syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL)
 	<-s.ended
 }
 
-// askLimit bounds one question of await: a port may be somebody else's, who accepts connections and says nothing.
+// askLimit bounds one check of await: another process may own the port, accept connections and send nothing.
 const askLimit = 3 * time.Second
 
-// await asks ready again and again until it has no complaint. It fails early when the process ends, and ends it when it cannot
-// have its port: not every component does so itself.
+// await calls ready until it returns no error. It fails early when the process ends. It kills the process when its port is taken, because not every
+// component ends by itself then.
 func (s *process) await(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -125,7 +125,7 @@ func (s *process) await(ctx context.Context, ready func(context.Context) error) 
 	}
 }
 
-// lostPort tells whether the process complains that somebody else took the port that was free when it was chosen.
+// lostPort reports whether the log contains an error that another process took the port that was free when it was chosen.
 func (s *process) lostPort() bool {
 	log, err := os.ReadFile(s.logPath)
 	return err == nil && bytes.Contains(log, []byte("address already in use"))
@@ -151,7 +151,7 @@ func (s *process) tail() string {
 	return string(bytes.TrimSpace(content))
 }
 
-// endedError says that a process ended before it was ready, and what it said last.
+// endedError reports that a process ended before it was ready, with the end of its log.
 type endedError struct {
 	process, log string
 	// lostPort is set when another port would help.

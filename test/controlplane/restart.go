@@ -20,8 +20,7 @@ func (p *Plane) RestartAPIServer(ctx context.Context) error {
 	return p.StartAPIServer(ctx)
 }
 
-// StopAPIServer kills kube-apiserver, as the failure of its node would. Until StartAPIServer the address of the plane refuses
-// connections.
+// StopAPIServer kills kube-apiserver, as the failure of its node would. Until StartAPIServer, connections to the plane's address are rejected.
 func (p *Plane) StopAPIServer() error { return p.halt(apiServerProcess) }
 
 // StartAPIServer starts kube-apiserver again, at the same address and with the same data and certificates, and returns when it is ready.

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Shared is one plane for all tests of a package, started when the first test asks for it:
+// Shared is one plane for all tests of a package, started by the first test that needs it:
 //
 //	var shared = controlplane.Shared{Options: controlplane.Options{KubeVirt: true}}
 //
@@ -56,7 +56,7 @@ func StartFor(t testing.TB, options Options) *Plane {
 	return plane
 }
 
-// Plane returns the package's plane. When it cannot be started, every test that asks fails with the same reason.
+// Plane returns the package's plane. When it cannot be started, every test that calls Plane fails with the same reason.
 func (s *Shared) Plane(t testing.TB) *Plane {
 	t.Helper()
 	s.once.Do(func() {

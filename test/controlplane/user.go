@@ -14,8 +14,8 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// User is somebody whom the API server knows by a client certificate. A new user may do what RBAC grants everybody who is
-// authenticated, and what its groups may; Plane.Grant and Plane.Bind add to that.
+// User is a user that the API server authenticates by a client certificate. A new user has the permissions that RBAC grants to system:authenticated and to its groups;
+// Plane.Grant and Plane.Bind add more.
 type User struct {
 	// Name is what the API server calls the user.
 	Name string

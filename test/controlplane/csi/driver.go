@@ -139,7 +139,7 @@ func (d *Driver) watch(ctx context.Context, resources ...schema.GroupVersionReso
 	})
 }
 
-// resync returns a function that looks at every object again: after a rule has changed, what it held goes on.
+// resync returns a function that queues every object again, so that objects held by a removed rule proceed.
 func (d *Driver) resync(ctx context.Context) func() {
 	return func() {
 		for _, resource := range []schema.GroupVersionResource{claims, volumes, snapshots, contents} {
@@ -186,7 +186,7 @@ func (d *Driver) reconcile(ctx context.Context, next item) error {
 	}
 }
 
-// again has an object looked at again when something it waits for may have happened.
+// again queues an object again after the retry interval, for when what it waits for may have happened.
 func (d *Driver) again(resource schema.GroupVersionResource, namespace, name string) {
 	d.queue.AddAfter(item{resource: resource, namespace: namespace, name: name}, retry)
 }

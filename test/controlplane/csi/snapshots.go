@@ -85,7 +85,7 @@ func (d *Driver) class(ctx context.Context, snapshot *unstructured.Unstructured)
 	return nil, failure{"cannot find default snapshot class"}
 }
 
-// take goes through the steps from a snapshot that is asked for to one that is ready to use.
+// take performs the steps from a requested snapshot to one that is ready to use.
 func (d *Driver) take(ctx context.Context, snapshot, class *unstructured.Unstructured, claimName string) error {
 	namespace, name := snapshot.GetNamespace(), snapshot.GetName()
 	claim, err := d.kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claimName, metav1.GetOptions{})
@@ -299,7 +299,7 @@ func (d *Driver) dropFinalizers(ctx context.Context, resource schema.GroupVersio
 	})
 }
 
-// isSource tells whether a claim is being filled from the snapshot right now.
+// isSource reports whether a pending claim uses the snapshot as its source.
 func (d *Driver) isSource(ctx context.Context, snapshot *unstructured.Unstructured) (bool, error) {
 	listed, err := d.kube.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -316,7 +316,7 @@ func (d *Driver) isSource(ctx context.Context, snapshot *unstructured.Unstructur
 	return false, nil
 }
 
-// reconcileContent takes down a content whose snapshot has gone, and the content of a snapshot whose turn has come.
+// reconcileContent removes a content that no snapshot uses any more, if its deletion policy is Delete or it is being deleted.
 func (d *Driver) reconcileContent(ctx context.Context, name string) error {
 	content, err := d.dynamic.Resource(contents).Get(ctx, name, metav1.GetOptions{})
 	if err != nil || text(content, "spec", "driver") != Name {
@@ -336,7 +336,7 @@ func (d *Driver) reconcileContent(ctx context.Context, name string) error {
 	return nil
 }
 
-// protect keeps a claim from being deleted while a snapshot of it is taken.
+// protect adds or removes the finalizer that prevents the deletion of a claim while a snapshot of it is taken.
 func (d *Driver) protect(ctx context.Context, claim *corev1.PersistentVolumeClaim, on bool) error {
 	claims := d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace)
 	return conflict.Retry(func() error {
@@ -387,7 +387,7 @@ func (d *Driver) status(ctx context.Context, resource schema.GroupVersionResourc
 // repeatAnnotation is what a repeated write changes.
 const repeatAnnotation = Name + "/repeated"
 
-// repeat writes an object again as often as a rule says.
+// repeat writes an object again, rule.Repeat times.
 func (d *Driver) repeat(ctx context.Context, rule Rule, resource schema.GroupVersionResource, namespace, name string) error {
 	client := d.dynamic.Resource(resource).Namespace(namespace)
 	for i := 0; i < rule.Repeat; {

@@ -15,7 +15,7 @@ import (
 	"kubevirt.io/containerized-data-importer/pkg/operator/resources/namespaced"
 )
 
-// namespace is where CDI is installed unless its installer is told otherwise.
+// namespace is where CDI is installed unless its installer is configured otherwise.
 const namespace = "cdi"
 
 func main() {

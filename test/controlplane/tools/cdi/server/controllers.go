@@ -54,8 +54,7 @@ func newManager(ctx context.Context, kubeconfig string, signing *rsa.PrivateKey)
 	if err != nil {
 		return nil, fmt.Errorf("reading the controllers' kubeconfig: %w", err)
 	}
-	// What a client may ask by default, five times a second, is a quarter of what CDI's own command allows itself; and many tests share
-	// a plane.
+	// The default limit of a client, five requests a second, is a quarter of what CDI's own command allows itself; and many tests share a plane.
 	config.QPS = -1
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{

@@ -16,7 +16,7 @@ import (
 	"kubevirt.io/kubevirt/pkg/virt-operator/resource/generate/rbac"
 )
 
-// namespace is where KubeVirt is installed unless its installer is told otherwise.
+// namespace is where KubeVirt is installed unless its installer is configured otherwise.
 const namespace = "kubevirt"
 
 func main() {
