@@ -29,7 +29,7 @@ func TestCertManagerAcceptsTheIssuersAndCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The definitions prune fields that they do not know, so what is read back is what cert-manager sees.
+	// The definitions prune unknown fields, so the object that is read back has the fields that cert-manager receives.
 	var certificate certmanagerv1.Certificate
 	object, err := client.Resource(certmanagerv1.SchemeGroupVersion.WithResource("certificates")).Namespace(install.Namespace).
 		Get(t.Context(), "stencil-webhook", metav1.GetOptions{})

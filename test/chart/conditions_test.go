@@ -11,7 +11,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// Nobody answers the webhooks here, so that a request passes only when the API server does not call them.
+// No server answers the webhooks here, so a request passes only when the API server does not call them.
 func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 	plane, space, users := withMachines(t, install.Options{}, "owner", namesake)
 	user, exempt := users["owner"], users[controller]
@@ -34,7 +34,7 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 		asked  bool
 		// unrendered is for requests that the render webhook has nothing to do with.
 		unrendered bool
-		// policy is what refuses the request before a validating webhook is called.
+		// policy is the policy that denies the request before a validating webhook is called.
 		policy string
 	}{
 		"a machine without annotations is created":                                {create: create("v1", `"name": "a"`)},
@@ -112,7 +112,7 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 			}
 		})
 	})
-	// With the first configuration gone, the other one speaks.
+	// Without the first configuration, the error is from the other one.
 	mustKubectl(t, plane, "", "delete", "mutatingwebhookconfiguration", "a-stencil-render")
 	eventually(t, "the webhooks are asked", func() string {
 		return missing(`failed calling webhook "virtualmachine.validate.template.kubevirt.io"`,
@@ -121,10 +121,10 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 	t.Run("to judge", func(t *testing.T) { ask(t, "virtualmachine.validate.template.kubevirt.io", true) })
 }
 
-// Machines without a template are of interest only in namespaces with Stencil's label.
+// The API server calls the webhooks for VirtualMachines without a template only in namespaces with Stencil's label.
 func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 	plane, space, users := withMachines(t, install.Options{}, "owner", namesake)
-	// Where an approval denies, the policies would refuse what nobody answers for.
+	// With the label value deny, the policies would deny requests while the webhook does not answer.
 	mustKubectl(t, plane, "", "label", "namespace", space, "stencil.kubevirt.io/governed=warn")
 	const (
 		render = `failed calling webhook "governed.template.kubevirt.io"`
@@ -171,7 +171,7 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 	// A call that fails shows only where it is not ignored.
 	mustKubectl(t, plane, "", "patch", "mutatingwebhookconfiguration", "a-stencil-render", "--type=json", "--patch",
 		`[{"op": "test", "path": "/webhooks/1/name", "value": "governed.template.kubevirt.io"}, {"op": "replace", "path": "/webhooks/1/failurePolicy", "value": "Fail"}]`)
-	// The API server learns of the label and of the webhooks a moment later.
+	// The API server observes the label and the webhooks a moment later.
 	eventually(t, "the namespace and the webhooks are known", func() string {
 		return missing(render, kubectl(t, plane, users["owner"], machine("v1", `"name": "a"`), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
 	})
@@ -196,7 +196,7 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 	}
 }
 
-// Approvals: only a new spec is judged.
+// Only a new spec of an approval is validated.
 func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 	plane := shared.Plane(t)
 	// Stored while there is a definition, and no webhook yet.
@@ -266,7 +266,7 @@ func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 	}
 }
 
-// Templates: only a new spec is judged, and not by way of status.
+// Only a new spec of a template is validated, and not through the status subresource.
 func TestWhatTheAPIServerAsksTheManagerAboutTemplates(t *testing.T) {
 	plane := shared.Plane(t)
 	// Stored while there is a definition, and no webhook yet.

@@ -7,7 +7,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// The API server reads every object that the chart can make: unknown fields, wrong types and CEL that does not compile are refused.
+// The API server validates every object that the chart can render: it rejects unknown fields, wrong types and CEL that does not compile.
 func TestAPIServerAcceptsEveryVariation(t *testing.T) {
 	plane := shared.Plane(t)
 	knowCertManager(t, plane)

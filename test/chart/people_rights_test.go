@@ -176,7 +176,7 @@ func TestRightsOnPolicies(t *testing.T) {
 	})
 }
 
-// decider is somebody and what they may do with objects of no namespace.
+// decider is a user with a role, and the verbs that the user may and may not use on cluster-scoped objects.
 type decider struct {
 	role, namespace string
 	may, not        []string

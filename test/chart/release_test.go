@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// template is one that the API server stores while no manager answers, once the webhook is gone.
+// template is one that the API server stores while no manager answers, once the webhook is deleted.
 const template = `
 apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
@@ -41,8 +41,8 @@ func live(t *testing.T, plane *controlplane.Plane) []string {
 	return names
 }
 
-// withoutAPIServer keeps APIServices away that nobody answers on a plane without nodes: they stand in the way of kubectl's discovery
-// and of the deletion of namespaces.
+// withoutAPIServer omits the APIServices: on a plane without nodes no server answers them, which breaks kubectl's discovery and blocks the deletion
+// of namespaces.
 const withoutAPIServer = "--set=apiserver.enabled=false"
 
 func TestInstallUpgradeUninstall(t *testing.T) {
@@ -122,14 +122,14 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 		return ""
 	})
 
-	// The definitions that were kept are taken over by the next install, and templates live on.
+	// The next install adopts the retained definitions, and templates remain stored.
 	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer)
 	mustKubectl(t, plane, "", "get", "virtualmachinetemplate", "kept", "--namespace", "default")
 	run(t, plane, "uninstall", "stencil", "--namespace", options.Namespace)
 	mustKubectl(t, plane, "", "delete", "customresourcedefinitions", "--selector", "app.kubernetes.io/instance=stencil")
 }
 
-// Helm before version 4, and version 4 when told so, merges on the client's side; that must leave caBundle alone as well.
+// Helm before version 4, and version 4 with --server-side=false, merges on the client's side; that must leave caBundle unchanged as well.
 func TestUpgradeWithClientSideApplyKeepsTheBundle(t *testing.T) {
 	plane := shared.Plane(t)
 	arguments := []string{"--namespace", install.Namespace, "--server-side=false"}
@@ -140,7 +140,7 @@ func TestUpgradeWithClientSideApplyKeepsTheBundle(t *testing.T) {
 	wantBundle(t, plane, "c2Vjb25k")
 }
 
-// Taking caBundle away from the manager is a decision that helm asks for.
+// Taking the ownership of caBundle from the manager requires an explicit flag of helm.
 func TestSwitchingToASecretTakesTheBundleOver(t *testing.T) {
 	plane := installed(t, install.Options{})
 	setBundle(t, plane, "stencil-manager", "c2Vjb25k")
@@ -234,7 +234,7 @@ func run(t *testing.T, plane *controlplane.Plane, arguments ...string) string {
 	return result.Stdout
 }
 
-// served tells what keeps the definitions from being usable.
+// served returns the reason why the definitions are not usable yet.
 func served(t *testing.T, plane *controlplane.Plane) string {
 	result := kubectl(t, plane, nil, "", "get", "virtualmachinetemplates,virtualmachinetemplaterequests,templateapprovals", "--all-namespaces")
 	return strings.TrimPrefix(strings.TrimSpace(result.Stderr), "No resources found")

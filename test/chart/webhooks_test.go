@@ -279,7 +279,7 @@ func setting(policy, name string) string {
 	return "ValidatingAdmissionPolicy/stencil-" + policy + ` {.spec.variables[?(@.name=="` + name + `")].expression}`
 }
 
-// What the policies are told of the release.
+// The settings of the release that the policies receive.
 func TestSettingsOfThePolicies(t *testing.T) {
 	closed := map[string]any{
 		setting("undecided-namespaces", "stencilNamespace"): `"stencil-system"`,

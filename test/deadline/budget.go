@@ -29,7 +29,7 @@ func (b *Budget) Exceeded() bool { return b.spent >= b.limit }
 // Waited is the time that has passed.
 func (b *Budget) Waited() time.Duration { return b.waited }
 
-// Load is how busy a machine is. The zero value is unknown.
+// Load is how busy a host is. The zero value is unknown.
 type Load struct {
 	// Runnable is the number of tasks that run or could run.
 	Runnable int

@@ -83,7 +83,7 @@ func Wait(ctx context.Context, what string, limit time.Duration, complaint func(
 		if err == nil {
 			return nil
 		}
-		// A complaint about the end of its own context replaces none that says more.
+		// An error caused by the end of the check's own context does not replace a more informative one.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
@@ -95,7 +95,7 @@ func Wait(ctx context.Context, what string, limit time.Duration, complaint func(
 	}
 }
 
-// Failed is the error of a wait whose context has ended, with the last complaint. It is for loops that do more than Wait does.
+// Failed returns the error of a wait after its context has ended, with the last error of the check. It is for loops that do more than Wait does.
 func Failed(ctx context.Context, what string, last error) error {
 	var exceeded *ExceededError
 	if errors.As(context.Cause(ctx), &exceeded) {

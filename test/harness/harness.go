@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// Limit is how long anything may take. An overloaded machine stretches it, see package deadline.
+// Limit bounds each operation of a test. An overloaded host stretches it, see package deadline.
 const Limit = time.Minute
 
 // Main runs the tests of a package on what start has started, and exits. What start returns beside its error ends it again, and may be
@@ -50,7 +50,7 @@ func run(m *testing.M, start func(ctx context.Context) (func() error, error)) (c
 	return m.Run()
 }
 
-// Kubectl runs kubectl as a person, as the administrator when that is nil. Cleanups may call it: it does not end with the test's context.
+// Kubectl runs kubectl as a user, or as the administrator when as is nil. Cleanups may call it: it does not end with the test's context.
 func Kubectl(t *testing.T, plane *controlplane.Plane, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	result, err := plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, arguments...)
@@ -60,7 +60,7 @@ func Kubectl(t *testing.T, plane *controlplane.Plane, as *controlplane.User, std
 	return result
 }
 
-// In adds a namespace to arguments of kubectl that say none.
+// In adds a namespace to kubectl arguments that do not contain one.
 func In(namespace string, arguments []string) []string {
 	if slices.ContainsFunc(arguments, func(argument string) bool { return strings.HasPrefix(argument, "--namespace=") }) {
 		return arguments
@@ -134,7 +134,7 @@ func TakeAway(t *testing.T, plane *controlplane.Plane, definition string) (manif
 	return string(text)
 }
 
-// Discard deletes VirtualMachines when the test ends, and waits until they are gone, so that the next test can use their names.
+// Discard deletes VirtualMachines when the test ends and waits until they no longer exist, so that the next test can use their names.
 func Discard(t *testing.T, plane *controlplane.Plane, namespace string, names ...string) {
 	t.Helper()
 	t.Cleanup(func() {

@@ -17,7 +17,7 @@ const (
 	StencilAPIServer Program = "stencil-apiserver"
 )
 
-// Options say how a stencil-manager, or another program of Stencil, is started. The zero value of every field but Kubeconfig is useful.
+// Options configure a stencil-manager, or another program of Stencil. The zero value of every field but Kubeconfig is useful.
 type Options struct {
 	// Program is what is started. Default: stencil-manager.
 	Program Program
@@ -83,8 +83,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// arguments returns the flags of the process: first those that keep it apart from other processes of the
-// same machine and make it stop at once, then the caller's.
+// arguments returns the flags of the process: first those that isolate it from other processes of the same host and stop it without delay, then the
+// caller's.
 func (o Options) arguments() []string {
 	if o.Program == StencilAPIServer {
 		return append([]string{"--kubeconfig=" + o.Kubeconfig, "--bind-address=" + o.WebhookAddress, "--shutdown-delay=0s"}, o.Args...)

@@ -128,7 +128,7 @@ func (p *Process) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Terminate sends SIGTERM, once, and returns; Done tells when the process has ended.
+// Terminate sends SIGTERM, once, and returns; Done is closed when the process has ended.
 func (p *Process) Terminate() error {
 	p.terminate.Do(func() { p.terminateErr = p.signal(syscall.SIGTERM) })
 	return p.terminateErr
@@ -154,7 +154,7 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Kill ends the process as a machine failure would, and waits until it is gone.
+// Kill ends the process as the failure of its host would, and waits until it has ended.
 func (p *Process) Kill() error {
 	p.killed.Store(true)
 	if err := p.signal(syscall.SIGKILL); err != nil {
@@ -171,7 +171,7 @@ func (p *Process) signal(signal os.Signal) error {
 	return nil
 }
 
-// exit says how the process ended.
+// exit returns an error that describes how the process ended.
 func (p *Process) exit() error {
 	if p.err != nil {
 		return p.err

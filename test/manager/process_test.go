@@ -74,7 +74,7 @@ func TestHowAProcessEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The trap is set when it says so.
+			// The trap is set when the process prints "up".
 			for !strings.Contains(process.Logs(), "up") {
 				select {
 				case <-process.Done():

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// probeInterval is how often a Service asks its replicas whether they are ready.
+// probeInterval is the interval at which a Service probes the readiness of its replicas.
 const probeInterval = 100 * time.Millisecond
 
 // Service stands in front of several replicas the way a Kubernetes Service does: it has one address, and gives each
@@ -93,7 +93,7 @@ func (s *Service) Close() {
 	s.work.Wait()
 }
 
-// watch keeps an eye on a replica, as the kubelet does, until ctx ends or the process has.
+// watch probes a replica, as the kubelet does, until ctx or the process ends.
 func (s *Service) watch(ctx context.Context, member *replica) {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
@@ -153,7 +153,7 @@ func forward(to, from net.Conn) {
 	}
 }
 
-// pick returns the address of the ready replica whose turn it is, or an empty one.
+// pick returns the address of the next ready replica in turn, or an empty one.
 func (s *Service) pick() string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

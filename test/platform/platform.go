@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// Options say what is started.
+// Options are the components and settings of a platform.
 type Options struct {
 	// KubeVirt adds KubeVirt's own API server and controller, and the instance
 	// types and preferences that the examples name.
@@ -38,7 +38,7 @@ type Options struct {
 	ManagerArgs []string
 	// Replicated puts the manager behind an address that others can share with it: see StartReplica.
 	Replicated bool
-	// AuditPolicy has Plane.AuditEvents tell what the API server was asked for.
+	// AuditPolicy enables Plane.AuditEvents, which returns the recorded requests to the API server.
 	AuditPolicy string
 	// Values are laid over the chart's.
 	Values map[string]any
@@ -174,13 +174,13 @@ func VirtualizationTools() []string {
 	return controlplane.Options{KubeVirt: true, ControllerManager: true, CDI: true}.Tools()
 }
 
-// StartVirtualization adds kube-controller-manager, CDI and KubeVirt, with its instance types and preferences, to a platform that was
-// started with CDILater and without the others. Stencil keeps running.
+// StartVirtualization adds kube-controller-manager, CDI and KubeVirt, with its instance types and preferences, to a platform that was started with
+// CDILater and without the others. Stencil continues to run.
 func (p *Platform) StartVirtualization(ctx context.Context) error {
 	for _, start := range []func(context.Context) error{
 		p.Plane.StartControllerManager,
 		p.Plane.StartCDI,
-		// Before virt-controller, which looks them up for each VirtualMachine that is there.
+		// Before virt-controller, which reads them for each stored VirtualMachine.
 		p.Plane.InstallCatalogue,
 		p.Plane.StartKubeVirt,
 	} {

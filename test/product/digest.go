@@ -37,8 +37,8 @@ func Digest() (string, error) {
 // tests run, so that a call of [Digest] in TestMain, before M.Run, has no effect: whatever tests reach a plane or a program by calls this.
 func Depend() { _ = os.Getenv(Variable) }
 
-// outside are the folders of the checkout whose files tests read beside the programs: the chart with its CRDs, and documents
-// with the examples that tests apply.
+// outside are the folders of the checkout with files that tests read in addition to the programs: the chart with its CRDs, and documents with the
+// examples that tests apply.
 var outside = []string{"charts", "docs"}
 
 // digestOf hashes the programs in a folder, the files of the checkout that tests read, and further lines. Paths are relative, so

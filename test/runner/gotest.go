@@ -44,7 +44,7 @@ func (m module) goTest(ctx context.Context, root string, environment []string, c
 		arguments = append(arguments, fmt.Sprintf("-p=%d", m.Parallel))
 	}
 	if m.Libvirt {
-		// The Go command does not see which libvirt and QEMU the machine has.
+		// The test cache of the go command does not depend on the host's versions of libvirt and QEMU.
 		arguments = append(arguments, "-count=1")
 	}
 	if m.Race {

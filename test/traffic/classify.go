@@ -46,7 +46,7 @@ var (
 	// Formats of pkg/admission/plugin/policy/{validating,mutating}.
 	policyMessage = regexp.MustCompile(`(?:AdmissionPolicy|policy) '([^']+)'(?: with binding '[^']*')? denied request: (.*)`)
 	unsyncedRole  = regexp.MustCompile(`RBAC: .*role\.rbac\.authorization\.k8s\.io .* not found`)
-	// A policy whose parameters cannot be read denies by its failure policy, in the words of a decision.
+	// A policy without readable parameters denies by its failure policy, with a message that resembles a decision.
 	brokenPolicy = regexp.MustCompile(`^(failed to configure (policy|binding)|expression '.*' resulted in error|no params found)`)
 )
 
@@ -85,7 +85,7 @@ func precedes(one, another *regexp.Regexp, text string) bool {
 	return first != nil && (second == nil || first[0] < second[0])
 }
 
-// notServing reports whether an answer says that the API server cannot process requests, at all or of this kind.
+// notServing reports whether a response means that the API server cannot process requests, at all or of this kind.
 func notServing(answer metav1.Status) bool {
 	switch {
 	case answer.Code >= http.StatusInternalServerError, answer.Code == http.StatusTooManyRequests:

@@ -156,11 +156,10 @@ func (f *fixture) vmsOf(user *controlplane.User) (dynamic.ResourceInterface, err
 	return client.Resource(vms).Namespace(f.namespace), nil
 }
 
-// cleanUpLimit bounds the deletion of what the traffic created: some hundred VirtualMachines after a soak, whose finalizers virt-controller
-// removes.
+// cleanUpLimit bounds the deletion of the traffic's objects: some hundred VirtualMachines after a soak, with finalizers that virt-controller removes.
 const cleanUpLimit = 10 * time.Minute
 
-// cleanUp deletes what the fixture and the traffic created, and returns when the VirtualMachines are gone.
+// cleanUp deletes what the fixture and the traffic created, and returns when the VirtualMachines no longer exist.
 func (f *fixture) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
 	defer cancel()

@@ -30,7 +30,7 @@ const (
 // controllerUser is the service account of virt-controller.
 const controllerUser = "system:serviceaccount:kubevirt:kubevirt-controller"
 
-// Options say what is written. Only Plane is needed; it has to serve the definitions of KubeVirt.
+// Options configure the writes. Only Plane is required; it has to serve the definitions of KubeVirt.
 type Options struct {
 	Plane *controlplane.Plane
 	// Rate is the number of writes a second, of all kinds together. 10 when zero.

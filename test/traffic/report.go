@@ -39,7 +39,7 @@ func (r Report) Count(class Class) int {
 	return n
 }
 
-// DeniedBy returns the number of writes that a webhook or a policy denied whose name contains one of the parts.
+// DeniedBy returns the number of writes denied by a webhook or a policy with a name that contains one of the parts.
 func (r Report) DeniedBy(parts ...string) int {
 	return r.denied(func(by string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(by, part) })
