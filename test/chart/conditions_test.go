@@ -124,7 +124,7 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 // The API server calls the webhooks for VirtualMachines without a template only in namespaces with Stencil's label.
 func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 	plane, space, users := withMachines(t, install.Options{}, "owner", namesake)
-	// With the label value deny, the policies would deny requests while the webhook does not answer.
+	// With the label value true, the policies would deny requests that the webhook has not decided.
 	mustKubectl(t, plane, "", "label", "namespace", space, "stencil.kubevirt.io/governed=warn")
 	const (
 		render = `failed calling webhook "governed.template.kubevirt.io"`

@@ -146,7 +146,7 @@ func shop(t *testing.T) string {
 	return shops.Of(t)
 }
 
-// floor makes a namespace in which nobody has a role.
+// floor creates a namespace in which no user has a role.
 func floor(t *testing.T) string {
 	t.Helper()
 	name, err := stencil.Plane.Namespace(t.Context(), "floor")
@@ -171,7 +171,7 @@ type request struct {
 	contentType, accept string
 	body                string
 	header              http.Header
-	// host is where it goes past the aggregator; by somebody who has no certificate when as is nil.
+	// host is the address of a request that bypasses the aggregator; it has no client certificate when as is nil.
 	host string
 }
 
@@ -226,7 +226,7 @@ func subresource(t *testing.T, version, name, verb string) string {
 	return "/apis/" + group + "/" + version + "/namespaces/" + shop(t) + "/virtualmachinetemplates/" + name + "/" + verb
 }
 
-// kubectl runs kubectl as a person; nil is the administrator.
+// kubectl runs kubectl as a user; nil is the administrator.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	return harness.Kubectl(t, stencil.Plane, as, stdin, arguments...)

@@ -13,8 +13,7 @@ import (
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
-// TestStencilctl processes and creates with the command line, as people who may not read
-// the templates.
+// TestStencilctl processes and creates with the command line, as users without permission to read the templates.
 func TestStencilctl(t *testing.T) {
 	space := shop(t)
 	for _, tc := range []struct {

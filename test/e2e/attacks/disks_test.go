@@ -111,7 +111,7 @@ func (b bench) starts(t *testing.T, name string) {
 	})
 }
 
-// stays waits until virt-controller has been refused an instance for a reason, and checks that there is none.
+// stays waits until virt-controller has been denied an instance for a reason, and checks that there is none.
 func (b bench) stays(t *testing.T, name, why string) {
 	t.Helper()
 	harness.Eventually(t, "virt-controller reports that VM "+name+" cannot start", func() error {
@@ -126,7 +126,7 @@ func (b bench) stays(t *testing.T, name, why string) {
 	}
 }
 
-// hold keeps virt-controller from creating DataVolumes until it is released. That is how a user wins the race for the name of a disk.
+// hold prevents virt-controller from creating DataVolumes until it is released, so that a user can create a disk of the same name first.
 func (b bench) hold(t *testing.T) (release func()) {
 	t.Helper()
 	manifest := `
@@ -242,7 +242,7 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 			b.stays(t, name, fmt.Sprintf(`spec.volumes[name=root]: claim "%s-root" was not created for VirtualMachine "%s": %s; `+
 				`delete the claim and the DataVolume of this name, so that KubeVirt creates them, or ask a cluster admin to allow it with existingDisks (approval "vault")`, name, name, lacks))
 		}
-		// What the refusal says to do.
+		// The instructions of the denial.
 		b.must(t, b.insider, "", "delete", "dv,pvc", "raced-claim-root")
 		b.populate(t, "raced-claim-root")
 		b.starts(t, "raced-claim")

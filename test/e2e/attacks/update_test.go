@@ -23,9 +23,8 @@ func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
 		name  string
 		stdin string
 		args  []string
-		// want is what our refusal says. It is left out where KubeVirt refuses too:
-		// validating webhooks are called at the same time, and the first answer is
-		// the one that is shown.
+		// want are texts of Stencil's denial. It is empty where KubeVirt denies the request too: validating webhooks are called at the same time, and
+		// the API server returns the first response.
 		want []string
 	}{
 		{name: "CPU", args: spec(`{"spec":{"template":{"spec":{"domain":{"cpu":{"cores":64}}}}}}`)},

@@ -19,8 +19,8 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// A team whose machines an approval governs, and templates for them: one that runs without a disk from elsewhere, one with an instance type,
-// and one with a disk that KubeVirt creates.
+// A team with VirtualMachines that an approval selects, and templates for them: one that runs without a disk from elsewhere, one with an instance
+// type, and one with a disk that KubeVirt creates.
 const replayed = `
 apiVersion: v1
 kind: Namespace
@@ -138,7 +138,7 @@ func instantiated(name, from string) string {
 	return gen.Manifest(gen.VM(name, gen.FromTemplate("kiosks/"+from)))
 }
 
-// pod waits for the launcher pod of a machine.
+// pod waits for the launcher pod of a VM.
 func (s governedPlatform) pod(t *testing.T, name string) (pod string) {
 	t.Helper()
 	harness.Eventually(t, "virt-controller has made the pod of "+name, func() error {
@@ -151,7 +151,7 @@ func (s governedPlatform) pod(t *testing.T, name string) (pod string) {
 	return pod
 }
 
-// status is what the approval says.
+// status returns the status of the approval.
 func (s governedPlatform) status(t *testing.T) v1alpha1.TemplateApprovalStatus {
 	t.Helper()
 	var a v1alpha1.TemplateApproval
@@ -170,7 +170,7 @@ func causes(status v1alpha1.TemplateApprovalStatus) map[string]string {
 	return found
 }
 
-// conforms waits until so many machines conform and none violates.
+// conforms waits until the given number of VMs conform and none violates.
 func (s governedPlatform) conforms(t *testing.T, what string, machines int32) {
 	t.Helper()
 	harness.Within(t, what, minute, func() error {

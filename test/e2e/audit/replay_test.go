@@ -23,7 +23,7 @@ kind: Node
 metadata: {name: node-2, labels: {kubevirt.io/schedulable: "true"}}
 `
 
-// reportsNothing holds that nothing is reported of what KubeVirt's controllers write while machines start, migrate, and get a volume.
+// reportsNothing checks that the audit reports no changes by KubeVirt's controllers while VMs start, migrate, and get a volume.
 func (s governedPlatform) reportsNothing(t *testing.T, tenant *controlplane.User) {
 	t.Helper()
 	if err := harness.Apply(t.Context(), s.Plane, nodes, "-"); err != nil {

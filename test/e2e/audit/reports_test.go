@@ -73,7 +73,7 @@ func TestReports(t *testing.T) {
 		t.Errorf("Reports are not served: %v", got)
 	}
 
-	// A Report of somebody else's.
+	// A Report of another source.
 	apply(t, plane, "apiVersion: openreports.io/v1alpha1\nkind: Report\nmetadata: {name: theirs, namespace: "+idle+"}\nsource: other\n")
 
 	// A VM that changes or goes is all that it takes.

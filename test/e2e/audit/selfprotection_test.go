@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// seconds is how long a restoration may take: an object has to be missing for two seconds first, and the machine is slow.
+// seconds bounds a restoration: an object has to be missing for two seconds first, and the host is slow.
 const seconds = 20 * time.Second
 
 // guarded starts a plane of its own, because the tests of self-protection change what every other test relies on.
@@ -34,12 +34,12 @@ func guarded(t *testing.T, policies string) *controlplane.Plane {
 	return plane
 }
 
-// protecting are values that say what becomes of policies that somebody changes.
+// protecting returns values for what happens to policies that are changed.
 func protecting(policies string) install.Options {
 	return install.Options{Values: map[string]any{"selfProtection": map[string]any{"policies": policies}}}
 }
 
-// essence is what self-protection keeps of an object: what it does, and its labels.
+// essence returns what self-protection restores of an object: its effective content, and its labels.
 func essence(t *testing.T, plane *controlplane.Plane, object string) (string, error) {
 	t.Helper()
 	raw, err := lookup(t, plane, "get", object, "-o", "json")
@@ -149,7 +149,7 @@ func TestSelfProtection(t *testing.T) {
 				if got := count(kind, name); got != before+1 {
 					return fmt.Errorf("the metric counts %v restorations, %v before", got, before)
 				}
-				// Helm would refuse to upgrade what somebody else owns.
+				// Helm would reject an upgrade of fields with another owner.
 				if by := owners(t, plane, object); strings.Contains(by, "stencil-self-protection") || !strings.Contains(by, "helm/Apply") {
 					return fmt.Errorf("fields of %s are owned by %s", object, by)
 				}
@@ -285,7 +285,7 @@ func TestSelfProtection(t *testing.T) {
 			}
 			return err
 		}
-		// On a slow machine the garbage collector has a part in it.
+		// On a slow host the garbage collector takes part of the time.
 		harness.Within(t, "nothing is left", time.Minute, gone)
 		always(t, 4*time.Second, gone)
 	})

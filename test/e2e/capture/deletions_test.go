@@ -23,7 +23,7 @@ func index(name string) int {
 	return slices.IndexFunc(steps, func(each step) bool { return each.name == name })
 }
 
-// outcome is what becomes of a capture from which something was taken away.
+// outcome checks the result of a capture after an object was removed.
 type outcome func(t *testing.T, c *capture, release func())
 
 func isFinished(t *testing.T, c *capture, release func()) {
@@ -108,7 +108,7 @@ func TestDeletionsLeaveNothing(t *testing.T) {
 		{"the namespace of the request", ofRequest, 0, afterwards, goesAndLeavesNothing},
 
 		{"the machine", machine, 0, snapshotExists, fails("MachineNotFound")},
-		// KubeVirt keeps a machine until its snapshot is taken.
+		// KubeVirt retains a VM until its snapshot is taken.
 		{"the machine", machine, snapshotExists, afterwards, isFinished},
 
 		{"the snapshot", snapshot, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost")},

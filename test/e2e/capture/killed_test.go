@@ -47,7 +47,7 @@ func TestAManagerThatIsKilledIsSucceeded(t *testing.T) {
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// leader is who holds the lease of the managers; empty when nobody does.
+// leader returns the holder of the managers' lease; empty when there is none.
 func (s *stage) leader(t *testing.T) string {
 	t.Helper()
 	lease, err := s.client.Resource(leases).Namespace(install.Namespace).Get(context.WithoutCancel(t.Context()), "stencil-manager", metav1.GetOptions{})
@@ -67,7 +67,7 @@ func TestTwoManagersMakeNothingTwice(t *testing.T) {
 	if err := s.platform.StopManager(); err != nil {
 		t.Fatal(err)
 	}
-	// The other tests get their manager back when both replicas are gone.
+	// The other tests get their manager back when both replicas have ended.
 	t.Cleanup(func() {
 		if err := s.platform.StartManager(); err != nil {
 			t.Error(err)
@@ -126,7 +126,7 @@ func TestTwoManagersMakeNothingTwice(t *testing.T) {
 		release()
 	}
 	for _, c := range late {
-		// The API server may have a connection to the replica that is gone.
+		// The API server may have a connection to the replica that was killed.
 		eventually(t, "the request is stored", func() string {
 			return s.kubectl(t, s.owner, request(c.golden, "r", c.shop, "web", ""), "create", "-f", "-").Stderr
 		})

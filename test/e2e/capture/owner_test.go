@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// standIn has the role edit contain what KubeVirt and CDI add to it, which are not on the played stage.
+// standIn adds to the role edit the permissions of KubeVirt and CDI, which are not installed on the fake stage.
 func (s *stage) standIn(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(s.platform.Plane.AdminConfig())
 	if err != nil {

@@ -36,7 +36,7 @@ func TestKindsThatComeLaterAreUsed(t *testing.T) {
 	}
 }
 
-// TestRequestsThatCannotSucceedAreRefused asks with kubectl.
+// TestRequestsThatCannotSucceedAreRefused creates requests with kubectl.
 func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 	s := played.on(t)
 	c := s.pair(t)
@@ -94,7 +94,7 @@ func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 	})
 }
 
-// TestManyCaptures has many machines captured at once.
+// TestManyCaptures captures a VM with many requests at once.
 func TestManyCaptures(t *testing.T) {
 	many := 500
 	if brief {

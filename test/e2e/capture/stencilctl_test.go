@@ -42,7 +42,7 @@ type capturing struct {
 	output, told written
 }
 
-// stencilctl starts stencilctl capture as somebody, for the machine of c.
+// stencilctl starts stencilctl capture as a user, for the VM of c.
 func (c *capture) stencilctl(t *testing.T, as *controlplane.User, more ...string) *capturing {
 	t.Helper()
 	binary, err := stencilctl.Binary(t.Context())
@@ -92,10 +92,10 @@ func (r *capturing) ends(t *testing.T, code int, output string, told ...string) 
 	}
 }
 
-// told is a line about a condition.
+// told matches a line about a condition.
 var told = regexp.MustCompile(`^(Progressing|Ready|Complete|SecretsFound) (True|False|Unknown) \([A-Za-z]+\): .+$`)
 
-// TestStencilctlTellsHowFarACaptureHasCome runs it as somebody who may capture the machine and see what becomes of the request.
+// TestStencilctlTellsHowFarACaptureHasCome runs stencilctl as a user who may capture the VM and read the request.
 func TestStencilctlTellsHowFarACaptureHasCome(t *testing.T) {
 	s := real.on(t)
 	const created, ofRequest = " created\n", "virtualmachinetemplaterequest.template.kubevirt.io/"

@@ -8,8 +8,8 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane/csi"
 )
 
-// atFault are the reasons with which a capture ends whose snapshot is not ready in time: KubeVirt's deadline and the request's are the
-// same, and either may be first.
+// atFault are the reasons of a capture that fails because its snapshot is not ready in time: KubeVirt's deadline and the request's are the same, and
+// either may be first.
 var atFault = []string{"Timeout", "SnapshotFailed"}
 
 // TestFailuresOfTheStorageEndTheRequestAndLeaveNothing has what KubeVirt and CDI wait for never come.
@@ -66,8 +66,8 @@ func TestFailuresOfTheStorageEndTheRequestAndLeaveNothing(t *testing.T) {
 	})
 }
 
-// TestUnrulyStorageMakesOneTemplateOrNone has the storage be slow, fail for a while, lose what it has, and tell of things late, early,
-// and again.
+// TestUnrulyStorageMakesOneTemplateOrNone has storage that is slow, fails for a while, loses objects, and reports changes late, early, and
+// repeatedly.
 func TestUnrulyStorageMakesOneTemplateOrNone(t *testing.T) {
 	s := real.on(t)
 	snapshotSteps := []csi.Step{csi.BindSnapshot, csi.TakeSnapshot, csi.ReadySnapshot}

@@ -1,6 +1,5 @@
-// Package certificates_test watches stencil-manager keep its webhooks reachable while its certificates, its authority and its
-// processes are replaced: real processes with the rights that the chart gives them, called by a real API server
-// through something that treats them like a Kubernetes Service.
+// Package certificates_test checks that stencil-manager's webhooks stay reachable while its certificates, its authority and its processes are
+// replaced: real processes with the permissions of the chart, called by a real API server through a proxy that behaves like a Kubernetes Service.
 package certificates_test
 
 import (
@@ -95,7 +94,7 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 		[]string{"--shutdown-delay=1s", "--certificate-settle-time=1s"},
 		options.Args,
 	)
-	// The context of a test ends before its cleanups, and a process whose context ends is killed.
+	// The context of a test ends before its cleanups, and the end of its context kills a process.
 	ctx := context.WithoutCancel(t.Context())
 	process, err := manager.Start(ctx, options)
 	if err != nil {
@@ -119,8 +118,8 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 	return process
 }
 
-// ensureTemplate makes the template that the stream of requests refers to, and waits until the API server
-// reaches the manager and the manager knows it.
+// ensureTemplate creates the template that the stream of requests refers to, and waits until the API server reaches the manager and the manager has
+// the template.
 func ensureTemplate(t *testing.T) {
 	t.Helper()
 	requests := newRequests(t)

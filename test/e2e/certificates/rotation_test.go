@@ -22,8 +22,8 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// unhurried is a settle time that leaves a busy API server room to notice a changed caBundle. It has to be less than a
-// third of the life of a serving certificate.
+// unhurried is a settle time in which even a busy API server notices a changed caBundle. It has to be less than a third of the life of a serving
+// certificate.
 const unhurried = "--certificate-settle-time=2s"
 
 // awaitRotation waits until the Secret holds another authority than before, and every replica serves a certificate of it.
@@ -76,7 +76,7 @@ func TestAuthorityIsReplacedSeveralTimesInARow(t *testing.T) {
 	s.awaitMore(t, 50)
 	before := authority(t)
 	for range 3 {
-		// Nobody waits until the one before has been taken over.
+		// The previous authority is deleted before it is used everywhere.
 		kubectl(t, "", "--namespace", install.Namespace, "delete", "secret", authoritySecret)
 		before = awaitRotation(t, before)
 	}

@@ -95,7 +95,7 @@ func TestProcessWithTheRightsOfThePerson(t *testing.T) {
 	run(t, ada, "process", "other", "-n", namespace, "--local").
 		want(t, 3, "", "template "+namespace+"/other does not exist\n")
 
-	// What is created is created as this person.
+	// Objects are created as this user.
 	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
 		want(t, 3, "", "cannot create resource \"virtualmachines\"")
 	grant(t, ada, namespace, "kubevirt.io", "virtualmachines", "create", "get")
@@ -105,10 +105,10 @@ func TestProcessWithTheRightsOfThePerson(t *testing.T) {
 		want(t, 0, "virtualmachine.kubevirt.io/web-1 created\n", "web-1 has 4 cores.\n")
 	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
 		want(t, 3, "", `virtualmachines.kubevirt.io "web-1" already exists`)
-	// It is no terminal, so nothing is asked.
+	// Standard input is not a terminal, so there is no prompt.
 	run(t, ada, "create", "web", "-n", namespace, "--local").
 		want(t, 2, "", "parameters[NAME]: Required value")
-	// As somebody else.
+	// As another user.
 	run(t, shared.Plane(t).Admin(), "create", "web", "-n", namespace, "--local", "-p", "NAME=web-2", "--as", "eve").
 		want(t, 3, "", `User "eve" cannot get resource`)
 }
