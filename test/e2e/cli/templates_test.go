@@ -213,8 +213,7 @@ func condition(kind, status, reason string) string {
 	return fmt.Sprintf(`{"type": %q, "status": %q, "reason": %q, "message": "told", "lastTransitionTime": "2026-01-01T00:00:00Z"}`, kind, status, reason)
 }
 
-// carry plays the controller: it takes the first request without conditions through
-// them.
+// carry simulates the controller: it writes the conditions to the first request that has none.
 func carry(ctx context.Context, plane *controlplane.Plane, namespace, last string) error {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
@@ -243,7 +242,7 @@ func carry(ctx context.Context, plane *controlplane.Plane, namespace, last strin
 	}
 	for i, status := range []string{`{"status": {"conditions": [` + condition("Progressing", "True", "Reconciling") + `]}}`, last} {
 		if i > 0 {
-			// The command has to have seen the first one; it looks ten times a second.
+			// The command must have read the first one; it polls ten times a second.
 			select {
 			case <-ctx.Done():
 				return ctx.Err()

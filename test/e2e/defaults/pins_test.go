@@ -91,7 +91,7 @@ func TestUnpinAndRepin(t *testing.T) {
 	if got := addresses(t, "team-a", "pin-2", []string{"root"}, nil); got["root"] != "0000:0a:00.0" {
 		t.Errorf("the person's own address is %v", got)
 	}
-	// Pinned machines are repinned at once.
+	// Pinned VMs are repinned at once.
 	code, output = stencilctl(ada, "defaults", "repin", "pin-1", "-n", "team-a", "--confirm")
 	want(code, output, 0, "-> q35", "filled in: machine type "+canonical(t), "1 of 1 changed")
 	code, output = stencilctl(ada, "defaults", "repin", "pin-1", "-n", "team-a")

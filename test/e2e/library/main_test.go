@@ -1,6 +1,5 @@
-// Package library_test installs the chart with every policy of the library switched
-// on, as a cluster admin could in the first installation, and runs what docs/policies
-// tells admins to do.
+// Package library_test installs the chart with every policy of the library enabled, as a cluster admin could in the first installation, and runs the
+// commands of docs/policies.
 package library_test
 
 import (
@@ -21,7 +20,7 @@ const limit = 60 * time.Second
 
 var (
 	stencil *platform.Platform
-	// ada owns machines in team-a and may use the golden templates.
+	// ada owns VirtualMachines in team-a and may use the golden templates.
 	ada *controlplane.User
 )
 
@@ -32,7 +31,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// They only count what they find, so that they are in nobody's way.
+	// With enforcement Audit they only count violations and deny nothing.
 	switchedOn := map[string]any{}
 	for _, name := range names {
 		switchedOn[name] = map[string]any{"enabled": true, "enforcement": "Audit"}

@@ -53,7 +53,7 @@ func TestWithoutAManagerNothingUnapprovedIsAdmitted(t *testing.T) {
 	denied(t, kubectl(t, ada, vault, rendered("attack"), "create", "-f", "-"), "failed calling webhook")
 	denied(t, kubectl(t, ada, vault, "", "patch", "vm", "stored", "--type=merge", "-p", `{"spec":{"template":{"spec":{"hostname":"h"}}}}`), "")
 	denied(t, kubectl(t, ada, vault, "", "annotate", "vm", "stored", "template.kubevirt.io/template-ref-"), "")
-	// A disk keeps its mark, other claims are created, and no VM starts with a disk of which it is not known whose it is.
+	// The mark of a disk is protected, other claims are created, and no VM starts with a disk of unverified origin.
 	const pvc = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: attack-claim, labels: {%s: a}}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 	denied(t, kubectl(t, nil, vault, fmt.Sprintf(pvc, "kubevirt.io/created-by"), "create", "-f", "-"), "ValidatingAdmissionPolicy 'stencil-disk-provenance'")
 	must(t, nil, vault, fmt.Sprintf(pvc, "app"), "create", "--dry-run=server", "-f", "-")
@@ -84,7 +84,7 @@ spec:
   volumes: [{name: root, dataVolume: {name: stored}}]
 `
 
-// unless returns what is wrong with a result that is not a refusal with this text.
+// unless returns a complaint about a result that is not a denial with this text.
 func unless(result controlplane.Result, want string) string {
 	if result.Code == 0 || !strings.Contains(result.Stderr, want) {
 		return "no refusal with " + want + ": " + result.Stdout + result.Stderr

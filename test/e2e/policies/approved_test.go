@@ -11,7 +11,7 @@ func notListed(approval, template string) refusal {
 		" for you in this namespace, and no other does: name one that is approved"}
 }
 
-// What no approval lists is refused although no webhook is there to judge it.
+// A template that no approval lists is denied even if no webhook exists.
 func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
 	t.Parallel()
 	space, other, copper := namespace(t), namespace(t), namespace(t)

@@ -65,7 +65,7 @@ type requests struct {
 	client    dynamic.Interface
 	namespace string
 	dryRun    []string
-	// lax has the API server accept fields that it does not know, or that cannot be null.
+	// lax makes the API server accept unknown fields, and null in fields that cannot be null.
 	lax bool
 }
 
@@ -86,7 +86,7 @@ func (r requests) dry() requests {
 	return r
 }
 
-// impersonating returns requests of the administrator in the name of somebody else.
+// impersonating returns requests of the administrator in the name of another user.
 func impersonating(t *testing.T, namespace, name string, groups ...string) requests {
 	t.Helper()
 	config := shared.Plane(t).AdminConfig()
@@ -208,7 +208,7 @@ func text(of *unstructured.Unstructured, path ...string) string {
 	return fmt.Sprint(value)
 }
 
-// mustPass fails the test for a request that was refused.
+// mustPass fails the test for a request that was denied.
 func mustPass(t *testing.T, result controlplane.Result) {
 	t.Helper()
 	if complaint := (refusal{}).complaint(result); complaint != "" {
@@ -237,7 +237,7 @@ func answered(err error) controlplane.Result {
 	return controlplane.Result{Code: 1, Stderr: err.Error()}
 }
 
-// discardApproval deletes an approval that may be gone.
+// discardApproval deletes an approval that may no longer exist.
 func discardApproval(t *testing.T, name string) {
 	t.Helper()
 	err := api(t, nil).Resource(allApprovals).Delete(lasting(t), name, metav1.DeleteOptions{})

@@ -22,8 +22,8 @@ var (
 		"name stands in annotation template.kubevirt.io/created-by"}
 )
 
-// Whoever has the token of stencil-apiserver sends what the server never sends, while no webhook is called: the API server itself records
-// that there was a spec, whatever the request says of its fields.
+// A client with the token of stencil-apiserver sends a spec, which the server never sends, while no webhook is called: the API server itself records
+// that there was a spec, regardless of the managed fields in the request.
 func TestTheServersTokenSendsNoSpec(t *testing.T) {
 	t.Parallel()
 	space := namespace(t)

@@ -170,7 +170,7 @@ func TestSubjectsOfUnusualNames(t *testing.T) {
 			listed.check(t, dry(t, tc.as, space).create(templated("a", "golden/fedora")))
 		})
 	}
-	// The exempt pass in any case, so the list of those whom the approval serves is tried without exemptions.
+	// Exempt users pass in any case, so the subjects of the approval are tested without exemptions.
 	t.Run("whom it serves", func(t *testing.T) {
 		served := namespace(t)
 		approve(t, "serves", object{"namespaces": []any{served}, "templates": []any{object{"namespace": "golden", "name": "fedora"}},

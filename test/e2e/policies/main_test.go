@@ -1,8 +1,8 @@
-// Package policies_test holds Stencil's admission policies against a real API server while no webhook of Stencil's is asked: its webhook
-// configurations are deleted, and nothing restores them. The manager runs, because it writes to each namespace what the approvals mean
-// for it; some tests stop it. What is refused here is refused by the API server itself.
+// Package policies_test tests Stencil's admission policies with a real API server while it calls no webhook of Stencil: its webhook configurations
+// are deleted, and nothing restores them. The manager runs, because it writes the effect of the approvals to each namespace; some tests stop it. All
+// denials here come from the API server itself.
 //
-// There is no virt-api either, whose own webhooks would speak about half of these requests.
+// There is no virt-api either: its own webhooks would deny about half of these requests.
 package policies_test
 
 import (
@@ -30,7 +30,7 @@ var (
 	// stencil is what runs on the shared plane.
 	stencil *release
 
-	// owner owns machines of every kind everywhere, and may use the templates of namespace golden.
+	// owner owns VirtualMachines of every kind in all namespaces, and may use the templates of namespace golden.
 	owner *controlplane.User
 	// stranger has the same rights as owner, uses no template, and is exempt nowhere.
 	stranger *controlplane.User
@@ -98,16 +98,16 @@ var ownership = []rbacv1.PolicyRule{{
 	APIGroups: []string{"kubevirt.io", "pool.kubevirt.io", "clone.kubevirt.io", "snapshot.kubevirt.io"}, Resources: []string{"*"}, Verbs: []string{"*"},
 }}
 
-// kubectl runs kubectl as a person, as the administrator when nil.
+// kubectl runs kubectl as a user, as the administrator when as is nil.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	return harness.Kubectl(t, shared.Plane(t), as, stdin, arguments...)
 }
 
-// refusal is what a policy is expected to answer; the zero value expects the request to pass.
+// refusal is the expected denial of a policy; the zero value expects the request to pass.
 type refusal struct{ policy, message string }
 
-// complaint tells how a result differs from what is wanted. The message must be the policy's whole message.
+// complaint returns how a result differs from the expected one. The message must be the policy's whole message.
 func (r refusal) complaint(result controlplane.Result) string {
 	said := strings.TrimSpace(result.Stderr)
 	if r == (refusal{}) {
@@ -125,7 +125,7 @@ func (r refusal) complaint(result controlplane.Result) string {
 	return ""
 }
 
-// check complains about a result that is not the wanted one.
+// check fails the test if a result differs from the expected one.
 func (r refusal) check(t *testing.T, result controlplane.Result) {
 	t.Helper()
 	if complaint := r.complaint(result); complaint != "" {
@@ -133,7 +133,7 @@ func (r refusal) check(t *testing.T, result controlplane.Result) {
 	}
 }
 
-// eventually asks again and again until there is no complaint. What completes the sentence "waiting until …".
+// eventually polls until there is no complaint. what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, complaint func() string) {
 	t.Helper()
 	harness.Eventually(t, what, func() error { return harness.Complaint(complaint()) })

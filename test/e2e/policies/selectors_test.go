@@ -2,7 +2,7 @@ package policies_test
 
 import "testing"
 
-// Which namespaces an approval covers, for everything that its selector can say.
+// Namespaces that an approval selects, for all forms of its selector.
 func TestCoverage(t *testing.T) {
 	expressions := func(requirements ...any) object { return object{"matchExpressions": requirements} }
 	requires := func(key, operator string, values ...any) object {

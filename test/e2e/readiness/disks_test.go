@@ -10,7 +10,7 @@ import (
 	"github.com/vmstencil/stencil/test/gen"
 )
 
-// disked is a template whose VMs have one disk, with this source and these fields of its storage.
+// disked returns a template for VMs with one disk, with this source and these fields of its storage.
 func disked(name, source, storage string) string {
 	return fmt.Sprintf(`
 apiVersion: template.kubevirt.io/v1beta1

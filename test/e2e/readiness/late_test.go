@@ -92,7 +92,7 @@ func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 		}
 	}
 
-	// Each as it comes, and nobody starts the manager again.
+	// The kinds are installed one by one, and the manager is not restarted.
 	s.install(t, sizesDefinition, own, small)
 	s.becomes(t, own, "box", ".status.instancetype", `"state":"Ready"`)
 	s.install(t, preferencesDefinition, own, preference)

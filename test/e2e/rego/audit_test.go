@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// audited waits until the status of a policy tells these counts and violations: "NAMESPACE/NAME: CAUSE".
+// audited waits until the status of a policy has these counts and violations: "NAMESPACE/NAME: CAUSE".
 func audited(t *testing.T, name string, conforming, violating int32, violations ...string) {
 	t.Helper()
 	harness.Eventually(t, "policy "+name+" is audited", func() error {

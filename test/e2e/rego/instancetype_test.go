@@ -15,7 +15,7 @@ func preference(name string) string {
 	return fmt.Sprintf("apiVersion: instancetype.kubevirt.io/v1beta1\nkind: VirtualMachineClusterPreference\nmetadata: {name: %s}\nspec: {}\n", name)
 }
 
-// sized is a machine in default with a label that the policy below selects, and a size.
+// sized returns a VirtualMachine in default with a label that the policy below selects, and a size.
 func sized(size string) string {
 	return strings.Replace(machine("sized", "sized"), `"runStrategy":"Halted"`, `"runStrategy":"Halted",`+size, 1)
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// fixture is a test about a machine with a label.
+// fixture returns a test of a VirtualMachine with a label.
 func fixture(name, label, expectation string) string {
 	return fmt.Sprintf("- name: %s\n  input: {object: {kind: VirtualMachine, metadata: {name: a, namespace: b, labels: {test: %s}}}}\n  %s", name, label, expectation)
 }

@@ -31,8 +31,8 @@ func calls(t *testing.T) map[string]float64 {
 	return counts
 }
 
-// TestOneCallJudgesAMachine creates VirtualMachines and changes them, with and without template and rules, in namespaces with and without
-// approvals, while a policy is in force, and counts the calls.
+// TestOneCallJudgesAMachine creates VirtualMachines and changes them, with and without template and rules, in namespaces with and without approvals,
+// while a policy is active, and counts the calls.
 func TestOneCallJudgesAMachine(t *testing.T) {
 	const rules = `[{"name": "named", "rule": "string", "path": "jsonpath::.spec.hostname", "minLength": 3, "message": "give it a name"}]`
 	needGolden(t)
@@ -139,5 +139,5 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 	}
 }
 
-// judged is a VirtualMachine, the one webhook that judges it, and the entry of the configuration that says so.
+// judged is a VirtualMachine, the only webhook that evaluates it, and the entry of the configuration that calls it.
 type judged struct{ manifest, webhook, by string }
