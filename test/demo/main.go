@@ -1,10 +1,8 @@
-// Command demo shows what Stencil does on a real control plane on this machine:
-// it starts one, installs the chart, runs stencil-manager, applies the examples
-// and creates VirtualMachines as their owners would. `make demo` runs it.
+// Command demo shows what Stencil does on a real control plane on this host: it starts one, installs the chart, runs stencil-manager, applies the
+// examples and creates VirtualMachines as their owners would. `make demo` runs it.
 //
-// It builds only what it needs to create a VirtualMachine from a template. The
-// other tools are built while it shows that: kube-controller-manager, KubeVirt and
-// CDI join the control plane when they are there.
+// It builds only what it needs to create a VirtualMachine from a template. The other tools are built meanwhile: kube-controller-manager, KubeVirt and
+// CDI join the control plane when they are ready.
 package main
 
 import (

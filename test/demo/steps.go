@@ -77,7 +77,7 @@ metadata:
     parameter.template.kubevirt.io/SSH_KEY: ssh-ed25519 AAAA ada
 `
 
-// workbench is a VM that somebody has set up by hand; its disk holds what was installed on it.
+// workbench is a VM that a user has set up by hand; its disk contains what was installed on it.
 const workbench = `apiVersion: kubevirt.io/v1
 kind: VirtualMachine
 metadata:
@@ -125,8 +125,8 @@ metadata:
 // subresources is where the aggregated API has the golden templates.
 const subresources = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/"
 
-// templateSteps are the first part of the tour: what the admin prepares, what ada
-// creates, and what is refused, with the message that the user sees. KubeVirt is not there yet.
+// templateSteps are the first part of the tour: what the admin prepares, what ada creates, and what is denied, with the message that the user sees.
+// KubeVirt is not there yet.
 func templateSteps(example func(string) string, defaulted bool) []step {
 	file := func(path string) string { return filepath.Clean(example(path)) }
 	all := []step{

@@ -40,11 +40,10 @@ type step struct {
 	// stdin is a manifest, printed before the command.
 	stdin string
 	args  []string
-	// refused is a text that the refusal must hold; empty when the command has
-	// to succeed.
+	// refused is a text that the denial must contain; empty when the command has to succeed.
 	refused string
-	// holds is a text that the output must hold. The API server may take a moment to know what a step before has changed, so the
-	// command is run until it does.
+	// holds is a text that the output must contain. The API server may observe the change of an earlier step a moment later, so the command is
+	// repeated until it does.
 	holds string
 	// laidOut lays JSON out over several lines.
 	laidOut bool

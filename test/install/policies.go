@@ -13,12 +13,12 @@ import (
 	"github.com/vmstencil/stencil/test/deadline"
 )
 
-// policyLimit is generous: the API server may take half a minute to learn of a new kind, which the policies read.
+// policyLimit is generous: the API server may take half a minute to observe a new kind, which the policies read.
 const policyLimit = 2 * time.Minute
 
-// AwaitPolicies returns when the API server acts by the policies of a release. It reads policies and bindings once in a second, and
-// until it knows the kind TemplateApproval, which may take half a minute after the definition was created, it refuses whatever the
-// policies that read approvals could concern. No manager needs to run.
+// AwaitPolicies returns when the API server enforces the policies of a release. It reads policies and bindings once in a second. Until it has
+// observed the kind TemplateApproval, which may take half a minute after the definition was created, it denies all requests that match the policies
+// that read approvals. No manager needs to run.
 func AwaitPolicies(ctx context.Context, plane *controlplane.Plane) error {
 	probe, err := plane.User("policy-probe")
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	convertertypes "kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/converter/types"
 )
 
-// sizes are what an instance type and a preference say; either may be nil.
+// sizes are an instance type and a preference; either may be nil.
 type sizes struct {
 	instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec
 	preference   *instancetypev1beta1.VirtualMachinePreferenceSpec
@@ -42,7 +42,7 @@ func (k kubeVirt) instance(machine *virtv1.VirtualMachine, sizes sizes) (*virtv1
 	spec := &machine.Spec.Template.Spec
 	for i := range spec.Volumes {
 		if spec.Volumes[i].VolumeSource == (virtv1.VolumeSource{}) {
-			// KubeVirt refuses one without a source.
+			// KubeVirt rejects one without a source.
 			spec.Volumes[i].DataVolume = &virtv1.DataVolumeSource{Name: spec.Volumes[i].Name}
 		}
 	}
@@ -139,14 +139,14 @@ func (k kubeVirt) domain(instance *virtv1.VirtualMachineInstance) (*api.DomainSp
 	return &made.Spec, nil
 }
 
-// removeWhatMovesNothing removes what is no device and is refused by the libvirt here.
+// removeWhatMovesNothing removes elements that are not PCI devices and that libvirt here rejects.
 func removeWhatMovesNothing(spec *api.DomainSpec) {
 	// A domain is given another UUID when it is defined, and libvirt compares that
 	// with the one that the firmware shows.
 	spec.SysInfo, spec.OS.SMBios = nil, nil
-	// libvirt 9.0 wants a number of memory slots with it, which KubeVirt's does without.
+	// libvirt 9.0 requires a number of memory slots with it, which KubeVirt's does not.
 	spec.MaxMemory = nil
-	// libvirt refuses a TPM where swtpm is not installed. It is not on PCI.
+	// libvirt rejects a TPM where swtpm is not installed. It is not on PCI.
 	spec.Devices.TPMs = nil
 }
 

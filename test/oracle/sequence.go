@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/launcher"
 )
 
-// connection is a libvirt to KubeVirt's code: the one that the defaulter asks.
+// connection is a libvirt to KubeVirt's code: the one that the defaulter uses.
 type connection struct {
 	cli.Connection
 	ctx     context.Context

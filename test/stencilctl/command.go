@@ -15,11 +15,11 @@ import (
 // Binary returns the path of the command; see [product.Binary].
 func Binary(ctx context.Context) (string, error) { return product.Binary(ctx, "stencilctl") }
 
-// Command is a line that a person types.
+// Command is a command line of a user.
 type Command struct {
 	// Binary is the path of the command, as Binary returns it.
 	Binary string
-	// Kubeconfig says as whom.
+	// Kubeconfig is the path of the user's kubeconfig.
 	Kubeconfig string
 	// Line is what follows the name of the command, words separated by spaces. Arguments
 	// follow it, as they are.

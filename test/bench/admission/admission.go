@@ -11,7 +11,7 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// Options say how much is measured.
+// Options are the extent of the measurement.
 type Options struct {
 	// Rounds of each comparison; the result is their median. At least 1.
 	Rounds int
@@ -19,7 +19,7 @@ type Options struct {
 	Brief bool
 	// Profile is a folder for Go profiles of the manager under load, empty for none.
 	Profile string
-	// Log is told what the cluster does, Progress what the benchmark does.
+	// Log receives the cluster's log, Progress the steps of the benchmark.
 	Log      io.Writer
 	Progress func(format string, arguments ...any)
 }
@@ -79,7 +79,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	return result, err
 }
 
-// profiles are where the profiles come from, nil where none are wanted, and what the manager is told for them.
+// profiles returns the source of the profiles, nil when none are requested, and the manager's arguments for them.
 func (o Options) profiles() (*profiles.Source, []string, error) {
 	if o.Profile == "" {
 		return nil, nil, nil

@@ -39,7 +39,7 @@ type floor struct {
 	client   *http.Client
 }
 
-// startFloor builds and starts the process, with the patches that it answers for machines of these names.
+// startFloor builds and starts the process, with its patches by VM name.
 func startFloor(ctx context.Context, patches map[string][]byte) (*floor, error) {
 	folder, err := os.MkdirTemp("", "stencil-bench-")
 	if err != nil {

@@ -14,12 +14,11 @@ import (
 
 const (
 	namespace = "team-a"
-	// person creates the machines, as a member of the group.
+	// person creates the VMs, as a member of the group.
 	person      = "bench"
 	group       = "team-a"
 	templateRef = "golden/fedora"
-	// unusedRef is the annotation of the complete VM in place of the reference: as long, so that both VMs are of one size, and
-	// nobody's.
+	// unusedRef is the annotation of the complete VM in place of the reference: it has no effect and is as long, so that both VMs are of one size.
 	unusedRef = "unjudged.kubevirt.io/template-ref"
 )
 
@@ -31,8 +30,8 @@ type machines struct {
 	reference, complete []byte
 	// skipped is reference with the annotation that leaves its defaults open.
 	skipped []byte
-	// forged is complete with an annotation that one of Stencil's own policies refuses, labelled is reference with a label that the
-	// policy of the benchmark refuses.
+	// forged is complete with an annotation that one of Stencil's own policies denies, labelled is reference with a label that the policy of the
+	// benchmark denies.
 	forged, labelled []byte
 }
 
@@ -120,7 +119,7 @@ func (s *sender) create(ctx context.Context, body []byte) ([]byte, error) {
 		Do(ctx).Raw()
 }
 
-// isRendered says whether an answer holds a VM made from the template.
+// isRendered reports whether a response contains a VM rendered from the template.
 func isRendered(answer []byte) bool {
 	return strings.Contains(string(answer), `"dataVolumeTemplates"`)
 }

@@ -26,21 +26,21 @@ func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: name}
 }
 
-// registered is an object that tells the API server whom to ask.
+// registered is an object that registers webhooks or policies with the API server.
 type registered struct {
 	resource schema.GroupVersionResource
 	object   *unstructured.Unstructured
 }
 
-// registration is one of the things that the API server knows of, or not. Without those of Stencil the cluster is one without Stencil,
-// though the manager runs.
+// registration is a set of objects that is installed or not. With none of Stencil's sets installed the cluster is one without Stencil, though the
+// manager runs.
 type registration struct {
 	client dynamic.Interface
 	// objects are in an order in which they can be created.
 	objects   []registered
 	installed bool
-	// effect is how much the API server does of what the objects ask for: all when it is whole, and nothing when it is 0. It learns of
-	// changes from a watch, a little later.
+	// effect is how much of the objects the API server enforces: all when it is whole, and nothing when it is 0. It observes changes from a watch, a
+	// little later.
 	effect func(context.Context) (int, error)
 	whole  int
 }

@@ -35,7 +35,7 @@ type grid map[int]map[string]*cell
 
 const (
 	managerProcess = "stencil-manager"
-	// clientProcess is this program, which plays the clients.
+	// clientProcess is this program, which simulates the clients.
 	clientProcess = ""
 )
 

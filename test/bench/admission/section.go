@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 
-// What the project wants, with targetClients clients.
+// The project's targets, with targetClients clients.
 const (
 	// wantedOne and wantedTwo are the processor time of all servers over that with the floor, for one call and for two.
 	wantedOne = 1.1

@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// Options say what is measured.
+// Options are the sizes and the extent of the measurement.
 type Options struct {
 	// Approvals is how many there are beside those of the first measurement, Namespaces how many namespaces exist.
 	Approvals, Namespaces int

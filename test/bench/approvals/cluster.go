@@ -42,7 +42,7 @@ const (
 type cluster struct {
 	stencil *platform.Platform
 	client  dynamic.Interface
-	// controller acts as a user whom the approval exempts: others do not write the status of a VMI in a governed namespace.
+	// controller acts as a user that the approval exempts: others do not write the status of a VMI in a governed namespace.
 	controller dynamic.Interface
 	options    Options
 	number     atomic.Int64

@@ -14,14 +14,14 @@ import (
 
 // judging holds one measurement per round of each piece of work.
 type judging struct {
-	// decode reads a VM, match compares it with its template, approved does so under an approval and judges its values, beyond finds
-	// what it has more than its template.
+	// decode reads a VM, match compares it with its template, approved does so under an approval and evaluates its values, beyond finds the fields
+	// that its template does not have.
 	decode, match, approved, beyond measurement.Series
 	// size is that of the VM as JSON, in bytes.
 	size int
 }
 
-// rules is what the approvals of all measurements say.
+// rules returns the spec of the approvals of all measurements.
 func rules(golden *v1beta1.VirtualMachineTemplate) v1alpha1.TemplateApprovalSpec {
 	return v1alpha1.TemplateApprovalSpec{
 		NamespaceSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{label: "yes"}},

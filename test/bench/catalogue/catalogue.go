@@ -1,4 +1,4 @@
-// Package catalogue fills a cluster with templates that are alike in size and kind and share nothing that a cache could keep once.
+// Package catalogue fills a cluster with templates that are alike in size and kind and share no content that a cache could store once.
 package catalogue
 
 import (

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// request asks for the defaults of a small machine as the webhook does, which leaves out what they do not depend on: machines of one
-// template are one request. Those of one shape and several notes, which are annotations, have the same devices.
+// request requests the defaults of a small VM as the webhook does, which leaves out what they do not depend on: VMs of one template are one request.
+// Those of one shape and several notes, which are annotations, have the same devices.
 func request(shape int, note string) []byte {
 	var disks, volumes, interfaces, networks []string
 	for i := range 3 {
-		// Whether a disk can be written to is part of the shape and moves nothing, so machines of different shapes cost the same.
+		// Whether a disk is read-only is part of the shape and changes no address, so VMs of different shapes cost the same.
 		disks = append(disks, fmt.Sprintf(`{"name":"d%d","disk":{"bus":"virtio","readonly":%t}}`, i, shape>>i&1 == 1))
 		volumes = append(volumes, fmt.Sprintf(`{"name":"d%d","dataVolume":{}}`, i))
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 
-// Load says how something is exercised: by so many clients, each of which sends its next request when the last one is answered.
+// Load is a number of clients, each of which sends its next request when the last one is answered, and a number of requests.
 type Load struct {
 	Clients int
 	// Warmup is the number of requests, over all clients, that are not measured, Requests that of those that are.

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Others measures how much of the machine is used by processes that have nothing to do with this one.
+// Others measures the share of the host that processes other than this one and its children use.
 type Others struct {
 	begin     time.Time
 	busy, own time.Duration
@@ -33,7 +33,7 @@ func (o *Others) Share() (float64, error) {
 	return max(0, float64((busy-o.busy)-(own-o.own))/float64(elapsed)), nil
 }
 
-// usage returns the processor time of the whole machine, and that of this process and its ended children.
+// usage returns the processor time of the whole host, and that of this process and its ended children.
 func usage() (busy, own time.Duration, err error) {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {

@@ -9,13 +9,13 @@ import (
 	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 
-// Options say what is measured and how long.
+// Options are the extent of the measurement.
 type Options struct {
 	// Rounds is how often everything is measured; the result is the median. At least 1.
 	Rounds int
 	// Time is that of each measurement of a round.
 	Time time.Duration
-	// Progress is told what happens.
+	// Progress receives the steps of the benchmark.
 	Progress func(format string, arguments ...any)
 }
 

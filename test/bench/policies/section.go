@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 
-// What the project wants.
+// The project's targets.
 var (
 	wantedTime    = map[int]float64{1: 100_000, 20: 1_000_000, 100: 4_000_000} // nanoseconds
 	wantedMemory  = map[int]float64{1: 0.1e6, 20: 0.4e6, 100: 1.5e6}           // bytes

@@ -25,15 +25,15 @@ const (
 	idleVersion = "v1"
 )
 
-// idler is an aggregated API server that answers at once what it was given: what the API server takes to authenticate a person,
-// authorize a request and hand it on, whatever is behind. It neither asks who the caller is nor keeps any account of requests.
-// It is served by this program, so its processor time is among that of the clients.
+// idler is an aggregated API server that immediately returns a given answer: the time that the API server takes to authenticate a user, authorize a
+// request and forward it, whatever is behind. It neither authenticates the caller nor counts requests. It is served by this program, so its processor
+// time is among that of the clients.
 type idler struct {
 	server *httptest.Server
 	answer []byte
 }
 
-// newIdler starts the server, has the API server aggregate it, and lets the user ask it.
+// newIdler starts the server, has the API server aggregate it, and permits the user to send requests to it.
 func newIdler(ctx context.Context, plane *controlplane.Plane, user *controlplane.User, answer []byte) (*idler, error) {
 	i := &idler{answer: answer}
 	i.server = httptest.NewUnstartedServer(http.HandlerFunc(i.serve))

@@ -1,5 +1,5 @@
-// Package profiles fetches Go profiles of a server of Stencil's that a benchmark runs. They are for whoever wants to know why a number is
-// what it is, and are never taken while one is measured.
+// Package profiles fetches Go profiles of a server of Stencil that a benchmark runs. They help to explain a result, and are never taken during a
+// measurement.
 package profiles
 
 import (
@@ -19,7 +19,7 @@ type Source struct {
 	address, folder string
 }
 
-// New returns a source whose profiles go to a folder, which is made if need be.
+// New returns a source that writes profiles to a folder, which is made if need be.
 func New(folder string) (*Source, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder of the profiles: %w", err)

@@ -16,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// Options say what is measured.
+// Options are the sizes and the extent of the measurement.
 type Options struct {
 	// Definitions is the folder with the CRDs of Stencil.
 	Definitions string
@@ -26,7 +26,7 @@ type Options struct {
 	Rounds int
 	// Steady is how long the manager is watched while nothing happens that means anything.
 	Steady time.Duration
-	// Log is told what the cluster does, Progress what the benchmark does.
+	// Log receives the cluster's log, Progress the steps of the benchmark.
 	Log      io.Writer
 	Progress func(format string, arguments ...any)
 }
@@ -115,7 +115,7 @@ func (r *Result) steady(ctx context.Context, cluster *cluster, running *manager.
 	return err
 }
 
-// flip points a DataSource at a claim that does not exist, and measures the time until all its templates say so.
+// flip points a DataSource at a claim that does not exist, and measures the time until all its templates report it.
 func (r *Result) flip(ctx context.Context, cluster *cluster, running *manager.Process, number int) error {
 	before, err := read(ctx, running)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *Result) flip(ctx context.Context, cluster *cluster, running *manager.Pr
 // writes counts statuses that were written.
 const writes = "stencil_template_readiness_writes_total"
 
-// metrics are what the manager's metrics endpoint says.
+// metrics is the response of the manager's metrics endpoint.
 type metrics string
 
 func read(ctx context.Context, running *manager.Process) (metrics, error) {
@@ -146,7 +146,7 @@ func read(ctx context.Context, running *manager.Process) (metrics, error) {
 	return metrics(text), err
 }
 
-// value returns what a metric says, 0 when it is not there.
+// value returns the value of a metric, 0 when it does not exist.
 func (m metrics) value(name string) int {
 	for line := range strings.Lines(string(m)) {
 		if number, found := strings.CutPrefix(line, name+" "); found {
