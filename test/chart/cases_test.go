@@ -54,7 +54,7 @@ func (c renderCase) run(t *testing.T) {
 	}
 }
 
-// runRenderCases renders every case, several at a time: each is a process of helm, which needs no cluster.
+// runRenderCases renders every case, several at a time: each is a process of helm without a cluster.
 func runRenderCases(t *testing.T, cases map[string]renderCase) {
 	t.Run("rendered", func(t *testing.T) {
 		for name, tc := range cases {

@@ -46,7 +46,7 @@ func TestCertManagerAcceptsTheIssuersAndCertificates(t *testing.T) {
 		t.Errorf("the serving certificate has usages %v", got)
 	}
 
-	// What cert-manager's CA injector writes stays where it is when the release is upgraded.
+	// What cert-manager's CA injector writes is unchanged after an upgrade of the release.
 	const bundle = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K"
 	setBundle(t, plane, "cert-manager-cainjector", bundle)
 	if err := install.Chart(t.Context(), plane, install.Options{Values: map[string]any{

@@ -32,7 +32,7 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 		create string
 		change []string
 		asked  bool
-		// unrendered is for requests that the render webhook has nothing to do with.
+		// unrendered is for requests that do not match the render webhook.
 		unrendered bool
 		// policy is the policy that denies the request before a validating webhook is called.
 		policy string
@@ -168,7 +168,7 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 			}
 		}
 	})
-	// A call that fails shows only where it is not ignored.
+	// A failed call is visible only with failure policy Fail.
 	mustKubectl(t, plane, "", "patch", "mutatingwebhookconfiguration", "a-stencil-render", "--type=json", "--patch",
 		`[{"op": "test", "path": "/webhooks/1/name", "value": "governed.template.kubevirt.io"}, {"op": "replace", "path": "/webhooks/1/failurePolicy", "value": "Fail"}]`)
 	// The API server observes the label and the webhooks a moment later.
@@ -199,7 +199,7 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 // Only a new spec of an approval is validated.
 func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 	plane := shared.Plane(t)
-	// Stored while there is a definition, and no webhook yet.
+	// Stored while the definition exists, and no webhook yet.
 	definitions := install.Options{}
 	if err := install.Chart(t.Context(), plane, definitions); err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 			}
 		}
 	})
-	// A call that fails shows only where it is not ignored.
+	// A failed call is visible only with failure policy Fail.
 	mustKubectl(t, plane, "", "patch", "validatingwebhookconfiguration", "stencil-validate", "--type=json", "--patch",
 		`[{"op": "test", "path": "/webhooks/3/name", "value": "templateapproval.validate.stencil.kubevirt.io"}, {"op": "replace", "path": "/webhooks/3/failurePolicy", "value": "Fail"}]`)
 	change := func(content string, more ...string) controlplane.Result {
@@ -269,7 +269,7 @@ func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 // Only a new spec of a template is validated, and not through the status subresource.
 func TestWhatTheAPIServerAsksTheManagerAboutTemplates(t *testing.T) {
 	plane := shared.Plane(t)
-	// Stored while there is a definition, and no webhook yet.
+	// Stored while the definition exists, and no webhook yet.
 	definitions := install.Options{}
 	if err := install.Chart(t.Context(), plane, definitions); err != nil {
 		t.Fatal(err)
@@ -318,7 +318,7 @@ func TestWhatTheAPIServerAsksTheManagerAboutTemplates(t *testing.T) {
 	}
 }
 
-// Instances: those of VirtualMachines, with claims, where an approval denies; also from KubeVirt, which no approval evaluates.
+// Instances of VirtualMachines and claims, where an approval denies; also from KubeVirt, which no approval evaluates.
 func TestWhatTheAPIServerAsksTheManagerAboutInstances(t *testing.T) {
 	plane, space, users := withMachines(t, install.Options{})
 	if err := plane.Grant(t.Context(), users[controller], "", rbacv1.PolicyRule{

@@ -43,8 +43,8 @@ spec:
   template: {spec: {domain: {devices: {}}}}
 `
 
-// controller is one of the chart's default exemptUsers, with the permission that the manager gives it: webhooks are not called for its
-// updates, so the policy is all that evaluates them.
+// controller is one of the chart's default exemptUsers, with the permission that the manager grants to it: webhooks are not called for its updates,
+// so only the policy evaluates them.
 const controller = "system:serviceaccount:kubevirt:kubevirt-controller"
 
 // namesake is an account of the same name in a namespace without KubeVirt.

@@ -16,8 +16,8 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// rightsOf lists what a user may do in a namespace beyond everybody's rights: "verb group/resource name", and "*" for any name. The
-// API server answers from everything that RBAC gives, cluster-wide rules included.
+// rightsOf lists what a user may do in a namespace beyond the permissions of all users: "verb group/resource name", and "*" for any name. The API
+// server's answer includes everything that RBAC grants, cluster-wide rules included.
 func rightsOf(t *testing.T, user *controlplane.User, namespace string) []string {
 	t.Helper()
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
@@ -261,7 +261,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Another service account of the namespace has everybody's rights, and those that every service account has.
+			// Another service account of the namespace has the permissions of all users and of all service accounts.
 			nobody, err := plane.User("system:serviceaccount:"+install.Namespace+":nobody", manager.Groups...)
 			if err != nil {
 				t.Fatal(err)

@@ -28,7 +28,7 @@ var shared = controlplane.Shared{
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
-// installed installs the chart, and uninstalls it when the test ends: webhooks and policies hold for the whole plane.
+// installed installs the chart, and uninstalls it when the test ends: webhooks and policies affect the whole plane.
 func installed(t *testing.T, options install.Options) *controlplane.Plane {
 	t.Helper()
 	plane := shared.Plane(t)
@@ -77,7 +77,7 @@ func kubectl(t *testing.T, plane *controlplane.Plane, as *controlplane.User, std
 	return result
 }
 
-// mustKubectl is kubectl as the administrator where nothing but success is of interest; it returns what was printed.
+// mustKubectl runs kubectl as the administrator, requires success, and returns the standard output.
 func mustKubectl(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
 	t.Helper()
 	result := kubectl(t, plane, nil, stdin, arguments...)

@@ -40,7 +40,7 @@ func labelsChanged(keys string) string {
 
 func TestPolicyTemplateReference(t *testing.T) {
 	const parameter, curious = "parameter.template.kubevirt.io/", "system:kube-curious"
-	// The webhook lets this user pass, so that the policy is all there is between the user and the store.
+	// The webhook exempts this user, so only the policy can deny the request.
 	plane, space, users := withMachines(t, install.Options{Values: map[string]any{"exemptUsers": []any{controller, curious}}}, curious)
 	user := users[curious]
 

@@ -27,7 +27,7 @@ spec:
       template: {spec: {domain: {devices: {}}}}
 `
 
-// kinds are those of everything the chart installs.
+// kinds are the kinds that the chart installs.
 const kinds = "deployments,configmaps,replicasets,poddisruptionbudgets,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings," +
 	"mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings," +
 	"customresourcedefinitions"
@@ -49,11 +49,11 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	plane := shared.Plane(t)
 	client := clientFor(t, plane.AdminConfig())
 
-	// The namespace enforces what the README promises that the pods meet.
+	// The namespace enforces the Pod Security Standard that the README promises for the pods.
 	mustKubectl(t, plane, "", "create", "namespace", "restricted-system")
 	mustKubectl(t, plane, "", "label", "namespace", "restricted-system", "pod-security.kubernetes.io/enforce=restricted")
 	options := install.Options{Namespace: "restricted-system"}
-	// The definitions may have been left by a release in another namespace, and helm takes over nothing that it does not own.
+	// Definitions may remain from a release in another namespace, and helm adopts no object that it does not own.
 	mustKubectl(t, plane, "", "delete", "customresourcedefinitions", "--selector", "app.kubernetes.io/instance=stencil")
 
 	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer)
@@ -72,7 +72,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	eventually(t, "the definitions are served", func() string { return served(t, plane) })
 
 	setBundle(t, plane, "stencil-manager", "Zmlyc3Q=")
-	// What the manager writes when it has found KubeVirt.
+	// The subjects that the manager writes when it has found KubeVirt.
 	mustKubectl(t, plane, "", "patch", "clusterrolebinding", "stencil-exempt-users", "--type=merge", "--patch",
 		`{"subjects": [{"kind": "ServiceAccount", "namespace": "virt", "name": "kubevirt-controller"}]}`)
 	wantExempt := func() {
@@ -115,7 +115,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinetemplaterequests.template.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinetemplates.template.kubevirt.io",
 		}
-		// ReplicaSets and pods go a little later.
+		// ReplicaSets and pods are deleted a little later.
 		if got := live(t, plane); !slices.Equal(got, want) {
 			return fmt.Sprintf("uninstalling left %v, want only %v", got, want)
 		}

@@ -140,7 +140,7 @@ func (p *Plane) startStorage(ctx context.Context, client dynamic.Interface) (err
 	return err
 }
 
-// deployCDI creates the object that configures all of CDI, in the state in which its operator leaves it.
+// deployCDI creates the object that configures all of CDI, in the state that its operator writes.
 func (p *Plane) deployCDI(ctx context.Context, client dynamic.Interface) error {
 	// Its definition has no status subresource.
 	return create(ctx, client, object("cdi.kubevirt.io/v1beta1", "CDI", "", "cdi", map[string]any{

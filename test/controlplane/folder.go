@@ -63,7 +63,7 @@ func temporaryFolder() (*folder, error) {
 	return f, nil
 }
 
-// furnish locks the folder and makes what is in every one.
+// furnish locks the folder and makes what every folder contains.
 func furnish(f *folder) (*folder, error) {
 	for _, name := range []string{"logs", "pki", "kubeconfigs", "home", "tmp"} {
 		if err := os.Mkdir(f.file(name), 0o700); err != nil {

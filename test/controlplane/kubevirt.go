@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane/conflict"
 )
 
-// kubevirtNamespace is where KubeVirt's own objects are. Its processes fall back to this name outside a Pod.
+// kubevirtNamespace is the namespace of KubeVirt's own objects. Its processes default to this name outside a Pod.
 const kubevirtNamespace = "kubevirt"
 
 // StartKubeVirt adds KubeVirt to a plane that was started without Options.KubeVirt, and builds what is missing. virt-controller reconciles
@@ -37,7 +37,7 @@ func (p *Plane) StartKubeVirt(ctx context.Context) error {
 		if err := p.startKubeVirt(ctx); err != nil {
 			return err
 		}
-		// They aggregate the ClusterRoles that KubeVirt brings.
+		// They aggregate KubeVirt's ClusterRoles.
 		return p.awaitControllers(ctx)
 	})
 }
@@ -95,7 +95,7 @@ func (p *Plane) prepareKubeVirt(ctx context.Context, client dynamic.Interface, m
 	return p.deployKubeVirt(ctx, client)
 }
 
-// deployKubeVirt creates the KubeVirt object, which configures all of KubeVirt, in the state in which virt-operator leaves it.
+// deployKubeVirt creates the KubeVirt object, which configures all of KubeVirt, in the state that virt-operator writes.
 func (p *Plane) deployKubeVirt(ctx context.Context, client dynamic.Interface) error {
 	kubevirts := client.Resource(resourceOf("kubevirt.io/v1", "KubeVirt")).Namespace(kubevirtNamespace)
 	_, err := kubevirts.Create(ctx, object("kubevirt.io/v1", "KubeVirt", kubevirtNamespace, "kubevirt", map[string]any{
@@ -111,7 +111,7 @@ func (p *Plane) deployKubeVirt(ctx context.Context, client dynamic.Interface) er
 	status := map[string]any{
 		"phase":               "Deployed",
 		"defaultArchitecture": runtime.GOARCH,
-		// From where virt-operator takes the images of its deployments, as startVirtController has them.
+		// The registry and version of virt-operator's deployments, as in startVirtController.
 		"observedDeploymentConfig": `{"namespace":"kubevirt","registry":"quay.io/kubevirt","kubeVirtVersion":"devel"}`,
 		"conditions": []any{
 			map[string]any{"type": "Available", "status": "True", "reason": "AllComponentsReady", "message": "All components are ready."},
@@ -169,7 +169,7 @@ func (p *Plane) startVirtAPI(ctx context.Context, path string) (int, error) {
 	return port, err
 }
 
-// virtAPIHost is the name under which the API server expects virt-api to prove itself.
+// virtAPIHost is the name that the API server expects in the certificate of virt-api.
 const virtAPIHost = virtAPIService + "." + kubevirtNamespace + ".svc"
 
 // startVirtController starts virt-controller and waits until its controllers run.

@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/test/deadline"
 )
 
-// awaitKubeVirt returns when a VirtualMachine passes through virt-api's webhooks and its aggregated API is there.
+// awaitKubeVirt returns when a VirtualMachine passes virt-api's webhooks and its aggregated API is available.
 func (p *Plane) awaitKubeVirt(ctx context.Context, client dynamic.Interface) error {
 	return deadline.Wait(ctx, "KubeVirt admits VirtualMachines and serves its API", startLimit, func(ctx context.Context) error {
 		return errors.Join(admitsVirtualMachines(ctx, client), aggregates(ctx, client))

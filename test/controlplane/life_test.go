@@ -170,7 +170,7 @@ func TestNothingOutlivesAKilledOwner(t *testing.T) {
 	if err := owner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// That it was killed is no news.
+	// The error of a killed process is expected.
 	_ = owner.Wait()
 
 	fields := strings.Fields(line)

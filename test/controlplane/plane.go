@@ -87,7 +87,7 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 		options.Log = os.Stderr
 	}
 	if testing.Testing() {
-		// What runs on a plane, and the chart, come from outside the module of the test.
+		// The programs on a plane, and the chart, come from outside the module of the test.
 		if _, err := product.Digest(); err != nil {
 			return nil, err
 		}
@@ -185,7 +185,7 @@ func (p *Plane) Kubeconfig() string { return p.admin.Kubeconfig }
 // Admin is the user behind AdminConfig and Kubeconfig.
 func (p *Plane) Admin() *User { return p.admin }
 
-// tool returns the path of one tool, asking hack/tool once only: that takes longer than many a kubectl.
+// tool returns the path of one tool, and calls hack/tool only once: that takes longer than many kubectl commands.
 func (p *Plane) tool(ctx context.Context, name string) (string, error) {
 	p.mutex.Lock()
 	path, known := p.tools[name]

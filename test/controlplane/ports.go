@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// portAttempts is how often a component is started anew with other ports when it finds one taken.
+// portAttempts is how often a component is started with other ports when one is taken.
 const portAttempts = 5
 
 // freePorts returns n different loopback ports on which no process listens at this moment.

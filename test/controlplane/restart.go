@@ -48,7 +48,7 @@ func (p *Plane) StopEtcd() error {
 	if err := p.halt(etcdProcess); err != nil {
 		return err
 	}
-	// A killed process leaves its sockets behind, and awaitEtcd takes a socket for an etcd that listens.
+	// A killed process leaves its sockets behind, and awaitEtcd treats a socket as an etcd that listens.
 	for _, socket := range []string{etcdSocket, etcdPeerSocket} {
 		if err := os.Remove(p.folder.file(socket)); err != nil && !os.IsNotExist(err) {
 			return fmt.Errorf("removing a socket of etcd: %w", err)

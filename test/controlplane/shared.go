@@ -20,7 +20,7 @@ import (
 //	}
 type Shared struct {
 	Options Options
-	// Prepare, when set, runs once after the start, for what every test of the package finds installed.
+	// Prepare, when set, runs once after the start, and installs what every test of the package needs.
 	Prepare func(ctx context.Context, plane *Plane) error
 
 	once  sync.Once

@@ -35,7 +35,7 @@ type Defaulter struct {
 
 // New prepares a folder for a stencil-defaulter, which Close removes. The program need not be built before the first Start.
 func New() (*Defaulter, error) {
-	// libvirt's folder is best in memory, and has to be open to the user that it becomes.
+	// libvirt's folder should be in memory, and must be accessible to the user that libvirt runs as.
 	parent := "/dev/shm"
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
 		parent = os.TempDir()
@@ -51,8 +51,7 @@ func New() (*Defaulter, error) {
 	return d, nil
 }
 
-// provide puts the program into the folder, unless it is there: the user that its worker becomes may not be able to read where
-// programs are built.
+// provide copies the program to the folder, unless it exists: the user of its worker may have no permission to read the build folder.
 func (d *Defaulter) provide(ctx context.Context) error {
 	if _, err := os.Stat(d.binary); err == nil {
 		return nil

@@ -122,7 +122,7 @@ metadata:
     template.kubevirt.io/template-ref: workbench
 `
 
-// subresources is where the aggregated API has the golden templates.
+// subresources is the path of the golden templates in the aggregated API.
 const subresources = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/"
 
 // templateSteps are the first part of the tour: what the admin prepares, what ada creates, and what is denied, with the message that the user sees.
@@ -176,7 +176,7 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 			args: []string{"create", "--raw", subresources + "ubuntu/create", "-f", "-"}, refused: "forbidden"},
 	}
 	if defaulted {
-		// The others show VMs without defaults, to be the same everywhere.
+		// The other steps show VMs without defaults, to be the same everywhere.
 		all = slices.Insert(all, 1, step{quiet: true, args: []string{"label", "namespace", "team-a", skipDefaults + "=true"}})
 	}
 	return all

@@ -116,8 +116,8 @@ func (o Options) ManagerArgs() []string {
 	return arguments
 }
 
-// ManagerUser returns a user with the rights of the manager's ServiceAccount. It proves itself with a client certificate instead
-// of a token, which makes no difference to RBAC, and does not expire.
+// ManagerUser returns a user with the permissions of the manager's ServiceAccount. It authenticates by a client certificate instead of a token, which
+// makes no difference to RBAC, and does not expire.
 func (o Options) ManagerUser(plane *controlplane.Plane) (*controlplane.User, error) {
 	o = o.withDefaults()
 	name := "system:serviceaccount:" + o.Namespace + ":" + o.prefix() + "-manager"

@@ -23,12 +23,12 @@ type Options struct {
 	Program Program
 	// Kubeconfig is the path of the file by which the manager reaches the API server. Required.
 	Kubeconfig string
-	// Namespace is what the manager takes for its own: the lease of the leader election and the
-	// Secret of the certificate authority live there. It has to exist. Default "stencil-system".
+	// Namespace is the manager's own namespace: it contains the lease of the leader election and the Secret of the certificate authority. It has to
+	// exist. Default "stencil-system".
 	Namespace string
 	// Name marks the replica, for leader election events and logs. Default "stencil-manager".
 	Name string
-	// Args are further flags; where they repeat a flag of Start's own, they win.
+	// Args are further flags; they override the flags that Start sets.
 	Args []string
 	// Env holds further NAME=value pairs beside the environment of the test.
 	Env []string
@@ -98,7 +98,7 @@ func (o Options) arguments() []string {
 	}, o.Args...)
 }
 
-// environment returns what the process sees beside the test's own environment.
+// environment returns the variables of the process in addition to the test's own environment.
 func (o Options) environment() []string {
 	return append([]string{
 		"POD_NAMESPACE=" + o.Namespace,

@@ -34,7 +34,7 @@ func (p *Process) Ready(ctx context.Context) error {
 	return fmt.Errorf("not ready: %s", strings.Join(reasons, "; "))
 }
 
-// Metrics returns what Prometheus would scrape.
+// Metrics returns the response of the metrics endpoint.
 func (p *Process) Metrics(ctx context.Context) (string, error) {
 	status, body, err := get(ctx, p.MetricsURL())
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *Process) Metrics(ctx context.Context) (string, error) {
 	return body, nil
 }
 
-// get makes a request on a connection of its own: the answer must not come from a process that held the port before.
+// get makes a request on a connection of its own: the response must not come from a process that used the port before.
 func get(ctx context.Context, url string) (status int, body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

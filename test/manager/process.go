@@ -16,11 +16,10 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// stopTimeout is what Stop gives the process between SIGTERM and SIGKILL. It leaves room for the
-// default --shutdown-delay and --shutdown-timeout.
+// stopTimeout bounds the time between SIGTERM and SIGKILL in Stop. It leaves room for the default --shutdown-delay and --shutdown-timeout.
 const stopTimeout = 45 * time.Second
 
-// Process is a stencil-manager that runs, or ran.
+// Process is a stencil-manager that runs, or has ended.
 type Process struct {
 	options Options
 	command *exec.Cmd
@@ -134,9 +133,8 @@ func (p *Process) Terminate() error {
 	return p.terminateErr
 }
 
-// Stop sends SIGTERM and waits for the end. A process that does not end in time is killed and an
-// error returned; so is one that ends with a status other than zero. To stop a process
-// that has ended is no error unless it ended badly, and by itself.
+// Stop sends SIGTERM and waits for the end. A process that does not end in time is killed and an error returned; an exit status other than zero is an
+// error, too. Stopping a process that has already ended is an error only if it ended by itself with an error.
 func (p *Process) Stop() error {
 	if err := p.Terminate(); err != nil {
 		return err

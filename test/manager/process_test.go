@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// script makes an executable that stands in for stencil-manager.
+// script makes an executable that replaces stencil-manager.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "stencil-manager")

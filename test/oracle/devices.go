@@ -69,7 +69,7 @@ func mine(ctx context.Context, definer launcher.Definer, machine *virtv1.Virtual
 	return found, nil
 }
 
-// theirs has KubeVirt lay it out.
+// theirs returns KubeVirt's layout of a VM.
 func (k kubeVirt) theirs(ctx context.Context, definer launcher.Definer, machine *virtv1.VirtualMachine, sizes sizes) (devices, error) {
 	instance, err := k.instance(machine, sizes)
 	if err != nil {

@@ -45,7 +45,7 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// work serves the supervisor of the test.
+// work runs the worker process of the test's supervisor.
 func work(root string) error {
 	if os.Geteuid() == 0 {
 		if err := errors.Join(os.Chown(root, nobody, nobody), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {

@@ -85,7 +85,7 @@ func (s *Sharing) attachment() (*Attachment, error) {
 // Stop ends the platform, if one was started.
 func (s *Sharing) Stop() error {
 	err := s.server.Close()
-	// A request that came too late starts none any more.
+	// A request that arrives too late starts none any more.
 	s.once.Do(func() { s.err = errors.New("the test run is over") })
 	if s.platform != nil {
 		err = errors.Join(err, s.platform.Stop())

@@ -180,7 +180,7 @@ func prune(folder, except string) {
 
 // store returns the folder in Stencil's cache that has one folder for each digest.
 func store() (string, error) {
-	// syscall.Getenv, not os.Getenv: where the cache is does not change what a test finds in it.
+	// syscall.Getenv, not os.Getenv: the location of the cache does not change the result of a test.
 	base, found := syscall.Getenv("STENCIL_CACHE")
 	if !found || base == "" {
 		user, err := os.UserCacheDir()

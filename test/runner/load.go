@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// load measures how much of the processors other programs took during a run.
+// load measures how much processor time other programs used during a run.
 type load struct {
 	began time.Time
 	// busy and own are processor time in seconds: of the whole host, and of this process with its children.
@@ -34,7 +34,7 @@ func (l load) stretch() float64 {
 // mostStretch bounds the factor: on a host that other processes use up, a budget has no meaning.
 const mostStretch = 6
 
-// stretch is 1/(1-share), where share is what others took of the capacity, all in seconds of processor time.
+// stretch is 1/(1-share), where share is the part of the capacity that other processes used, all in seconds of processor time.
 func stretch(others, capacity float64) float64 {
 	if capacity <= 0 || others <= 0 {
 		return 1

@@ -95,7 +95,7 @@ func (r runner) main(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// goTest runs the modules one after the other, beside a platform that packages share.
+// goTest runs the modules one after the other, with a platform that packages share.
 func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, out io.Writer) (results []result, err error) {
 	folder, err := os.MkdirTemp("", "stencil-tests-")
 	if err != nil {
@@ -108,7 +108,7 @@ func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, o
 	}
 	defer log.Close()
 	environment := []string{product.Variable + "=" + digest}
-	// The programs of the shared platform come from where those of the tests do.
+	// The shared platform uses the same programs as the tests.
 	if err := os.Setenv(product.Variable, digest); err != nil {
 		return nil, err
 	}

@@ -25,13 +25,13 @@ type Command struct {
 	// follow it, as they are.
 	Line      string
 	Arguments []string
-	// Stdin is what is piped into it. On a terminal nothing can be.
+	// Stdin is piped into it. It cannot be used on a terminal.
 	Stdin string
 	// Folder is where it runs; that of the test when empty.
 	Folder string
 }
 
-// Result is how a command ended.
+// Result is the exit code and the output of a command.
 type Result struct {
 	Code int
 	// Output is what was printed to the standard output, or shown on the terminal.
@@ -41,7 +41,7 @@ type Result struct {
 	Problems string
 }
 
-// command prepares the process. Nothing of the environment of the test decides what is printed.
+// command prepares the process. The environment of the test does not affect what is printed.
 func (c Command) command(ctx context.Context) *exec.Cmd {
 	product.Depend()
 	command := exec.CommandContext(ctx, c.Binary, append(strings.Fields(c.Line), c.Arguments...)...)

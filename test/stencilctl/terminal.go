@@ -12,7 +12,8 @@ import (
 	"github.com/creack/pty"
 )
 
-// Answer is what is typed once the terminal shows a prompt.
+// Compare compares what a command printed with the file of that name. On a terminal styles are written as <1> for ESC [ 1 m, so that the file can be
+// read.
 type Answer struct{ Prompt, Text string }
 
 // patience is the timeout of a command on a terminal, answers included.

@@ -32,7 +32,7 @@ type Result struct {
 	Class Class
 	// By is the name of the webhook or of the policy that denied the write.
 	By string
-	// Broken is set if the webhook or the policy could not be evaluated, and that its failure policy denied the write.
+	// Broken is set if the webhook or the policy could not be evaluated, and its failure policy denied the write.
 	Broken bool
 	// Reason is a short form of Message: that of the metav1.Status, or what kind of network error it is.
 	Reason string

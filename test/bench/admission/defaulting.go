@@ -93,7 +93,7 @@ func (b *bench) startReady(ctx context.Context, patch []byte) error {
 	if err := b.startFloor(ctx, patches); err != nil {
 		return err
 	}
-	// The API server goes by the alphabet.
+	// The API server calls webhook configurations in alphabetical order.
 	configuration := b.floor.mutating("zz-bench-floor", map[string]any{
 		"rules": []any{map[string]any{
 			"operations": []any{"CREATE"}, "apiGroups": []any{"kubevirt.io"}, "apiVersions": []any{"v1"}, "resources": []any{"virtualmachines"},
@@ -106,8 +106,8 @@ func (b *bench) startReady(ctx context.Context, patch []byte) error {
 	return nil
 }
 
-// unlimit lifts the limit that virt-api sets itself: 200 requests to the API server in a second, three for each VM from an instance
-// type. With it, every set-up creates 67 VMs in a second and differs from the others in nothing.
+// unlimit raises virt-api's own limit of 200 requests to the API server in a second, three for each VM from an instance type. With the limit, every
+// set-up creates 67 VMs in a second, without a difference.
 func (b *bench) unlimit(ctx context.Context) error {
 	const (
 		component = `{"restClient":{"rateLimiter":{"tokenBucketRateLimiter":{"qps":10000,"burst":10000}}}}`
@@ -140,7 +140,7 @@ func (b *bench) defaultsPatch(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("comparing two machines: %w", err)
 	}
-	// The rest is what the API server adds, and the annotation that opts out.
+	// The other operations are changes by the API server, and the annotation that opts out.
 	operations = slices.DeleteFunc(operations, func(o jsonpatch.Operation) bool {
 		return !strings.HasPrefix(o.Path, "/spec/") && (!strings.HasPrefix(o.Path, "/metadata/annotations/") || o.Operation != "add")
 	})

@@ -51,6 +51,6 @@ func (b *bench) govern(ctx context.Context) error {
 			return fmt.Errorf("waiting until the %s refuses something: %w", what, err)
 		}
 	}
-	// What was recorded before is without the webhooks of policies.
+	// The registrations recorded before do not contain the webhooks of policies.
 	return b.record(ctx)
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// The kinds by which something takes part in admission.
+// The kinds that register webhooks and policies.
 var (
 	policiesOfAPIServer      = resource("validatingadmissionpolicies")
 	bindingsOfPolicies       = resource("validatingadmissionpolicybindings")
@@ -45,10 +45,10 @@ type registration struct {
 	whole  int
 }
 
-// settleLimit bounds the wait until a change of a registration has arrived.
+// settleLimit bounds the wait until the API server observes a change of a registration.
 const settleLimit = time.Minute
 
-// recorded takes down what Stencil has registered in these kinds.
+// recorded returns the objects of these kinds that Stencil has registered.
 func recorded(ctx context.Context, client dynamic.Interface, resources ...schema.GroupVersionResource) ([]registered, error) {
 	var objects []registered
 	for _, resource := range resources {
@@ -85,7 +85,7 @@ func webhook(objects []registered, name string) (map[string]any, error) {
 	return nil, fmt.Errorf("there is no webhook %s", name)
 }
 
-// set installs the registration or takes it away, and returns when the API server acts accordingly.
+// set installs or deletes the registration, and returns when the API server enforces the change.
 func (r *registration) set(ctx context.Context, installed bool) error {
 	if r.installed == installed {
 		return nil

@@ -32,7 +32,7 @@ const (
 	parts
 )
 
-// setup is one of the things that are compared.
+// setup is one of the set-ups that are compared.
 type setup struct {
 	name string
 	// parts are the installed registrations.
@@ -46,16 +46,16 @@ func reference(m machines) []byte { return m.reference }
 
 var (
 	without = setup{name: "no webhook", body: complete}
-	// control is without once more: how far the two are apart is what the method takes for a difference where there is none.
+	// control is the set-up without again: the difference between the two is the error of the method.
 	control = setup{name: "no webhook, again", body: complete}
 	noRef   = setup{name: "Stencil, no template-ref", parts: []part{policies, webhooks}, body: complete}
 
-	// Where nothing governs.
+	// Without an approval.
 	bareFloor = setup{name: "floor, one call, without policies", parts: []part{oneFloor}, body: reference}
 	floorOne  = setup{name: "floor, one call", parts: []part{policies, oneFloor}, body: reference}
 	rendered  = setup{name: "Stencil, rendered", parts: []part{policies, webhooks}, body: reference}
 
-	// Where an approval and a policy do.
+	// With an approval and a policy.
 	floorTwo = setup{name: "floor, two calls", parts: []part{policies, twoFloors}, body: reference}
 	judged   = setup{name: "Stencil, rendered and judged", parts: []part{policies, webhooks}, body: reference}
 )
@@ -121,7 +121,7 @@ func (b *bench) close() error {
 	return b.floor.close()
 }
 
-// record takes down what Stencil has registered, which must be in effect, and makes registrations of the floor by its model.
+// record stores the objects that Stencil has registered, which must be in effect, and makes registrations of the floor modelled on them.
 func (b *bench) record(ctx context.Context) error {
 	objects, err := recorded(ctx, b.objects, policiesOfAPIServer, bindingsOfPolicies)
 	if err != nil {
@@ -212,7 +212,7 @@ func (b *bench) calls(ctx context.Context) (int, error) {
 	return calls + others, err
 }
 
-// managerCalls returns how often the manager's webhooks were called for something that is created.
+// managerCalls returns how often the manager's webhooks were called for creations.
 func (b *bench) managerCalls(ctx context.Context) (int, error) {
 	text, err := b.stencil.Manager.Metrics(ctx)
 	if err != nil {
@@ -224,7 +224,7 @@ func (b *bench) managerCalls(ctx context.Context) (int, error) {
 
 // newSender makes a client with a TLS connection of its own, as clients of different users have.
 func newSender(config *rest.Config) (*sender, error) {
-	// The dialer is what connections are shared by.
+	// Connections are shared by clients with the same dialer.
 	config.Dial = (&net.Dialer{}).DialContext
 	config.GroupVersion = &schema.GroupVersion{Group: "kubevirt.io", Version: "v1"}
 	config.APIPath = "/apis"

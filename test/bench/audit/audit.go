@@ -49,7 +49,7 @@ type run struct {
 	memory machine.Memory
 }
 
-// limit is how long an audit may take before it is given up.
+// limit bounds an audit.
 const limit = 10 * time.Minute
 
 // Run measures.
@@ -84,7 +84,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 		}
 		result.runs = append(result.runs, one)
 	}
-	// The same manager, once nothing is governed any more.
+	// The same manager, once no namespace is governed any more.
 	if err := remove(ctx, plane); err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// label is on the namespaces that the approval covers.
+	// label is a label of the namespaces that the approval selects.
 	label        = "bench"
 	approvalName = "bench"
 	namespaces   = 20

@@ -17,7 +17,7 @@ import (
 
 // Options are the sizes and the extent of the measurement.
 type Options struct {
-	// Golden is what the templates are variants of.
+	// Golden is the template that all templates are variants of.
 	Golden *v1beta1.VirtualMachineTemplate
 	// Definitions is the folder with the CRDs of template.kubevirt.io.
 	Definitions string

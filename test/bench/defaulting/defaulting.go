@@ -31,14 +31,14 @@ type Options struct {
 // Result is what Run has measured.
 type Result struct {
 	starts []time.Duration
-	// idle are answers of a request that nothing is done for.
+	// idle are the times of a request without any work.
 	idle times
 	// same are answers to one request again and again; noted are those to requests for one shape with many notes; unknown are those for shapes that
 	// were not requested before.
 	same, noted, unknown times
 	// Answers in a second, for 16 clients.
 	sameRate, notedRate, unknownRate float64
-	// memory is the resident set of both processes after numbers of defines.
+	// memory is the resident set of both processes after different numbers of defines.
 	memory []reading
 }
 

@@ -14,7 +14,7 @@ func request(shape int, note string) []byte {
 		disks = append(disks, fmt.Sprintf(`{"name":"d%d","disk":{"bus":"virtio","readonly":%t}}`, i, shape>>i&1 == 1))
 		volumes = append(volumes, fmt.Sprintf(`{"name":"d%d","dataVolume":{}}`, i))
 	}
-	// Cdroms on SATA have no PCI address; each of them that is there, and whether it can be written to, makes another shape.
+	// Cdroms on SATA have no PCI address; the presence of each, and whether it is read-only, makes another shape.
 	for i := range 5 {
 		disks = append(disks, fmt.Sprintf(`{"name":"c%d","cdrom":{"bus":"sata","readonly":%t}}`, i, shape>>(3+i)&1 == 1))
 		volumes = append(volumes, fmt.Sprintf(`{"name":"c%d","dataVolume":{}}`, i))

@@ -17,7 +17,7 @@ const (
 	wantedMissRate = 300
 	wantedStart    = time.Second
 	wantedMemory   = 120 << 20
-	// wantedGrowth is how much memory may grow over the second half of the defines and still be called flat.
+	// wantedGrowth is how much memory may grow over the second half of the defines and still count as flat.
 	wantedGrowth = 4 << 20
 )
 

@@ -22,8 +22,8 @@ func WatchOthers() (*Others, error) {
 	return &Others{begin: time.Now(), busy: busy, own: own}, err
 }
 
-// Share returns the part of all processor time since the beginning that went to others, from 0 to 1. Processes that this one has started
-// count as its own when they have ended and were waited for, so this is to be called when they have.
+// Share returns the part of all processor time since the beginning that other processes used, from 0 to 1. Processes that this one has started count
+// as its own once they have ended and were waited for, so call it after that.
 func (o *Others) Share() (float64, error) {
 	busy, own, err := usage()
 	if err != nil {

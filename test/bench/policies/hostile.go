@@ -57,7 +57,7 @@ deny contains "large" if {
 }`},
 }
 
-// Hostility is what a hostile policy achieves.
+// Hostility is the effect of a hostile policy.
 type Hostility struct {
 	Name string
 	// Refused reports that it did not compile.

@@ -33,9 +33,9 @@ type Result struct {
 	Requests map[int]measurement.Series
 	// Gatekeeper is what one review costs with as many Constraints.
 	Gatekeeper map[int]measurement.Series
-	// Findings is how many of so many policies have something against the VM.
+	// Findings is how many of so many policies deny the VM.
 	Findings map[int]int
-	// Compile is how long Many policies take, Held what they then hold.
+	// Compile is the compile time of Many policies, Held the memory that they then use.
 	Compile []time.Duration
 	Held    []int64
 	// Still and Exchanged are the latencies of requests while no policy is exchanged, and while one after the other is.

@@ -15,7 +15,7 @@ var (
 	wantedCompile = 2 * time.Second
 	wantedHeld    = int64(200 << 20)
 	wantedDelay   = 5 * time.Millisecond
-	// A hostile policy ends at its timeout; the evaluator gives it a tenth of a second to notice, and the good ones their time.
+	// A hostile policy ends at its timeout; the evaluator has a tenth of a second to stop it, and the good ones their time.
 	wantedHostile = patience + 150*time.Millisecond
 )
 

@@ -39,7 +39,7 @@ func newClients(ctx context.Context, stencil *platform.Platform) (*clients, erro
 	c := &clients{user: user}
 	for range crowd {
 		config := user.Config()
-		// The dialer is what connections are shared by.
+		// Connections are shared by clients with the same dialer.
 		config.Dial = (&net.Dialer{}).DialContext
 		config.GroupVersion = &schema.GroupVersion{Group: group, Version: "v1beta1"}
 		config.APIPath = "/apis"

@@ -89,7 +89,7 @@ func (i *idler) register(ctx context.Context, plane *controlplane.Plane) error {
 	service := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Service",
 		"metadata": map[string]any{"name": name},
-		// The name of a Service may be followed to a name only.
+		// The API server follows an ExternalName Service only to a name.
 		"spec": map[string]any{"type": "ExternalName", "externalName": "localhost", "ports": []any{map[string]any{"port": port}}},
 	}}
 	if _, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "services"}).Namespace(metav1.NamespaceDefault).

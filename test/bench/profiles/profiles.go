@@ -34,7 +34,7 @@ func New(folder string) (*Source, error) {
 // Argument is the flag that makes a server serve its profiles to this source.
 func (s *Source) Argument() string { return "--pprof-bind-address=" + s.address }
 
-// CPU takes a profile of the processor time of the time to come.
+// CPU takes a profile of the processor time over the given duration.
 func (s *Source) CPU(ctx context.Context, duration time.Duration, file string) error {
 	return s.fetch(ctx, fmt.Sprintf("profile?seconds=%.0f", duration.Seconds()), file)
 }
@@ -44,7 +44,7 @@ func (s *Source) Allocations(ctx context.Context, file string) error {
 	return s.fetch(ctx, "allocs", file)
 }
 
-// AllocationsDuring takes a profile of what is allocated in the time to come.
+// AllocationsDuring takes a profile of the allocations over the given duration.
 func (s *Source) AllocationsDuring(ctx context.Context, duration time.Duration, file string) error {
 	return s.fetch(ctx, fmt.Sprintf("allocs?seconds=%.0f", duration.Seconds()), file)
 }

@@ -24,7 +24,7 @@ type Options struct {
 	Templates, DataSources int
 	// Rounds is how often a DataSource flips; the result is the slowest. At least 1.
 	Rounds int
-	// Steady is how long the manager is watched while nothing happens that means anything.
+	// Steady is how long the manager is observed while no change has an effect.
 	Steady time.Duration
 	// Log receives the cluster's log, Progress the steps of the benchmark.
 	Log      io.Writer
@@ -91,7 +91,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	return result, nil
 }
 
-// steady touches claims, ten in a second, and counts what the manager makes of it.
+// steady touches claims, ten in a second, and counts the resulting reconciles.
 func (r *Result) steady(ctx context.Context, cluster *cluster, running *manager.Process) error {
 	before, err := read(ctx, running)
 	if err != nil {
@@ -160,7 +160,7 @@ func (m metrics) value(name string) int {
 	return 0
 }
 
-// reconciles counts those of the controller of readiness, whatever came of them.
+// reconciles counts those of the controller of readiness, with any result.
 func (m metrics) reconciles() int {
 	total := 0
 	for _, outcome := range []string{"success", "error", "requeue", "requeue_after"} {

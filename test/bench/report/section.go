@@ -25,7 +25,7 @@ type Table struct {
 	Rows    [][]string
 }
 
-// Target is a limit that the project has set itself, beside what was measured.
+// Target is a limit of the project, beside the measured value.
 type Target struct {
 	What, Wanted, Measured string
 	Met                    bool

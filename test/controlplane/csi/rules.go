@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Step is one thing that the driver does. The object is what a rule's Namespace and Name are compared with.
+// Step is one step of the driver. A rule's Namespace and Name are compared with those of the step's object.
 type Step string
 
 const (
@@ -38,9 +38,9 @@ type Rule struct {
 	Delay time.Duration
 	// Hold blocks the step until the rule is removed.
 	Hold bool
-	// Fail has the step fail with this text, reported as the published components do. It is tried again.
+	// Fail makes the step fail with this text, reported as the published components do. It is tried again.
 	Fail string
-	// Vanish has the step's object disappear instead, finalizers and all.
+	// Vanish deletes the step's object instead, including its finalizers.
 	Vanish bool
 	// Disorder reports the result too early: a snapshot is ready before its status names the content it is bound to.
 	Disorder bool
@@ -97,12 +97,12 @@ func (r *rules) rule(step Step, namespace, name string) Rule {
 	return Rule{}
 }
 
-// failure is what a rule has a step fail with.
+// failure is the error of a step that fails because of a rule.
 type failure struct{ text string }
 
 func (f failure) Error() string { return f.text }
 
-// begin obeys a rule before its step is done.
+// begin applies a rule before its step is done.
 func (r Rule) begin(ctx context.Context) error {
 	if r.Hold {
 		return errHeld

@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane/conflict"
 )
 
-// What snapshot-controller puts on objects.
+// Finalizers and the annotation that snapshot-controller uses.
 const (
 	boundFinalizer   = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"
 	sourceFinalizer  = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection"
@@ -48,7 +48,7 @@ func (d *Driver) reconcileSnapshot(ctx context.Context, namespace, name string) 
 		return d.report(ctx, snapshot, err)
 	}
 	if class == nil {
-		// Another driver's.
+		// It belongs to another driver.
 		return nil
 	}
 	if finalizers := snapshot.GetFinalizers(); !slices.Contains(finalizers, boundFinalizer) {
@@ -159,7 +159,7 @@ func (d *Driver) bind(ctx context.Context, snapshot, class *unstructured.Unstruc
 	return content, d.repeat(ctx, rule, snapshots, snapshot.GetNamespace(), snapshot.GetName())
 }
 
-// cut has the driver take the snapshot: from now on what is in the volume does not matter.
+// cut takes the snapshot: later changes of the volume's content have no effect.
 func (d *Driver) cut(ctx context.Context, snapshot, content *unstructured.Unstructured, claim *corev1.PersistentVolumeClaim) (*unstructured.Unstructured, error) {
 	if text(content, "status", "snapshotHandle") != "" {
 		return content, nil
@@ -217,7 +217,7 @@ func (d *Driver) ready(ctx context.Context, snapshot, content *unstructured.Unst
 	return d.repeat(ctx, rule, snapshots, snapshot.GetNamespace(), snapshot.GetName())
 }
 
-// begin obeys the rule of a step of a snapshot.
+// begin applies the rule of a step of a snapshot.
 func (d *Driver) begin(ctx context.Context, step Step, snapshot *unstructured.Unstructured) (Rule, error) {
 	rule := d.rules.rule(step, snapshot.GetNamespace(), snapshot.GetName())
 	if err := rule.begin(ctx); err != nil {
@@ -245,7 +245,7 @@ func (d *Driver) report(ctx context.Context, snapshot *unstructured.Unstructured
 	return errors.Join(err, writeErr)
 }
 
-// deleteSnapshot deletes the content of a snapshot that is being deleted, and lets the snapshot go.
+// deleteSnapshot deletes the content of a snapshot that is being deleted, and removes the snapshot's finalizers.
 func (d *Driver) deleteSnapshot(ctx context.Context, snapshot *unstructured.Unstructured) error {
 	if len(snapshot.GetFinalizers()) == 0 {
 		return nil
@@ -270,7 +270,7 @@ func (d *Driver) deleteSnapshot(ctx context.Context, snapshot *unstructured.Unst
 				return err
 			}
 		}
-		// The sidecar's turn: snapshot and content wait for it with their finalizers.
+		// The sidecar's step: the finalizers hold snapshot and content until it is done.
 		if _, err := d.begin(ctx, DeleteSnapshot, snapshot); err != nil {
 			if !errors.Is(err, errHeld) {
 				d.event(ctx, content, "SnapshotDeleteError", "Failed to delete snapshot")
@@ -284,8 +284,8 @@ func (d *Driver) deleteSnapshot(ctx context.Context, snapshot *unstructured.Unst
 	return d.dropFinalizers(ctx, snapshots, snapshot, func(one string) bool { return one == boundFinalizer || one == sourceFinalizer })
 }
 
-// dropFinalizers takes finalizers from an object, unless another of its name has taken its place. A conflict must not have a step done
-// anew: its rule has been counted.
+// dropFinalizers removes finalizers from an object, unless another object with its name has replaced it. A conflict must not repeat a step: its rule
+// has been counted.
 func (d *Driver) dropFinalizers(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured, drop func(string) bool) error {
 	client := d.dynamic.Resource(resource).Namespace(object.GetNamespace())
 	return conflict.Retry(func() error {

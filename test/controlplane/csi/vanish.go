@@ -23,7 +23,7 @@ func (d *Driver) VanishSnapshot(ctx context.Context, namespace, name string) err
 	return d.vanish(ctx, contents, "", contentName(snapshot))
 }
 
-// VanishVolume has the volume of a bound claim disappear. The claim stays, and kube-controller-manager reports it as Lost.
+// VanishVolume deletes the volume of a bound claim. The claim stays, and kube-controller-manager reports it as Lost.
 func (d *Driver) VanishVolume(ctx context.Context, namespace, claim string) error {
 	found, err := d.kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
 	if err != nil {

@@ -169,7 +169,7 @@ func (d *Driver) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	return d.repeat(ctx, rule, claims, claim.Namespace, claim.Name)
 }
 
-// enlarge writes the capacity of a volume and of its claim. A conflict must not have the step done anew: its rule has been counted.
+// enlarge writes the capacity of a volume and of its claim. A conflict must not repeat the step: its rule has been counted.
 func (d *Driver) enlarge(ctx context.Context, claim *corev1.PersistentVolumeClaim, wanted resource.Quantity) error {
 	capacity := corev1.ResourceList{corev1.ResourceStorage: wanted}
 	volumes := d.kube.CoreV1().PersistentVolumes()

@@ -45,7 +45,7 @@ type Rule struct {
 	Delay time.Duration
 	// Hold leaves the pod running until the rule is removed.
 	Hold bool
-	// Fail has the container end with this message, and be restarted.
+	// Fail makes the container end with this message, and be restarted.
 	Fail string
 }
 
@@ -134,7 +134,7 @@ func (n *Nodes) rule(pod *corev1.Pod) Rule {
 	return Rule{}
 }
 
-// register makes the node, as ready as nodes are.
+// register creates the node with the status of a ready one.
 func register(ctx context.Context, kube kubernetes.Interface) error {
 	nodes := kube.CoreV1().Nodes()
 	_, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -179,7 +179,7 @@ func (n *Nodes) work(ctx context.Context) {
 	}
 }
 
-// play takes a pod one step on. It returns after how long the next step may be due.
+// play performs the next step of a pod. It returns after how long the next step may be due.
 func (n *Nodes) play(ctx context.Context, key string) (time.Duration, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -273,8 +273,8 @@ func (n *Nodes) crash(ctx context.Context, pod *corev1.Pod, message string) erro
 	})
 }
 
-// report writes the status of a pod, with one like this for each of its containers. After a conflict, as after any error, the queue
-// has play read the pod again and decide anew.
+// report writes the status of a pod, with one like this for each of its containers. After a conflict, as after any error, the queue makes play read
+// the pod again and decide again.
 func (n *Nodes) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase, container corev1.ContainerStatus) error {
 	if len(pod.Spec.Containers) == 0 {
 		return errors.New("a pod without containers")

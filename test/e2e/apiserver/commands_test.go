@@ -136,7 +136,7 @@ func TestCommands(t *testing.T) {
 		line string
 		// stdin is piped; on a terminal it is a file that takes the place of the last argument, "-".
 		stdin string
-		// differently is the line on a terminal, where the same one would find what the first one left.
+		// differently is the line on a terminal, where the first line would find the objects that its first run left.
 		differently string
 		answers     []stencilctl.Answer
 	}{
@@ -206,7 +206,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// What stands in the document was printed by one of the commands.
+// The output in the document was printed by one of the commands.
 func TestTheDocumentShowsWhatCommandsPrint(t *testing.T) {
 	document, err := os.ReadFile("../../../docs/stencilctl.md")
 	if err != nil {
@@ -247,7 +247,7 @@ func commander(t *testing.T) *controlplane.User {
 	return fay
 }
 
-// scrubbed is what is another in every run.
+// scrubbed are the values that differ in every run.
 var scrubbed = map[*regexp.Regexp]string{
 	regexp.MustCompile(`virtualmachinetemplaterequest\.template\.kubevirt\.io/drifted-[a-z0-9]{5}`): "virtualmachinetemplaterequest.template.kubevirt.io/drifted-xxxxx",
 }

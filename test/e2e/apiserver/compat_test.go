@@ -33,7 +33,7 @@ func everyForm(t *testing.T, test func(t *testing.T, version, form string)) {
 	}
 }
 
-// asJSON is what was answered, as JSON.
+// asJSON returns the response as JSON.
 func (a answer) asJSON(t *testing.T) string {
 	t.Helper()
 	if a.header.Get("Content-Type") != "application/yaml" {

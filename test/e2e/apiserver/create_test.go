@@ -180,7 +180,7 @@ func judgesThePerson(t *testing.T, version, form string) {
 	})
 }
 
-// A VM and its message are of one version of the template, whichever it is.
+// A VM and its message come from one version of the template.
 func TestNothingIsMixedWhileTheTemplateChanges(t *testing.T) {
 	version := func(n int) string {
 		return fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"moving","namespace":%q},"spec":{"message":"version %d",

@@ -1,5 +1,5 @@
-// Package apiserver_test calls stencil-apiserver as its clients do: over HTTP through the aggregation of a real kube-apiserver,
-// and with kubectl. The server has no more rights than the chart gives it.
+// Package apiserver_test calls stencil-apiserver as its clients do: over HTTP through the aggregation of a real kube-apiserver, and with kubectl. The
+// server has only the permissions of the chart.
 package apiserver_test
 
 import (
@@ -24,8 +24,8 @@ var (
 	stencil *platform.Platform
 	// binary is stencilctl.
 	binary string
-	// ada may process and create from the templates of each test, and has no right on VirtualMachines. bob may process and nothing
-	// more. carl may create from the template box alone. dora owns VirtualMachines and may process and create nothing.
+	// ada may process and create from the templates of each test, and has no permission on VirtualMachines. bob may only process. carl may create
+	// from the template box only. dora owns VirtualMachines and may not process or create.
 	ada, bob, carl, dora *controlplane.User
 
 	// shops has one namespace for each test, with the templates.

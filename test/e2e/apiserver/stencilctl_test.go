@@ -45,7 +45,7 @@ func TestStencilctl(t *testing.T) {
 	}
 }
 
-// The kubeconfig is read as kubectl does: its contexts have a user and a namespace.
+// The kubeconfig is read as by kubectl: its contexts have a user and a namespace.
 func TestStencilctlTakesAContext(t *testing.T) {
 	config := clientcmdapi.NewConfig()
 	for _, person := range []*controlplane.User{ada, bob} {

@@ -171,7 +171,7 @@ func TestVirtctl(t *testing.T) {
 			unstructured.RemoveNestedField(want, labels...)
 			unstructured.RemoveNestedField(got, labels...)
 		}
-		// Whatever is read into KubeVirt's types comes out with these.
+		// KubeVirt's types encode these empty fields.
 		for _, empty := range [][]string{{"status"}, {"spec", "template", "spec", "domain", "resources"}} {
 			if found, _, _ := unstructured.NestedMap(got, empty...); len(found) == 0 {
 				unstructured.RemoveNestedField(got, empty...)

@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/test/gen"
 )
 
-// kitchen is a template of much that KubeVirt fills in or rewrites, with an instance type and a preference that it infers.
+// kitchen is a template with many fields that KubeVirt fills in or rewrites, with an instance type and a preference that it infers.
 const kitchen = `
 apiVersion: cdi.kubevirt.io/v1beta1
 kind: DataSource
@@ -169,7 +169,7 @@ func TestTheAuditSeesWhatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	running(t, "seen")
-	// A change of the instance is what makes an audit.
+	// A change of the instance triggers an audit.
 	finds := func(what string, want ...string) {
 		t.Helper()
 		eventually(t, what, func() string {

@@ -107,7 +107,7 @@ func prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// awaitApproval returns when the manager and the API server act by the approval in a namespace.
+// awaitApproval returns when the manager and the API server enforce the approval in a namespace.
 func awaitApproval(ctx context.Context, namespace string) error {
 	return deadline.Wait(ctx, "the approval holds in namespace "+namespace, harness.Limit, func(ctx context.Context) error {
 		out, err := stencil.Plane.Kubectl(ctx, mallory, machine("probe", "golden/windows", map[string]string{"ANSWERS": "a"}, ""),

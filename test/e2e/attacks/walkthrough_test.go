@@ -80,7 +80,7 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 	}
 }
 
-// documented is the section of docs/approvals.md under the heading.
+// documented returns the section of docs/approvals.md under the heading.
 func documented(t *testing.T, heading string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(stencil.Example(".."), "approvals.md"))
@@ -95,7 +95,7 @@ func documented(t *testing.T, heading string) string {
 	return section
 }
 
-// fenced is the first block of code in that language.
+// fenced returns the first block of code in that language.
 func fenced(t *testing.T, section, language string) string {
 	t.Helper()
 	_, block, found := strings.Cut(section, "\n```"+language+"\n")

@@ -21,7 +21,7 @@ import (
 // patience is the timeout for the result of an audit.
 const patience = 30 * time.Second
 
-// approve is the manifest of an approval; the rest is the YAML of its spec but for the templates, which are those of a namespace.
+// approve returns the manifest of an approval of the templates of a namespace; rest is the YAML of the other fields of spec.
 func approve(name, templates, rest string) string {
 	return fmt.Sprintf(`
 apiVersion: stencil.kubevirt.io/v1alpha1
@@ -211,7 +211,7 @@ func TestAuditFollowsChanges(t *testing.T) {
 	condition("True Enforced, 1 templates, 1 namespaces")
 	awaitFinding(t, plane, name, finding{Conforming: 2})
 
-	// The approval does not list MEMORY, which one of them has another value of than the default.
+	// The approval does not list MEMORY, and one VM has another value than the default.
 	harness.Within(t, "there is a warning", patience, func() error {
 		object, err := read(t, plane, name)
 		if err != nil {

@@ -85,10 +85,10 @@ spec:
   overrides: [spec.runStrategy, spec.template.spec.volumes, spec.template.spec.domain.devices.disks]
 `
 
-// minute is within how long the audit has to report what has changed.
+// minute bounds the time until the audit reports a change.
 const minute = time.Minute
 
-// governedPlatform is a platform with KubeVirt and an audit that begins when something changes only.
+// governedPlatform is a platform with KubeVirt and an audit that begins only when an object changes.
 type governedPlatform struct{ *platform.Platform }
 
 func startGoverned(t *testing.T) governedPlatform {
@@ -182,7 +182,7 @@ func (s governedPlatform) conforms(t *testing.T, what string, machines int32) {
 	})
 }
 
-// disarm deletes Stencil's policies, their bindings and its webhooks, and what self-protection restores them from.
+// disarm deletes Stencil's policies, their bindings and its webhooks, and the manifests from which self-protection restores them.
 func (s governedPlatform) disarm(t *testing.T) {
 	t.Helper()
 	s.must(t, nil, "", "delete", "clusterrolebinding/stencil-protected-objects", "clusterrole/stencil-protected-objects")
@@ -201,7 +201,7 @@ func (s governedPlatform) disarm(t *testing.T) {
 	})
 }
 
-// runs does for a pod what a node does, and for its instance what virt-handler does.
+// runs simulates the node for a pod, and virt-handler for its instance.
 func (s governedPlatform) runs(t *testing.T, name, pod, node string) {
 	t.Helper()
 	s.must(t, nil, fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q},"target":{"apiVersion":"v1","kind":"Node","name":%q}}`, pod, node),

@@ -1,5 +1,5 @@
-// Package audit_test runs the reconcilers of approved templates against a real API server, in this process but with the rights
-// that the chart gives the manager: the label of governed namespaces, the audit, and self-protection.
+// Package audit_test runs the reconcilers of approved templates against a real API server, in this process but with the manager's permissions in the
+// chart: the label of governed namespaces, the audit, and self-protection.
 package audit_test
 
 import (
@@ -51,13 +51,13 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 	return err
 }
 
-// kubectl runs kubectl as the administrator, who must succeed, and returns what it printed.
+// kubectl runs kubectl as the administrator, requires success, and returns the standard output.
 func kubectl(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
 	t.Helper()
 	return harness.Must(t, plane, nil, stdin, arguments...).Stdout
 }
 
-// own is kubectl as the owner.
+// own runs kubectl as the owner.
 func own(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
 	t.Helper()
 	return harness.Must(t, plane, owner, stdin, arguments...).Stdout

@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane/csi"
 )
 
-// step is a moment of a capture at which it can be held.
+// step is a step of a capture at which it can be held.
 type step struct {
 	name string
 	// storage is the step of the storage that is held in the namespace of the VM. Empty when a write is denied.
@@ -49,10 +49,10 @@ var steps = []step{
 	{name: "before the template is let go of", write: "UPDATE.virtualmachinetemplates", says: "could not have the request own the template no more"},
 }
 
-// beforeTemplate divides the steps: until then a capture needs its snapshot, and afterwards there is a template.
+// beforeTemplate divides the steps: until then a capture needs its snapshot, and afterwards the template exists.
 const beforeTemplate = "before the template"
 
-// at is the step of a name.
+// at returns the step of a name.
 func at(name string) step {
 	for _, each := range steps {
 		if each.name == name {
@@ -77,7 +77,7 @@ const holdPolicy = `{"apiVersion": "v1", "kind": "List", "items": [
 	{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "captures-are-held"},
 		"spec": {"policyName": "captures-are-held", "validationActions": ["Deny"]}}]}`
 
-// installHold installs holdPolicy and waits until the API server obeys it.
+// installHold installs holdPolicy and waits until the API server enforces it.
 func installHold(s *stage) error {
 	ctx, plane := context.Background(), s.platform.Plane
 	installed := s.platform.Options()
@@ -152,7 +152,7 @@ func (c *capture) hold(t *testing.T, at step) (release func()) {
 	return release
 }
 
-// reach waits until a capture that is held has come to the step.
+// reach waits until a held capture has reached the step.
 func (c *capture) reach(t *testing.T, at step) {
 	t.Helper()
 	if at.after != "" {
@@ -171,7 +171,7 @@ func (c *capture) reach(t *testing.T, at step) {
 	})
 }
 
-// held is a capture that has come to a step.
+// held returns a capture that has reached a step.
 func (s *stage) held(t *testing.T, at step, more string) (c *capture, release func()) {
 	t.Helper()
 	c = s.pair(t)

@@ -30,7 +30,7 @@ func TestAManagerThatIsKilledIsSucceeded(t *testing.T) {
 	if err := s.platform.Manager.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// KubeVirt and CDI go on while there is no manager.
+	// KubeVirt and CDI continue while there is no manager.
 	for _, release := range releases {
 		release()
 	}
@@ -61,7 +61,7 @@ func (s *stage) leader(t *testing.T) string {
 	return holder
 }
 
-// TestTwoManagersMakeNothingTwice has two replicas run while captures go on, and kills the one that leads in the middle.
+// TestTwoManagersMakeNothingTwice runs two replicas during captures, and kills the leader in the middle.
 func TestTwoManagersMakeNothingTwice(t *testing.T) {
 	s := real.on(t)
 	if err := s.platform.StopManager(); err != nil {
@@ -94,7 +94,7 @@ func TestTwoManagersMakeNothingTwice(t *testing.T) {
 		}
 	})
 
-	// Some are between two steps when the leader dies, some wait for the storage, and some begin without a leader.
+	// Some are between two steps when the leader is killed, some wait for the storage, and some begin without a leader.
 	captures := make([]*capture, 6)
 	for i := range captures {
 		captures[i] = s.pair(t)

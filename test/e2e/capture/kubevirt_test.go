@@ -44,7 +44,7 @@ spec:
             runcmd: ["echo ${HOME}"]
 `
 
-// TestARunningMachineBecomesATemplateAndAMachineAgain goes the whole way with KubeVirt's own API server and controller.
+// TestARunningMachineBecomesATemplateAndAMachineAgain tests all steps with KubeVirt's own API server and controller.
 func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 	s := real.on(t)
 	shop, golden := s.namespace(t, "shop"), s.namespace(t, "golden")
@@ -106,7 +106,7 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 	})
 }
 
-// TestDisksAreCopiedByCDIAndForEveryMachine has KubeVirt, CDI and storage work together.
+// TestDisksAreCopiedByCDIAndForEveryMachine tests KubeVirt, CDI and storage together.
 func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
 	s := real.on(t)
 	shop, golden := s.namespace(t, "shop"), s.namespace(t, "golden")
@@ -144,7 +144,7 @@ func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
 const onClaim = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"runStrategy": "Halted", "template": {"spec": {
 	"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "d", "disk": {"bus": "virtio"}}]}}, "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "stuff"}}]}}}}`
 
-// TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed has a disk on storage that takes none.
+// TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed has a disk on storage without snapshots.
 func TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed(t *testing.T) {
 	s := real.on(t)
 	shop := s.namespace(t, "shop")

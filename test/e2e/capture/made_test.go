@@ -67,7 +67,7 @@ func (c *capture) begin(t *testing.T, more string) {
 	c.does(t, request(c.golden, "r", c.shop, "web", more), "create", "-f", "-")
 }
 
-// captured holds what is true of a capture that has succeeded.
+// captured checks a capture that has succeeded.
 func (c *capture) captured(t *testing.T) {
 	t.Helper()
 	if got := c.ends(t, c.golden, "r"); got["Ready"].Status != "True" || got["Complete"].Status != "True" {
@@ -88,7 +88,7 @@ func (c *capture) captured(t *testing.T) {
 		if copies := len(c.all(t, claims, c.golden)); copies != 2 {
 			return fmt.Sprintf("there are %d claims beside the template", copies)
 		}
-		// CDI copies by way of a claim beside the snapshot.
+		// CDI copies through a claim beside the snapshot.
 		for _, each := range c.all(t, claims, c.shop) {
 			if !brought(each) {
 				return "left over: claim " + each.GetName()
@@ -133,7 +133,7 @@ func (c *capture) failed(t *testing.T, reasons []string, parts ...string) {
 	}
 }
 
-// nothing holds that a capture has left nothing behind.
+// nothing checks that a capture has left no objects behind.
 func (c *capture) nothing(t *testing.T, more ...schema.GroupVersionResource) {
 	t.Helper()
 	kinds := append([]schema.GroupVersionResource{snapshots, contents, dataVolumes, templates}, more...)
@@ -174,7 +174,7 @@ func (c *capture) left(t *testing.T, kinds ...schema.GroupVersionResource) strin
 	return "left over: " + strings.Join(left, ", ")
 }
 
-// creations is an audit policy by which the API server notes who has made what for captures.
+// creations is an audit policy by which the API server records all creations for captures.
 const creations = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
 	{"level": "Metadata", "verbs": ["create"], "resources": [
 		{"group": "snapshot.kubevirt.io", "resources": ["virtualmachinesnapshots"]},
@@ -213,7 +213,7 @@ func madeOnce(t *testing.T, captures ...*capture) {
 	}
 }
 
-// one is the name of the only object of a kind in a namespace, or of any of them.
+// one returns the name of an object of a kind in a namespace.
 func (s *stage) one(t *testing.T, resource schema.GroupVersionResource, namespace string) string {
 	t.Helper()
 	found := s.all(t, resource, namespace)

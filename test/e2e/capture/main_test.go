@@ -37,7 +37,7 @@ import (
 // other one.
 var brief = os.Getenv("STENCIL_SOAK") == ""
 
-// limit is how long anything may take that is waited for.
+// limit bounds each wait.
 const limit = 3 * time.Minute
 
 // together is how many parallel tests run at a time. They wait for controllers most of their time.
@@ -46,7 +46,7 @@ const together = "6"
 // stage is a plane with Stencil.
 type stage struct {
 	options platform.Options
-	// prepare is done once the platform is there.
+	// prepare runs once the platform is started.
 	prepare func(*stage) error
 
 	once     sync.Once
@@ -58,7 +58,7 @@ type stage struct {
 	player      *player
 }
 
-// alone is for managers of which one runs at a time: one that is killed need not be waited for.
+// alone is for managers of which one runs at a time: the lease of a killed one need not expire.
 var alone = []string{"--leader-elect=false"}
 
 var (
@@ -129,13 +129,13 @@ func (s *stage) kubectl(t *testing.T, as *controlplane.User, stdin string, argum
 	return harness.Kubectl(t, s.platform.Plane, as, stdin, arguments...)
 }
 
-// must runs kubectl as the administrator, who has to succeed, and returns what it prints.
+// must runs kubectl as the administrator, requires success, and returns the standard output.
 func (s *stage) must(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
 	return harness.Must(t, s.platform.Plane, nil, stdin, arguments...).Stdout
 }
 
-// namespace makes a namespace of the owner, that goes with the test.
+// namespace creates a namespace of the owner, which is deleted with the test.
 func (s *stage) namespace(t *testing.T, prefix string) string {
 	t.Helper()
 	name, err := s.platform.Plane.Namespace(t.Context(), prefix)
@@ -163,7 +163,7 @@ var (
 	volumeContents  = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
 )
 
-// all are the objects of a kind in a namespace.
+// all returns the objects of a kind in a namespace.
 func (s *stage) all(t *testing.T, resource schema.GroupVersionResource, namespace string) []unstructured.Unstructured {
 	t.Helper()
 	list, err := s.client.Resource(resource).Namespace(namespace).List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
@@ -194,7 +194,7 @@ func (s *stage) conditions(t *testing.T, namespace, name string) map[string]meta
 	return found
 }
 
-// eventually waits until problem returns nothing. What completes the sentence "waiting until …".
+// eventually waits until problem returns nothing. what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, problem func() string) {
 	t.Helper()
 	harness.Within(t, what, limit, func() error { return harness.Complaint(problem()) })

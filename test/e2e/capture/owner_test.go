@@ -47,7 +47,7 @@ func (s *stage) addOwner(ctx context.Context) (err error) {
 	})
 }
 
-// does runs kubectl as the owner, who has to succeed, and returns what it prints.
+// does runs kubectl as the owner, requires success, and returns the standard output.
 func (s *stage) does(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
 	return harness.Must(t, s.platform.Plane, s.owner, stdin, arguments...).Stdout

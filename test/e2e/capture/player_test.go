@@ -60,7 +60,7 @@ func (p *player) look(ctx context.Context) {
 func (p *player) list(ctx context.Context, resource schema.GroupVersionResource) []unstructured.Unstructured {
 	found, err := p.client.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		// The kind may not be there, which is what a test is about.
+		// The kind may be missing, which is what a test is about.
 		return nil
 	}
 	return found.Items

@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
-// written is what a process has written so far.
+// written is the output of a process so far.
 type written struct {
 	mutex sync.Mutex
 	text  bytes.Buffer
@@ -36,7 +36,7 @@ func (w *written) String() string {
 	return w.text.String()
 }
 
-// capturing is a stencilctl capture that runs.
+// capturing is a running stencilctl capture.
 type capturing struct {
 	command      *exec.Cmd
 	output, told written
@@ -69,7 +69,7 @@ func (r *capturing) tells(t *testing.T, part string) {
 	})
 }
 
-// ends waits for the end of the command, which has to have this exit code and to have written these texts, in their order.
+// ends waits for the end of the command, and checks its exit code and that it has written these texts, in their order.
 func (r *capturing) ends(t *testing.T, code int, output string, told ...string) {
 	t.Helper()
 	var exit *exec.ExitError

@@ -12,7 +12,7 @@ import (
 // either may be first.
 var atFault = []string{"Timeout", "SnapshotFailed"}
 
-// TestFailuresOfTheStorageEndTheRequestAndLeaveNothing has what KubeVirt and CDI wait for never come.
+// TestFailuresOfTheStorageEndTheRequestAndLeaveNothing tests storage that never does what KubeVirt and CDI wait for.
 func TestFailuresOfTheStorageEndTheRequestAndLeaveNothing(t *testing.T) {
 	s := real.on(t)
 	for name, tc := range map[string]struct {

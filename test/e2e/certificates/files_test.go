@@ -27,7 +27,7 @@ func TestCertificateFromFiles(t *testing.T) {
 	s.awaitMore(t, 50)
 
 	upgrade(t, plane, slices.Concat(first.Authority, authority(t)))
-	// The next test finds the release as it was.
+	// The next test requires the release in its original state.
 	t.Cleanup(func() { restore(t, plane) })
 	files := launch(t, manager.Options{
 		Args: []string{"--certificate-source=files", "--certificate-directory=" + directory, "--webhook-configurations="},

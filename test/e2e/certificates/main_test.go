@@ -24,10 +24,10 @@ const (
 
 var (
 	shared = controlplane.Shared{Prepare: prepare}
-	// service is what the API server calls; the release is installed with its URL.
+	// service is the Service that the API server calls; the release is installed with its URL.
 	service *manager.Service
 	release install.Options
-	// managerUser has the rights of the manager's ServiceAccount.
+	// managerUser has the permissions of the manager's ServiceAccount.
 	managerUser *controlplane.User
 	// binary is the manager, built once.
 	binary string
@@ -82,7 +82,7 @@ func startReplica(t *testing.T, arguments ...string) *manager.Process {
 	return process
 }
 
-// launch starts a manager behind the service, without asking the API server for anything.
+// launch starts a manager behind the service, without a request to the API server.
 func launch(t *testing.T, options manager.Options) *manager.Process {
 	t.Helper()
 	shared.Plane(t)
@@ -103,7 +103,7 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 	service.Add(ctx, process)
 	running = append(running, process)
 	t.Cleanup(func() {
-		// All replicas of a test go at once, each with its delay.
+		// All replicas of a test terminate at once, each with its delay.
 		for _, each := range running {
 			_ = each.Terminate()
 		}

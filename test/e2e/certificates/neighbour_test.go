@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// refreshInterval is how old the neighbour lets its knowledge become.
+// refreshInterval is the maximum age of the neighbour's caBundle.
 const refreshInterval = 300 * time.Millisecond
 
 // neighbour simulates a second API server: one that makes a new connection for every call, and reads the caBundle only now and then. The real one

@@ -124,7 +124,7 @@ func startStream(t *testing.T) *stream {
 	return s
 }
 
-// repeat does the same thing until ctx ends, 50 times a second at most.
+// repeat calls request until ctx ends, 50 times a second at most.
 func (s *stream) repeat(ctx context.Context, request func(ctx context.Context, n int) error) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()

@@ -92,7 +92,7 @@ func TestAuthorityIsReplacedSeveralTimesInARow(t *testing.T) {
 	s.expectNoFailure(t)
 }
 
-// An authority comes to two thirds of its life while it is in use.
+// An authority reaches two thirds of its life while it is in use.
 func TestAuthorityIsReplacedInTime(t *testing.T) {
 	startReplica(t) // makes sure that there is a Secret
 	client := newClient(t)
@@ -119,7 +119,7 @@ func TestAuthorityIsReplacedInTime(t *testing.T) {
 	awaitRotation(t, certificate, replicas...)
 	s.awaitMore(t, 100)
 
-	// Now the serving certificates, which live for seconds only, go on being replaced.
+	// The serving certificates, which are valid for seconds only, continue to be replaced.
 	for _, replica := range replicas {
 		first, err := servedBy(t.Context(), replica)
 		if err != nil {
@@ -136,7 +136,7 @@ func TestAuthorityIsReplacedInTime(t *testing.T) {
 	s.expectNoFailure(t)
 }
 
-// makeAuthority makes a certificate authority as the manager does, with a life that the test chooses.
+// makeAuthority makes a certificate authority as the manager does, with the given validity.
 func makeAuthority(t *testing.T, notBefore time.Time, life time.Duration) (certificatePEM, keyPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

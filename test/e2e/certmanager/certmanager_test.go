@@ -29,7 +29,7 @@ kind: VirtualMachine
 metadata: {name: web-1, namespace: default, annotations: {template.kubevirt.io/template-ref: box}}
 `
 
-// policy denies one name. Its webhook is registered by the manager, with the authority that the CA injector wrote elsewhere.
+// policy denies one name. The manager registers its webhook, with the authority that the CA injector wrote elsewhere.
 const policy = `
 apiVersion: stencil.kubevirt.io/v1alpha1
 kind: VirtualMachinePolicy

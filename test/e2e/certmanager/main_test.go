@@ -45,8 +45,7 @@ type server struct {
 	process   *manager.Process
 }
 
-// mount does what a kubelet does with the volume of a Secret: it writes the keys into a folder, and returns an error while there
-// are none.
+// mount does what a kubelet does with the volume of a Secret: it writes the keys to a folder, and returns an error while there are none.
 func (s *server) mount(t *testing.T) error {
 	t.Helper()
 	out := kubectl(t, nil, "", "get", "secret", s.secret, "--namespace="+install.Namespace, "--output=json")
@@ -97,7 +96,7 @@ func (s *server) start(t *testing.T) {
 	})
 }
 
-// serves returns the certificate that the server shows.
+// serves returns the certificate that the server presents.
 func (s *server) serves(t *testing.T) (*x509.Certificate, error) {
 	t.Helper()
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}

@@ -35,7 +35,7 @@ func prepare(ctx context.Context, plane *controlplane.Plane) (err error) {
 	return plane.InstallCRDs(ctx, definitions...)
 }
 
-// result is how stencilctl ended.
+// result is the exit code and the output of stencilctl.
 type result struct {
 	code             int
 	output, problems string

@@ -37,7 +37,7 @@ spec:
           volumes: [{name: init, cloudInitNoCloud: {userData: "password: ${PASSWORD}"}}]
 `
 
-// namespaceWith makes a namespace with these objects, and a user who may do nothing.
+// namespaceWith makes a namespace with these objects, and a user without permissions.
 func namespaceWith(t *testing.T, manifest string) (namespace string, user *controlplane.User) {
 	t.Helper()
 	plane := shared.Plane(t)
@@ -80,7 +80,7 @@ func (r result) want(t *testing.T, code int, output, problems string) {
 
 func TestProcessWithTheRightsOfThePerson(t *testing.T) {
 	namespace, ada := namespaceWith(t, web)
-	// What may not be read is not rendered here.
+	// A template that the user may not read is not rendered here.
 	run(t, ada, "process", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
 		want(t, 3, "", "cannot get resource \"virtualmachinetemplates\"")
 	grant(t, ada, namespace, "template.kubevirt.io", "virtualmachinetemplates", "get")
@@ -295,7 +295,7 @@ parameters: [{name: NAME, required: true}]
 	if got.code != 0 || !strings.Contains(got.problems, "1 Template: 1 converted with 0 losses, 0 refused\n") {
 		t.Fatalf("%+v", got)
 	}
-	// What comes out is taken by the API server, in the same namespace.
+	// The API server accepts the output, in the same namespace.
 	if result, err := plane.Kubectl(t.Context(), nil, got.output, "create", "-f", "-"); err != nil || result.Code != 0 {
 		t.Fatalf("%v: %s\n%s", err, result.Stderr, got.output)
 	}

@@ -94,7 +94,7 @@ func TestNobodyWritesDefaultsByHand(t *testing.T) {
 	}
 }
 
-// canonical is the version that q35 stands for here.
+// canonical returns the version of machine type q35 here.
 func canonical(t *testing.T) string {
 	t.Helper()
 	environment, err := sidecar.Environment(t.Context())

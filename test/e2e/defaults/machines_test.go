@@ -40,7 +40,7 @@ func TestAMachineFromATemplateIsStoredAsTheGuestWillSeeIt(t *testing.T) {
 	if got := domain(t, vm, "machine", "type"); !version.MatchString(got) {
 		t.Errorf("the machine type is %q", got)
 	}
-	// The preference puts both disks, which the template leaves to KubeVirt, on virtio.
+	// The preference sets virtio as the bus of both disks, which the template leaves open.
 	taken := map[string]string{}
 	for device, at := range addresses(t, "team-a", "web-1", []string{"disk-1", "cloudinitdisk"}, []string{"default"}) {
 		if !address.MatchString(at) || taken[at] != "" {

@@ -86,7 +86,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 	if stencil, err = platform.Start(ctx, platform.Options{
 		KubeVirt: true,
 		Log:      os.Stderr,
-		// The chart gives the rights for MAC addresses; a test of its own has some made.
+		// The chart grants the permissions for MAC addresses; a separate test has some generated.
 		ManagerArgs: []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never", "--audit-interval=2s"},
 		Values:      map[string]any{"defaulting": map[string]any{"enabled": true, "mac": "generate"}},
 	}); err != nil {
@@ -105,8 +105,7 @@ func prepare(ctx context.Context) (err error) {
 	if err := harness.Apply(ctx, stencil.Plane, prepared, "-"); err != nil {
 		return err
 	}
-	// Everything holds as soon as the manager has read the approval and the template, and
-	// the API server calls the webhook.
+	// All of this applies as soon as the manager has read the approval and the template, and the API server calls the webhook.
 	last := ""
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		refused, err := stencil.Plane.Kubectl(ctx, ada, machine("probe", "vault", "golden/fedora", ""), "create", "--dry-run=server", "-f", "-")
@@ -150,8 +149,7 @@ func stored(t *testing.T, namespace, name string) *unstructured.Unstructured {
 	return &u
 }
 
-// at is what stands at a path, in JSON; empty when nothing does. An item of a list is
-// found by its name.
+// at returns the value at a path, in JSON; empty when there is none. An item of a list is found by its name.
 func at(t *testing.T, vm *unstructured.Unstructured, path ...string) string {
 	t.Helper()
 	var value any = vm.Object

@@ -40,7 +40,7 @@ func withoutDefaulter(t *testing.T) (restart func()) {
 	return restart
 }
 
-// metric is the value of a metric of the manager, as it is written.
+// metric returns the value of a metric of the manager, as it is printed.
 func metric(t *testing.T, name string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, stencil.Manager.MetricsURL(), nil)

@@ -88,7 +88,7 @@ func TestTheStatusShowsInColumns(t *testing.T) {
 	}
 }
 
-// minimal has what an approval must have; the cases add to it and replace parts.
+// minimal has the required fields of an approval; the cases add to it and replace parts.
 const minimal = `{"namespaces":["team-a"],"templates":[{"namespace":"golden","name":"fedora"}]%s}`
 
 func TestWhatTheAPIServerRefusesOfAnApproval(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// eventuallyOr polls until it is true, at most for a while.
+// eventuallyOr polls until done returns true or a limit is reached.
 func eventuallyOr(t *testing.T, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline) && t.Context().Err() == nil && !done(); {

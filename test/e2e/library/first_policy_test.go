@@ -51,7 +51,7 @@ func TestTheFirstPolicyInFiveMinutes(t *testing.T) {
 	}
 }
 
-// replay is a page with the output of its commands as it is now.
+// replay returns a page with the present output of its commands.
 func replay(t *testing.T, content, cli string) string {
 	t.Helper()
 	var text strings.Builder
@@ -127,7 +127,7 @@ func harmless(words []string, got string) bool {
 	return len(words) > 1 && (words[1] == "get" || words[1] == "wait" || words[1] == "create" && strings.Contains(got, "Error from server"))
 }
 
-// include puts the files and documents that a page shows into it.
+// include inserts the files and documents that a page shows.
 func include(t *testing.T, content string) string {
 	t.Helper()
 	for name, text := range map[string]func() string{

@@ -38,7 +38,7 @@ func condition(policy v1alpha1.VirtualMachinePolicy, kind string) string {
 	return "unknown"
 }
 
-// values are an upgrade's: what is switched on, and how.
+// upgrade upgrades the release with these policies of the library and their settings.
 func upgrade(t *testing.T, switchedOn map[string]any) {
 	t.Helper()
 	options := stencil.Options()

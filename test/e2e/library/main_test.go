@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// limit is how long anything may take.
+// limit bounds each wait.
 const limit = 60 * time.Second
 
 var (
@@ -38,7 +38,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 	}
 	if stencil, err = platform.Start(ctx, platform.Options{
 		KubeVirt: true,
-		// The garbage collector takes the policies along when the release goes.
+		// The garbage collector deletes the policies with the release.
 		ControllerManager: true,
 		Log:               os.Stderr,
 		Values:            map[string]any{"policies": map[string]any{"library": switchedOn}},
@@ -75,7 +75,7 @@ func must(t *testing.T, stdin string, arguments ...string) string {
 	return harness.Must(t, stencil.Plane, nil, stdin, arguments...).Stdout
 }
 
-// eventually polls until nothing is missing. What completes the sentence "waiting until …".
+// eventually polls until missing returns nothing. what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, missing func() string) {
 	t.Helper()
 	harness.Eventually(t, what, func() error { return harness.Complaint(missing()) })

@@ -30,7 +30,7 @@ var update = flag.Bool("update", false, "write the table of decisions into docs/
 // subresources is a group served by virt-api: a verb get on console is an action.
 const subresources = "subresources.kubevirt.io"
 
-// decision is what Stencil has decided about a resource, with the verbs that roles for users permit.
+// decision is Stencil's decision about a resource, with the verbs that roles for users permit.
 type decision struct {
 	Group    string   `json:"group"`
 	Resource string   `json:"resource"`
@@ -158,7 +158,7 @@ func TestDecisionsAreWhole(t *testing.T) {
 	}
 }
 
-// docs/permissions.md holds the decisions for cluster admins: make e2e PACKAGES=./e2e/permissions RUN=Page UPDATE=1
+// docs/permissions.md contains the decisions for cluster admins: make e2e PACKAGES=./e2e/permissions RUN=Page UPDATE=1
 func TestThePageOfThePermissions(t *testing.T) {
 	const path, begin = "../../../docs/permissions.md", "<!-- decisions:begin -->\n"
 	page, err := os.ReadFile(path)

@@ -78,7 +78,7 @@ func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
 	})
 }
 
-// What one approval lists for everyone is approved whatever the others list; what one lists for some is approved for these only.
+// A template that one approval lists for all users is approved regardless of the others; one that is listed for some is approved for these only.
 func TestSeveralApprovalsListTemplatesTogether(t *testing.T) {
 	t.Parallel()
 	space := namespace(t)

@@ -58,8 +58,8 @@ func clientOf(t *testing.T, config *rest.Config) dynamic.Interface {
 	return made
 }
 
-// requests are sent to one namespace, an empty one for objects that are in none. They are what kubectl would send, without its process,
-// which takes a fifth of a second of a processor each time.
+// requests are sent to one namespace, an empty one for cluster-scoped objects. They are what kubectl would send, without its process, which takes a
+// fifth of a second of processor time.
 type requests struct {
 	t         *testing.T
 	client    dynamic.Interface
@@ -98,7 +98,7 @@ func (r requests) to(resource schema.GroupVersionResource) dynamic.ResourceInter
 	return r.client.Resource(resource).Namespace(r.namespace)
 }
 
-// about returns an object in JSON, and the client of its kind.
+// about returns an object from JSON, and the client of its kind.
 func (r requests) about(manifest string) (dynamic.ResourceInterface, *unstructured.Unstructured) {
 	r.t.Helper()
 	object := unstructuredOf(r.t, manifest)
@@ -226,10 +226,10 @@ func unstructuredOf(t *testing.T, manifest string) *unstructured.Unstructured {
 	return read
 }
 
-// lasting is a context that cleanups can use, too.
+// lasting returns a context that cleanups can use, too.
 func lasting(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }
 
-// answered is the answer to a request as kubectl reports it.
+// answered converts the response of a request to the result of kubectl.
 func answered(err error) controlplane.Result {
 	if err == nil {
 		return controlplane.Result{}
@@ -246,7 +246,7 @@ func discardApproval(t *testing.T, name string) {
 	}
 }
 
-// enforce changes what an approval does about a breach.
+// enforce changes the enforcement of an approval.
 func enforce(t *testing.T, approval, enforcement string) {
 	t.Helper()
 	mustPass(t, acting(t, nil, "").patch(allApprovals, approval, encode(object{"spec": object{"enforcement": enforcement}})))

@@ -46,7 +46,7 @@ func expectTooLarge(t *testing.T, approval, namespace string) {
 	})
 }
 
-// What the annotation of a namespace has no room for approves nothing and exempts no one there.
+// An approval that does not fit into the annotation of a namespace approves nothing and exempts no user there.
 func TestAnApprovalThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	fedora := []any{object{"namespace": "golden", "name": "fedora"}}
@@ -144,7 +144,7 @@ func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 	crowd, shorter := names(manyGroups, 200, "m"), names(manyGroups, 115, "m")
 	strangers, longStrangers := subjects(names(512, 115, "s")), subjects(names(300, 200, "s"))
 	many := func(list []string) string { return strings.Join(list, ",") }
-	// sections has one list for each subject, as if as many approvals listed one.
+	// sections has one list for each subject, as if each were listed by a different approval.
 	sections := func(before string, list []string) string { return before + strings.Join(list, "|"+before) }
 	type answers struct{ machine, template refusal }
 	closed := answers{needsTemplate("n"), notListed("n", "golden/fedora")}

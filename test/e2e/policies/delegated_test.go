@@ -101,7 +101,7 @@ func TestTheServersTokenSendsNoSpec(t *testing.T) {
 	})
 }
 
-// namesTheServer has the policy take a user for stencil-apiserver until the test ends. The shared plane has no such server.
+// namesTheServer configures the policy with a user as stencil-apiserver until the test ends. The shared plane has no such server.
 func namesTheServer(t *testing.T, name string) {
 	t.Helper()
 	const policy = "stencil-delegated-machines"

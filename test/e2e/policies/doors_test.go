@@ -22,7 +22,7 @@ type door struct {
 	// versions are those with their group.
 	versions []string
 	spec     object
-	// grows is a change of spec, nil where the spec never changes.
+	// grows is a change of spec, nil where the spec is immutable.
 	grows object
 	// scales reports that there is a subresource scale.
 	scales bool
@@ -116,7 +116,7 @@ func TestDoorsAreClosed(t *testing.T) {
 				d.closed("closes").check(t, create(owner, d.versions[1], space, object{"name": "a", "annotations": object{templateRef: "golden/fedora"}}))
 				d.closed("closes").check(t, acting(t, owner, space).create(d.manifest(d.versions[1], object{"name": "a"})))
 
-				// What is stored lives on.
+				// Stored objects are not affected.
 				for _, version := range d.versions {
 					if d.kind != "VirtualMachineInstance" { // see TestRunningMachinesStayAsTheyWereApproved
 						refusal{}.check(t, patch(owner, version, object{"metadata": object{"labels": object{"a": "b"}, "finalizers": []any{"example.com/a"}}}))

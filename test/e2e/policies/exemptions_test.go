@@ -63,7 +63,7 @@ func TestExemptSubjects(t *testing.T) {
 	})
 }
 
-// An approval speaks for itself only: to be exempt from one is not to be exempt from another.
+// An exemption of one approval is not an exemption of another.
 func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
 	t.Parallel()
 	exempts := func(who *controlplane.User) []any { return []any{object{"kind": "User", "name": who.Name}} }
@@ -113,7 +113,7 @@ func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
 	})
 }
 
-// Names of users and groups are compared literally, whatever the annotation separates them by.
+// Names of users and groups are compared literally, even if they contain the separators of the annotation.
 func TestSubjectsOfUnusualNames(t *testing.T) {
 	t.Parallel()
 	const (

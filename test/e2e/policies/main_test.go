@@ -27,15 +27,15 @@ const controllerName = "system:serviceaccount:kubevirt:kubevirt-controller"
 
 var (
 	shared = controlplane.Shared{Prepare: prepare}
-	// stencil is what runs on the shared plane.
+	// stencil is the release on the shared plane.
 	stencil *release
 
 	// owner owns VirtualMachines of every kind in all namespaces, and may use the templates of namespace golden.
 	owner *controlplane.User
 	// stranger has the same rights as owner, uses no template, and is exempt nowhere.
 	stranger *controlplane.User
-	// controller is KubeVirt's controller, one of the chart's exemptUsers, and virtAPI its API server, another one.
-	// There is no KubeVirt that the manager could find: they are given the permission that it would give them.
+	// controller is KubeVirt's controller, one of the chart's exemptUsers, and virtAPI its API server, another one. The manager finds no KubeVirt:
+	// the test grants them the permission that it would grant.
 	controller, virtAPI *controlplane.User
 )
 
@@ -117,7 +117,7 @@ func (r refusal) complaint(result controlplane.Result) string {
 		return ""
 	}
 	want := fmt.Sprintf("ValidatingAdmissionPolicy 'stencil-%s' with binding 'stencil-%s' denied request: %s", r.policy, r.policy, r.message)
-	// There may be warnings before it, and the cause once more after it.
+	// Warnings may precede it, and the cause may be repeated after it.
 	answered := slices.ContainsFunc(strings.Split(said, "\n"), func(line string) bool { return strings.HasSuffix(line, want) })
 	if result.Code == 0 || !answered {
 		return fmt.Sprintf("answered\n%s%s\nwant\n%s", result.Stdout, said, want)
@@ -150,7 +150,7 @@ func encode(value any) string {
 	return string(encoded)
 }
 
-// namespace creates a namespace with labels, such as "env=prod", and returns when Stencil has decided what approvals mean for it.
+// namespace creates a namespace with labels, such as "env=prod", and returns when Stencil has decided which approvals select it.
 func namespace(t *testing.T, labels ...string) string {
 	t.Helper()
 	name := undecided(t, object{"generateName": "policies-"}, labels...)

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// labelling is what it takes to change the labels of namespaces, in each of the ways there are.
+// labelling permits all requests that change the labels of namespaces.
 var labelling = rbacv1.PolicyRule{
 	APIGroups: []string{""}, Resources: []string{"namespaces", "namespaces/status", "namespaces/finalize"}, Verbs: []string{"get", "update", "patch"},
 }
@@ -34,7 +34,7 @@ func kept(what string) refusal {
 
 var keptLabel, keptAnnotation = kept("label " + governedLabel), kept("annotation " + approvalsAnnotation)
 
-// managing is the right to manage one approval, or all of them.
+// managing permits to update one approval, or all of them.
 func managing(approvals ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{"stencil.kubevirt.io"}, Resources: []string{"templateapprovals"}, Verbs: []string{"update"}, ResourceNames: approvals,

@@ -41,8 +41,7 @@ func approval(name string, spec object) string {
 	})
 }
 
-// store stores an approval, and returns when Stencil has written it to the namespaces that it selects. When the test ends, the approval
-// is deleted.
+// store stores an approval, and returns when Stencil has written it to the namespaces that it selects. When the test ends, the approval is deleted.
 func store(t *testing.T, name string, spec object) {
 	t.Helper()
 	mustPass(t, acting(t, nil, "").apply(approval(name, spec)))
@@ -55,8 +54,8 @@ func store(t *testing.T, name string, spec object) {
 	})
 }
 
-// approve stores an approval that denies, and returns when the API server acts by it in a namespace of its own that is listed beside
-// those in spec, and in these. When the test ends, the approval is deleted, and the API server does not act by it any more.
+// approve stores an approval that denies, and returns when the API server enforces it in a namespace of its own that is listed beside those in spec,
+// and in these. When the test ends, the approval is deleted, and the API server no longer enforces it.
 func approve(t *testing.T, name string, spec object) {
 	t.Helper()
 	listed, _ := spec["namespaces"].([]any)
@@ -90,7 +89,7 @@ func approve(t *testing.T, name string, spec object) {
 	}
 }
 
-// condition is what matters of a condition.
+// condition holds the relevant fields of a condition.
 type condition struct{ Type, Status, Reason, Message string }
 
 // active returns the condition Active of an approval, empty while there is none of its present generation.

@@ -142,7 +142,7 @@ func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
 	})
 }
 
-// An approval of every namespace, and one that selects by what namespaces lack, leave none free.
+// An approval of every namespace, and one that selects by missing labels, leave no namespace free.
 func TestANamespaceThatNobodyHasDecidedOnAndAnApprovalOfEverything(t *testing.T) {
 	for name, selector := range map[string]object{
 		"everything":        {},

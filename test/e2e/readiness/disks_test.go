@@ -32,8 +32,8 @@ spec:
 ---`, name, source, storage)
 }
 
-// TestVMsStartWithTheDisksThatCDIMakesForThem holds the evaluation of disks against KubeVirt's and CDI's own controllers: every way in
-// which CDI makes a disk of a VM, a claim that CDI takes over, and KubeVirt's restores.
+// TestVMsStartWithTheDisksThatCDIMakesForThem tests the evaluation of disks with KubeVirt's and CDI's own controllers: every way in which CDI creates
+// a disk of a VM, a claim that CDI adopts, and KubeVirt's restores.
 func TestVMsStartWithTheDisksThatCDIMakesForThem(t *testing.T) {
 	s := full.on(t)
 	own := s.namespace(t)

@@ -103,7 +103,7 @@ func (s *stage) namespace(t *testing.T) string {
 	return name
 }
 
-// becomes waits until what a JSONPath finds in a template contains each of some texts.
+// becomes waits until the result of a JSONPath in a template contains all texts.
 func (s *stage) becomes(t *testing.T, namespace, name, path string, want ...string) {
 	t.Helper()
 	s.eventually(t, fmt.Sprintf("template %s has %q at %s", name, want, path), func() error {

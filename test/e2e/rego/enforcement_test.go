@@ -21,7 +21,7 @@ func TestEnforcements(t *testing.T) {
 			active(t, label)
 			check(t, label)
 			passes(t, "other", "")
-			// Whatever becomes of it, it was evaluated.
+			// It was evaluated, with any result.
 			harness.Eventually(t, "the metrics count the denial", func() error {
 				metrics, err := stencil.first.Metrics(t.Context())
 				if err != nil {

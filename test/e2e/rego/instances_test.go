@@ -55,11 +55,11 @@ deny contains sprintf("a %s with GPU %s runs %s", [input.request.requestKind, gp
 	} {
 		t.Run(kind, func(t *testing.T) {
 			says(t, nil, tc.manifest, false, []string{kind + ` "ways" is forbidden: policy ways (medium): ` + tc.words}, "create", "-f", "-")
-			// Without the device it is created, and then it does not get it.
+			// Without the device it is created, and the device cannot be added later.
 			t.Cleanup(func() { must(t, "", "delete", kind, "ways", "--namespace=default", "--ignore-not-found") })
 			must(t, strings.ReplaceAll(tc.manifest, "gpus: [{name: gpu, deviceName: example.com/gpu}]", ""), "create", "-f", "-")
 			says(t, nil, tc.manifest, false, []string{tc.words}, "replace", "-f", "-")
-			// What KubeVirt's controllers make was evaluated as what they make it from.
+			// Objects that KubeVirt's controllers create were evaluated as the objects they are created from.
 			as2(t, controller, "label", kind, "ways", "--namespace=default", "by=controller")
 		})
 	}
@@ -92,7 +92,7 @@ deny contains "only one disk" if count(input.object.spec.template.spec.volumes) 
 		plug := `--patch=[{"op":"add","path":"` + path + `/volumes/-","value":{"name":"c","emptyDisk":{"capacity":"1Gi"}}},` +
 			`{"op":"add","path":"` + path + `/domain/devices/disks/-","value":{"name":"c"}}]`
 		says(t, api, "", false, []string{`"plugged" is forbidden: policy plugged (medium): only one disk`}, "patch", kind, "plugged", "--type=json", plug)
-		// Its bookkeeping is not.
+		// Changes of its own metadata are not evaluated.
 		as(t, api, "annotate", kind, "plugged", "seen=true")
 	}
 	as(t, api, "patch", "vm", "plugged", "--type=merge", `--patch={"spec":{"runStrategy":"Always"}}`)

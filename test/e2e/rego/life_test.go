@@ -137,7 +137,7 @@ func TestTheLastGoodVersionStaysInForce(t *testing.T) {
 	refused(t, "first", "no first here")
 	passes(t, "second", "")
 
-	// A manager that has never seen the first version finds it in the status.
+	// A manager that has never read the first version finds it in the status.
 	restart(t, nil)
 	becomes(t, "kept", map[string]string{"Active": "False LastGoodVersion"})
 	refused(t, "first", "no first here")

@@ -1,6 +1,5 @@
-// Package rego_test sees Rego policies as their admins do: with kubectl, against a
-// real API server, and with one or two stencil-managers that have no more rights than
-// the chart gives them.
+// Package rego_test tests Rego policies as their admins use them: with kubectl, against a real API server, and with one or two stencil-managers that
+// have only the permissions of the chart.
 package rego_test
 
 import (
@@ -114,7 +113,7 @@ func (c *cluster) awaitWebhooks() error {
 	return nil
 }
 
-// restart stops the first manager, lets something happen meanwhile, and starts it again.
+// restart stops the first manager, calls meanwhile, and starts it again.
 func restart(t *testing.T, meanwhile func()) {
 	t.Helper()
 	stencil.service.Remove(stencil.first)
@@ -142,7 +141,7 @@ func must(t *testing.T, stdin string, arguments ...string) string {
 	return harness.Must(t, stencil.Plane, nil, stdin, arguments...).Stdout
 }
 
-// policy is the manifest of a policy with this spec beside the module.
+// policy returns the manifest of a policy with this spec and module.
 func policy(name, spec, module string) string {
 	return fmt.Sprintf("apiVersion: stencil.kubevirt.io/v1alpha1\nkind: VirtualMachinePolicy\nmetadata: {name: %s}\nspec:\n%s\n  rego: |\n    %s\n",
 		name, indent("  ", spec), indent("    ", module)[4:])

@@ -63,7 +63,7 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 		free       = "create.virtualmachine.policies.stencil.kubevirt.io"
 		uncompared = "create.templatedvirtualmachine.policies.stencil.kubevirt.io"
 	)
-	// Where an approval only counts, nothing is evaluated for it, as without one.
+	// With enforcement Audit nothing is evaluated for an approval, as without one.
 	excluded := map[string]judged{
 		"no template": {plain, "policed", free}, "no template, with rules": {ruled, "machines", rulesToo},
 		"a template": {fromTemplate, "policed", uncompared}, "a template with rules": {fromRuled, "machines", rulesToo},
@@ -105,7 +105,7 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 				manifest := func(label, host string) string {
 					return strings.NewReplacer("LABEL", label, "HOST", host).Replace(tc.manifest)
 				}
-				// Denied by the expected webhook, with all reasons. The API server sees a new label of the namespace a little later.
+				// Denied by the expected webhook, with all reasons. The API server observes a new label of the namespace a little later.
 				want := []string{fmt.Sprintf("admission webhook %q denied", tc.by), "no once here"}
 				if tc.by == rulesToo {
 					want = append(want, "give it a name")

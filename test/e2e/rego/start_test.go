@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// many is how many policies a cluster may well have at the start of a manager.
+// many is a realistic number of policies at the start of a manager.
 const many = 500
 
 var policies = schema.GroupVersionResource{Group: "stencil.kubevirt.io", Version: "v1alpha1", Resource: "virtualmachinepolicies"}
@@ -139,7 +139,7 @@ func TestTwoManagers(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	// The leader goes, the follower leads.
+	// The leader stops, the follower leads.
 	stencil.service.Remove(stencil.first)
 	if err := stencil.first.Stop(); err != nil {
 		t.Error(err)

@@ -1,6 +1,5 @@
-// Package road_test walks the main road as its users do: with kubectl, against
-// a real API server with KubeVirt's own admission, and a stencil-manager that
-// has no more rights than the chart gives it.
+// Package road_test tests the main use cases as users run them: with kubectl, against a real API server with KubeVirt's own admission, and a
+// stencil-manager that has only the permissions of the chart.
 package road_test
 
 import (

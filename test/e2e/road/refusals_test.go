@@ -196,7 +196,7 @@ func TestAPersonWithoutRightsOnMachinesIsStoppedByRBAC(t *testing.T) {
 	}
 }
 
-// TestTheContractOfAStoredMachineIsFixed is the policy on the reference.
+// TestTheContractOfAStoredMachineIsFixed tests the policy on the reference.
 func TestTheContractOfAStoredMachineIsFixed(t *testing.T) {
 	discard(t, "fixed", "plain")
 	mustKubectl(t, ada, machine("fixed", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, ""), "create", "-f", "-")

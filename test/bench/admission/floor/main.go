@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// address is how the webhooks are reached.
+// address is the address of the webhooks and their certificate.
 type address struct {
 	URL string `json:"url"`
 	// CABundle is the certificate, in PEM.
@@ -96,7 +96,7 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{content}, PrivateKey: key}, nil
 }
 
-// webhooks answer.
+// webhooks are the handlers of the two webhooks.
 type webhooks struct {
 	// patched are the decisions of /mutate, by VM name.
 	patched map[string]string

@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 )
 
-// namespace is where CDI takes itself to be when it does not run in a Pod.
+// namespace is CDI's own namespace when it does not run in a Pod.
 const namespace = "cdi"
 
 type options struct {

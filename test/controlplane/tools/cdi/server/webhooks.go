@@ -27,7 +27,7 @@ import (
 	cryptowatch "kubevirt.io/containerized-data-importer/pkg/util/tls-crypto-watch"
 )
 
-// signingKey is the key with which CDI's webhooks allow a clone that was checked to its controllers.
+// signingKey is the key with which CDI's webhooks confirm a checked clone to its controllers.
 func signingKey(kubeconfig string) (*rsa.PrivateKey, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
