@@ -91,7 +91,7 @@ func withMachines(t *testing.T, options install.Options, users ...string) (plane
 	return plane, space, known
 }
 
-// missing returns a complaint unless the result is a failure whose output contains want.
+// missing returns a complaint unless the result is a failure with want in its standard error.
 func missing(want string, result controlplane.Result) string {
 	if result.Code != 0 && strings.Contains(result.Stderr, want) {
 		return ""

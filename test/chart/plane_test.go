@@ -87,7 +87,7 @@ func mustKubectl(t *testing.T, plane *controlplane.Plane, stdin string, argument
 	return result.Stdout
 }
 
-// eventually polls until there is no complaint. what completes the sentence "waiting until …".
+// eventually polls until there is no complaint. The parameter what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, complaint func() string) {
 	t.Helper()
 	harness.Eventually(t, what, func() error { return harness.Complaint(complaint()) })

@@ -43,8 +43,8 @@ func (e *ExceededError) Unwrap() []error {
 	return []error{context.DeadlineExceeded, e.Last}
 }
 
-// WithTimeout returns a context that ends when the budget is spent; context.Cause is an *ExceededError then. what completes the sentence "waiting
-// until …".
+// WithTimeout returns a context that ends when the budget is spent; context.Cause is an *ExceededError then. The parameter what completes the
+// sentence "waiting until …".
 func WithTimeout(ctx context.Context, what string, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	go watch(ctx, cancel, what, limit)
@@ -70,8 +70,8 @@ func watch(ctx context.Context, cancel context.CancelCauseFunc, what string, lim
 }
 
 // Wait calls complaint immediately and then repeatedly, until it returns nil. It fails with an *ExceededError when the budget is spent, and with the
-// cause of the context when that ends first; both have the last error. what completes the sentence "waiting until …". The context of complaint ends
-// with the wait.
+// cause of the context when that ends first; both have the last error. The parameter what completes the sentence "waiting until …". The context of
+// complaint ends with the wait.
 func Wait(ctx context.Context, what string, limit time.Duration, complaint func(context.Context) error) error {
 	ctx, cancel := WithTimeout(ctx, what, limit)
 	defer cancel()

@@ -142,8 +142,8 @@ func Discard(t *testing.T, plane *controlplane.Plane, namespace string, names ..
 	})
 }
 
-// Eventually polls until there is no complaint, and fails the test with the last one at the limit. what completes the sentence "waiting until …".
-// Cleanups may call it: it does not end with the test's context.
+// Eventually polls until there is no complaint, and fails the test with the last one at the limit. The parameter what completes the sentence "waiting
+// until …". Cleanups may call it: it does not end with the test's context.
 func Eventually(t *testing.T, what string, complaint func() error) {
 	t.Helper()
 	Within(t, what, Limit, complaint)

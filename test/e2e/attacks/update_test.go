@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// eventually polls until missing returns nothing. what completes the sentence "waiting until …".
+// eventually polls until missing returns nothing. The parameter what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, missing func() string) {
 	t.Helper()
 	harness.Eventually(t, what, func() error { return harness.Complaint(missing()) })

@@ -194,7 +194,7 @@ func (s *stage) conditions(t *testing.T, namespace, name string) map[string]meta
 	return found
 }
 
-// eventually waits until problem returns nothing. what completes the sentence "waiting until …".
+// eventually waits until problem returns nothing. The parameter what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, problem func() string) {
 	t.Helper()
 	harness.Within(t, what, limit, func() error { return harness.Complaint(problem()) })

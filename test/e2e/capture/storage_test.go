@@ -97,7 +97,7 @@ func TestUnrulyStorageMakesOneTemplateOrNone(t *testing.T) {
 			for _, step := range tc.steps {
 				defer s.platform.Plane.CSI().When(step, tc.rule)()
 			}
-			timeout := "5m" // what has to succeed may take its time on a busy machine
+			timeout := "5m" // a capture that has to succeed may take long on a busy host
 			if tc.may != nil {
 				timeout = "1m"
 			}

@@ -154,7 +154,7 @@ func TestWhatTheAPIServerRefusesOfAPolicy(t *testing.T) {
 	source := strings.Repeat("# 5678901234567\n", 4096)
 	for _, tc := range []struct {
 		name, spec string
-		want       string // in the refusal; nothing is refused when empty
+		want       string // in the rejection; none is expected when empty
 	}{
 		{name: "64 KiB of Rego", spec: fmt.Sprintf(`{"rego":%q}`, source)},
 		{name: "more than 64 KiB of Rego", spec: fmt.Sprintf(`{"rego":%q}`, source+"#"), want: "spec.rego: Too long"},

@@ -75,7 +75,7 @@ func must(t *testing.T, stdin string, arguments ...string) string {
 	return harness.Must(t, stencil.Plane, nil, stdin, arguments...).Stdout
 }
 
-// eventually polls until missing returns nothing. what completes the sentence "waiting until …".
+// eventually polls until missing returns nothing. The parameter what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, missing func() string) {
 	t.Helper()
 	harness.Eventually(t, what, func() error { return harness.Complaint(missing()) })

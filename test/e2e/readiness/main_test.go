@@ -121,7 +121,7 @@ func (s *stage) becomes(t *testing.T, namespace, name, path string, want ...stri
 // condition is the JSONPath of a condition.
 func condition(kind string) string { return `.status.conditions[?(@.type=="` + kind + `")]` }
 
-// eventually polls until there is no error. what completes the sentence "waiting until …".
+// eventually polls until there is no error. The parameter what completes the sentence "waiting until …".
 func (s *stage) eventually(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	if err := deadline.Wait(context.WithoutCancel(t.Context()), what, harness.Limit, func(context.Context) error { return ask() }); err != nil {

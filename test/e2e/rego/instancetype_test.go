@@ -50,7 +50,7 @@ deny contains {"msg": sprintf("%v CPUs are more than 4", [cpus.count]), "field":
 	active(t, "sizes")
 	for _, tc := range []struct {
 		name, size string
-		want       string // in the refusal; it passes without
+		want       string // in the denial; the request passes when empty
 	}{
 		{"inline", `"template":{"spec":{"domain":{"cpu":{"cores":8},"devices":{}}}}`, "8 CPUs are more than 4 at spec.template.spec.domain.cpu"},
 		{"by an instance type", `"instancetype":{"name":"size-huge"}`, "64 CPUs are more than 4 at spec.instancetype.name"},
