@@ -97,7 +97,7 @@ func TestTheAggregatedAPIServer(t *testing.T) {
 	})
 }
 
-// Tests start it beside the cluster, with flags from the package install: they are those of the chart.
+// Tests start it outside the cluster, with flags from the package install, which must equal those of the chart.
 func TestFlagsOfAnAPIServerBesideTheCluster(t *testing.T) {
 	options := install.Options{Release: "templates", APIServerAddress: "localhost:9444"}
 	stdout, stderr, ok := helm(t, "", "install", options.Release, chartFolder(t), "--namespace", install.Namespace, "--dry-run=client", "--set", "apiserver.external.host=localhost,apiserver.external.port=9444")

@@ -9,14 +9,13 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// renderCase says what the chart makes of some values.
+// renderCase holds values of the chart and the objects that it must render from them.
 type renderCase struct {
 	// release is "stencil" when empty.
 	release string
 	// values in YAML.
 	values string
-	// want holds what stands in an object: "Kind/name {.json.path}" to value, nil for a path that must not be there, items for
-	// some of those in a list.
+	// want maps "Kind/name {.json.path}" of an object to a value: nil for a path that must be absent, items for some elements of a list.
 	want map[string]any
 	// present and absent are objects, as Kind/name.
 	present, absent []string
@@ -55,7 +54,7 @@ func (c renderCase) run(t *testing.T) {
 	}
 }
 
-// runRenderCases renders every case, several at a time: each is a process of helm, which needs no cluster.
+// runRenderCases renders every case, several at a time: each is a process of helm without a cluster.
 func runRenderCases(t *testing.T, cases map[string]renderCase) {
 	t.Run("rendered", func(t *testing.T) {
 		for name, tc := range cases {

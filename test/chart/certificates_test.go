@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// authority is a certificate in form only; nobody parses it here.
+// authority has the form of a certificate; no test parses it.
 const authority = "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"
 
 var secretValues = `{certificates: {provider: secret, secret: {name: stencil-tls, caBundle: "` + strings.ReplaceAll(authority, "\n", `\n`) + `"}}}`

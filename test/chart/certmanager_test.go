@@ -29,7 +29,7 @@ func TestCertManagerAcceptsTheIssuersAndCertificates(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The definitions prune fields that they do not know, so what is read back is what cert-manager sees.
+	// The definitions prune unknown fields, so the object that is read back has the fields that cert-manager receives.
 	var certificate certmanagerv1.Certificate
 	object, err := client.Resource(certmanagerv1.SchemeGroupVersion.WithResource("certificates")).Namespace(install.Namespace).
 		Get(t.Context(), "stencil-webhook", metav1.GetOptions{})
@@ -46,7 +46,7 @@ func TestCertManagerAcceptsTheIssuersAndCertificates(t *testing.T) {
 		t.Errorf("the serving certificate has usages %v", got)
 	}
 
-	// What cert-manager's CA injector writes stays where it is when the release is upgraded.
+	// What cert-manager's CA injector writes is unchanged after an upgrade of the release.
 	const bundle = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCi0tLS0tRU5EIENFUlRJRklDQVRFLS0tLS0K"
 	setBundle(t, plane, "cert-manager-cainjector", bundle)
 	if err := install.Chart(t.Context(), plane, install.Options{Values: map[string]any{

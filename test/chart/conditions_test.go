@@ -11,7 +11,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// Nobody answers the webhooks here, so that a request passes only when the API server does not call them.
+// No server answers the webhooks here, so a request passes only when the API server does not call them.
 func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 	plane, space, users := withMachines(t, install.Options{}, "owner", namesake)
 	user, exempt := users["owner"], users[controller]
@@ -32,9 +32,9 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 		create string
 		change []string
 		asked  bool
-		// unrendered is for requests that the render webhook has nothing to do with.
+		// unrendered is for requests that do not match the render webhook.
 		unrendered bool
-		// policy is what refuses the request before a validating webhook is called.
+		// policy is the policy that denies the request before a validating webhook is called.
 		policy string
 	}{
 		"a machine without annotations is created":                                {create: create("v1", `"name": "a"`)},
@@ -112,7 +112,7 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 			}
 		})
 	})
-	// With the first configuration gone, the other one speaks.
+	// Without the first configuration, the error is from the other one.
 	mustKubectl(t, plane, "", "delete", "mutatingwebhookconfiguration", "a-stencil-render")
 	eventually(t, "the webhooks are asked", func() string {
 		return missing(`failed calling webhook "virtualmachine.validate.template.kubevirt.io"`,
@@ -121,10 +121,10 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 	t.Run("to judge", func(t *testing.T) { ask(t, "virtualmachine.validate.template.kubevirt.io", true) })
 }
 
-// Machines without a template are of interest only in namespaces with Stencil's label.
+// The API server calls the webhooks for VirtualMachines without a template only in namespaces with Stencil's label.
 func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 	plane, space, users := withMachines(t, install.Options{}, "owner", namesake)
-	// Where an approval denies, the policies would refuse what nobody answers for.
+	// With the label value true, the policies would deny requests that the webhook has not decided.
 	mustKubectl(t, plane, "", "label", "namespace", space, "stencil.kubevirt.io/governed=warn")
 	const (
 		render = `failed calling webhook "governed.template.kubevirt.io"`
@@ -168,10 +168,10 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 			}
 		}
 	})
-	// A call that fails shows only where it is not ignored.
+	// A failed call is visible only with failure policy Fail.
 	mustKubectl(t, plane, "", "patch", "mutatingwebhookconfiguration", "a-stencil-render", "--type=json", "--patch",
 		`[{"op": "test", "path": "/webhooks/1/name", "value": "governed.template.kubevirt.io"}, {"op": "replace", "path": "/webhooks/1/failurePolicy", "value": "Fail"}]`)
-	// The API server learns of the label and of the webhooks a moment later.
+	// The API server observes the label and the webhooks a moment later.
 	eventually(t, "the namespace and the webhooks are known", func() string {
 		return missing(render, kubectl(t, plane, users["owner"], machine("v1", `"name": "a"`), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
 	})
@@ -196,10 +196,10 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 	}
 }
 
-// Approvals: only a new spec is judged.
+// Only a new spec of an approval is validated.
 func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 	plane := shared.Plane(t)
-	// Stored while there is a definition, and no webhook yet.
+	// Stored while the definition exists, and no webhook yet.
 	definitions := install.Options{}
 	if err := install.Chart(t.Context(), plane, definitions); err != nil {
 		t.Fatal(err)
@@ -239,7 +239,7 @@ func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 			}
 		}
 	})
-	// A call that fails shows only where it is not ignored.
+	// A failed call is visible only with failure policy Fail.
 	mustKubectl(t, plane, "", "patch", "validatingwebhookconfiguration", "stencil-validate", "--type=json", "--patch",
 		`[{"op": "test", "path": "/webhooks/3/name", "value": "templateapproval.validate.stencil.kubevirt.io"}, {"op": "replace", "path": "/webhooks/3/failurePolicy", "value": "Fail"}]`)
 	change := func(content string, more ...string) controlplane.Result {
@@ -266,10 +266,10 @@ func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 	}
 }
 
-// Templates: only a new spec is judged, and not by way of status.
+// Only a new spec of a template is validated, and not through the status subresource.
 func TestWhatTheAPIServerAsksTheManagerAboutTemplates(t *testing.T) {
 	plane := shared.Plane(t)
-	// Stored while there is a definition, and no webhook yet.
+	// Stored while the definition exists, and no webhook yet.
 	definitions := install.Options{}
 	if err := install.Chart(t.Context(), plane, definitions); err != nil {
 		t.Fatal(err)
@@ -318,7 +318,7 @@ func TestWhatTheAPIServerAsksTheManagerAboutTemplates(t *testing.T) {
 	}
 }
 
-// Instances: those of VirtualMachines, with claims, where an approval denies; also from KubeVirt, which no approval evaluates.
+// Instances of VirtualMachines and claims, where an approval denies; also from KubeVirt, which no approval evaluates.
 func TestWhatTheAPIServerAsksTheManagerAboutInstances(t *testing.T) {
 	plane, space, users := withMachines(t, install.Options{})
 	if err := plane.Grant(t.Context(), users[controller], "", rbacv1.PolicyRule{

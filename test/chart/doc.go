@@ -1,5 +1,5 @@
-// Package chart tests the Helm chart in charts/stencil, and the admission policies that it carries.
+// Package chart tests the Helm chart in charts/stencil, and the admission policies that it contains.
 //
-// Some tests render the chart with the real helm and look at the objects that come out. The others install it into a control plane
-// and ask the API server: what it accepts, what it refuses and with which words, and who may do what.
+// Some tests render the chart with the real helm and inspect the resulting objects. The others install it into a control plane and check which
+// requests the API server accepts and denies, its messages, and the permissions of users.
 package chart

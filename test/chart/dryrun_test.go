@@ -7,14 +7,14 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// The API server reads every object that the chart can make: unknown fields, wrong types and CEL that does not compile are refused.
+// The API server validates every object that the chart can render: it rejects unknown fields, wrong types and CEL that does not compile.
 func TestAPIServerAcceptsEveryVariation(t *testing.T) {
 	plane := shared.Plane(t)
 	knowCertManager(t, plane)
 	if err := install.Chart(t.Context(), plane, install.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	// What is left are the namespace and the definitions, which the other objects need in a dry run.
+	// The namespace and the definitions remain: the other objects need them in a dry run.
 	if err := install.Uninstall(t.Context(), plane, install.Options{}); err != nil {
 		t.Fatal(err)
 	}
@@ -67,7 +67,7 @@ webhooks:
 			if result.Code != 0 {
 				t.Fatal(result.Stderr)
 			}
-			// Deprecated fields, and selectors that Kubernetes advises against, come back as warnings.
+			// Deprecated fields, and selectors that Kubernetes advises against, cause warnings.
 			if strings.Contains(result.Stderr, "Warning") {
 				t.Error(result.Stderr)
 			}

@@ -30,7 +30,7 @@ func TestLint(t *testing.T) {
 	}
 }
 
-// The chart holds a copy of every policy, because helm reads no file outside the chart.
+// The chart contains a copy of every policy, because helm reads no file outside the chart.
 func TestPoliciesInTheChartAreCurrent(t *testing.T) {
 	sources, err := policies.FS.ReadDir(".")
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 // secretValue is the value of a parameter, which no message may repeat.
 const secretValue = "p4ssw0rd"
 
-// machines returns two VirtualMachines in YAML, such as stood in the cluster before: one that was rendered from a template, and one
-// that has nothing to do with templates.
+// machines are two VirtualMachines in YAML that were stored before the chart was installed: one that was rendered from a template, and one without a
+// template.
 const machines = `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -43,15 +43,15 @@ spec:
   template: {spec: {domain: {devices: {}}}}
 `
 
-// controller is one of the chart's default exemptUsers, with the permission that the manager gives it: webhooks are not called for its
-// updates, so the policy is all that evaluates them.
+// controller is one of the chart's default exemptUsers, with the permission that the manager grants to it: webhooks are not called for its updates,
+// so only the policy evaluates them.
 const controller = "system:serviceaccount:kubevirt:kubevirt-controller"
 
 // namesake is an account of the same name in a namespace without KubeVirt.
 const namesake = "system:serviceaccount:elsewhere:kubevirt-controller"
 
-// withMachines installs the chart, whose webhooks nobody answers, into a plane where the machines are stored already, and returns
-// their namespace. Those users, the controller among them, may do anything to VirtualMachines there.
+// withMachines installs the chart, with webhooks that no server answers, into a plane where the VirtualMachines are already stored, and returns their
+// namespace. The given users, the controller and a stranger may do anything to VirtualMachines there.
 func withMachines(t *testing.T, options install.Options, users ...string) (plane *controlplane.Plane, space string, known map[string]*controlplane.User) {
 	t.Helper()
 	plane = shared.Plane(t)
@@ -79,7 +79,7 @@ func withMachines(t *testing.T, options install.Options, users ...string) (plane
 		t.Fatal(err)
 	}
 
-	// Webhooks and policies hold a moment after they are stored. Each is asked for something that it refuses.
+	// The API server enforces webhooks and policies a moment after they are stored. Each wait sends a request that must be denied.
 	eventually(t, "the webhooks hold", func() string {
 		return missing("failed calling webhook", kubectl(t, plane, known["stranger"], "", "label", "vm", "rendered", "probe=1",
 			"--namespace", space, "--dry-run=server"))
@@ -91,7 +91,7 @@ func withMachines(t *testing.T, options install.Options, users ...string) (plane
 	return plane, space, known
 }
 
-// missing complains about a result that is no refusal with these words.
+// missing returns a complaint unless the result is a failure with want in its standard error.
 func missing(want string, result controlplane.Result) string {
 	if result.Code != 0 && strings.Contains(result.Stderr, want) {
 		return ""

@@ -10,8 +10,7 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// The real manager, with the rights that the chart gives it and no others, publishes its authority and renders; and an upgrade of the
-// chart takes nothing away from it.
+// The real manager, with only the permissions of the chart, publishes its authority and renders; an upgrade of the chart removes no permission.
 func TestTheManagerWorksWithItsRightsThroughAnUpgrade(t *testing.T) {
 	address, err := manager.FreeAddress()
 	if err != nil {

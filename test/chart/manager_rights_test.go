@@ -16,8 +16,8 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// rightsOf lists what a user may do in a namespace beyond everybody's rights: "verb group/resource name", and "*" for any name. The
-// API server answers from everything that RBAC gives, cluster-wide rules included.
+// rightsOf lists what a user may do in a namespace beyond the permissions of all users: "verb group/resource name", and "*" for any name. The API
+// server's answer includes everything that RBAC grants, cluster-wide rules included.
 func rightsOf(t *testing.T, user *controlplane.User, namespace string) []string {
 	t.Helper()
 	review := &authorizationv1.SelfSubjectRulesReview{Spec: authorizationv1.SelfSubjectRulesReviewSpec{Namespace: namespace}}
@@ -261,14 +261,14 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Another service account of the namespace has everybody's rights, and those that every service account has.
+			// Another service account of the namespace has the permissions of all users and of all service accounts.
 			nobody, err := plane.User("system:serviceaccount:"+install.Namespace+":nobody", manager.Groups...)
 			if err != nil {
 				t.Fatal(err)
 			}
 			for namespace, want := range map[string][]string{install.Namespace: tc.wantOwn, "default": tc.wantElse} {
 				slices.Sort(want)
-				// The API server's authorizer learns of roles and bindings a little after they are stored.
+				// The API server's authorizer observes roles and bindings a little after they are stored.
 				eventually(t, "the manager has the rights that are listed", func() string {
 					common := rightsOf(t, nobody, namespace)
 					got := slices.DeleteFunc(rightsOf(t, manager, namespace), func(right string) bool { return slices.Contains(common, right) })
@@ -282,7 +282,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	}
 }
 
-// What the rules mean for single requests, asked as the authorizer is asked by them.
+// The effect of the rules on single requests, checked with the API server's authorizer.
 func TestTheManagerMayNot(t *testing.T) {
 	options := install.Options{}
 	plane := installed(t, options)
@@ -356,7 +356,7 @@ func TestTheManagerMayNot(t *testing.T) {
 	}
 }
 
-// may asks the authorizer.
+// may returns the authorizer's decision.
 func may(ctx context.Context, t *testing.T, plane *controlplane.Plane, user *controlplane.User, verb, group, resource, namespace, name string) bool {
 	t.Helper()
 	resource, subresource, _ := strings.Cut(resource, "/")

@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// Whoever has the manager's token, while no manager runs: RBAC permits these requests, admission policies deny them.
+// A client with the manager's token, while no manager runs: RBAC permits these requests, admission policies deny them.
 func TestTheManagersTokenWritesNothingElse(t *testing.T) {
 	options := install.Options{ManagerURL: deadURL}
 	plane := shared.Plane(t)
@@ -82,7 +82,7 @@ func TestTheManagersTokenWritesNothingElse(t *testing.T) {
 		})
 	}
 
-	// What is stored, and was before anybody could ask the webhooks.
+	// A template that was stored before the webhooks existed.
 	mustKubectl(t, plane, "", "delete", "validatingwebhookconfiguration", "stencil-validate")
 	eventually(t, "a template is stored", func() string {
 		return kubectl(t, plane, nil, created(`"labels": {"tier": "silver"}`), "apply", "--namespace", space, "-f", "-").Stderr

@@ -85,7 +85,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// Mutating webhooks are called in the order of the names of their configurations, and these are the neighbours there are.
+// Mutating webhooks are called in the order of the names of their configurations.
 func TestRenderingSortsFirst(t *testing.T) {
 	for _, release := range []string{"stencil", "templates", "zzz"} {
 		rendered := render(t, release, "")
@@ -106,12 +106,12 @@ func TestRenderingSortsFirst(t *testing.T) {
 	}
 }
 
-// neighbours are mutating configurations of others.
+// neighbours are mutating configurations of other projects.
 func neighbours() []string {
 	return []string{"virt-api-mutator", "cdi-api-datavolume-mutate", "kubemacpool-mutator", "cert-manager-webhook", "z-quota"}
 }
 
-// Previews alone come after the defaults: they see what was filled in.
+// Only previews come after the defaults, which they include.
 func TestDefaultingSortsLast(t *testing.T) {
 	for _, release := range []string{"stencil", "a", "zzz"} {
 		all := neighbours()
@@ -128,7 +128,7 @@ func TestDefaultingSortsLast(t *testing.T) {
 	}
 }
 
-// Tests and the demo start the manager beside the cluster, with flags from the package install: they are those of the chart.
+// Tests and the demo start the manager outside the cluster, with flags from the package install, which must equal those of the chart.
 func TestFlagsOfAManagerBesideTheCluster(t *testing.T) {
 	for _, tc := range []struct {
 		release    string
@@ -181,7 +181,7 @@ certificates: {provider: cert-manager}
 			want = ""
 		}
 		if key == "RoleBinding/stencil-apiserver-authentication-reader" {
-			// The Role that it gives is Kubernetes' own.
+			// The Role that it binds is Kubernetes' own.
 			want = "kube-system"
 		}
 		if got := object.GetNamespace(); got != want {

@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// Kubernetes' own roles take the chart's up by aggregation, which is the controller manager's work and takes a moment.
+// kube-controller-manager aggregates the chart's roles into Kubernetes' own, which takes a moment.
 func TestRightsOfPeople(t *testing.T) {
 	plane := installed(t, install.Options{})
 	own, other := namespace(t, plane), namespace(t, plane)
@@ -100,7 +100,7 @@ func TestRightsOfPeople(t *testing.T) {
 	}
 }
 
-// What the aggregated API takes is of another group than the templates.
+// The permissions for the aggregated API are in another group than those for the templates.
 func TestRightsOnSubresources(t *testing.T) {
 	plane := installed(t, install.Options{APIServerAddress: "localhost:1"})
 	space := namespace(t, plane)
@@ -141,7 +141,7 @@ func TestRightsOnSubresources(t *testing.T) {
 	}
 }
 
-// Approvals belong to no namespace: a role counts for them only where it is bound for the whole cluster.
+// Approvals are cluster-scoped: a role counts for them only with a ClusterRoleBinding.
 func TestRightsOnApprovals(t *testing.T) {
 	plane := installed(t, install.Options{})
 	space := namespace(t, plane)
@@ -160,7 +160,7 @@ func TestRightsOnApprovals(t *testing.T) {
 	runDeciders(t, plane, "templateapprovals", cases)
 }
 
-// So do policies.
+// So are policies.
 func TestRightsOnPolicies(t *testing.T) {
 	plane := installed(t, install.Options{})
 	space := namespace(t, plane)
@@ -176,7 +176,7 @@ func TestRightsOnPolicies(t *testing.T) {
 	})
 }
 
-// decider is somebody and what they may do with objects of no namespace.
+// decider is a user with a role, and the verbs that the user may and may not use on cluster-scoped objects.
 type decider struct {
 	role, namespace string
 	may, not        []string

@@ -14,11 +14,11 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// deadURL is an address at which no webhook ever answers: connecting to port 1 of loopback is refused at once.
+// deadURL is an address at which no webhook ever answers: connections to port 1 of loopback are rejected at once.
 const deadURL = "https://localhost:1"
 
-// shared has a controller manager, because aggregated ClusterRoles, the Pods of a Deployment and the type check of policies are its
-// work; and the definition of VirtualMachine, but no KubeVirt, whose webhooks would speak before the chart's.
+// shared has a controller manager, which aggregates ClusterRoles, creates the Pods of a Deployment and type-checks policies. It has the definition of
+// VirtualMachine, but no KubeVirt: KubeVirt's webhooks would answer before the chart's.
 var shared = controlplane.Shared{
 	Options: controlplane.Options{ControllerManager: true},
 	Prepare: func(ctx context.Context, plane *controlplane.Plane) error {
@@ -28,7 +28,7 @@ var shared = controlplane.Shared{
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
-// installed installs the chart, and uninstalls it when the test ends: webhooks and policies hold for the whole plane.
+// installed installs the chart, and uninstalls it when the test ends: webhooks and policies affect the whole plane.
 func installed(t *testing.T, options install.Options) *controlplane.Plane {
 	t.Helper()
 	plane := shared.Plane(t)
@@ -77,7 +77,7 @@ func kubectl(t *testing.T, plane *controlplane.Plane, as *controlplane.User, std
 	return result
 }
 
-// mustKubectl is kubectl as the administrator where nothing but success is of interest; it returns what was printed.
+// mustKubectl runs kubectl as the administrator, requires success, and returns the standard output.
 func mustKubectl(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
 	t.Helper()
 	result := kubectl(t, plane, nil, stdin, arguments...)
@@ -87,7 +87,7 @@ func mustKubectl(t *testing.T, plane *controlplane.Plane, stdin string, argument
 	return result.Stdout
 }
 
-// eventually asks again and again until there is no complaint. What completes the sentence "waiting until …".
+// eventually polls until there is no complaint. The parameter what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, complaint func() string) {
 	t.Helper()
 	harness.Eventually(t, what, func() error { return harness.Complaint(complaint()) })

@@ -40,7 +40,7 @@ func labelsChanged(keys string) string {
 
 func TestPolicyTemplateReference(t *testing.T) {
 	const parameter, curious = "parameter.template.kubevirt.io/", "system:kube-curious"
-	// The webhook lets this user pass, so that the policy is all there is between the user and the store.
+	// The webhook exempts this user, so only the policy can deny the request.
 	plane, space, users := withMachines(t, install.Options{Values: map[string]any{"exemptUsers": []any{controller, curious}}}, curious)
 	user := users[curious]
 
@@ -58,7 +58,7 @@ func TestPolicyTemplateReference(t *testing.T) {
 		machine string // "rendered" or "plain"
 		patch   string
 		version string // of the API, v1 when empty
-		// want is the whole message of the refusal; the update passes when it is empty.
+		// want is the whole message of the denial; when it is empty, the update passes.
 		want string
 	}{
 		"the reference is changed": {
@@ -159,7 +159,7 @@ func TestPolicyTemplateReference(t *testing.T) {
 			want := fmt.Sprintf("The virtualmachines %q is invalid: : ValidatingAdmissionPolicy 'stencil-template-reference' with binding "+
 				"'stencil-template-reference' denied request: %s", tc.machine, tc.want)
 			got := strings.TrimSpace(result.Stderr)
-			// KubeVirt's definition says that v1alpha3 is deprecated, and kubectl passes it on in a line before.
+			// KubeVirt's definition marks v1alpha3 as deprecated, and kubectl prints that warning in a line before.
 			if strings.HasPrefix(got, "Warning: kubevirt.io/v1alpha3 is now deprecated") {
 				_, got, _ = strings.Cut(got, "\n")
 			}
@@ -201,7 +201,7 @@ func TestPolicyTemplateReference(t *testing.T) {
 	})
 }
 
-// The controller manager checks the types in every expression against the schemas of what a policy judges, and of its parameters.
+// The controller manager checks the types in every expression against the schemas of the policy's resources and of its parameters.
 func TestPolicyExpressionsAreWellTyped(t *testing.T) {
 	plane := installed(t, install.Options{})
 	client := clientFor(t, plane.AdminConfig()).AdmissionregistrationV1().ValidatingAdmissionPolicies()

@@ -11,7 +11,7 @@ import (
 	"github.com/vmstencil/stencil/policies/library"
 )
 
-// switchedOn returns the policies that the ConfigMap of the library holds, by name.
+// switchedOn returns the policies in the ConfigMap of the library, by name.
 func switchedOn(t *testing.T, values string) map[string]map[string]any {
 	t.Helper()
 	configMap := render(t, "stencil", values)["ConfigMap/stencil-policy-library"]

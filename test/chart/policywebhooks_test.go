@@ -38,7 +38,7 @@ func policyWebhooks(t *testing.T, plane *controlplane.Plane) string {
 	return mustKubectl(t, plane, "", "get", "validatingwebhookconfiguration", "stencil-policies", "-o", "jsonpath={.webhooks}")
 }
 
-// Whatever helm does to a release, what the manager has written there stays, or no policy would hold after an upgrade.
+// An upgrade must not change the webhooks that the manager has written, or no policy would be enforced after it.
 func TestUpgradesLeaveTheWebhooksOfPoliciesToTheManager(t *testing.T) {
 	for name, tc := range map[string]struct {
 		provider  string

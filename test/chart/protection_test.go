@@ -34,8 +34,8 @@ func protected(t *testing.T, rendered objects, prefix string) objects {
 	return found
 }
 
-// Policies with a parameter read the index of approvals. At a first installation there is none, so that their bindings are left to the
-// manager, which creates them when it has written the index.
+// Policies with a parameter read the index of approvals, which does not exist at a first installation. The manager creates their bindings after it
+// has written the index.
 func TestBindingsOfPoliciesThatReadTheIndexAreLeftToTheManager(t *testing.T) {
 	for _, tc := range []struct{ name, release, prefix, values string }{
 		{name: "a default installation", release: "stencil", prefix: "stencil"},

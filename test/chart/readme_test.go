@@ -15,7 +15,7 @@ import (
 
 var update = flag.Bool("update", false, "write the table of values into the chart's README.md")
 
-// The table of values in README.md is made from values.yaml: go test ./chart -run README -update
+// The table of values in README.md is generated from values.yaml: go test ./chart -run README -update
 func TestREADMEListsEveryValue(t *testing.T) {
 	content, err := os.ReadFile(filepath.Join(chartFolder(t), "values.yaml"))
 	if err != nil {
@@ -50,8 +50,7 @@ func TestREADMEListsEveryValue(t *testing.T) {
 	}
 }
 
-// valueRows returns a row for every value in a mapping. What has a comment is a value, however much there is in it; what has none must be
-// a mapping of values.
+// valueRows returns a row for every value in a mapping. A node with a comment is one value, however large; one without must be a mapping of values.
 func valueRows(t *testing.T, prefix string, mapping *yaml.Node) []string {
 	t.Helper()
 	var rows []string

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// What the values cannot mean is refused before anything reaches the API server, with a sentence that names the value.
+// Values that are invalid are rejected before anything reaches the API server, with a message that names the value.
 func TestValuesThatAreRefused(t *testing.T) {
 	cases := map[string]struct {
 		values string

@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// template is one that the API server stores while no manager answers, once the webhook is gone.
+// template is one that the API server stores while no manager answers, once the webhook is deleted.
 const template = `
 apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
@@ -27,7 +27,7 @@ spec:
       template: {spec: {domain: {devices: {}}}}
 `
 
-// kinds are those of everything the chart installs.
+// kinds are the kinds that the chart installs.
 const kinds = "deployments,configmaps,replicasets,poddisruptionbudgets,services,serviceaccounts,roles,rolebindings,clusterroles,clusterrolebindings," +
 	"mutatingwebhookconfigurations,validatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings," +
 	"customresourcedefinitions"
@@ -41,19 +41,19 @@ func live(t *testing.T, plane *controlplane.Plane) []string {
 	return names
 }
 
-// withoutAPIServer keeps APIServices away that nobody answers on a plane without nodes: they stand in the way of kubectl's discovery
-// and of the deletion of namespaces.
+// withoutAPIServer omits the APIServices: on a plane without nodes no server answers them, which breaks kubectl's discovery and blocks the deletion
+// of namespaces.
 const withoutAPIServer = "--set=apiserver.enabled=false"
 
 func TestInstallUpgradeUninstall(t *testing.T) {
 	plane := shared.Plane(t)
 	client := clientFor(t, plane.AdminConfig())
 
-	// The namespace enforces what the README promises that the pods meet.
+	// The namespace enforces the Pod Security Standard that the README promises for the pods.
 	mustKubectl(t, plane, "", "create", "namespace", "restricted-system")
 	mustKubectl(t, plane, "", "label", "namespace", "restricted-system", "pod-security.kubernetes.io/enforce=restricted")
 	options := install.Options{Namespace: "restricted-system"}
-	// The definitions may have been left by a release in another namespace, and helm takes over nothing that it does not own.
+	// Definitions may remain from a release in another namespace, and helm adopts no object that it does not own.
 	mustKubectl(t, plane, "", "delete", "customresourcedefinitions", "--selector", "app.kubernetes.io/instance=stencil")
 
 	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer)
@@ -72,7 +72,7 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 	eventually(t, "the definitions are served", func() string { return served(t, plane) })
 
 	setBundle(t, plane, "stencil-manager", "Zmlyc3Q=")
-	// What the manager writes when it has found KubeVirt.
+	// The subjects that the manager writes when it has found KubeVirt.
 	mustKubectl(t, plane, "", "patch", "clusterrolebinding", "stencil-exempt-users", "--type=merge", "--patch",
 		`{"subjects": [{"kind": "ServiceAccount", "namespace": "virt", "name": "kubevirt-controller"}]}`)
 	wantExempt := func() {
@@ -115,21 +115,21 @@ func TestInstallUpgradeUninstall(t *testing.T) {
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinetemplaterequests.template.kubevirt.io",
 			"customresourcedefinition.apiextensions.k8s.io/virtualmachinetemplates.template.kubevirt.io",
 		}
-		// ReplicaSets and pods go a little later.
+		// ReplicaSets and pods are deleted a little later.
 		if got := live(t, plane); !slices.Equal(got, want) {
 			return fmt.Sprintf("uninstalling left %v, want only %v", got, want)
 		}
 		return ""
 	})
 
-	// The definitions that were kept are taken over by the next install, and templates live on.
+	// The next install adopts the retained definitions, and templates remain stored.
 	run(t, plane, "install", "stencil", chartFolder(t), "--namespace", options.Namespace, withoutAPIServer)
 	mustKubectl(t, plane, "", "get", "virtualmachinetemplate", "kept", "--namespace", "default")
 	run(t, plane, "uninstall", "stencil", "--namespace", options.Namespace)
 	mustKubectl(t, plane, "", "delete", "customresourcedefinitions", "--selector", "app.kubernetes.io/instance=stencil")
 }
 
-// Helm before version 4, and version 4 when told so, merges on the client's side; that must leave caBundle alone as well.
+// Helm before version 4, and version 4 with --server-side=false, merges on the client's side; that must leave caBundle unchanged as well.
 func TestUpgradeWithClientSideApplyKeepsTheBundle(t *testing.T) {
 	plane := shared.Plane(t)
 	arguments := []string{"--namespace", install.Namespace, "--server-side=false"}
@@ -140,7 +140,7 @@ func TestUpgradeWithClientSideApplyKeepsTheBundle(t *testing.T) {
 	wantBundle(t, plane, "c2Vjb25k")
 }
 
-// Taking caBundle away from the manager is a decision that helm asks for.
+// Taking the ownership of caBundle from the manager requires an explicit flag of helm.
 func TestSwitchingToASecretTakesTheBundleOver(t *testing.T) {
 	plane := installed(t, install.Options{})
 	setBundle(t, plane, "stencil-manager", "c2Vjb25k")
@@ -234,7 +234,7 @@ func run(t *testing.T, plane *controlplane.Plane, arguments ...string) string {
 	return result.Stdout
 }
 
-// served tells what keeps the definitions from being usable.
+// served returns the reason why the definitions are not usable yet.
 func served(t *testing.T, plane *controlplane.Plane) string {
 	result := kubectl(t, plane, nil, "", "get", "virtualmachinetemplates,virtualmachinetemplaterequests,templateapprovals", "--all-namespaces")
 	return strings.TrimPrefix(strings.TrimSpace(result.Stderr), "No resources found")

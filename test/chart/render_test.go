@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// helm runs the real helm without any cluster and returns what it printed, and whether it was content.
+// helm runs the real helm without a cluster and returns what it printed, and whether it succeeded.
 func helm(t *testing.T, stdin string, arguments ...string) (stdout, stderr string, ok bool) {
 	t.Helper()
 	tools, err := controlplane.Tools(t.Context(), "helm")
@@ -26,7 +26,7 @@ func helm(t *testing.T, stdin string, arguments ...string) (stdout, stderr strin
 	}
 	home := t.TempDir()
 	command := exec.CommandContext(t.Context(), tools["helm"], arguments...)
-	// It ends before a garbage collection pays.
+	// The process ends before a garbage collection would save time.
 	command.Env = []string{"HOME=" + home, "TMPDIR=" + home, "KUBECONFIG=" + home + "/none", "GOGC=off", "GOMEMLIMIT=1GiB"}
 	command.Stdin = strings.NewReader(stdin)
 	var out, errs bytes.Buffer
@@ -54,7 +54,7 @@ func templateArguments(t *testing.T, release string) []string {
 	return []string{"template", release, chartFolder(t), "--namespace", install.Namespace, "--kube-version", "1.30.0", "--values", "-"}
 }
 
-// render returns the objects that the chart makes of values, given in YAML.
+// render returns the objects that the chart renders from values, given in YAML.
 func render(t *testing.T, release, values string) objects {
 	t.Helper()
 	stdout, stderr, ok := helm(t, values, templateArguments(t, release)...)
@@ -64,7 +64,7 @@ func render(t *testing.T, release, values string) objects {
 	return decode(t, stdout)
 }
 
-// objects are what a rendered chart consists of, by Kind/name.
+// objects are the objects of a rendered chart, by Kind/name.
 type objects map[string]*unstructured.Unstructured
 
 func decode(t *testing.T, manifest string) objects {
@@ -101,8 +101,7 @@ func (o objects) get(t *testing.T, key string) *unstructured.Unstructured {
 	return object
 }
 
-// field returns what stands at a JSONPath such as {.spec.replicas} of an object: nil when nothing does, a list when the path
-// selects several values.
+// field returns the value at a JSONPath such as {.spec.replicas} of an object: nil if there is none, a list when the path selects several values.
 func (o objects) field(t *testing.T, key, path string) any {
 	t.Helper()
 	query := jsonpath.New(path).AllowMissingKeys(true)
@@ -126,7 +125,7 @@ func (o objects) field(t *testing.T, key, path string) any {
 	return values
 }
 
-// plain turns any value into what JSON makes of it, so that an int equals an int64 and a []string a []any.
+// plain converts any value to its JSON form, so that an int equals an int64 and a []string a []any.
 func plain(t *testing.T, value any) any {
 	t.Helper()
 	encoded, err := json.Marshal(value)

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// The Prometheus operator's definitions are not at hand, its Go types are: decoding into them strictly finds what its schema would.
+// The Prometheus operator's definitions are not available here, its Go types are: strict decoding into them finds what its schema would.
 func TestServiceMonitor(t *testing.T) {
 	rendered := render(t, "stencil", `{manager: {metrics: {serviceMonitor: {enabled: true, interval: 30s, labels: {prometheus: main}}}}}`)
 	object := rendered.get(t, "ServiceMonitor/stencil-manager")
@@ -98,7 +98,7 @@ func TestPrometheusRule(t *testing.T) {
 	if alert.Alert != "StencilTemplateNotReady" || alert.For == nil || *alert.For != "1h" {
 		t.Errorf("alert %+v", alert)
 	}
-	// The label names are those of the metric, and Prometheus fills them in, not helm.
+	// The label names are those of the metric; Prometheus replaces them, not helm.
 	if got, want := alert.Annotations["summary"], "VirtualMachineTemplate {{ $labels.template_namespace }}/{{ $labels.template }} is not ready"; got != want {
 		t.Errorf("summary %q, want %q", got, want)
 	}

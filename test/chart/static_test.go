@@ -79,7 +79,7 @@ metadata: {name: free, labels: {stencil.kubevirt.io/governed: "false"}}
 	if result := create("free"); result.Code != 0 {
 		t.Errorf("denied where nothing governs: %s", result.Stderr)
 	}
-	// They are no objects of the API, so nothing can be deleted.
+	// They are not API objects, so they cannot be deleted.
 	if listed := harness.Must(t, plane, nil, "", "get", "validatingadmissionpolicies,validatingadmissionpolicybindings", "-o", "name").Stdout; listed != "" {
 		t.Errorf("the API has %s", listed)
 	}

@@ -226,7 +226,7 @@ webhooks:
 			values: `{exemptUsers: ["system:serviceaccount:virt:operator", handler, "system:serviceaccount:kube-system:gc", "system:kube-o'brien \"bob\" <b>", "o'brien@example.com", "a:b"]}`,
 			want: map[string]any{
 				renderWebhook + " {.webhooks[0].matchConditions[2].expression}": `request.operation == 'CREATE' || !(` + exemptRequests + `)`,
-				// What virt-api changes for a user is evaluated, and not rendered.
+				// Changes that virt-api makes for a user are evaluated, and not rendered.
 				validateWebhook + " {.webhooks[1].matchConditions[3].expression}": `request.operation == 'CREATE' || !(` + exemptRequests + `) || ` +
 					`request.userInfo.username.endsWith(':kubevirt-apiserver') && object.?spec.?template != oldObject.?spec.?template`,
 				renderWebhook + " {.webhooks[1].matchConditions[2].expression}": `!(` + exemptRequests + `)`,
@@ -279,7 +279,7 @@ func setting(policy, name string) string {
 	return "ValidatingAdmissionPolicy/stencil-" + policy + ` {.spec.variables[?(@.name=="` + name + `")].expression}`
 }
 
-// What the policies are told of the release.
+// The settings of the release that the policies receive.
 func TestSettingsOfThePolicies(t *testing.T) {
 	closed := map[string]any{
 		setting("undecided-namespaces", "stencilNamespace"): `"stencil-system"`,

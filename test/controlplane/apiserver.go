@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// serviceCIDR is where Services get their addresses. Nothing routes to them.
+	// serviceCIDR is the address range of Services. No traffic is routed to them.
 	serviceCIDR = "10.96.0.0/16"
 	// serviceIP is that of the API server's own Service, the first of serviceCIDR.
 	serviceIP = "10.96.0.1"
@@ -21,11 +21,11 @@ const (
 
 	apiServerProcess = "kube-apiserver"
 
-	// aggregatorName is the common name of the certificate with which the API server proves itself to aggregated API servers.
+	// aggregatorName is the common name of the certificate by which the API server authenticates to aggregated API servers.
 	aggregatorName = "front-proxy-client"
 )
 
-// startAPIServer makes the plane's authorities and administrator, starts kube-apiserver and waits until it is ready.
+// startAPIServer creates the plane's authorities and administrator, starts kube-apiserver and waits until it is ready.
 func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 	arguments, err := p.apiServerIdentity()
 	if err != nil {
@@ -35,7 +35,7 @@ func (p *Plane) startAPIServer(ctx context.Context, path string) error {
 		"--etcd-servers=unix://"+etcdSocket,
 		"--bind-address=127.0.0.1",
 		"--advertise-address=127.0.0.1",
-		// A loopback address may not stand in Endpoints, and nothing in the plane looks for the API server there.
+		// Endpoints must not contain a loopback address, and no component of the plane finds the API server through them.
 		"--endpoint-reconciler-type=none",
 		"--service-cluster-ip-range="+serviceCIDR,
 		"--authorization-mode=Node,RBAC",

@@ -10,8 +10,8 @@ import (
 	"maps"
 )
 
-// Attachment is what another process needs to use a running plane: where it is, and the keys that sign its users. It is for
-// processes of one test run only.
+// Attachment holds what another process needs to use a running plane: its addresses, and the keys that sign its users. It is for processes of one
+// test run only.
 type Attachment struct {
 	Dir, Host         string
 	KubeVirt          bool

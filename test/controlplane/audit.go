@@ -12,7 +12,7 @@ import (
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 )
 
-// auditArguments writes the audit policy and returns the flags that make the API server follow it.
+// auditArguments writes the audit policy and returns the flags that enable it.
 func (p *Plane) auditArguments() ([]string, error) {
 	if p.options.AuditPolicy == "" {
 		return nil, nil
@@ -24,7 +24,7 @@ func (p *Plane) auditArguments() ([]string, error) {
 	return []string{
 		"--audit-policy-file=" + policy,
 		"--audit-log-path=" + p.auditLog(),
-		// Each event is in the file before the request is answered, so a test that has its answer finds its event.
+		// Each event is in the file before the request is answered, so a test that has the response finds the event.
 		"--audit-log-mode=blocking-strict",
 	}, nil
 }

@@ -7,8 +7,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// InstallCatalogue installs the instance types and preferences that every KubeVirt brings (u1.medium, fedora, ubuntu, windows.11 …).
-// The plane must have KubeVirt, or its CRDs at least.
+// InstallCatalogue installs the instance types and preferences of every KubeVirt (u1.medium, fedora, ubuntu, windows.11 …). The plane must have
+// KubeVirt, or its CRDs at least.
 func (p *Plane) InstallCatalogue(ctx context.Context) error {
 	manifests, err := p.manifests(ctx, "kubevirt-manifests")
 	if err != nil {

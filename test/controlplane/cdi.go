@@ -34,14 +34,14 @@ const (
 	VolumeSnapshotClass = "csi"
 )
 
-// CSI is the CSI driver that is played on a plane with CDI; nil on another.
+// CSI returns the fake CSI driver of a plane with CDI; nil without CDI.
 func (p *Plane) CSI() *csi.Driver { return p.csi }
 
-// Nodes are the nodes that are played on a plane with CDI; nil on another.
+// Nodes returns the fake nodes of a plane with CDI; nil without CDI.
 func (p *Plane) Nodes() *kubelet.Nodes { return p.nodes }
 
-// StartCDI adds CDI to a plane that was started without Options.CDI, with its CRDs and those of volume snapshots, and builds what is
-// missing. kube-controller-manager, which binds volumes, must be there, and KubeVirt must not: virt-controller looks for CDI once.
+// StartCDI adds CDI, its CRDs and those of volume snapshots to a plane that was started without Options.CDI, and builds what is missing. The plane
+// must have kube-controller-manager, which binds volumes, and must not have KubeVirt: virt-controller checks for CDI only when it starts.
 func (p *Plane) StartCDI(ctx context.Context) error {
 	if !p.has(controllerManager) || p.has(kubeVirt) {
 		return errors.New("CDI is started after kube-controller-manager and before KubeVirt")
@@ -75,14 +75,14 @@ func (p *Plane) installCDICRDs(ctx context.Context) error {
 		return err
 	}
 	for _, definition := range snapshots {
-		// Groups of Kubernetes are protected: who installs a definition says where it was agreed upon.
+		// Groups under k8s.io are protected: a CRD in them must carry the URL of its API approval.
 		metav1.SetMetaDataAnnotation(&definition.ObjectMeta, apiextensionsv1.KubeAPIApprovedAnnotation,
 			"https://github.com/kubernetes-csi/external-snapshotter/pull/814")
 	}
 	return p.InstallCRDs(ctx, append(definitions, snapshots...)...)
 }
 
-// startCDI does what CDI's operator does on a cluster, and plays the storage and the node that CDI works with.
+// startCDI does what CDI's operator does on a cluster, and starts the fake storage and the fake node that CDI works with.
 func (p *Plane) startCDI(ctx context.Context) error {
 	manifests, err := p.manifests(ctx, "cdi-manifests")
 	if err != nil {
@@ -116,7 +116,7 @@ func (p *Plane) startCDI(ctx context.Context) error {
 	return p.awaitCDI(ctx, client)
 }
 
-// startStorage makes the classes of the CSI driver, and plays the driver and a node.
+// startStorage creates the classes of the CSI driver, and starts the fake driver and node.
 func (p *Plane) startStorage(ctx context.Context, client dynamic.Interface) (err error) {
 	isDefault := map[string]any{"annotations": map[string]any{"storageclass.kubernetes.io/is-default-class": "true"}}
 	classes := object("storage.k8s.io/v1", "StorageClass", "", StorageClass, map[string]any{
@@ -140,7 +140,7 @@ func (p *Plane) startStorage(ctx context.Context, client dynamic.Interface) (err
 	return err
 }
 
-// deployCDI creates the object that configures all of CDI, in the state in which its operator leaves it.
+// deployCDI creates the object that configures all of CDI, in the state that its operator writes.
 func (p *Plane) deployCDI(ctx context.Context, client dynamic.Interface) error {
 	// Its definition has no status subresource.
 	return create(ctx, client, object("cdi.kubevirt.io/v1beta1", "CDI", "", "cdi", map[string]any{
@@ -179,14 +179,14 @@ func (p *Plane) runCDI(ctx context.Context) (port int, err error) {
 	return port, err
 }
 
-// awaitCDI returns when the API server asks CDI's webhook about DataVolumes, and CDI knows what the storage classes can do.
+// awaitCDI returns when the API server calls CDI's webhook for DataVolumes, and CDI has the capabilities of the storage classes.
 func (p *Plane) awaitCDI(ctx context.Context, client dynamic.Interface) error {
 	return deadline.Wait(ctx, "CDI validates DataVolumes and has profiles of the storage classes", startLimit, func(ctx context.Context) error {
 		return errors.Join(judgesDataVolumes(ctx, client), profiles(ctx, client))
 	})
 }
 
-// judgesDataVolumes tries, in a dry run, a DataVolume that only CDI's webhook refuses.
+// judgesDataVolumes creates, in a dry run, a DataVolume that only CDI's webhook denies.
 func judgesDataVolumes(ctx context.Context, client dynamic.Interface) error {
 	const apiVersion, kind = "cdi.kubevirt.io/v1beta1", "DataVolume"
 	_, err := client.Resource(resourceOf(apiVersion, kind)).Namespace(metav1.NamespaceDefault).Create(ctx,
@@ -198,7 +198,7 @@ func judgesDataVolumes(ctx context.Context, client dynamic.Interface) error {
 	return errors.Join(errors.New("CDI's webhook is not asked about DataVolumes yet"), err)
 }
 
-// profiles tells CDI what volumes of the driver's classes look like, which it knows by itself of the drivers that are sold.
+// profiles writes the capabilities of the driver's classes to their StorageProfiles. CDI's built-in list has real drivers only.
 func profiles(ctx context.Context, client dynamic.Interface) error {
 	const patch = `{"spec":{"cloneStrategy":"snapshot","claimPropertySets":[` +
 		`{"accessModes":["ReadWriteMany"],"volumeMode":"Block"},{"accessModes":["ReadWriteOnce"],"volumeMode":"Block"},` +

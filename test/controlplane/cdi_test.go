@@ -23,7 +23,7 @@ func snapshotOf(name, claim string) string {
 		"spec": {"source": {"persistentVolumeClaimName": %q}}}`, name, claim)
 }
 
-// apply creates what a manifest says.
+// apply creates the objects of a manifest.
 func apply(t *testing.T, plane *Plane, namespace, manifest string) {
 	t.Helper()
 	if got := kubectl(t, plane, nil, manifest, "create", "-n", namespace, "-f", "-"); got.Code != 0 {

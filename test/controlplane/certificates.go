@@ -94,7 +94,7 @@ func certificateTemplate(subject pkix.Name) *x509.Certificate {
 	return &x509.Certificate{
 		SerialNumber: serial,
 		Subject:      subject,
-		// A minute back, for clocks that are read on other CPUs.
+		// A minute earlier, for clocks that are read on other CPUs.
 		NotBefore:             now.Add(-time.Minute),
 		NotAfter:              now.Add(certificateLife),
 		BasicConstraintsValid: true,

@@ -15,7 +15,7 @@ import (
 // certManager is the name of cert-manager's namespace, release and ServiceAccount.
 const certManager = "cert-manager"
 
-// certManagerFolder is where the Go module of cert-manager is, with its definitions and its chart: of the version that is run.
+// certManagerFolder returns the folder of the Go module of cert-manager, with its definitions and its chart, in the version that is run.
 func certManagerFolder(ctx context.Context) (string, error) {
 	root, err := product.Root()
 	if err != nil {
@@ -47,11 +47,11 @@ func (p *Plane) InstallCertManagerCRDs(ctx context.Context) error {
 	return p.InstallCRDs(ctx, definitions...)
 }
 
-// StartCertManager brings cert-manager: its definitions, the RBAC objects of its chart, and its controllers and CA injector with the
-// rights of their service accounts. Issuers of kinds CA and selfSigned work; nothing checks or completes what is stored, because
-// cert-manager's webhook is not there. It returns when the controllers work.
+// StartCertManager adds cert-manager: its definitions, the RBAC objects of its chart, and its controllers and CA injector with the permissions of
+// their service accounts. Issuers of kinds CA and selfSigned work; stored objects are neither validated nor defaulted, because cert-manager's webhook
+// is missing. It returns when the controllers work.
 func (p *Plane) StartCertManager(ctx context.Context) error {
-	// A first build takes longer than anything that is waited for here.
+	// A first build takes longer than any limit of a wait here.
 	path, err := p.tool(ctx, certManager)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (p *Plane) StartCertManager(ctx context.Context) error {
 	})
 }
 
-// installCertManagerRights applies what cert-manager's chart says about the rights of its two commands.
+// installCertManagerRights applies the RBAC objects and service accounts of cert-manager's chart for its two commands.
 func (p *Plane) installCertManagerRights(ctx context.Context) error {
 	folder, err := certManagerFolder(ctx)
 	if err != nil {

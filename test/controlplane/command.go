@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// Result is what a command line tool answered.
+// Result is the result of a command line tool.
 type Result struct {
 	Stdout, Stderr string
 	// Code is the exit code; 0 is success.
@@ -41,11 +41,11 @@ func (p *Plane) run(ctx context.Context, tool string, as *User, stdin string, ar
 	}
 	var stdout, stderr bytes.Buffer
 	command := exec.CommandContext(ctx, path, arguments...)
-	// They live for less than a second, thousands of times in a run: a quarter of kubectl's processor time was garbage collection.
+	// These processes run for less than a second, thousands of times in a run: a quarter of kubectl's processor time was garbage collection.
 	command.Env = p.environment("KUBECONFIG="+as.Kubeconfig, "GOGC=off", "GOMEMLIMIT=1GiB")
 	command.Stdin = strings.NewReader(stdin)
 	command.Stdout, command.Stderr = &stdout, &stderr
-	// A child of the tool (a plugin, an editor) that keeps its output open must not keep the caller.
+	// A child of the tool (a plugin, an editor) that holds its output open must not block the caller.
 	command.WaitDelay = 5 * time.Second
 	err = command.Run()
 	result := Result{Stdout: stdout.String(), Stderr: stderr.String(), Code: command.ProcessState.ExitCode()}

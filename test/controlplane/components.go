@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/test/deadline"
 )
 
-// component is a part of a plane that can be there from the start or be added while the plane runs.
+// component is a part of a plane that exists from the start or is added while the plane runs.
 type component string
 
 const (

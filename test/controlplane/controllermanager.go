@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// StartControllerManager adds kube-controller-manager to a plane that was started without Options.ControllerManager, and builds
-// it if need be. It returns when the controllers have done the work that they find.
+// StartControllerManager adds kube-controller-manager to a plane that was started without Options.ControllerManager, and builds it if need be. It
+// returns when the controllers have processed what exists.
 func (p *Plane) StartControllerManager(ctx context.Context) error {
 	return p.join(ctx, controllerManager, func(ctx context.Context) error {
 		if err := p.startControllerManager(); err != nil {
@@ -28,7 +28,7 @@ func (p *Plane) startControllerManager() error {
 	}
 	p.controllers, err = p.startProcess("kube-controller-manager", p.tools["kube-controller-manager"],
 		"--kubeconfig="+user.Kubeconfig,
-		// Its metrics and health endpoints would need a port; what it does is seen in the API.
+		// Its metrics and health endpoints would need a port; its work is visible in the API.
 		"--secure-port=0",
 		"--leader-elect=false",
 		"--use-service-account-credentials=true",
@@ -42,7 +42,7 @@ func (p *Plane) startControllerManager() error {
 	return err
 }
 
-// awaitControllers waits until the controllers of kube-controller-manager, if there is one, have done the work that they found.
+// awaitControllers waits until the controllers of kube-controller-manager, if there is one, have processed what exists.
 func (p *Plane) awaitControllers(ctx context.Context) error {
 	if p.controllers == nil {
 		return nil
@@ -54,8 +54,8 @@ func (p *Plane) awaitControllers(ctx context.Context) error {
 	return p.controllers.await(ctx, func(ctx context.Context) error { return p.controlled(ctx, client) })
 }
 
-// controlled tells what the controllers have still to do: the default service account stands for those that fill namespaces, the
-// ClusterRole edit for the one that aggregates ClusterRoles.
+// controlled returns an error while the controllers still have work to do. The default service account stands for the controllers that fill
+// namespaces, the ClusterRole edit for the one that aggregates ClusterRoles.
 func (p *Plane) controlled(ctx context.Context, client kubernetes.Interface) error {
 	if _, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{}); err != nil {
 		return fmt.Errorf("looking for the default service account: %w", err)

@@ -56,7 +56,7 @@ func (p *Plane) InstallCRDs(ctx context.Context, definitions ...*apiextensionsv1
 	return nil
 }
 
-// served tells what keeps a definition from being usable: it must be accepted, and its resources listed in discovery.
+// served returns the reason why a definition is not usable yet: it must be accepted, and its resources listed in discovery.
 func served(ctx context.Context, client apiextensions.Interface, definition *apiextensionsv1.CustomResourceDefinition) error {
 	stored, err := client.ApiextensionsV1().CustomResourceDefinitions().Get(ctx, definition.Name, metav1.GetOptions{})
 	if err != nil {

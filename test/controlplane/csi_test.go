@@ -16,7 +16,7 @@ func claimOf(name string) string {
 		"spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`, name)
 }
 
-// vanishes waits until an object is not there any more.
+// vanishes waits until an object no longer exists.
 func vanishes(t *testing.T, plane *Plane, namespace, object string) {
 	t.Helper()
 	eventually(t, object+" is gone", func() error {
@@ -27,7 +27,7 @@ func vanishes(t *testing.T, plane *Plane, namespace, object string) {
 	})
 }
 
-// field is what a JSONPath finds in an object.
+// field returns the result of a JSONPath in an object.
 func field(t *testing.T, plane *Plane, namespace, object, path string) string {
 	t.Helper()
 	got := kubectl(t, plane, nil, "", "get", object, "-n", namespace, "-o", "jsonpath={"+path+"}")
@@ -37,7 +37,7 @@ func field(t *testing.T, plane *Plane, namespace, object, path string) string {
 	return got.Stdout
 }
 
-// told waits for an event about an object, wherever that is.
+// told waits for an event about an object in any namespace.
 func told(t *testing.T, plane *Plane, name, want string) {
 	t.Helper()
 	eventually(t, "there is the event "+want, func() error {

@@ -7,15 +7,15 @@ import (
 
 const etcdProcess = "etcd"
 
-// The sockets of etcd, relative to the plane's folder, which is the working directory of both sides: a Unix socket's path may
-// have about a hundred characters only, and temporary folders can be deeper.
+// The sockets of etcd, relative to the plane's folder, which is the working directory of both sides: the path of a Unix socket is limited to about a
+// hundred characters, and temporary folders can be deeper.
 const (
 	etcdSocket     = "etcd.sock"
 	etcdPeerSocket = "etcd-peer.sock"
 )
 
-// startEtcd starts a store of one member. It listens on Unix sockets in the plane's folder: no port can be taken by somebody
-// else, and no other user can read it.
+// startEtcd starts a store of one member. It listens on Unix sockets in the plane's folder: no other process can take a port, and no other user can
+// read it.
 func (p *Plane) startEtcd(ctx context.Context, path string) error {
 	started, err := p.startProcess(etcdProcess, path,
 		"--name=plane",
@@ -25,7 +25,7 @@ func (p *Plane) startEtcd(ctx context.Context, path string) error {
 		"--listen-peer-urls=unix://"+etcdPeerSocket,
 		"--initial-advertise-peer-urls=unix://"+etcdPeerSocket,
 		"--initial-cluster=plane=unix://"+etcdPeerSocket,
-		// The data is thrown away: not waiting for the disk makes every write faster and risks nothing.
+		// The data is discarded: not waiting for the disk makes every write faster and risks nothing.
 		"--unsafe-no-fsync",
 	)
 	if err != nil {

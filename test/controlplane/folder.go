@@ -15,8 +15,8 @@ const folderPrefix = "stencil-plane-"
 // ownerFile is the file in a plane's folder that its owner holds locked.
 const ownerFile = "owner"
 
-// folder is where a plane keeps its files. While it is open, its owner holds a lock on a file in it; the kernel
-// releases that lock when the owner's process ends, however it ends.
+// folder is where a plane stores its files. While it is open, its owner holds a lock on a file in it; the kernel releases that lock when the owner's
+// process ends for any reason.
 type folder struct {
 	path      string
 	temporary bool
@@ -55,7 +55,7 @@ func temporaryFolder() (*folder, error) {
 	if err != nil {
 		return nil, errors.Join(err, os.RemoveAll(made))
 	}
-	// Only now, with the lock held, does it get the name by which a start that removes orphans looks for them.
+	// Only now, with the lock held, does the folder get the prefix by which removeOrphans finds folders.
 	f.path = filepath.Join(filepath.Dir(made), folderPrefix+strings.TrimPrefix(filepath.Base(made), "stencil-new-"))
 	if err := os.Rename(made, f.path); err != nil {
 		return nil, errors.Join(fmt.Errorf("naming the control plane's folder: %w", err), f.owner.Close(), os.RemoveAll(made))
@@ -63,7 +63,7 @@ func temporaryFolder() (*folder, error) {
 	return f, nil
 }
 
-// furnish locks the folder and makes what is in every one.
+// furnish locks the folder and makes what every folder contains.
 func furnish(f *folder) (*folder, error) {
 	for _, name := range []string{"logs", "pki", "kubeconfigs", "home", "tmp"} {
 		if err := os.Mkdir(f.file(name), 0o700); err != nil {
@@ -100,7 +100,7 @@ func (f *folder) close() error {
 	return os.RemoveAll(f.path)
 }
 
-// lock opens a file and takes the exclusive lock on it, or fails when somebody else holds it.
+// lock opens a file and takes the exclusive lock on it, or fails when another process holds it.
 func lock(path string, flags int) (*os.File, error) {
 	file, err := os.OpenFile(path, flags, 0o600)
 	if err != nil {
@@ -112,7 +112,7 @@ func lock(path string, flags int) (*os.File, error) {
 	return file, nil
 }
 
-// removeOrphans removes the plane folders under parent whose owners have gone without removing them.
+// removeOrphans removes the plane folders under parent that their owners left behind.
 func removeOrphans(parent string) {
 	folders, err := filepath.Glob(filepath.Join(parent, folderPrefix+"*"))
 	if err != nil {

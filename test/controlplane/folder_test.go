@@ -19,7 +19,7 @@ func TestOnlyFoldersWithoutAnOwnerAreRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// What the kernel does when the owner's process ends.
+	// The kernel does this when the owner's process ends.
 	orphan.owner.Close()
 	foreign := filepath.Join(os.TempDir(), folderPrefix+"of-somebody-else")
 	if err := os.Mkdir(foreign, 0o700); err != nil {

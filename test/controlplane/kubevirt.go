@@ -18,10 +18,12 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane/conflict"
 )
 
-// kubevirtNamespace is where KubeVirt's own objects are. Its processes fall back to this name outside a Pod.
+// kubevirtNamespace is the namespace of KubeVirt's own objects. Its processes default to this name outside a Pod.
 const kubevirtNamespace = "kubevirt"
 
-// VirtController is the user as whom virt-controller runs.
+// StartKubeVirt adds KubeVirt to a plane that was started without Options.KubeVirt, and builds what is missing. virt-controller reconciles
+// VirtualMachines that are already stored as they are: virt-api has not defaulted or validated them. If the plane is to have CDI, call StartCDI
+// first.
 const VirtController = "system:serviceaccount:" + kubevirtNamespace + ":kubevirt-controller"
 
 // virtAPIService is the Service through which the API server finds virt-api.
@@ -35,7 +37,7 @@ func (p *Plane) StartKubeVirt(ctx context.Context) error {
 		if err := p.startKubeVirt(ctx); err != nil {
 			return err
 		}
-		// They aggregate the ClusterRoles that KubeVirt brings.
+		// They aggregate KubeVirt's ClusterRoles.
 		return p.awaitControllers(ctx)
 	})
 }
@@ -93,7 +95,7 @@ func (p *Plane) prepareKubeVirt(ctx context.Context, client dynamic.Interface, m
 	return p.deployKubeVirt(ctx, client)
 }
 
-// deployKubeVirt creates the KubeVirt object, which configures all of KubeVirt, in the state in which virt-operator leaves it.
+// deployKubeVirt creates the KubeVirt object, which configures all of KubeVirt, in the state that virt-operator writes.
 func (p *Plane) deployKubeVirt(ctx context.Context, client dynamic.Interface) error {
 	kubevirts := client.Resource(resourceOf("kubevirt.io/v1", "KubeVirt")).Namespace(kubevirtNamespace)
 	_, err := kubevirts.Create(ctx, object("kubevirt.io/v1", "KubeVirt", kubevirtNamespace, "kubevirt", map[string]any{
@@ -109,7 +111,7 @@ func (p *Plane) deployKubeVirt(ctx context.Context, client dynamic.Interface) er
 	status := map[string]any{
 		"phase":               "Deployed",
 		"defaultArchitecture": runtime.GOARCH,
-		// From where virt-operator takes the images of its deployments, as startVirtController has them.
+		// The registry and version of virt-operator's deployments, as in startVirtController.
 		"observedDeploymentConfig": `{"namespace":"kubevirt","registry":"quay.io/kubevirt","kubeVirtVersion":"devel"}`,
 		"conditions": []any{
 			map[string]any{"type": "Available", "status": "True", "reason": "AllComponentsReady", "message": "All components are ready."},
@@ -167,7 +169,7 @@ func (p *Plane) startVirtAPI(ctx context.Context, path string) (int, error) {
 	return port, err
 }
 
-// virtAPIHost is the name under which the API server expects virt-api to prove itself.
+// virtAPIHost is the name that the API server expects in the certificate of virt-api.
 const virtAPIHost = virtAPIService + "." + kubevirtNamespace + ".svc"
 
 // startVirtController starts virt-controller and waits until its controllers run.
@@ -189,7 +191,7 @@ func (p *Plane) startVirtController(ctx context.Context, path string) error {
 			"--prom-key-file="+key,
 			"--launcher-image=quay.io/kubevirt/virt-launcher",
 			"--exporter-image=quay.io/kubevirt/virt-exportserver",
-			// It has no rival, and it must not give up because the machine was busy for some seconds.
+			// It has no rival, and it must not lose the lease because the host was busy for some seconds.
 			"--leader-elect-lease-duration=30m",
 			"--leader-elect-renew-deadline=20m",
 		)
@@ -222,7 +224,7 @@ func (p *Plane) storeClient(name, commonName string) (certificate, key string, e
 	return signed.store(p.folder, name)
 }
 
-// answers returns a check that GET path on a loopback port is answered with 200 and a body that contains want, spaces aside.
+// answers returns a check that GET path on a loopback port returns 200 and a body that contains want, ignoring spaces.
 func (p *Plane) answers(port int, path, want string) func(context.Context) error {
 	pool := x509.NewCertPool()
 	pool.AddCert(p.servers.certificate)

@@ -8,8 +8,8 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// kubevirtDefinitions are the CRDs of KubeVirt's operator without their schemas, as the tool kubevirt-manifests prints them. They are
-// kept as a file because that tool takes minutes to build, and most planes need nothing else of it.
+// kubevirtDefinitions are the CRDs of KubeVirt's operator without their schemas, as the tool kubevirt-manifests prints them. They are stored in a
+// file because that tool takes minutes to build, and most planes need nothing else of it.
 //
 //go:embed kubevirt_crds.yaml
 var kubevirtDefinitions []byte
@@ -54,10 +54,10 @@ func (p *Plane) generatedCRDs(ctx context.Context, tool string) ([]*apiextension
 	return ReadCRDs(folder)
 }
 
-// mergeCRDs gives each definition of the operator the schemas generated for it. generated has one definition for each version, and
-// also some that the operator does not know: types that only look like kinds. A version that only the operator knows (KubeVirt's
-// v1alpha3) is another name of the same types and takes the schema of a version that has one. A version that is only
-// generated belongs to a newer KubeVirt than the one that runs, and is left out.
+// mergeCRDs gives each definition of the operator the schemas generated for it. generated has one definition for each version, and also some that the
+// operator does not have: types that only resemble kinds. A version that only the operator has (KubeVirt's v1alpha3) is another name of the same
+// types and takes the schema of a version that has one. A version that is only generated belongs to a newer KubeVirt than the one that runs, and is
+// left out.
 func mergeCRDs(generated, operator []*apiextensionsv1.CustomResourceDefinition) ([]*apiextensionsv1.CustomResourceDefinition, error) {
 	schemas := map[string]*apiextensionsv1.CustomResourceValidation{}
 	for _, definition := range generated {

@@ -12,14 +12,15 @@ import (
 	"github.com/vmstencil/stencil/test/deadline"
 )
 
-// awaitKubeVirt returns when a VirtualMachine passes through virt-api's webhooks and its aggregated API is there.
+// awaitKubeVirt returns when a VirtualMachine passes virt-api's webhooks and its aggregated API is available.
 func (p *Plane) awaitKubeVirt(ctx context.Context, client dynamic.Interface) error {
 	return deadline.Wait(ctx, "KubeVirt admits VirtualMachines and serves its API", startLimit, func(ctx context.Context) error {
 		return errors.Join(admitsVirtualMachines(ctx, client), aggregates(ctx, client))
 	})
 }
 
-// admitsVirtualMachines tries a dry run. That virt-api was asked shows in the machine type, which only its webhook sets.
+// admitsVirtualMachines creates a VirtualMachine in a dry run. The machine type in the response proves that virt-api was called: only its webhook
+// sets it.
 func admitsVirtualMachines(ctx context.Context, client dynamic.Interface) error {
 	const apiVersion, kind = "kubevirt.io/v1", "VirtualMachine"
 	machine := object(apiVersion, kind, metav1.NamespaceDefault, "readiness", map[string]any{
@@ -43,7 +44,7 @@ func admitsVirtualMachines(ctx context.Context, client dynamic.Interface) error 
 	return nil
 }
 
-// aggregates tells what keeps the API server from passing requests on to virt-api.
+// aggregates returns the reason why the API server does not forward requests to virt-api yet.
 func aggregates(ctx context.Context, client dynamic.Interface) error {
 	services, err := client.Resource(resourceOf("apiregistration.k8s.io/v1", "APIService")).
 		List(ctx, metav1.ListOptions{LabelSelector: "kubevirt.io=virt-api-aggregator"})

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// machine is the manifest of a VirtualMachine with this spec.
+// machine returns the manifest of a VirtualMachine with this spec.
 func machine(name, spec string) string {
 	return fmt.Sprintf(`{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": %q}, "spec": %s}`, name, spec)
 }

@@ -68,7 +68,7 @@ func TestAPlaneStartsAlthoughEveryPortIsLostOnce(t *testing.T) {
 		ports, err := freePorts(ctx, n)
 		mutex.Lock()
 		defer mutex.Unlock()
-		// Each component gets the port that is taken when it asks first.
+		// Each component gets the port that is taken on its first attempt.
 		if attempts[n]++; attempts[n]%2 == 1 && err == nil {
 			ports[0] = silent.Addr().(*net.TCPAddr).Port
 		}
@@ -80,7 +80,7 @@ func TestAPlaneStartsAlthoughEveryPortIsLostOnce(t *testing.T) {
 	if err := plane.Stop(); err != nil {
 		t.Error(err)
 	}
-	// kube-apiserver and virt-controller ask for one port, virt-api for two.
+	// kube-apiserver and virt-controller need one port, virt-api two.
 	if want := map[int]int{1: 4, 2: 2}; !maps.Equal(attempts, want) {
 		t.Errorf("want two attempts of each component, by number of ports %v, got %v", want, attempts)
 	}
@@ -170,7 +170,7 @@ func TestNothingOutlivesAKilledOwner(t *testing.T) {
 	if err := owner.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// That it was killed is no news.
+	// The error of a killed process is expected.
 	_ = owner.Wait()
 
 	fields := strings.Fields(line)
@@ -213,7 +213,7 @@ func abandon() error {
 	select {}
 }
 
-// running tells whether a process exists and is not just waiting to be collected by its parent.
+// running reports whether a process exists and is not a zombie.
 func running(pid int) bool {
 	if syscall.Kill(pid, 0) != nil {
 		return false

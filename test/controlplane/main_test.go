@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	os.Exit(shared.Run(m))
 }
 
-// eventually asks until there is no complaint, or fails the test. What completes the sentence "waiting until …".
+// eventually polls until there is no error, or fails the test. The parameter what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	if err := deadline.Wait(context.WithoutCancel(t.Context()), what, time.Minute, func(context.Context) error { return ask() }); err != nil {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// manifests is what an operator would install, KubeVirt's or CDI's, as a tool made of its code prints it.
+// manifests are the objects that an operator would install, KubeVirt's or CDI's, as a tool made of its code prints them.
 type manifests struct {
 	crds    []*apiextensionsv1.CustomResourceDefinition
 	objects []*unstructured.Unstructured

@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// Namespace creates a namespace whose name begins with prefix and is used by nobody else, and returns the name. Tests that share a
-// plane keep out of each other's way with it.
+// Namespace creates a namespace with a unique name that begins with prefix, and returns the name. Tests that share a plane use it to stay independent
+// of each other.
 func (p *Plane) Namespace(ctx context.Context, prefix string) (string, error) {
 	client, err := kubernetes.NewForConfig(p.AdminConfig())
 	if err != nil {

@@ -15,12 +15,12 @@ import (
 	"github.com/vmstencil/stencil/test/deadline"
 )
 
-// markerGroup is an API group that does not exist. A permission in it is how Grant and Bind see that the API server has
-// learnt of what they created: it reads RBAC objects from watches, a little behind the store.
+// markerGroup is an API group that does not exist. Grant and Bind use a permission in it to detect that the API server has observed what they
+// created: it reads RBAC objects from watches, a little behind the store.
 const markerGroup = "marker.controlplane.stencil"
 
-// Grant allows a user what the rules say, in one namespace, or everywhere and on cluster-wide resources when namespace is empty.
-// It returns when the API server acts accordingly.
+// Grant binds the rules to a user in one namespace or, when namespace is empty, in all namespaces and for cluster-scoped resources. It returns when
+// the API server enforces them.
 func (p *Plane) Grant(ctx context.Context, user *User, namespace string, rules ...rbacv1.PolicyRule) error {
 	client, err := kubernetes.NewForConfig(p.AdminConfig())
 	if err != nil {
@@ -50,9 +50,8 @@ func (p *Plane) Grant(ctx context.Context, user *User, namespace string, rules .
 	})
 }
 
-// Bind gives a user an existing ClusterRole, in one namespace, or everywhere when namespace is empty. It returns when the API
-// server acts accordingly. The rules of an aggregated ClusterRole, such as edit, are put together by kube-controller-manager: to bind
-// one, the plane must have it.
+// Bind grants an existing ClusterRole to a user, in one namespace, or in all when namespace is empty. It returns when the API server enforces it.
+// kube-controller-manager fills the rules of an aggregated ClusterRole, such as edit: to bind one, the plane must have it.
 func (p *Plane) Bind(ctx context.Context, user *User, namespace, clusterRole string) error {
 	client, err := kubernetes.NewForConfig(p.AdminConfig())
 	if err != nil {
@@ -73,7 +72,7 @@ func (p *Plane) Bind(ctx context.Context, user *User, namespace, clusterRole str
 	if err := bind(ctx, client, user, meta, reference); err != nil {
 		return err
 	}
-	// Bindings of one kind arrive in the order in which they were made, so a marker made now and seen means this one was, too.
+	// Bindings of one kind arrive in the order in which they were created, so once a later marker is observed this one was, too.
 	return p.Grant(ctx, user, namespace)
 }
 
@@ -93,7 +92,7 @@ func bind(ctx context.Context, client kubernetes.Interface, user *User, meta met
 	return nil
 }
 
-// awaitPermission returns when the API server answers that the user may.
+// awaitPermission returns when the API server reports that the user has the permission.
 func awaitPermission(ctx context.Context, client kubernetes.Interface, user *User, attributes authorizationv1.ResourceAttributes) error {
 	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
 		User: user.Name, Groups: user.Groups, ResourceAttributes: &attributes,

@@ -19,7 +19,7 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// Options says what a plane consists of. The zero value is an API server with its etcd.
+// Options are the components of a plane. The zero value is an API server with its etcd.
 type Options struct {
 	// KubeVirt adds KubeVirt: its and CDI's CRDs, virt-api with its webhooks and aggregated API, and virt-controller.
 	KubeVirt bool
@@ -38,8 +38,8 @@ type Options struct {
 	// Log receives the progress of a start, os.Stderr when nil. What the processes log goes to files (see Plane.Dir).
 	Log io.Writer
 
-	// Dir is where the plane keeps its data, certificates and logs. When empty, a temporary folder is made and Stop removes
-	// it. A folder named here is created if need be, must be empty, and stays after Stop.
+	// Dir is where the plane stores its data, certificates and logs. When empty, a temporary folder is made and Stop removes it. A folder named here
+	// is created if need be, must be empty, and stays after Stop.
 	Dir string
 
 	// AuditPolicy is an audit.k8s.io/v1 Policy in YAML. When given, Plane.AuditEvents returns what was recorded.
@@ -73,11 +73,11 @@ type Plane struct {
 	components map[component]bool
 	processes  []*process
 	stopped    bool
-	// tools are the paths of tools that were asked for already.
+	// tools are the paths of the tools that were already requested.
 	tools map[string]string
 }
 
-// startLimit bounds each wait of a start. An overloaded machine stretches it, see package deadline.
+// startLimit bounds each wait of a start. An overloaded host stretches it, see package deadline.
 const startLimit = 2 * time.Minute
 
 // Start builds what is missing, starts a plane and returns when it answers. The context bounds the start, not the plane's
@@ -87,7 +87,7 @@ func Start(ctx context.Context, options Options) (*Plane, error) {
 		options.Log = os.Stderr
 	}
 	if testing.Testing() {
-		// What runs on a plane, and the chart, come from outside the module of the test.
+		// The programs on a plane, and the chart, come from outside the module of the test.
 		if _, err := product.Digest(); err != nil {
 			return nil, err
 		}
@@ -132,7 +132,7 @@ func (p *Plane) start(ctx context.Context) error {
 		}
 	}
 	if p.options.CDI {
-		// Before KubeVirt, which looks once for what is there.
+		// Before KubeVirt, which checks only once for what is installed.
 		if err := p.installCDICRDs(ctx); err != nil {
 			return err
 		}
@@ -166,7 +166,7 @@ func (p *Plane) Stop() error {
 	if p.nodes != nil {
 		p.nodes.Stop()
 	}
-	// Last started, first ended: so no component logs that the API server it depends on has gone.
+	// Processes end in reverse order, so that no component logs that the API server it depends on is unavailable.
 	for i := len(p.processes) - 1; i >= 0; i-- {
 		p.processes[i].kill()
 	}
@@ -185,7 +185,7 @@ func (p *Plane) Kubeconfig() string { return p.admin.Kubeconfig }
 // Admin is the user behind AdminConfig and Kubeconfig.
 func (p *Plane) Admin() *User { return p.admin }
 
-// tool returns the path of one tool, asking hack/tool once only: that takes longer than many a kubectl.
+// tool returns the path of one tool, and calls hack/tool only once: that takes longer than many kubectl commands.
 func (p *Plane) tool(ctx context.Context, name string) (string, error) {
 	p.mutex.Lock()
 	path, known := p.tools[name]

@@ -7,10 +7,10 @@ import (
 	"net"
 )
 
-// portAttempts is how often a component is started anew with other ports when it finds one taken.
+// portAttempts is how often a component is started with other ports when one is taken.
 const portAttempts = 5
 
-// freePorts returns n different loopback ports that nobody listens on at this moment.
+// freePorts returns n different loopback ports on which no process listens at this moment.
 func freePorts(ctx context.Context, n int) ([]int, error) {
 	ports := make([]int, n)
 	for i := range ports {
@@ -28,8 +28,8 @@ func freePorts(ctx context.Context, n int) ([]int, error) {
 // portChooser returns n ports that a component may try.
 type portChooser func(ctx context.Context, n int) ([]int, error)
 
-// try calls start with n ports. Between the choice and the component's own listen somebody else may take one; then start fails with
-// an endedError that says so, and is called again with others.
+// try calls start with n ports. Between the choice and the component's own listen another process may take one; then start fails with an endedError
+// with lostPort set, and is called again with other ports.
 func (choose portChooser) try(ctx context.Context, n int, start func(ctx context.Context, ports []int) error) error {
 	for attempt := 1; ; attempt++ {
 		ports, err := choose(ctx, n)

@@ -34,7 +34,7 @@ func (p *Plane) startProcess(name, path string, arguments ...string) (*process, 
 	if err != nil {
 		return nil, fmt.Errorf("opening the log of %s: %w", name, err)
 	}
-	// No context: it lives until it is killed, whatever becomes of the request that started it.
+	// No context: it runs until it is killed, even after the request that started it.
 	started.command = exec.CommandContext(context.Background(), path, arguments...)
 	started.command.Dir = p.folder.path
 	started.command.Env = p.environment()
@@ -48,7 +48,7 @@ func (p *Plane) startProcess(name, path string, arguments ...string) (*process, 
 		err := started.command.Start()
 		result <- err
 		if err == nil {
-			// Why it ended stands in its log.
+			// The log contains the reason.
 			_ = started.command.Wait()
 			close(started.ended)
 		}
@@ -60,7 +60,7 @@ func (p *Plane) startProcess(name, path string, arguments ...string) (*process, 
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if p.stopped {
-		// Stop has ended the others already and does not see this one.
+		// Stop has already ended the others and does not stop this one.
 		started.kill()
 		return nil, fmt.Errorf("starting %s: the plane has been stopped", name)
 	}
@@ -68,8 +68,8 @@ func (p *Plane) startProcess(name, path string, arguments ...string) (*process, 
 	return started, nil
 }
 
-// environment is what the plane's processes see: the caller's, but with a home and a temporary folder inside the plane's own, so
-// that nothing is read from or left in the caller's.
+// environment returns the environment of the plane's processes: the caller's, but with a home and a temporary folder inside the plane's own, so that
+// they read and write nothing in the caller's.
 func (p *Plane) environment(extra ...string) []string {
 	var environment []string
 	for _, variable := range os.Environ() {
@@ -82,25 +82,24 @@ func (p *Plane) environment(extra ...string) []string {
 	return append(append(environment, "HOME="+p.folder.file("home"), "TMPDIR="+p.folder.file("tmp")), extra...)
 }
 
-// kill ends the process and all of its group at once, and waits. There is nothing to shut down in order: the data goes with
-// the plane.
+// kill ends the process and all of its group at once, and waits. There is nothing to shut down in order: the data is deleted with the plane.
 func (s *process) kill() {
 	select {
 	case <-s.ended:
-		// Its number may be that of another process by now.
+		// Its process ID may be that of another process by now.
 		return
 	default:
 	}
-	// The group may be gone already.
+	// The group may no longer exist.
 	_ = syscall.Kill(-s.command.Process.Pid, syscall.SIGKILL)
 	<-s.ended
 }
 
-// askLimit bounds one question of await: a port may be somebody else's, who accepts connections and says nothing.
+// askLimit bounds one check of await: another process may own the port, accept connections and send nothing.
 const askLimit = 3 * time.Second
 
-// await asks ready again and again until it has no complaint. It fails early when the process ends, and ends it when it cannot
-// have its port: not every component does so itself.
+// await calls ready until it returns no error. It fails early when the process ends. It kills the process when its port is taken, because not every
+// component ends by itself then.
 func (s *process) await(ctx context.Context, ready func(context.Context) error) error {
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
@@ -125,7 +124,7 @@ func (s *process) await(ctx context.Context, ready func(context.Context) error) 
 	}
 }
 
-// lostPort tells whether the process complains that somebody else took the port that was free when it was chosen.
+// lostPort reports whether the log contains an error that another process took the port that was free when it was chosen.
 func (s *process) lostPort() bool {
 	log, err := os.ReadFile(s.logPath)
 	return err == nil && bytes.Contains(log, []byte("address already in use"))
@@ -151,7 +150,7 @@ func (s *process) tail() string {
 	return string(bytes.TrimSpace(content))
 }
 
-// endedError says that a process ended before it was ready, and what it said last.
+// endedError reports that a process ended before it was ready, with the end of its log.
 type endedError struct {
 	process, log string
 	// lostPort is set when another port would help.

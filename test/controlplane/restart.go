@@ -20,8 +20,7 @@ func (p *Plane) RestartAPIServer(ctx context.Context) error {
 	return p.StartAPIServer(ctx)
 }
 
-// StopAPIServer kills kube-apiserver, as the failure of its node would. Until StartAPIServer the address of the plane refuses
-// connections.
+// StopAPIServer kills kube-apiserver, as the failure of its node would. Until StartAPIServer, connections to the plane's address are rejected.
 func (p *Plane) StopAPIServer() error { return p.halt(apiServerProcess) }
 
 // StartAPIServer starts kube-apiserver again, at the same address and with the same data and certificates, and returns when it is ready.
@@ -49,7 +48,7 @@ func (p *Plane) StopEtcd() error {
 	if err := p.halt(etcdProcess); err != nil {
 		return err
 	}
-	// A killed process leaves its sockets behind, and awaitEtcd takes a socket for an etcd that listens.
+	// A killed process leaves its sockets behind, and awaitEtcd treats a socket as an etcd that listens.
 	for _, socket := range []string{etcdSocket, etcdPeerSocket} {
 		if err := os.Remove(p.folder.file(socket)); err != nil && !os.IsNotExist(err) {
 			return fmt.Errorf("removing a socket of etcd: %w", err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// Shared is one plane for all tests of a package, started when the first test asks for it:
+// Shared is one plane for all tests of a package, started by the first test that needs it:
 //
 //	var shared = controlplane.Shared{Options: controlplane.Options{KubeVirt: true}}
 //
@@ -20,7 +20,7 @@ import (
 //	}
 type Shared struct {
 	Options Options
-	// Prepare, when set, runs once after the start, for what every test of the package finds installed.
+	// Prepare, when set, runs once after the start, and installs what every test of the package needs.
 	Prepare func(ctx context.Context, plane *Plane) error
 
 	once  sync.Once
@@ -56,7 +56,7 @@ func StartFor(t testing.TB, options Options) *Plane {
 	return plane
 }
 
-// Plane returns the package's plane. When it cannot be started, every test that asks fails with the same reason.
+// Plane returns the package's plane. When it cannot be started, every test that calls Plane fails with the same reason.
 func (s *Shared) Plane(t testing.TB) *Plane {
 	t.Helper()
 	s.once.Do(func() {

@@ -68,7 +68,7 @@ func (b *ToolBuild) Stop() {
 	<-b.done
 }
 
-// relay keeps the latest line written to it until it is opened, and passes everything on from then on.
+// relay retains the latest line written to it until it is opened, and forwards everything from then on.
 type relay struct {
 	mutex  sync.Mutex
 	to     io.Writer

@@ -28,7 +28,7 @@ func Tools(ctx context.Context, names ...string) (map[string]string, error) {
 func provide(command *exec.Cmd, progress io.Writer, names []string) (map[string]string, error) {
 	var output, complaints bytes.Buffer
 	command.Stdout, command.Stderr = &output, io.MultiWriter(progress, &complaints)
-	// A compiler that outlives hack/tool keeps its output open and must not keep the caller.
+	// A compiler that outlives hack/tool holds its output open and must not block the caller.
 	command.WaitDelay = 5 * time.Second
 	if err := command.Run(); err != nil {
 		return nil, fmt.Errorf("hack/tool cannot provide %s: %w:\n%s", strings.Join(names, ", "), err, lastLines(complaints.String(), 20))

@@ -14,10 +14,10 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// User is somebody whom the API server knows by a client certificate. A new user may do what RBAC grants everybody who is
-// authenticated, and what its groups may; Plane.Grant and Plane.Bind add to that.
+// User is a user that the API server authenticates by a client certificate. A new user has the permissions that RBAC grants to
+// system:authenticated and to its groups; Plane.Grant and Plane.Bind add more.
 type User struct {
-	// Name is what the API server calls the user.
+	// Name is the username in the API server.
 	Name string
 	// Groups are the user's, beside system:authenticated.
 	Groups []string
@@ -33,8 +33,8 @@ func (u *User) Config() *rest.Config {
 	return rest.CopyConfig(u.config)
 }
 
-// User makes a user with a client certificate signed by the plane's authority. Nothing is recorded in the API: asking twice for
-// the same name gives the same user with another certificate.
+// User makes a user with a client certificate signed by the plane's authority. The API stores no user: two calls for the same name return the same
+// user with different certificates.
 func (p *Plane) User(name string, groups ...string) (*User, error) {
 	certificate, err := p.clients.client(name, groups...)
 	if err != nil {
@@ -50,7 +50,7 @@ func (p *Plane) User(name string, groups ...string) (*User, error) {
 		// Tests wait for the API server, never for their own client.
 		QPS: -1,
 	}}
-	// Names such as system:serviceaccount:… are no file names everywhere, and two names may be the same once cleaned.
+	// Names such as system:serviceaccount:… are not valid file names everywhere, and two names may be the same once cleaned.
 	file := unsafeInFileName.ReplaceAllString(name, "-") + "-" + hex.EncodeToString(randomBytes(4)) + ".kubeconfig"
 	user.Kubeconfig = p.folder.file("kubeconfigs", file)
 	if err := clientcmd.WriteToFile(user.kubeconfig(), user.Kubeconfig); err != nil {

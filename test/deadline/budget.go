@@ -2,7 +2,7 @@ package deadline
 
 import "time"
 
-// MaxStretch is by what factor a wait can be longer than its limit.
+// MaxStretch is the largest factor by which a wait can exceed its limit.
 const MaxStretch = 6
 
 // Budget is the time that a wait may take. It is not safe for concurrent use.
@@ -10,7 +10,7 @@ type Budget struct {
 	limit, spent, waited time.Duration
 }
 
-// NewBudget returns a budget of which nothing is spent.
+// NewBudget returns an unspent budget.
 func NewBudget(limit time.Duration) *Budget { return &Budget{limit: limit} }
 
 // Charge spends time that has passed, during which this number of tasks were runnable on these cores. It is spent in full when every
@@ -29,7 +29,7 @@ func (b *Budget) Exceeded() bool { return b.spent >= b.limit }
 // Waited is the time that has passed.
 func (b *Budget) Waited() time.Duration { return b.waited }
 
-// Load is how busy a machine is. The zero value is unknown.
+// Load is how busy a host is. The zero value is unknown.
 type Load struct {
 	// Runnable is the number of tasks that run or could run.
 	Runnable int

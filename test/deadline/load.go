@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Machine reads the load of this machine from Linux, see proc_loadavg(5). Elsewhere it is unknown.
+// Machine reads the load of this host from Linux, see proc_loadavg(5). On other systems it is unknown.
 func Machine() Load {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -10,17 +10,17 @@ import (
 const (
 	// sampleInterval is how often the load is read.
 	sampleInterval = 100 * time.Millisecond
-	// pollInterval is the pause between two questions of Wait.
+	// pollInterval is the pause between two checks of Wait.
 	pollInterval = 50 * time.Millisecond
 )
 
 // ExceededError is the error of a wait that has used up its budget.
 type ExceededError struct {
-	// What was waited for.
+	// What describes the condition that was waited for.
 	What string
 	// Limit is the budget, and Waited the time that the wait took.
 	Limit, Waited time.Duration
-	// Last is the last complaint, nil when there was none.
+	// Last is the last error of the check, nil when there was none.
 	Last error
 }
 
@@ -43,7 +43,7 @@ func (e *ExceededError) Unwrap() []error {
 	return []error{context.DeadlineExceeded, e.Last}
 }
 
-// WithTimeout returns a context that ends when the budget is spent; context.Cause is an *ExceededError then. What completes the
+// WithTimeout returns a context that ends when the budget is spent; context.Cause is an *ExceededError then. The parameter what completes the
 // sentence "waiting until …".
 func WithTimeout(ctx context.Context, what string, limit time.Duration) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -51,7 +51,7 @@ func WithTimeout(ctx context.Context, what string, limit time.Duration) (context
 	return ctx, func() { cancel(context.Canceled) }
 }
 
-// watch charges the time that passes until the context ends or the budget is spent.
+// watch charges the elapsed time until the context ends or the budget is spent.
 func watch(ctx context.Context, cancel context.CancelCauseFunc, what string, limit time.Duration) {
 	tick := time.NewTicker(min(sampleInterval, max(limit/10, time.Millisecond)))
 	defer tick.Stop()
@@ -69,9 +69,9 @@ func watch(ctx context.Context, cancel context.CancelCauseFunc, what string, lim
 	cancel(&ExceededError{What: what, Limit: limit, Waited: budget.Waited()})
 }
 
-// Wait calls complaint, at once and then again and again, until it returns nil. It fails with an *ExceededError when the budget is
-// spent, and with the cause of the context when that ends first; both have the last complaint. What completes the sentence "waiting
-// until …". The context of complaint ends with the wait.
+// Wait calls complaint immediately and then repeatedly, until it returns nil. It fails with an *ExceededError when the budget is spent, and with the
+// cause of the context when that ends first; both have the last error. The parameter what completes the sentence "waiting until …". The context of
+// complaint ends with the wait.
 func Wait(ctx context.Context, what string, limit time.Duration, complaint func(context.Context) error) error {
 	ctx, cancel := WithTimeout(ctx, what, limit)
 	defer cancel()
@@ -83,7 +83,7 @@ func Wait(ctx context.Context, what string, limit time.Duration, complaint func(
 		if err == nil {
 			return nil
 		}
-		// A complaint about the end of its own context replaces none that says more.
+		// An error caused by the end of the check's own context does not replace a more informative one.
 		if last == nil || ctx.Err() == nil {
 			last = err
 		}
@@ -95,7 +95,7 @@ func Wait(ctx context.Context, what string, limit time.Duration, complaint func(
 	}
 }
 
-// Failed is the error of a wait whose context has ended, with the last complaint. It is for loops that do more than Wait does.
+// Failed returns the error of a wait after its context has ended, with the last error of the check. It is for loops that do more than Wait does.
 func Failed(ctx context.Context, what string, last error) error {
 	var exceeded *ExceededError
 	if errors.As(context.Cause(ctx), &exceeded) {

@@ -1,5 +1,4 @@
-// Package defaulter starts a stencil-defaulter with the libvirt and QEMU of
-// this machine, for tests that need a real one.
+// Package defaulter starts a stencil-defaulter with the libvirt and QEMU of this host, for tests that need a real one.
 package defaulter
 
 import (
@@ -19,10 +18,10 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// Install says what a machine needs for a defaulter.
+// Install describes what a host needs for a defaulter.
 const Install = "the defaulter needs libvirt and QEMU: apt-get install --no-install-recommends libvirt0 libvirt-daemon-driver-qemu qemu-system-x86 qemu-system-arm"
 
-// limits of a start: the first time QEMU is asked what it can.
+// startLimit bounds a start, which queries the capabilities of QEMU the first time.
 const startLimit = time.Minute
 
 // Defaulter is a stencil-defaulter that can be started, killed and started again, always
@@ -36,7 +35,7 @@ type Defaulter struct {
 
 // New prepares a folder for a stencil-defaulter, which Close removes. The program need not be built before the first Start.
 func New() (*Defaulter, error) {
-	// libvirt's folder is best in memory, and has to be open to the user that it becomes.
+	// libvirt's folder should be in memory, and must be accessible to the user that libvirt runs as.
 	parent := "/dev/shm"
 	if info, err := os.Stat(parent); err != nil || !info.IsDir() {
 		parent = os.TempDir()
@@ -52,8 +51,7 @@ func New() (*Defaulter, error) {
 	return d, nil
 }
 
-// provide puts the program into the folder, unless it is there: the user that its worker becomes may not be able to read where
-// programs are built.
+// provide copies the program to the folder, unless it exists: the user of its worker may have no permission to read the build folder.
 func (d *Defaulter) provide(ctx context.Context) error {
 	if _, err := os.Stat(d.binary); err == nil {
 		return nil
@@ -75,7 +73,7 @@ func (d *Defaulter) provide(ctx context.Context) error {
 // Socket is where it listens.
 func (d *Defaulter) Socket() string { return filepath.Join(d.folder, "defaulter.sock") }
 
-// Start starts the process and waits until it knows its libvirt.
+// Start starts the process and waits until it answers with the versions of libvirt and QEMU.
 func (d *Defaulter) Start(ctx context.Context) error {
 	if err := d.provide(ctx); err != nil {
 		return err
@@ -106,7 +104,7 @@ func (d *Defaulter) Start(ctx context.Context) error {
 	}
 }
 
-// Environment tells with what it makes its answers.
+// Environment returns the versions that the answers depend on.
 func (d *Defaulter) Environment(ctx context.Context) (*defaulting.Environment, error) {
 	return client.New(d.Socket()).Environment(ctx)
 }

@@ -1,10 +1,8 @@
-// Command demo shows what Stencil does on a real control plane on this machine:
-// it starts one, installs the chart, runs stencil-manager, applies the examples
-// and creates VirtualMachines as their owners would. `make demo` runs it.
+// Command demo shows what Stencil does on a real control plane on this host: it starts one, installs the chart, runs stencil-manager, applies the
+// examples and creates VirtualMachines as their owners would. `make demo` runs it.
 //
-// It builds only what it needs to create a VirtualMachine from a template. The
-// other tools are built while it shows that: kube-controller-manager, KubeVirt and
-// CDI join the control plane when they are there.
+// It builds only what it needs to create a VirtualMachine from a template. The other tools are built meanwhile: kube-controller-manager, KubeVirt and
+// CDI join the control plane when they are ready.
 package main
 
 import (
@@ -63,7 +61,7 @@ func run(out io.Writer, once bool, start time.Time) error {
 	})
 }
 
-// unless returns err unless ctx has ended: what Ctrl-C interrupts fails, which is no failure of the demo.
+// unless returns err unless ctx has ended: an error that Ctrl-C causes is no failure of the demo.
 func unless(ctx context.Context, err error) error {
 	select {
 	case <-ctx.Done():
@@ -75,8 +73,7 @@ func unless(ctx context.Context, err error) error {
 
 // onPlatform runs show on a platform, with a defaulter that is not started yet if there is a QEMU, and stops what runs.
 func onPlatform(ctx context.Context, out io.Writer, options platform.Options, show func(*platform.Platform, *defaulter.Defaulter) error) (err error) {
-	// A context of its own: Ctrl-C has to end the demo in order, not kill what
-	// it runs on.
+	// A context of its own: Ctrl-C has to end the demo in order, not kill its processes.
 	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	sidecar, err := newDefaulter(out)
@@ -96,13 +93,13 @@ func onPlatform(ctx context.Context, out io.Writer, options platform.Options, sh
 	return show(stencil, sidecar)
 }
 
-// access returns the commands that give another terminal the rights of the administrator.
+// access returns the commands that give another terminal the administrator's permissions.
 func access(stencil *platform.Platform) string {
 	return fmt.Sprintf("  export KUBECONFIG=%s\n  alias kubectl=\"$(hack/tool kubectl)\"\n  kubectl get vmt,vm --all-namespaces\n", stencil.Plane.Kubeconfig())
 }
 
-// newDefaulter prepares the defaulter where there is a QEMU, and prints what to install where there is none: everything else
-// needs nothing that is not built from Go modules.
+// newDefaulter prepares the defaulter where there is a QEMU, and prints what to install where there is none: everything else is built from Go
+// modules.
 func newDefaulter(out io.Writer) (*defaulter.Defaulter, error) {
 	if qemu, _ := exec.LookPath("qemu-system-x86_64"); qemu == "" {
 		fmt.Fprintf(out, "Without the part about what a guest sees: %s\n", defaulter.Install)

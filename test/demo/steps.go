@@ -77,7 +77,7 @@ metadata:
     parameter.template.kubevirt.io/SSH_KEY: ssh-ed25519 AAAA ada
 `
 
-// workbench is a VM that somebody has set up by hand; its disk holds what was installed on it.
+// workbench is a VM that a user has set up by hand; its disk contains what was installed on it.
 const workbench = `apiVersion: kubevirt.io/v1
 kind: VirtualMachine
 metadata:
@@ -122,11 +122,11 @@ metadata:
     template.kubevirt.io/template-ref: workbench
 `
 
-// subresources is where the aggregated API has the golden templates.
+// subresources is the path of the golden templates in the aggregated API.
 const subresources = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/"
 
-// templateSteps are the first part of the tour: what the admin prepares, what ada
-// creates, and what is refused, with the message that the user sees. KubeVirt is not there yet.
+// templateSteps are the first part of the tour: what the admin prepares, what ada creates, and what is denied, with the message that the user sees.
+// KubeVirt is not there yet.
 func templateSteps(example func(string) string, defaulted bool) []step {
 	file := func(path string) string { return filepath.Clean(example(path)) }
 	all := []step{
@@ -176,7 +176,7 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 			args: []string{"create", "--raw", subresources + "ubuntu/create", "-f", "-"}, refused: "forbidden"},
 	}
 	if defaulted {
-		// The others show VMs without defaults, to be the same everywhere.
+		// The other steps show VMs without defaults, to be the same everywhere.
 		all = slices.Insert(all, 1, step{quiet: true, args: []string{"label", "namespace", "team-a", skipDefaults + "=true"}})
 	}
 	return all

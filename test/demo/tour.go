@@ -31,8 +31,7 @@ type tour struct {
 	before string
 }
 
-// step is one command of the tour. A step that ends otherwise than it should
-// ends the demo with an error, so the demo is a test as well.
+// step is one command of the tour. A step with an unexpected result ends the demo with an error, so the demo is a test as well.
 type step struct {
 	// says introduces the step.
 	says string
@@ -40,11 +39,10 @@ type step struct {
 	// stdin is a manifest, printed before the command.
 	stdin string
 	args  []string
-	// refused is a text that the refusal must hold; empty when the command has
-	// to succeed.
+	// refused is a text that the denial must contain; empty when the command has to succeed.
 	refused string
-	// holds is a text that the output must hold. The API server may take a moment to know what a step before has changed, so the
-	// command is run until it does.
+	// holds is a text that the output must contain. The API server may observe the change of an earlier step a moment later, so the command is
+	// repeated until it does.
 	holds string
 	// laidOut lays JSON out over several lines.
 	laidOut bool
@@ -58,7 +56,7 @@ type step struct {
 	compared bool
 }
 
-// run shows what needs no KubeVirt, adds KubeVirt and CDI as soon as their tools are built, and shows the rest.
+// run shows the steps that need no KubeVirt, adds KubeVirt and CDI as soon as their tools are built, and shows the rest.
 func (t *tour) run(ctx context.Context, tools *controlplane.ToolBuild) (err error) {
 	if t.ada, err = t.stencil.Plane.User("ada", "team-a"); err != nil {
 		return err
@@ -192,7 +190,7 @@ func difference(before, after string) (string, error) {
 	return text, nil
 }
 
-// shown is the command as one would type it in a checkout.
+// shown returns the command line as a user would type it in a checkout.
 func (t *tour) shown(args []string) string {
 	examples := t.stencil.Example("")
 	words := make([]string, len(args))

@@ -10,13 +10,13 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane"
 )
 
-// UserModifier adds groups or permissions to a user that is being made.
+// UserModifier adds groups or permissions to a user.
 type UserModifier func(*account)
 
-// account is what a user is made of.
+// account holds the groups and permissions of a user.
 type account struct {
 	groups []string
-	// grants give the permissions once the user exists.
+	// grants grant the permissions once the user exists.
 	grants []func(ctx context.Context, plane *controlplane.Plane, user *controlplane.User) error
 }
 

@@ -1,4 +1,4 @@
-// Package harness is what tests of a running cluster have in common.
+// Package harness contains what tests of a running cluster have in common.
 package harness
 
 import (
@@ -18,11 +18,11 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// Limit is how long anything may take. An overloaded machine stretches it, see package deadline.
+// Limit bounds each operation of a test. An overloaded host stretches it, see package deadline.
 const Limit = time.Minute
 
-// Main runs the tests of a package on what start has started, and exits. What start returns beside its error ends it again, and may be
-// nil. The context ends after that.
+// Main runs the tests of a package with the environment that start has started, and exits. start returns a function that stops it, which may be nil.
+// The context ends after that.
 func Main(m *testing.M, start func(ctx context.Context) (stop func() error, err error)) {
 	os.Exit(run(m, start))
 }
@@ -50,7 +50,7 @@ func run(m *testing.M, start func(ctx context.Context) (func() error, error)) (c
 	return m.Run()
 }
 
-// Kubectl runs kubectl as a person, as the administrator when that is nil. Cleanups may call it: it does not end with the test's context.
+// Kubectl runs kubectl as a user, or as the administrator when as is nil. Cleanups may call it: it does not end with the test's context.
 func Kubectl(t *testing.T, plane *controlplane.Plane, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	result, err := plane.Kubectl(context.WithoutCancel(t.Context()), as, stdin, arguments...)
@@ -60,7 +60,7 @@ func Kubectl(t *testing.T, plane *controlplane.Plane, as *controlplane.User, std
 	return result
 }
 
-// In adds a namespace to arguments of kubectl that say none.
+// In adds a namespace to kubectl arguments that do not contain one.
 func In(namespace string, arguments []string) []string {
 	if slices.ContainsFunc(arguments, func(argument string) bool { return strings.HasPrefix(argument, "--namespace=") }) {
 		return arguments
@@ -68,7 +68,7 @@ func In(namespace string, arguments []string) []string {
 	return append([]string{"--namespace=" + namespace}, arguments...)
 }
 
-// Must is Kubectl that has to succeed.
+// Must runs Kubectl and requires success.
 func Must(t *testing.T, plane *controlplane.Plane, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	result := Kubectl(t, plane, as, stdin, arguments...)
@@ -134,7 +134,7 @@ func TakeAway(t *testing.T, plane *controlplane.Plane, definition string) (manif
 	return string(text)
 }
 
-// Discard deletes VirtualMachines when the test ends, and waits until they are gone, so that the next test can use their names.
+// Discard deletes VirtualMachines when the test ends and waits until they no longer exist, so that the next test can use their names.
 func Discard(t *testing.T, plane *controlplane.Plane, namespace string, names ...string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -142,8 +142,8 @@ func Discard(t *testing.T, plane *controlplane.Plane, namespace string, names ..
 	})
 }
 
-// Eventually polls until there is no complaint, and fails the test with the last one when there still is one at the limit. What
-// completes the sentence "waiting until …". Cleanups may call it: it does not end with the test's context.
+// Eventually polls until there is no complaint, and fails the test with the last one at the limit. The parameter what completes the sentence "waiting
+// until …". Cleanups may call it: it does not end with the test's context.
 func Eventually(t *testing.T, what string, complaint func() error) {
 	t.Helper()
 	Within(t, what, Limit, complaint)
@@ -158,7 +158,7 @@ func Within(t *testing.T, what string, limit time.Duration, complaint func() err
 	}
 }
 
-// Complaint is an error of that text, nil of an empty one.
+// Complaint returns an error with that text, nil if it is empty.
 func Complaint(text string) error {
 	if text == "" {
 		return nil

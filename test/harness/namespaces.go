@@ -23,7 +23,7 @@ type Namespaces struct {
 	Labels map[string]string
 	// Members are ClusterRoles by the group that has them in every namespace.
 	Members map[string]string
-	// Prepare puts into a new namespace what its test finds there. Optional.
+	// Prepare creates in a new namespace what its test requires. Optional.
 	Prepare func(ctx context.Context, namespace string) error
 
 	mutex sync.Mutex

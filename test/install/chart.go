@@ -55,7 +55,7 @@ func helm(ctx context.Context, plane *controlplane.Plane, arguments ...string) e
 	return nil
 }
 
-// writeValues writes Values, laid over what ManagerURL implies, to a file that remove takes away.
+// writeValues writes Values, merged over what ManagerURL implies, to a file that remove deletes.
 func (o Options) writeValues() (path string, remove func(), err error) {
 	values := map[string]any{"apiserver": map[string]any{"enabled": false}}
 	if o.APIServerAddress != "" {

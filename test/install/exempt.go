@@ -11,8 +11,8 @@ import (
 	"github.com/vmstencil/stencil/test/deadline"
 )
 
-// Bypass is the permission that the manager gives to the controllers of the installed KubeVirt and CDI. With it, a user of the name of one of
-// them is exempt on a plane without them. It works in the whole cluster only.
+// Bypass returns the permission that the manager grants to the controllers of the installed KubeVirt and CDI. With it, a user with the name of one of
+// them is exempt on a plane without them. It works only when granted in the whole cluster.
 func Bypass() rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{APIGroups: []string{"stencil.kubevirt.io"}, Resources: []string{"templateapprovals"}, Verbs: []string{"bypass"}}
 }
@@ -23,7 +23,7 @@ func MayBypass(ctx context.Context, plane *controlplane.Plane, user string) (boo
 	return err == nil && strings.TrimSpace(answer.Stdout) == "yes", err
 }
 
-// AwaitExempt returns when the manager has found these users, and the API server acts accordingly.
+// AwaitExempt returns when the manager has found these users, and the API server enforces their exemption.
 func AwaitExempt(ctx context.Context, plane *controlplane.Plane, users ...string) error {
 	for _, user := range users {
 		if err := deadline.Wait(ctx, user+" is exempt", policyLimit, func(ctx context.Context) error {

@@ -17,13 +17,13 @@ const (
 	Namespace = "stencil-system"
 )
 
-// Options say what is installed. Only ManagerURL is needed.
+// Options configure an installation. Only ManagerURL is required.
 type Options struct {
-	// ManagerURL is the https URL, without a path, at which the API server reaches a stencil-manager outside the cluster.
-	// When it is empty, Values decide; with the chart's defaults, webhooks go to a Service that nobody answers.
+	// ManagerURL is the https URL, without a path, at which the API server reaches a stencil-manager outside the cluster. When it is empty, Values
+	// decide; with the chart's defaults, webhooks call a Service without endpoints.
 	ManagerURL string
-	// APIServerAddress is the host:port at which the API server reaches a stencil-apiserver outside the cluster. When it is
-	// empty there is none, unless Values say so: an APIService that nobody answers stands in everybody's way.
+	// APIServerAddress is the host:port at which the API server reaches a stencil-apiserver outside the cluster. When it is empty there is none,
+	// unless Values enable it: an APIService without a server breaks discovery.
 	APIServerAddress string
 	// Release is the name of the release, Release when empty.
 	Release string
@@ -116,8 +116,8 @@ func (o Options) ManagerArgs() []string {
 	return arguments
 }
 
-// ManagerUser returns a user with the rights of the manager's ServiceAccount. It proves itself with a client certificate instead
-// of a token, which makes no difference to RBAC, and does not expire.
+// ManagerUser returns a user with the permissions of the manager's ServiceAccount. It authenticates by a client certificate instead of a token, which
+// makes no difference to RBAC, and does not expire.
 func (o Options) ManagerUser(plane *controlplane.Plane) (*controlplane.User, error) {
 	o = o.withDefaults()
 	name := "system:serviceaccount:" + o.Namespace + ":" + o.prefix() + "-manager"

@@ -13,12 +13,12 @@ import (
 	"github.com/vmstencil/stencil/test/deadline"
 )
 
-// policyLimit is generous: the API server may take half a minute to learn of a new kind, which the policies read.
+// policyLimit is generous: the API server may take half a minute to observe a new kind, which the policies read.
 const policyLimit = 2 * time.Minute
 
-// AwaitPolicies returns when the API server acts by the policies of a release. It reads policies and bindings once in a second, and
-// until it knows the kind TemplateApproval, which may take half a minute after the definition was created, it refuses whatever the
-// policies that read approvals could concern. No manager needs to run.
+// AwaitPolicies returns when the API server enforces the policies of a release. It reads policies and bindings once in a second. Until it has
+// observed the kind TemplateApproval, which may take half a minute after the definition was created, it denies all requests that match the policies
+// that read approvals. No manager needs to run.
 func AwaitPolicies(ctx context.Context, plane *controlplane.Plane) error {
 	probe, err := plane.User("policy-probe")
 	if err != nil {
@@ -30,7 +30,7 @@ func AwaitPolicies(ctx context.Context, plane *controlplane.Plane) error {
 		return err
 	}
 	return deadline.Wait(ctx, "the API server acts by the policies", policyLimit, func(ctx context.Context) error {
-		// One of the last policies in the alphabet, so that the others are there when it is.
+		// One of the last policies in the alphabet: when it is enforced, the others are too.
 		const request = `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateRequest",
 			"metadata": {"name": "probe", "namespace": "default"}, "spec": {"virtualMachineRef": {"namespace": "default", "name": "probe"}}}`
 		refused, err := plane.Kubectl(ctx, probe, request, "create", "--dry-run=server", "-f", "-")
@@ -44,8 +44,8 @@ func AwaitPolicies(ctx context.Context, plane *controlplane.Plane) error {
 	})
 }
 
-// AwaitBindings returns when the manager has labelled all namespaces and created the bindings of the policies that read its index, and the
-// API server acts by them.
+// AwaitBindings returns when the manager has labelled all namespaces and created the bindings of the policies that read its index, and the API server
+// enforces them.
 func AwaitBindings(ctx context.Context, plane *controlplane.Plane) error {
 	return deadline.Wait(ctx, "the manager has bound the policies about undecided namespaces", policyLimit, func(ctx context.Context) error {
 		bound, err := plane.Kubectl(ctx, nil, "", "get", "validatingadmissionpolicybindings", "stencil-undecided-namespaces", "stencil-namespace-coverage")

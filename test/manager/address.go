@@ -7,17 +7,16 @@ import (
 	"strconv"
 )
 
-// The range of ports that FreeAddress picks from lies below the ephemeral ports of Linux, macOS and the
-// BSDs. An ephemeral port that was free a moment ago may serve as the source of anybody's outgoing
-// connection when a restarted manager wants it back; these do not.
+// The range of ports that FreeAddress picks from lies below the ephemeral ports of Linux, macOS and the BSDs. A free ephemeral port may become the
+// source port of an outgoing connection before a restarted manager uses it again; these ports do not.
 const (
 	firstPort = 20000
 	lastPort  = 29999
 	attempts  = 100
 )
 
-// FreeAddress returns a loopback address, host:port, on which nothing listens. It reserves nothing:
-// somebody else may take the port before the caller does, which the random choice makes unlikely.
+// FreeAddress returns a loopback address, host:port, on which nothing listens. It reserves nothing: another process may take the port before the
+// caller does, which the random choice makes unlikely.
 func FreeAddress() (string, error) {
 	var failures []error
 	for range attempts {

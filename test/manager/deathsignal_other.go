@@ -4,7 +4,7 @@ package manager
 
 import "syscall"
 
-// dieWithParent returns nothing special: only Linux can tie a process to its parent.
+// dieWithParent returns empty attributes: only Linux can end a process with its parent.
 func dieWithParent() *syscall.SysProcAttr {
 	return nil
 }

@@ -6,8 +6,7 @@ import (
 	"sync"
 )
 
-// log keeps what a process writes and passes it on. The process writes from a goroutine of os/exec while
-// a test reads.
+// log stores the output of a process and forwards it. A goroutine of os/exec writes while a test reads.
 type log struct {
 	mutex  sync.Mutex
 	buffer bytes.Buffer

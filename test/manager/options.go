@@ -17,18 +17,18 @@ const (
 	StencilAPIServer Program = "stencil-apiserver"
 )
 
-// Options say how a stencil-manager, or another program of Stencil, is started. The zero value of every field but Kubeconfig is useful.
+// Options configure a stencil-manager, or another program of Stencil. The zero value of every field but Kubeconfig is useful.
 type Options struct {
 	// Program is what is started. Default: stencil-manager.
 	Program Program
 	// Kubeconfig is the path of the file by which the manager reaches the API server. Required.
 	Kubeconfig string
-	// Namespace is what the manager takes for its own: the lease of the leader election and the
-	// Secret of the certificate authority live there. It has to exist. Default "stencil-system".
+	// Namespace is the manager's own namespace: it contains the lease of the leader election and the Secret of the certificate authority. It has to
+	// exist. Default "stencil-system".
 	Namespace string
 	// Name marks the replica, for leader election events and logs. Default "stencil-manager".
 	Name string
-	// Args are further flags; where they repeat a flag of Start's own, they win.
+	// Args are further flags; they override the flags that Start sets.
 	Args []string
 	// Env holds further NAME=value pairs beside the environment of the test.
 	Env []string
@@ -83,8 +83,8 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// arguments returns the flags of the process: first those that keep it apart from other processes of the
-// same machine and make it stop at once, then the caller's.
+// arguments returns the flags of the process: first those that isolate it from other processes of the same host and stop it without delay, then the
+// caller's.
 func (o Options) arguments() []string {
 	if o.Program == StencilAPIServer {
 		return append([]string{"--kubeconfig=" + o.Kubeconfig, "--bind-address=" + o.WebhookAddress, "--shutdown-delay=0s"}, o.Args...)
@@ -98,7 +98,7 @@ func (o Options) arguments() []string {
 	}, o.Args...)
 }
 
-// environment returns what the process sees beside the test's own environment.
+// environment returns the variables of the process in addition to the test's own environment.
 func (o Options) environment() []string {
 	return append([]string{
 		"POD_NAMESPACE=" + o.Namespace,

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// failedCheck finds the checks that failed in the answer of /readyz, which does not say why.
+// failedCheck matches the names of the failed checks in the response of /readyz, which does not contain the reasons.
 var failedCheck = regexp.MustCompile(`(?m)^\[-\]([a-z0-9-]+) failed`)
 
-// Ready asks /readyz once and returns what keeps the process from being ready, or nil.
+// Ready requests /readyz once and returns the reasons why the process is not ready, or nil.
 func (p *Process) Ready(ctx context.Context) error {
 	status, body, err := get(ctx, p.HealthURL()+"/readyz?verbose")
 	if err != nil {
@@ -34,7 +34,7 @@ func (p *Process) Ready(ctx context.Context) error {
 	return fmt.Errorf("not ready: %s", strings.Join(reasons, "; "))
 }
 
-// Metrics returns what Prometheus would scrape.
+// Metrics returns the response of the metrics endpoint.
 func (p *Process) Metrics(ctx context.Context) (string, error) {
 	status, body, err := get(ctx, p.MetricsURL())
 	if err != nil {
@@ -46,7 +46,7 @@ func (p *Process) Metrics(ctx context.Context) (string, error) {
 	return body, nil
 }
 
-// get makes a request on a connection of its own: the answer must not come from a process that held the port before.
+// get makes a request on a connection of its own: the response must not come from a process that used the port before.
 func get(ctx context.Context, url string) (status int, body string, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -54,7 +54,7 @@ func get(ctx context.Context, url string) (status int, body string, err error) {
 	}
 	client := http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
-		// A kubelet's probe does not look at the certificate either.
+		// A kubelet's probe does not verify the certificate either.
 		TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
 	}, Timeout: 10 * time.Second}
 	response, err := client.Do(request)

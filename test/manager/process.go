@@ -16,11 +16,10 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// stopTimeout is what Stop gives the process between SIGTERM and SIGKILL. It leaves room for the
-// default --shutdown-delay and --shutdown-timeout.
+// stopTimeout bounds the time between SIGTERM and SIGKILL in Stop. It leaves room for the default --shutdown-delay and --shutdown-timeout.
 const stopTimeout = 45 * time.Second
 
-// Process is a stencil-manager that runs, or ran.
+// Process is a stencil-manager that runs, or has ended.
 type Process struct {
 	options Options
 	command *exec.Cmd
@@ -128,15 +127,14 @@ func (p *Process) WaitReady(ctx context.Context) error {
 	}
 }
 
-// Terminate sends SIGTERM, once, and returns; Done tells when the process has ended.
+// Terminate sends SIGTERM, once, and returns; Done is closed when the process has ended.
 func (p *Process) Terminate() error {
 	p.terminate.Do(func() { p.terminateErr = p.signal(syscall.SIGTERM) })
 	return p.terminateErr
 }
 
-// Stop sends SIGTERM and waits for the end. A process that does not end in time is killed and an
-// error returned; so is one that ends with a status other than zero. To stop a process
-// that has ended is no error unless it ended badly, and by itself.
+// Stop sends SIGTERM and waits for the end. A process that does not end in time is killed and an error returned; an exit status other than zero is an
+// error, too. Stopping a process that has already ended is an error only if it ended by itself with an error.
 func (p *Process) Stop() error {
 	if err := p.Terminate(); err != nil {
 		return err
@@ -154,7 +152,7 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Kill ends the process as a machine failure would, and waits until it is gone.
+// Kill ends the process as the failure of its host would, and waits until it has ended.
 func (p *Process) Kill() error {
 	p.killed.Store(true)
 	if err := p.signal(syscall.SIGKILL); err != nil {
@@ -171,7 +169,7 @@ func (p *Process) signal(signal os.Signal) error {
 	return nil
 }
 
-// exit says how the process ended.
+// exit returns an error that describes how the process ended.
 func (p *Process) exit() error {
 	if p.err != nil {
 		return p.err

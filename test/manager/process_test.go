@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// script makes an executable that stands in for stencil-manager.
+// script makes an executable that replaces stencil-manager.
 func script(t *testing.T, body string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "stencil-manager")
@@ -74,7 +74,7 @@ func TestHowAProcessEnds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// The trap is set when it says so.
+			// The trap is set when the process prints "up".
 			for !strings.Contains(process.Logs(), "up") {
 				select {
 				case <-process.Done():

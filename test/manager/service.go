@@ -11,12 +11,12 @@ import (
 	"time"
 )
 
-// probeInterval is how often a Service asks its replicas whether they are ready.
+// probeInterval is the interval at which a Service probes the readiness of its replicas.
 const probeInterval = 100 * time.Millisecond
 
-// Service stands in front of several replicas the way a Kubernetes Service does: it has one address, and gives each
-// new connection to a replica that is ready. Connections that exist stay where they are, ready or not. It lives at a
-// fixed address, so that a webhook configuration can name it before, between and after the replicas.
+// Service distributes connections to several replicas as a Kubernetes Service does: it has one address, and connects each new connection to a ready
+// replica. Existing connections stay, ready or not. Its address is fixed, so that a webhook configuration can name it before, between and after the
+// replicas.
 type Service struct {
 	listener net.Listener
 	cancel   context.CancelFunc
@@ -70,7 +70,7 @@ func (s *Service) Add(ctx context.Context, process *Process) {
 	s.work.Go(func() { s.watch(ctx, member) })
 }
 
-// Remove takes a process out.
+// Remove removes a replica.
 func (s *Service) Remove(process *Process) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
@@ -93,7 +93,7 @@ func (s *Service) Close() {
 	s.work.Wait()
 }
 
-// watch keeps an eye on a replica, as the kubelet does, until ctx ends or the process has.
+// watch probes a replica, as the kubelet does, until ctx or the process ends.
 func (s *Service) watch(ctx context.Context, member *replica) {
 	ticker := time.NewTicker(probeInterval)
 	defer ticker.Stop()
@@ -123,7 +123,7 @@ func (s *Service) accept(ctx context.Context) {
 	}
 }
 
-// serve joins a connection with a replica. Without a replica it is cut off.
+// serve connects a connection to a replica. Without a replica it is closed.
 func (s *Service) serve(ctx context.Context, front net.Conn) {
 	defer func() { _ = front.Close() }()
 	address := s.pick()
@@ -145,7 +145,7 @@ func (s *Service) serve(ctx context.Context, front net.Conn) {
 	directions.Wait()
 }
 
-// forward copies one direction of a connection and passes its end on.
+// forward copies one direction of a connection and forwards its end.
 func forward(to, from net.Conn) {
 	_, _ = io.Copy(to, from)
 	if half, ok := to.(interface{ CloseWrite() error }); ok {
@@ -153,7 +153,7 @@ func forward(to, from net.Conn) {
 	}
 }
 
-// pick returns the address of the ready replica whose turn it is, or an empty one.
+// pick returns the address of the next ready replica in turn, or an empty one.
 func (s *Service) pick() string {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()

@@ -16,11 +16,11 @@ import (
 	"github.com/vmstencil/stencil/defaulting/launcher"
 )
 
-// devices are the PCI devices of a guest: what is at an address. What the
-// VirtualMachine asks for is known by its field, everything else by what it is.
+// devices are the PCI devices of a guest by address. A device that the VirtualMachine requests is identified by its field, every other one by its
+// kind.
 type devices map[string]string
 
-// differences says, by address, where two guests differ.
+// differences returns the differences between two guests, by address.
 func (d devices) differences(other devices) []string {
 	var list []string
 	for _, address := range slices.Sorted(maps.Keys(d)) {
@@ -36,7 +36,7 @@ func (d devices) differences(other devices) []string {
 	return list
 }
 
-// fields are the addresses of what the VirtualMachine asks for, by field.
+// fields are the addresses of the devices that the VirtualMachine requests, by field.
 func (d devices) fields() map[string]string {
 	of := map[string]string{}
 	for address, device := range d {
@@ -47,7 +47,7 @@ func (d devices) fields() map[string]string {
 	return of
 }
 
-// mine has the defaulter lay out a machine.
+// mine returns the defaulter's layout of a VM.
 func mine(ctx context.Context, definer launcher.Definer, machine *virtv1.VirtualMachine, sizes sizes, cluster defaulting.Cluster) (devices, error) {
 	prepared := domain.Prepare(machine, domain.Inputs{Instancetype: sizes.instancetype, Preference: sizes.preference, Cluster: cluster})
 	layout, err := launcher.Layout(ctx, definer, domain.NewShape(prepared, cluster))
@@ -69,7 +69,7 @@ func mine(ctx context.Context, definer launcher.Definer, machine *virtv1.Virtual
 	return found, nil
 }
 
-// theirs has KubeVirt lay it out.
+// theirs returns KubeVirt's layout of a VM.
 func (k kubeVirt) theirs(ctx context.Context, definer launcher.Definer, machine *virtv1.VirtualMachine, sizes sizes) (devices, error) {
 	instance, err := k.instance(machine, sizes)
 	if err != nil {
@@ -109,8 +109,8 @@ func aliases(asked *virtv1.Devices) map[string]string {
 	return fields
 }
 
-// element is any element of libvirt's description. It is read without the defaulter's
-// own reader, and knows no kinds of devices that could be missed.
+// element is any element of libvirt's description. It is read without the defaulter's own reader, and without a list of device kinds, so that none is
+// missed.
 type element struct {
 	XMLName  xml.Name
 	Attrs    []xml.Attr `xml:",any,attr"`

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// pool hands out the devices of a node that has as many as are asked for.
+// pool allocates devices of a node that has as many as are requested.
 type pool struct {
 	kind defaulting.HostDeviceKind
 	// next is shared, so that no two devices are the same one.
@@ -39,7 +39,7 @@ func (p pool) Pop(resource string) (string, error) {
 	return fmt.Sprintf("ffff:%02x:00.0", *p.next), nil
 }
 
-// addHostDevices has KubeVirt make the devices that a machine is given of its node.
+// addHostDevices has KubeVirt create the host devices of a VM.
 func addHostDevices(context *convertertypes.ConverterContext, instance *virtv1.VirtualMachineInstance) error {
 	devices := &instance.Spec.Domain.Devices
 	next := 0

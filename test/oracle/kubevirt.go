@@ -20,7 +20,7 @@ import (
 	convertertypes "kubevirt.io/kubevirt/pkg/virt-launcher/virtwrap/converter/types"
 )
 
-// sizes are what an instance type and a preference say; either may be nil.
+// sizes are an instance type and a preference; either may be nil.
 type sizes struct {
 	instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec
 	preference   *instancetypev1beta1.VirtualMachinePreferenceSpec
@@ -34,15 +34,14 @@ func newKubeVirt() kubeVirt {
 	return kubeVirt{config}
 }
 
-// instance is what virt-api and virt-controller make of a VirtualMachine when it is
-// started. The steps are KubeVirt's; their order is that of its webhook and of its
-// controller, which cannot be called without a cluster.
+// instance returns the instance that virt-api and virt-controller create for a VirtualMachine when it is started. The steps are KubeVirt's; their
+// order is that of its webhook and of its controller, which cannot be called without a cluster.
 func (k kubeVirt) instance(machine *virtv1.VirtualMachine, sizes sizes) (*virtv1.VirtualMachineInstance, error) {
 	machine = machine.DeepCopy()
 	spec := &machine.Spec.Template.Spec
 	for i := range spec.Volumes {
 		if spec.Volumes[i].VolumeSource == (virtv1.VolumeSource{}) {
-			// KubeVirt refuses one without a source.
+			// KubeVirt rejects one without a source.
 			spec.Volumes[i].DataVolume = &virtv1.DataVolumeSource{Name: spec.Volumes[i].Name}
 		}
 	}
@@ -71,7 +70,7 @@ func (k kubeVirt) instance(machine *virtv1.VirtualMachine, sizes sizes) (*virtv1
 	return instance, nil
 }
 
-// reportStatus is what virt-handler would have reported before the domain is made.
+// reportStatus sets the status that virt-handler would have reported before the domain is created.
 func reportStatus(instance *virtv1.VirtualMachineInstance) {
 	for _, volume := range instance.Spec.Volumes {
 		status := virtv1.VolumeStatus{Name: volume.Name}
@@ -86,7 +85,7 @@ func reportStatus(instance *virtv1.VirtualMachineInstance) {
 	}
 }
 
-// domain is what virt-launcher's converter makes of an instance.
+// domain returns the domain that virt-launcher's converter creates for an instance.
 func (k kubeVirt) domain(instance *virtv1.VirtualMachineInstance) (*api.DomainSpec, error) {
 	architecture := arch.NewConverter(instance.Spec.Architecture)
 	devices := instance.Spec.Domain.Devices
@@ -139,14 +138,13 @@ func (k kubeVirt) domain(instance *virtv1.VirtualMachineInstance) (*api.DomainSp
 	return &made.Spec, nil
 }
 
-// removeWhatMovesNothing removes what is no device and is refused by the libvirt here.
+// removeWhatMovesNothing removes elements that are not PCI devices and that libvirt here rejects.
 func removeWhatMovesNothing(spec *api.DomainSpec) {
-	// A domain is given another UUID when it is defined, and libvirt compares that
-	// with the one that the firmware shows.
+	// A domain gets another UUID when it is defined, and libvirt compares it with the one of the firmware.
 	spec.SysInfo, spec.OS.SMBios = nil, nil
-	// libvirt 9.0 wants a number of memory slots with it, which KubeVirt's does without.
+	// libvirt 9.0 requires a number of memory slots with it, which KubeVirt's does not.
 	spec.MaxMemory = nil
-	// libvirt refuses a TPM where swtpm is not installed. It is not on PCI.
+	// libvirt rejects a TPM where swtpm is not installed. It is not on PCI.
 	spec.Devices.TPMs = nil
 }
 

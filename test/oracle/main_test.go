@@ -20,8 +20,7 @@ import (
 const (
 	// roleVariable makes the test binary the process that calls libvirt.
 	roleVariable = "STENCIL_TEST_ROLE"
-	// nobody is whom that process becomes when it is started as root, as which
-	// libvirt asks QEMU about itself for every machine.
+	// nobody is the user ID of that process when it is started as root. As root, libvirt would query QEMU's capabilities for every VM.
 	nobody = 65532
 )
 
@@ -33,7 +32,7 @@ func TestMain(m *testing.M) {
 		}
 		os.Exit(0)
 	}
-	// KubeVirt tells a lot about each machine.
+	// KubeVirt logs a lot about each VM.
 	if err := kvlog.Log.SetVerbosityLevel(0); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
@@ -46,7 +45,7 @@ type discard struct{}
 
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
-// work serves the supervisor of the test.
+// work runs the worker process of the test's supervisor.
 func work(root string) error {
 	if os.Geteuid() == 0 {
 		if err := errors.Join(os.Chown(root, nobody, nobody), syscall.Setgroups(nil), syscall.Setgid(nobody), syscall.Setuid(nobody)); err != nil {

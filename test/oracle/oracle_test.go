@@ -26,7 +26,7 @@ import (
 const (
 	// randomMachines is how many are compared beside the shapes.
 	randomMachines = 500
-	// seedVariable has other machines made than those of seed.
+	// seedVariable replaces the seed of the random VMs.
 	seedVariable = "STENCIL_SEED"
 	seed         = 20260
 )
@@ -43,8 +43,7 @@ func TestRandomMachinesAreLaidOutAsKubeVirtDoes(t *testing.T) {
 	compareRandom(t, func(*rand.Rand, *virtv1.VirtualMachine) sizes { return sizes{} })
 }
 
-// What a preference says comes before KubeVirt's own defaults, and after what is
-// written.
+// A preference comes before KubeVirt's own defaults, and after the fields of the VirtualMachine.
 func TestRandomMachinesWithInstanceTypesAndPreferences(t *testing.T) {
 	compareRandom(t, randomSizes)
 }
@@ -95,7 +94,7 @@ func newOracle(t *testing.T) *oracle {
 	t.Helper()
 	for resource, kind := range shapes.Cluster.HostDevices {
 		if kind == defaulting.HostDeviceUSB {
-			// By this KubeVirt knows that the machine needs a USB controller.
+			// KubeVirt reads this variable to detect that the VM needs a USB controller.
 			t.Setenv(util.ResourceNameToEnvVar(virtv1.USBResourcePrefix, resource), "1:1")
 		}
 	}
@@ -139,9 +138,8 @@ func (o *oracle) compare(t *testing.T, machine *virtv1.VirtualMachine, sizes siz
 	o.checkWritten(ctx, t, machine, sizes, want)
 }
 
-// neverStarts says whether KubeVirt cannot start a machine for a reason that the
-// defaulter does not look at, because it decides on no address: firmware, or what a
-// device is inside. Such a machine has no layout to compare with.
+// neverStarts reports whether KubeVirt cannot start a VM for a reason that the defaulter ignores, because it does not affect addresses: firmware, or
+// what a device is inside. Such a VM has no layout to compare with.
 func neverStarts(err error) bool {
 	return slices.ContainsFunc([]string{
 		"watchdog is not supported on architecture ARM64",
@@ -151,7 +149,7 @@ func neverStarts(err error) bool {
 	}, func(reason string) bool { return strings.Contains(err.Error(), reason) })
 }
 
-// checkWritten writes the defaults, and has KubeVirt start the machine again.
+// checkWritten writes the defaults, and has KubeVirt start the VM again.
 func (o *oracle) checkWritten(ctx context.Context, t *testing.T, machine *virtv1.VirtualMachine, sizes sizes, before devices) {
 	t.Helper()
 	answer, err := o.engine.Answer(ctx, &defaulting.Request{

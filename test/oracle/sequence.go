@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting/launcher"
 )
 
-// connection is a libvirt to KubeVirt's code: the one that the defaulter asks.
+// connection is a libvirt to KubeVirt's code: the one that the defaulter uses.
 type connection struct {
 	cli.Connection
 	ctx     context.Context
@@ -36,7 +36,7 @@ func (c *connection) DomainDefineXML(xml string) (cli.VirDomain, error) {
 	return defined{xml: described}, nil
 }
 
-// defined is a domain that libvirt has defined, and forgotten.
+// defined is a domain that libvirt has defined and no longer stores.
 type defined struct {
 	cli.VirDomain
 	xml string
@@ -56,12 +56,10 @@ const (
 	interfaceSlots, maxBus = 4, 31
 )
 
-// start takes virt-launcher's steps with a domain, and returns how libvirt describes
-// the last of them. Defining, reading back and the placeholders are KubeVirt's code.
-// How many placeholders and ports there are is decided in functions of its package
-// virtwrap that cannot be called from elsewhere (calculatePlaceholderCount,
-// calculateExtraControllerCount, appendPCIeRootPortControllers in manager.go); these
-// few lines are written after them, with KubeVirt's own count of PCI devices.
+// start takes virt-launcher's steps with a domain, and returns libvirt's description of the last of them. Defining, reading back and the placeholders
+// are KubeVirt's code. Functions of its package virtwrap that cannot be called from elsewhere compute the numbers of placeholders and ports
+// (calculatePlaceholderCount, calculateExtraControllerCount, appendPCIeRootPortControllers in manager.go); these few lines are written after them,
+// with KubeVirt's own count of PCI devices.
 func start(ctx context.Context, definer launcher.Definer, instance *virtv1.VirtualMachineInstance, spec *api.DomainSpec) (string, error) {
 	c := &connection{ctx: ctx, definer: definer}
 	define := func(instance *virtv1.VirtualMachineInstance, spec *api.DomainSpec) (cli.VirDomain, error) {

@@ -8,9 +8,8 @@ import (
 	instancetypev1beta1 "kubevirt.io/api/instancetype/v1beta1"
 )
 
-// randomSizes gives a machine a preference, and often an instance type. What an
-// instance type decides is taken out of the machine: KubeVirt refuses one that says
-// both.
+// randomSizes gives a VM a preference, and often an instance type. It removes the fields that the instance type sets from the VM: KubeVirt rejects a
+// VM with both.
 func randomSizes(random *rand.Rand, machine *virtv1.VirtualMachine) sizes {
 	s := sizes{preference: randomPreference(random)}
 	machine.Spec.Preference = &virtv1.PreferenceMatcher{Name: "some"}
@@ -35,7 +34,7 @@ func randomSizes(random *rand.Rand, machine *virtv1.VirtualMachine) sizes {
 
 func pick[T any](random *rand.Rand, list ...T) T { return list[random.IntN(len(list))] }
 
-// randomPreference says a few of the things by which a preference moves devices.
+// randomPreference sets a few of the preferences that change the addresses of devices.
 func randomPreference(random *rand.Rand) *instancetypev1beta1.VirtualMachinePreferenceSpec {
 	yes, no := true, false
 	p := &instancetypev1beta1.VirtualMachinePreferenceSpec{Devices: &instancetypev1beta1.DevicePreferences{}}

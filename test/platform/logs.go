@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// managerLog is the file in the plane's folder to which managers log, beside what manager.Process.Logs returns: processes that
-// share the platform read it there.
+// managerLog is the file in the plane's folder to which managers log, in addition to manager.Process.Logs: processes that share the platform read it
+// there.
 func (p *Platform) managerLog() string {
 	return filepath.Join(p.Plane.Dir(), "logs", "stencil-manager.log")
 }

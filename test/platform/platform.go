@@ -1,7 +1,5 @@
-// Package platform puts together what a cluster admin would: a control plane,
-// the chart installed by helm, and a stencil-manager that runs with exactly the
-// rights which the chart gives it. End-to-end tests, benchmarks and the demo
-// start from here.
+// Package platform builds the environment of a cluster admin: a control plane, the chart installed by helm, and a stencil-manager that runs with
+// exactly the permissions of the chart. End-to-end tests, benchmarks and the demo use it.
 package platform
 
 import (
@@ -18,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// Options say what is started.
+// Options are the components and settings of a platform.
 type Options struct {
 	// KubeVirt adds KubeVirt's own API server and controller, and the instance
 	// types and preferences that the examples name.
@@ -36,11 +34,11 @@ type Options struct {
 	APIServerArgs []string
 	// ManagerArgs are further flags of the manager.
 	ManagerArgs []string
-	// Replicated puts the manager behind an address that others can share with it: see StartReplica.
+	// Replicated starts the manager behind an address that other managers can share: see StartReplica.
 	Replicated bool
-	// AuditPolicy has Plane.AuditEvents tell what the API server was asked for.
+	// AuditPolicy enables Plane.AuditEvents, which returns the recorded requests to the API server.
 	AuditPolicy string
-	// Values are laid over the chart's.
+	// Values are merged over the chart's.
 	Values map[string]any
 	// BeforeInstall runs on the plane before the chart is installed. Optional.
 	BeforeInstall func(ctx context.Context, plane *controlplane.Plane) error
@@ -127,7 +125,7 @@ func (p *Platform) start() error {
 		if err != nil {
 			return err
 		}
-		// The name of a Service may be followed to a name only.
+		// The API server follows an ExternalName Service only to a name.
 		p.install.APIServerAddress = net.JoinHostPort("localhost", port)
 	}
 	if err := install.Chart(p.ctx, p.Plane, p.install); err != nil {
@@ -174,13 +172,13 @@ func VirtualizationTools() []string {
 	return controlplane.Options{KubeVirt: true, ControllerManager: true, CDI: true}.Tools()
 }
 
-// StartVirtualization adds kube-controller-manager, CDI and KubeVirt, with its instance types and preferences, to a platform that was
-// started with CDILater and without the others. Stencil keeps running.
+// StartVirtualization adds kube-controller-manager, CDI and KubeVirt, with its instance types and preferences, to a platform that was started with
+// CDILater and without the others. Stencil continues to run.
 func (p *Platform) StartVirtualization(ctx context.Context) error {
 	for _, start := range []func(context.Context) error{
 		p.Plane.StartControllerManager,
 		p.Plane.StartCDI,
-		// Before virt-controller, which looks them up for each VirtualMachine that is there.
+		// Before virt-controller, which reads them for each stored VirtualMachine.
 		p.Plane.InstallCatalogue,
 		p.Plane.StartKubeVirt,
 	} {
@@ -191,7 +189,7 @@ func (p *Platform) StartVirtualization(ctx context.Context) error {
 	return install.AwaitExempt(ctx, p.Plane, controlplane.VirtController)
 }
 
-// address is where the API server finds managers.
+// address returns the address at which the API server reaches managers.
 func (p *Platform) address() (string, error) {
 	if !p.options.Replicated {
 		return manager.FreeAddress()
@@ -275,7 +273,7 @@ func (p *Platform) launch(more ...string) (*manager.Process, error) {
 // StopManager stops the manager as a node would, with SIGTERM.
 func (p *Platform) StopManager() error { return p.Manager.Stop() }
 
-// Stop stops everything and leaves nothing behind.
+// Stop stops everything and removes all files.
 func (p *Platform) Stop() error {
 	var err error
 	if p.APIServer != nil {

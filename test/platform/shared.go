@@ -31,8 +31,8 @@ type Attachment struct {
 	APIServerURL string
 }
 
-// Sharing offers one platform to the test packages of a run. The platform is started when the first package asks for it, and
-// belongs to the process that shares it.
+// Sharing offers one platform to the test packages of a run. The platform is started when the first package requests it, and belongs to the process
+// that shares it.
 type Sharing struct {
 	// Path is that of the socket.
 	Path string
@@ -85,7 +85,7 @@ func (s *Sharing) attachment() (*Attachment, error) {
 // Stop ends the platform, if one was started.
 func (s *Sharing) Stop() error {
 	err := s.server.Close()
-	// A request that came too late starts none any more.
+	// A request that arrives too late starts none any more.
 	s.once.Do(func() { s.err = errors.New("the test run is over") })
 	if s.platform != nil {
 		err = errors.Join(err, s.platform.Stop())
@@ -93,9 +93,8 @@ func (s *Sharing) Stop() error {
 	return err
 }
 
-// Shared returns the platform that the packages of this test run share. Tests on it keep to namespaces of their own, give
-// cluster-scoped objects names of their own and selectors that match nothing of others, and neither restart nor reconfigure
-// anything: a test that does has a platform of its own.
+// Shared returns the platform that the packages of this test run share. Tests on it use namespaces of their own, give cluster-scoped objects unique
+// names and selectors that match no objects of others, and do not restart or reconfigure anything: a test that does has a platform of its own.
 func Shared(ctx context.Context) (*Platform, error) {
 	// The programs run in another process, so this call alone makes the results of tests follow them.
 	if _, err := product.Digest(); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// TestResultsOnASharedPlatformFollowTheProduct shows that a package on a shared platform reads the digest of the product: the platform
-// runs in another process, and without that call the Go command would answer from its cache after the product has changed.
+// TestResultsOnASharedPlatformFollowTheProduct checks that a package on a shared platform reads the digest of the product: the platform runs in
+// another process, and without that call the Go command would return a cached result after the product has changed.
 func TestResultsOnASharedPlatformFollowTheProduct(t *testing.T) {
 	t.Setenv(product.Variable, "")
 	t.Setenv(SharedVariable, "/nowhere/platform.sock")

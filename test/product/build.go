@@ -113,7 +113,7 @@ func build(ctx context.Context, root string, wanted ...string) error {
 }
 
 func (p program) build(ctx context.Context, root, bin string) error {
-	// Nothing of the machine, of the folder or of git becomes part of the program.
+	// The program contains nothing that depends on the host, the folder or git.
 	command := exec.CommandContext(ctx, "go", "build", "-trimpath", "-buildvcs=false", "-gcflags=all=-dwarf=false", "-ldflags=-s -w", "-tags="+p.tags, "-o", filepath.Join(bin, p.name), p.pkg)
 	command.Dir = filepath.Join(root, p.module)
 	cgo := "CGO_ENABLED=0"
@@ -129,7 +129,7 @@ func (p program) build(ctx context.Context, root, bin string) error {
 	return nil
 }
 
-// keep copies the programs to a folder that appears whole or not at all.
+// keep copies the programs to a folder that appears atomically.
 func keep(built, folder string) error {
 	if _, err := os.Stat(folder); err == nil {
 		now := time.Now()
@@ -180,7 +180,7 @@ func prune(folder, except string) {
 
 // store returns the folder in Stencil's cache that has one folder for each digest.
 func store() (string, error) {
-	// syscall.Getenv, not os.Getenv: where the cache is does not change what a test finds in it.
+	// syscall.Getenv, not os.Getenv: the location of the cache does not change the result of a test.
 	base, found := syscall.Getenv("STENCIL_CACHE")
 	if !found || base == "" {
 		user, err := os.UserCacheDir()

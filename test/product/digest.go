@@ -16,11 +16,11 @@ import (
 // Variable is the environment variable that holds the digest of the product under test.
 const Variable = "STENCIL_PRODUCT"
 
-// errNoDigest is what a test binary fails with that the runner did not start.
+// errNoDigest is the failure of a test binary that the runner did not start.
 var errNoDigest = errors.New(Variable + " is not set, so the Go command could answer this test from its cache although the product has changed; " +
 	"run `make test`, `make test-full`, or for some packages `make e2e PACKAGES=./e2e/road RUN=TestCreate`")
 
-// Digest returns the digest of the product under test, or an error that names the command to use when there is none.
+// Digest returns the digest of the product under test. Without one, the error names the command to use.
 func Digest() (string, error) {
 	// os.Getenv, not syscall.Getenv: this call makes the result of the test depend on the value.
 	digest := os.Getenv(Variable)
@@ -33,12 +33,12 @@ func Digest() (string, error) {
 	return digest, nil
 }
 
-// Depend makes the result of the running test depend on the product. The testing package records variables only that are read while
-// tests run, so that a call of [Digest] in TestMain, before M.Run, has no effect: whatever tests reach a plane or a program by calls this.
+// Depend makes the result of the running test depend on the product. The testing package records only variables that are read while tests run, so a
+// call of [Digest] in TestMain, before M.Run, has no effect: every function through which tests reach a plane or a program calls Depend.
 func Depend() { _ = os.Getenv(Variable) }
 
-// outside are the folders of the checkout whose files tests read beside the programs: the chart with its CRDs, and documents
-// with the examples that tests apply.
+// outside are the folders of the checkout with files that tests read in addition to the programs: the chart with its CRDs, and documents with the
+// examples that tests apply.
 var outside = []string{"charts", "docs"}
 
 // digestOf hashes the programs in a folder, the files of the checkout that tests read, and further lines. Paths are relative, so

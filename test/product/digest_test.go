@@ -87,7 +87,7 @@ func TestTheDigestFollowsWhateverTestsTakeFromOutside(t *testing.T) {
 
 // TestResultsFollowTheProduct runs a package that requires the digest with the real Go command and its cache.
 func TestResultsFollowTheProduct(t *testing.T) {
-	// A value of its own for each run of this test, so that an earlier one has left nothing in the cache.
+	// A new value for each run of this test, so that an earlier run has left nothing in the cache.
 	one := strings.Repeat("0", 32) + freshHex(t)
 	two := strings.Repeat("1", 32) + one[32:]
 	run := func(digest string) (output string, err error) {

@@ -16,13 +16,13 @@ import (
 
 const modulePrefix = "github.com/vmstencil/stencil"
 
-// result is how the tests of one package ended.
+// result is the result of the tests of one package.
 type result struct {
 	// folder is that of the package in the checkout.
 	folder  string
 	seconds float64
 	failed  bool
-	// cached is set if the Go command answered from its cache.
+	// cached is set if the Go command returned a cached result.
 	cached bool
 	// empty is set if the package has no tests.
 	empty bool
@@ -35,8 +35,8 @@ type event struct {
 	FailedBuild                               string
 }
 
-// goTest runs the tests of a module and returns the results of its packages. What failing packages print goes to out, and one line for
-// each package that passes; everything if the call is verbose.
+// goTest runs the tests of a module and returns the results of its packages. The output of failing packages goes to out, and one line for each
+// package that passes; everything if the call is verbose.
 func (m module) goTest(ctx context.Context, root string, environment []string, call runner, out io.Writer) ([]result, error) {
 	// `make lint` runs vet, of all packages.
 	arguments := []string{"test", "-json", "-vet=off", "-timeout=25m", "-tags=" + m.Tags}
@@ -44,7 +44,7 @@ func (m module) goTest(ctx context.Context, root string, environment []string, c
 		arguments = append(arguments, fmt.Sprintf("-p=%d", m.Parallel))
 	}
 	if m.Libvirt {
-		// The Go command does not see which libvirt and QEMU the machine has.
+		// The test cache of the go command does not depend on the host's versions of libvirt and QEMU.
 		arguments = append(arguments, "-count=1")
 	}
 	if m.Race {
@@ -91,7 +91,7 @@ func (m module) goTest(ctx context.Context, root string, environment []string, c
 	if readErr != nil {
 		return results, readErr
 	}
-	// Where the Go command itself fails, no package has failed.
+	// If the Go command itself fails, no package has failed.
 	if err != nil && !anyFailed(results) {
 		return results, fmt.Errorf("go test in %s: %w", m.Path, err)
 	}
@@ -107,7 +107,7 @@ func anyFailed(results []result) bool {
 	return false
 }
 
-// read follows the events of a run.
+// read reads the events of a run.
 func read(events io.Reader, verbose bool, out io.Writer) ([]result, error) {
 	var results []result
 	held := map[string]*strings.Builder{}

@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// load measures how much of the processors other programs took during a run.
+// load measures how much processor time other programs used during a run.
 type load struct {
 	began time.Time
-	// busy and own are processor time in seconds: of the whole machine, and of this process with its children.
+	// busy and own are processor time in seconds: of the whole host, and of this process with its children.
 	busy, own float64
 }
 
@@ -25,16 +25,16 @@ func startLoad() load {
 	return load{began: time.Now(), busy: busyTime(), own: ownTime()}
 }
 
-// stretch is the factor by which budgets grow: 1 on a quiet machine, 2 when others took half of it.
+// stretch is the factor by which budgets grow: 1 on a quiet host, 2 when other processes took half of it.
 func (l load) stretch() float64 {
 	capacity := time.Since(l.began).Seconds() * float64(runtime.NumCPU())
 	return stretch(busyTime()-l.busy-(ownTime()-l.own), capacity)
 }
 
-// mostStretch bounds the factor: on a machine that others use up, a budget has no meaning.
+// mostStretch bounds the factor: on a host that other processes use up, a budget has no meaning.
 const mostStretch = 6
 
-// stretch is 1/(1-share), where share is what others took of the capacity, all in seconds of processor time.
+// stretch is 1/(1-share), where share is the part of the capacity that other processes used, all in seconds of processor time.
 func stretch(others, capacity float64) float64 {
 	if capacity <= 0 || others <= 0 {
 		return 1
@@ -46,8 +46,8 @@ func stretch(others, capacity float64) float64 {
 	return 1 / left
 }
 
-// busyTime is the processor time that the machine has spent on anything, in seconds, time stolen by a hypervisor included; 0 where the
-// kernel does not report it.
+// busyTime is the processor time that the host has spent on any work, in seconds, including time stolen by a hypervisor; 0 where the kernel does not
+// report it.
 func busyTime() float64 {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {

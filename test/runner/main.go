@@ -1,9 +1,7 @@
-// Command runner runs a suite of test/suites.yaml, or some packages of end-to-end tests: `make test`, `make test-full` and
-// `make e2e` call it.
+// Command runner runs a suite of test/suites.yaml, or some packages of end-to-end tests: `make test`, `make test-full` and `make e2e` call it.
 //
-// It builds Stencil's programs, so that the results of tests follow them (see package product), shares one platform between the
-// packages that ask for it, and prints how many seconds each package took. It fails when a test fails, and when a package or the
-// suite exceeds its budget.
+// It builds Stencil's programs, so that the results of tests follow them (see package product), shares one platform between the packages that request
+// it, and prints how many seconds each package took. It fails when a test fails, and when a package or the suite exceeds its budget.
 package main
 
 import (
@@ -97,7 +95,7 @@ func (r runner) main(ctx context.Context, out io.Writer) error {
 	return nil
 }
 
-// goTest runs the modules one after the other, beside a platform that packages share.
+// goTest runs the modules one after the other, with a platform that packages share.
 func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, out io.Writer) (results []result, err error) {
 	folder, err := os.MkdirTemp("", "stencil-tests-")
 	if err != nil {
@@ -110,7 +108,7 @@ func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, o
 	}
 	defer log.Close()
 	environment := []string{product.Variable + "=" + digest}
-	// The programs of the shared platform come from where those of the tests do.
+	// The shared platform uses the same programs as the tests.
 	if err := os.Setenv(product.Variable, digest); err != nil {
 		return nil, err
 	}
@@ -131,7 +129,7 @@ func (r runner) goTest(ctx context.Context, root, digest string, wanted suite, o
 	return results, nil
 }
 
-// check returns an error that names what the machine lacks for a suite.
+// check returns an error that names what the host lacks for a suite.
 func (s suite) check() error {
 	for _, each := range s.Modules {
 		if !each.Libvirt {

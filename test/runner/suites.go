@@ -41,7 +41,7 @@ type module struct {
 	Tags string `json:"tags,omitempty"`
 	// Cgo is set if the tests are linked with C.
 	Cgo bool `json:"cgo,omitempty"`
-	// Libvirt is set if some of the packages start libvirt and QEMU of this machine.
+	// Libvirt is set if some of the packages start libvirt and QEMU of this host.
 	Libvirt bool `json:"libvirt,omitempty"`
 }
 
@@ -77,7 +77,7 @@ func only(packages []string) suite {
 	return suite{Modules: []module{{Path: "test", Packages: packages}}}
 }
 
-// budget is how many seconds a package may take on a quiet machine.
+// budget is how many seconds a package may take on a quiet host.
 func (p *plan) budget(folder string) float64 {
 	if seconds, ok := p.Seconds[folder]; ok {
 		return seconds

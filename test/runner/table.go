@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// summary is a run, ready to be printed and decided about.
+// summary is a run, ready to be printed and checked against the budgets.
 type summary struct {
 	results []result
 	// seconds is how long all of it took, and stretch by how much budgets grow.

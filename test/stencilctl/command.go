@@ -15,23 +15,23 @@ import (
 // Binary returns the path of the command; see [product.Binary].
 func Binary(ctx context.Context) (string, error) { return product.Binary(ctx, "stencilctl") }
 
-// Command is a line that a person types.
+// Command is a command line of a user.
 type Command struct {
 	// Binary is the path of the command, as Binary returns it.
 	Binary string
-	// Kubeconfig says as whom.
+	// Kubeconfig is the path of the user's kubeconfig.
 	Kubeconfig string
 	// Line is what follows the name of the command, words separated by spaces. Arguments
 	// follow it, as they are.
 	Line      string
 	Arguments []string
-	// Stdin is what is piped into it. On a terminal nothing can be.
+	// Stdin is piped into it. It cannot be used on a terminal.
 	Stdin string
 	// Folder is where it runs; that of the test when empty.
 	Folder string
 }
 
-// Result is how a command ended.
+// Result is the exit code and the output of a command.
 type Result struct {
 	Code int
 	// Output is what was printed to the standard output, or shown on the terminal.
@@ -41,7 +41,7 @@ type Result struct {
 	Problems string
 }
 
-// command prepares the process. Nothing of the environment of the test decides what is printed.
+// command prepares the process. The environment of the test does not affect what is printed.
 func (c Command) command(ctx context.Context) *exec.Cmd {
 	product.Depend()
 	command := exec.CommandContext(ctx, c.Binary, append(strings.Fields(c.Line), c.Arguments...)...)

@@ -17,7 +17,7 @@ type Golden struct {
 	Folder string
 	// Update has them written instead.
 	Update *bool
-	// Scrub takes out what is another every time. Optional.
+	// Scrub removes what differs in each run. Optional.
 	Scrub func(string) string
 }
 

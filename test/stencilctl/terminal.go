@@ -12,10 +12,11 @@ import (
 	"github.com/creack/pty"
 )
 
-// Answer is what is typed once the terminal shows a prompt.
+// Compare compares what a command printed with the file of that name. On a terminal styles are written as <1> for ESC [ 1 m, so that the file can be
+// read.
 type Answer struct{ Prompt, Text string }
 
-// patience is how long a command on a terminal may take, answers included.
+// patience is the timeout of a command on a terminal, answers included.
 const patience = time.Minute
 
 // OnTerminal runs the command on a terminal, and types the answers.
@@ -30,14 +31,14 @@ func (c Command) OnTerminal(ctx context.Context, answers ...Answer) (Result, err
 	defer keyboard.Close()
 	shown, err := converse(keyboard, answers)
 	if err != nil {
-		// Nobody answers it any more.
+		// The command receives no further answers.
 		_ = command.Process.Kill()
 	}
 	var exit *exec.ExitError
 	if waited := command.Wait(); waited != nil && !errors.As(waited, &exit) {
 		err = errors.Join(err, fmt.Errorf("running stencilctl: %w", waited))
 	}
-	// The line discipline ends lines as terminals want them.
+	// The line discipline ends lines with CR LF.
 	return Result{Code: command.ProcessState.ExitCode(), Output: strings.ReplaceAll(shown, "\r\n", "\n")}, err
 }
 
@@ -60,7 +61,7 @@ func converse(keyboard io.ReadWriter, answers []Answer) (string, error) {
 			answers = answers[1:]
 		}
 		if err != nil {
-			// Linux says EIO when the last process on the terminal has ended.
+			// Linux returns EIO when the last process on the terminal has ended.
 			break
 		}
 	}

@@ -32,7 +32,7 @@ type Result struct {
 	Class Class
 	// By is the name of the webhook or of the policy that denied the write.
 	By string
-	// Broken is set if the webhook or the policy could not be evaluated, and that its failure policy denied the write.
+	// Broken is set if the webhook or the policy could not be evaluated, and its failure policy denied the write.
 	Broken bool
 	// Reason is a short form of Message: that of the metav1.Status, or what kind of network error it is.
 	Reason string
@@ -46,7 +46,7 @@ var (
 	// Formats of pkg/admission/plugin/policy/{validating,mutating}.
 	policyMessage = regexp.MustCompile(`(?:AdmissionPolicy|policy) '([^']+)'(?: with binding '[^']*')? denied request: (.*)`)
 	unsyncedRole  = regexp.MustCompile(`RBAC: .*role\.rbac\.authorization\.k8s\.io .* not found`)
-	// A policy whose parameters cannot be read denies by its failure policy, in the words of a decision.
+	// A policy without readable parameters denies by its failure policy, with a message that resembles a decision.
 	brokenPolicy = regexp.MustCompile(`^(failed to configure (policy|binding)|expression '.*' resulted in error|no params found)`)
 )
 
@@ -85,7 +85,7 @@ func precedes(one, another *regexp.Regexp, text string) bool {
 	return first != nil && (second == nil || first[0] < second[0])
 }
 
-// notServing reports whether an answer says that the API server cannot process requests, at all or of this kind.
+// notServing reports whether a response means that the API server cannot process requests, at all or of this kind.
 func notServing(answer metav1.Status) bool {
 	switch {
 	case answer.Code >= http.StatusInternalServerError, answer.Code == http.StatusTooManyRequests:

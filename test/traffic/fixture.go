@@ -34,7 +34,7 @@ type fixture struct {
 	writers               map[Kind]writer
 }
 
-// newFixture returns what it has made with an error, too.
+// newFixture returns what it has created also with an error.
 func newFixture(ctx context.Context, options Options) (*fixture, error) {
 	f := &fixture{options: options, namespace: options.Namespace, writers: map[Kind]writer{}, prefix: "traffic-" + rand.String(6)}
 	var err1, err2 error
@@ -67,7 +67,7 @@ func (f *fixture) makeWriters(ctx context.Context) error {
 		}
 		modifiers = append(modifiers, gen.UsesTemplates(namespace, name))
 		f.roleNamespaces = append(f.roleNamespaces, namespace)
-		// Also where VirtualMachines without a template are denied.
+		// This works also where VirtualMachines without a template are denied.
 		subject = []gen.VMModifier{gen.FromTemplate(reference)}
 	}
 	user, userVMs, err := f.user(ctx, "owner", modifiers...)
@@ -125,8 +125,7 @@ func (f *fixture) user(ctx context.Context, role string, modifiers ...gen.UserMo
 	return user, client, err
 }
 
-// controller returns the client of virt-controller's service account. Where KubeVirt does not run, it is given what KubeVirt's own role
-// gives it.
+// controller returns the client of virt-controller's service account. Where KubeVirt does not run, it gets the permissions of KubeVirt's own role.
 func (f *fixture) controller(ctx context.Context) (dynamic.ResourceInterface, error) {
 	user, err := f.options.Plane.User(controllerUser, "system:serviceaccounts", "system:serviceaccounts:kubevirt")
 	if err != nil {
@@ -138,7 +137,7 @@ func (f *fixture) controller(ctx context.Context) (dynamic.ResourceInterface, er
 			APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines", "virtualmachines/status"}, Verbs: []string{"get", "update", "patch"},
 		})
 		if err == nil {
-			// Nor is there a KubeVirt that the manager could find.
+			// The manager finds no KubeVirt either.
 			err = f.options.Plane.Grant(ctx, user, "", install.Bypass())
 		}
 		if err != nil {
@@ -156,11 +155,10 @@ func (f *fixture) vmsOf(user *controlplane.User) (dynamic.ResourceInterface, err
 	return client.Resource(vms).Namespace(f.namespace), nil
 }
 
-// cleanUpLimit bounds the deletion of what the traffic created: some hundred VirtualMachines after a soak, whose finalizers virt-controller
-// removes.
+// cleanUpLimit bounds the deletion of the traffic's objects: some hundred VirtualMachines after a soak, with finalizers that virt-controller removes.
 const cleanUpLimit = 10 * time.Minute
 
-// cleanUp deletes what the fixture and the traffic created, and returns when the VirtualMachines are gone.
+// cleanUp deletes what the fixture and the traffic created, and returns when the VirtualMachines no longer exist.
 func (f *fixture) cleanUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanUpLimit)
 	defer cancel()

@@ -11,7 +11,7 @@ import (
 // Kind is a kind of write.
 type Kind string
 
-// The kinds of writes, and who makes them.
+// The kinds of writes, and their users.
 const (
 	// CreateVM creates a VirtualMachine without a template, as a user of the namespace.
 	CreateVM Kind = "create VM"
@@ -30,7 +30,7 @@ const (
 // controllerUser is the service account of virt-controller.
 const controllerUser = "system:serviceaccount:kubevirt:kubevirt-controller"
 
-// Options say what is written. Only Plane is needed; it has to serve the definitions of KubeVirt.
+// Options configure the writes. Only Plane is required; it has to serve the definitions of KubeVirt.
 type Options struct {
 	Plane *controlplane.Plane
 	// Rate is the number of writes a second, of all kinds together. 10 when zero.
@@ -49,7 +49,7 @@ type Options struct {
 }
 
 const (
-	// requestTimeout bounds a write. It is longer than the timeouts of webhooks, so that theirs are seen as theirs.
+	// requestTimeout bounds a write. It is longer than the timeouts of webhooks, so that their timeouts are reported as theirs.
 	requestTimeout = 20 * time.Second
 	// maxConflicts bounds how often a write is sent again after a conflict.
 	maxConflicts = 10

@@ -21,7 +21,7 @@ type Write struct {
 	Result    Result
 }
 
-// Report is what became of the writes, in the order in which they ended.
+// Report holds the results of the writes, in the order in which they ended.
 type Report struct {
 	Writes []Write
 	// NotSent counts writes that were due while too many others had no answer yet.
@@ -39,7 +39,7 @@ func (r Report) Count(class Class) int {
 	return n
 }
 
-// DeniedBy returns the number of writes that a webhook or a policy denied whose name contains one of the parts.
+// DeniedBy returns the number of writes denied by a webhook or a policy with a name that contains one of the parts.
 func (r Report) DeniedBy(parts ...string) int {
 	return r.denied(func(by string) bool {
 		return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(by, part) })
@@ -69,7 +69,7 @@ func (r Report) Of(kinds ...Kind) Report {
 	return r.filter(func(write *Write) bool { return slices.Contains(kinds, write.Kind) })
 }
 
-// Between returns the part of the report about the writes that began in a time.
+// Between returns the part of the report about the writes that began in a period.
 func (r Report) Between(from, to time.Time) Report {
 	return r.filter(func(write *Write) bool { return !write.Began.Before(from) && write.Began.Before(to) })
 }

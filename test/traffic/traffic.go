@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 )
 
-// Traffic is running, or has run.
+// Traffic is running or ended traffic.
 type Traffic struct {
 	options Options
 	fixture *fixture
@@ -48,7 +48,7 @@ func (t *Traffic) Stop() (Report, error) {
 	return t.Report(), t.cleanupErr
 }
 
-// Report returns what became of the writes so far.
+// Report returns the results of the writes so far.
 func (t *Traffic) Report() Report {
 	t.mutex.Lock()
 	defer t.mutex.Unlock()
@@ -78,7 +78,7 @@ func (t *Traffic) AwaitWritten(ctx context.Context, n int) error {
 func (t *Traffic) run(ctx context.Context) {
 	defer close(t.done)
 	defer t.cancel()
-	// A write that has been sent is not withdrawn when the traffic ends.
+	// A sent write is not cancelled when the traffic ends.
 	sent := context.WithoutCancel(ctx)
 	var pending sync.WaitGroup
 	slots := make(chan struct{}, maxPending)
@@ -106,7 +106,7 @@ func (t *Traffic) run(ctx context.Context) {
 	t.cleanupErr = t.fixture.cleanUp(sent)
 }
 
-// write makes the n-th write and records what became of it.
+// write makes the n-th write and records its result.
 func (t *Traffic) write(ctx context.Context, n int) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()

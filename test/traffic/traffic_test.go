@@ -101,7 +101,7 @@ func TestARestartIsNoDenial(t *testing.T) {
 			if n := report.Count(traffic.Denied); n > 0 {
 				t.Errorf("%d writes were denied, and there is no admission that could", n)
 			}
-			// Etcd is back before a write times out: those that were sent in between only wait.
+			// Etcd is back before a write times out: writes that were sent in between only wait.
 			if tc.name == "the API server" && report.Count(traffic.Unavailable) == 0 {
 				t.Error("no write was unavailable while there was no API server")
 			}

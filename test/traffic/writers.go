@@ -80,7 +80,7 @@ func label(client dynamic.ResourceInterface, name string) func(context.Context, 
 
 type updater func(context.Context, *unstructured.Unstructured, metav1.UpdateOptions, ...string) (*unstructured.Unstructured, error)
 
-// update reads, changes and writes an object, again with a fresh read when another writer was faster.
+// update reads, changes and writes an object, and repeats this with a fresh read after a conflict.
 func update(ctx context.Context, client dynamic.ResourceInterface, name string, change func(*unstructured.Unstructured) error, write updater) (conflicts int, err error) {
 	for {
 		object, err := client.Get(ctx, name, metav1.GetOptions{})

@@ -11,31 +11,31 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// Options say how much is measured.
+// Options are the extent of the measurement.
 type Options struct {
 	// Rounds of each comparison; the result is their median. At least 1.
 	Rounds int
-	// Brief leaves out all but what the ratios to the floor are taken from.
+	// Brief measures only what the ratios to the floor require.
 	Brief bool
 	// Profile is a folder for Go profiles of the manager under load, empty for none.
 	Profile string
-	// Log is told what the cluster does, Progress what the benchmark does.
+	// Log receives the cluster's log, Progress the steps of the benchmark.
 	Log      io.Writer
 	Progress func(format string, arguments ...any)
 }
 
-// targetClients is how many clients create VMs at a time where the targets are about it.
+// targetClients is the number of concurrent clients in the measurements with targets.
 const targetClients = 8
 
 // Result is what Run has measured.
 type Result struct {
-	// single is of one client, free of many where nothing governs, governed of many where an approval and a policy do.
+	// single is of one client, free of many without an approval, governed of many with an approval and a policy.
 	single, free, governed grid
 }
 
 // Run starts the cluster and measures.
 func Run(ctx context.Context, options Options) (*Result, error) {
-	// Short rounds, because the shorter the time between two measurements the less can happen between them.
+	// Short rounds: less can change between two measurements.
 	single := plan{setups: []setup{without, control, noRef, rendered, floorOne}, clients: []int{1}, rounds: options.Rounds, requests: 250, limit: 2 * time.Second}
 	many := plan{setups: []setup{without, bareFloor, floorOne, rendered}, clients: []int{targetClients}, rounds: options.Rounds, requests: 1000, limit: 2 * time.Second}
 	if options.Brief {
@@ -79,7 +79,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	return result, err
 }
 
-// profiles are where the profiles come from, nil where none are wanted, and what the manager is told for them.
+// profiles returns the source of the profiles, nil when none are requested, and the manager's arguments for them.
 func (o Options) profiles() (*profiles.Source, []string, error) {
 	if o.Profile == "" {
 		return nil, nil, nil
@@ -101,7 +101,7 @@ func on(ctx context.Context, options platform.Options, work func(*bench) error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, stencil.Stop()) }()
-	// What comes and goes here is what a manager restores otherwise. One that never did leaves bindings of policies out.
+	// The benchmark deletes and creates objects that a manager otherwise restores. A manager that never restored any omits bindings of policies.
 	if err := stencil.RestartManager("--protected-objects="); err != nil {
 		return err
 	}

@@ -19,14 +19,14 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// wantedDefaulting is what the project wants defaulting to add at most, where the layout is known.
+// wantedDefaulting is the most that defaulting may add according to the project's targets, when the layout is cached.
 const wantedDefaulting = time.Millisecond
 
 var (
-	// skipped is a machine whose annotation keeps the API server from calling the defaults webhook, filled one without.
+	// skipped is a VM with the annotation that excludes it from the defaults webhook, filled one without.
 	skipped = setup{name: "rendered, defaults skipped", parts: []part{policies, webhooks}, body: withoutDefaults}
 	filled  = setup{name: "rendered and filled in", parts: []part{policies, webhooks}, body: reference}
-	// known has the floor give the machine the same defaults, which it knows beforehand: what no webhook can go below.
+	// known has the floor add the same defaults, which it has beforehand: the lower limit of any webhook.
 	known = setup{name: "rendered, defaults known beforehand", parts: []part{policies, webhooks, ready}, body: withoutDefaults}
 )
 
@@ -38,8 +38,8 @@ var defaultingSetups = []setup{skipped, known, filled}
 // DefaultingResult is what RunDefaulting has measured.
 type DefaultingResult struct{ grid grid }
 
-// RunDefaulting measures what the defaults webhook adds, with the libvirt and QEMU of this machine. All machines are of one shape, as
-// those of one template are, so libvirt is asked once; each is given a UUID of its own, so no answer is the same as another.
+// RunDefaulting measures what the defaults webhook adds, with the libvirt and QEMU of this host. All VMs are of one shape, as those of one template
+// are, so libvirt is called for one layout only; each gets a UUID of its own, so no two answers are the same.
 func RunDefaulting(ctx context.Context, options Options) (result *DefaultingResult, err error) {
 	sidecar, err := defaulter.New()
 	if err != nil {
@@ -58,8 +58,8 @@ func RunDefaulting(ctx context.Context, options Options) (result *DefaultingResu
 		setups: defaultingSetups, clients: []int{1, targetClients},
 		rounds: options.Rounds, requests: 2000, limit: 4 * time.Second,
 	}
-	// With KubeVirt, because the instance type and the preference of golden/fedora have to be there: the webhook waits a while for
-	// those that it does not know.
+	// With KubeVirt, because the instance type and the preference of golden/fedora must exist: the webhook waits a while for those that it does not
+	// find.
 	err = on(ctx, platform.Options{
 		KubeVirt:    true,
 		Log:         options.Log,
@@ -84,7 +84,7 @@ func RunDefaulting(ctx context.Context, options Options) (result *DefaultingResu
 	return result, err
 }
 
-// startReady starts a floor that answers this patch for every machine, beside the webhooks of Stencil and after them.
+// startReady starts a floor that answers this patch for every VM, in addition to the webhooks of Stencil and after them.
 func (b *bench) startReady(ctx context.Context, patch []byte) error {
 	patches := map[string][]byte{}
 	for _, m := range b.machines {
@@ -93,7 +93,7 @@ func (b *bench) startReady(ctx context.Context, patch []byte) error {
 	if err := b.startFloor(ctx, patches); err != nil {
 		return err
 	}
-	// The API server goes by the alphabet.
+	// The API server calls webhook configurations in alphabetical order.
 	configuration := b.floor.mutating("zz-bench-floor", map[string]any{
 		"rules": []any{map[string]any{
 			"operations": []any{"CREATE"}, "apiGroups": []any{"kubevirt.io"}, "apiVersions": []any{"v1"}, "resources": []any{"virtualmachines"},
@@ -106,8 +106,8 @@ func (b *bench) startReady(ctx context.Context, patch []byte) error {
 	return nil
 }
 
-// unlimit lifts the limit that virt-api sets itself: 200 requests to the API server in a second, three for each VM from an instance
-// type. With it, every set-up creates 67 VMs in a second and differs from the others in nothing.
+// unlimit raises virt-api's own limit of 200 requests to the API server in a second, three for each VM from an instance type. With the limit, every
+// set-up creates 67 VMs in a second, without a difference.
 func (b *bench) unlimit(ctx context.Context) error {
 	const (
 		component = `{"restClient":{"rateLimiter":{"tokenBucketRateLimiter":{"qps":10000,"burst":10000}}}}`
@@ -123,7 +123,7 @@ func (b *bench) unlimit(ctx context.Context) error {
 	return nil
 }
 
-// defaultsPatch is what the defaults webhook answers for a machine, by the machines that there are with it and without it.
+// defaultsPatch returns the patch of the defaults webhook for a VM, computed from the VM created with it and without it.
 func (b *bench) defaultsPatch(ctx context.Context) ([]byte, error) {
 	answers := map[string][]byte{}
 	for _, s := range []setup{skipped, filled} {
@@ -140,7 +140,7 @@ func (b *bench) defaultsPatch(ctx context.Context) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("comparing two machines: %w", err)
 	}
-	// The rest is what the API server adds, and the annotation that opts out.
+	// The other operations are changes by the API server, and the annotation that opts out.
 	operations = slices.DeleteFunc(operations, func(o jsonpatch.Operation) bool {
 		return !strings.HasPrefix(o.Path, "/spec/") && (!strings.HasPrefix(o.Path, "/metadata/annotations/") || o.Operation != "add")
 	})

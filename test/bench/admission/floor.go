@@ -39,7 +39,7 @@ type floor struct {
 	client   *http.Client
 }
 
-// startFloor builds and starts the process, with the patches that it answers for machines of these names.
+// startFloor builds and starts the process, with its patches by VM name.
 func startFloor(ctx context.Context, patches map[string][]byte) (*floor, error) {
 	folder, err := os.MkdirTemp("", "stencil-bench-")
 	if err != nil {
@@ -94,7 +94,7 @@ func (f *floor) start(ctx context.Context, patches map[string][]byte) error {
 	return err
 }
 
-// trusting is a client of servers with a certificate of the authorities in a caBundle.
+// trusting returns a client that trusts the authorities of a caBundle.
 func trusting(caBundle string) (*http.Client, error) {
 	content, err := base64.StdEncoding.DecodeString(caBundle)
 	if err != nil {
@@ -134,8 +134,8 @@ func (f *floor) calls(ctx context.Context) (int, error) {
 	return strconv.Atoi(string(content))
 }
 
-// mutating is the configuration of the floor's mutating webhook, validating that of the other one. Rules and conditions are those of a
-// webhook that they are compared with.
+// mutating returns the configuration of the floor's mutating webhook, validating that of the other one. Rules and conditions are those of the webhook
+// that they are compared with.
 func (f *floor) mutating(name string, like map[string]any) registered {
 	return registered{mutatingConfigurations, f.configuration("MutatingWebhookConfiguration", name, "/mutate", like)}
 }

@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// refusedLabel is a label whose machines the policy refuses, with these words.
+	// refusedLabel is a label of VMs that the policy denies, with the message refusal.
 	refusedLabel = "bench.stencil.test/refused"
 	refusal      = "the policy of the benchmark refuses this"
 
-	// rules are an approval that covers the namespace of the machines, and a policy for all that are created.
+	// rules are an approval that selects the namespace of the VMs, and a policy for all that are created.
 	rules = `{"apiVersion": "v1", "kind": "List", "items": [
 		{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": "bench"}, "spec": {
 			"namespaces": ["` + namespace + `"], "templates": [{"namespace": "golden", "name": "fedora"}],
@@ -26,7 +26,7 @@ const (
 			"rego": "package bench\n\ndeny contains \"` + refusal + `\" if input.object.metadata.labels[\"` + refusedLabel + `\"]\n"}}]}`
 )
 
-// govern applies the rules, and returns when what they refuse is refused.
+// govern applies the rules, and returns when the API server enforces them.
 func (b *bench) govern(ctx context.Context) error {
 	result, err := b.stencil.Plane.Kubectl(ctx, nil, rules, "apply", "-f", "-")
 	if err != nil {
@@ -35,7 +35,7 @@ func (b *bench) govern(ctx context.Context) error {
 	if result.Code != 0 {
 		return fmt.Errorf("applying an approval and a policy: %s", result.Stderr)
 	}
-	// An approval refuses a machine without a template.
+	// An approval denies a VM without a template.
 	for what, refused := range map[string]struct{ body, words []byte }{
 		"approval": {b.machines[0].complete, nil},
 		"policy":   {b.machines[0].labelled, []byte(refusal)},
@@ -51,6 +51,6 @@ func (b *bench) govern(ctx context.Context) error {
 			return fmt.Errorf("waiting until the %s refuses something: %w", what, err)
 		}
 	}
-	// What was recorded before is without the webhooks of policies.
+	// The registrations recorded before do not contain the webhooks of policies.
 	return b.record(ctx)
 }

@@ -14,12 +14,11 @@ import (
 
 const (
 	namespace = "team-a"
-	// person creates the machines, as a member of the group.
+	// person creates the VMs, as a member of the group.
 	person      = "bench"
 	group       = "team-a"
 	templateRef = "golden/fedora"
-	// unusedRef is the annotation of the complete VM in place of the reference: as long, so that both VMs are of one size, and
-	// nobody's.
+	// unusedRef is the annotation of the complete VM in place of the reference: it has no effect and is as long, so that both VMs are of one size.
 	unusedRef = "unjudged.kubevirt.io/template-ref"
 )
 
@@ -27,17 +26,17 @@ const (
 type machines struct {
 	// name is that of all of them.
 	name string
-	// reference is a VM that names a template and one parameter and nothing else, complete the VM that comes of it.
+	// reference is a VM with only a template reference and one parameter, complete the VM that results from it.
 	reference, complete []byte
-	// skipped is reference with the annotation that leaves its defaults open.
+	// skipped is reference with the annotation that opts out of defaulting.
 	skipped []byte
-	// forged is complete with an annotation that one of Stencil's own policies refuses, labelled is reference with a label that the
-	// policy of the benchmark refuses.
+	// forged is complete with an annotation that one of Stencil's own policies denies, labelled is reference with a label that the policy of the
+	// benchmark denies.
 	forged, labelled []byte
 }
 
-// machinesFor makes the bodies of a client by having the API server render the one and taking the other from its answer. That the
-// complete one does not go to the webhook is due to the reference, which it does not carry; everything else is the same.
+// machinesFor makes the bodies of a client: the API server renders the one, and the other is taken from its response. Except for the reference, which
+// the complete one does not have and therefore the webhook is not called, both are the same.
 func machinesFor(ctx context.Context, sender *sender, client int) (machines, error) {
 	name := fmt.Sprintf("bench-%04d", client)
 	reference, err := json.Marshal(map[string]any{
@@ -94,7 +93,7 @@ func machinesFor(ctx context.Context, sender *sender, client int) (machines, err
 	return m, nil
 }
 
-// marked is a body with one more label or annotation.
+// marked returns a body with one more label or annotation.
 func marked(body []byte, among, key string) ([]byte, error) {
 	var object map[string]any
 	if err := json.Unmarshal(body, &object); err != nil {
@@ -120,7 +119,7 @@ func (s *sender) create(ctx context.Context, body []byte) ([]byte, error) {
 		Do(ctx).Raw()
 }
 
-// isRendered says whether an answer holds a VM made from the template.
+// isRendered reports whether a response contains a VM rendered from the template.
 func isRendered(answer []byte) bool {
 	return strings.Contains(string(answer), `"dataVolumeTemplates"`)
 }

@@ -16,7 +16,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// patches are what the render webhook answers for the machines of all clients, by their names.
+// patches returns the render webhook's patches for the VMs of all clients, by VM name.
 func (b *bench) patches(ctx context.Context) (map[string][]byte, error) {
 	render, err := webhook(b.registrations[webhooks].objects, "render.template.kubevirt.io")
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // profileTime is how long the manager is profiled, for processor time and for allocations each.
 const profileTime = 10 * time.Second
 
-// profile takes profiles of the manager while clients create machines, unless there is no source. It is no part of the measurements.
+// profile takes profiles of the manager while clients create VMs, unless there is no source. It is no part of the measurements.
 func (b *bench) profile(ctx context.Context, source *profiles.Source, s setup, name string) error {
 	if source == nil {
 		return nil

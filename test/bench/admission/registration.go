@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// The kinds by which something takes part in admission.
+// The kinds that register webhooks and policies.
 var (
 	policiesOfAPIServer      = resource("validatingadmissionpolicies")
 	bindingsOfPolicies       = resource("validatingadmissionpolicybindings")
@@ -26,29 +26,29 @@ func resource(name string) schema.GroupVersionResource {
 	return schema.GroupVersionResource{Group: "admissionregistration.k8s.io", Version: "v1", Resource: name}
 }
 
-// registered is an object that tells the API server whom to ask.
+// registered is an object that registers webhooks or policies with the API server.
 type registered struct {
 	resource schema.GroupVersionResource
 	object   *unstructured.Unstructured
 }
 
-// registration is one of the things that the API server knows of, or not. Without those of Stencil the cluster is one without Stencil,
-// though the manager runs.
+// registration is a set of objects that is installed or not. With none of Stencil's sets installed the cluster is one without Stencil, though the
+// manager runs.
 type registration struct {
 	client dynamic.Interface
 	// objects are in an order in which they can be created.
 	objects   []registered
 	installed bool
-	// effect is how much the API server does of what the objects ask for: all when it is whole, and nothing when it is 0. It learns of
-	// changes from a watch, a little later.
+	// effect is how much of the objects the API server enforces: all when it is whole, and nothing when it is 0. It observes changes from a watch, a
+	// little later.
 	effect func(context.Context) (int, error)
 	whole  int
 }
 
-// settleLimit bounds the wait until a change of a registration has arrived.
+// settleLimit bounds the wait until the API server observes a change of a registration.
 const settleLimit = time.Minute
 
-// recorded takes down what Stencil has registered in these kinds.
+// recorded returns the objects of these kinds that Stencil has registered.
 func recorded(ctx context.Context, client dynamic.Interface, resources ...schema.GroupVersionResource) ([]registered, error) {
 	var objects []registered
 	for _, resource := range resources {
@@ -85,7 +85,7 @@ func webhook(objects []registered, name string) (map[string]any, error) {
 	return nil, fmt.Errorf("there is no webhook %s", name)
 }
 
-// set installs the registration or takes it away, and returns when the API server acts accordingly.
+// set installs or deletes the registration, and returns when the API server enforces the change.
 func (r *registration) set(ctx context.Context, installed bool) error {
 	if r.installed == installed {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/machine"
 )
 
-// plan is what one table is made of.
+// plan is the content of one table.
 type plan struct {
 	setups  []setup
 	clients []int
@@ -20,7 +20,7 @@ type plan struct {
 	limit    time.Duration
 }
 
-// cell is what one set-up came to with one number of clients, a value for each round.
+// cell holds the results of one set-up with one number of clients, a value for each round.
 type cell struct {
 	// p50, p95 and p99 are nanoseconds.
 	p50, p95, p99 []float64
@@ -35,7 +35,7 @@ type grid map[int]map[string]*cell
 
 const (
 	managerProcess = "stencil-manager"
-	// clientProcess is this program, which plays the clients.
+	// clientProcess is this program, which simulates the clients.
 	clientProcess = ""
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 
-// What the project wants, with targetClients clients.
+// The project's targets, with targetClients clients.
 const (
 	// wantedOne and wantedTwo are the processor time of all servers over that with the floor, for one call and for two.
 	wantedOne = 1.1
@@ -21,7 +21,7 @@ const (
 // confidence of the intervals.
 const confidence = 0.95
 
-// comparison is a set-up and the one that it is held against.
+// comparison is a set-up and the one that it is compared with.
 type comparison struct {
 	setup, base setup
 	cells       map[string]*cell
@@ -134,7 +134,7 @@ func (r *Result) latencies() report.Table {
 	return table
 }
 
-// unjudged is what VMs without a template-ref pay, beside what the method takes for a difference where there is none.
+// unjudged is the cost for VMs without a template-ref, beside the difference that the method shows for two equal set-ups.
 func (r *Result) unjudged() (report.Table, report.Target) {
 	table := report.Table{
 		Title:   "VMs without template-ref: each round's median over that of no webhook",

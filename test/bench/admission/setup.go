@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// part is something that the API server knows of in some set-ups and not in others.
+// part is a registration that is installed in some set-ups and not in others.
 type part int
 
 const (
@@ -32,10 +32,10 @@ const (
 	parts
 )
 
-// setup is one of the things that are compared.
+// setup is one of the set-ups that are compared.
 type setup struct {
 	name string
-	// parts are what the API server knows of.
+	// parts are the installed registrations.
 	parts []part
 	// body is what is sent.
 	body func(machines) []byte
@@ -46,16 +46,16 @@ func reference(m machines) []byte { return m.reference }
 
 var (
 	without = setup{name: "no webhook", body: complete}
-	// control is without once more: how far the two are apart is what the method takes for a difference where there is none.
+	// control is the set-up without again: the difference between the two is the error of the method.
 	control = setup{name: "no webhook, again", body: complete}
 	noRef   = setup{name: "Stencil, no template-ref", parts: []part{policies, webhooks}, body: complete}
 
-	// Where nothing governs.
+	// Without an approval.
 	bareFloor = setup{name: "floor, one call, without policies", parts: []part{oneFloor}, body: reference}
 	floorOne  = setup{name: "floor, one call", parts: []part{policies, oneFloor}, body: reference}
 	rendered  = setup{name: "Stencil, rendered", parts: []part{policies, webhooks}, body: reference}
 
-	// Where an approval and a policy do.
+	// With an approval and a policy.
 	floorTwo = setup{name: "floor, two calls", parts: []part{policies, twoFloors}, body: reference}
 	judged   = setup{name: "Stencil, rendered and judged", parts: []part{policies, webhooks}, body: reference}
 )
@@ -71,7 +71,7 @@ type bench struct {
 	machines []machines
 }
 
-// prepare applies the examples and makes that many clients, which are one person who owns machines and may use the template.
+// prepare applies the examples and makes that many clients of one user, who owns VMs and may use the template.
 func prepare(ctx context.Context, stencil *platform.Platform, clients int) (*bench, error) {
 	for _, example := range []string{"golden/00-namespace.yaml", "golden", "access"} {
 		result, err := stencil.Plane.Kubectl(ctx, nil, "", "apply", "-f", stencil.Example(example))
@@ -121,7 +121,7 @@ func (b *bench) close() error {
 	return b.floor.close()
 }
 
-// record takes down what Stencil has registered, which must be in effect, and makes registrations of the floor by its model.
+// record stores the objects that Stencil has registered, which must be in effect, and makes registrations of the floor modelled on them.
 func (b *bench) record(ctx context.Context) error {
 	objects, err := recorded(ctx, b.objects, policiesOfAPIServer, bindingsOfPolicies)
 	if err != nil {
@@ -158,7 +158,7 @@ func (b *bench) record(ctx context.Context) error {
 	return nil
 }
 
-// know has the API server know of these parts and of no other. What goes has gone before anything comes.
+// know installs the registrations of these parts and no other. It deletes before it creates.
 func (b *bench) know(ctx context.Context, wanted []part) error {
 	known := [parts]bool{}
 	for _, each := range wanted {
@@ -177,7 +177,7 @@ func (b *bench) know(ctx context.Context, wanted []part) error {
 	return nil
 }
 
-// refusals is 1 when the API server acts by Stencil's policies: one of them refuses a machine that says for whom it was created.
+// refusals is 1 when the API server enforces Stencil's policies: one of them denies a VM with the annotation of its creator.
 func (b *bench) refusals(ctx context.Context) (int, error) {
 	_, err := b.senders[0].create(ctx, b.machines[0].forged)
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
@@ -186,7 +186,7 @@ func (b *bench) refusals(ctx context.Context) (int, error) {
 	return 0, err
 }
 
-// callsOf returns how often webhooks are called for the creation of one machine, whether it is refused or not.
+// callsOf returns how often webhooks are called for the creation of one VM, denied or not.
 func (b *bench) callsOf(count func(context.Context) (int, error), body func(machines) []byte) func(context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) {
 		before, err := count(ctx)
@@ -212,7 +212,7 @@ func (b *bench) calls(ctx context.Context) (int, error) {
 	return calls + others, err
 }
 
-// managerCalls returns how often the manager's webhooks were called for something that is created.
+// managerCalls returns how often the manager's webhooks were called for creations.
 func (b *bench) managerCalls(ctx context.Context) (int, error) {
 	text, err := b.stencil.Manager.Metrics(ctx)
 	if err != nil {
@@ -222,9 +222,9 @@ func (b *bench) managerCalls(ctx context.Context) (int, error) {
 	return int(total), err
 }
 
-// newSender makes a client with a TLS connection that it shares with nobody, as different people's clients do.
+// newSender makes a client with a TLS connection of its own, as clients of different users have.
 func newSender(config *rest.Config) (*sender, error) {
-	// The dialer is what connections are shared by.
+	// Connections are shared by clients with the same dialer.
 	config.Dial = (&net.Dialer{}).DialContext
 	config.GroupVersion = &schema.GroupVersion{Group: "kubevirt.io", Version: "v1"}
 	config.APIPath = "/apis"

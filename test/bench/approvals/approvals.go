@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// Options say what is measured.
+// Options are the sizes and the extent of the measurement.
 type Options struct {
 	// Approvals is how many there are beside those of the first measurement, Namespaces how many namespaces exist.
 	Approvals, Namespaces int
@@ -105,8 +105,8 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	return result, err
 }
 
-// measure takes the API server's processor time for each kind of write. All are sent before the first is measured: what the API server does
-// once after many approvals were written, and for the first requests of a kind, is no cost of one write.
+// measure takes the API server's processor time for each kind of write. All are sent once before the first is measured: the work that the API server
+// does once after many approvals were written, and for the first requests of a kind, is no cost of one write.
 func (c *cluster) measure(ctx context.Context, into map[string][]time.Duration) error {
 	each := load.Load{Clients: clients, Warmup: c.options.Requests / 3, Requests: c.options.Requests, Limit: limit}
 	for _, write := range c.writes() {
@@ -135,7 +135,7 @@ func (c *cluster) measure(ctx context.Context, into map[string][]time.Duration) 
 	return nil
 }
 
-// awaitQuiet returns when the API server has next to nothing to do: what the manager writes after a change of approvals is none of a write's cost.
+// awaitQuiet returns when the API server is nearly idle: the manager's writes after a change of approvals are no cost of one write.
 func awaitQuiet(ctx context.Context) error {
 	const interval, calm = time.Second, 5
 	quiet := 0

@@ -34,7 +34,7 @@ const (
 	free     = "bench-00000"
 	// controller is a user who writes the status of VMIs.
 	controller = "bench-controller"
-	// ran is on the namespaces that the last approval selects.
+	// ran is a label of the namespaces that the last approval selects.
 	ran = "bench"
 )
 
@@ -42,7 +42,7 @@ const (
 type cluster struct {
 	stencil *platform.Platform
 	client  dynamic.Interface
-	// controller acts as a user whom the approval exempts: others do not write the status of a VMI in a governed namespace.
+	// controller acts as a user that the approval exempts: others do not write the status of a VMI in a governed namespace.
 	controller dynamic.Interface
 	options    Options
 	number     atomic.Int64
@@ -241,7 +241,7 @@ func (c *cluster) awaitDecided(ctx context.Context) error {
 	return nil
 }
 
-// parallel does something for each number below n, many at a time. The first error ends it.
+// parallel calls each for each number below n, many at a time. The first error ends it.
 func (c *cluster) parallel(ctx context.Context, n int, each func(ctx context.Context, i int) error) error {
 	var next atomic.Int64
 	all := load.Load{Clients: patchers, Requests: n, Limit: limit}

@@ -14,20 +14,20 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// Options say what is measured.
+// Options are the sizes and the extent of the measurement.
 type Options struct {
-	// Golden is the template of all machines.
+	// Golden is the template of all VMs.
 	Golden *v1beta1.VirtualMachineTemplate
 	// Definitions is the folder with the CRDs of Stencil.
 	Definitions string
-	// Machines is how many are audited.
+	// Machines is the number of audited VMs.
 	Machines int
-	// Rounds is how often one machine is judged and how often all are audited, each time by a manager that has just started; the
-	// result is the median. At least 1.
+	// Rounds is how often the evaluation of one VM and the audit of all are measured, each time by a manager that has just started; the result is the
+	// median. At least 1.
 	Rounds int
-	// Time is that of each measurement of one machine.
+	// Time is that of each measurement of one VM.
 	Time time.Duration
-	// Log is told what the cluster does, Progress what the benchmark does.
+	// Log receives the cluster's log, Progress the steps of the benchmark.
 	Log      io.Writer
 	Progress func(format string, arguments ...any)
 }
@@ -41,15 +41,15 @@ type Result struct {
 	runs []run
 }
 
-// run is one audit of all machines.
+// run is one audit of all VMs.
 type run struct {
-	// duration is what the manager says, cpu the processor time of its process from its start to the end of the audit.
+	// duration is reported by the manager, cpu is the processor time of its process from its start to the end of the audit.
 	duration, cpu time.Duration
 	// memory is that of its process at the end of the audit.
 	memory machine.Memory
 }
 
-// limit is how long an audit may take before it is given up.
+// limit bounds an audit.
 const limit = 10 * time.Minute
 
 // Run measures.
@@ -84,7 +84,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 		}
 		result.runs = append(result.runs, one)
 	}
-	// The same manager, once nothing is governed any more.
+	// The same manager, once no namespace is governed any more.
 	if err := remove(ctx, plane); err != nil {
 		return nil, err
 	}
@@ -94,7 +94,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	return result, err
 }
 
-// audit starts a manager and returns when it has audited that many machines.
+// audit starts a manager and returns when it has audited that many VMs.
 func audit(ctx context.Context, options manager.Options, machines int) (result run, err error) {
 	process, err := manager.Start(ctx, options)
 	if err != nil {

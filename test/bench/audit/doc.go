@@ -1,3 +1,3 @@
-// Package audit measures what judging stored VirtualMachines costs: one of them, compared with its template, and the audit of very
-// many by a stencil-manager. It needs Linux, for /proc.
+// Package audit measures the cost of evaluating stored VirtualMachines: one of them, compared with its template, and the audit of very many by a
+// stencil-manager. It needs Linux, for /proc.
 package audit

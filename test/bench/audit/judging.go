@@ -12,16 +12,16 @@ import (
 	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 
-// judging holds one measurement per round of each piece of work.
+// judging holds one measurement per round of each kind of work.
 type judging struct {
-	// decode reads a VM, match compares it with its template, approved does so under an approval and judges its values, beyond finds
-	// what it has more than its template.
+	// decode reads a VM, match compares it with its template, approved does so under an approval and evaluates its values, beyond finds the fields
+	// that its template does not have.
 	decode, match, approved, beyond measurement.Series
 	// size is that of the VM as JSON, in bytes.
 	size int
 }
 
-// rules is what the approvals of all measurements say.
+// rules returns the spec of the approvals of all measurements.
 func rules(golden *v1beta1.VirtualMachineTemplate) v1alpha1.TemplateApprovalSpec {
 	return v1alpha1.TemplateApprovalSpec{
 		NamespaceSelector: &v1alpha1.LabelSelector{MatchLabels: map[string]string{label: "yes"}},
@@ -97,7 +97,7 @@ func (j *judging) measure(golden *v1beta1.VirtualMachineTemplate, duration time.
 	return nil
 }
 
-// matching holds that the VM is what its template makes: a comparison that ends early costs less.
+// matching returns an error unless the VM matches its template: a comparison that ends early costs less.
 func matching(found *template.Match, err error) error {
 	if err != nil {
 		return err

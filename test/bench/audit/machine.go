@@ -10,8 +10,8 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// stored returns a VirtualMachine of the golden template as the API server holds it: rendered, with its record, and with what KubeVirt
-// adds to every one.
+// stored returns a VirtualMachine of the golden template as it is stored: rendered, with its record, and with the fields that KubeVirt adds to every
+// one.
 func stored(golden *v1beta1.VirtualMachineTemplate, compiled *template.Compiled, namespace, name string) ([]byte, error) {
 	values := map[string]string{"INSTANCETYPE": "u1.medium"}
 	bound, err := compiled.BindName(name, values)

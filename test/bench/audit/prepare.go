@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// label is on the namespaces that the approval covers.
+	// label is a label of the namespaces that the approval selects.
 	label        = "bench"
 	approvalName = "bench"
 	namespaces   = 20
@@ -31,7 +31,7 @@ const (
 
 func namespaceOf(number int) string { return fmt.Sprintf("bench-%02d", number%namespaces) }
 
-// prepare stores template, machines and approval, and installs the chart after them: no manager runs that could judge them.
+// prepare stores template, VMs and approval, and installs the chart after them: no manager runs that could evaluate them.
 func prepare(ctx context.Context, plane *controlplane.Plane, options Options) (manager.Options, error) {
 	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {
 		return manager.Options{}, err
@@ -146,7 +146,7 @@ func remove(ctx context.Context, plane *controlplane.Plane) error {
 	return err
 }
 
-// value returns what a metric says, 0 when it is not there.
+// value returns the value of a metric, 0 when it does not exist.
 func value(metrics, name string) float64 {
 	for line := range strings.Lines(metrics) {
 		if number, found := strings.CutPrefix(line, name+" "); found {

@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 
-// What the project wants.
+// The project's targets.
 const (
 	wantedMatch  = 30 * time.Microsecond
 	wantedAudit  = time.Minute

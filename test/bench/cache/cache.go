@@ -15,9 +15,9 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// Options say what is measured.
+// Options are the sizes and the extent of the measurement.
 type Options struct {
-	// Golden is what the templates are variants of.
+	// Golden is the template that all templates are variants of.
 	Golden *v1beta1.VirtualMachineTemplate
 	// Definitions is the folder with the CRDs of template.kubevirt.io.
 	Definitions string
@@ -27,7 +27,7 @@ type Options struct {
 	Starts int
 	// Profile is a folder for Go profiles of a manager that holds the templates, empty for none.
 	Profile string
-	// Log is told what the cluster does, Progress what the benchmark does.
+	// Log receives the cluster's log, Progress the steps of the benchmark.
 	Log      io.Writer
 	Progress func(format string, arguments ...any)
 }
@@ -84,8 +84,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	return result, profile(ctx, process, options)
 }
 
-// prepare installs the chart without its webhooks being in anybody's way: the templates are created while no manager runs, so they must
-// be there before the webhook that would judge them.
+// prepare installs the chart with webhooks that match no namespace: the templates are created while no manager runs that could validate them.
 func prepare(ctx context.Context, plane *controlplane.Plane, options Options) (manager.Options, error) {
 	definitions, err := controlplane.ReadCRDs(options.Definitions)
 	if err != nil {

@@ -1,3 +1,3 @@
-// Package cache measures what it takes stencil-manager to hold many templates: how long it is not ready after a start, and the
-// memory that it occupies then. It needs Linux, for /proc.
+// Package cache measures the cost of many templates in stencil-manager: the time until it is ready after a start, and its memory use then. It needs
+// Linux, for /proc.
 package cache

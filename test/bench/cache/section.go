@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 
-// What the project wants of a manager with 10 000 templates at most.
+// The project's targets for a manager with at most 10 000 templates.
 const (
 	wantedMemory = 150 << 20
 	wantedReady  = 5 * time.Second

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// auditPolicy records when the manager asks for the templates, and nothing else. A list that is streamed is a watch.
+// auditPolicy records only when the manager requests the templates. A list that is streamed is a watch.
 const auditPolicy = `
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -83,7 +83,7 @@ func measure(ctx context.Context, plane *controlplane.Plane, options manager.Opt
 	return result, err
 }
 
-// poll asks until done says yes, an error comes, the process ends, or the time is over.
+// poll calls done until it returns true or an error, the process ends, or the limit is reached.
 func poll(ctx context.Context, process *manager.Process, step, limit time.Duration, done func() (bool, error)) error {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -103,7 +103,7 @@ func poll(ctx context.Context, process *manager.Process, step, limit time.Durati
 	}
 }
 
-// listed returns when the manager that started at begin asked for all templates: before any of them can have arrived.
+// listed returns when the manager that started at begin requested all templates: before any of them can have arrived.
 func listed(plane *controlplane.Plane, begin time.Time) (time.Time, error) {
 	events, err := plane.AuditEvents()
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package catalogue fills a cluster with templates that are alike in size and kind and share nothing that a cache could keep once.
+// Package catalogue fills a cluster with templates that are alike in size and kind and share no content that a cache could store once.
 package catalogue
 
 import (
@@ -64,7 +64,7 @@ func variant(golden *v1beta1.VirtualMachineTemplate, number int) (*v1beta1.Virtu
 	return made, nil
 }
 
-// Create stores that many variants and returns the size of one as JSON, on average.
+// fetch is how long a bare client takes to receive and discard the list.
 func Create(ctx context.Context, config *rest.Config, golden *v1beta1.VirtualMachineTemplate, count int) (size int64, err error) {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {

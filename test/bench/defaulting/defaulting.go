@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 
-// Options say what is measured.
+// Options are the extent of the measurement.
 type Options struct {
 	// Root is that of the checkout.
 	Root string
@@ -23,7 +23,7 @@ type Options struct {
 	Starts int
 	// Defines is after how many of libvirt's defines memory is read last.
 	Defines int
-	// Log is told what the defaulter says, Progress what the benchmark does.
+	// Log receives the defaulter's log, Progress the steps of the benchmark.
 	Log      io.Writer
 	Progress func(format string, arguments ...any)
 }
@@ -31,14 +31,14 @@ type Options struct {
 // Result is what Run has measured.
 type Result struct {
 	starts []time.Duration
-	// idle are answers of a request that nothing is done for.
+	// idle are the times of a request without any work.
 	idle times
-	// same are answers to one request again and again; noted are those to requests for one shape with many notes; unknown are those
-	// for shapes that nobody asked for.
+	// same are answers to one request again and again; noted are those to requests for one shape with many notes; unknown are those for shapes that
+	// were not requested before.
 	same, noted, unknown times
 	// Answers in a second, for 16 clients.
 	sameRate, notedRate, unknownRate float64
-	// memory is the resident set of both processes after numbers of defines.
+	// memory is the resident set of both processes after different numbers of defines.
 	memory []reading
 }
 
@@ -50,7 +50,7 @@ type reading struct {
 	resident int64
 }
 
-// definesPerMiss is how often libvirt is asked for a machine with fewer than four interfaces and no bridge.
+// definesPerMiss is how often libvirt defines a VM with fewer than four interfaces and no bridge.
 const definesPerMiss = 2
 
 // Run builds the defaulter and measures it.
@@ -149,7 +149,7 @@ func (r *Result) read(p *process, misses int) error {
 	return nil
 }
 
-// one asks one request after another.
+// one sends one request after another.
 func one(ctx context.Context, p *process, count int, body func(number int) []byte) (times, error) {
 	bodies := make([][]byte, count)
 	for number := range bodies {
@@ -175,7 +175,7 @@ func timed(count int, do func(number int) error) (times, error) {
 	return taken, nil
 }
 
-// many asks with several clients at once, and returns answers in a second.
+// many sends requests with several clients at once, and returns answers in a second.
 func many(ctx context.Context, p *process, clients, count int, body func(number int) []byte) (float64, error) {
 	bodies := make([][]byte, count)
 	for number := range bodies {

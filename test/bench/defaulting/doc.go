@@ -1,2 +1,2 @@
-// Package defaulting measures stencil-defaulter over its socket: answers that are known, machines that are not, the start, and memory.
+// Package defaulting measures stencil-defaulter over its socket: cached and uncached answers, the start, and memory.
 package defaulting

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// request asks for the defaults of a small machine as the webhook does, which leaves out what they do not depend on: machines of one
-// template are one request. Those of one shape and several notes, which are annotations, have the same devices.
+// request requests the defaults of a small VM as the webhook does, which leaves out what they do not depend on: VMs of one template are one request.
+// Those of one shape and several notes, which are annotations, have the same devices.
 func request(shape int, note string) []byte {
 	var disks, volumes, interfaces, networks []string
 	for i := range 3 {
-		// Whether a disk can be written to is part of the shape and moves nothing, so machines of different shapes cost the same.
+		// Whether a disk is read-only is part of the shape and changes no address, so VMs of different shapes cost the same.
 		disks = append(disks, fmt.Sprintf(`{"name":"d%d","disk":{"bus":"virtio","readonly":%t}}`, i, shape>>i&1 == 1))
 		volumes = append(volumes, fmt.Sprintf(`{"name":"d%d","dataVolume":{}}`, i))
 	}
-	// Cdroms on SATA have no PCI address; each of them that is there, and whether it can be written to, makes another shape.
+	// Cdroms on SATA have no PCI address; the presence of each, and whether it is read-only, makes another shape.
 	for i := range 5 {
 		disks = append(disks, fmt.Sprintf(`{"name":"c%d","cdrom":{"bus":"sata","readonly":%t}}`, i, shape>>(3+i)&1 == 1))
 		volumes = append(volumes, fmt.Sprintf(`{"name":"c%d","dataVolume":{}}`, i))

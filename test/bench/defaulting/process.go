@@ -35,7 +35,7 @@ func build(ctx context.Context, root, folder string) (string, error) {
 type process struct {
 	command *exec.Cmd
 	client  *client.Client
-	// plain asks as the client does, for whatever path.
+	// plain sends requests as the client does, for any path.
 	plain *http.Client
 }
 
@@ -66,7 +66,7 @@ func start(ctx context.Context, binary, folder string, log io.Writer) (*process,
 	}
 }
 
-// idle asks for the health of the process, which is nothing but a request and an answer.
+// idle requests the health of the process, which costs only a request and a response.
 func (p *process) idle(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://defaulter/healthz", nil)
 	if err != nil {

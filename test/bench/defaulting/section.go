@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 
-// What the project wants.
+// The project's targets.
 const (
 	wantedHit      = 100 * time.Microsecond
 	wantedHitRate  = 20_000
@@ -17,7 +17,7 @@ const (
 	wantedMissRate = 300
 	wantedStart    = time.Second
 	wantedMemory   = 120 << 20
-	// wantedGrowth is how much memory may grow over the second half of the defines and still be called flat.
+	// wantedGrowth is how much memory may grow over the second half of the defines and still count as flat.
 	wantedGrowth = 4 << 20
 )
 

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 
-// Options say what is measured and how long.
+// Options are the input and the extent of the measurement.
 type Options struct {
 	// Template is the golden Fedora template.
 	Template *v1beta1.VirtualMachineTemplate
@@ -23,7 +23,7 @@ type Options struct {
 	Rounds int
 	// Time is that of each measurement of a round.
 	Time time.Duration
-	// Progress is told what happens.
+	// Progress receives the steps of the benchmark.
 	Progress func(format string, arguments ...any)
 }
 
@@ -95,7 +95,7 @@ func (r *Result) measure(ctx context.Context, options Options, compiled *templat
 	return nil
 }
 
-// render makes one VM. Nothing is kept: each VM has a binding, and with it generated values, of its own.
+// render makes one VM. Nothing is cached: each VM has a binding, and with it generated values, of its own.
 func render(compiled *template.Compiled, values map[string]string) error {
 	binding, err := compiled.Bind(values)
 	if err != nil {

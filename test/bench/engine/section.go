@@ -7,7 +7,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/report"
 )
 
-// What the project wants rendering one VM to cost at most.
+// The project's targets for rendering one VM.
 const (
 	wantedNanoseconds = 10_000
 	wantedAllocations = 60

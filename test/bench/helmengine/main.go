@@ -1,8 +1,8 @@
-// Command helmengine measures Helm's own engine on a chart that is the golden Fedora template of docs/examples in Helm's
-// terms: the same object, the same parameters, the same ones generated.
+// Command helmengine measures Helm's own engine on a chart that is the golden Fedora template of docs/examples in Helm's terms: the same object, the
+// same parameters, the same ones generated.
 //
-// It is a module of its own, so that Helm's dependencies decide nothing about anybody else's. The benchmarks run it once
-// per round, in turn with Stencil's engine, and read one JSON document from its standard output.
+// It is a module of its own, so that Helm's dependencies do not affect those of other modules. The benchmarks run it once per round, in turn with
+// Stencil's engine, and read one JSON document from its standard output.
 package main
 
 import (

@@ -12,16 +12,16 @@ import (
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 
-// Load says how something is exercised: by so many clients, each of which sends its next request when the last one is answered.
+// Load is a number of clients, each of which sends its next request when the last one is answered, and a number of requests.
 type Load struct {
 	Clients int
-	// Warmup is the number of requests, over all clients, that are not measured, Requests that of those that are.
+	// Warmup is the number of unmeasured requests over all clients, Requests that of the measured ones.
 	Warmup, Requests int
 	// Limit ends either phase when it comes first.
 	Limit time.Duration
 }
 
-// Sample is what one load came to.
+// Sample holds the results of one load.
 type Sample struct {
 	// Latencies of all requests, sorted.
 	Latencies []time.Duration
@@ -37,7 +37,7 @@ func (l Load) Warm(ctx context.Context, send Send) error {
 	return err
 }
 
-// Measure makes the requests that are. The first error ends it.
+// Measure makes the measured requests. The first error ends it.
 func (l Load) Measure(ctx context.Context, send Send) (Sample, error) {
 	return l.phase(ctx, l.Requests, send)
 }
@@ -59,7 +59,7 @@ func (l Load) phase(ctx context.Context, requests int, send Send) (Sample, error
 			for taken.Add(1) <= int64(requests) && time.Since(begin) < l.Limit {
 				sent := time.Now()
 				if err := send(ctx, client); err != nil {
-					// The others need not go on, and what ending them does to their requests is no news.
+					// The other clients are stopped; the errors of their cancelled requests are ignored.
 					if !errors.Is(err, context.Canceled) {
 						failures[client] = err
 					}

@@ -12,16 +12,15 @@ import (
 // tick is the unit of CPU time in /proc, USER_HZ, which is a hundredth of a second on every Linux that Go runs on.
 const tick = 10 * time.Millisecond
 
-// process is what /proc/PID/stat says of a process.
+// process holds fields of /proc/PID/stat.
 type process struct {
 	pid, parent int
 	name        string
 	cpu         time.Duration
 }
 
-// CPU returns the processor time, user and system, that has been used by this process, under the name "", and by those of its
-// descendants whose names begin with one of the given ones, summed for each of these. A name that no descendant has is missing. It
-// needs Linux.
+// CPU returns the processor time, user and system, that has been used by this process, under the name "", and by its descendants with names that
+// begin with one of the given ones, summed for each of these. A name that no descendant has is missing. It needs Linux.
 func CPU(names ...string) (map[string]time.Duration, error) {
 	paths, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -46,7 +45,7 @@ func CPU(names ...string) (map[string]time.Duration, error) {
 			continue
 		}
 		for _, name := range names {
-			// Binaries from the tool cache carry a key behind their name, and the kernel keeps 15 characters of it all.
+			// Binaries from the tool cache have a key after their name, and the kernel stores only the first 15 characters.
 			if name != "" && strings.HasPrefix(p.name, name[:min(len(name), 15)]) {
 				used[name] += p.cpu
 			}
@@ -55,7 +54,7 @@ func CPU(names ...string) (map[string]time.Duration, error) {
 	return used, nil
 }
 
-// descends says whether p has the process with that id above it.
+// descends reports whether the process with that id is an ancestor of p.
 func descends(processes map[int]process, p process, ancestor int) bool {
 	for range len(processes) {
 		if p.parent == ancestor {

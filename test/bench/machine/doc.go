@@ -1,2 +1,2 @@
-// Package machine describes what the benchmarks ran on, as a class and not as an individual.
+// Package machine describes the class of the host that the benchmarks ran on.
 package machine

@@ -10,13 +10,13 @@ import (
 	"time"
 )
 
-// Class returns a phrase such as "2026-01-31, 2 cores of an AMD EPYC (family 25), 16 GiB, linux/amd64, go1.26.0". What the system
-// does not tell is left out.
+// Class returns a phrase such as "2026-01-31, 2 cores of an AMD EPYC (family 25), 16 GiB, linux/amd64, go1.26.0". What the system does not report is
+// left out.
 func Class(now time.Time) string {
 	parts := []string{now.UTC().Format(time.DateOnly), cores()}
 	if memory := value("/proc/meminfo", "MemTotal"); memory != "" {
 		if kib, err := strconv.ParseFloat(strings.TrimSuffix(memory, " kB"), 64); err == nil {
-			// What the kernel keeps for itself is missing from MemTotal: round up to what the machine has.
+			// MemTotal excludes the memory that the kernel reserves: round up to the memory of the host.
 			parts = append(parts, fmt.Sprintf("%.0f GiB", kib/(1<<20)+0.5))
 		}
 	}
@@ -40,7 +40,7 @@ type Memory struct {
 	Resident, Peak int64
 }
 
-// MemoryOf reads the memory of a process of this machine. It needs Linux.
+// MemoryOf reads the memory of a process of this host. It needs Linux.
 func MemoryOf(pid int) (Memory, error) {
 	path := fmt.Sprintf("/proc/%d/status", pid)
 	resident, err := kibibytes(path, "VmRSS")

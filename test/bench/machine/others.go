@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Others measures how much of the machine is used by processes that have nothing to do with this one.
+// Others measures the share of the host that processes other than this one and its children use.
 type Others struct {
 	begin     time.Time
 	busy, own time.Duration
@@ -22,8 +22,8 @@ func WatchOthers() (*Others, error) {
 	return &Others{begin: time.Now(), busy: busy, own: own}, err
 }
 
-// Share returns the part of all processor time since the beginning that went to others, from 0 to 1. Processes that this one has started
-// count as its own when they have ended and were waited for, so this is to be called when they have.
+// Share returns the part of all processor time since the beginning that other processes used, from 0 to 1. Processes that this one has started count
+// as its own once they have ended and were waited for, so call it after that.
 func (o *Others) Share() (float64, error) {
 	busy, own, err := usage()
 	if err != nil {
@@ -33,7 +33,7 @@ func (o *Others) Share() (float64, error) {
 	return max(0, float64((busy-o.busy)-(own-o.own))/float64(elapsed)), nil
 }
 
-// usage returns the processor time of the whole machine, and that of this process and its ended children.
+// usage returns the processor time of the whole host, and that of this process and its ended children.
 func usage() (busy, own time.Duration, err error) {
 	content, err := os.ReadFile("/proc/stat")
 	if err != nil {

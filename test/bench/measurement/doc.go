@@ -1,2 +1,2 @@
-// Package measurement repeats a piece of work and says what one repetition costs.
+// Package measurement repeats a piece of work and measures the cost of one repetition.
 package measurement

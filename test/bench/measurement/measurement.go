@@ -18,7 +18,7 @@ type Cost struct {
 
 // Of repeats the work for about the given time.
 func Of(duration time.Duration, work func() error) (Cost, error) {
-	// testing.Benchmark takes its time from the flag of `go test`, which a program has only after this.
+	// testing.Benchmark reads its time from a flag of `go test`, which testing.Init registers in a program.
 	if flag.Lookup("test.benchtime") == nil {
 		testing.Init()
 	}

@@ -20,9 +20,9 @@ func compileMany(ctx context.Context, compiler *rego.Compiler, shelf library) (t
 	return took, held, err
 }
 
-// heap is how much is in use once all garbage is collected.
+// heap returns the number of bytes in use after a garbage collection.
 func heap() int64 {
-	// What the first collection finalizes goes with the second.
+	// The second collection frees what the first one finalizes.
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats

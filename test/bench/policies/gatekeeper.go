@@ -25,7 +25,7 @@ var files embed.FS
 // reviews is how often Gatekeeper's tool reviews the VM in one measurement; its warm-up is a tenth of it.
 const reviews = 1000
 
-// asked is what each Constraint asks for, by its kind; the VM satisfies all of them, as it does most of the ready policies.
+// asked are the parameters of each Constraint, by its kind; the VM satisfies all of them, as it does most of the ready policies.
 var asked = []struct {
 	kind       string
 	parameters map[string]any

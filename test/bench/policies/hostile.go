@@ -13,7 +13,7 @@ import (
 // patience is the timeout of a hostile policy.
 const patience = 100 * time.Millisecond
 
-// harmful are policies that somebody wrote to do harm. Those that compile are evaluated beside good ones.
+// harmful are hostile policies. Those that compile are evaluated beside good ones.
 var harmful = []struct{ name, source string }{
 	{"nested comprehensions", `package p
 
@@ -57,17 +57,17 @@ deny contains "large" if {
 }`},
 }
 
-// Hostility is what a hostile policy achieves.
+// Hostility is the effect of a hostile policy.
 type Hostility struct {
 	Name string
-	// Refused says that it did not compile.
+	// Refused reports that it did not compile.
 	Refused bool
 	// Outcome and Took are of its evaluation and of the whole request.
 	Outcome policyset.Outcome
 	Took    time.Duration
 }
 
-// resist judges the VM by twenty good policies and a hostile one. It fails when a good one has no result.
+// resist evaluates the VM by twenty good policies and a hostile one. It fails when a good one has no result.
 func resist(ctx context.Context, compiler *rego.Compiler, shelf library, vm *subject) ([]Hostility, error) {
 	good, err := shelf.specs(loaded).compile(ctx, compiler)
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// library is the ready policies about VirtualMachines, by name.
+// library is the policies of the library about VirtualMachines, by name.
 type library []*policyspec.Spec
 
 func readLibrary() (library, error) {
@@ -52,7 +52,7 @@ func (l library) specs(number int) library {
 	list := make(library, number)
 	for i := range list {
 		copied := *l[i%len(l)]
-		// What is measured is how long policies take, so the deadline is the longest there is.
+		// The evaluation time is measured, so the deadline is the longest possible.
 		copied.Timeout = 500 * time.Millisecond
 		copied.Definition.Name = fmt.Sprintf("%s-%d", copied.Definition.Name, i)
 		list[i] = &copied

@@ -9,13 +9,13 @@ import (
 	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 
-// Options say what is measured and how long.
+// Options are the extent of the measurement.
 type Options struct {
 	// Rounds is how often everything is measured; the result is the median. At least 1.
 	Rounds int
 	// Time is that of each measurement of a round.
 	Time time.Duration
-	// Progress is told what happens.
+	// Progress receives the steps of the benchmark.
 	Progress func(format string, arguments ...any)
 }
 
@@ -33,9 +33,9 @@ type Result struct {
 	Requests map[int]measurement.Series
 	// Gatekeeper is what one review costs with as many Constraints.
 	Gatekeeper map[int]measurement.Series
-	// Findings is how many of so many policies have something against the VM.
+	// Findings is how many of so many policies deny the VM.
 	Findings map[int]int
-	// Compile is how long Many policies take, Held what they then hold.
+	// Compile is the compile time of Many policies, Held the memory that they then use.
 	Compile []time.Duration
 	Held    []int64
 	// Still and Exchanged are the latencies of requests while no policy is exchanged, and while one after the other is.

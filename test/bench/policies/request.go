@@ -13,13 +13,13 @@ import (
 	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 
-// subject is the VM that is judged, and who asks for it.
+// subject is the VM that is evaluated, and the requesting user.
 type subject struct {
 	document rego.Document
 	bytes    int
 }
 
-// readMachine returns the VM of files/machine.yaml, which is what Gatekeeper reviews as well.
+// readMachine returns the VM of files/machine.yaml, which Gatekeeper reviews as well.
 func readMachine() (*subject, error) {
 	content, err := files.ReadFile("files/machine.yaml")
 	if err != nil {
@@ -54,7 +54,7 @@ func (s *subject) query() policyset.Query {
 	}
 }
 
-// judge is what a request makes a webhook do: find the policies, convert the input, evaluate.
+// judge does the work of a webhook for a request: find the policies, convert the input, evaluate.
 func (s *subject) judge(ctx context.Context, evaluator *policyset.Evaluator, set *policyset.Set) (policyset.Decision, error) {
 	entries := set.Matching(s.query())
 	in, err := rego.NewInput(s.document)

@@ -8,14 +8,14 @@ import (
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
 
-// What the project wants.
+// The project's targets.
 var (
 	wantedTime    = map[int]float64{1: 100_000, 20: 1_000_000, 100: 4_000_000} // nanoseconds
 	wantedMemory  = map[int]float64{1: 0.1e6, 20: 0.4e6, 100: 1.5e6}           // bytes
 	wantedCompile = 2 * time.Second
 	wantedHeld    = int64(200 << 20)
 	wantedDelay   = 5 * time.Millisecond
-	// A hostile policy ends at its timeout; the evaluator gives it a tenth of a second to notice, and the good ones their time.
+	// A hostile policy ends at its timeout; the evaluator has a tenth of a second to stop it, and the good ones their time.
 	wantedHostile = patience + 150*time.Millisecond
 )
 

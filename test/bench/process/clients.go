@@ -16,13 +16,13 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// number is that of the template that is asked for.
+// number is that of the requested template.
 const number = 0
 
 // parameters are what is sent to the server.
 var parameters = []byte(`{"parameters": {"NAME": "bench-1", "INSTANCETYPE": "u1.large"}}`)
 
-// clients are those of a person, with a connection each.
+// clients are those of a user, with a connection each.
 type clients struct {
 	user *controlplane.User
 	each []rest.Interface
@@ -39,7 +39,7 @@ func newClients(ctx context.Context, stencil *platform.Platform) (*clients, erro
 	c := &clients{user: user}
 	for range crowd {
 		config := user.Config()
-		// The dialer is what connections are shared by.
+		// Connections are shared by clients with the same dialer.
 		config.Dial = (&net.Dialer{}).DialContext
 		config.GroupVersion = &schema.GroupVersion{Group: group, Version: "v1beta1"}
 		config.APIPath = "/apis"
@@ -71,7 +71,7 @@ func (c *clients) process(ctx context.Context, client int) error {
 	return c.named(c.post(ctx, client, c.template("process"), "", parameters))
 }
 
-// idle asks a server that does nothing.
+// idle sends requests to a server that does nothing.
 func (c *clients) idle(i *idler) load.Send {
 	return func(ctx context.Context, client int) error {
 		return c.named(c.post(ctx, client, i.path(), "", parameters))
@@ -89,7 +89,7 @@ func (c *clients) plain(complete []byte) load.Send {
 	}
 }
 
-// named says whether an answer holds the machine.
+// named returns an error unless a response contains the VM.
 func (c *clients) named(answer []byte, err error) error {
 	if err == nil && !bytes.Contains(answer, []byte(`"bench-1"`)) {
 		err = fmt.Errorf("not the VM that was expected: %s", answer)

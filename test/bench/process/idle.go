@@ -25,15 +25,15 @@ const (
 	idleVersion = "v1"
 )
 
-// idler is an aggregated API server that answers at once what it was given: what the API server takes to authenticate a person,
-// authorize a request and hand it on, whatever is behind. It neither asks who the caller is nor keeps any account of requests.
-// It is served by this program, so its processor time is among that of the clients.
+// idler is an aggregated API server that immediately returns a given answer: the time that the API server takes to authenticate a user, authorize a
+// request and forward it, whatever is behind. It neither authenticates the caller nor counts requests. It is served by this program, so its processor
+// time is among that of the clients.
 type idler struct {
 	server *httptest.Server
 	answer []byte
 }
 
-// newIdler starts the server, has the API server aggregate it, and lets the user ask it.
+// newIdler starts the server, has the API server aggregate it, and permits the user to send requests to it.
 func newIdler(ctx context.Context, plane *controlplane.Plane, user *controlplane.User, answer []byte) (*idler, error) {
 	i := &idler{answer: answer}
 	i.server = httptest.NewUnstartedServer(http.HandlerFunc(i.serve))
@@ -89,7 +89,7 @@ func (i *idler) register(ctx context.Context, plane *controlplane.Plane) error {
 	service := &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "v1", "kind": "Service",
 		"metadata": map[string]any{"name": name},
-		// The name of a Service may be followed to a name only.
+		// The API server follows an ExternalName Service only to a name.
 		"spec": map[string]any{"type": "ExternalName", "externalName": "localhost", "ports": []any{map[string]any{"port": port}}},
 	}}
 	if _, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: "services"}).Namespace(metav1.NamespaceDefault).

@@ -25,7 +25,7 @@ const (
 	group = "subresources.template.kubevirt.io"
 )
 
-// Options say what is measured.
+// Options are the sizes and the extent of the measurement.
 type Options struct {
 	// Golden is what the templates are variants of.
 	Golden *v1beta1.VirtualMachineTemplate
@@ -35,7 +35,7 @@ type Options struct {
 	Rounds int
 	// Profile is a folder for Go profiles of the server under load, empty for none.
 	Profile string
-	// Log is told what the cluster does, Progress what the benchmark does.
+	// Log receives the cluster's log, Progress the steps of the benchmark.
 	Log      io.Writer
 	Progress func(format string, arguments ...any)
 }
@@ -135,7 +135,7 @@ func (c *clients) profile(ctx context.Context, source *profiles.Source) error {
 	return source.Allocations(ctx, "process-allocs.pprof")
 }
 
-// rights are those of the person who asks.
+// rights are the permissions of the requesting user.
 func rights() []rbacv1.PolicyRule {
 	return []rbacv1.PolicyRule{
 		{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/process", "virtualmachinetemplates/create"}, Verbs: []string{"create"}},

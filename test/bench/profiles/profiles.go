@@ -1,5 +1,5 @@
-// Package profiles fetches Go profiles of a server of Stencil's that a benchmark runs. They are for whoever wants to know why a number is
-// what it is, and are never taken while one is measured.
+// Package profiles fetches Go profiles of a server of Stencil that a benchmark runs. They help to explain a result, and are never taken during a
+// measurement.
 package profiles
 
 import (
@@ -19,7 +19,7 @@ type Source struct {
 	address, folder string
 }
 
-// New returns a source whose profiles go to a folder, which is made if need be.
+// New returns a source that writes profiles to a folder, which is made if need be.
 func New(folder string) (*Source, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, fmt.Errorf("making the folder of the profiles: %w", err)
@@ -34,7 +34,7 @@ func New(folder string) (*Source, error) {
 // Argument is the flag that makes a server serve its profiles to this source.
 func (s *Source) Argument() string { return "--pprof-bind-address=" + s.address }
 
-// CPU takes a profile of the processor time of the time to come.
+// CPU takes a profile of the processor time over the given duration.
 func (s *Source) CPU(ctx context.Context, duration time.Duration, file string) error {
 	return s.fetch(ctx, fmt.Sprintf("profile?seconds=%.0f", duration.Seconds()), file)
 }
@@ -44,7 +44,7 @@ func (s *Source) Allocations(ctx context.Context, file string) error {
 	return s.fetch(ctx, "allocs", file)
 }
 
-// AllocationsDuring takes a profile of what is allocated in the time to come.
+// AllocationsDuring takes a profile of the allocations over the given duration.
 func (s *Source) AllocationsDuring(ctx context.Context, duration time.Duration, file string) error {
 	return s.fetch(ctx, fmt.Sprintf("allocs?seconds=%.0f", duration.Seconds()), file)
 }

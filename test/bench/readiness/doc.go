@@ -1,3 +1,3 @@
-// Package readiness measures what it costs to keep the readiness of very many templates current: memory and work while nothing
-// changes, and how soon templates follow a DataSource that flips. It needs Linux, for /proc.
+// Package readiness measures the cost of updating the readiness of very many templates: memory and work while nothing changes, and how soon templates
+// follow a DataSource that flips. It needs Linux, for /proc.
 package readiness

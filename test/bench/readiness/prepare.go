@@ -45,7 +45,7 @@ func (c *cluster) patch(ctx context.Context, path string, kind types.PatchType, 
 	return nil
 }
 
-// prepare stores all objects, and installs the chart after them. No CDI runs: what it would say of the DataSources is what they say.
+// prepare stores all objects, and installs the chart after them. No CDI runs: the DataSources are stored with the status that it would write.
 func prepare(ctx context.Context, plane *controlplane.Plane, options Options) (*cluster, manager.Options, error) {
 	none := manager.Options{}
 	if err := plane.InstallVirtualizationCRDs(ctx); err != nil {

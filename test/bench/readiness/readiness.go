@@ -16,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// Options say what is measured.
+// Options are the sizes and the extent of the measurement.
 type Options struct {
 	// Definitions is the folder with the CRDs of Stencil.
 	Definitions string
@@ -24,9 +24,9 @@ type Options struct {
 	Templates, DataSources int
 	// Rounds is how often a DataSource flips; the result is the slowest. At least 1.
 	Rounds int
-	// Steady is how long the manager is watched while nothing happens that means anything.
+	// Steady is how long the manager is observed while no change has an effect.
 	Steady time.Duration
-	// Log is told what the cluster does, Progress what the benchmark does.
+	// Log receives the cluster's log, Progress the steps of the benchmark.
 	Log      io.Writer
 	Progress func(format string, arguments ...any)
 }
@@ -91,7 +91,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	return result, nil
 }
 
-// steady touches claims, ten in a second, and counts what the manager makes of it.
+// steady touches claims, ten in a second, and counts the resulting reconciles.
 func (r *Result) steady(ctx context.Context, cluster *cluster, running *manager.Process) error {
 	before, err := read(ctx, running)
 	if err != nil {
@@ -115,7 +115,7 @@ func (r *Result) steady(ctx context.Context, cluster *cluster, running *manager.
 	return err
 }
 
-// flip points a DataSource at a claim that does not exist, and measures the time until all its templates say so.
+// flip points a DataSource at a claim that does not exist, and measures the time until all its templates report it.
 func (r *Result) flip(ctx context.Context, cluster *cluster, running *manager.Process, number int) error {
 	before, err := read(ctx, running)
 	if err != nil {
@@ -138,7 +138,7 @@ func (r *Result) flip(ctx context.Context, cluster *cluster, running *manager.Pr
 // writes counts statuses that were written.
 const writes = "stencil_template_readiness_writes_total"
 
-// metrics are what the manager's metrics endpoint says.
+// metrics is the response of the manager's metrics endpoint.
 type metrics string
 
 func read(ctx context.Context, running *manager.Process) (metrics, error) {
@@ -146,7 +146,7 @@ func read(ctx context.Context, running *manager.Process) (metrics, error) {
 	return metrics(text), err
 }
 
-// value returns what a metric says, 0 when it is not there.
+// value returns the value of a metric, 0 when it does not exist.
 func (m metrics) value(name string) int {
 	for line := range strings.Lines(string(m)) {
 		if number, found := strings.CutPrefix(line, name+" "); found {
@@ -160,7 +160,7 @@ func (m metrics) value(name string) int {
 	return 0
 }
 
-// reconciles counts those of the controller of readiness, whatever came of them.
+// reconciles counts those of the controller of readiness, with any result.
 func (m metrics) reconciles() int {
 	total := 0
 	for _, outcome := range []string{"success", "error", "requeue", "requeue_after"} {

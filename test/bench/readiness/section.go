@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/report"
 )
 
-// What the project wants.
+// The project's targets.
 const (
 	wantedRate   = 1.0
 	wantedMemory = 200 << 20

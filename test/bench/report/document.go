@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// Write puts the section into a Markdown document, in place of what stands between
+// Write replaces the section of a Markdown document between
 //
 //	<!-- results of NAME: begin -->
 //	<!-- results of NAME: end -->
 //
-// and leaves everything else as it is. Both markers must stand there once, each on a line of its own.
+// and leaves everything else unchanged. Both markers must exist once, each on a line of its own.
 func Write(path string, section Section) error {
 	before, err := os.ReadFile(path)
 	if err != nil {

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// Section is the outcome of one benchmark.
+// Section is the result of one benchmark.
 type Section struct {
 	// Name is that of the benchmark on the command line and in the markers of the document.
 	Name string
-	// Context says where and when it was measured, in one line.
+	// Context describes where and when it was measured, in one line.
 	Context string
 	Tables  []Table
 	Targets []Target
-	// Notes are sentences that a reader needs to judge the numbers.
+	// Notes are sentences that a reader needs to evaluate the numbers.
 	Notes []string
 }
 
@@ -25,7 +25,7 @@ type Table struct {
 	Rows    [][]string
 }
 
-// Target is a limit that the project has set itself, beside what was measured.
+// Target is a limit of the project, beside the measured value.
 type Target struct {
 	What, Wanted, Measured string
 	Met                    bool

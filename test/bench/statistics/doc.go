@@ -1,3 +1,3 @@
-// Package statistics sums up repeated measurements without assuming anything about their distribution: latencies have long
-// tails, and a round that met a busy machine must not move the result.
+// Package statistics sums up repeated measurements without assuming anything about their distribution: latencies have long tails, and a round on a
+// busy host must not change the result.
 package statistics

@@ -11,10 +11,9 @@ type Interval struct {
 	Confidence float64
 }
 
-// MedianInterval returns the narrowest pair of values, symmetric in rank, that encloses the median with the wanted confidence
-// (0.95, say), whatever the distribution: the number of values below the median is binomial with one half. Too few
-// values cannot reach the confidence; then the interval is their whole range and says which it has. It is zero for no
-// values. (H. A. David, H. N. Nagaraja: Order Statistics, section 7.1.)
+// MedianInterval returns the narrowest pair of values, symmetric in rank, that encloses the median with the given confidence (0.95, say), whatever
+// the distribution: the number of values below the median is binomial with one half. Too few values cannot reach the confidence; then the interval is
+// their whole range and contains the reached one. It is zero for no values. (H. A. David, H. N. Nagaraja: Order Statistics, section 7.1.)
 func MedianInterval(values []float64, confidence float64) Interval {
 	n := len(values)
 	if n == 0 {

@@ -1,7 +1,7 @@
 package statistics
 
-// Differences returns a minus b of each round. Both must have the same length: the i-th values belong to one round, so what
-// disturbed the machine in that round disturbed both.
+// Differences returns a minus b of each round. Both must have the same length: the i-th values belong to one round, so what disturbed the host in
+// that round disturbed both.
 func Differences(a, b []float64) []float64 {
 	return pairs(a, b, func(a, b float64) float64 { return a - b })
 }

@@ -66,7 +66,7 @@ func TestMedianInterval(t *testing.T) {
 		}
 		return values
 	}
-	// The wanted ranks and confidences are those of printed tables of the sign test.
+	// The expected ranks and confidences are those of printed tables of the sign test.
 	for name, tc := range map[string]struct {
 		values []float64
 		want   Interval

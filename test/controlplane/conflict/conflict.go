@@ -1,5 +1,5 @@
-// Package conflict repeats writes of the control plane's equipment that lose against another writer. Whatever the equipment writes is
-// read, changed and written by controllers at the same time, and a conflict says only that one of them was faster.
+// Package conflict repeats writes by the fakes of the control plane that conflict with another writer. Controllers read and write the same objects at
+// the same time, and a conflict means only that one of them was faster.
 package conflict
 
 import (
@@ -9,7 +9,7 @@ import (
 	"k8s.io/client-go/util/retry"
 )
 
-// backoff is longer than client-go's: on an overloaded machine a read and a write take long enough for several conflicts in a row.
+// backoff is longer than client-go's: on an overloaded host a read and a write take long enough for several conflicts in a row.
 var backoff = wait.Backoff{Steps: 20, Duration: 10 * time.Millisecond, Factor: 1.2, Jitter: 0.2}
 
 // Retry calls write until it returns no conflict, 20 times at most, and returns what it returned last. Each call has to read the object

@@ -23,7 +23,7 @@ import (
 // Name is the name of the driver: the provisioner of its storage classes and the driver of its snapshot classes.
 const Name = "csi.stencil.test"
 
-// What the driver watches.
+// The resources that the driver watches.
 var (
 	claims    = corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims")
 	volumes   = corev1.SchemeGroupVersion.WithResource("persistentvolumes")
@@ -139,7 +139,7 @@ func (d *Driver) watch(ctx context.Context, resources ...schema.GroupVersionReso
 	})
 }
 
-// resync returns a function that looks at every object again: after a rule has changed, what it held goes on.
+// resync returns a function that queues every object again, so that objects held by a removed rule proceed.
 func (d *Driver) resync(ctx context.Context) func() {
 	return func() {
 		for _, resource := range []schema.GroupVersionResource{claims, volumes, snapshots, contents} {
@@ -165,7 +165,7 @@ func (d *Driver) work(ctx context.Context) {
 		switch {
 		case ctx.Err() != nil:
 		case err == nil, apierrors.IsNotFound(err), errors.Is(err, errHeld):
-			// What is held goes on when the rule changes.
+			// What is held proceeds when the rule changes.
 		default:
 			d.queue.AddAfter(next, retry)
 		}
@@ -186,7 +186,7 @@ func (d *Driver) reconcile(ctx context.Context, next item) error {
 	}
 }
 
-// again has an object looked at again when something it waits for may have happened.
+// again queues an object again after the retry interval, for when what it waits for may have happened.
 func (d *Driver) again(resource schema.GroupVersionResource, namespace, name string) {
 	d.queue.AddAfter(item{resource: resource, namespace: namespace, name: name}, retry)
 }
@@ -195,7 +195,7 @@ func (d *Driver) again(resource schema.GroupVersionResource, namespace, name str
 func (d *Driver) event(ctx context.Context, object *unstructured.Unstructured, reason, message string) {
 	now, namespace := metav1.Now(), object.GetNamespace()
 	if namespace == "" {
-		// Where events about objects without a namespace go.
+		// The namespace of events about objects without a namespace.
 		namespace = metav1.NamespaceDefault
 	}
 	_, _ = d.kube.CoreV1().Events(namespace).Create(ctx, &corev1.Event{

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// Step is one thing that the driver does. The object is what a rule's Namespace and Name are compared with.
+// Step is one step of the driver. A rule's Namespace and Name are compared with those of the step's object.
 type Step string
 
 const (
@@ -28,7 +28,7 @@ const (
 	DeleteSnapshot Step = "DeleteSnapshot"
 )
 
-// Rule says what is different about a step, for the objects it applies to.
+// Rule changes a step for the objects it applies to.
 type Rule struct {
 	// Namespace and Name limit the rule to some objects; empty is any.
 	Namespace, Name string
@@ -36,15 +36,15 @@ type Rule struct {
 	Times int
 	// Delay is how long the step takes.
 	Delay time.Duration
-	// Hold keeps the step from being done until the rule is removed.
+	// Hold blocks the step until the rule is removed.
 	Hold bool
-	// Fail has the step fail with this text, reported as the published components do. It is tried again.
+	// Fail makes the step fail with this text, reported as the published components do. It is tried again.
 	Fail string
-	// Vanish has the step's object disappear instead, finalizers and all.
+	// Vanish deletes the step's object instead, including its finalizers.
 	Vanish bool
-	// Disorder has the outcome reported before what should precede it: a snapshot is ready before it says to what it is bound.
+	// Disorder reports the result too early: a snapshot is ready before its status names the content it is bound to.
 	Disorder bool
-	// Repeat is how many more times the outcome is written, each a change that says nothing new to those who watch.
+	// Repeat is how many more times the result is written, each a change without new information for watchers.
 	Repeat int
 }
 
@@ -60,11 +60,11 @@ type standing struct {
 	used int
 }
 
-// errHeld says that a rule holds a step.
+// errHeld is returned while a rule holds a step.
 var errHeld = errors.New("held by a rule")
 
-// When puts a rule in force for a step; of several that apply the first counts. The function that is returned removes it, and the
-// driver goes on with what the rule held.
+// When adds a rule for a step. If several rules apply, the first counts. The returned function removes the rule, and the driver resumes what the rule
+// held.
 func (d *Driver) When(step Step, rule Rule) (remove func()) {
 	added := &standing{Rule: rule, step: step}
 	d.rules.mutex.Lock()
@@ -97,12 +97,12 @@ func (r *rules) rule(step Step, namespace, name string) Rule {
 	return Rule{}
 }
 
-// failure is what a rule has a step fail with.
+// failure is the error of a step that fails because of a rule.
 type failure struct{ text string }
 
 func (f failure) Error() string { return f.text }
 
-// begin obeys a rule before its step is done.
+// begin applies a rule before its step is done.
 func (r Rule) begin(ctx context.Context) error {
 	if r.Hold {
 		return errHeld

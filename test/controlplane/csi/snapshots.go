@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane/conflict"
 )
 
-// What snapshot-controller puts on objects.
+// Finalizers and the annotation that snapshot-controller uses.
 const (
 	boundFinalizer   = "snapshot.storage.kubernetes.io/volumesnapshot-bound-protection"
 	sourceFinalizer  = "snapshot.storage.kubernetes.io/volumesnapshot-as-source-protection"
@@ -48,7 +48,7 @@ func (d *Driver) reconcileSnapshot(ctx context.Context, namespace, name string) 
 		return d.report(ctx, snapshot, err)
 	}
 	if class == nil {
-		// Another driver's.
+		// It belongs to another driver.
 		return nil
 	}
 	if finalizers := snapshot.GetFinalizers(); !slices.Contains(finalizers, boundFinalizer) {
@@ -85,7 +85,7 @@ func (d *Driver) class(ctx context.Context, snapshot *unstructured.Unstructured)
 	return nil, failure{"cannot find default snapshot class"}
 }
 
-// take goes through the steps from a snapshot that is asked for to one that is ready to use.
+// take performs the steps from a requested snapshot to one that is ready to use.
 func (d *Driver) take(ctx context.Context, snapshot, class *unstructured.Unstructured, claimName string) error {
 	namespace, name := snapshot.GetNamespace(), snapshot.GetName()
 	claim, err := d.kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claimName, metav1.GetOptions{})
@@ -159,7 +159,7 @@ func (d *Driver) bind(ctx context.Context, snapshot, class *unstructured.Unstruc
 	return content, d.repeat(ctx, rule, snapshots, snapshot.GetNamespace(), snapshot.GetName())
 }
 
-// cut has the driver take the snapshot: from now on what is in the volume does not matter.
+// cut takes the snapshot: later changes of the volume's content have no effect.
 func (d *Driver) cut(ctx context.Context, snapshot, content *unstructured.Unstructured, claim *corev1.PersistentVolumeClaim) (*unstructured.Unstructured, error) {
 	if text(content, "status", "snapshotHandle") != "" {
 		return content, nil
@@ -217,7 +217,7 @@ func (d *Driver) ready(ctx context.Context, snapshot, content *unstructured.Unst
 	return d.repeat(ctx, rule, snapshots, snapshot.GetNamespace(), snapshot.GetName())
 }
 
-// begin obeys the rule of a step of a snapshot.
+// begin applies the rule of a step of a snapshot.
 func (d *Driver) begin(ctx context.Context, step Step, snapshot *unstructured.Unstructured) (Rule, error) {
 	rule := d.rules.rule(step, snapshot.GetNamespace(), snapshot.GetName())
 	if err := rule.begin(ctx); err != nil {
@@ -245,7 +245,7 @@ func (d *Driver) report(ctx context.Context, snapshot *unstructured.Unstructured
 	return errors.Join(err, writeErr)
 }
 
-// deleteSnapshot deletes the content of a snapshot that is being deleted, and lets the snapshot go.
+// deleteSnapshot deletes the content of a snapshot that is being deleted, and removes the snapshot's finalizers.
 func (d *Driver) deleteSnapshot(ctx context.Context, snapshot *unstructured.Unstructured) error {
 	if len(snapshot.GetFinalizers()) == 0 {
 		return nil
@@ -270,7 +270,7 @@ func (d *Driver) deleteSnapshot(ctx context.Context, snapshot *unstructured.Unst
 				return err
 			}
 		}
-		// The sidecar's turn: snapshot and content wait for it with their finalizers.
+		// The sidecar's step: the finalizers hold snapshot and content until it is done.
 		if _, err := d.begin(ctx, DeleteSnapshot, snapshot); err != nil {
 			if !errors.Is(err, errHeld) {
 				d.event(ctx, content, "SnapshotDeleteError", "Failed to delete snapshot")
@@ -284,8 +284,8 @@ func (d *Driver) deleteSnapshot(ctx context.Context, snapshot *unstructured.Unst
 	return d.dropFinalizers(ctx, snapshots, snapshot, func(one string) bool { return one == boundFinalizer || one == sourceFinalizer })
 }
 
-// dropFinalizers takes finalizers from an object, unless another of its name has taken its place. A conflict must not have a step done
-// anew: its rule has been counted.
+// dropFinalizers removes finalizers from an object, unless another object with its name has replaced it. A conflict must not repeat a step: its rule
+// has been counted.
 func (d *Driver) dropFinalizers(ctx context.Context, resource schema.GroupVersionResource, object *unstructured.Unstructured, drop func(string) bool) error {
 	client := d.dynamic.Resource(resource).Namespace(object.GetNamespace())
 	return conflict.Retry(func() error {
@@ -299,7 +299,7 @@ func (d *Driver) dropFinalizers(ctx context.Context, resource schema.GroupVersio
 	})
 }
 
-// isSource tells whether a claim is being filled from the snapshot right now.
+// isSource reports whether a pending claim uses the snapshot as its source.
 func (d *Driver) isSource(ctx context.Context, snapshot *unstructured.Unstructured) (bool, error) {
 	listed, err := d.kube.CoreV1().PersistentVolumeClaims(snapshot.GetNamespace()).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -316,7 +316,7 @@ func (d *Driver) isSource(ctx context.Context, snapshot *unstructured.Unstructur
 	return false, nil
 }
 
-// reconcileContent takes down a content whose snapshot has gone, and the content of a snapshot whose turn has come.
+// reconcileContent removes a content that no snapshot uses any more, if its deletion policy is Delete or it is being deleted.
 func (d *Driver) reconcileContent(ctx context.Context, name string) error {
 	content, err := d.dynamic.Resource(contents).Get(ctx, name, metav1.GetOptions{})
 	if err != nil || text(content, "spec", "driver") != Name {
@@ -336,7 +336,7 @@ func (d *Driver) reconcileContent(ctx context.Context, name string) error {
 	return nil
 }
 
-// protect keeps a claim from being deleted while a snapshot of it is taken.
+// protect adds or removes the finalizer that prevents the deletion of a claim while a snapshot of it is taken.
 func (d *Driver) protect(ctx context.Context, claim *corev1.PersistentVolumeClaim, on bool) error {
 	claims := d.kube.CoreV1().PersistentVolumeClaims(claim.Namespace)
 	return conflict.Retry(func() error {
@@ -387,7 +387,7 @@ func (d *Driver) status(ctx context.Context, resource schema.GroupVersionResourc
 // repeatAnnotation is what a repeated write changes.
 const repeatAnnotation = Name + "/repeated"
 
-// repeat writes an object again as often as a rule says.
+// repeat writes an object again, rule.Repeat times.
 func (d *Driver) repeat(ctx context.Context, rule Rule, resource schema.GroupVersionResource, namespace, name string) error {
 	client := d.dynamic.Resource(resource).Namespace(namespace)
 	for i := 0; i < rule.Repeat; {

@@ -11,8 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// VanishSnapshot has a VolumeSnapshot and its content disappear at once, finalizers and all, as when somebody empties a broken
-// cluster by force.
+// VanishSnapshot removes a VolumeSnapshot and its content at once, including their finalizers, as a forced cleanup of a broken cluster does.
 func (d *Driver) VanishSnapshot(ctx context.Context, namespace, name string) error {
 	snapshot, err := d.dynamic.Resource(snapshots).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -24,7 +23,7 @@ func (d *Driver) VanishSnapshot(ctx context.Context, namespace, name string) err
 	return d.vanish(ctx, contents, "", contentName(snapshot))
 }
 
-// VanishVolume has the volume of a bound claim disappear. The claim stays, and kube-controller-manager reports it as Lost.
+// VanishVolume deletes the volume of a bound claim. The claim stays, and kube-controller-manager reports it as Lost.
 func (d *Driver) VanishVolume(ctx context.Context, namespace, claim string) error {
 	found, err := d.kube.CoreV1().PersistentVolumeClaims(namespace).Get(ctx, claim, metav1.GetOptions{})
 	if err != nil {
@@ -40,7 +39,7 @@ func (d *Driver) vanishClaim(ctx context.Context, namespace, name string) error 
 	return d.vanish(ctx, claims, namespace, name)
 }
 
-// vanish deletes an object and takes its finalizers away until it is gone.
+// vanish deletes an object and removes its finalizers until it no longer exists.
 func (d *Driver) vanish(ctx context.Context, resource schema.GroupVersionResource, namespace, name string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()

@@ -17,7 +17,7 @@ import (
 const (
 	provisionerAnnotation   = "volume.kubernetes.io/storage-provisioner"
 	provisionedByAnnotation = "pv.kubernetes.io/provisioned-by"
-	// volumeFinalizer keeps a volume until the driver has deleted what is behind it.
+	// volumeFinalizer retains a volume until the driver has deleted its storage.
 	volumeFinalizer = "external-provisioner.volume.kubernetes.io/finalizer"
 )
 
@@ -28,7 +28,7 @@ func (d *Driver) reconcileClaim(ctx context.Context, namespace, name string) err
 		return err
 	}
 	switch {
-	// The annotation is kube-controller-manager's, who asks for a volume with it once a node is chosen where one has to be.
+	// kube-controller-manager sets the annotation to request a volume, once a node is selected if the class requires one.
 	case claim.DeletionTimestamp != nil, claim.Annotations[provisionerAnnotation] != Name:
 		return nil
 	case claim.Spec.VolumeName == "":
@@ -45,7 +45,7 @@ func (d *Driver) provision(ctx context.Context, claim *corev1.PersistentVolumeCl
 		return err
 	}
 	if populated(claim) {
-		// Somebody else fills a volume and gives it to the claim.
+		// A volume populator fills a volume and binds it to the claim.
 		return nil
 	}
 	name := "pvc-" + string(claim.UID)
@@ -98,13 +98,13 @@ func (d *Driver) provision(ctx context.Context, claim *corev1.PersistentVolumeCl
 	return err
 }
 
-// populated tells whether a claim is filled by a volume populator and not by the driver.
+// populated reports whether a volume populator fills the claim instead of the driver.
 func populated(claim *corev1.PersistentVolumeClaim) bool {
 	source := claim.Spec.DataSourceRef
 	return source != nil && source.Kind != "PersistentVolumeClaim" && source.Kind != "VolumeSnapshot"
 }
 
-// checkSource tells what keeps a claim from being filled from the snapshot or the claim that it names.
+// checkSource returns the reason why a claim cannot be filled from the snapshot or the claim that it names.
 func (d *Driver) checkSource(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	source := claim.Spec.DataSource
 	if source == nil {
@@ -143,10 +143,10 @@ func (d *Driver) checkSource(ctx context.Context, claim *corev1.PersistentVolume
 	return nil
 }
 
-// asText keeps an error's text and not its type: that a source is missing does not mean that the claim is.
+// asText returns an error with the same text and without the type: a missing source does not mean that the claim is missing.
 func asText(err error) error { return errors.New(err.Error()) }
 
-// expand plays external-resizer and the node that would enlarge the filesystem.
+// expand is the fake of external-resizer and of the node that would enlarge the filesystem.
 func (d *Driver) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim) error {
 	wanted, has := claim.Spec.Resources.Requests[corev1.ResourceStorage], claim.Status.Capacity[corev1.ResourceStorage]
 	if wanted.Cmp(has) <= 0 {
@@ -169,7 +169,7 @@ func (d *Driver) expand(ctx context.Context, claim *corev1.PersistentVolumeClaim
 	return d.repeat(ctx, rule, claims, claim.Namespace, claim.Name)
 }
 
-// enlarge writes the capacity of a volume and of its claim. A conflict must not have the step done anew: its rule has been counted.
+// enlarge writes the capacity of a volume and of its claim. A conflict must not repeat the step: its rule has been counted.
 func (d *Driver) enlarge(ctx context.Context, claim *corev1.PersistentVolumeClaim, wanted resource.Quantity) error {
 	capacity := corev1.ResourceList{corev1.ResourceStorage: wanted}
 	volumes := d.kube.CoreV1().PersistentVolumes()
@@ -197,7 +197,7 @@ func (d *Driver) enlarge(ctx context.Context, claim *corev1.PersistentVolumeClai
 	})
 }
 
-// reconcileVolume deletes volumes that nobody claims any more.
+// reconcileVolume deletes released volumes with the reclaim policy Delete, and removes the finalizer.
 func (d *Driver) reconcileVolume(ctx context.Context, name string) error {
 	volume, err := d.kube.CoreV1().PersistentVolumes().Get(ctx, name, metav1.GetOptions{})
 	if err != nil || volume.Annotations[provisionedByAnnotation] != Name {

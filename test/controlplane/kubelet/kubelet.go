@@ -1,7 +1,7 @@
-// Package kubelet plays the nodes of a cluster for the worker pods of CDI, which import, clone, upload and prepare volumes: it puts
-// them on a node once their claims are bound, lets them run, and lets them succeed. Other pods are left alone and stay Pending.
+// Package kubelet simulates the nodes of a cluster for the worker pods of CDI, which import, clone, upload and prepare volumes: it binds them to a
+// node once their claims are bound, sets them running, and lets them succeed. Other pods are ignored and stay Pending.
 //
-// Switches (Nodes.When) delay a pod, hold it, or have its container fail as a real one does: it is restarted again and again.
+// Rules (Nodes.When) delay a pod, hold it, or let its container fail as a real one does: it is restarted again and again.
 package kubelet
 
 import (
@@ -24,7 +24,7 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane/conflict"
 )
 
-// Node is the name of the node that is played.
+// Node is the name of the fake node.
 const Node = "node-1"
 
 // workerLabel is on every worker pod of CDI.
@@ -33,23 +33,23 @@ const workerLabel = "cdi.kubevirt.io"
 const (
 	retry   = 200 * time.Millisecond
 	workers = 4
-	// selectedNode is where the scheduler says for which node the volume of a claim is wanted.
+	// selectedNode is the annotation in which the scheduler names the node for which the volume of a claim is required.
 	selectedNode = "volume.kubernetes.io/selected-node"
 )
 
-// Rule says what is different about pods.
+// Rule changes how pods run.
 type Rule struct {
 	// Namespace and Prefix limit the rule to pods of one namespace, and to names that begin like this; empty is any.
 	Namespace, Prefix string
 	// Delay is how long the pod runs before it succeeds.
 	Delay time.Duration
-	// Hold keeps the pod running until the rule is removed.
+	// Hold leaves the pod running until the rule is removed.
 	Hold bool
-	// Fail has the container end with this message, and be restarted.
+	// Fail makes the container end with this message, and be restarted.
 	Fail string
 }
 
-// Nodes are the nodes that are played.
+// Nodes simulates the nodes of a cluster.
 type Nodes struct {
 	kube    kubernetes.Interface
 	queue   workqueue.TypedRateLimitingInterface[string]
@@ -61,7 +61,7 @@ type Nodes struct {
 	rules []*Rule
 }
 
-// Start makes a node and plays it until Stop.
+// Start creates a node and simulates it until Stop.
 func Start(ctx context.Context, config *rest.Config) (*Nodes, error) {
 	kube, err := kubernetes.NewForConfig(config)
 	if err != nil {
@@ -102,8 +102,7 @@ func (n *Nodes) Stop() {
 	n.running.Wait()
 }
 
-// When puts a rule in force; of several that apply the first counts. The function that is returned removes it, and pods that it held
-// go on.
+// When adds a rule. If several rules apply, the first counts. The returned function removes the rule, and pods that it held proceed.
 func (n *Nodes) When(rule Rule) (remove func()) {
 	added := &rule
 	n.mutex.Lock()
@@ -135,7 +134,7 @@ func (n *Nodes) rule(pod *corev1.Pod) Rule {
 	return Rule{}
 }
 
-// register makes the node, as ready as nodes are.
+// register creates the node with the status of a ready one.
 func register(ctx context.Context, kube kubernetes.Interface) error {
 	nodes := kube.CoreV1().Nodes()
 	_, err := nodes.Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{
@@ -180,7 +179,7 @@ func (n *Nodes) work(ctx context.Context) {
 	}
 }
 
-// play takes a pod one step on. It returns after how long the next step may be due.
+// play performs the next step of a pod. It returns after how long the next step may be due.
 func (n *Nodes) play(ctx context.Context, key string) (time.Duration, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
@@ -212,7 +211,7 @@ func (n *Nodes) play(ctx context.Context, key string) (time.Duration, error) {
 	return 0, n.succeed(ctx, pod)
 }
 
-// schedule puts a pod on the node when all its claims are bound, and says for which node those that wait for one are wanted.
+// schedule binds a pod to the node when all its claims are bound, and annotates claims that wait for a consumer with the node.
 func (n *Nodes) schedule(ctx context.Context, pod *corev1.Pod) (time.Duration, error) {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.PersistentVolumeClaim == nil {
@@ -274,8 +273,8 @@ func (n *Nodes) crash(ctx context.Context, pod *corev1.Pod, message string) erro
 	})
 }
 
-// report writes the status of a pod, with one like this for each of its containers. After a conflict, as after any error, the queue
-// has play read the pod again and decide anew.
+// report writes the status of a pod, with one like this for each of its containers. After a conflict, as after any error, the queue makes play read
+// the pod again and decide again.
 func (n *Nodes) report(ctx context.Context, pod *corev1.Pod, phase corev1.PodPhase, container corev1.ContainerStatus) error {
 	if len(pod.Spec.Containers) == 0 {
 		return errors.New("a pod without containers")

@@ -10,7 +10,7 @@ import (
 	"github.com/vmstencil/stencil/test/gen"
 )
 
-// forged is a VirtualMachine as somebody sends it who may do everything with those of its namespace.
+// forged is a VirtualMachine that a user with all permissions on VirtualMachines of its namespace creates.
 const forged = `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"forged","annotations":{ANNOTATIONS}},
 	"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`
 
@@ -86,7 +86,7 @@ func TestNobodyElseSpeaksForTheServer(t *testing.T) {
 			t.Errorf("%d %s", got.code, got.body)
 		}
 	})
-	// Whoever has the server's token.
+	// A client with the server's token.
 	for _, tc := range []struct {
 		name, annotations, query string
 		// bare is without spec, as the server sends it.
@@ -137,7 +137,7 @@ func TestNobodyElseSpeaksForTheServer(t *testing.T) {
 	})
 }
 
-// The server asks kube-apiserver who a request is from, and believes the front proxy's headers of nobody else.
+// The server authenticates requests with kube-apiserver, and trusts the headers of no client but the front proxy.
 func TestWhoComesPastTheAggregatorIsNobody(t *testing.T) {
 	got := request{host: stencil.APIServerURL(), path: subresource(t, "v1beta1", "box", "create"), body: "parameters: {NAME: web-8}",
 		header: http.Header{"X-Remote-User": {"ada"}, "X-Remote-Group": {"system:masters"}}}.do(t)

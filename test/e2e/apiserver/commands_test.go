@@ -18,7 +18,7 @@ import (
 
 var update = stencilctl.UpdateFlag()
 
-// booth is where the commands find things, kiosk where an approval and a policy judge machines.
+// booth contains what the commands read, kiosk has an approval and a policy that evaluate VirtualMachines.
 const booth = `
 {apiVersion: v1, kind: Namespace, metadata: {name: booth}}
 ---
@@ -78,7 +78,7 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 `
 
-// stored are a machine that is not as its template says, and a Template of OpenShift's.
+// stored are a VirtualMachine that differs from its template, and an OpenShift Template.
 const stored = `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -93,7 +93,7 @@ objects: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: "$
 parameters: [{name: NAME, required: true}]
 `
 
-// machine is a manifest as people of the kiosk write it.
+// machine is a manifest as users of kiosk write it.
 const machine = `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -115,7 +115,7 @@ func TestCommands(t *testing.T) {
 		mustKubectl(t, "", "delete", "virtualmachinepolicy/kiosk-names", "--ignore-not-found")
 	})
 	harness.Eventually(t, "everything is stored", func() error {
-		// The kind and the template have to be known first.
+		// The kind and the template must be available first.
 		if out := kubectl(t, nil, stored, "apply", "-f", "-"); out.Code != 0 {
 			return errors.New(out.Stderr)
 		}
@@ -136,7 +136,7 @@ func TestCommands(t *testing.T) {
 		line string
 		// stdin is piped; on a terminal it is a file that takes the place of the last argument, "-".
 		stdin string
-		// differently is the line on a terminal, where the same one would find what the first one left.
+		// differently is the line on a terminal, where the first line would find the objects that its first run left.
 		differently string
 		answers     []stencilctl.Answer
 	}{
@@ -206,7 +206,7 @@ func TestCommands(t *testing.T) {
 	}
 }
 
-// What stands in the document was printed by one of the commands.
+// The output in the document was printed by one of the commands.
 func TestTheDocumentShowsWhatCommandsPrint(t *testing.T) {
 	document, err := os.ReadFile("../../../docs/stencilctl.md")
 	if err != nil {
@@ -224,7 +224,8 @@ func TestTheDocumentShowsWhatCommandsPrint(t *testing.T) {
 	}
 }
 
-// commander may do what the commands of booth take, and make machines in kiosk of the templates of booth.
+// commander returns a user with the permissions that the commands require in booth, and to create VirtualMachines in kiosk from the templates of
+// booth.
 func commander(t *testing.T) *controlplane.User {
 	t.Helper()
 	var roles []gen.UserModifier
@@ -233,8 +234,8 @@ func commander(t *testing.T) *controlplane.User {
 			roles = append(roles, gen.Role(namespace, role))
 		}
 	}
-	// stencil-edit, not edit, which lets people read their Namespace: one of the commands says that it cannot. The others are CDI's and
-	// OpenShift's to give.
+	// stencil-edit, not edit, which grants reading the Namespace: one of the commands reports that it cannot. The other permissions are granted by
+	// CDI and OpenShift.
 	roles = append(roles, gen.Role("booth", "stencil-edit"), gen.Permits("booth",
 		rbacv1.PolicyRule{APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"datavolumes"}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{"template.openshift.io"}, Resources: []string{"templates"}, Verbs: []string{"get"}},
@@ -246,7 +247,7 @@ func commander(t *testing.T) *controlplane.User {
 	return fay
 }
 
-// scrubbed is what is another in every run.
+// scrubbed are the values that differ in every run.
 var scrubbed = map[*regexp.Regexp]string{
 	regexp.MustCompile(`virtualmachinetemplaterequest\.template\.kubevirt\.io/drifted-[a-z0-9]{5}`): "virtualmachinetemplaterequest.template.kubevirt.io/drifted-xxxxx",
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane"
 )
 
-// in writes a body that is YAML in a form, JSON or YAML, and asks for the answer in it.
+// in converts a YAML body to a form, JSON or YAML, and requests the response in the same form.
 func (r request) in(t *testing.T, form string) request {
 	t.Helper()
 	r.contentType, r.accept = "application/"+strings.ToLower(form), "application/"+strings.ToLower(form)
@@ -33,7 +33,7 @@ func everyForm(t *testing.T, test func(t *testing.T, version, form string)) {
 	}
 }
 
-// asJSON is what was answered, as JSON.
+// asJSON returns the response as JSON.
 func (a answer) asJSON(t *testing.T) string {
 	t.Helper()
 	if a.header.Get("Content-Type") != "application/yaml" {
@@ -46,8 +46,8 @@ func (a answer) asJSON(t *testing.T) string {
 	return string(body)
 }
 
-// TestEveryInput is the table of what clients of the published API send, in both versions and forms, by people with and without
-// the rights. ada, bob and carl may read no template.
+// TestEveryInput is the table of requests by clients of the published API, in both versions and forms, by users with and without permissions. ada,
+// bob and carl may read no template.
 func TestEveryInput(t *testing.T) {
 	decode(t, creation(t, ada, "box", "parameters: {NAME: web-there}").do(t))
 	for _, tc := range []struct {

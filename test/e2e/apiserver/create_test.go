@@ -100,7 +100,7 @@ func TestAnotherNamespaceTakesTheRightThere(t *testing.T) {
 	if err := stencil.Plane.Bind(t.Context(), ada, floor, "stencil-template-create"); err != nil {
 		t.Fatal(err)
 	}
-	// A refusal is remembered for a moment.
+	// A denial is cached for a moment.
 	harness.Eventually(t, "the new permission is known", func() error {
 		got := elsewhere.do(t)
 		if got.code != http.StatusOK {
@@ -113,9 +113,9 @@ func TestAnotherNamespaceTakesTheRightThere(t *testing.T) {
 	})
 }
 
-// The approval is for a group, and the policy names a person: both are those of whoever asks, not the server's.
+// The approval selects a group, and the policy a username: both are those of the requesting user, not of the server.
 func TestApprovalsAndPoliciesJudgeThePerson(t *testing.T) {
-	// ada and carl may create machines already.
+	// ada and carl already have permission to create VirtualMachines.
 	if err := stencil.Plane.Bind(t.Context(), bob, shop(t), "stencil-template-create"); err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func judgesThePerson(t *testing.T, version, form string) {
 	})
 }
 
-// A VM and its message are of one version of the template, whichever it is.
+// A VM and its message come from one version of the template.
 func TestNothingIsMixedWhileTheTemplateChanges(t *testing.T) {
 	version := func(n int) string {
 		return fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"moving","namespace":%q},"spec":{"message":"version %d",

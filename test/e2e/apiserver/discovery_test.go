@@ -32,7 +32,7 @@ func TestBothFormsOfDiscoveryHideTheParent(t *testing.T) {
 		for _, tc := range []struct{ path, accept, want, wantNot string }{
 			{"/apis/" + group + "/" + version, "application/json", `"name":"virtualmachinetemplates/process"`, `"name":"virtualmachinetemplates"`},
 			{"/apis/" + group + "/" + version, "application/json", `"name":"virtualmachinetemplates/create"`, "VirtualMachineTemplateList"},
-			// A parent without a kind: clients pass it over.
+			// A parent without a kind: clients ignore it.
 			{"/apis", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList", `{"resource":"virtualmachinetemplates","responseKind":{"group":"","version":"","kind":""},"scope":"Namespaced","singularResource":"","verbs":null,"subresources":[{"subresource":"process"`, ""},
 		} {
 			got := request{method: http.MethodGet, path: tc.path, accept: tc.accept}.do(t)

@@ -1,5 +1,5 @@
-// Package apiserver_test calls stencil-apiserver as its clients do: over HTTP through the aggregation of a real kube-apiserver,
-// and with kubectl. The server has no more rights than the chart gives it.
+// Package apiserver_test calls stencil-apiserver as its clients do: over HTTP through the aggregation of a real kube-apiserver, and with kubectl. The
+// server has only the permissions of the chart.
 package apiserver_test
 
 import (
@@ -24,8 +24,8 @@ var (
 	stencil *platform.Platform
 	// binary is stencilctl.
 	binary string
-	// ada may process and create from the templates of each test, and has no right on VirtualMachines. bob may process and nothing
-	// more. carl may create from the template box alone. dora owns VirtualMachines and may process and create nothing.
+	// ada may process and create from the templates of each test, and has no permission on VirtualMachines. bob may only process. carl may create
+	// from the template box only. dora owns VirtualMachines and may not process or create.
 	ada, bob, carl, dora *controlplane.User
 
 	// shops has one namespace for each test, with the templates.
@@ -146,7 +146,7 @@ func shop(t *testing.T) string {
 	return shops.Of(t)
 }
 
-// floor makes a namespace in which nobody has a role.
+// floor creates a namespace in which no user has a role.
 func floor(t *testing.T) string {
 	t.Helper()
 	name, err := stencil.Plane.Namespace(t.Context(), "floor")
@@ -171,7 +171,7 @@ type request struct {
 	contentType, accept string
 	body                string
 	header              http.Header
-	// host is where it goes past the aggregator; by somebody who has no certificate when as is nil.
+	// host is the address of a request that bypasses the aggregator; it has no client certificate when as is nil.
 	host string
 }
 
@@ -226,7 +226,7 @@ func subresource(t *testing.T, version, name, verb string) string {
 	return "/apis/" + group + "/" + version + "/namespaces/" + shop(t) + "/virtualmachinetemplates/" + name + "/" + verb
 }
 
-// kubectl runs kubectl as a person; nil is the administrator.
+// kubectl runs kubectl as a user; nil is the administrator.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	return harness.Kubectl(t, stencil.Plane, as, stdin, arguments...)

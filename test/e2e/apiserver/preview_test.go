@@ -18,8 +18,8 @@ import (
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
-// judges are all that can have something to say about the machines of SPACE: an approval, two policies, the rules of
-// the template, and a policy of the cluster that has nothing to do with Stencil.
+// judges are all objects that can evaluate VirtualMachines of SPACE: an approval, two policies, the rules of the template, and a policy of the
+// cluster that is independent of Stencil.
 const judges = `
 apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
@@ -207,7 +207,7 @@ func TestPreview(t *testing.T) {
 		if diff := cmp.Diff(want, out); diff != "" || code != 1 {
 			t.Errorf("exit code %d (-want +got):\n%s", code, diff)
 		}
-		// Where it would be created decides who judges it: nobody there.
+		// The target namespace determines what evaluates the VM: nothing there.
 		harness.Eventually(t, "nobody judges it there", func() error {
 			out, code := run("process", space+"/judged", "-p", "NAME=box", "--target-namespace="+floor, "--explain", "-o", "json")
 			if code != 0 || out != "{\n  \"allowed\": true,\n  \"decisions\": []\n}\n" {
@@ -224,7 +224,7 @@ func TestPreview(t *testing.T) {
 	})
 }
 
-// Machines without a template have the rules that they bring along.
+// A VirtualMachine without a template has the rules of its own annotation.
 func TestRulesOfAMachineWithoutATemplate(t *testing.T) {
 	vm := func(name, memory, warns string) string {
 		return `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "` + name + `", "namespace": "` + shop(t) + `", "annotations": {"vm.kubevirt.io/validations":

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// processed is what process and create answer with.
+// processed is the response of process and create.
 type processed struct {
 	APIVersion, Kind, Message string
 	TemplateRef               struct{ Namespace, Name string }
@@ -46,7 +46,7 @@ func decode(t *testing.T, got answer) processed {
 	return p
 }
 
-// What compat promises, in both versions.
+// The behaviour that compat promises, in both versions.
 func TestProcess(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
 		t.Run(version, func(t *testing.T) {

@@ -13,8 +13,7 @@ import (
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
-// TestStencilctl processes and creates with the command line, as people who may not read
-// the templates.
+// TestStencilctl processes and creates with the command line, as users without permission to read the templates.
 func TestStencilctl(t *testing.T) {
 	space := shop(t)
 	for _, tc := range []struct {
@@ -46,7 +45,7 @@ func TestStencilctl(t *testing.T) {
 	}
 }
 
-// The kubeconfig is read as kubectl does: its contexts have a user and a namespace.
+// The kubeconfig is read as by kubectl: its contexts have a user and a namespace.
 func TestStencilctlTakesAContext(t *testing.T) {
 	config := clientcmdapi.NewConfig()
 	for _, person := range []*controlplane.User{ada, bob} {

@@ -21,7 +21,7 @@ import (
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
-// TestVirtctl is KubeVirt's own command line, as it is released: it knows nothing of Stencil.
+// TestVirtctl runs a released virtctl, which has no support for Stencil.
 func TestVirtctl(t *testing.T) {
 	space := shop(t)
 	tools, err := controlplane.Tools(t.Context(), "virtctl")
@@ -142,7 +142,7 @@ func TestVirtctl(t *testing.T) {
 		if code != 0 {
 			t.Fatalf("exit code %d: %s%s", code, out, problems)
 		}
-		// It knows no way to write ${HOME} for the guest, which is no parameter: see below what the two differ in.
+		// virtctl cannot escape ${HOME} for the guest, which is not a parameter: see below for the differences between the two.
 		if refused := kubectl(t, nil, out, "create", "--namespace="+space, "-f", "-"); refused.Code == 0 || !strings.Contains(refused.Stderr, "no parameter is called HOME") {
 			t.Errorf("%s%s", refused.Stdout, refused.Stderr)
 		}
@@ -166,12 +166,12 @@ func TestVirtctl(t *testing.T) {
 		if err := errors.Join(yaml.Unmarshal([]byte(ours.Output), &want), yaml.Unmarshal([]byte(theirs), &got)); err != nil {
 			t.Fatal(err)
 		}
-		// It drops the Template's labels, which ours puts on the machine and on its instance.
+		// virtctl drops the Template's labels, which stencilctl writes to the VM and to its instance.
 		for _, labels := range [][]string{{"metadata", "labels"}, {"spec", "template", "metadata"}} {
 			unstructured.RemoveNestedField(want, labels...)
 			unstructured.RemoveNestedField(got, labels...)
 		}
-		// Whatever is read into KubeVirt's types comes out with these.
+		// KubeVirt's types encode these empty fields.
 		for _, empty := range [][]string{{"status"}, {"spec", "template", "spec", "domain", "resources"}} {
 			if found, _, _ := unstructured.NestedMap(got, empty...); len(found) == 0 {
 				unstructured.RemoveNestedField(got, empty...)

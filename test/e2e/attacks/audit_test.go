@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/test/gen"
 )
 
-// kitchen is a template of much that KubeVirt fills in or rewrites, with an instance type and a preference that it infers.
+// kitchen is a template with many fields that KubeVirt fills in or rewrites, with an instance type and a preference that it infers.
 const kitchen = `
 apiVersion: cdi.kubevirt.io/v1beta1
 kind: DataSource
@@ -75,8 +75,8 @@ spec:
           - {name: image, containerDisk: {image: "example.com/image:v1"}}
 `
 
-// TestWhatWasApprovedIsNeverReported holds the audit against KubeVirt's own admission and controllers: what they add to machines is
-// theirs, and what a person added is not.
+// TestWhatWasApprovedIsNeverReported runs the audit with KubeVirt's own admission and controllers: it does not report their additions to
+// VirtualMachines, and reports those of a user.
 func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 	mustKubectl(t, nil, kitchen, "apply", "--namespace=golden", "-f", "-")
 	t.Cleanup(func() {
@@ -100,7 +100,7 @@ func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 			return ""
 		})
 	}
-	// From before the approval: a machine that was rendered, and has more.
+	// Created before the approval: a VirtualMachine that was rendered, and has additional fields.
 	database, err := os.ReadFile(stencil.Example("machines/database.yaml"))
 	if err != nil {
 		t.Fatal(err)
@@ -141,7 +141,7 @@ spec:
 		`extra: adds to template golden/fedora: spec.template.metadata.annotations["example.com/sidecar"], spec.template.spec.domain.devices.disks[name=data], ` +
 			"spec.template.spec.domain.devices.watchdog.i6300esb.action, spec.template.spec.domain.devices.watchdog.name, spec.template.spec.volumes[name=data]",
 	}
-	// An audit is what tells; a change that is nobody's concern makes one.
+	// The findings come from an audit; an unrelated change triggers one.
 	audits := 0
 	eventually(t, "the audit has its findings", func() string {
 		audits++
@@ -161,7 +161,7 @@ spec:
 	})
 }
 
-// TestTheAuditSeesWhatRuns changes running machines as KubeVirt's own controllers could, whom no policy holds back.
+// TestTheAuditSeesWhatRuns changes running VMs as KubeVirt's own controllers could, which no policy restricts.
 func TestTheAuditSeesWhatRuns(t *testing.T) {
 	space := namespaces.Of(t)
 	controller, err := stencil.Plane.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters")
@@ -169,7 +169,7 @@ func TestTheAuditSeesWhatRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	running(t, "seen")
-	// A change of the instance is what makes an audit.
+	// A change of the instance triggers an audit.
 	finds := func(what string, want ...string) {
 		t.Helper()
 		eventually(t, what, func() string {

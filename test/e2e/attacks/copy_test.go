@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/test/gen"
 )
 
-// copies is a template, and an approval that lets one person copy machines, and nobody else.
+// copies is a template, and an approval that lets only one user copy VirtualMachines.
 const copies = `
 apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
@@ -41,8 +41,8 @@ spec:
   exemptSubjects: [{kind: User, name: copier}]
 `
 
-// TestCopiesOfMachines has KubeVirt's own controllers clone a machine that was rendered, and restore one into a new one. They use no
-// template and know no sensitive parameter, so the copy must be taken as it is, record and all.
+// TestCopiesOfMachines has KubeVirt's own controllers clone a rendered VirtualMachine, and restore one into a new one. They use no template and have
+// no values of sensitive parameters, so the copy must be admitted unchanged, including the record.
 func TestCopiesOfMachines(t *testing.T) {
 	spaces := map[string]string{"that is governed": "copies", "that is free": "free"}
 	roles := []gen.UserModifier{gen.UsesTemplates("golden")}

@@ -21,7 +21,7 @@ const handwritten = `spec:
       volumes: [{name: own, containerDisk: {image: evil.example.com/rootkit:latest}}]
 `
 
-// TestUnapprovedMachinesAreNotCreated holds every way to create one.
+// TestUnapprovedMachinesAreNotCreated tests every way to create a VirtualMachine that is not approved.
 func TestUnapprovedMachinesAreNotCreated(t *testing.T) {
 	plain := strings.Replace(machine("attack", "x", nil, handwritten), "  annotations:\n    template.kubevirt.io/template-ref: \"x\"\n", "", 1)
 	field := func(path string) string { return "spec.template.spec." + path }
@@ -90,7 +90,7 @@ func TestWhatIsApprovedIsCreated(t *testing.T) {
 	}
 }
 
-// TestTheDefaultOfAClosedParameterMayBeGiven has users name what the template does anyway.
+// TestTheDefaultOfAClosedParameterMayBeGiven specifies values that equal the template's defaults.
 func TestTheDefaultOfAClosedParameterMayBeGiven(t *testing.T) {
 	defaults := map[string]string{"DATA_SOURCE_NAME": "fedora", "DATA_SOURCE_NAMESPACE": "golden", "NAME": "plain"}
 	mustKubectl(t, mallory, machine("plain", "golden/fedora", defaults, ""), "create", "-f", "-")

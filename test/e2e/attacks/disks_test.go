@@ -27,7 +27,7 @@ func storage(t *testing.T, name, space string) *controlplane.User {
 	return user
 }
 
-// bench is a namespace in which disks are made.
+// bench is a namespace in which disks are created.
 type bench struct {
 	space string
 	// insider makes disks and VMs. cdi acts as CDI does, which this plane does not have.
@@ -80,8 +80,7 @@ func claim(name, label string) string {
 		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", name, labelled(label))
 }
 
-// populate does what CDI does for a DataVolume: it creates the claim, with the labels of the DataVolume, unless there is one, which it
-// takes over as it is.
+// populate does what CDI does for a DataVolume: it creates the claim, with the labels of the DataVolume, or adopts an existing one unchanged.
 func (b bench) populate(t *testing.T, name string) {
 	t.Helper()
 	harness.Eventually(t, "DataVolume "+name+" exists", func() error {
@@ -111,7 +110,7 @@ func (b bench) starts(t *testing.T, name string) {
 	})
 }
 
-// stays waits until virt-controller has been refused an instance for a reason, and checks that there is none.
+// stays waits until virt-controller has been denied an instance for a reason, and checks that there is none.
 func (b bench) stays(t *testing.T, name, why string) {
 	t.Helper()
 	harness.Eventually(t, "virt-controller reports that VM "+name+" cannot start", func() error {
@@ -126,7 +125,7 @@ func (b bench) stays(t *testing.T, name, why string) {
 	}
 }
 
-// hold keeps virt-controller from creating DataVolumes until it is released. That is how a user wins the race for the name of a disk.
+// hold prevents virt-controller from creating DataVolumes until it is released, so that a user can create a disk of the same name first.
 func (b bench) hold(t *testing.T) (release func()) {
 	t.Helper()
 	manifest := `
@@ -164,8 +163,7 @@ spec: {policyName: hold-SPACE, validationActions: [Deny]}
 	return release
 }
 
-// TestADiskBelongsToItsMachine has a user with the roles edit of Kubernetes, KubeVirt and CDI give a VM the disk of their choice, before
-// KubeVirt creates one.
+// TestADiskBelongsToItsMachine has a user with the roles edit of Kubernetes, KubeVirt and CDI create the disk of a VM before KubeVirt does.
 func TestADiskBelongsToItsMachine(t *testing.T) {
 	b := newBench(t, "insider-of-disks", namespaces.Of(t))
 	const forged = "kubevirt.io/created-by: 11111111-2222-3333-4444-555555555555"
@@ -224,7 +222,7 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 			refused(t, b.kubectl(t, b.insider, "", args...), "forbidden", "cannot be added, changed or removed later")
 		}
 		b.must(t, b.insider, "", "label", "pvc", "web-root", "backup=nightly")
-		// What CDI would make of KUBEVIRT_IO_CREATED_BY in the environment of an image that is imported.
+		// The label that CDI derives from KUBEVIRT_IO_CREATED_BY in the environment of an imported image.
 		refused(t, b.kubectl(t, b.cdi, "", "label", "pvc", "later", label), "forbidden", "import an image without KUBEVIRT_IO_CREATED_BY")
 	})
 
@@ -242,7 +240,7 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 			b.stays(t, name, fmt.Sprintf(`spec.volumes[name=root]: claim "%s-root" was not created for VirtualMachine "%s": %s; `+
 				`delete the claim and the DataVolume of this name, so that KubeVirt creates them, or ask a cluster admin to allow it with existingDisks (approval "vault")`, name, name, lacks))
 		}
-		// What the refusal says to do.
+		// The instructions of the denial.
 		b.must(t, b.insider, "", "delete", "dv,pvc", "raced-claim-root")
 		b.populate(t, "raced-claim-root")
 		b.starts(t, "raced-claim")
@@ -301,7 +299,7 @@ func TestExistingDisksAreAllowedWhereEachApprovalSaysSo(t *testing.T) {
 	})
 }
 
-// TestADiskComesFromThePinnedContent has a user replace what the DataSource of an approved template names.
+// TestADiskComesFromThePinnedContent replaces the source of the DataSource that an approved template names.
 func TestADiskComesFromThePinnedContent(t *testing.T) {
 	space, err := stencil.Plane.Namespace(t.Context(), "pinned")
 	if err != nil {
@@ -378,6 +376,6 @@ spec:
 	refused(t, create("gone", "kiosks/copy"), objection+"DataSource "+space+"/base does not exist")
 	refused(t, create("tagged", "kiosks/kiosk"), `spec.template.spec.volumes[0].containerDisk.image: the content of the disk is none that is approved with template kiosks/kiosk: `+
 		`the image is not named by its digest, as in NAME@sha256:…`)
-	// What is there already goes on.
+	// Existing VMs remain usable.
 	b.must(t, b.insider, "", "patch", "vm", "first", "--type=merge", "-p", `{"spec":{"runStrategy":"Manual"}}`)
 }

@@ -2,8 +2,7 @@ package attacks_test
 
 import "testing"
 
-// TestTheOtherDoorsToAMachineAreClosed tries everything else of KubeVirt's that
-// ends in a running machine.
+// TestTheOtherDoorsToAMachineAreClosed tries all other kinds of KubeVirt that result in a running VM.
 func TestTheOtherDoorsToAMachineAreClosed(t *testing.T) {
 	const vmi = `{domain: {memory: {guest: 1Gi}, devices: {}}}`
 	for _, tc := range []struct{ name, manifest string }{

@@ -1,7 +1,5 @@
-// Package attacks_test tries to get a VirtualMachine past the approvals of its
-// namespace, as a person who may create and change VirtualMachines there and use
-// templates, and nothing else. Every attempt runs against a real API server with
-// KubeVirt's own admission; each must fail, and leave nothing behind.
+// Package attacks_test tries to get a VirtualMachine past the approvals of its namespace, as a user who may only create and change VirtualMachines
+// there and use templates. Every attempt runs against a real API server with KubeVirt's own admission; each must fail, and leave no objects behind.
 package attacks_test
 
 import (
@@ -46,7 +44,7 @@ spec:
   overrides: [spec.runStrategy, "metadata.labels.team", "metadata.annotations.note"]
 `
 
-// kiosk is a template whose VMs need no disk from elsewhere, so that they run; those of stand have a disk that KubeVirt creates.
+// kiosk is a template for VMs that need no disk from elsewhere, so that they run; those of stand have a disk that KubeVirt creates.
 const kiosk = `
 apiVersion: v1
 kind: Namespace
@@ -109,7 +107,7 @@ func prepare(ctx context.Context) (err error) {
 	return err
 }
 
-// awaitApproval returns when the manager and the API server act by the approval in a namespace.
+// awaitApproval returns when the manager and the API server enforce the approval in a namespace.
 func awaitApproval(ctx context.Context, namespace string) error {
 	return deadline.Wait(ctx, "the approval holds in namespace "+namespace, harness.Limit, func(ctx context.Context) error {
 		out, err := stencil.Plane.Kubectl(ctx, mallory, machine("probe", "golden/windows", map[string]string{"ANSWERS": "a"}, ""),
@@ -121,7 +119,7 @@ func awaitApproval(ctx context.Context, namespace string) error {
 	})
 }
 
-// kubectl runs kubectl as a person, in the namespace of the test unless the arguments say otherwise.
+// kubectl runs kubectl as a user, in the namespace of the test unless the arguments contain another.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In(namespaces.Of(t), arguments)...)
@@ -137,7 +135,7 @@ func get(t *testing.T, name string) *unstructured.Unstructured {
 	return stored(t, "virtualmachine", name)
 }
 
-// machine is a manifest of a VM that refers to a template.
+// machine returns a manifest of a VM that refers to a template.
 func machine(name, ref string, parameters map[string]string, rest string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  annotations:\n    template.kubevirt.io/template-ref: %q\n", name, ref)
@@ -148,8 +146,7 @@ func machine(name, ref string, parameters map[string]string, rest string) string
 	return b.String()
 }
 
-// refused runs an attack: it has to fail with one of the texts, and nothing with a
-// name of an attacker's may exist afterwards.
+// refused checks that an attack was denied, with all of the texts on standard error.
 func refused(t *testing.T, out controlplane.Result, wants ...string) {
 	t.Helper()
 	if out.Code == 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// stored reads an object that has to be there.
+// stored returns an object that must exist.
 func stored(t *testing.T, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	var u unstructured.Unstructured
@@ -38,7 +38,7 @@ func running(t *testing.T, name string) (pod string) {
 	return strings.TrimPrefix(pod, "pod/")
 }
 
-// TestTheRunningMachineIsTheApprovedOne attacks what KubeVirt makes of an approved VirtualMachine. Mallory has the roles edit and
+// TestTheRunningMachineIsTheApprovedOne attacks the objects that KubeVirt creates for an approved VirtualMachine. Mallory has the roles edit and
 // kubevirt.io:migrate, and one more that permits to write the status of VirtualMachines and to add containers to pods.
 func TestTheRunningMachineIsTheApprovedOne(t *testing.T) {
 	space := namespaces.Of(t)
@@ -102,7 +102,7 @@ func TestTheRunningMachineIsTheApprovedOne(t *testing.T) {
 		})
 	}
 	t.Run("a status of the instance", func(t *testing.T) {
-		// virt-api puts it back before any policy compares it.
+		// virt-api restores it before any policy compares it.
 		before, _, _ := unstructured.NestedString(stored(t, "vmi", "web").Object, "status", "nodeName")
 		kubectl(t, insider, "", merge("vmi", "web", `{"status":{"nodeName":"node-2"}}`)...)
 		if got, _, _ := unstructured.NestedString(stored(t, "vmi", "web").Object, "status", "nodeName"); got != before {
@@ -130,7 +130,7 @@ func TestTheRunningMachineIsTheApprovedOne(t *testing.T) {
 	})
 }
 
-// state is what an attack on a running VM may not change.
+// state returns what an attack on a running VM must not change.
 func state(t *testing.T, pod string) string {
 	t.Helper()
 	var of []any

@@ -9,13 +9,13 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// eventually polls until nothing is missing. What completes the sentence "waiting until …".
+// eventually polls until missing returns nothing. The parameter what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, missing func() string) {
 	t.Helper()
 	harness.Eventually(t, what, func() error { return harness.Complaint(missing()) })
 }
 
-// TestAnApprovedMachineStaysWhatItIs changes a stored VM in every way there is.
+// TestAnApprovedMachineStaysWhatItIs tries every change of a stored VM.
 func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
 	mustKubectl(t, mallory, machine("frozen", "golden/fedora", nil, ""), "create", "-f", "-")
 	spec := func(patch string) []string { return []string{"patch", "vm", "frozen", "--type=merge", "-p", patch} }
@@ -23,9 +23,8 @@ func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
 		name  string
 		stdin string
 		args  []string
-		// want is what our refusal says. It is left out where KubeVirt refuses too:
-		// validating webhooks are called at the same time, and the first answer is
-		// the one that is shown.
+		// want are texts of Stencil's denial. It is empty where KubeVirt denies the request too: validating webhooks are called at the same time, and
+		// the API server returns the first response.
 		want []string
 	}{
 		{name: "CPU", args: spec(`{"spec":{"template":{"spec":{"domain":{"cpu":{"cores":64}}}}}}`)},
@@ -69,8 +68,7 @@ func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
 	})
 }
 
-// TestAMachineFromBeforeTheApprovalIsFrozen is one without a template that was
-// there when its namespace became governed.
+// TestAMachineFromBeforeTheApprovalIsFrozen tests a VM without a template that was stored before its namespace became governed.
 func TestAMachineFromBeforeTheApprovalIsFrozen(t *testing.T) {
 	mustKubectl(t, nil, "", "label", "namespace", namespaces.Of(t), "tier-")
 	plain := "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: elder}\nspec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}}}}\n"

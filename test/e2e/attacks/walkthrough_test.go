@@ -10,8 +10,8 @@ import (
 	"github.com/vmstencil/stencil/test/gen"
 )
 
-// TestATeamHasExactlyOneCatalogueNamespace runs what docs/approvals.md tells an
-// admin to do, then what it says the team sees, and tries the ways around it.
+// TestATeamHasExactlyOneCatalogueNamespace runs the commands of docs/approvals.md for an admin, then those of the team, compares the output with the
+// page, and tries to bypass the restriction.
 func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 	ben, err := gen.User(t.Context(), stencil.Plane, "ben", gen.Group("team-b"))
 	if err != nil {
@@ -33,7 +33,7 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 		if c.as != "ben" {
 			t.Fatalf("%s: only ben shows what he sees here", c.line)
 		}
-		// Rights that were given a moment ago are not known everywhere at once.
+		// A new permission takes effect a moment later.
 		eventually(t, c.line+" prints what the page says", func() string {
 			run := kubectl(t, ben, "", c.args...)
 			if got := strings.TrimSpace(run.Stdout + run.Stderr); got != c.output {
@@ -80,7 +80,7 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 	}
 }
 
-// documented is the section of docs/approvals.md under the heading.
+// documented returns the section of docs/approvals.md under the heading.
 func documented(t *testing.T, heading string) string {
 	t.Helper()
 	page, err := os.ReadFile(filepath.Join(stencil.Example(".."), "approvals.md"))
@@ -95,7 +95,7 @@ func documented(t *testing.T, heading string) string {
 	return section
 }
 
-// fenced is the first block of code in that language.
+// fenced returns the first block of code in that language.
 func fenced(t *testing.T, section, language string) string {
 	t.Helper()
 	_, block, found := strings.Cut(section, "\n```"+language+"\n")
@@ -109,10 +109,10 @@ func fenced(t *testing.T, section, language string) string {
 // command is a line of a block of code that calls kubectl.
 type command struct {
 	line string
-	// as is who has the prompt, nobody in a block without prompts.
+	// as is the user of the prompt, empty in a block without prompts.
 	as   string
 	args []string
-	// output is what the page says the command prints.
+	// output is the output of the command on the page.
 	output string
 }
 

@@ -18,10 +18,10 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// patience is how long an audit may take to show.
+// patience is the timeout for the result of an audit.
 const patience = 30 * time.Second
 
-// approve is the manifest of an approval; the rest is the YAML of its spec but for the templates, which are those of a namespace.
+// approve returns the manifest of an approval of the templates of a namespace; rest is the YAML of the other fields of spec.
 func approve(name, templates, rest string) string {
 	return fmt.Sprintf(`
 apiVersion: stencil.kubevirt.io/v1alpha1
@@ -33,13 +33,13 @@ spec:
 `, name, templates, rest)
 }
 
-// finding is what the status of an approval tells about machines.
+// finding is the result of an audit in the status of an approval.
 type finding struct {
 	Conforming, Violating int32
 	Causes                []string
 }
 
-// awaitFinding waits until the status of an approval tells what is wanted.
+// awaitFinding waits until the status of an approval contains the finding.
 func awaitFinding(t *testing.T, plane *controlplane.Plane, approval string, want finding) {
 	t.Helper()
 	harness.Within(t, "approval "+approval+" has its findings", patience, func() error {
@@ -159,7 +159,7 @@ func TestAuditFindsWhatIsNotApproved(t *testing.T) {
 			t.Fatal(err)
 		}
 		audits := leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil)
-		// A change that is nobody's concern makes an audit.
+		// An unrelated change triggers an audit.
 		kubectl(t, plane, "", "label", "namespace", other, "touched=yes")
 		harness.Within(t, "there is another audit", patience, func() error {
 			if leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil) == audits {
@@ -211,7 +211,7 @@ func TestAuditFollowsChanges(t *testing.T) {
 	condition("True Enforced, 1 templates, 1 namespaces")
 	awaitFinding(t, plane, name, finding{Conforming: 2})
 
-	// The approval does not list MEMORY, which one of them has another value of than the default.
+	// The approval does not list MEMORY, and one VM has another value than the default.
 	harness.Within(t, "there is a warning", patience, func() error {
 		object, err := read(t, plane, name)
 		if err != nil {

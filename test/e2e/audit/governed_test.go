@@ -19,8 +19,8 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// A team whose machines an approval governs, and templates for them: one that runs without a disk from elsewhere, one with an instance type,
-// and one with a disk that KubeVirt creates.
+// A team with VirtualMachines that an approval selects, and templates for them: one that runs without a disk from elsewhere, one with an instance
+// type, and one with a disk that KubeVirt creates.
 const replayed = `
 apiVersion: v1
 kind: Namespace
@@ -85,10 +85,10 @@ spec:
   overrides: [spec.runStrategy, spec.template.spec.volumes, spec.template.spec.domain.devices.disks]
 `
 
-// minute is within how long the audit has to report what has changed.
+// minute bounds the time until the audit reports a change.
 const minute = time.Minute
 
-// governedPlatform is a platform with KubeVirt and an audit that begins when something changes only.
+// governedPlatform is a platform with KubeVirt and an audit that begins only when an object changes.
 type governedPlatform struct{ *platform.Platform }
 
 func startGoverned(t *testing.T) governedPlatform {
@@ -138,7 +138,7 @@ func instantiated(name, from string) string {
 	return gen.Manifest(gen.VM(name, gen.FromTemplate("kiosks/"+from)))
 }
 
-// pod waits for the launcher pod of a machine.
+// pod waits for the launcher pod of a VM.
 func (s governedPlatform) pod(t *testing.T, name string) (pod string) {
 	t.Helper()
 	harness.Eventually(t, "virt-controller has made the pod of "+name, func() error {
@@ -151,7 +151,7 @@ func (s governedPlatform) pod(t *testing.T, name string) (pod string) {
 	return pod
 }
 
-// status is what the approval says.
+// status returns the status of the approval.
 func (s governedPlatform) status(t *testing.T) v1alpha1.TemplateApprovalStatus {
 	t.Helper()
 	var a v1alpha1.TemplateApproval
@@ -170,7 +170,7 @@ func causes(status v1alpha1.TemplateApprovalStatus) map[string]string {
 	return found
 }
 
-// conforms waits until so many machines conform and none violates.
+// conforms waits until the given number of VMs conform and none violates.
 func (s governedPlatform) conforms(t *testing.T, what string, machines int32) {
 	t.Helper()
 	harness.Within(t, what, minute, func() error {
@@ -182,7 +182,7 @@ func (s governedPlatform) conforms(t *testing.T, what string, machines int32) {
 	})
 }
 
-// disarm deletes Stencil's policies, their bindings and its webhooks, and what self-protection restores them from.
+// disarm deletes Stencil's policies, their bindings and its webhooks, and the manifests from which self-protection restores them.
 func (s governedPlatform) disarm(t *testing.T) {
 	t.Helper()
 	s.must(t, nil, "", "delete", "clusterrolebinding/stencil-protected-objects", "clusterrole/stencil-protected-objects")
@@ -201,7 +201,7 @@ func (s governedPlatform) disarm(t *testing.T) {
 	})
 }
 
-// runs does for a pod what a node does, and for its instance what virt-handler does.
+// runs simulates the node for a pod, and virt-handler for its instance.
 func (s governedPlatform) runs(t *testing.T, name, pod, node string) {
 	t.Helper()
 	s.must(t, nil, fmt.Sprintf(`{"apiVersion":"v1","kind":"Binding","metadata":{"name":%q},"target":{"apiVersion":"v1","kind":"Node","name":%q}}`, pod, node),

@@ -48,7 +48,7 @@ spec:
 `, namespace, name, cores)
 }
 
-// rendered returns a machine as the render webhook would have stored it.
+// rendered returns a VirtualMachine as the render webhook would have stored it.
 func rendered(t *testing.T, plane *controlplane.Plane, namespace, name, from string, values map[string]string) *unstructured.Unstructured {
 	t.Helper()
 	at, called, _ := strings.Cut(from, "/")
@@ -84,7 +84,7 @@ func rendered(t *testing.T, plane *controlplane.Plane, namespace, name, from str
 	return vm
 }
 
-// set changes a field of a machine.
+// set changes a field of a VirtualMachine.
 func set(t *testing.T, vm *unstructured.Unstructured, value any, path ...string) *unstructured.Unstructured {
 	t.Helper()
 	if err := unstructured.SetNestedField(vm.Object, value, path...); err != nil {
@@ -93,7 +93,7 @@ func set(t *testing.T, vm *unstructured.Unstructured, value any, path ...string)
 	return vm
 }
 
-// store stores machines of the owner. Nobody judges them: no webhook is registered, and their namespaces are not governed yet.
+// store creates VirtualMachines as the owner. They are not evaluated: no webhook is registered, and their namespaces are not governed yet.
 func store(t *testing.T, plane *controlplane.Plane, machines ...*unstructured.Unstructured) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(owner.Config())

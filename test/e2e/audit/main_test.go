@@ -1,5 +1,5 @@
-// Package audit_test runs the reconcilers of approved templates against a real API server, in this process but with the rights
-// that the chart gives the manager: the label of governed namespaces, the audit, and self-protection.
+// Package audit_test runs the reconcilers of approved templates against a real API server, in this process but with the manager's permissions in the
+// chart: the label of governed namespaces, the audit, and self-protection.
 package audit_test
 
 import (
@@ -20,11 +20,11 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// shared is a plane with the chart installed, and no manager. Stencil's webhook configurations are deleted, so that a test can
-// store machines that no webhook would let pass.
+// shared is a plane with the chart installed, and no manager. Stencil's webhook configurations are deleted, so that a test can store VirtualMachines
+// that a webhook would deny.
 var (
 	shared = controlplane.Shared{Prepare: prepare}
-	// owner owns templates and machines in the namespaces of the tests.
+	// owner owns templates and VirtualMachines in the namespaces of the tests.
 	owner *controlplane.User
 )
 
@@ -51,19 +51,19 @@ func prepare(ctx context.Context, plane *controlplane.Plane) error {
 	return err
 }
 
-// kubectl runs kubectl as the administrator, who must succeed, and returns what it printed.
+// kubectl runs kubectl as the administrator, requires success, and returns the standard output.
 func kubectl(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
 	t.Helper()
 	return harness.Must(t, plane, nil, stdin, arguments...).Stdout
 }
 
-// own is kubectl as the owner.
+// own runs kubectl as the owner.
 func own(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
 	t.Helper()
 	return harness.Must(t, plane, owner, stdin, arguments...).Stdout
 }
 
-// lookup is kubectl whose answer may be that something is not there.
+// lookup runs a kubectl command that may fail because an object does not exist.
 func lookup(t *testing.T, plane *controlplane.Plane, arguments ...string) (string, error) {
 	t.Helper()
 	result, err := plane.Kubectl(t.Context(), nil, "", arguments...)
@@ -80,7 +80,7 @@ func apply(t *testing.T, plane *controlplane.Plane, manifest string) {
 	t.Cleanup(func() { kubectl(t, plane, manifest, "delete", "--ignore-not-found", "--wait=false", "-f", "-") })
 }
 
-// namespace creates a namespace of the owner that nobody else uses. KubeVirt's roles are not on this plane.
+// namespace creates a unique namespace for the owner. KubeVirt's roles are not on this plane.
 func namespace(t *testing.T, plane *controlplane.Plane) string {
 	t.Helper()
 	name, err := plane.Namespace(t.Context(), "audit")

@@ -28,13 +28,13 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// leader is what runs on the leader of a release's managers, in this process.
+// leader is the part of a manager that runs on the leader of a release, in this process.
 type leader struct {
 	manager.Manager
 	registry *prometheus.Registry
 }
 
-// newLeader makes a manager that has the rights which the chart gives one.
+// newLeader makes a manager with the permissions of the chart.
 func newLeader(t *testing.T, plane *controlplane.Plane) *leader {
 	t.Helper()
 	user, err := install.Options{}.ManagerUser(plane)

@@ -23,7 +23,7 @@ kind: Node
 metadata: {name: node-2, labels: {kubevirt.io/schedulable: "true"}}
 `
 
-// reportsNothing holds that nothing is reported of what KubeVirt's controllers write while machines start, migrate, and get a volume.
+// reportsNothing checks that the audit reports no changes by KubeVirt's controllers while VMs start, migrate, and get a volume.
 func (s governedPlatform) reportsNothing(t *testing.T, tenant *controlplane.User) {
 	t.Helper()
 	if err := harness.Apply(t.Context(), s.Plane, nodes, "-"); err != nil {
@@ -55,7 +55,7 @@ func (s governedPlatform) reportsNothing(t *testing.T, tenant *controlplane.User
 		}
 		return nil
 	})
-	// What is counted after this one exists has been audited after all that.
+	// An audit that counts this VM has evaluated all earlier changes.
 	s.must(t, tenant, instantiated("late", "kiosk"), "create", "-f", "-")
 	s.pod(t, "late")
 	s.conforms(t, "a migration and a volume are not reported", 4)
@@ -116,7 +116,7 @@ spec:
 	}
 	attacks := []struct {
 		name string
-		// of is the name of what is reported, when it is not the first word of name.
+		// of is the name in the report, when it is not the first word of name.
 		of    string
 		steps []step
 		want  string
@@ -204,7 +204,7 @@ spec:
 	}
 	for _, tc := range attacks {
 		for _, step := range tc.steps {
-			// As an administrator: what is shown is not who may, but that it is seen.
+			// As an administrator: the test is about the report, not about permissions.
 			s.must(t, nil, step.stdin, step.args...)
 		}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// reportDefinitions is the folder of OpenReports' own CustomResourceDefinitions, in the module that brings the types.
+// reportDefinitions returns the folder of OpenReports' own CustomResourceDefinitions, in the module with the types.
 func reportDefinitions(t *testing.T) string {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "github.com/openreports/reports-api").Output()
@@ -73,10 +73,10 @@ func TestReports(t *testing.T) {
 		t.Errorf("Reports are not served: %v", got)
 	}
 
-	// A Report of somebody else's.
+	// A Report of another source.
 	apply(t, plane, "apiVersion: openreports.io/v1alpha1\nkind: Report\nmetadata: {name: theirs, namespace: "+idle+"}\nsource: other\n")
 
-	// A VM that changes or goes is all that it takes.
+	// A change or deletion of a VM triggers the update.
 	own(t, plane, "", "delete", "virtualmachine", "resized", "--namespace", team)
 	await(team, "1 passed, 0 failed")
 	kubectl(t, plane, "", "label", "namespace", idle, "touched=yes")

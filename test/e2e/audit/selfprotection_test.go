@@ -17,13 +17,13 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// seconds is how long a restoration may take: an object has to be missing for two seconds first, and the machine is slow.
+// seconds bounds a restoration: an object has to be missing for two seconds first, and the host is slow.
 const seconds = 20 * time.Second
 
-// guarded starts a plane of its own, because the tests of self-protection change what every other test relies on.
+// guarded starts a plane of its own, because the tests of self-protection change objects that every other test relies on.
 func guarded(t *testing.T, policies string) *controlplane.Plane {
 	t.Helper()
-	// The controller manager brings the garbage collector.
+	// The controller manager runs the garbage collector.
 	plane := controlplane.StartFor(t, controlplane.Options{ControllerManager: true})
 	if err := plane.InstallVirtualizationCRDs(t.Context()); err != nil {
 		t.Fatal(err)
@@ -34,12 +34,12 @@ func guarded(t *testing.T, policies string) *controlplane.Plane {
 	return plane
 }
 
-// protecting are values that say what becomes of policies that somebody changes.
+// protecting returns values for what happens to policies that are changed.
 func protecting(policies string) install.Options {
 	return install.Options{Values: map[string]any{"selfProtection": map[string]any{"policies": policies}}}
 }
 
-// essence is what self-protection keeps of an object: what it does, and its labels.
+// essence returns what self-protection restores of an object: its effective content, and its labels.
 func essence(t *testing.T, plane *controlplane.Plane, object string) (string, error) {
 	t.Helper()
 	raw, err := lookup(t, plane, "get", object, "-o", "json")
@@ -120,7 +120,7 @@ func TestSelfProtection(t *testing.T) {
 			t.Fatal(err)
 		}
 		sorted := func(text string) []string { return slices.Sorted(strings.Lines(text + "\n")) }
-		// What requires the index of approvals is created when that exists.
+		// Bindings that require the index of approvals are created when it exists.
 		const held = "\nValidatingAdmissionPolicyBinding.stencil-namespace-coverage.yaml\nValidatingAdmissionPolicyBinding.stencil-undecided-namespaces.yaml"
 		if diff := cmp.Diff(sorted(installed+held), sorted(protected)); diff != "" {
 			t.Errorf("installed and protected (-want +got):\n%s", diff)
@@ -139,7 +139,7 @@ func TestSelfProtection(t *testing.T) {
 			return err
 		})
 	})
-	// counting returns what holds that an object has been restored once since, and in Helm's name.
+	// counting returns a check that an object has been restored once since, with Helm as the field manager.
 	counting := func(object, kind string) func(*testing.T) {
 		_, name, _ := strings.Cut(object, "/")
 		before := count(kind, name)
@@ -149,7 +149,7 @@ func TestSelfProtection(t *testing.T) {
 				if got := count(kind, name); got != before+1 {
 					return fmt.Errorf("the metric counts %v restorations, %v before", got, before)
 				}
-				// Helm would refuse to upgrade what somebody else owns.
+				// Helm would reject an upgrade of fields with another owner.
 				if by := owners(t, plane, object); strings.Contains(by, "stencil-self-protection") || !strings.Contains(by, "helm/Apply") {
 					return fmt.Errorf("fields of %s are owned by %s", object, by)
 				}
@@ -247,7 +247,7 @@ func TestSelfProtection(t *testing.T) {
 		if err := install.Chart(t.Context(), plane, upgraded); err != nil {
 			t.Fatal(err)
 		}
-		// What is changed is restored within a second, what is deleted after two.
+		// A changed object is restored within a second, a deleted one after two.
 		always(t, 5*time.Second, func() error {
 			got, err := lookup(t, plane, "get", render, "-o", "jsonpath={.webhooks[0].timeoutSeconds}")
 			if got != "7" {
@@ -268,7 +268,7 @@ func TestSelfProtection(t *testing.T) {
 		})
 	})
 	t.Run("when the release is uninstalled everything goes and stays away", func(t *testing.T) {
-		// As if a restoration had come at the worst moment.
+		// As if a restoration had happened at the worst moment.
 		kubectl(t, plane, "", "delete", render, policy)
 		harness.Within(t, "what was deleted is restored", seconds, func() error {
 			_, err := lookup(t, plane, "get", render, policy)
@@ -285,7 +285,7 @@ func TestSelfProtection(t *testing.T) {
 			}
 			return err
 		}
-		// On a slow machine the garbage collector has a part in it.
+		// On a slow host the garbage collector takes part of the time.
 		harness.Within(t, "nothing is left", time.Minute, gone)
 		always(t, 4*time.Second, gone)
 	})
@@ -303,7 +303,7 @@ func TestSelfProtection(t *testing.T) {
 	})
 }
 
-// By default the manager has no right to write policies and bindings, and reports what becomes of them.
+// By default the manager has no permission to write policies and bindings, and reports their changes.
 func TestChangesOfPoliciesAreReported(t *testing.T) {
 	plane := guarded(t, "Report")
 	leader := newLeader(t, plane)
@@ -343,7 +343,7 @@ func TestChangesOfPoliciesAreReported(t *testing.T) {
 		gauge(t, changed, 1)
 	})
 	t.Run("it is as it was", func(t *testing.T) {
-		// The same field manager: what two have changed within a second has no order.
+		// The same field manager: changes of two within a second have no order.
 		kubectl(t, plane, "", "patch", policy, "--field-manager=mallory", "--type=merge", `-p={"spec":{"matchConstraints":{"excludeResourceRules":null}}}`)
 		gauge(t, changed, 0)
 	})
@@ -386,8 +386,8 @@ func TestChangesOfPoliciesAreReported(t *testing.T) {
 	})
 }
 
-// restoredGoesWithTheRelease is an uninstallation that is so slow that a webhook configuration is restored after helm has deleted it. It
-// must not leave it behind.
+// restoredGoesWithTheRelease simulates an uninstallation that is so slow that a webhook configuration is restored after helm has deleted it. The
+// configuration must not remain.
 func restoredGoesWithTheRelease(t *testing.T, plane *controlplane.Plane) {
 	t.Helper()
 	kubectl(t, plane, "", "delete", render, decide)
@@ -395,7 +395,7 @@ func restoredGoesWithTheRelease(t *testing.T, plane *controlplane.Plane) {
 		_, err := lookup(t, plane, "get", render, decide)
 		return err
 	})
-	// What helm deletes after the webhook configurations.
+	// Objects that helm deletes after the webhook configurations.
 	kubectl(t, plane, "", "delete", "clusterrolebinding/stencil-protected-objects")
 	kubectl(t, plane, "", "delete", "clusterrole/stencil-protected-objects")
 	kubectl(t, plane, "", "delete", "--namespace", install.Namespace, "configmap/stencil-protected-objects")

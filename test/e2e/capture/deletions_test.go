@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// The moments that divide a capture. Each is the first step of which something else holds.
+// The moments that divide a capture. Each is the first step after which another requirement applies.
 var (
 	snapshotExists = index("while the snapshot is taken")
 	disksExist     = index("while the disks are copied")
@@ -23,7 +23,7 @@ func index(name string) int {
 	return slices.IndexFunc(steps, func(each step) bool { return each.name == name })
 }
 
-// outcome is what becomes of a capture from which something was taken away.
+// outcome checks the result of a capture after an object was removed.
 type outcome func(t *testing.T, c *capture, release func())
 
 func isFinished(t *testing.T, c *capture, release func()) {
@@ -59,8 +59,8 @@ func fails(reasons ...string) outcome {
 	}
 }
 
-// failsBeforeRelease is for what a capture must notice while it is held. The write that is held may be under way, and what takes a
-// while to go may be there still when it is done.
+// failsBeforeRelease checks for a failure that a capture must report while it is held. The held write may be in progress, and an object that takes a
+// while to be deleted may still exist after it.
 func failsBeforeRelease(reasons ...string) outcome {
 	return func(t *testing.T, c *capture, release func()) {
 		t.Helper()
@@ -70,7 +70,7 @@ func failsBeforeRelease(reasons ...string) outcome {
 	}
 }
 
-// isMadeAnew waits until there are as many again as there have to be, none of them on its way out.
+// isMadeAnew waits until the required number of objects exist, none of them being deleted, and then checks that the capture succeeds.
 func isMadeAnew(kind schema.GroupVersionResource, want int) outcome {
 	return func(t *testing.T, c *capture, release func()) {
 		t.Helper()
@@ -85,7 +85,7 @@ func isMadeAnew(kind schema.GroupVersionResource, want int) outcome {
 	}
 }
 
-// TestDeletionsLeaveNothing takes away everything that has a part in a capture, at each of its steps.
+// TestDeletionsLeaveNothing deletes each object that a capture uses, at each of its steps.
 func TestDeletionsLeaveNothing(t *testing.T) {
 	s := real.on(t)
 	request := func(t *testing.T, c *capture) { c.remove(t, requests, c.golden, "r") }
@@ -103,12 +103,12 @@ func TestDeletionsLeaveNothing(t *testing.T) {
 		want         outcome
 	}{
 		{"the request", request, 0, snapshotServed, goesAndLeavesNothing},
-		// The write that is held would be the last one.
+		// The held write would be the last one.
 		{"the request", request, snapshotServed, afterwards, goesBeforeRelease},
 		{"the namespace of the request", ofRequest, 0, afterwards, goesAndLeavesNothing},
 
 		{"the machine", machine, 0, snapshotExists, fails("MachineNotFound")},
-		// KubeVirt keeps a machine until its snapshot is taken.
+		// KubeVirt retains a VM until its snapshot is taken.
 		{"the machine", machine, snapshotExists, afterwards, isFinished},
 
 		{"the snapshot", snapshot, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost")},

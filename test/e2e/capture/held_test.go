@@ -17,18 +17,17 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane/csi"
 )
 
-// step is a moment of a capture at which it can be held.
+// step is a step of a capture at which it can be held.
 type step struct {
 	name string
-	// storage is the step of the storage that is not done in the namespace of the machine. Empty when a write is refused.
+	// storage is the step of the storage that is held in the namespace of the VM. Empty when a write is denied.
 	storage csi.Step
-	// write is the write that the manager is refused, as OPERATION.RESOURCE: in the namespace of the request, or with beside in that of
-	// the machine.
+	// write is the write that the manager is denied, as OPERATION.RESOURCE: in the namespace of the request, or with beside in that of the VM.
 	write  string
 	beside bool
-	// after is a write that is refused first. It is for a write like one that comes earlier in the capture.
+	// after is a write that is denied first. It is for a write like one that comes earlier in the capture.
 	after string
-	// says is what the request says of its progress then.
+	// says is a part of the request's progress message at this step.
 	says string
 }
 
@@ -50,10 +49,10 @@ var steps = []step{
 	{name: "before the template is let go of", write: "UPDATE.virtualmachinetemplates", says: "could not have the request own the template no more"},
 }
 
-// beforeTemplate divides the steps: until then a capture needs its snapshot, and afterwards there is a template.
+// beforeTemplate divides the steps: until then a capture needs its snapshot, and afterwards the template exists.
 const beforeTemplate = "before the template"
 
-// at is the step of a name.
+// at returns the step of a name.
 func at(name string) step {
 	for _, each := range steps {
 		if each.name == name {
@@ -63,10 +62,10 @@ func at(name string) step {
 	panic("there is no step " + name)
 }
 
-// heldLabel says which write of the manager a namespace refuses.
+// heldLabel contains the write that the manager is denied in a namespace.
 const heldLabel = "stencil.test/held"
 
-// holdPolicy refuses the manager what the label of a namespace says. It is a refusal that may pass: the manager tries again.
+// holdPolicy denies the manager the write in the label of a namespace. The manager treats the denial as temporary and tries again.
 const holdPolicy = `{"apiVersion": "v1", "kind": "List", "items": [
 	{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicy", "metadata": {"name": "captures-are-held"}, "spec": {
 		"matchConstraints": {"resourceRules": [{"apiGroups": ["snapshot.kubevirt.io", "cdi.kubevirt.io", "template.kubevirt.io"], "apiVersions": ["*"],
@@ -78,7 +77,7 @@ const holdPolicy = `{"apiVersion": "v1", "kind": "List", "items": [
 	{"apiVersion": "admissionregistration.k8s.io/v1", "kind": "ValidatingAdmissionPolicyBinding", "metadata": {"name": "captures-are-held"},
 		"spec": {"policyName": "captures-are-held", "validationActions": ["Deny"]}}]}`
 
-// installHold installs holdPolicy and waits until the API server obeys it.
+// installHold installs holdPolicy and waits until the API server enforces it.
 func installHold(s *stage) error {
 	ctx, plane := context.Background(), s.platform.Plane
 	installed := s.platform.Options()
@@ -115,7 +114,7 @@ func installHold(s *stage) error {
 	return nil
 }
 
-// refuse has a namespace refuse the manager a write, or none. A namespace that is gone refuses everything.
+// refuse denies the manager a write in a namespace, or none when write is empty. A namespace that no longer exists allows no writes.
 func (c *capture) refuse(t *testing.T, namespace, write string) {
 	t.Helper()
 	value := any(write)
@@ -131,7 +130,7 @@ func (c *capture) refuse(t *testing.T, namespace, write string) {
 	}
 }
 
-// hold keeps a capture that has not begun from getting beyond a step, until it is released.
+// hold prevents a capture that has not begun from proceeding beyond a step, until it is released.
 func (c *capture) hold(t *testing.T, at step) (release func()) {
 	t.Helper()
 	c.filled(t)
@@ -153,7 +152,7 @@ func (c *capture) hold(t *testing.T, at step) (release func()) {
 	return release
 }
 
-// reach waits until a capture that is held has come to the step.
+// reach waits until a held capture has reached the step.
 func (c *capture) reach(t *testing.T, at step) {
 	t.Helper()
 	if at.after != "" {
@@ -172,7 +171,7 @@ func (c *capture) reach(t *testing.T, at step) {
 	})
 }
 
-// held is a capture that has come to a step.
+// held returns a capture that has reached a step.
 func (s *stage) held(t *testing.T, at step, more string) (c *capture, release func()) {
 	t.Helper()
 	c = s.pair(t)

@@ -30,7 +30,7 @@ func TestAManagerThatIsKilledIsSucceeded(t *testing.T) {
 	if err := s.platform.Manager.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	// KubeVirt and CDI go on while there is no manager.
+	// KubeVirt and CDI continue while there is no manager.
 	for _, release := range releases {
 		release()
 	}
@@ -47,7 +47,7 @@ func TestAManagerThatIsKilledIsSucceeded(t *testing.T) {
 
 var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
-// leader is who holds the lease of the managers; empty when nobody does.
+// leader returns the holder of the managers' lease; empty when there is none.
 func (s *stage) leader(t *testing.T) string {
 	t.Helper()
 	lease, err := s.client.Resource(leases).Namespace(install.Namespace).Get(context.WithoutCancel(t.Context()), "stencil-manager", metav1.GetOptions{})
@@ -61,13 +61,13 @@ func (s *stage) leader(t *testing.T) string {
 	return holder
 }
 
-// TestTwoManagersMakeNothingTwice has two replicas run while captures go on, and kills the one that leads in the middle.
+// TestTwoManagersMakeNothingTwice runs two replicas during captures, and kills the leader in the middle.
 func TestTwoManagersMakeNothingTwice(t *testing.T) {
 	s := real.on(t)
 	if err := s.platform.StopManager(); err != nil {
 		t.Fatal(err)
 	}
-	// The other tests get their manager back when both replicas are gone.
+	// The other tests get their manager back when both replicas have ended.
 	t.Cleanup(func() {
 		if err := s.platform.StartManager(); err != nil {
 			t.Error(err)
@@ -94,7 +94,7 @@ func TestTwoManagersMakeNothingTwice(t *testing.T) {
 		}
 	})
 
-	// Some are between two steps when the leader dies, some wait for the storage, and some begin without a leader.
+	// Some are between two steps when the leader is killed, some wait for the storage, and some begin without a leader.
 	captures := make([]*capture, 6)
 	for i := range captures {
 		captures[i] = s.pair(t)
@@ -126,7 +126,7 @@ func TestTwoManagersMakeNothingTwice(t *testing.T) {
 		release()
 	}
 	for _, c := range late {
-		// The API server may have a connection to the replica that is gone.
+		// The API server may have a connection to the replica that was killed.
 		eventually(t, "the request is stored", func() string {
 			return s.kubectl(t, s.owner, request(c.golden, "r", c.shop, "web", ""), "create", "-f", "-").Stderr
 		})

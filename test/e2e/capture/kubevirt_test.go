@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// script is full of what looks like the template's language.
+// script contains many strings that resemble the template's language.
 const script = "#!/bin/sh\necho ${HOME} $${NAME} ${{NAME}} ${NAME}\n"
 
 const source = `
@@ -44,7 +44,7 @@ spec:
             runcmd: ["echo ${HOME}"]
 `
 
-// TestARunningMachineBecomesATemplateAndAMachineAgain goes the whole way with KubeVirt's own API server and controller.
+// TestARunningMachineBecomesATemplateAndAMachineAgain tests all steps with KubeVirt's own API server and controller.
 func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 	s := real.on(t)
 	shop, golden := s.namespace(t, "shop"), s.namespace(t, "golden")
@@ -52,7 +52,7 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// One cloud-init volume is all that a machine may have.
+	// A VM may have only one cloud-init volume.
 	vm := strings.Replace(source, "      - {name: tools, cloudInitConfigDrive: {userData: SCRIPT}}\n", "", 1)
 	vm = strings.Replace(vm, "          - {name: tools, disk: {bus: virtio}}\n", "", 1)
 	vm = strings.Replace(vm, `note: "costs ${5}"`, `note: `+string(encoded), 1)
@@ -106,7 +106,7 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 	})
 }
 
-// TestDisksAreCopiedByCDIAndForEveryMachine has KubeVirt, CDI and storage work together.
+// TestDisksAreCopiedByCDIAndForEveryMachine tests KubeVirt, CDI and storage together.
 func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
 	s := real.on(t)
 	shop, golden := s.namespace(t, "shop"), s.namespace(t, "golden")
@@ -125,7 +125,7 @@ func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
 	s.does(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-2", "namespace": "`+golden+`",
 		"annotations": {"template.kubevirt.io/template-ref": "web"}}}`, "create", "-f", "-")
 	s.reaches(t, golden, "dv/root-web-2", "Succeeded")
-	// The disks go with the template, and the machines of it stay.
+	// The disks are deleted with the template, and the VMs created from it stay.
 	s.does(t, "", "delete", "vmt", "web", "-n", golden)
 	eventually(t, "the disks of the deleted template are gone", func() string {
 		for _, each := range s.all(t, dataVolumes, golden) {
@@ -140,11 +140,11 @@ func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
 	})
 }
 
-// onClaim is a machine with a claim.
+// onClaim is a VirtualMachine with a claim.
 const onClaim = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"runStrategy": "Halted", "template": {"spec": {
 	"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "d", "disk": {"bus": "virtio"}}]}}, "volumes": [{"name": "d", "persistentVolumeClaim": {"claimName": "stuff"}}]}}}}`
 
-// TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed has a disk on storage that takes none.
+// TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed has a disk on storage without snapshots.
 func TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed(t *testing.T) {
 	s := real.on(t)
 	shop := s.namespace(t, "shop")

@@ -13,13 +13,13 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// capture is one capture: by the request r in golden, of the machine web in shop.
+// capture is one capture: by the request r in golden, of the VirtualMachine web in shop.
 type capture struct {
 	*stage
 	shop, golden string
 }
 
-// twoDisks is a machine whose disks are a DataVolume of its own and a claim.
+// twoDisks is a VirtualMachine with two disks: a DataVolume of its own and a claim.
 const twoDisks = `{"apiVersion": "v1", "kind": "List", "items": [
 	{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "web-data"},
 		"spec": {"storageClassName": "csi", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}},
@@ -29,12 +29,12 @@ const twoDisks = `{"apiVersion": "v1", "kind": "List", "items": [
 			"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}, {"name": "data", "disk": {"bus": "virtio"}}]}},
 			"volumes": [{"name": "root", "dataVolume": {"name": "web-root"}}, {"name": "data", "persistentVolumeClaim": {"claimName": "web-data"}}]}}}}]}`
 
-// brought says whether an object came with the machine of twoDisks.
+// brought reports whether an object was created with the VirtualMachine of twoDisks.
 func brought(object unstructured.Unstructured) bool {
 	return object.GetName() == "web-root" || object.GetName() == "web-data"
 }
 
-// pair makes a namespace with the machine of twoDisks, and one for its template.
+// pair creates a namespace with the VirtualMachine of twoDisks, and one for its template.
 func (s *stage) pair(t *testing.T) *capture {
 	t.Helper()
 	c := &capture{stage: s, shop: s.namespace(t, "shop"), golden: s.namespace(t, "golden")}
@@ -42,7 +42,7 @@ func (s *stage) pair(t *testing.T) *capture {
 	return c
 }
 
-// filled waits until the disks of the machine can be snapshotted, which KubeVirt waits for as well.
+// filled waits until the disks of the VM can be snapshotted, which KubeVirt waits for as well.
 func (c *capture) filled(t *testing.T) {
 	t.Helper()
 	eventually(t, "the machine has its disks", func() string {
@@ -61,13 +61,13 @@ func (c *capture) filled(t *testing.T) {
 	})
 }
 
-// begin asks for the template, with more in the spec of the request.
+// begin creates the request for the template, with more in its spec.
 func (c *capture) begin(t *testing.T, more string) {
 	t.Helper()
 	c.does(t, request(c.golden, "r", c.shop, "web", more), "create", "-f", "-")
 }
 
-// captured holds what is true of a capture that has succeeded.
+// captured checks a capture that has succeeded.
 func (c *capture) captured(t *testing.T) {
 	t.Helper()
 	if got := c.ends(t, c.golden, "r"); got["Ready"].Status != "True" || got["Complete"].Status != "True" {
@@ -88,7 +88,7 @@ func (c *capture) captured(t *testing.T) {
 		if copies := len(c.all(t, claims, c.golden)); copies != 2 {
 			return fmt.Sprintf("there are %d claims beside the template", copies)
 		}
-		// CDI copies by way of a claim beside the snapshot.
+		// CDI copies through a claim beside the snapshot.
 		for _, each := range c.all(t, claims, c.shop) {
 			if !brought(each) {
 				return "left over: claim " + each.GetName()
@@ -118,7 +118,7 @@ func (c *capture) captured(t *testing.T) {
 	}
 }
 
-// failed waits until the request has failed for one of the reasons, with all of the parts in what it says.
+// failed waits until the request has failed for one of the reasons, with all of the parts in its message.
 func (c *capture) failed(t *testing.T, reasons []string, parts ...string) {
 	t.Helper()
 	got := c.ends(t, c.golden, "r")
@@ -133,7 +133,7 @@ func (c *capture) failed(t *testing.T, reasons []string, parts ...string) {
 	}
 }
 
-// nothing holds that a capture has left nothing behind.
+// nothing checks that a capture has left no objects behind.
 func (c *capture) nothing(t *testing.T, more ...schema.GroupVersionResource) {
 	t.Helper()
 	kinds := append([]schema.GroupVersionResource{snapshots, contents, dataVolumes, templates}, more...)
@@ -143,10 +143,10 @@ func (c *capture) nothing(t *testing.T, more ...schema.GroupVersionResource) {
 	eventually(t, "nothing is left of the capture", func() string { return c.left(t, kinds...) })
 }
 
-// stored says whether there is storage below the stage.
+// stored reports whether the stage has storage.
 func (s *stage) stored() bool { return s.platform.Plane.CSI() != nil }
 
-// left names the objects in both namespaces that the machine has not brought; those of VolumeSnapshots stand for their contents too.
+// left returns the names of objects in both namespaces that were not created with the VirtualMachine; VolumeSnapshots include their contents.
 func (c *capture) left(t *testing.T, kinds ...schema.GroupVersionResource) string {
 	t.Helper()
 	var left []string
@@ -174,7 +174,7 @@ func (c *capture) left(t *testing.T, kinds ...schema.GroupVersionResource) strin
 	return "left over: " + strings.Join(left, ", ")
 }
 
-// creations is an audit policy by which the API server notes who has made what for captures.
+// creations is an audit policy by which the API server records all creations for captures.
 const creations = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"], "rules": [
 	{"level": "Metadata", "verbs": ["create"], "resources": [
 		{"group": "snapshot.kubevirt.io", "resources": ["virtualmachinesnapshots"]},
@@ -182,7 +182,7 @@ const creations = `{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStag
 		{"group": "template.kubevirt.io", "resources": ["virtualmachinetemplates"]}]},
 	{"level": "None"}]}`
 
-// madeOnce holds that nothing was made twice for these captures, not even something that was deleted again, and that nobody has tried.
+// madeOnce checks that nothing was created twice for these captures, including objects that were deleted again, and that no client tried to.
 func madeOnce(t *testing.T, captures ...*capture) {
 	t.Helper()
 	events, err := captures[0].platform.Plane.AuditEvents()
@@ -213,7 +213,7 @@ func madeOnce(t *testing.T, captures ...*capture) {
 	}
 }
 
-// one is the name of the only object of a kind in a namespace, or of any of them.
+// one returns the name of an object of a kind in a namespace.
 func (s *stage) one(t *testing.T, resource schema.GroupVersionResource, namespace string) string {
 	t.Helper()
 	found := s.all(t, resource, namespace)
@@ -223,7 +223,7 @@ func (s *stage) one(t *testing.T, resource schema.GroupVersionResource, namespac
 	return found[0].GetName()
 }
 
-// remove deletes an object and does not wait until it is gone: a namespace as the administrator, anything else as the owner.
+// remove deletes an object and does not wait for the end of the deletion: a namespace as the administrator, anything else as the owner.
 func (s *stage) remove(t *testing.T, resource schema.GroupVersionResource, namespace, name string) {
 	t.Helper()
 	background := metav1.DeletePropagationBackground

@@ -1,14 +1,13 @@
-// Package capture_test makes templates of machines as people do, with a manager that has no more rights than the chart gives it.
+// Package capture_test makes templates of VirtualMachines as users do, with a manager that has only the permissions of the chart.
 //
-// There are two planes, each started when a test asks for it. On the real one KubeVirt's own API server and controller judge machines,
-// take the snapshots and expand instance types, and CDI's own controllers copy the disks; the storage below them and the node are
-// played, and take their time, fail and lose things when a rule of test/controlplane/csi says so. A capture can be held there at each
-// step: by such a rule while it waits for others, and before each write of its own by a policy that refuses the write.
+// There are two planes, each started by the first test that needs it. On the real one KubeVirt's own API server and controller validate
+// VirtualMachines, take the snapshots and expand instance types, and CDI's own controllers copy the disks. The storage below them and the node are
+// simulated: rules of test/controlplane/csi delay steps, fail them and remove objects. A capture can be held there at each step: by such a rule while
+// it waits for others, and before each write of its own by a policy that denies the write.
 //
-// On the played one the definitions of KubeVirt and CDI are installed, and a player of this package acts by them. It is for what real
-// controllers cannot be made to do: to live on when their own definitions are taken away from below them and brought back, and to
-// carry 500 captures at once through two cores. What the webhooks refuse is asked there too, because nobody's controllers have a
-// part in it.
+// On the fake one the definitions of KubeVirt and CDI are installed, and a player of this package simulates their controllers. It covers what real
+// controllers cannot do: continue to run while their own definitions are deleted and created again, and process 500 captures at once on two cores.
+// The denials of the webhooks are tested there too, because they involve no other controllers.
 package capture_test
 
 import (
@@ -38,7 +37,7 @@ import (
 // other one.
 var brief = os.Getenv("STENCIL_SOAK") == ""
 
-// limit is how long anything may take that is waited for.
+// limit bounds each wait.
 const limit = 3 * time.Minute
 
 // together is how many parallel tests run at a time. They wait for controllers most of their time.
@@ -47,19 +46,19 @@ const together = "6"
 // stage is a plane with Stencil.
 type stage struct {
 	options platform.Options
-	// prepare is done once the platform is there.
+	// prepare runs once the platform is started.
 	prepare func(*stage) error
 
 	once     sync.Once
 	err      error
 	platform *platform.Platform
-	// owner has the role edit in the namespaces of the tests, and own is the client of this person; client is the administrator's.
+	// owner has the role edit in the namespaces of the tests, and own is this user's client; client is the administrator's.
 	owner       *controlplane.User
 	own, client dynamic.Interface
 	player      *player
 }
 
-// alone is for managers of which one runs at a time: one that is killed need not be waited for.
+// alone is for managers of which one runs at a time: the lease of a killed one need not expire.
 var alone = []string{"--leader-elect=false"}
 
 var (
@@ -102,7 +101,7 @@ func run(m *testing.M) int {
 	return code
 }
 
-// on starts the stage with the first test that asks for it.
+// on starts the stage with the first test that needs it.
 func (s *stage) on(t *testing.T) *stage {
 	t.Helper()
 	s.once.Do(func() {
@@ -130,13 +129,13 @@ func (s *stage) kubectl(t *testing.T, as *controlplane.User, stdin string, argum
 	return harness.Kubectl(t, s.platform.Plane, as, stdin, arguments...)
 }
 
-// must runs kubectl as the administrator, who has to succeed, and returns what it prints.
+// must runs kubectl as the administrator, requires success, and returns the standard output.
 func (s *stage) must(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
 	return harness.Must(t, s.platform.Plane, nil, stdin, arguments...).Stdout
 }
 
-// namespace makes a namespace of the owner, that goes with the test.
+// namespace creates a namespace of the owner, which is deleted with the test.
 func (s *stage) namespace(t *testing.T, prefix string) string {
 	t.Helper()
 	name, err := s.platform.Plane.Namespace(t.Context(), prefix)
@@ -164,7 +163,7 @@ var (
 	volumeContents  = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
 )
 
-// all are the objects of a kind in a namespace.
+// all returns the objects of a kind in a namespace.
 func (s *stage) all(t *testing.T, resource schema.GroupVersionResource, namespace string) []unstructured.Unstructured {
 	t.Helper()
 	list, err := s.client.Resource(resource).Namespace(namespace).List(context.WithoutCancel(t.Context()), metav1.ListOptions{})
@@ -174,7 +173,7 @@ func (s *stage) all(t *testing.T, resource schema.GroupVersionResource, namespac
 	return list.Items
 }
 
-// conditions are those of a request; nil when it is gone.
+// conditions returns the conditions of a request; nil when it no longer exists.
 func (s *stage) conditions(t *testing.T, namespace, name string) map[string]metav1.Condition {
 	t.Helper()
 	object, err := s.client.Resource(requests).Namespace(namespace).Get(context.WithoutCancel(t.Context()), name, metav1.GetOptions{})
@@ -195,7 +194,7 @@ func (s *stage) conditions(t *testing.T, namespace, name string) map[string]meta
 	return found
 }
 
-// eventually waits until problem returns nothing. What completes the sentence "waiting until …".
+// eventually waits until problem returns nothing. The parameter what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, problem func() string) {
 	t.Helper()
 	harness.Within(t, what, limit, func() error { return harness.Complaint(problem()) })
@@ -227,7 +226,7 @@ func (s *stage) ends(t *testing.T, namespace, name string) map[string]metav1.Con
 	return last
 }
 
-// says waits until a request that goes on says this of its progress.
+// says waits until the progress message of an unfinished request contains part.
 func (s *stage) says(t *testing.T, namespace, name, part string) {
 	t.Helper()
 	eventually(t, "the request "+name+" tells "+part, func() string {

@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// standIn has the role edit contain what KubeVirt and CDI add to it, which are not on the played stage.
+// standIn adds to the role edit the permissions of KubeVirt and CDI, which are not installed on the fake stage.
 func (s *stage) standIn(ctx context.Context) error {
 	client, err := kubernetes.NewForConfig(s.platform.Plane.AdminConfig())
 	if err != nil {
@@ -47,7 +47,7 @@ func (s *stage) addOwner(ctx context.Context) (err error) {
 	})
 }
 
-// does runs kubectl as the owner, who has to succeed, and returns what it prints.
+// does runs kubectl as the owner, requires success, and returns the standard output.
 func (s *stage) does(t *testing.T, stdin string, arguments ...string) string {
 	t.Helper()
 	return harness.Must(t, s.platform.Plane, s.owner, stdin, arguments...).Stdout

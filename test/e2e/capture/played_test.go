@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// TestKindsThatComeLaterAreUsed takes definitions away and brings them back, while the same manager runs.
+// TestKindsThatComeLaterAreUsed deletes definitions and creates them again, while the same manager runs.
 func TestKindsThatComeLaterAreUsed(t *testing.T) {
 	s := played.on(t)
 	for _, definition := range []string{"virtualmachinesnapshots.snapshot.kubevirt.io", "datavolumes.cdi.kubevirt.io"} {
@@ -36,7 +36,7 @@ func TestKindsThatComeLaterAreUsed(t *testing.T) {
 	}
 }
 
-// TestRequestsThatCannotSucceedAreRefused asks with kubectl.
+// TestRequestsThatCannotSucceedAreRefused creates requests with kubectl.
 func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 	s := played.on(t)
 	c := s.pair(t)
@@ -60,7 +60,7 @@ func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 		"no duration":             {request(golden, "r", shop, "web", `, "timeout": "soon"`), []string{"spec.timeout"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			// The cache of templates is a watch behind.
+			// The cache of templates lags behind by a watch.
 			eventually(t, "the template is used as wanted", func() string {
 				result := s.kubectl(t, s.owner, tc.manifest, "create", "--dry-run=server", "-f", "-")
 				for _, want := range tc.want {
@@ -76,7 +76,7 @@ func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 		rule := func(verb, group, resource string) rbacv1.PolicyRule {
 			return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
 		}
-		// All that it takes, but for the source.
+		// All permissions that are required, except those for the source.
 		eve, err := gen.User(t.Context(), s.platform.Plane, "eve", gen.Permits(golden, rule("create", "template.kubevirt.io", "virtualmachinetemplaterequests"),
 			rule("create", "template.kubevirt.io", "virtualmachinetemplates"), rule("create", "cdi.kubevirt.io", "datavolumes"),
 			rule("create", "snapshot.kubevirt.io", "virtualmachinesnapshots")))
@@ -94,7 +94,7 @@ func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 	})
 }
 
-// TestManyCaptures has many machines captured at once.
+// TestManyCaptures captures a VM with many requests at once.
 func TestManyCaptures(t *testing.T) {
 	many := 500
 	if brief {
@@ -110,7 +110,7 @@ func TestManyCaptures(t *testing.T) {
 	}
 	s.does(t, strings.Join(all, "\n---\n"), "create", "-f", "-")
 	created := time.Since(started)
-	// Three and a half were seen on two cores that were busy with other things.
+	// Three and a half minutes were observed on two busy cores.
 	deadline := time.Now().Add(10 * time.Minute)
 	for {
 		ready := 0

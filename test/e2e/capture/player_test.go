@@ -11,9 +11,8 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// player acts by snapshots, as virt-controller does, and by DataVolumes, as CDI does: it looks at all of them again and again. A
-// snapshot gets its content, with a backup of each volume that is a disk, and loses it when it goes; it is guarded by a
-// finalizer, as KubeVirt guards it.
+// player processes snapshots, as virt-controller does, and DataVolumes, as CDI does: it lists all of them again and again. A snapshot gets its
+// content, with a backup of each volume that is a disk, and loses it when it is deleted; a finalizer protects it, as in KubeVirt.
 type player struct {
 	client dynamic.Interface
 	cancel context.CancelFunc
@@ -46,7 +45,7 @@ func (p *player) stop() {
 	<-p.done
 }
 
-// look looks at everything once. What fails now is done the next time: objects come and go while it looks.
+// look processes all objects once. An object that fails now is processed the next time: objects appear and disappear meanwhile.
 func (p *player) look(ctx context.Context) {
 	for _, each := range p.list(ctx, snapshots) {
 		p.snapshot(ctx, each)
@@ -61,7 +60,7 @@ func (p *player) look(ctx context.Context) {
 func (p *player) list(ctx context.Context, resource schema.GroupVersionResource) []unstructured.Unstructured {
 	found, err := p.client.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		// The kind may not be there, which is what a test is about.
+		// The kind may be missing, which is what a test is about.
 		return nil
 	}
 	return found.Items
@@ -115,7 +114,7 @@ func (p *player) snapshot(ctx context.Context, each unstructured.Unstructured) {
 	p.status(ctx, snapshots, each, map[string]any{"phase": "Succeeded", "readyToUse": true, "virtualMachineSnapshotContentName": content})
 }
 
-// backups are those of the disks of a machine.
+// backups returns the volume backups for the disks of a VM.
 func backups(machine *unstructured.Unstructured) []any {
 	list := []any{}
 	volumes, _, _ := unstructured.NestedSlice(machine.Object, "spec", "template", "spec", "volumes")

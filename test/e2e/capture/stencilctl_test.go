@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
-// written is what a process has written so far.
+// written is the output of a process so far.
 type written struct {
 	mutex sync.Mutex
 	text  bytes.Buffer
@@ -36,13 +36,13 @@ func (w *written) String() string {
 	return w.text.String()
 }
 
-// capturing is a stencilctl capture that runs.
+// capturing is a running stencilctl capture.
 type capturing struct {
 	command      *exec.Cmd
 	output, told written
 }
 
-// stencilctl starts stencilctl capture as somebody, for the machine of c.
+// stencilctl starts stencilctl capture as a user, for the VM of c.
 func (c *capture) stencilctl(t *testing.T, as *controlplane.User, more ...string) *capturing {
 	t.Helper()
 	binary, err := stencilctl.Binary(t.Context())
@@ -69,7 +69,7 @@ func (r *capturing) tells(t *testing.T, part string) {
 	})
 }
 
-// ends waits for the end of the command, which has to have this exit code and to have written these texts, in their order.
+// ends waits for the end of the command, and checks its exit code and that it has written these texts, in their order.
 func (r *capturing) ends(t *testing.T, code int, output string, told ...string) {
 	t.Helper()
 	var exit *exec.ExitError
@@ -92,10 +92,10 @@ func (r *capturing) ends(t *testing.T, code int, output string, told ...string) 
 	}
 }
 
-// told is a line about a condition.
+// told matches a line about a condition.
 var told = regexp.MustCompile(`^(Progressing|Ready|Complete|SecretsFound) (True|False|Unknown) \([A-Za-z]+\): .+$`)
 
-// TestStencilctlTellsHowFarACaptureHasCome runs it as somebody who may capture the machine and see what becomes of the request.
+// TestStencilctlTellsHowFarACaptureHasCome runs stencilctl as a user who may capture the VM and read the request.
 func TestStencilctlTellsHowFarACaptureHasCome(t *testing.T) {
 	s := real.on(t)
 	const created, ofRequest = " created\n", "virtualmachinetemplaterequest.template.kubevirt.io/"

@@ -8,11 +8,11 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane/csi"
 )
 
-// atFault are the reasons with which a capture ends whose snapshot is not ready in time: KubeVirt's deadline and the request's are the
-// same, and either may be first.
+// atFault are the reasons of a capture that fails because its snapshot is not ready in time: KubeVirt's deadline and the request's are the same, and
+// either may be first.
 var atFault = []string{"Timeout", "SnapshotFailed"}
 
-// TestFailuresOfTheStorageEndTheRequestAndLeaveNothing has what KubeVirt and CDI wait for never come.
+// TestFailuresOfTheStorageEndTheRequestAndLeaveNothing tests storage that never does what KubeVirt and CDI wait for.
 func TestFailuresOfTheStorageEndTheRequestAndLeaveNothing(t *testing.T) {
 	s := real.on(t)
 	for name, tc := range map[string]struct {
@@ -66,8 +66,8 @@ func TestFailuresOfTheStorageEndTheRequestAndLeaveNothing(t *testing.T) {
 	})
 }
 
-// TestUnrulyStorageMakesOneTemplateOrNone has the storage be slow, fail for a while, lose what it has, and tell of things late, early,
-// and again.
+// TestUnrulyStorageMakesOneTemplateOrNone has storage that is slow, fails for a while, loses objects, and reports changes late, early, and
+// repeatedly.
 func TestUnrulyStorageMakesOneTemplateOrNone(t *testing.T) {
 	s := real.on(t)
 	snapshotSteps := []csi.Step{csi.BindSnapshot, csi.TakeSnapshot, csi.ReadySnapshot}
@@ -97,7 +97,7 @@ func TestUnrulyStorageMakesOneTemplateOrNone(t *testing.T) {
 			for _, step := range tc.steps {
 				defer s.platform.Plane.CSI().When(step, tc.rule)()
 			}
-			timeout := "5m" // what has to succeed may take its time on a busy machine
+			timeout := "5m" // a capture that has to succeed may take long on a busy host
 			if tc.may != nil {
 				timeout = "1m"
 			}

@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/test/gen"
 )
 
-// KubeVirt's own command line, as it is released, asks for a template of a machine and gets one.
+// TestVirtctlCapturesAMachine requests a template of a VM with a released virtctl.
 func TestVirtctlCapturesAMachine(t *testing.T) {
 	s := real.on(t)
 	shop := s.namespace(t, "shop")

@@ -65,7 +65,7 @@ func callerArguments(folder string) ([]string, error) {
 	return []string{"--admission-control-config-file=" + path("admission.yaml")}, nil
 }
 
-// TestOnlyTheAPIServerIsAnswered is about a manager that was told whose client certificates to take.
+// TestOnlyTheAPIServerIsAnswered tests a manager with configured names and authority of client certificates.
 func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
 	shared.Plane(t)
 	file := filepath.Join(t.TempDir(), "ca.crt")
@@ -73,7 +73,7 @@ func TestOnlyTheAPIServerIsAnswered(t *testing.T) {
 		t.Fatal(err)
 	}
 	process := launch(t, manager.Options{Args: []string{"--webhook-client-ca-file=" + file, "--webhook-client-names=kube-apiserver"}})
-	// The API server is answered: the template is judged, and a machine is rendered from it.
+	// The API server gets answers: the template is validated, and a VirtualMachine is rendered from it.
 	ensureTemplate(t)
 
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}

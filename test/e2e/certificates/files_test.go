@@ -15,8 +15,8 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// A cluster goes over from Stencil's own authority to a certificate that somebody provides, without losing a request: the
-// caBundle that is provided holds the present authority, too. Then the files are replaced while they are in use.
+// A cluster switches from Stencil's own authority to a provided certificate without losing a request: the provided caBundle also contains the present
+// authority. Then the files are replaced while they are in use.
 func TestCertificateFromFiles(t *testing.T) {
 	plane := shared.Plane(t)
 	own := startReplica(t)
@@ -27,7 +27,7 @@ func TestCertificateFromFiles(t *testing.T) {
 	s.awaitMore(t, 50)
 
 	upgrade(t, plane, slices.Concat(first.Authority, authority(t)))
-	// The next test finds the release as it was.
+	// The next test requires the release in its original state.
 	t.Cleanup(func() { restore(t, plane) })
 	files := launch(t, manager.Options{
 		Args: []string{"--certificate-source=files", "--certificate-directory=" + directory, "--webhook-configurations="},
@@ -56,8 +56,8 @@ func TestCertificateFromFiles(t *testing.T) {
 	s.expectNoFailure(t)
 }
 
-// upgrade makes the release trust the given authorities and stop to publish its own. The field of the caBundle
-// belongs to the manager, so helm has to be told to take it.
+// upgrade makes the release trust the given authorities and stop publishing its own. The manager owns the field caBundle, so helm needs
+// --force-conflicts to take it.
 func upgrade(t *testing.T, plane *controlplane.Plane, authorities []byte) {
 	t.Helper()
 	bundle := filepath.Join(t.TempDir(), "ca.crt")

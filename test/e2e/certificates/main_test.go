@@ -1,6 +1,5 @@
-// Package certificates_test watches stencil-manager keep its webhooks reachable while its certificates, its authority and its
-// processes are replaced: real processes with the rights that the chart gives them, called by a real API server
-// through something that treats them like a Kubernetes Service.
+// Package certificates_test checks that stencil-manager's webhooks stay reachable while its certificates, its authority and its processes are
+// replaced: real processes with the permissions of the chart, called by a real API server through a proxy that behaves like a Kubernetes Service.
 package certificates_test
 
 import (
@@ -25,10 +24,10 @@ const (
 
 var (
 	shared = controlplane.Shared{Prepare: prepare}
-	// service is what the API server calls; the release is installed with its URL.
+	// service is the Service that the API server calls; the release is installed with its URL.
 	service *manager.Service
 	release install.Options
-	// managerUser has the rights of the manager's ServiceAccount.
+	// managerUser has the permissions of the manager's ServiceAccount.
 	managerUser *controlplane.User
 	// binary is the manager, built once.
 	binary string
@@ -83,7 +82,7 @@ func startReplica(t *testing.T, arguments ...string) *manager.Process {
 	return process
 }
 
-// launch starts a manager behind the service, without asking the API server for anything.
+// launch starts a manager behind the service, without a request to the API server.
 func launch(t *testing.T, options manager.Options) *manager.Process {
 	t.Helper()
 	shared.Plane(t)
@@ -95,7 +94,7 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 		[]string{"--shutdown-delay=1s", "--certificate-settle-time=1s"},
 		options.Args,
 	)
-	// The context of a test ends before its cleanups, and a process whose context ends is killed.
+	// The context of a test ends before its cleanups, and the end of its context kills a process.
 	ctx := context.WithoutCancel(t.Context())
 	process, err := manager.Start(ctx, options)
 	if err != nil {
@@ -104,7 +103,7 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 	service.Add(ctx, process)
 	running = append(running, process)
 	t.Cleanup(func() {
-		// All replicas of a test go at once, each with its delay.
+		// All replicas of a test terminate at once, each with its delay.
 		for _, each := range running {
 			_ = each.Terminate()
 		}
@@ -119,8 +118,8 @@ func launch(t *testing.T, options manager.Options) *manager.Process {
 	return process
 }
 
-// ensureTemplate makes the template that the stream of requests refers to, and waits until the API server
-// reaches the manager and the manager knows it.
+// ensureTemplate creates the template that the stream of requests refers to, and waits until the API server reaches the manager and the manager has
+// the template.
 func ensureTemplate(t *testing.T) {
 	t.Helper()
 	requests := newRequests(t)

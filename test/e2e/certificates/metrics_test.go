@@ -16,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// family is what the documentation says of a metric.
+// family is the documented name and type of a metric.
 type family struct {
 	Name, Type string
 }

@@ -18,11 +18,11 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// refreshInterval is how old the neighbour lets its knowledge become.
+// refreshInterval is the maximum age of the neighbour's caBundle.
 const refreshInterval = 300 * time.Millisecond
 
-// neighbour plays a second API server: one that makes a new connection for every call, and looks at the caBundle
-// only now and then. The real one keeps its connections, and so notices little of what is served.
+// neighbour simulates a second API server: one that makes a new connection for every call, and reads the caBundle only now and then. The real one
+// reuses its connections, and so notices little of what is served.
 type neighbour struct {
 	client kubernetes.Interface
 	read   time.Time
@@ -51,14 +51,14 @@ func (n *neighbour) call(ctx context.Context, _ int) error {
 	}
 	err := n.shakeHands(ctx)
 	if err != nil && time.Since(n.read) > 2*refreshInterval {
-		// The machine is so busy that what the neighbour knows has become older than it may be.
+		// The host is so busy that the neighbour's caBundle is older than allowed.
 		return errors.Join(n.refresh(ctx), n.shakeHands(ctx))
 	}
 	return err
 }
 
 func (n *neighbour) refresh(ctx context.Context) error {
-	// What is read is at least as new as the moment at which it was asked for.
+	// The bundle is at least as new as the start of the request.
 	asked := time.Now()
 	bundle, err := caBundle(ctx, n.client)
 	if err != nil {
@@ -112,7 +112,7 @@ func servedBy(ctx context.Context, process *manager.Process) (*x509.Certificate,
 	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 }
 
-// servesBy tells whether a replica serves a certificate that the authority has signed.
+// servesBy returns an error unless a replica serves a certificate that the authority has signed.
 func servesBy(ctx context.Context, process *manager.Process, authority []byte) error {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(authority) {

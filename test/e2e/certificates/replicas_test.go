@@ -17,7 +17,7 @@ func TestRollingRestartLosesNoRequest(t *testing.T) {
 	s := startStream(t)
 	s.awaitMore(t, 100)
 	for _, old := range replicas {
-		// As a Deployment with maxUnavailable 0 does it: first a new one, then the old one goes.
+		// As a Deployment with maxUnavailable 0 does: a new one starts before the old one stops.
 		startReplica(t)
 		if err := old.Stop(); err != nil {
 			t.Fatal(err)
@@ -49,7 +49,7 @@ func TestRollingRestartDuringARotationLosesNoRequest(t *testing.T) {
 func TestLeaderlessReplicaAnswers(t *testing.T) {
 	leader := startReplica(t)
 	follower := startReplica(t)
-	// The lease of a leader that was killed runs on; the next test shall not have to wait for its end.
+	// The lease of a killed leader does not end at once; the next test must not wait for its end.
 	t.Cleanup(func() { releaseLease(t) })
 	service.Remove(leader)
 	if err := leader.Kill(); err != nil {

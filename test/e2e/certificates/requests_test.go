@@ -38,7 +38,7 @@ func newRequests(t *testing.T) requests {
 
 var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
-// machine creates a VirtualMachine from the template and looks whether it was rendered.
+// machine creates a VirtualMachine from the template and checks that it was rendered.
 func (r requests) machine(ctx context.Context, name string) error {
 	created, err := r.client.Resource(machines).Namespace("default").Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "kubevirt.io/v1",
@@ -58,13 +58,13 @@ func (r requests) machine(ctx context.Context, name string) error {
 	return nil
 }
 
-// template creates a template, which the other webhook judges.
+// template creates a template, which the other webhook validates.
 func (r requests) template(ctx context.Context, name string) error {
 	_, err := r.client.Resource(templates).Namespace("default").Create(ctx, plainTemplate(name), dryRun)
 	return err
 }
 
-// ensureTemplate makes the template that machine refers to.
+// ensureTemplate creates the template that machine refers to.
 func (r requests) ensureTemplate(ctx context.Context) error {
 	_, err := r.client.Resource(templates).Namespace("default").Create(ctx, plainTemplate("plain"), metav1.CreateOptions{})
 	if apierrors.IsAlreadyExists(err) {
@@ -124,12 +124,12 @@ func startStream(t *testing.T) *stream {
 	return s
 }
 
-// repeat does the same thing until ctx ends, 50 times a second at most.
+// repeat calls request until ctx ends, 50 times a second at most.
 func (s *stream) repeat(ctx context.Context, request func(ctx context.Context, n int) error) {
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
 	for n := 0; ; n++ {
-		// A request that has begun is finished: its failure because the test ends would tell nothing.
+		// A request that has begun is finished: a failure caused by the end of the test would mean nothing.
 		err := request(context.WithoutCancel(ctx), n)
 		s.mutex.Lock()
 		s.made++

@@ -22,8 +22,8 @@ import (
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-// unhurried is a settle time that leaves a busy API server room to notice a changed caBundle. It has to be less than a
-// third of the life of a serving certificate.
+// unhurried is a settle time in which even a busy API server notices a changed caBundle. It has to be less than a third of the life of a serving
+// certificate.
 const unhurried = "--certificate-settle-time=2s"
 
 // awaitRotation waits until the Secret holds another authority than before, and every replica serves a certificate of it.
@@ -76,7 +76,7 @@ func TestAuthorityIsReplacedSeveralTimesInARow(t *testing.T) {
 	s.awaitMore(t, 50)
 	before := authority(t)
 	for range 3 {
-		// Nobody waits until the one before has been taken over.
+		// The previous authority is deleted before it is used everywhere.
 		kubectl(t, "", "--namespace", install.Namespace, "delete", "secret", authoritySecret)
 		before = awaitRotation(t, before)
 	}
@@ -92,7 +92,7 @@ func TestAuthorityIsReplacedSeveralTimesInARow(t *testing.T) {
 	s.expectNoFailure(t)
 }
 
-// An authority comes to two thirds of its life while it is in use.
+// An authority reaches two thirds of its life while it is in use.
 func TestAuthorityIsReplacedInTime(t *testing.T) {
 	startReplica(t) // makes sure that there is a Secret
 	client := newClient(t)
@@ -119,7 +119,7 @@ func TestAuthorityIsReplacedInTime(t *testing.T) {
 	awaitRotation(t, certificate, replicas...)
 	s.awaitMore(t, 100)
 
-	// Now the serving certificates, which live for seconds only, go on being replaced.
+	// The serving certificates, which are valid for seconds only, continue to be replaced.
 	for _, replica := range replicas {
 		first, err := servedBy(t.Context(), replica)
 		if err != nil {
@@ -136,7 +136,7 @@ func TestAuthorityIsReplacedInTime(t *testing.T) {
 	s.expectNoFailure(t)
 }
 
-// makeAuthority makes a certificate authority as the manager does, with a life that the test chooses.
+// makeAuthority makes a certificate authority as the manager does, with the given validity.
 func makeAuthority(t *testing.T, notBefore time.Time, life time.Duration) (certificatePEM, keyPEM []byte) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

@@ -29,7 +29,7 @@ kind: VirtualMachine
 metadata: {name: web-1, namespace: default, annotations: {template.kubevirt.io/template-ref: box}}
 `
 
-// policy denies one name. Its webhook is registered by the manager, with the authority that the CA injector wrote elsewhere.
+// policy denies one name. The manager registers its webhook, with the authority that the CA injector wrote elsewhere.
 const policy = `
 apiVersion: stencil.kubevirt.io/v1alpha1
 kind: VirtualMachinePolicy
@@ -79,7 +79,7 @@ func TestBothServersServeWithWhatCertManagerIssues(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Nobody is to publish an authority of Stencil's own.
+	// Neither server may publish an authority of Stencil's own.
 	servers := []*server{
 		{program: manager.StencilManager, certificate: "stencil-webhook", user: managerUser, address: webhooks, directory: t.TempDir(),
 			arguments: append(release.ManagerArgs(), "--webhook-configurations=", "--api-services=")},
@@ -150,7 +150,7 @@ func TestBothServersServeWithWhatCertManagerIssues(t *testing.T) {
 	})
 }
 
-// reached has a machine rendered by the manager, and by stencil-apiserver, which has the manager judge it.
+// reached waits until the manager renders a VirtualMachine, and stencil-apiserver, which calls the manager for validation, creates one.
 func reached(t *testing.T) {
 	t.Helper()
 	harness.Eventually(t, "the manager and stencil-apiserver are reached", func() error {

@@ -1,5 +1,5 @@
-// Package certmanager_test runs the chart with certificates.provider=cert-manager against cert-manager's own controllers and CA
-// injector: they issue what the chart asks for and tell the API server whom to trust, and both servers of Stencil serve with it.
+// Package certmanager_test runs the chart with certificates.provider=cert-manager against cert-manager's own controllers and CA injector: they issue
+// the requested certificates and write the CA bundles for the API server, and both servers of Stencil serve with them.
 package certmanager_test
 
 import (
@@ -45,8 +45,7 @@ type server struct {
 	process   *manager.Process
 }
 
-// mount does what a kubelet does with the volume of a Secret: it writes the keys into a folder, and returns an error while there
-// are none.
+// mount does what a kubelet does with the volume of a Secret: it writes the keys to a folder, and returns an error while there are none.
 func (s *server) mount(t *testing.T) error {
 	t.Helper()
 	out := kubectl(t, nil, "", "get", "secret", s.secret, "--namespace="+install.Namespace, "--output=json")
@@ -97,7 +96,7 @@ func (s *server) start(t *testing.T) {
 	})
 }
 
-// serves returns the certificate that the server shows.
+// serves returns the certificate that the server presents.
 func (s *server) serves(t *testing.T) (*x509.Certificate, error) {
 	t.Helper()
 	dialer := tls.Dialer{Config: &tls.Config{InsecureSkipVerify: true}}
@@ -109,7 +108,7 @@ func (s *server) serves(t *testing.T) (*x509.Certificate, error) {
 	return connection.(*tls.Conn).ConnectionState().PeerCertificates[0], nil
 }
 
-// kubectl runs kubectl as a person; nil is the administrator.
+// kubectl runs kubectl as a user; nil is the administrator.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	return harness.Kubectl(t, shared.Plane(t), as, stdin, arguments...)

@@ -1,4 +1,4 @@
-// Package cli_test runs stencilctl as people do, as a process with a kubeconfig, against a real API server.
+// Package cli_test runs stencilctl as users do, as a process with a kubeconfig, against a real API server.
 package cli_test
 
 import (
@@ -20,7 +20,7 @@ var (
 
 func TestMain(m *testing.M) { os.Exit(shared.Run(m)) }
 
-// prepare installs the kinds that policies are about. Nobody else's webhook judges what the tests store.
+// prepare installs the kinds that policies select. No webhook evaluates what the tests store.
 func prepare(ctx context.Context, plane *controlplane.Plane) (err error) {
 	if binary, err = stencilctl.Binary(ctx); err != nil {
 		return err
@@ -35,7 +35,7 @@ func prepare(ctx context.Context, plane *controlplane.Plane) (err error) {
 	return plane.InstallCRDs(ctx, definitions...)
 }
 
-// result is how stencilctl ended.
+// result is the exit code and the output of stencilctl.
 type result struct {
 	code             int
 	output, problems string

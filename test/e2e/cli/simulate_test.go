@@ -52,7 +52,7 @@ spec:
     deny contains "it has no description" if not input.object.metadata.annotations.description
 `
 
-// simulated is the part of the output that the tests look at.
+// simulated is the part of the output that the tests check.
 type simulated struct {
 	Judged, Denied, Warned, Audited int
 	Objects                         []struct {

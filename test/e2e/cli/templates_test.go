@@ -37,7 +37,7 @@ spec:
           volumes: [{name: init, cloudInitNoCloud: {userData: "password: ${PASSWORD}"}}]
 `
 
-// namespaceWith makes a namespace with these objects, and a user who may do nothing.
+// namespaceWith makes a namespace with these objects, and a user without permissions.
 func namespaceWith(t *testing.T, manifest string) (namespace string, user *controlplane.User) {
 	t.Helper()
 	plane := shared.Plane(t)
@@ -80,7 +80,7 @@ func (r result) want(t *testing.T, code int, output, problems string) {
 
 func TestProcessWithTheRightsOfThePerson(t *testing.T) {
 	namespace, ada := namespaceWith(t, web)
-	// What may not be read is not rendered here.
+	// A template that the user may not read is not rendered here.
 	run(t, ada, "process", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
 		want(t, 3, "", "cannot get resource \"virtualmachinetemplates\"")
 	grant(t, ada, namespace, "template.kubevirt.io", "virtualmachinetemplates", "get")
@@ -95,7 +95,7 @@ func TestProcessWithTheRightsOfThePerson(t *testing.T) {
 	run(t, ada, "process", "other", "-n", namespace, "--local").
 		want(t, 3, "", "template "+namespace+"/other does not exist\n")
 
-	// What is created is created as this person.
+	// Objects are created as this user.
 	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
 		want(t, 3, "", "cannot create resource \"virtualmachines\"")
 	grant(t, ada, namespace, "kubevirt.io", "virtualmachines", "create", "get")
@@ -105,10 +105,10 @@ func TestProcessWithTheRightsOfThePerson(t *testing.T) {
 		want(t, 0, "virtualmachine.kubevirt.io/web-1 created\n", "web-1 has 4 cores.\n")
 	run(t, ada, "create", "web", "-n", namespace, "--local", "-p", "NAME=web-1").
 		want(t, 3, "", `virtualmachines.kubevirt.io "web-1" already exists`)
-	// It is no terminal, so nothing is asked.
+	// Standard input is not a terminal, so there is no prompt.
 	run(t, ada, "create", "web", "-n", namespace, "--local").
 		want(t, 2, "", "parameters[NAME]: Required value")
-	// As somebody else.
+	// As another user.
 	run(t, shared.Plane(t).Admin(), "create", "web", "-n", namespace, "--local", "-p", "NAME=web-2", "--as", "eve").
 		want(t, 3, "", `User "eve" cannot get resource`)
 }
@@ -213,8 +213,7 @@ func condition(kind, status, reason string) string {
 	return fmt.Sprintf(`{"type": %q, "status": %q, "reason": %q, "message": "told", "lastTransitionTime": "2026-01-01T00:00:00Z"}`, kind, status, reason)
 }
 
-// carry plays the controller: it takes the first request without conditions through
-// them.
+// carry simulates the controller: it writes the conditions to the first request that has none.
 func carry(ctx context.Context, plane *controlplane.Plane, namespace, last string) error {
 	ctx, cancel := context.WithTimeout(ctx, 60*time.Second)
 	defer cancel()
@@ -243,7 +242,7 @@ func carry(ctx context.Context, plane *controlplane.Plane, namespace, last strin
 	}
 	for i, status := range []string{`{"status": {"conditions": [` + condition("Progressing", "True", "Reconciling") + `]}}`, last} {
 		if i > 0 {
-			// The command has to have seen the first one; it looks ten times a second.
+			// The command must have read the first one; it polls ten times a second.
 			select {
 			case <-ctx.Done():
 				return ctx.Err()
@@ -296,7 +295,7 @@ parameters: [{name: NAME, required: true}]
 	if got.code != 0 || !strings.Contains(got.problems, "1 Template: 1 converted with 0 losses, 0 refused\n") {
 		t.Fatalf("%+v", got)
 	}
-	// What comes out is taken by the API server, in the same namespace.
+	// The API server accepts the output, in the same namespace.
 	if result, err := plane.Kubectl(t.Context(), nil, got.output, "create", "-f", "-"); err != nil || result.Code != 0 {
 		t.Fatalf("%v: %s\n%s", err, result.Stderr, got.output)
 	}

@@ -9,8 +9,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// conforms waits until the audit has found as many machines that conform, and none that
-// do not.
+// conforms waits until the audit has found count conforming VMs, and none that violate.
 func conforms(t *testing.T, count int) {
 	t.Helper()
 	harness.Eventually(t, "the audit finds every machine conforming", func() error {
@@ -45,7 +44,7 @@ func TestDefaultsAreApproved(t *testing.T) {
 	conforms(t, 1)
 }
 
-// What defaulting writes is no way in for people.
+// Users must not bypass an approval by writing what defaulting writes.
 func TestNobodyWritesDefaultsByHand(t *testing.T) {
 	discard(t, "vault", "attack", "victim")
 	spec := func(domain string) string {
@@ -88,14 +87,14 @@ func TestNobodyWritesDefaultsByHand(t *testing.T) {
 	if after := stored(t, "vault", "victim"); at(t, before, "spec") != at(t, after, "spec") {
 		t.Errorf("the spec has changed from\n%s\nto\n%s", at(t, before, "spec"), at(t, after, "spec"))
 	}
-	// A record of one's own says nothing.
+	// A record that a user writes has no effect.
 	mustKubectl(t, ada, "", "--namespace=vault", "annotate", "--overwrite", "virtualmachine", "victim", contract.AnnotationDefaultsApplied+"=forged")
 	if got := stored(t, "vault", "victim").GetAnnotations()[contract.AnnotationDefaultsApplied]; got != before.GetAnnotations()[contract.AnnotationDefaultsApplied] {
 		t.Errorf("the record is %q", got)
 	}
 }
 
-// canonical is the version that q35 stands for here.
+// canonical returns the version of machine type q35 here.
 func canonical(t *testing.T) string {
 	t.Helper()
 	environment, err := sidecar.Environment(t.Context())
@@ -111,8 +110,7 @@ func canonical(t *testing.T) string {
 	return ""
 }
 
-// An approval judges all that an update changes, so an update must not bring defaults
-// that the person did not ask for.
+// An approval evaluates all that an update changes, so an update must not add defaults that the user did not request.
 func TestAnUpdateOfAMachineWithoutDefaultsIsNotRefused(t *testing.T) {
 	discard(t, "vault", "bare")
 	restart := withoutDefaulter(t)

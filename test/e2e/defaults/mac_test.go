@@ -25,7 +25,7 @@ webhooks:
   rules: [{apiGroups: [never.example.com], apiVersions: [v1], operations: [CREATE], resources: [nothing]}]
 `
 
-// macOf is the address of the one interface of a machine.
+// macOf returns the address of the one interface of a VM.
 func macOf(t *testing.T, name string) string {
 	t.Helper()
 	return domain(t, stored(t, "team-a", name), "devices", "interfaces", "default", "macAddress")

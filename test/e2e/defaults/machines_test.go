@@ -40,7 +40,7 @@ func TestAMachineFromATemplateIsStoredAsTheGuestWillSeeIt(t *testing.T) {
 	if got := domain(t, vm, "machine", "type"); !version.MatchString(got) {
 		t.Errorf("the machine type is %q", got)
 	}
-	// The preference puts both disks, which the template leaves to KubeVirt, on virtio.
+	// The preference sets virtio as the bus of both disks, which the template leaves open.
 	taken := map[string]string{}
 	for device, at := range addresses(t, "team-a", "web-1", []string{"disk-1", "cloudinitdisk"}, []string{"default"}) {
 		if !address.MatchString(at) || taken[at] != "" {
@@ -92,7 +92,7 @@ func TestTheSameManifestChangesNothing(t *testing.T) {
 			if second := stored(t, "team-a", "plain"); at(t, first, "spec") != at(t, second, "spec") || first.GetGeneration() != second.GetGeneration() {
 				t.Errorf("the spec has changed from\n%s\nto\n%s", at(t, first, "spec"), at(t, second, "spec"))
 			}
-			// A guest that runs must not be told to restart by it, either.
+			// The update must not require a restart of a running guest, either.
 			mustKubectl(t, ada, "", "patch", "virtualmachine", "plain", "--type=merge", "--patch", `{"spec": {"runStrategy": "Always"}}`)
 			harness.Eventually(t, "KubeVirt has created an instance", func() error {
 				if got := at(t, stored(t, "team-a", "plain"), "status", "created"); got != "true" {
@@ -101,7 +101,7 @@ func TestTheSameManifestChangesNothing(t *testing.T) {
 				return nil
 			})
 			runs := strings.Replace(written("plain", ""), "Halted", "Always", 1)
-			// The patch took the run strategy from whoever applies.
+			// The patch took the ownership of the run strategy from the applying field manager.
 			mustKubectl(t, ada, runs, slices.Concat(arguments, tc.force)...)
 			third := stored(t, "team-a", "plain")
 			if before, after := at(t, first, "spec", "template"), at(t, third, "spec", "template"); before != after {

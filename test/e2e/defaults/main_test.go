@@ -1,6 +1,5 @@
-// Package defaults_test creates and changes VirtualMachines as their owners do, on a
-// real API server with KubeVirt's own admission, and a manager whose defaulter has the
-// libvirt and QEMU of this machine. It needs them installed.
+// Package defaults_test creates and changes VirtualMachines as their owners do, on a real API server with KubeVirt's own admission, and a manager
+// with a defaulter that uses the libvirt and QEMU of this host. They must be installed.
 package defaults_test
 
 import (
@@ -25,8 +24,7 @@ import (
 var (
 	stencil *platform.Platform
 	sidecar *defaulter.Defaulter
-	// ada owns machines in team-a and in vault, which is governed, and may use the
-	// golden templates.
+	// ada owns VirtualMachines in team-a and in vault, which is governed, and may use the golden templates.
 	ada *controlplane.User
 )
 
@@ -88,7 +86,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 	if stencil, err = platform.Start(ctx, platform.Options{
 		KubeVirt: true,
 		Log:      os.Stderr,
-		// The chart gives the rights for MAC addresses; a test of its own has some made.
+		// The chart grants the permissions for MAC addresses; a separate test has some generated.
 		ManagerArgs: []string{"--defaulting-socket=" + sidecar.Socket(), "--defaulting-mac=never", "--audit-interval=2s"},
 		Values:      map[string]any{"defaulting": map[string]any{"enabled": true, "mac": "generate"}},
 	}); err != nil {
@@ -107,8 +105,7 @@ func prepare(ctx context.Context) (err error) {
 	if err := harness.Apply(ctx, stencil.Plane, prepared, "-"); err != nil {
 		return err
 	}
-	// Everything holds as soon as the manager has read the approval and the template, and
-	// the API server calls the webhook.
+	// All of this applies as soon as the manager has read the approval and the template, and the API server calls the webhook.
 	last := ""
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		refused, err := stencil.Plane.Kubectl(ctx, ada, machine("probe", "vault", "golden/fedora", ""), "create", "--dry-run=server", "-f", "-")
@@ -125,7 +122,7 @@ func prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// kubectl runs kubectl as a person, in team-a unless the arguments say otherwise.
+// kubectl runs kubectl as a user, in team-a unless the arguments contain another namespace.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In("team-a", arguments)...)
@@ -136,13 +133,13 @@ func mustKubectl(t *testing.T, as *controlplane.User, stdin string, arguments ..
 	return harness.Must(t, stencil.Plane, as, stdin, harness.In("team-a", arguments)...)
 }
 
-// discard deletes machines when the test ends.
+// discard deletes VirtualMachines when the test ends.
 func discard(t *testing.T, namespace string, names ...string) {
 	t.Helper()
 	harness.Discard(t, stencil.Plane, namespace, names...)
 }
 
-// stored is a machine as it is stored.
+// stored returns a VirtualMachine as it is stored.
 func stored(t *testing.T, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	var u unstructured.Unstructured
@@ -152,8 +149,7 @@ func stored(t *testing.T, namespace, name string) *unstructured.Unstructured {
 	return &u
 }
 
-// at is what stands at a path, in JSON; empty when nothing does. An item of a list is
-// found by its name.
+// at returns the value at a path, in JSON; empty when there is none. An item of a list is found by its name.
 func at(t *testing.T, vm *unstructured.Unstructured, path ...string) string {
 	t.Helper()
 	var value any = vm.Object
@@ -185,18 +181,18 @@ func at(t *testing.T, vm *unstructured.Unstructured, path ...string) string {
 	return string(text)
 }
 
-// domain is what stands below the domain of a machine.
+// domain returns a field below the domain of a VM.
 func domain(t *testing.T, vm *unstructured.Unstructured, path ...string) string {
 	t.Helper()
 	return at(t, vm, append([]string{"spec", "template", "spec", "domain"}, path...)...)
 }
 
-// machine is the manifest of a machine that refers to a template.
+// machine returns the manifest of a VirtualMachine that refers to a template.
 func machine(name, namespace, ref, rest string) string {
 	return fmt.Sprintf("apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  namespace: %s\n  annotations:\n    template.kubevirt.io/template-ref: %s\n%s", name, namespace, ref, rest)
 }
 
-// written is the manifest of a machine with two virtio disks that refers to none.
+// written returns the manifest of a VirtualMachine with two virtio disks and without a template.
 func written(name, more string) string {
 	return `
 apiVersion: kubevirt.io/v1

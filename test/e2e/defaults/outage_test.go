@@ -40,7 +40,7 @@ func withoutDefaulter(t *testing.T) (restart func()) {
 	return restart
 }
 
-// metric is the value of a metric of the manager, as it is written.
+// metric returns the value of a metric of the manager, as it is printed.
 func metric(t *testing.T, name string) string {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, stencil.Manager.MetricsURL(), nil)
@@ -66,7 +66,7 @@ func metric(t *testing.T, name string) string {
 
 func TestWhileTheDefaulterIsGone(t *testing.T) {
 	discard(t, "team-a", "open", "closed")
-	// The manager may remember the machines of other tests.
+	// The manager may have cached the defaults of other tests.
 	unknown := func(name string) string {
 		return strings.Replace(written(name, ""), "guest: 1Gi", "guest: 1217Mi", 1)
 	}
@@ -102,8 +102,8 @@ func TestWhileTheDefaulterIsGone(t *testing.T) {
 	}
 }
 
-// TestNoMachineIsRefusedOrWrongWhileTheDefaulterIsStartedAgain has several people create machines while the defaulter is killed and
-// started again, each a little different, so that none is remembered. Each has the addresses that it always has, or none and a warning.
+// TestNoMachineIsRefusedOrWrongWhileTheDefaulterIsStartedAgain has several clients create VirtualMachines while the defaulter is killed and started
+// again, each with a different memory size, so that no answer is cached. Each gets the same addresses, or none and a warning.
 func TestNoMachineIsRefusedOrWrongWhileTheDefaulterIsStartedAgain(t *testing.T) {
 	create := func(memory int) (stored *unstructured.Unstructured, warning string) {
 		manifest := strings.Replace(written("busy", ""), "guest: 1Gi", fmt.Sprintf("guest: %dMi", memory), 1)
@@ -177,8 +177,8 @@ func TestNoMachineIsRefusedOrWrongWhileTheDefaulterIsStartedAgain(t *testing.T) 
 	}
 }
 
-// TestTheDefaulterIsAskedOnceForMachinesOfOneShape creates two at a time, of a shape that is new each time it is tried: the manager
-// remembers an answer for some seconds, in which both have to be created.
+// TestTheDefaulterIsAskedOnceForMachinesOfOneShape creates two at a time, of a shape that is new on each attempt: the manager caches an answer for
+// some seconds, in which both have to be created.
 func TestTheDefaulterIsAskedOnceForMachinesOfOneShape(t *testing.T) {
 	const asked = "stencil_defaulting_ask_seconds_count"
 	memory := 1300

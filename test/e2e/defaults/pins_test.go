@@ -76,7 +76,7 @@ func TestUnpinAndRepin(t *testing.T) {
 	if got := addresses(t, "team-a", "pin-2", []string{"root", "data"}, []string{"default"}); got["root"] != "0000:0a:00.0" || got["data"]+got["default"] != "" {
 		t.Errorf("what the person wrote stays, and nothing else: %v", got)
 	}
-	// An update in between brings nothing back.
+	// An update in between restores nothing.
 	mustKubectl(t, ada, "", "patch", "virtualmachine", "pin-1", "--type=merge", "--patch", `{"spec": {"runStrategy": "Manual"}}`)
 	if got := domain(t, stored(t, "team-a", "pin-1"), "machine", "type"); got != "q35" {
 		t.Errorf("the machine type is %s", got)
@@ -91,7 +91,7 @@ func TestUnpinAndRepin(t *testing.T) {
 	if got := addresses(t, "team-a", "pin-2", []string{"root"}, nil); got["root"] != "0000:0a:00.0" {
 		t.Errorf("the person's own address is %v", got)
 	}
-	// Pinned machines are repinned at once.
+	// Pinned VMs are repinned at once.
 	code, output = stencilctl(ada, "defaults", "repin", "pin-1", "-n", "team-a", "--confirm")
 	want(code, output, 0, "-> q35", "filled in: machine type "+canonical(t), "1 of 1 changed")
 	code, output = stencilctl(ada, "defaults", "repin", "pin-1", "-n", "team-a")

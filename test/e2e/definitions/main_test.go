@@ -1,7 +1,5 @@
-// Package definitions_test holds the chart's CustomResourceDefinitions against a
-// real API server: that it takes them at all, which it does not when the rules in
-// them may cost too much, and what it refuses because of them with no webhook
-// running.
+// Package definitions_test tests the chart's CustomResourceDefinitions with a real API server: that it accepts them, which it does not when their
+// rules may cost too much, and what it rejects because of them when no webhook runs.
 package definitions_test
 
 import (

@@ -88,7 +88,7 @@ func TestTheStatusShowsInColumns(t *testing.T) {
 	}
 }
 
-// minimal has what an approval must have; the cases add to it and replace parts.
+// minimal has the required fields of an approval; the cases add to it and replace parts.
 const minimal = `{"namespaces":["team-a"],"templates":[{"namespace":"golden","name":"fedora"}]%s}`
 
 func TestWhatTheAPIServerRefusesOfAnApproval(t *testing.T) {
@@ -102,7 +102,7 @@ func TestWhatTheAPIServerRefusesOfAnApproval(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name, spec string
-		want       string // in the refusal; nothing is refused when empty
+		want       string // in the rejection; none is expected when empty
 	}{
 		{name: "the least there can be", spec: fmt.Sprintf(minimal, "")},
 		{name: "an empty selector says everywhere", spec: `{"namespaceSelector":{},"templates":[{"namespace":"golden","name":"fedora"}]}`},

@@ -62,7 +62,7 @@ func TestAPolicyIsStoredAsItIsWritten(t *testing.T) {
 		t.Fatal(got.Stderr)
 	}
 	got := kubectl(t, "", "get", "vmpol", "full", "-o", "json")
-	// Compared as JSON: what a fixture holds keeps the order of its keys in memory.
+	// Compared as JSON: a fixture retains the order of its keys in memory.
 	var stored, written struct{ Spec any }
 	if err := json.Unmarshal([]byte(got.Stdout), &stored); err != nil {
 		t.Fatal(err, got.Stderr)
@@ -131,7 +131,7 @@ func TestPartsOfAPolicysStatusHaveOwners(t *testing.T) {
 	apply(v1alpha1.FieldManagerPolicyTemplates, `{"templates":{"checked":2,"noncompliant":0}}`)
 	apply(v1alpha1.FieldManagerPolicyReplica+"one", `{"replicas":[{"name":"one","count":1,"lastUpdateTime":"`+now+`"}]}`)
 	apply(v1alpha1.FieldManagerPolicyReplica+"two", `{"replicas":[{"name":"two","count":2,"lastUpdateTime":"`+now+`"}]}`)
-	// Each writes again, and takes back what it does not say any more, and nothing else.
+	// Each applies again, and removes only the fields that it no longer applies.
 	apply(v1alpha1.FieldManagerPolicyStatus, `{"observedGeneration":2}`)
 	apply(v1alpha1.FieldManagerPolicyReplica+"one", `{}`)
 	got := kubectl(t, "", "get", "vmpol", "owners", "-o", "jsonpath={.status}")
@@ -154,7 +154,7 @@ func TestWhatTheAPIServerRefusesOfAPolicy(t *testing.T) {
 	source := strings.Repeat("# 5678901234567\n", 4096)
 	for _, tc := range []struct {
 		name, spec string
-		want       string // in the refusal; nothing is refused when empty
+		want       string // in the rejection; none is expected when empty
 	}{
 		{name: "64 KiB of Rego", spec: fmt.Sprintf(`{"rego":%q}`, source)},
 		{name: "more than 64 KiB of Rego", spec: fmt.Sprintf(`{"rego":%q}`, source+"#"), want: "spec.rego: Too long"},

@@ -1,5 +1,5 @@
-// Package explain_test runs `stencilctl explain` against a real API server with the chart
-// and a stencil-manager: what it says has to be what kubectl meets.
+// Package explain_test runs `stencilctl explain` against a real API server with the chart and a stencil-manager: its output has to match what kubectl
+// gets.
 package explain_test
 
 import (
@@ -18,8 +18,7 @@ import (
 var (
 	stencil *platform.Platform
 	binary  string
-	// ada owns machines in team-a and may use the golden templates; bob owns machines
-	// there and may use none.
+	// ada owns VirtualMachines in team-a and may use the golden templates; bob owns VirtualMachines there and may use none.
 	ada, bob *controlplane.User
 )
 

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// eventuallyOr polls until it is true, at most for a while.
+// eventuallyOr polls until done returns true or a limit is reached.
 func eventuallyOr(t *testing.T, done func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); time.Now().Before(deadline) && t.Context().Err() == nil && !done(); {
@@ -20,8 +20,8 @@ func eventuallyOr(t *testing.T, done func() bool) {
 	}
 }
 
-// decision is what policies saw when the last machine web-1 was created, of the
-// manager's decision log, with the values that are others each time replaced.
+// decision returns the input of policies for the last creation of VirtualMachine web-1, from the manager's decision log, with the values that vary
+// between runs replaced.
 func decision(t *testing.T) string {
 	t.Helper()
 	var input map[string]any
@@ -52,7 +52,7 @@ func decision(t *testing.T) string {
 	return "\n```yaml\n" + string(text) + "```\n\n"
 }
 
-// settled replaces what differs from one run to the next.
+// settled replaces the values that vary between runs.
 func settled(value any) any {
 	switch value := value.(type) {
 	case map[string]any:

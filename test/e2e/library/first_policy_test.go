@@ -51,7 +51,7 @@ func TestTheFirstPolicyInFiveMinutes(t *testing.T) {
 	}
 }
 
-// replay is a page with the output of its commands as it is now.
+// replay returns a page with the present output of its commands.
 func replay(t *testing.T, content, cli string) string {
 	t.Helper()
 	var text strings.Builder
@@ -81,16 +81,15 @@ func replay(t *testing.T, content, cli string) string {
 	}
 }
 
-// output is what the page says that the command of a line prints.
+// output returns the output of a command line on the page.
 func output(block, line string) string {
 	_, after, _ := strings.Cut(block, line)
 	text, _, _ := strings.Cut(after, "\n\n")
 	return strings.TrimRight(text, "\n") + "\n"
 }
 
-// printed is what a command prints. The cluster learns of policies and machines a moment
-// after they are stored, so a command that prints something else than the page is
-// repeated, when that does no harm.
+// printed returns the output of a command. The cluster observes policies and VirtualMachines a moment after they are stored, so a command with an
+// output that differs from the page is repeated, if that does no harm.
 func printed(t *testing.T, as, call, cli, want string) string {
 	t.Helper()
 	words := strings.Fields(call)
@@ -105,7 +104,7 @@ func printed(t *testing.T, as, call, cli, want string) string {
 			command.Dir = stencil.Example("../..")
 			var out bytes.Buffer
 			command.Stdout, command.Stderr = &out, &out
-			// Its exit code is part of what the text tells.
+			// The page shows the exit code as part of the text.
 			_ = command.Run()
 			return out.String()
 		}
@@ -123,12 +122,12 @@ func printed(t *testing.T, as, call, cli, want string) string {
 	return strings.TrimRight(got, "\n") + "\n"
 }
 
-// harmless says that a command can be repeated: it reads, or it was refused.
+// harmless reports whether a command can be repeated: it reads, or it was denied.
 func harmless(words []string, got string) bool {
 	return len(words) > 1 && (words[1] == "get" || words[1] == "wait" || words[1] == "create" && strings.Contains(got, "Error from server"))
 }
 
-// include puts the files and documents that a page shows into it.
+// include inserts the files and documents that a page shows.
 func include(t *testing.T, content string) string {
 	t.Helper()
 	for name, text := range map[string]func() string{

@@ -38,7 +38,7 @@ func condition(policy v1alpha1.VirtualMachinePolicy, kind string) string {
 	return "unknown"
 }
 
-// values are an upgrade's: what is switched on, and how.
+// upgrade upgrades the release with these policies of the library and their settings.
 func upgrade(t *testing.T, switchedOn map[string]any) {
 	t.Helper()
 	options := stencil.Options()
@@ -71,7 +71,7 @@ func TestTheFirstInstallationHasEveryPolicyInForce(t *testing.T) {
 	})
 }
 
-// The other tests want the library as it was first, so this one comes last: tests run in the order of their files and in them.
+// The other tests require the library as it was first, so this one comes last: tests run in the order of their files and of the functions in them.
 func TestZTheLibraryFollowsTheValues(t *testing.T) {
 	const registries, strategy, mine = "allowed-registries", "run-strategy", "vtpm"
 	upgrade(t, map[string]any{
@@ -108,7 +108,7 @@ func TestZTheLibraryFollowsTheValues(t *testing.T) {
 	t.Run("what somebody changes is restored", func(t *testing.T) {
 		must(t, "", "patch", "vmpol", strategy, "--type=merge", "--patch", `{"spec":{"enforcement":"Audit","parameters":{"strategies":["Manual"]}}}`)
 		eventually(t, "the parameters are those of the values", func() string {
-			// The manifest has no enforcement: what it does not say is left to others.
+			// The manifest has no enforcement: other field managers may set fields that it omits.
 			if got := string(stored(t)[strategy].Spec.Parameters.Raw); !strings.Contains(got, "Always") {
 				return "parameters are " + got
 			}

@@ -1,6 +1,5 @@
-// Package library_test installs the chart with every policy of the library switched
-// on, as a cluster admin could in the first installation, and runs what docs/policies
-// tells admins to do.
+// Package library_test installs the chart with every policy of the library enabled, as a cluster admin could in the first installation, and runs the
+// commands of docs/policies.
 package library_test
 
 import (
@@ -16,12 +15,12 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// limit is how long anything may take.
+// limit bounds each wait.
 const limit = 60 * time.Second
 
 var (
 	stencil *platform.Platform
-	// ada owns machines in team-a and may use the golden templates.
+	// ada owns VirtualMachines in team-a and may use the golden templates.
 	ada *controlplane.User
 )
 
@@ -32,14 +31,14 @@ func start(ctx context.Context) (stop func() error, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// They only count what they find, so that they are in nobody's way.
+	// With enforcement Audit they only count violations and deny nothing.
 	switchedOn := map[string]any{}
 	for _, name := range names {
 		switchedOn[name] = map[string]any{"enabled": true, "enforcement": "Audit"}
 	}
 	if stencil, err = platform.Start(ctx, platform.Options{
 		KubeVirt: true,
-		// The garbage collector takes the policies along when the release goes.
+		// The garbage collector deletes the policies with the release.
 		ControllerManager: true,
 		Log:               os.Stderr,
 		Values:            map[string]any{"policies": map[string]any{"library": switchedOn}},
@@ -76,7 +75,7 @@ func must(t *testing.T, stdin string, arguments ...string) string {
 	return harness.Must(t, stencil.Plane, nil, stdin, arguments...).Stdout
 }
 
-// eventually polls until nothing is missing. What completes the sentence "waiting until …".
+// eventually polls until missing returns nothing. The parameter what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, missing func() string) {
 	t.Helper()
 	harness.Eventually(t, what, func() error { return harness.Complaint(missing()) })

@@ -16,7 +16,7 @@ const (
 	subresource = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/" + shelf + "/virtualmachinetemplates/box/"
 )
 
-// works processes a template and creates from it, and sees a change of the template.
+// works processes a template and creates from it, and checks that a change of the template has an effect.
 func works(t *testing.T, version int) {
 	t.Helper()
 	template := fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"box"},
@@ -70,7 +70,7 @@ func TestProcessAndCreateSurviveRestarts(t *testing.T) {
 		if err := stencil.APIServer.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		// What has nothing to do with it goes on.
+		// Requests that do not involve it continue to work.
 		must(t, nil, shelf, "", "get", "vmt", "box")
 		denied(t, kubectl(t, ada, shelf, "{}", "create", "--raw", subresource+"process", "-f", "-"), "unable to handle the request")
 		if err := stencil.StartAPIServer(); err != nil {

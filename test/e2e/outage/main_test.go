@@ -67,7 +67,7 @@ func kubectl(t *testing.T, as *controlplane.User, namespace, stdin string, argum
 	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In(namespace, arguments)...)
 }
 
-// must is kubectl that has to succeed.
+// must runs kubectl and requires success.
 func must(t *testing.T, as *controlplane.User, namespace, stdin string, arguments ...string) string {
 	t.Helper()
 	return harness.Must(t, stencil.Plane, as, stdin, harness.In(namespace, arguments)...).Stdout

@@ -24,7 +24,7 @@ func TestWithoutAManagerOnlyTemplatedVMsAreDenied(t *testing.T) {
 	denied(t, kubectl(t, ada, team, rendered("in-need"), "create", "-f", "-"), `failed calling webhook "render.template.kubevirt.io"`)
 	must(t, ada, team, plain("plain-sailing"), "create", "-f", "-")
 	must(t, ada, team, "", "label", "vm", "plain-sailing", "still=works")
-	// What the webhook has nothing to do with.
+	// Requests that do not match the webhook.
 	must(t, ada, team, "", "label", "vm", "stored-before", "still=works")
 	must(t, ada, team, "", "annotate", "vm", "stored-before", "still=works")
 	for _, strategy := range []string{"Always", "Halted"} {
@@ -53,7 +53,7 @@ func TestWithoutAManagerNothingUnapprovedIsAdmitted(t *testing.T) {
 	denied(t, kubectl(t, ada, vault, rendered("attack"), "create", "-f", "-"), "failed calling webhook")
 	denied(t, kubectl(t, ada, vault, "", "patch", "vm", "stored", "--type=merge", "-p", `{"spec":{"template":{"spec":{"hostname":"h"}}}}`), "")
 	denied(t, kubectl(t, ada, vault, "", "annotate", "vm", "stored", "template.kubevirt.io/template-ref-"), "")
-	// A disk keeps its mark, other claims are created, and no VM starts with a disk of which it is not known whose it is.
+	// The mark of a disk is protected, other claims are created, and no VM starts with a disk of unverified origin.
 	const pvc = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: attack-claim, labels: {%s: a}}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 	denied(t, kubectl(t, nil, vault, fmt.Sprintf(pvc, "kubevirt.io/created-by"), "create", "-f", "-"), "ValidatingAdmissionPolicy 'stencil-disk-provenance'")
 	must(t, nil, vault, fmt.Sprintf(pvc, "app"), "create", "--dry-run=server", "-f", "-")
@@ -84,7 +84,7 @@ spec:
   volumes: [{name: root, dataVolume: {name: stored}}]
 `
 
-// unless returns what is wrong with a result that is not a refusal with this text.
+// unless returns a complaint about a result that is not a denial with this text.
 func unless(result controlplane.Result, want string) string {
 	if result.Code == 0 || !strings.Contains(result.Stderr, want) {
 		return "no refusal with " + want + ": " + result.Stdout + result.Stderr
@@ -92,7 +92,7 @@ func unless(result controlplane.Result, want string) string {
 	return ""
 }
 
-// warned creates a namespace with an approval that warns, and returns it when the approval does.
+// warned creates a namespace with an approval that warns, and returns it when requests get the warning.
 func warned(t *testing.T) string {
 	t.Helper()
 	const name = "lenient"
@@ -111,7 +111,7 @@ func warned(t *testing.T) string {
 	return name
 }
 
-// A user who may change approvals is not held up by the manager that is dead. Nothing relaxes by itself: what namespaces carry is enforced.
+// A user who may update approvals can do so without a manager. No rule is relaxed by itself: the annotations of namespaces stay enforced.
 func TestWithoutAManagerApprovalsAreChanged(t *testing.T) {
 	const bay = "bay"
 	approval := func(name, more string) string {
@@ -132,7 +132,7 @@ func TestWithoutAManagerApprovalsAreChanged(t *testing.T) {
 	must(t, nil, bay, approval("strict", ", enforcement: Warn, overrides: [spec]"), "apply", "-f", "-")
 	must(t, nil, bay, approval("new", ", enforcement: Audit"), "create", "-f", "-")
 	must(t, nil, bay, "", "delete", "templateapproval", "new", "strict")
-	// What the definition and the policy find is denied; what only the manager can read is stored, and permits nothing.
+	// Errors that the definition and the policy detect are denied; an approval that only the manager can evaluate is stored, and permits nothing.
 	denied(t, kubectl(t, nil, bay, approval("broken", ", namespaceSelector: {matchLabels: {stencil.kubevirt.io/governed: x}}"), "create", "-f", "-"),
 		"spec.namespaceSelector: Stencil sets label stencil.kubevirt.io/governed where an approval covers a namespace")
 	denied(t, kubectl(t, nil, bay, approval("broken", ", parameters: [{name: A}]"), "create", "-f", "-"), "at least one of anyValue")

@@ -1,6 +1,6 @@
-// Package permissions_test lists what the roles of Kubernetes, KubeVirt and CDI for users permit on virtual machines, their disks and
-// their pods, and compares it with what Stencil has decided about each of them in a namespace where an approval denies. A version that
-// brings a new kind, subresource or verb fails here, before it is a way around approvals in a cluster.
+// Package permissions_test lists what the roles of Kubernetes, KubeVirt and CDI for users permit on virtual machines, their disks and their pods, and
+// compares it with Stencil's decision about each of them in a namespace where an approval denies. A version that adds a new kind, subresource or verb
+// fails here, before it is a way around approvals in a cluster.
 package permissions_test
 
 import (
@@ -27,10 +27,10 @@ import (
 
 var update = flag.Bool("update", false, "write the table of decisions into docs/permissions.md")
 
-// subresources is a group whose API is served by virt-api: a verb get on console is an action.
+// subresources is a group served by virt-api: a verb get on console is an action.
 const subresources = "subresources.kubevirt.io"
 
-// decision is what Stencil has decided about a resource, with the verbs that roles for users permit.
+// decision is Stencil's decision about a resource, with the verbs that roles for users permit.
 type decision struct {
 	Group    string   `json:"group"`
 	Resource string   `json:"resource"`
@@ -43,7 +43,7 @@ type decision struct {
 	Because string `json:"because"`
 }
 
-// decisions are: closed to users who are not exempt; evaluated; harmless, for the reason that is given; open, which is a known limit.
+// decisions are: closed to users who are not exempt; evaluated; harmless, for the given reason; open, which is a documented limit.
 var decisions = []string{"closed", "evaluated", "harmless", "open"}
 
 func relevant(group, resource string) bool {
@@ -158,7 +158,7 @@ func TestDecisionsAreWhole(t *testing.T) {
 	}
 }
 
-// docs/permissions.md holds the decisions for cluster admins: make e2e PACKAGES=./e2e/permissions RUN=Page UPDATE=1
+// docs/permissions.md contains the decisions for cluster admins: make e2e PACKAGES=./e2e/permissions RUN=Page UPDATE=1
 func TestThePageOfThePermissions(t *testing.T) {
 	const path, begin = "../../../docs/permissions.md", "<!-- decisions:begin -->\n"
 	page, err := os.ReadFile(path)

@@ -11,7 +11,7 @@ func notListed(approval, template string) refusal {
 		" for you in this namespace, and no other does: name one that is approved"}
 }
 
-// What no approval lists is refused although no webhook is there to judge it.
+// A template that no approval lists is denied even if no webhook exists.
 func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
 	t.Parallel()
 	space, other, copper := namespace(t), namespace(t), namespace(t)
@@ -78,7 +78,7 @@ func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
 	})
 }
 
-// What one approval lists for everyone is approved whatever the others list; what one lists for some is approved for these only.
+// A template that one approval lists for all users is approved regardless of the others; one that is listed for some is approved for these only.
 func TestSeveralApprovalsListTemplatesTogether(t *testing.T) {
 	t.Parallel()
 	space := namespace(t)

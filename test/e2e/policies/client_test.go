@@ -58,14 +58,14 @@ func clientOf(t *testing.T, config *rest.Config) dynamic.Interface {
 	return made
 }
 
-// requests are sent to one namespace, an empty one for objects that are in none. They are what kubectl would send, without its process,
-// which takes a fifth of a second of a processor each time.
+// requests are sent to one namespace, an empty one for cluster-scoped objects. They are what kubectl would send, without its process, which takes a
+// fifth of a second of processor time.
 type requests struct {
 	t         *testing.T
 	client    dynamic.Interface
 	namespace string
 	dryRun    []string
-	// lax has the API server accept fields that it does not know, or that cannot be null.
+	// lax makes the API server accept unknown fields, and null in fields that cannot be null.
 	lax bool
 }
 
@@ -86,7 +86,7 @@ func (r requests) dry() requests {
 	return r
 }
 
-// impersonating returns requests of the administrator in the name of somebody else.
+// impersonating returns requests of the administrator in the name of another user.
 func impersonating(t *testing.T, namespace, name string, groups ...string) requests {
 	t.Helper()
 	config := shared.Plane(t).AdminConfig()
@@ -98,7 +98,7 @@ func (r requests) to(resource schema.GroupVersionResource) dynamic.ResourceInter
 	return r.client.Resource(resource).Namespace(r.namespace)
 }
 
-// about returns an object in JSON, and the client of its kind.
+// about returns an object from JSON, and the client of its kind.
 func (r requests) about(manifest string) (dynamic.ResourceInterface, *unstructured.Unstructured) {
 	r.t.Helper()
 	object := unstructuredOf(r.t, manifest)
@@ -208,7 +208,7 @@ func text(of *unstructured.Unstructured, path ...string) string {
 	return fmt.Sprint(value)
 }
 
-// mustPass fails the test for a request that was refused.
+// mustPass fails the test for a request that was denied.
 func mustPass(t *testing.T, result controlplane.Result) {
 	t.Helper()
 	if complaint := (refusal{}).complaint(result); complaint != "" {
@@ -226,10 +226,10 @@ func unstructuredOf(t *testing.T, manifest string) *unstructured.Unstructured {
 	return read
 }
 
-// lasting is a context that cleanups can use, too.
+// lasting returns a context that cleanups can use, too.
 func lasting(t *testing.T) context.Context { return context.WithoutCancel(t.Context()) }
 
-// answered is the answer to a request as kubectl reports it.
+// answered converts the response of a request to the result of kubectl.
 func answered(err error) controlplane.Result {
 	if err == nil {
 		return controlplane.Result{}
@@ -237,7 +237,7 @@ func answered(err error) controlplane.Result {
 	return controlplane.Result{Code: 1, Stderr: err.Error()}
 }
 
-// discardApproval deletes an approval that may be gone.
+// discardApproval deletes an approval that may no longer exist.
 func discardApproval(t *testing.T, name string) {
 	t.Helper()
 	err := api(t, nil).Resource(allApprovals).Delete(lasting(t), name, metav1.DeleteOptions{})
@@ -246,7 +246,7 @@ func discardApproval(t *testing.T, name string) {
 	}
 }
 
-// enforce changes what an approval does about a breach.
+// enforce changes the enforcement of an approval.
 func enforce(t *testing.T, approval, enforcement string) {
 	t.Helper()
 	mustPass(t, acting(t, nil, "").patch(allApprovals, approval, encode(object{"spec": object{"enforcement": enforcement}})))

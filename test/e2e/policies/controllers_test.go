@@ -18,8 +18,8 @@ import (
 	"github.com/vmstencil/stencil/test/metrics"
 )
 
-// settler may create namespaces, and be their admin: what self-service gives on many clusters. KubeVirt adds its own objects to the role
-// admin, those that install KubeVirt among them.
+// settler may create namespaces, and is their admin, as with self-service on many clusters. KubeVirt adds its own kinds to the role admin, including
+// those that install KubeVirt.
 var settler = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Verbs: []string{"create", "get"}, Resources: []string{"namespaces", "serviceaccounts", "serviceaccounts/token"}},
 	{APIGroups: []string{"kubevirt.io"}, Verbs: []string{"create", "get", "update", "delete"}, Resources: []string{"kubevirts"}},
@@ -27,8 +27,7 @@ var settler = []rbacv1.PolicyRule{
 
 const kubeVirtObject = `{"apiVersion": "kubevirt.io/v1", "kind": "KubeVirt", "metadata": {"name": "kubevirt"}, "spec": {}}`
 
-// account creates a service account in a namespace, which it creates as well, and returns a user with its token. A user who is settler is
-// enough for that.
+// account creates a service account in a namespace, which it creates as well, and returns a user with its token. The permissions of settler suffice.
 func account(t *testing.T, as *controlplane.User, namespace, name string) (user string, config *rest.Config) {
 	t.Helper()
 	created := acting(t, as, "").create(encode(object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": namespace}}))
@@ -51,7 +50,7 @@ func account(t *testing.T, as *controlplane.User, namespace, name string) (user 
 	config = rest.AnonymousClientConfig(config)
 	config.BearerToken = token.Status.Token
 	user = "system:serviceaccount:" + namespace + ":" + name
-	// As the admin of a team, who may give the account in their namespace what they have themselves.
+	// As the admin of a team, who may grant the account their own permissions in their namespace.
 	if err := shared.Plane(t).Grant(t.Context(), &controlplane.User{Name: user}, "", ownership...); err != nil {
 		t.Fatal(err)
 	}
@@ -71,7 +70,7 @@ func bound(t *testing.T, namespace, name string) {
 	})
 }
 
-// Namespaces and service accounts have any name that a user gives them. Those of a controller prove nothing.
+// Users choose the names of namespaces and service accounts. The name of a controller proves nothing.
 func TestOnlyInstalledControllersAreExempt(t *testing.T) {
 	test := t
 	mallory := person(t, "settler", settler...)
@@ -205,7 +204,7 @@ func conditions(t *testing.T, approval string) string {
 	return kubectl(t, nil, "", "get", "templateapproval", approval, "--output=jsonpath={.status.conditions}").Stdout
 }
 
-// missing complains that a text does not contain another.
+// missing returns a complaint if a text does not contain another.
 func missing(want, text string) string {
 	if strings.Contains(text, want) {
 		return ""

@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane"
 )
 
-// manyGroups are more than directories usually give a person.
+// manyGroups is more than the groups that directories usually give a user.
 const manyGroups = 1000
 
 // times returns items.
@@ -34,7 +34,7 @@ func templates(count, length int, prefix string) []any {
 	})
 }
 
-// expectTooLarge expects condition Active of an approval to say that the annotation of a namespace has no room for it.
+// expectTooLarge expects condition Active of an approval to report that the annotation of a namespace has no room for it.
 func expectTooLarge(t *testing.T, approval, namespace string) {
 	t.Helper()
 	eventually(t, "namespace "+namespace+" has no room for approval "+approval, func() string {
@@ -46,7 +46,7 @@ func expectTooLarge(t *testing.T, approval, namespace string) {
 	})
 }
 
-// What the annotation of a namespace has no room for approves nothing and exempts no one there.
+// An approval that does not fit into the annotation of a namespace approves nothing and exempts no user there.
 func TestAnApprovalThatIsTooLarge(t *testing.T) {
 	t.Parallel()
 	fedora := []any{object{"namespace": "golden", "name": "fedora"}}
@@ -116,8 +116,8 @@ func TestAnApprovalThatIsTooLarge(t *testing.T) {
 	}
 }
 
-// An expression that costs too much refuses the request whatever it says, so what Stencil writes to a namespace has limits. Whatever
-// approvals fill them with, a member of many groups gets the right answer.
+// An expression that costs too much denies the request regardless of its result, so Stencil limits what it writes to a namespace. With any content
+// within the limits, a member of many groups gets the right decision.
 func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 	const limit = 64 << 10
 	space := namespace(t)
@@ -144,7 +144,7 @@ func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 	crowd, shorter := names(manyGroups, 200, "m"), names(manyGroups, 115, "m")
 	strangers, longStrangers := subjects(names(512, 115, "s")), subjects(names(300, 200, "s"))
 	many := func(list []string) string { return strings.Join(list, ",") }
-	// sections has one list for each subject, as if as many approvals listed one.
+	// sections has one list for each subject, as if each were listed by a different approval.
 	sections := func(before string, list []string) string { return before + strings.Join(list, "|"+before) }
 	type answers struct{ machine, template refusal }
 	closed := answers{needsTemplate("n"), notListed("n", "golden/fedora")}
@@ -196,7 +196,7 @@ func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 	}
 }
 
-// The index of approvals is looked up once for each label of a namespace.
+// The policies look up the index of approvals once for each label of a namespace.
 func TestNamespacesOfManyLabelsStayWithinTheBudgets(t *testing.T) {
 	const many = 200
 	label := func(i int) string { return fmt.Sprintf("label-%03d.example.com/%s", i, strings.Repeat("k", 63)) }

@@ -22,8 +22,8 @@ var (
 		"name stands in annotation template.kubevirt.io/created-by"}
 )
 
-// Whoever has the token of stencil-apiserver sends what the server never sends, while no webhook is called: the API server itself records
-// that there was a spec, whatever the request says of its fields.
+// A client with the token of stencil-apiserver sends a spec, which the server never sends, while no webhook is called: the API server itself records
+// that there was a spec, regardless of the managed fields in the request.
 func TestTheServersTokenSendsNoSpec(t *testing.T) {
 	t.Parallel()
 	space := namespace(t)
@@ -101,7 +101,7 @@ func TestTheServersTokenSendsNoSpec(t *testing.T) {
 	})
 }
 
-// namesTheServer has the policy take a user for stencil-apiserver until the test ends. The shared plane has no such server.
+// namesTheServer configures the policy with a user as stencil-apiserver until the test ends. The shared plane has no such server.
 func namesTheServer(t *testing.T, name string) {
 	t.Helper()
 	const policy = "stencil-delegated-machines"

@@ -13,18 +13,18 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane"
 )
 
-// door is a kind that leads to a virtual machine.
+// door is a kind that results in a virtual machine.
 type door struct {
-	// value is the name of the chart's value below doors, said what a refusal calls the kind.
+	// value is the name of the chart's value below doors, said the name of the kind in denials.
 	value, said string
 	kind        string
 	resource    string
 	// versions are those with their group.
 	versions []string
 	spec     object
-	// grows is a change of spec, nil where the spec never changes.
+	// grows is a change of spec, nil where the spec is immutable.
 	grows object
-	// scales tells that there is a subresource scale.
+	// scales reports that there is a subresource scale.
 	scales bool
 }
 
@@ -116,7 +116,7 @@ func TestDoorsAreClosed(t *testing.T) {
 				d.closed("closes").check(t, create(owner, d.versions[1], space, object{"name": "a", "annotations": object{templateRef: "golden/fedora"}}))
 				d.closed("closes").check(t, acting(t, owner, space).create(d.manifest(d.versions[1], object{"name": "a"})))
 
-				// What is stored lives on.
+				// Stored objects are not affected.
 				for _, version := range d.versions {
 					if d.kind != "VirtualMachineInstance" { // see TestRunningMachinesStayAsTheyWereApproved
 						refusal{}.check(t, patch(owner, version, object{"metadata": object{"labels": object{"a": "b"}, "finalizers": []any{"example.com/a"}}}))
@@ -139,7 +139,7 @@ func TestDoorsAreClosed(t *testing.T) {
 						refusal{}.check(t, patch(controller, version, object{"spec": object{"replicas": 3}}, "scale"))
 						refusal{}.check(t, patch(owner, version, object{"status": object{"replicas": 1}}, "status"))
 					}
-					// As people do it. kubectl scale knows no dry run on the server.
+					// With kubectl scale, as users do. It has no server-side dry run.
 					scale := func(replicas string) controlplane.Result {
 						resource := d.in(d.versions[1])
 						return kubectl(t, owner, "", "scale", resource.Resource+"."+resource.Version+"."+resource.Group, "stored", "--namespace", space, "--replicas="+replicas)
@@ -161,7 +161,7 @@ func TestDoorsAreClosed(t *testing.T) {
 	})
 }
 
-// Each value opens one door and leaves the others closed.
+// Each value permits one kind and no other.
 func TestDoorsCanBeOpened(t *testing.T) {
 	space := namespace(t)
 	mustPass(t, acting(t, nil, space).create(plain("stored")))
@@ -189,7 +189,7 @@ func TestDoorsCanBeOpened(t *testing.T) {
 	}
 }
 
-// person is somebody who owns everything.
+// person returns a user who owns everything.
 func person(t *testing.T, name string, rules ...rbacv1.PolicyRule) *controlplane.User {
 	t.Helper()
 	user, err := shared.Plane(t).User(name)
@@ -202,7 +202,7 @@ func person(t *testing.T, name string, rules ...rbacv1.PolicyRule) *controlplane
 	return user
 }
 
-// open has the policies leave these doors open and no others, as the chart does for its values below doors.
+// open makes the policies permit these kinds and no others, as the chart does for its values below doors.
 func open(t *testing.T, values ...string) {
 	t.Helper()
 	opened := []any{}

@@ -63,7 +63,7 @@ func TestExemptSubjects(t *testing.T) {
 	})
 }
 
-// An approval speaks for itself only: to be exempt from one is not to be exempt from another.
+// An exemption of one approval is not an exemption of another.
 func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
 	t.Parallel()
 	exempts := func(who *controlplane.User) []any { return []any{object{"kind": "User", "name": who.Name}} }
@@ -113,7 +113,7 @@ func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
 	})
 }
 
-// Names of users and groups are compared literally, whatever the annotation separates them by.
+// Names of users and groups are compared literally, even if they contain the separators of the annotation.
 func TestSubjectsOfUnusualNames(t *testing.T) {
 	t.Parallel()
 	const (
@@ -170,7 +170,7 @@ func TestSubjectsOfUnusualNames(t *testing.T) {
 			listed.check(t, dry(t, tc.as, space).create(templated("a", "golden/fedora")))
 		})
 	}
-	// The exempt pass in any case, so the list of those whom the approval serves is tried without exemptions.
+	// Exempt users pass in any case, so the subjects of the approval are tested without exemptions.
 	t.Run("whom it serves", func(t *testing.T) {
 		served := namespace(t)
 		approve(t, "serves", object{"namespaces": []any{served}, "templates": []any{object{"namespace": "golden", "name": "fedora"}},

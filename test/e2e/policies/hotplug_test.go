@@ -16,13 +16,13 @@ func entry(name string) object {
 	}}
 }
 
-// plug asks for a volume as virt-api does, for the VirtualMachine stored.
+// plug requests a volume as virt-api does, for the VirtualMachine stored.
 func plug(t *testing.T, space string) controlplane.Result {
 	t.Helper()
 	return dry(t, virtAPI, space).patch(vms, "stored", encode(object{"status": object{"volumeRequests": []any{entry("data")}}}), "status")
 }
 
-// unplugged refuses to plug a volume in or to unplug it.
+// unplugged is the denial of plugging a volume in or unplugging it.
 func unplugged(approval string) refusal {
 	return refusal{"hotplug", "volumes cannot be plugged in or unplugged in a namespace that TemplateApproval " + approval +
 		" governs: change volumes in spec of the VirtualMachine, if an approval lists them as overrides; " +
@@ -103,7 +103,7 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 					as = virtAPI
 				}
 				names := []string{"stored"}
-				// Whether a machine has a template makes no difference; the spec of one without is frozen for the rest.
+				// A template makes no difference here; for other fields, the spec of a VirtualMachine without one is frozen.
 				if tc.resource == machines {
 					names = []string{"rendered"}
 					if tc.status {

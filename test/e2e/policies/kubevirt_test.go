@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// KubeVirt's own processes work in a governed namespace, and virt-api cannot be used to get around an approval.
+// KubeVirt's own processes work in a governed namespace, and users cannot bypass an approval through virt-api.
 func TestKubeVirtInAGovernedNamespace(t *testing.T) {
 	// Its plane starts while the other tests wait for theirs.
 	t.Parallel()
@@ -71,7 +71,7 @@ func TestKubeVirtInAGovernedNamespace(t *testing.T) {
 	}
 	t.Run("virt-controller keeps the status", func(t *testing.T) { stopped(t, "vault") })
 	volume := encode(object{"name": "data", "disk": object{"disk": object{"bus": "scsi"}}, "volumeSource": object{"persistentVolumeClaim": object{"claimName": "data"}}})
-	// With one feature gate, virt-api writes status, upon which virt-controller changes spec; with the other, virt-api changes spec itself.
+	// With one feature gate, virt-api writes status, and then virt-controller changes spec; with the other, virt-api changes spec itself.
 	for gate, written := range map[string]string{"HotplugVolumes": "unable to patch vm status: ", "DeclarativeHotplugVolumes": "unable to patch vm: "} {
 		t.Run("a volume is not plugged in with feature gate "+gate, func(t *testing.T) {
 			mustPass(t, in(t, "kubevirt").patch(kubeVirts, "kubevirt",

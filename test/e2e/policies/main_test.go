@@ -1,8 +1,8 @@
-// Package policies_test holds Stencil's admission policies against a real API server while no webhook of Stencil's is asked: its webhook
-// configurations are deleted, and nothing restores them. The manager runs, because it writes to each namespace what the approvals mean
-// for it; some tests stop it. What is refused here is refused by the API server itself.
+// Package policies_test tests Stencil's admission policies with a real API server while it calls no webhook of Stencil: its webhook configurations
+// are deleted, and nothing restores them. The manager runs, because it writes the effect of the approvals to each namespace; some tests stop it. All
+// denials here come from the API server itself.
 //
-// There is no virt-api either, whose own webhooks would speak about half of these requests.
+// There is no virt-api either: its own webhooks would deny about half of these requests.
 package policies_test
 
 import (
@@ -27,15 +27,15 @@ const controllerName = "system:serviceaccount:kubevirt:kubevirt-controller"
 
 var (
 	shared = controlplane.Shared{Prepare: prepare}
-	// stencil is what runs on the shared plane.
+	// stencil is the release on the shared plane.
 	stencil *release
 
-	// owner owns machines of every kind everywhere, and may use the templates of namespace golden.
+	// owner owns VirtualMachines of every kind in all namespaces, and may use the templates of namespace golden.
 	owner *controlplane.User
 	// stranger has the same rights as owner, uses no template, and is exempt nowhere.
 	stranger *controlplane.User
-	// controller is KubeVirt's controller, one of the chart's exemptUsers, and virtAPI its API server, another one.
-	// There is no KubeVirt that the manager could find: they are given the permission that it would give them.
+	// controller is KubeVirt's controller, one of the chart's exemptUsers, and virtAPI its API server, another one. The manager finds no KubeVirt:
+	// the test grants them the permission that it would grant.
 	controller, virtAPI *controlplane.User
 )
 
@@ -98,16 +98,16 @@ var ownership = []rbacv1.PolicyRule{{
 	APIGroups: []string{"kubevirt.io", "pool.kubevirt.io", "clone.kubevirt.io", "snapshot.kubevirt.io"}, Resources: []string{"*"}, Verbs: []string{"*"},
 }}
 
-// kubectl runs kubectl as a person, as the administrator when nil.
+// kubectl runs kubectl as a user, as the administrator when as is nil.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	return harness.Kubectl(t, shared.Plane(t), as, stdin, arguments...)
 }
 
-// refusal is what a policy is expected to answer; the zero value expects the request to pass.
+// refusal is the expected denial of a policy; the zero value expects the request to pass.
 type refusal struct{ policy, message string }
 
-// complaint tells how a result differs from what is wanted. The message must be the policy's whole message.
+// complaint returns how a result differs from the expected one. The message must be the policy's whole message.
 func (r refusal) complaint(result controlplane.Result) string {
 	said := strings.TrimSpace(result.Stderr)
 	if r == (refusal{}) {
@@ -117,7 +117,7 @@ func (r refusal) complaint(result controlplane.Result) string {
 		return ""
 	}
 	want := fmt.Sprintf("ValidatingAdmissionPolicy 'stencil-%s' with binding 'stencil-%s' denied request: %s", r.policy, r.policy, r.message)
-	// There may be warnings before it, and the cause once more after it.
+	// Warnings may precede it, and the cause may be repeated after it.
 	answered := slices.ContainsFunc(strings.Split(said, "\n"), func(line string) bool { return strings.HasSuffix(line, want) })
 	if result.Code == 0 || !answered {
 		return fmt.Sprintf("answered\n%s%s\nwant\n%s", result.Stdout, said, want)
@@ -125,7 +125,7 @@ func (r refusal) complaint(result controlplane.Result) string {
 	return ""
 }
 
-// check complains about a result that is not the wanted one.
+// check fails the test if a result differs from the expected one.
 func (r refusal) check(t *testing.T, result controlplane.Result) {
 	t.Helper()
 	if complaint := r.complaint(result); complaint != "" {
@@ -133,7 +133,7 @@ func (r refusal) check(t *testing.T, result controlplane.Result) {
 	}
 }
 
-// eventually asks again and again until there is no complaint. What completes the sentence "waiting until …".
+// eventually polls until there is no complaint. The parameter what completes the sentence "waiting until …".
 func eventually(t *testing.T, what string, complaint func() string) {
 	t.Helper()
 	harness.Eventually(t, what, func() error { return harness.Complaint(complaint()) })
@@ -150,7 +150,7 @@ func encode(value any) string {
 	return string(encoded)
 }
 
-// namespace creates a namespace with labels, such as "env=prod", and returns when Stencil has decided what approvals mean for it.
+// namespace creates a namespace with labels, such as "env=prod", and returns when Stencil has decided which approvals select it.
 func namespace(t *testing.T, labels ...string) string {
 	t.Helper()
 	name := undecided(t, object{"generateName": "policies-"}, labels...)

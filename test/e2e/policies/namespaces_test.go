@@ -13,13 +13,13 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// labelling is what it takes to change the labels of namespaces, in each of the ways there are.
+// labelling permits all requests that change the labels of namespaces.
 var labelling = rbacv1.PolicyRule{
 	APIGroups: []string{""}, Resources: []string{"namespaces", "namespaces/status", "namespaces/finalize"}, Verbs: []string{"get", "update", "patch"},
 }
 
-// relabelled refuses a change of a label that some approval selects by, and keeps the same change from those who may make it, while the
-// label stays that was computed from the labels of before.
+// relabelled denies a change of a label that some approval selects by. outdated denies the same change by authorized users while the label that was
+// computed from the previous labels stays.
 var (
 	relabelled = refusal{"namespace-coverage", "TemplateApprovals select namespaces by a label that this request changes: keep the labels that their " +
 		"namespaceSelectors name, or have them changed by a user who may update templateapprovals.stencil.kubevirt.io"}
@@ -34,7 +34,7 @@ func kept(what string) refusal {
 
 var keptLabel, keptAnnotation = kept("label " + governedLabel), kept("annotation " + approvalsAnnotation)
 
-// managing is the right to manage one approval, or all of them.
+// managing permits to update one approval, or all of them.
 func managing(approvals ...string) rbacv1.PolicyRule {
 	return rbacv1.PolicyRule{
 		APIGroups: []string{"stencil.kubevirt.io"}, Resources: []string{"templateapprovals"}, Verbs: []string{"update"}, ResourceNames: approvals,
@@ -61,7 +61,7 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 	label := func(as *controlplane.User, namespace string, changes ...string) controlplane.Result {
 		return dry(t, as, "").label(namespaces, namespace, changes...)
 	}
-	// The API server learns of the index a moment after the namespaces.
+	// The API server observes the index a moment after the namespaces.
 	eventually(t, "the API server has read the index", func() string { return relabelled.complaint(label(labeller, free, long+"="+strings.Repeat("v", 63))) })
 	const undecide = governedLabel + "-"
 	cases := map[string]struct {
@@ -164,7 +164,8 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 // managersLabel denies the manager all labels but its own.
 var managersLabel = refusal{"manager-namespaces", "Stencil's manager changes no label of a Namespace but stencil.kubevirt.io/governed: change others as another user"}
 
-// What Stencil writes to namespaces is trusted, so nobody else changes it. Anybody may remove the label where it is false: that opens nothing.
+// The policies trust what Stencil writes to namespaces, so no other user may change it. All users may remove the label where it is false: that allows
+// nothing.
 func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 	labeller := person(t, "labeller", labelling, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}})
 	approver := personWhoApproves(t)
@@ -272,7 +273,7 @@ func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 	})
 }
 
-// Policies trust what the ConfigMap says of approvals.
+// The policies trust the approvals in the ConfigMap.
 func TestTheIndexIsKept(t *testing.T) {
 	const name = "stencil-approval-index"
 	editing := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}

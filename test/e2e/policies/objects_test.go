@@ -17,7 +17,7 @@ func machineSpec() object {
 	return object{"runStrategy": "Halted", "template": object{"spec": object{"domain": object{"devices": object{}}}}}
 }
 
-// machine is a VirtualMachine in JSON; a reference of nil leaves the annotation out.
+// machine returns a VirtualMachine in JSON; a reference of nil leaves the annotation out.
 func machine(version string, metadata object, reference any) string {
 	if reference != nil {
 		metadata["annotations"] = object{templateRef: reference}
@@ -31,7 +31,7 @@ func plain(name string) string { return machine("v1", object{"name": name}, nil)
 // templated is a VirtualMachine with a reference.
 func templated(name, reference string) string { return machine("v1", object{"name": name}, reference) }
 
-// approval is a TemplateApproval in JSON, of every template of namespace golden unless spec says otherwise.
+// approval returns a TemplateApproval in JSON, of every template of namespace golden unless spec has templates.
 func approval(name string, spec object) string {
 	if spec["templates"] == nil {
 		spec["templates"] = []any{object{"namespace": "golden", "selector": object{}}}
@@ -41,8 +41,7 @@ func approval(name string, spec object) string {
 	})
 }
 
-// store stores an approval, and returns when Stencil has written it to the namespaces that it selects. When the test ends, the approval
-// is deleted.
+// store stores an approval, and returns when Stencil has written it to the namespaces that it selects. When the test ends, the approval is deleted.
 func store(t *testing.T, name string, spec object) {
 	t.Helper()
 	mustPass(t, acting(t, nil, "").apply(approval(name, spec)))
@@ -55,8 +54,8 @@ func store(t *testing.T, name string, spec object) {
 	})
 }
 
-// approve stores an approval that denies, and returns when the API server acts by it in a namespace of its own that is listed beside
-// those in spec, and in these. When the test ends, the approval is deleted, and the API server does not act by it any more.
+// approve stores an approval that denies, and returns when the API server enforces it in a namespace of its own that is listed beside those in spec,
+// and in these. When the test ends, the approval is deleted, and the API server no longer enforces it.
 func approve(t *testing.T, name string, spec object) {
 	t.Helper()
 	listed, _ := spec["namespaces"].([]any)
@@ -90,7 +89,7 @@ func approve(t *testing.T, name string, spec object) {
 	}
 }
 
-// condition is what matters of a condition.
+// condition holds the relevant fields of a condition.
 type condition struct{ Type, Status, Reason, Message string }
 
 // active returns the condition Active of an approval, empty while there is none of its present generation.
@@ -116,30 +115,30 @@ func active(t *testing.T, approval string) condition {
 	return condition{}
 }
 
-// probe asks whether the stranger may create a machine without a template.
+// probe creates a VirtualMachine without a template as the stranger, in a dry run.
 func probe(t *testing.T, namespace string) controlplane.Result {
 	t.Helper()
 	return dry(t, stranger, namespace).create(plain("probe"))
 }
 
-// needsTemplate refuses to create a machine without a template; several approvals are separated by a comma and a space.
+// needsTemplate is the denial of creating a VirtualMachine without a template; several approvals are separated by a comma and a space.
 func needsTemplate(approval string) refusal {
 	return refusal{"governed-machines", "VirtualMachines in a namespace that TemplateApproval " + approval + " governs are created from approved templates: " +
 		"set annotation template.kubevirt.io/template-ref to NAMESPACE/NAME of one, and leave out spec"}
 }
 
-// frozen refuses to change the spec of a machine that was stored without a template.
+// frozen is the denial of changing the spec of a VirtualMachine that was stored without a template.
 func frozen(approval string) refusal {
 	return refusal{"governed-machines", "spec of a VirtualMachine without a template cannot be changed in a namespace that TemplateApproval " + approval +
 		" governs: keep it as it is stored, or create a new VirtualMachine from an approved template"}
 }
 
-// unreadable refuses everything in a namespace that has the label and not what belongs to it.
+// unreadable is the denial of everything in a namespace that has the label without a readable annotation.
 func unreadable(policy string) refusal {
 	return refusal{policy, "annotation stencil.kubevirt.io/approvals of this governed namespace is missing or cannot be read, so nothing is allowed here: " +
 		"wait until Stencil has written it, or see the conditions of its TemplateApprovals"}
 }
 
-// notDecided refuses what an approval may deny, in a namespace without the label.
+// notDecided is the denial of what an approval may deny, in a namespace without the label.
 var notDecided = refusal{"undecided-namespaces", "a TemplateApproval may govern this namespace, and Stencil has not decided yet: try again in a moment; " +
 	"while no manager of Stencil runs, a user who may update templateapprovals.stencil.kubevirt.io can set label stencil.kubevirt.io/governed of the namespace"}

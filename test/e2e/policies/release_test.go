@@ -45,7 +45,7 @@ func installRelease(ctx context.Context, plane *controlplane.Plane) (*release, e
 	}
 	r := &release{plane: plane, options: manager.Options{
 		Kubeconfig: user.Kubeconfig, Namespace: install.Namespace, WebhookAddress: address,
-		// The configurations that it would write its authority into are not there.
+		// The configurations that it would write its authority into do not exist.
 		Args: append(options.ManagerArgs(), "--webhook-configurations=", "--policy-webhooks="),
 	}}
 	if err := r.start(ctx); err != nil {
@@ -60,8 +60,8 @@ func installRelease(ctx context.Context, plane *controlplane.Plane) (*release, e
 	return r, nil
 }
 
-// withoutWebhooks deletes Stencil's webhook configurations, and returns when the API server calls none of them. The list of what the
-// manager restores retains what it alone creates, so that the configurations stay away and tests can change policies.
+// withoutWebhooks deletes Stencil's webhook configurations, and returns when the API server calls none of them. The list of protected objects retains
+// only what the manager itself creates, so that the configurations are not restored and tests can change policies.
 func withoutWebhooks(ctx context.Context, plane *controlplane.Plane) error {
 	const list = "stencil-protected-objects"
 	result, err := plane.Kubectl(ctx, nil, "", "get", "configmap", list, "--namespace", install.Namespace, "--output=json")
@@ -119,7 +119,7 @@ func (r *release) kill() error {
 func withoutManager(t *testing.T) {
 	t.Helper()
 	shared.Plane(t)
-	// A manager that is killed holds the lease of the leader for a while.
+	// A killed manager holds the lease of the leader for a while.
 	if err := stencil.process.Stop(); err != nil {
 		t.Fatal(err)
 	}

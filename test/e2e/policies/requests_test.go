@@ -7,7 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 )
 
-// request is a VirtualMachineTemplateRequest of machine web in a namespace.
+// request returns a VirtualMachineTemplateRequest of VirtualMachine web in a namespace.
 func request(version, source string) string {
 	return encode(object{
 		"apiVersion": "template.kubevirt.io/" + version, "kind": "VirtualMachineTemplateRequest", "metadata": object{"generateName": "web-"},
@@ -47,7 +47,7 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 	)
 	type rules = []rbacv1.PolicyRule
 	cases := map[string]struct {
-		// target and source are what the person may do in these namespaces.
+		// target and source are the user's permissions in these namespaces.
 		target, source rules
 		from           string
 		want           refusal

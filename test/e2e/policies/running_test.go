@@ -338,7 +338,7 @@ func TestPodsOfMachinesAreKubeVirts(t *testing.T) {
 				}
 				return kubectl(t, as, "", arguments...)
 			}
-			// Nothing runs the pods, so permitted requests fail later.
+			// No node runs the pods, so permitted requests fail later.
 			passed := func(result controlplane.Result) {
 				t.Helper()
 				if result.Code == 0 || strings.Contains(result.Stderr, "launcher-pods") {

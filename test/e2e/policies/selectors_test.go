@@ -2,7 +2,7 @@ package policies_test
 
 import "testing"
 
-// Which namespaces an approval covers, for everything that its selector can say.
+// Namespaces that an approval selects, for all forms of its selector.
 func TestCoverage(t *testing.T) {
 	expressions := func(requirements ...any) object { return object{"matchExpressions": requirements} }
 	requires := func(key, operator string, values ...any) object {
@@ -86,7 +86,7 @@ func TestCoverage(t *testing.T) {
 				eventually(t, "the approval governs", func() string { return needsTemplate("selects").complaint(probe(t, space)) })
 			}
 			for _, labels := range tc.not {
-				// A moment ago it was undecided, and may have been closed.
+				// The namespace was undecided a moment ago, and may have been closed.
 				space := namespace(t, labels...)
 				eventually(t, "the namespace is free", func() string { return refusal{}.complaint(probe(t, space)) })
 			}
@@ -94,7 +94,7 @@ func TestCoverage(t *testing.T) {
 	}
 }
 
-// The cluster has to be able to work, and Stencil to be mended.
+// Namespaces of the cluster and of Stencil are never selected: the cluster has to work, and Stencil to be repairable.
 func TestSomeNamespacesAreNeverCovered(t *testing.T) {
 	approve(t, "everywhere", object{"namespaceSelector": object{}, "namespaces": []any{"stencil-system"}})
 	eventually(t, "the approval governs", func() string { return needsTemplate("everywhere").complaint(probe(t, "default")) })
@@ -105,8 +105,8 @@ func TestSomeNamespacesAreNeverCovered(t *testing.T) {
 	}
 }
 
-// A namespace is covered as soon as it has the labels, and one that gets them later from then on. Who changes them leaves out the label that
-// was computed from those of before.
+// A namespace is selected as soon as it has the labels, including labels that are added later. A user who changes them removes the label that was
+// computed from the previous ones.
 func TestCoverageFollowsLabels(t *testing.T) {
 	space := namespace(t)
 	approve(t, "follows", object{"namespaceSelector": object{"matchLabels": object{"env": "prod"}}})

@@ -10,8 +10,8 @@ import (
 	"github.com/vmstencil/stencil/test/install"
 )
 
-// While no manager runs, nobody decides what approvals mean for a namespace that is new. Where an approval may select it, it is closed from
-// its first VirtualMachine.
+// While no manager runs, the effect of approvals on a new namespace is not decided. Where an approval may select it, it is closed from its first
+// VirtualMachine.
 func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
 	const chosen = "policies-chosen"
 	long := strings.Repeat(strings.Repeat("q", 49)+".", 5) + "com/" + strings.Repeat("k", 63)
@@ -38,7 +38,7 @@ func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
 		"by a part of what it asks for":   undecided(t, object{"generateName": "policies-"}, "example.com/env=prod", "legacy=true"),
 		"by its name, where it is labels": undecided(t, object{"generateName": "policies-"}, "critical=no", "env=dev"),
 	}
-	// The API server learns of the index a moment after the approvals are active.
+	// The API server observes the index a moment after the approvals are active.
 	for _, space := range selected {
 		eventually(t, "the API server has read the index", func() string { return notDecided.complaint(probe(t, space)) })
 	}
@@ -142,7 +142,7 @@ func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
 	})
 }
 
-// An approval of every namespace, and one that selects by what namespaces lack, leave none free.
+// An approval of every namespace, and one that selects by missing labels, leave no namespace free.
 func TestANamespaceThatNobodyHasDecidedOnAndAnApprovalOfEverything(t *testing.T) {
 	for name, selector := range map[string]object{
 		"everything":        {},
@@ -163,7 +163,7 @@ func TestANamespaceThatNobodyHasDecidedOnAndAnApprovalOfEverything(t *testing.T)
 	}
 }
 
-// A governed namespace is judged by its annotation alone. Without a readable one it is closed.
+// The policies evaluate a governed namespace by its annotation alone. Without a readable one it is closed.
 func TestTheAnnotationOfAGovernedNamespace(t *testing.T) {
 	space := namespace(t)
 	labeller, member := person(t, "labeller", labelling), person(t, "member")
@@ -207,7 +207,7 @@ func TestTheAnnotationOfAGovernedNamespace(t *testing.T) {
 	})
 	for _, value := range []string{"", "1", "x", "1;a;", "1;a;;golden/*;", "2;a;;golden/*", " 1;a;;golden/*", "*"} {
 		t.Run("it cannot be read: "+value, func(t *testing.T) {
-			// A value that can be read comes between, so that the refusal is about this one.
+			// A readable value comes between, so that the denial is caused by this one.
 			refusal{}.check(t, annotate(nil, "1;n;;golden/*"))
 			eventually(t, "the API server has read it", func() string { return needsTemplate("n").complaint(create(owner, plain("a"))) })
 			refusal{}.check(t, annotate(nil, value))
@@ -236,7 +236,7 @@ func TestTheAnnotationOfAGovernedNamespace(t *testing.T) {
 			"1;q;g:system:authenticated;":             {refusal{}, refusal{}},
 		} {
 			refusal{}.check(t, annotate(nil, value))
-			// The name tells.
+			// The name in the denial identifies the value.
 			eventually(t, "the API server has read "+value, func() string {
 				said := create(stranger, plain("a"))
 				if strings.Contains(value, "system:authenticated") {

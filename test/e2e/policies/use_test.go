@@ -16,7 +16,7 @@ var (
 		"ask an administrator of its namespace for verb use on virtualmachinetemplates.template.kubevirt.io"}
 )
 
-// No approval is needed for this, and none makes a difference.
+// Neither requires an approval nor depends on one.
 func TestUsingATemplateTakesPermission(t *testing.T) {
 	t.Parallel()
 	space := namespace(t)

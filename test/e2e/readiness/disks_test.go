@@ -10,7 +10,7 @@ import (
 	"github.com/vmstencil/stencil/test/gen"
 )
 
-// disked is a template whose VMs have one disk, with this source and these fields of its storage.
+// disked returns a template for VMs with one disk, with this source and these fields of its storage.
 func disked(name, source, storage string) string {
 	return fmt.Sprintf(`
 apiVersion: template.kubevirt.io/v1beta1
@@ -32,8 +32,8 @@ spec:
 ---`, name, source, storage)
 }
 
-// TestVMsStartWithTheDisksThatCDIMakesForThem holds the evaluation of disks against KubeVirt's and CDI's own controllers: every way in
-// which CDI makes a disk of a VM, a claim that CDI takes over, and KubeVirt's restores.
+// TestVMsStartWithTheDisksThatCDIMakesForThem tests the evaluation of disks with KubeVirt's and CDI's own controllers: every way in which CDI creates
+// a disk of a VM, a claim that CDI adopts, and KubeVirt's restores.
 func TestVMsStartWithTheDisksThatCDIMakesForThem(t *testing.T) {
 	s := full.on(t)
 	own := s.namespace(t)

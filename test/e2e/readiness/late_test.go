@@ -11,7 +11,7 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// multus is the definition that Multus brings, as far as it matters.
+// multus is the relevant part of Multus' definition.
 const multus = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
@@ -27,7 +27,7 @@ spec:
     schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {config: {type: string}}}}}}
 `
 
-// Objects of the definitions that come late.
+// Objects of the definitions that are installed later.
 const (
 	vlan       = `{"apiVersion": "k8s.cni.cncf.io/v1", "kind": "NetworkAttachmentDefinition", "metadata": {"name": "vlan7"}, "spec": {"config": "{}"}}`
 	small      = `{"apiVersion": "instancetype.kubevirt.io/v1beta1", "kind": "VirtualMachineInstancetype", "metadata": {"name": "small"}, "spec": {"cpu": {"guest": 1}, "memory": {"guest": "1Gi"}}}`
@@ -47,8 +47,8 @@ func (s *stage) install(t *testing.T, definition, namespace, object string) {
 	})
 }
 
-// TestDefinitionsComeAndGoWhileTheManagerRuns starts a manager on a cluster without CDI, snapshots, instance types and Multus, and has
-// them installed, and taken away again, while it runs.
+// TestDefinitionsComeAndGoWhileTheManagerRuns starts a manager on a cluster without CDI, snapshots, instance types and Multus, and installs and
+// deletes them while it runs.
 func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 	s := (&stage{options: platform.Options{ControllerManager: true, CDILater: true, Log: os.Stderr}}).on(t)
 	t.Cleanup(func() {
@@ -92,7 +92,7 @@ func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 		}
 	}
 
-	// Each as it comes, and nobody starts the manager again.
+	// The kinds are installed one by one, and the manager is not restarted.
 	s.install(t, sizesDefinition, own, small)
 	s.becomes(t, own, "box", ".status.instancetype", `"state":"Ready"`)
 	s.install(t, preferencesDefinition, own, preference)
@@ -111,7 +111,7 @@ func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 	s.snapshot(t, own, daily)
 	s.becomes(t, own, "restored", condition("Ready"), `"status":"True"`)
 
-	// And as it goes. Its objects go with a definition.
+	// Then they are deleted one by one. A definition is deleted with its objects.
 	dataSources := harness.TakeAway(t, s.Plane, "datasources.cdi.kubevirt.io")
 	unknown("box", ".status.volumes[0]", "DataSource")
 	networks := harness.TakeAway(t, s.Plane, "network-attachment-definitions.k8s.cni.cncf.io")

@@ -1,5 +1,5 @@
-// Package readiness_test watches templates become ready and not, with KubeVirt's and CDI's own controllers and admission, and storage
-// that is played.
+// Package readiness_test checks when templates become ready and unready, with KubeVirt's and CDI's own controllers and admission, and simulated
+// storage.
 package readiness_test
 
 import (
@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// on starts the stage with the first test that asks for it.
+// on starts the stage with the first test that needs it.
 func (s *stage) on(t *testing.T) *stage {
 	t.Helper()
 	// It serves later tests too, so the life of this one must not bound it.
@@ -78,13 +78,13 @@ func (s *stage) must(t *testing.T, stdin string, arguments ...string) string {
 	return harness.Must(t, s.Plane, nil, stdin, arguments...).Stdout
 }
 
-// apply stores what a manifest says, in a namespace of the owner.
+// apply stores the objects of a manifest, in a namespace of the owner.
 func (s *stage) apply(t *testing.T, namespace, manifest string) {
 	t.Helper()
 	harness.Must(t, s.Plane, s.owner, manifest, "apply", "-n", namespace, "-f", "-")
 }
 
-// snapshot stores a VolumeSnapshot, as the administrator: no role that people have contains those.
+// snapshot stores a VolumeSnapshot, as the administrator: no role of users permits it.
 func (s *stage) snapshot(t *testing.T, namespace, manifest string) {
 	t.Helper()
 	s.must(t, manifest, "apply", "-n", namespace, "-f", "-")
@@ -103,7 +103,7 @@ func (s *stage) namespace(t *testing.T) string {
 	return name
 }
 
-// becomes waits until what a JSONPath finds in a template contains each of some texts.
+// becomes waits until the result of a JSONPath in a template contains all texts.
 func (s *stage) becomes(t *testing.T, namespace, name, path string, want ...string) {
 	t.Helper()
 	s.eventually(t, fmt.Sprintf("template %s has %q at %s", name, want, path), func() error {
@@ -121,7 +121,7 @@ func (s *stage) becomes(t *testing.T, namespace, name, path string, want ...stri
 // condition is the JSONPath of a condition.
 func condition(kind string) string { return `.status.conditions[?(@.type=="` + kind + `")]` }
 
-// eventually asks until there is no complaint. What completes the sentence "waiting until …".
+// eventually polls until there is no error. The parameter what completes the sentence "waiting until …".
 func (s *stage) eventually(t *testing.T, what string, ask func() error) {
 	t.Helper()
 	if err := deadline.Wait(context.WithoutCancel(t.Context()), what, harness.Limit, func(context.Context) error { return ask() }); err != nil {
@@ -129,7 +129,7 @@ func (s *stage) eventually(t *testing.T, what string, ask func() error) {
 	}
 }
 
-// template is the manifest of a template whose root disk is filled from a source or a sourceRef.
+// template returns the manifest of a template with a root disk that is filled from a source or a sourceRef.
 func template(name, from string) string {
 	return fmt.Sprintf(`
 apiVersion: template.kubevirt.io/v1beta1

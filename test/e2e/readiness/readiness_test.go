@@ -118,7 +118,7 @@ func TestInstanceTypesPreferencesAndNetworksAreLookedFor(t *testing.T) {
 	s.becomes(t, own, "wired", condition("Ready"), `"status":"Unknown"`)
 }
 
-// TestWhatIsNotReadIsListed holds for the command of docs/readiness.md as well.
+// TestWhatIsNotReadIsListed also tests the command of docs/readiness.md.
 func TestWhatIsNotReadIsListed(t *testing.T) {
 	s := full.on(t)
 	own := s.namespace(t)
@@ -183,7 +183,7 @@ func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 	s.eventually(t, "all are not ready again", all("False"))
 	t.Logf("%d templates followed a DataSource in %s", many, time.Since(began).Round(time.Millisecond))
 
-	// Another leader has nothing to write.
+	// A new leader has nothing to write.
 	resourceVersions := func() string {
 		return s.kubectl(t, s.owner, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.metadata.name}={.metadata.resourceVersion} {end}`).Stdout
 	}

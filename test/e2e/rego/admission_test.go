@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// about limits a policy to machines of team-a that carry a label.
+// about limits a policy to VirtualMachines with a label.
 const about = "match: {operations: [CREATE, UPDATE], objectSelector: {matchLabels: {test: %s}}}"
 
 func TestEverythingThatIsWrongComesBackAtOnce(t *testing.T) {
@@ -52,7 +52,7 @@ deny contains sprintf("%s of template %s may not run; its size is %s and its pas
 	for _, arguments := range [][]string{{"create", "-f", "-"}, {"create", "--dry-run=server", "-f", "-"}} {
 		says(t, nil, other, false, []string{`virtualmachines.kubevirt.io "at-once-2" is forbidden: policy at-once-owner (medium): nobody owns it`}, arguments...)
 	}
-	// A machine that an owner has passes.
+	// A VirtualMachine with an owner passes.
 	discard(t, "at-once-3")
 	owned := strings.Replace(strings.Replace(labelled, "name: at-once\n", "name: at-once-3\n", 1), "{test: at-once}", "{test: at-once, owner: ada}", 1)
 	says(t, nil, owned, true, nil, "create", "--dry-run=server", "-f", "-")
@@ -75,7 +75,7 @@ warn contains "take care"`
 	if strings.Contains(said, "golden-audit") || strings.Contains(said, "psst") {
 		t.Errorf("said: %s", said)
 	}
-	// A machine that comes from no template is not meant.
+	// The policy does not apply to a VirtualMachine without a template.
 	if out := kubectl(t, machine("free", "other"), "create", "--dry-run=server", "-f", "-"); out.Code != 0 || out.Stderr != "" {
 		t.Errorf("exit code %d: %s", out.Code, out.Stderr)
 	}
@@ -94,12 +94,12 @@ deny contains sprintf("%s may not, in %s", [input.request.userInfo.username, inp
 	active(t, "subjects")
 	vm := strings.Replace(machine("subject", "x"), `"namespace":"default"`, `"namespace":"team-a"`, 1)
 	says(t, ada, vm, false, []string{"policy subjects (medium): ada may not, in prod"}, "create", "--dry-run=server", "-f", "-")
-	// Whom it does not include, and who is in another namespace, is not meant.
+	// The policy does not apply to a user that it does not include, or in another namespace.
 	says(t, nil, vm, true, nil, "create", "--dry-run=server", "-f", "-")
 	must(t, "", "label", "namespace", "team-a", "env=test", "--overwrite")
 	says(t, ada, vm, true, nil, "create", "--dry-run=server", "-f", "-")
 	must(t, "", "label", "namespace", "team-a", "env=prod", "--overwrite")
-	// Nor is whom it excludes.
+	// It does not apply to a user that it excludes, either.
 	applied(t, "subjects", "match: {namespaceSelector: {matchLabels: {env: prod}}, subjects: {exclude: [{kind: User, name: ada}]}}", `package x
 deny contains "nobody may"`)
 	says(t, nil, vm, false, []string{"nobody may"}, "create", "--dry-run=server", "-f", "-")
@@ -137,7 +137,7 @@ deny contains "a template needs an owner" if {
 deny contains "a template in use stays" if input.oldObject.metadata.labels.stays == "true"`)
 	active(t, "captures")
 	active(t, "catalogue")
-	// Before anything else a request is asked for a machine that there is.
+	// A request for a VirtualMachine that does not exist is rejected before the policies run.
 	for _, namespace := range []string{"golden", "team-a"} {
 		must(t, strings.Replace(machine("db", "x"), `"namespace":"default"`, `"namespace":"`+namespace+`"`, 1), "create", "-f", "-")
 		t.Cleanup(func() { must(t, "", "delete", "vm", "db", "--namespace", namespace, "--ignore-not-found") })

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// audited waits until the status of a policy tells these counts and violations: "NAMESPACE/NAME: CAUSE".
+// audited waits until the status of a policy has these counts and violations: "NAMESPACE/NAME: CAUSE".
 func audited(t *testing.T, name string, conforming, violating int32, violations ...string) {
 	t.Helper()
 	harness.Eventually(t, "policy "+name+" is audited", func() error {
@@ -76,7 +76,7 @@ deny contains {"msg": sprintf("%v CPUs are more than LIMIT", [cpus.count]), "fie
 	applied(t, "audited", match+"enforcement: Audit", strings.ReplaceAll(module, "LIMIT", "4"))
 	audited(t, "audited", 1, 2, "default/audit-2: 64 CPUs are more than 4 at spec.instancetype.name", unknown)
 
-	// It is counted again when the policy changes,
+	// The audit runs again when the policy changes,
 	applied(t, "audited", match+"enforcement: Audit", strings.ReplaceAll(module, "LIMIT", "64"))
 	audited(t, "audited", 2, 1, unknown)
 	// and when an instance type does.

@@ -89,7 +89,7 @@ deny contains sprintf("%v cores are more than LIMIT", [input.object.spec.templat
 	applied(t, "checks", match+"enforcement: Warn", strings.ReplaceAll(module, "LIMIT", "4"))
 	compliance(t, "checked", "True PolicyWarnings", "6 cores are more than 4")
 	counted(1, 1, "golden/checked: 6 cores are more than 4")
-	// and goes.
+	// and is deleted.
 	must(t, "", "delete", "vmpol", "checks")
 	compliance(t, "checked", "")
 	compliance(t, "ubuntu", "")

@@ -21,7 +21,7 @@ func TestEnforcements(t *testing.T) {
 			active(t, label)
 			check(t, label)
 			passes(t, "other", "")
-			// Whatever becomes of it, it was evaluated.
+			// It was evaluated, with any result.
 			harness.Eventually(t, "the metrics count the denial", func() error {
 				metrics, err := stencil.first.Metrics(t.Context())
 				if err != nil {
@@ -75,14 +75,14 @@ deny contains "not deleted" if {
 	refuses("not deleted", "delete", "vm", "ops")
 	must(t, "", "label", "vm", "ops", "other=label")
 
-	// Those who keep machines running are not in the way of a policy, nor it in theirs.
+	// Policies do not deny requests of the controllers that run VMs.
 	exempt, err := stencil.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}
 	as(t, exempt, "label", "vm", "ops", "test=forbidden", "--overwrite")
 	as(t, exempt, "label", "vm", "ops", "test=precious", "--overwrite")
-	// Finalizers of what is being deleted can go, whatever the policies say.
+	// Finalizers of an object that is being deleted can be removed, regardless of the policies.
 	must(t, "", "patch", "vm", "ops", "--type=merge", `-p={"metadata":{"finalizers":["example.com/wait"]}}`)
 	as(t, exempt, "delete", "vm", "ops", "--wait=false")
 	must(t, "", "patch", "vm", "ops", "--type=merge", `-p={"metadata":{"finalizers":null,"labels":{"test":"forbidden"}}}`)
@@ -105,7 +105,7 @@ func TestWithoutAManager(t *testing.T) {
 	refused(t, "strict", "no strict here")
 	restart(t, func() {
 		refused(t, "strict", "failed calling webhook")
-		// Where no policy that refuses applies, nothing is refused.
+		// Where no policy with enforcement Deny applies, nothing is denied.
 		passes(t, "other", "")
 	})
 	refused(t, "strict", "no strict here")

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Other kinds that run machines, each with a host device. A pool's machines carry the label, the pool does not.
+// Other kinds that run VMs, each with a host device. The VirtualMachines of a pool have the label, the pool does not.
 const (
 	anInstance = `
 apiVersion: kubevirt.io/v1
@@ -35,7 +35,7 @@ spec:
 `
 )
 
-// What a policy refuses as a VirtualMachine does not pass as another kind, and the policy does not have to know these kinds.
+// What a policy denies as a VirtualMachine does not pass as another kind, and the policy needs no rules for these kinds.
 func TestEveryKindThatRunsMachinesIsEvaluated(t *testing.T) {
 	controller, err := stencil.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters")
 	if err != nil {
@@ -55,11 +55,11 @@ deny contains sprintf("a %s with GPU %s runs %s", [input.request.requestKind, gp
 	} {
 		t.Run(kind, func(t *testing.T) {
 			says(t, nil, tc.manifest, false, []string{kind + ` "ways" is forbidden: policy ways (medium): ` + tc.words}, "create", "-f", "-")
-			// Without the device it is created, and then it does not get it.
+			// Without the device it is created, and the device cannot be added later.
 			t.Cleanup(func() { must(t, "", "delete", kind, "ways", "--namespace=default", "--ignore-not-found") })
 			must(t, strings.ReplaceAll(tc.manifest, "gpus: [{name: gpu, deviceName: example.com/gpu}]", ""), "create", "-f", "-")
 			says(t, nil, tc.manifest, false, []string{tc.words}, "replace", "-f", "-")
-			// What KubeVirt's controllers make was evaluated as what they make it from.
+			// Objects that KubeVirt's controllers create were evaluated as the objects they are created from.
 			as2(t, controller, "label", kind, "ways", "--namespace=default", "by=controller")
 		})
 	}
@@ -71,13 +71,13 @@ deny contains sprintf("a %s with GPU %s runs %s", [input.request.requestKind, gp
 	})
 }
 
-// virt-api writes to machines what users ask of subresources such as addvolume.
+// virt-api writes to VirtualMachines what users request from subresources such as addvolume.
 func TestWhatUsersAskOfSubresourcesIsEvaluated(t *testing.T) {
 	api, err := stencil.User("system:serviceaccount:kubevirt:kubevirt-apiserver", "system:masters")
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The machines are there before the policy, which they violate.
+	// The VirtualMachines are stored before the policy, which they violate.
 	const disks = `"domain":{"devices":{"disks":[{"name":"a"},{"name":"b"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]`
 	must(t, strings.Replace(machine("plugged", "plugged"), `"domain":{"devices":{}}`, disks, 1), "create", "-f", "-")
 	must(t, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"plugged","namespace":"default","labels":{"test":"plugged"}},"spec":{`+disks+`}}`, "create", "-f", "-")
@@ -92,7 +92,7 @@ deny contains "only one disk" if count(input.object.spec.template.spec.volumes) 
 		plug := `--patch=[{"op":"add","path":"` + path + `/volumes/-","value":{"name":"c","emptyDisk":{"capacity":"1Gi"}}},` +
 			`{"op":"add","path":"` + path + `/domain/devices/disks/-","value":{"name":"c"}}]`
 		says(t, api, "", false, []string{`"plugged" is forbidden: policy plugged (medium): only one disk`}, "patch", kind, "plugged", "--type=json", plug)
-		// Its bookkeeping is not.
+		// Changes of its own metadata are not evaluated.
 		as(t, api, "annotate", kind, "plugged", "seen=true")
 	}
 	as(t, api, "patch", "vm", "plugged", "--type=merge", `--patch={"spec":{"runStrategy":"Always"}}`)

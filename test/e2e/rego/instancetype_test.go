@@ -15,7 +15,7 @@ func preference(name string) string {
 	return fmt.Sprintf("apiVersion: instancetype.kubevirt.io/v1beta1\nkind: VirtualMachineClusterPreference\nmetadata: {name: %s}\nspec: {}\n", name)
 }
 
-// sized is a machine in default with a label that the policy below selects, and a size.
+// sized returns a VirtualMachine in default with a label that the policy below selects, and a size.
 func sized(size string) string {
 	return strings.Replace(machine("sized", "sized"), `"runStrategy":"Halted"`, `"runStrategy":"Halted",`+size, 1)
 }
@@ -50,7 +50,7 @@ deny contains {"msg": sprintf("%v CPUs are more than 4", [cpus.count]), "field":
 	active(t, "sizes")
 	for _, tc := range []struct {
 		name, size string
-		want       string // in the refusal; it passes without
+		want       string // in the denial; the request passes when empty
 	}{
 		{"inline", `"template":{"spec":{"domain":{"cpu":{"cores":8},"devices":{}}}}`, "8 CPUs are more than 4 at spec.template.spec.domain.cpu"},
 		{"by an instance type", `"instancetype":{"name":"size-huge"}`, "64 CPUs are more than 4 at spec.instancetype.name"},

@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// fixture is a test about a machine with a label.
+// fixture returns a test of a VirtualMachine with a label.
 func fixture(name, label, expectation string) string {
 	return fmt.Sprintf("- name: %s\n  input: {object: {kind: VirtualMachine, metadata: {name: a, namespace: b, labels: {test: %s}}}}\n  %s", name, label, expectation)
 }
@@ -137,7 +137,7 @@ func TestTheLastGoodVersionStaysInForce(t *testing.T) {
 	refused(t, "first", "no first here")
 	passes(t, "second", "")
 
-	// A manager that has never seen the first version finds it in the status.
+	// A manager that has never read the first version finds it in the status.
 	restart(t, nil)
 	becomes(t, "kept", map[string]string{"Active": "False LastGoodVersion"})
 	refused(t, "first", "no first here")

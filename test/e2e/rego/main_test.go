@@ -1,6 +1,5 @@
-// Package rego_test sees Rego policies as their admins do: with kubectl, against a
-// real API server, and with one or two stencil-managers that have no more rights than
-// the chart gives them.
+// Package rego_test tests Rego policies as their admins use them: with kubectl, against a real API server, and with one or two stencil-managers that
+// have only the permissions of the chart.
 package rego_test
 
 import (
@@ -99,7 +98,7 @@ func (c *cluster) run(name string) (*manager.Process, error) {
 	return process, nil
 }
 
-// awaitWebhooks waits until the API server reaches the managers: a policy that does not compile is refused by them.
+// awaitWebhooks waits until the API server reaches the managers: they reject a policy that does not compile.
 func (c *cluster) awaitWebhooks() error {
 	const probe = `{"apiVersion":"stencil.kubevirt.io/v1alpha1","kind":"VirtualMachinePolicy","metadata":{"name":"probe"},"spec":{"rego":"?"}}`
 	var last string
@@ -114,7 +113,7 @@ func (c *cluster) awaitWebhooks() error {
 	return nil
 }
 
-// restart stops the first manager, lets something happen meanwhile, and starts it again.
+// restart stops the first manager, calls meanwhile, and starts it again.
 func restart(t *testing.T, meanwhile func()) {
 	t.Helper()
 	stencil.service.Remove(stencil.first)
@@ -142,7 +141,7 @@ func must(t *testing.T, stdin string, arguments ...string) string {
 	return harness.Must(t, stencil.Plane, nil, stdin, arguments...).Stdout
 }
 
-// policy is the manifest of a policy with this spec beside the module.
+// policy returns the manifest of a policy with this spec and module.
 func policy(name, spec, module string) string {
 	return fmt.Sprintf("apiVersion: stencil.kubevirt.io/v1alpha1\nkind: VirtualMachinePolicy\nmetadata: {name: %s}\nspec:\n%s\n  rego: |\n    %s\n",
 		name, indent("  ", spec), indent("    ", module)[4:])
@@ -152,7 +151,7 @@ func indent(by, text string) string {
 	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
 }
 
-// applied stores a policy, which is deleted when the test ends, and returns what kubectl said.
+// applied stores a policy, which is deleted when the test ends, and returns the standard error of kubectl.
 func applied(t *testing.T, name, spec, module string) string {
 	t.Helper()
 	t.Cleanup(func() { must(t, "", "delete", "vmpol", name, "--ignore-not-found") })
@@ -194,25 +193,25 @@ func becomes(t *testing.T, name string, want map[string]string) *v1alpha1.Virtua
 	return object
 }
 
-// active waits until a policy is in force.
+// active waits until a policy is active.
 func active(t *testing.T, name string) *v1alpha1.VirtualMachinePolicy {
 	t.Helper()
 	return becomes(t, name, map[string]string{"Active": "True Active"})
 }
 
-// machine is a VirtualMachine with a label that policies of a test look at.
+// machine returns a VirtualMachine with a label that policies of a test select.
 func machine(name, label string) string {
 	return fmt.Sprintf(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":%q,"namespace":"default","labels":{"test":%q}},`+
 		`"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`, name, label)
 }
 
-// create tries to create a machine, without storing it.
+// create creates a VirtualMachine in a dry run.
 func create(t *testing.T, label string) controlplane.Result {
 	t.Helper()
 	return kubectl(t, machine("one", label), "create", "--dry-run=server", "-f", "-")
 }
 
-// refused waits until a machine is refused with these words. The API server learns of webhooks a moment after they are stored.
+// refused waits until a VirtualMachine is denied with these words. The API server observes webhooks a moment after they are stored.
 func refused(t *testing.T, label, words string) {
 	t.Helper()
 	harness.Eventually(t, "a machine with label "+label+" is refused", func() error {
@@ -223,7 +222,7 @@ func refused(t *testing.T, label, words string) {
 	})
 }
 
-// passes waits until a machine passes with these words in its warnings, without any when there are none.
+// passes waits until a VirtualMachine passes with these words in its warnings, or without warnings if words is empty.
 func passes(t *testing.T, label, words string) {
 	t.Helper()
 	harness.Eventually(t, "a machine with label "+label+" passes", func() error {
@@ -235,7 +234,7 @@ func passes(t *testing.T, label, words string) {
 	})
 }
 
-// denies is a module that objects to machines with a label.
+// denies returns a module that denies VirtualMachines with a label.
 func denies(label string) string {
 	return fmt.Sprintf(`# METADATA
 # title: No %[1]s

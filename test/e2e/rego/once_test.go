@@ -31,8 +31,8 @@ func calls(t *testing.T) map[string]float64 {
 	return counts
 }
 
-// TestOneCallJudgesAMachine creates VirtualMachines and changes them, with and without template and rules, in namespaces with and without
-// approvals, while a policy is in force, and counts the calls.
+// TestOneCallJudgesAMachine creates VirtualMachines and changes them, with and without template and rules, in namespaces with and without approvals,
+// while a policy is active, and counts the calls.
 func TestOneCallJudgesAMachine(t *testing.T) {
 	const rules = `[{"name": "named", "rule": "string", "path": "jsonpath::.spec.hostname", "minLength": 3, "message": "give it a name"}]`
 	needGolden(t)
@@ -63,7 +63,7 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 		free       = "create.virtualmachine.policies.stencil.kubevirt.io"
 		uncompared = "create.templatedvirtualmachine.policies.stencil.kubevirt.io"
 	)
-	// Where an approval only counts, nothing is evaluated for it, as without one.
+	// With enforcement Audit nothing is evaluated for an approval, as without one.
 	excluded := map[string]judged{
 		"no template": {plain, "policed", free}, "no template, with rules": {ruled, "machines", rulesToo},
 		"a template": {fromTemplate, "policed", uncompared}, "a template with rules": {fromRuled, "machines", rulesToo},
@@ -105,7 +105,7 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 				manifest := func(label, host string) string {
 					return strings.NewReplacer("LABEL", label, "HOST", host).Replace(tc.manifest)
 				}
-				// Denied by the expected webhook, with all reasons. The API server sees a new label of the namespace a little later.
+				// Denied by the expected webhook, with all reasons. The API server observes a new label of the namespace a little later.
 				want := []string{fmt.Sprintf("admission webhook %q denied", tc.by), "no once here"}
 				if tc.by == rulesToo {
 					want = append(want, "give it a name")
@@ -139,5 +139,5 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 	}
 }
 
-// judged is a VirtualMachine, the one webhook that judges it, and the entry of the configuration that says so.
+// judged is a VirtualMachine, the only webhook that evaluates it, and the entry of the configuration that calls it.
 type judged struct{ manifest, webhook, by string }

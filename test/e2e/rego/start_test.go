@@ -18,7 +18,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// many is how many policies a cluster may well have at the start of a manager.
+// many is a realistic number of policies at the start of a manager.
 const many = 500
 
 var policies = schema.GroupVersionResource{Group: "stencil.kubevirt.io", Version: "v1alpha1", Resource: "virtualmachinepolicies"}
@@ -61,7 +61,7 @@ func TestAManagerIsNotReadyBeforeAllPoliciesAreCompiled(t *testing.T) {
 		return
 	}
 	restart(t, nil)
-	// What it says the moment that it is ready.
+	// The metrics at the moment when it becomes ready.
 	metrics, err := stencil.first.Metrics(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -113,7 +113,7 @@ func TestPoliciesThatComeAndGoDisturbNobody(t *testing.T) {
 	}
 	for i := range 10 {
 		applied(t, "comes", "", denies(fmt.Sprint("comes-", i)))
-		// Another version of the one that is asked, which says the same.
+		// Another version of the policy that the requests test, with the same rule.
 		applied(t, "stays", fmt.Sprintf("timeoutMilliseconds: %d", 200+i), denies("stays")+fmt.Sprintf("\n# %d", i))
 		must(t, "", "delete", "vmpol", "comes")
 	}
@@ -139,7 +139,7 @@ func TestTwoManagers(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	// The leader goes, the follower leads.
+	// The leader stops, the follower leads.
 	stencil.service.Remove(stencil.first)
 	if err := stencil.first.Stop(); err != nil {
 		t.Error(err)
@@ -196,7 +196,7 @@ deny contains "never" if {
 	}
 }
 
-// A person who is bound to the role manages policies, and one who decides about something else does not.
+// A user with the role manages policies, and a user with the role for approvals does not.
 func TestWhoWritesPolicies(t *testing.T) {
 	admin, err := stencil.User("policy-admin")
 	if err != nil {

@@ -27,7 +27,7 @@ var golden = sync.OnceValue(func() error {
 	return nil
 })
 
-// templated is a machine of team-a that refers to a template.
+// templated returns a VirtualMachine of team-a that refers to a template.
 func templated(name, reference string, parameters map[string]string, rest string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  namespace: team-a\n  annotations:\n    template.kubevirt.io/template-ref: %s\n", name, reference)
@@ -37,7 +37,7 @@ func templated(name, reference string, parameters map[string]string, rest string
 	return b.String() + rest
 }
 
-// discard deletes machines of team-a, past every policy, when the test ends.
+// discard deletes VirtualMachines of team-a, bypassing all policies, when the test ends.
 func discard(t *testing.T, names ...string) {
 	t.Helper()
 	t.Cleanup(func() {
@@ -49,7 +49,7 @@ func discard(t *testing.T, names ...string) {
 	})
 }
 
-// as2 is kubectl of a person that has to succeed, in cleanups too.
+// as2 runs kubectl as a user and must succeed; cleanups may call it.
 func as2(t *testing.T, user *controlplane.User, arguments ...string) {
 	t.Helper()
 	result, err := stencil.Kubectl(stencil.ctx, user, "", arguments...)
@@ -58,7 +58,7 @@ func as2(t *testing.T, user *controlplane.User, arguments ...string) {
 	}
 }
 
-// says waits until kubectl, run by a person, says all of the words, and succeeds or not. It returns all that it says.
+// says waits until kubectl, run as a user, prints all of the words, and succeeds or not. It returns the standard error.
 func says(t *testing.T, user *controlplane.User, stdin string, success bool, words []string, arguments ...string) string {
 	t.Helper()
 	var said string

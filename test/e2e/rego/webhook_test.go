@@ -58,7 +58,7 @@ func TestWebhooksComeAndGoWithThePolicies(t *testing.T) {
 		"package x\ndeny contains \"no\" if input.oldObject.metadata.name == \"doors\"")
 	doors(t, "create.templatedvirtualmachine=Fail", "create.virtualmachine=Fail", "create.virtualmachineinstance=Fail", "delete.virtualmachinetemplate=Ignore",
 		"update.templatedvirtualmachine=Fail", "update.virtualmachine=Fail", "update.virtualmachineinstance=Fail")
-	// A policy that does not refuse any more does not fail closed any more.
+	// A policy that no longer denies no longer fails closed.
 	applied(t, "doors-vm", "enforcement: Audit\nmatch: {operations: [CREATE]}", denies("doors"))
 	doors(t, "create.templatedvirtualmachine=Ignore", "create.virtualmachine=Ignore", "create.virtualmachineinstance=Ignore", "delete.virtualmachinetemplate=Ignore")
 	must(t, "", "delete", "vmpol", "doors-vm")

@@ -25,7 +25,7 @@ import (
 
 var soak = os.Getenv("STENCIL_SOAK") != ""
 
-// times returns how often something is done, and how often in a soak.
+// times returns the number of repetitions, which is larger in a soak.
 func times(usually, soaked int) int {
 	if soak {
 		return soaked

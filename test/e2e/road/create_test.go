@@ -58,7 +58,7 @@ func TestCreateFromTheGoldenFedoraTemplate(t *testing.T) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 
-	// KubeVirt's own controller takes the VM as one of its own.
+	// KubeVirt's own controller reconciles the VM.
 	harness.Eventually(t, "virt-controller has written that the VM is stopped", func() error {
 		if status, _, _ := unstructured.NestedString(get(t, "web-1").Object, "status", "printableStatus"); status != "Stopped" {
 			return fmt.Errorf("printableStatus is %q, want Stopped", status)

@@ -32,7 +32,7 @@ const (
 `
 )
 
-// TestTheSameManifestASecondTimeChangesNothing is what GitOps needs.
+// TestTheSameManifestASecondTimeChangesNothing is a requirement of GitOps.
 func TestTheSameManifestASecondTimeChangesNothing(t *testing.T) {
 	commands := []struct {
 		name          string
@@ -64,7 +64,7 @@ func TestTheSameManifestASecondTimeChangesNothing(t *testing.T) {
 				}
 				after := get(t, "again")
 				if strings.HasPrefix(command.name, "server-side apply after") {
-					// The new manager of the fields is news, and the only one.
+					// The new field manager is the only change.
 					for _, vm := range []*unstructured.Unstructured{before, after} {
 						vm.SetManagedFields(nil)
 						vm.SetResourceVersion("")
@@ -95,8 +95,7 @@ func TestTheSameManifestASecondTimeChangesNothing(t *testing.T) {
 	}
 }
 
-// waitForController waits until virt-controller has done all that it does to a
-// new VM, so that what changes afterwards is ours.
+// waitForController waits until virt-controller has made all its changes to a new VM, so that later changes are Stencil's.
 func waitForController(t *testing.T, name string) {
 	t.Helper()
 	var last string

@@ -1,6 +1,5 @@
-// Package road_test walks the main road as its users do: with kubectl, against
-// a real API server with KubeVirt's own admission, and a stencil-manager that
-// has no more rights than the chart gives it.
+// Package road_test tests the main use cases as users run them: with kubectl, against a real API server with KubeVirt's own admission, and a
+// stencil-manager that has only the permissions of the chart.
 package road_test
 
 import (
@@ -67,7 +66,7 @@ func prepare(ctx context.Context) error {
 	return nil
 }
 
-// kubectl runs kubectl as a user, in the namespace of the test unless the arguments say otherwise.
+// kubectl runs kubectl as a user, in the namespace of the test unless the arguments contain another.
 func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
 	return harness.Kubectl(t, stencil.Plane, as, stdin, harness.In(namespaces.Of(t), arguments)...)
@@ -108,7 +107,7 @@ func at(t *testing.T, vm *unstructured.Unstructured, fields ...string) any {
 	return value
 }
 
-// machine is the manifest of a VM that refers to a template.
+// machine returns the manifest of a VM that refers to a template.
 func machine(name, ref string, parameters map[string]string, rest string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  annotations:\n    template.kubevirt.io/template-ref: %q\n", name, ref)

@@ -49,7 +49,7 @@ spec:
 	})
 
 	mustKubectl(t, ada, machine("elastic-1", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "-f", "-")
-	// KubeVirt keeps the instance type of now for it.
+	// KubeVirt retains the present instance type for it.
 	harness.Eventually(t, "KubeVirt retains the instance type of the VM", func() error {
 		status, _ := get(t, "elastic-1").Object["status"].(map[string]any)
 		reference, _ := status["instancetypeRef"].(map[string]any)
@@ -59,7 +59,7 @@ spec:
 		return nil
 	})
 	mustKubectl(t, nil, size(64), "apply", "-f", "-")
-	// A new machine gets the size of now,
+	// A new VM gets the present size,
 	harness.Eventually(t, "the policy judges by the present instance type", func() error {
 		out := kubectl(t, ada, machine("elastic-2", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "--dry-run=server", "-f", "-")
 		if out.Code == 0 || !strings.Contains(out.Stderr, "policy elastic (medium): 64 CPUs are more than 4 at spec.instancetype.name") {
@@ -67,9 +67,9 @@ spec:
 		}
 		return nil
 	})
-	// the stored one stays as large as it is, whoever changes it,
+	// the stored one retains its size on every change,
 	mustKubectl(t, ada, "", "patch", "virtualmachine", "elastic-1", "--type=merge", `-p={"metadata":{"labels":{"a":"b"}}}`)
-	// until it asks for the size of now.
+	// until a change requests the present size.
 	out := kubectl(t, ada, "", "patch", "virtualmachine", "elastic-1", "--type=merge", `-p={"spec":{"instancetype":{"revisionName":null,"name":"u1.8xlarge"}}}`)
 	if out.Code == 0 || !strings.Contains(out.Stderr, "policy elastic (medium)") {
 		t.Errorf("exit code %d: %s", out.Code, out.Stderr)

@@ -10,8 +10,7 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// TestBadRequestsAreRefusedWithEveryCause holds what a person sees, to the
-// letter: kubectl's standard error. Nothing may be created.
+// TestBadRequestsAreRefusedWithEveryCause checks the exact causes on kubectl's standard error, and that no VirtualMachine is created.
 func TestBadRequestsAreRefusedWithEveryCause(t *testing.T) {
 	const (
 		denied    = `Error from server (Forbidden): error when creating "STDIN": admission webhook "render.template.kubevirt.io" denied the request: virtualmachinetemplates.template.kubevirt.io `
@@ -197,7 +196,7 @@ func TestAPersonWithoutRightsOnMachinesIsStoppedByRBAC(t *testing.T) {
 	}
 }
 
-// TestTheContractOfAStoredMachineIsFixed is the policy on the reference.
+// TestTheContractOfAStoredMachineIsFixed tests the policy on the reference.
 func TestTheContractOfAStoredMachineIsFixed(t *testing.T) {
 	discard(t, "fixed", "plain")
 	mustKubectl(t, ada, machine("fixed", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, ""), "create", "-f", "-")

@@ -5,8 +5,7 @@ import (
 	"testing"
 )
 
-// TestBadTemplatesAreRefused goes through both versions: what the schema refuses
-// and what the webhook does.
+// TestBadTemplatesAreRefused tests both versions: what the schema rejects and what the webhook rejects.
 func TestBadTemplatesAreRefused(t *testing.T) {
 	const good = `"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}`
 	for _, tc := range []struct {

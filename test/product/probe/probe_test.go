@@ -1,5 +1,5 @@
-// Package probe_test depends on the product as end-to-end tests do, and does nothing else: the tests of package product run
-// it to see when the Go command answers from its cache.
+// Package probe_test depends on the product as end-to-end tests do, and does nothing else: the tests of package product run it to check when the Go
+// command returns a cached result.
 package probe_test
 
 import (

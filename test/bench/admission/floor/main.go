@@ -1,10 +1,9 @@
-// Command floor serves two admission webhooks that do the least that a webhook can do, in a process of their own: /mutate answers a patch
-// that was prepared beforehand for the VirtualMachine of that name, and /validate allows. Stencil's webhooks are compared with them, so
-// this is a plain Go program: net/http, TLS and the garbage collector as they come, and HTTP/1.1 alone, as stencil-manager serves unless it
-// is told otherwise.
+// Command floor serves two admission webhooks that do the least that a webhook can do, in a process of their own: /mutate answers a patch that was
+// prepared beforehand for the VirtualMachine of that name, and /validate allows. Stencil's webhooks are compared with them, so this is a plain Go
+// program: net/http, TLS and the garbage collector with their defaults, and HTTP/1.1 alone, as stencil-manager serves by default.
 //
-// It reads the patches from its standard input, a JSON object by the names of the machines, writes a line with its address, and serves
-// until its input ends. /calls tells how often the webhooks were called.
+// It reads the patches from its standard input, a JSON object by VM name, writes a line with its address, and serves until its input ends. /calls
+// returns the number of calls of the webhooks.
 package main
 
 import (
@@ -35,7 +34,7 @@ func main() {
 	}
 }
 
-// address is how the webhooks are reached.
+// address is the address of the webhooks and their certificate.
 type address struct {
 	URL string `json:"url"`
 	// CABundle is the certificate, in PEM.
@@ -97,9 +96,9 @@ func selfSigned() (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{content}, PrivateKey: key}, nil
 }
 
-// webhooks answer.
+// webhooks are the handlers of the two webhooks.
 type webhooks struct {
-	// patched are the decisions of /mutate, by name of the machine.
+	// patched are the decisions of /mutate, by VM name.
 	patched map[string]string
 	calls   atomic.Int64
 }
@@ -130,7 +129,7 @@ func (w *webhooks) ServeHTTP(writer http.ResponseWriter, request *http.Request) 
 		http.Error(writer, err.Error(), http.StatusBadRequest)
 		return
 	}
-	// The API server writes the UID before all names, and the name of the machine before the machine.
+	// The API server writes the UID before all names, and the name of the VM before the VM.
 	uid, rest := value(body, `"uid":"`)
 	decision := allowed + end
 	if request.URL.Path == "/mutate" {

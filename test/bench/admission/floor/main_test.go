@@ -81,7 +81,7 @@ func TestTheWebhooksAnswerWhatWasPrepared(t *testing.T) {
 	}
 }
 
-// review is written as the API server writes it: in the order of the Go type.
+// review encodes a review in the field order of the Go type, as the API server does.
 func review(t *testing.T, uid types.UID, machine string) []byte {
 	t.Helper()
 	kind := metav1.GroupVersionKind{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}

@@ -32,7 +32,7 @@ type environment struct {
 	brief bool
 	// profile is the folder for profiles, or empty.
 	profile string
-	// machine says what this runs on.
+	// machine describes the host.
 	machine string
 }
 

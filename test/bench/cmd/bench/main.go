@@ -97,10 +97,10 @@ func run(s settings) error {
 	return nil
 }
 
-// disturbed is the share of the machine's processor time from which on others are a disturbance.
+// disturbed is the share of the host's processor time from which on other processes are a disturbance.
 const disturbed = 0.05
 
-// measured runs a benchmark and adds to its section how quiet the machine was.
+// measured runs a benchmark and adds to its section how quiet the host was.
 func measured(ctx context.Context, b benchmark, e environment) (report.Section, error) {
 	others, err := machine.WatchOthers()
 	if err != nil {

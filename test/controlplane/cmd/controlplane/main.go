@@ -1,4 +1,4 @@
-// Command controlplane starts a control plane, prints how to reach it, and keeps it until it is interrupted:
+// Command controlplane starts a control plane, prints how to reach it, and runs it until it is interrupted:
 //
 //	cd test && go run ./controlplane/cmd/controlplane -kubevirt
 package main

@@ -1,7 +1,6 @@
-// Command manifests prints, as one JSON list of Kubernetes objects, what CDI's operator installs for cdi-controller and
-// cdi-apiserver: the CustomResourceDefinitions, admission webhook configurations, RBAC objects and service accounts. The harness
-// that starts a control plane without the operator takes them from here, so that nothing of CDI is copied by hand and a raised
-// version brings its own.
+// Command manifests prints, as one JSON list of Kubernetes objects, what CDI's operator installs for cdi-controller and cdi-apiserver: the
+// CustomResourceDefinitions, admission webhook configurations, RBAC objects and service accounts. The harness that starts a control plane without the
+// operator takes them from here, so that nothing of CDI is copied by hand and an update of its version updates them.
 package main
 
 import (
@@ -15,7 +14,7 @@ import (
 	"kubevirt.io/containerized-data-importer/pkg/operator/resources/namespaced"
 )
 
-// namespace is where CDI is installed unless its installer is told otherwise.
+// namespace is where CDI is installed unless its installer is configured otherwise.
 const namespace = "cdi"
 
 func main() {

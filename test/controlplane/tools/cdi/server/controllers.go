@@ -37,7 +37,7 @@ import (
 	"kubevirt.io/containerized-data-importer/pkg/util/cert/generator"
 )
 
-// Images of the worker pods. No container ever runs: the names only have to be there.
+// Images of the worker pods. No container ever runs: only the names are required.
 const (
 	importer  = "quay.io/kubevirt/cdi-importer"
 	cloner    = "quay.io/kubevirt/cdi-cloner"
@@ -54,8 +54,7 @@ func newManager(ctx context.Context, kubeconfig string, signing *rsa.PrivateKey)
 	if err != nil {
 		return nil, fmt.Errorf("reading the controllers' kubeconfig: %w", err)
 	}
-	// What a client may ask by default, five times a second, is a quarter of what CDI's own command allows itself; and many tests share
-	// a plane.
+	// The default limit of a client, five requests a second, is a quarter of what CDI's own command allows itself; and many tests share a plane.
 	config.QPS = -1
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
@@ -66,7 +65,7 @@ func newManager(ctx context.Context, kubeconfig string, signing *rsa.PrivateKey)
 			return nil, fmt.Errorf("making the scheme: %w", err)
 		}
 	}
-	// CDI may read these in its own namespace only.
+	// CDI has permission to read these in its own namespace only.
 	own := cache.ByObject{Field: fields.OneTermEqualSelector("metadata.namespace", namespace)}
 	made, err := manager.New(config, manager.Options{
 		Scheme:  scheme,
@@ -154,7 +153,7 @@ func addControllers(ctx context.Context, mgr manager.Manager, signing *rsa.Priva
 	return nil
 }
 
-// uploadAuthority signs what upload servers and their clients would prove themselves with.
+// uploadAuthority signs the certificates of upload servers and their clients.
 func uploadAuthority() (generator.CertGenerator, fetcher.CertBundleFetcher, error) {
 	authority, err := crypto.MakeSelfSignedCAConfigForDuration("cdi-upload", 7*24*time.Hour)
 	if err != nil {

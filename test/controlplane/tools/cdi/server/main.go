@@ -1,8 +1,8 @@
 // Command server runs the controllers and the admission webhooks of CDI, as cdi-controller and cdi-apiserver do, in one process.
 //
-// CDI's own commands cannot run twice on one machine: cdi-controller has its metrics on port 8443 and reads its keys from
-// /var/run/cdi, and cdi-apiserver listens on port 8443 as well. Here the port is a flag and the keys are made in memory; every
-// controller and every webhook is CDI's. What a version of CDI wires is in its cmd/cdi-controller and cmd/cdi-apiserver.
+// CDI's own commands cannot run twice on one host: cdi-controller has its metrics on port 8443 and reads its keys from /var/run/cdi, and
+// cdi-apiserver listens on port 8443 as well. Here the port is a flag and the keys are made in memory; every controller and every webhook is CDI's.
+// What a version of CDI wires is in its cmd/cdi-controller and cmd/cdi-apiserver.
 package main
 
 import (
@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 )
 
-// namespace is where CDI takes itself to be when it does not run in a Pod.
+// namespace is CDI's own namespace when it does not run in a Pod.
 const namespace = "cdi"
 
 type options struct {
@@ -41,7 +41,7 @@ func main() {
 	}
 }
 
-// run starts the controllers and then the webhooks, so that a webhook that answers tells that the controllers run.
+// run starts the controllers and then the webhooks, so that an answer of a webhook proves that the controllers run.
 func run(ctx context.Context, given options) error {
 	signing, err := signingKey(given.apiServerKubeconfig)
 	if err != nil {

@@ -27,7 +27,7 @@ import (
 	cryptowatch "kubevirt.io/containerized-data-importer/pkg/util/tls-crypto-watch"
 )
 
-// signingKey is the key with which CDI's webhooks allow a clone that was checked to its controllers.
+// signingKey is the key with which CDI's webhooks confirm a checked clone to its controllers.
 func signingKey(kubeconfig string) (*rsa.PrivateKey, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {
@@ -84,8 +84,8 @@ func serve(ctx context.Context, given options, stop <-chan struct{}) error {
 	return app.Start(stop)
 }
 
-// newReader reads volumes, storage classes and their profiles from a cache and everything else from the API server, as
-// cdi-apiserver does: what a person has just created must be seen.
+// newReader reads volumes, storage classes and their profiles from a cache and everything else from the API server, as cdi-apiserver does: objects
+// that a user has just created must be visible.
 func newReader(ctx context.Context, config *rest.Config) (client.Client, error) {
 	scheme := runtime.NewScheme()
 	if err := errors.Join(clientgoscheme.AddToScheme(scheme), cdiv1.AddToScheme(scheme), snapshotv1.AddToScheme(scheme)); err != nil {

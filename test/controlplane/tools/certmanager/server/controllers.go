@@ -25,7 +25,7 @@ import (
 	_ "github.com/cert-manager/cert-manager/pkg/issuer/selfsigned"
 )
 
-// workers is how many objects each controller has in hand at a time, as by default.
+// workers is how many objects each controller processes at a time, as by default.
 const workers = 5
 
 // startControllers adds every registered controller to the group.

@@ -20,7 +20,7 @@ import (
 	"github.com/cert-manager/cert-manager/pkg/util"
 )
 
-// newInjector returns the CA injector, which writes caBundle of whatever asks for it by an annotation.
+// newInjector returns the CA injector, which writes caBundle of every object that requests it by an annotation.
 func newInjector(ctx context.Context, kubeconfig string) (manager.Manager, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
 	if err != nil {

@@ -1,10 +1,9 @@
-// Command server runs cert-manager's controllers and its CA injector, as cert-manager's commands controller and cainjector do, in
-// one process.
+// Command server runs cert-manager's controllers and its CA injector, as cert-manager's commands controller and cainjector do, in one process.
 //
-// Those commands are Go modules that only build inside cert-manager's own checkout (each replaces cert-manager by ../.. and has a
-// path that is not its folder's), so what they wire is wired here: every controller is cert-manager's. Left out are the issuers that
-// need somebody outside the cluster (ACME, Vault, CyberArk), with the SDKs of clouds that they bring, CertificateSigningRequests,
-// Ingresses and gateways, and cert-manager's own webhook, whose code nothing outside that checkout may import.
+// Those commands are Go modules that only build inside cert-manager's own checkout (each replaces cert-manager by ../.. and has a path that differs
+// from its folder's), so they are wired here from cert-manager's own controllers. Left out are the issuers that need a service outside the cluster
+// (ACME, Vault, CyberArk), with the cloud SDKs that they bring, CertificateSigningRequests, Ingresses and gateways, and cert-manager's own webhook,
+// which no code outside that checkout may import.
 package main
 
 import (
@@ -19,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager/signals"
 )
 
-// namespace is where cert-manager is installed unless its installer is told otherwise.
+// namespace is where cert-manager is installed unless its installer is configured otherwise.
 const namespace = "cert-manager"
 
 type options struct{ controllerKubeconfig, injectorKubeconfig string }

@@ -1,5 +1,5 @@
-// Package cdi names the API packages whose CustomResourceDefinitions hack/tool generates as cdi-crds. Nothing links it:
-// its imports are the list.
+// Package cdi names the API packages from which hack/tool generates the CustomResourceDefinitions cdi-crds. No package links it: its imports are the
+// list.
 package cdi
 
 import (

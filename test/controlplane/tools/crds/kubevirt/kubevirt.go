@@ -1,5 +1,5 @@
-// Package kubevirt names the API packages whose CustomResourceDefinitions hack/tool generates as kubevirt-crds. Nothing
-// links it: its imports are the list.
+// Package kubevirt names the API packages from which hack/tool generates the CustomResourceDefinitions kubevirt-crds. No package links it: its
+// imports are the list.
 package kubevirt
 
 import (

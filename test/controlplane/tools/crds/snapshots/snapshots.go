@@ -1,5 +1,5 @@
-// Package snapshots names the API package whose CustomResourceDefinitions hack/tool generates as snapshot-crds. Nothing links it:
-// its import is the list.
+// Package snapshots names the API package from which hack/tool generates the CustomResourceDefinitions snapshot-crds. No package links it: its import
+// is the list.
 package snapshots
 
 import (

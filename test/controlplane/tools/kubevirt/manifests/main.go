@@ -1,7 +1,7 @@
-// Command manifests prints, as one JSON list of Kubernetes objects, what KubeVirt's virt-operator installs for virt-api and
-// virt-controller: the CustomResourceDefinitions, admission webhook configurations, APIServices and RBAC objects. The
-// harness that starts a control plane without virt-operator takes names, rules, paths and printer columns from here, so
-// that nothing of KubeVirt is copied by hand and a raised version brings its own.
+// Command manifests prints, as one JSON list of Kubernetes objects, what KubeVirt's virt-operator installs for virt-api and virt-controller: the
+// CustomResourceDefinitions, admission webhook configurations, APIServices and RBAC objects. The harness that starts a control plane without
+// virt-operator takes names, rules, paths and printer columns from here, so that nothing of KubeVirt is copied by hand and an update of its version
+// updates them.
 package main
 
 import (
@@ -16,7 +16,7 @@ import (
 	"kubevirt.io/kubevirt/pkg/virt-operator/resource/generate/rbac"
 )
 
-// namespace is where KubeVirt is installed unless its installer is told otherwise.
+// namespace is where KubeVirt is installed unless its installer is configured otherwise.
 const namespace = "kubevirt"
 
 func main() {
