@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -120,6 +121,19 @@ func TestAMessageBombIsCut(t *testing.T) {
 		if want := fmt.Sprintf("%04d", i+1); finding.Message != want {
 			t.Fatalf("finding %d is %s, want %s", i, finding.Message, want)
 		}
+	}
+}
+
+// TestFindingsThatAreCutAreSorted has a finding with a field, which the set of the rule puts behind all strings.
+func TestFindingsThatAreCutAreSorted(t *testing.T) {
+	policy := mustCompile(t, Definition{Source: "package p\n\ndeny contains sprintf(\"%04d\", [i]) if some i in numbers.range(2, " + strconv.Itoa(MaxMessages) + ")\n\n" +
+		"deny contains {\"msg\": \"0001\", \"field\": \"spec\"} if true\n\ndeny contains {\"msg\": \"0002\", \"field\": \"spec\"} if true\n"})
+	got, err := policy.Evaluate(context.Background(), mustInput(t, machineDocument(t)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Deny) != MaxMessages || !got.Truncated || got.Deny[0].Message != "0001" {
+		t.Errorf("%d denials, truncated %v, the first is %+v", len(got.Deny), got.Truncated, got.Deny[0])
 	}
 }
 
