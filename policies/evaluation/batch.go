@@ -100,7 +100,7 @@ func newBatch(ctx context.Context, e *Evaluator, entries []Entry, in *rego.Input
 	return b
 }
 
-// evaluate returns when every policy has an Outcome.
+// evaluate returns when the evaluation of every policy has ended or was given up.
 func (b *batch) evaluate() {
 	if len(b.todo) > 0 && b.start() {
 		b.watch()

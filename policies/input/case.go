@@ -52,7 +52,7 @@ func (c *Case) View() {
 }
 
 // Viewed reports whether View has changed the case. Such a VirtualMachine comes from no
-// template, whatever its annotations say.
+// template, regardless of its annotations.
 func (c *Case) Viewed() bool { return c.Request.RequestKind != "" }
 
 // Query returns the query for the policies that apply to the case.
