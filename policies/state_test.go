@@ -371,7 +371,7 @@ func TestTheLargestStateIsAffordable(t *testing.T) {
 	group := func(name string) []v1alpha1.Subject {
 		return []v1alpha1.Subject{{Kind: v1alpha1.SubjectKindGroup, Name: name}}
 	}
-	// many are 512 approvals, each of which makes a section of the state.
+	// many returns 512 approvals, each of which adds a section to the state.
 	many := func(spec func(i int) v1alpha1.TemplateApprovalSpec) []*approval.Approval {
 		var approvals []*approval.Approval
 		for i := range 512 {
@@ -447,7 +447,8 @@ func TestTheLargestStateIsAffordable(t *testing.T) {
 	}
 }
 
-// The largest index on one label, and a request that changes its longest value: both evaluations stay within what the API server allows.
+// The largest index on one label, and a request that changes its longest value: both evaluations stay within the cost limits of the API
+// server.
 func TestTheLargestIndexIsAffordable(t *testing.T) {
 	const key = "example.com/tenant"
 	value := func(i int) string { return fmt.Sprintf("v%062d", i) }
@@ -466,7 +467,7 @@ func TestTheLargestIndexIsAffordable(t *testing.T) {
 	if _, all := index["all"]; all || len(index["l."+strings.ReplaceAll(key, "/", "_")]) < 255<<10 {
 		t.Fatalf("the index has %d keys", len(index))
 	}
-	// Without what policies look up about new VMs, all of the index may be of one label.
+	// Without the entries l., which policies read for new VMs, the entries c. of one label may fill the whole index.
 	index["c."+strings.ReplaceAll(key, "/", "_")] = "," + strings.Repeat(value(1)+",", 8190)
 	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ApprovalIndexName}, Data: index}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{key: value(5000)}}}
