@@ -19,8 +19,8 @@ const (
 		"and for service accounts in the namespaces of such users: send the VirtualMachine itself, with annotation template.kubevirt.io/template-ref"
 )
 
-// What whoever has the token of stencil-apiserver can create while no webhook is called. The entries of managedFields are those that a
-// real API server writes, in test/e2e/policies.
+// The objects that can be created with the token of stencil-apiserver while no webhook is called. The entries of managedFields are
+// those that a real API server writes, in test/e2e/policies.
 func TestWhatTheServerCreates(t *testing.T) {
 	policy := evaluate(t, "delegated-machines", map[string]string{
 		"apiserverUser": "'apiserver'", "exemptUsers": "['system:serviceaccount:kube-system:namespace-controller', 'backup']",
@@ -33,7 +33,7 @@ func TestWhatTheServerCreates(t *testing.T) {
 	spec := map[string]any{"f:spec": map[string]any{"f:runStrategy": map[string]any{}}}
 	for _, tc := range []struct {
 		name string
-		// managed are the managedFields, those of a request without spec if nil.
+		// managed are the managedFields; nil stands for those of a request without spec.
 		managed []any
 		noRef   bool
 		by      string // apiserver if empty
@@ -102,7 +102,8 @@ func TestWhatTheServerCreates(t *testing.T) {
 	}
 }
 
-// A service account is in one group of a namespace. What claims several is more than an expression may cost, and is denied.
+// A service account is in one group of a namespace. A request with several such groups exceeds the cost limit of an expression, and is
+// denied.
 func TestGroupsOfSeveralNamespacesAreDenied(t *testing.T) {
 	policy := evaluate(t, "delegated-machines", map[string]string{"apiserverUser": "'apiserver'", "exemptAccounts": "['kubevirt-controller']"})
 	info := &user.DefaultInfo{Name: "apiserver", Extra: map[string][]string{

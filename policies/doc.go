@@ -1,50 +1,52 @@
-// Package policies holds the ValidatingAdmissionPolicies that Stencil installs: rules that the API server itself checks, in
-// CEL, so that they hold while no Stencil process runs.
+// Package policies holds the ValidatingAdmissionPolicies that Stencil installs: rules in CEL that the API server itself evaluates, so that
+// they are enforced while no Stencil process runs.
 //
-//   - template-reference: what a VirtualMachine says about its template stays what it is.
-//   - template-use: creating a VirtualMachine from a template takes verb use on it.
-//   - delegated-machines: for whom a VirtualMachine was created is said by the API server of templates alone, which creates nothing else.
-//   - governed-machines: where a TemplateApproval denies, VirtualMachines come from templates.
-//   - approved-templates: there, from templates that an approval lists.
-//   - doors, hotplug: there, other ways to a virtual machine and to its disks are closed.
-//   - running-machines, migrations, launcher-pods: there, the running virtual machine and its pod stay what was approved.
-//   - disk-provenance: there, which disk was created for which virtual machine is written by KubeVirt alone.
-//   - undecided-namespaces: the same before Stencil has decided whether an approval selects a namespace.
-//   - namespace-coverage, governed-label, approval-index: relabelling a namespace is no way out of an approval.
-//   - manager-namespaces, manager-captures, manager-webhooks: what Stencil's manager writes, so that its token permits no more.
-//   - approvals: an approval selects no namespaces by what follows from it.
-//   - template-request: making a template of a VirtualMachine takes what copying it by hand would.
+//   - template-reference: the reference of a VirtualMachine to its template, and its record, do not change.
+//   - template-use: creating a VirtualMachine from a template requires verb use on it.
+//   - delegated-machines: only the API server of templates writes for which user a VirtualMachine was created, and it creates nothing
+//     else.
+//   - governed-machines: in namespaces in which a TemplateApproval denies, VirtualMachines come from templates.
+//   - approved-templates: in these namespaces, they come from templates that an approval lists.
+//   - doors, hotplug: in these namespaces, other ways to create a VM and to change its disks are closed.
+//   - running-machines, migrations, launcher-pods: in these namespaces, running VMs and their pods do not differ from what was approved.
+//   - disk-provenance: in these namespaces, only KubeVirt writes which disk was created for which VM.
+//   - undecided-namespaces: the same rules before Stencil has decided whether an approval selects a namespace.
+//   - namespace-coverage, governed-label, approval-index: relabelling a namespace does not evade an approval.
+//   - manager-namespaces, manager-captures, manager-webhooks: the writes that are permitted to Stencil's manager and its token.
+//   - approvals: an approval does not select namespaces by the label that Stencil derives from approvals.
+//   - template-request: creating a template from a VirtualMachine requires the permissions for a manual copy.
 //
-// One YAML file is one policy, and its metadata.name is the file's name. The files carry no binding and no labels:
-// whoever installs a policy decides on its final name and where it is enforced. The Helm chart, which puts the release
-// name in front and binds every policy to the whole cluster with action Deny, holds a generated copy of the files
+// One YAML file is one policy, and its metadata.name is the file's name. The files contain no binding and no labels:
+// the installer of a policy decides on its final name and where it is enforced. The Helm chart adds the release name
+// as a prefix and binds every policy to the whole cluster with action Deny. It holds a generated copy of the files
 // (hack/generate-policies.sh), because a chart cannot read files outside its own directory.
 //
-// No TemplateApproval is a parameter of a policy, and no other custom resource: an API server that has just started does not know them and
-// would deny all that the policy matches, and a policy is evaluated once for each parameter. What the policies need stands on the
-// namespace: label stencil.kubevirt.io/governed, by which they select, and annotation stencil.kubevirt.io/approvals. Two policies have one
-// ConfigMap as parameter, stencil-approval-index in Stencil's namespace. Their bindings must not exist before the manager has labelled the
-// namespaces that exist; without the ConfigMap undecided-namespaces denies, and namespace-coverage allows, because a Namespace must stay
-// deletable.
+// No policy has a TemplateApproval or another custom resource as parameter: an API server that has just started does not serve custom
+// resources yet and would deny all requests that the policy matches, and a policy is evaluated once for each parameter. The policies read
+// the data that they need from the namespace: label stencil.kubevirt.io/governed, by which they select, and annotation
+// stencil.kubevirt.io/approvals. Two policies have one ConfigMap as parameter, stencil-approval-index in Stencil's namespace. Their
+// bindings must not exist before the manager has labelled the existing namespaces; without the ConfigMap undecided-namespaces denies, and
+// namespace-coverage allows, because a Namespace must remain deletable.
 //
-// Variables with these names are settings. Their expressions stand for a default installation where nobody is exempt
-// and nothing is open; whoever installs a policy replaces them, in every policy that has them, by literals of the same type:
+// Variables with these names are settings. Their expressions are the values of a default installation without exempt users and open
+// doors. The installer of a policy replaces them, in every policy that has them, by literals of the same type:
 //
 //	stencilNamespace  string           the namespace of the release, which is never governed
-//	managerUser       string           the name by which the API server knows the manager
+//	managerUser       string           the username of the manager
 //	exemptUsers       list of strings  users exempt from approvals: Kubernetes' own
 //	exemptAccounts    list of strings  names of service accounts that are exempt if they also have verb bypass on templateapprovals
-//	apiserverUser     string           the name by which the API server knows stencil-apiserver; empty when there is none
+//	apiserverUser     string           the username of stencil-apiserver; empty if it is not installed
 //	openDoors         list of strings  names of the chart's values below doors
-//	ownWebhooks       map of lists     what is compared of the webhooks of the release, by CONFIGURATION/WEBHOOK: manager-webhooks has the form
+//	ownWebhooks       map of lists     the compared fields of the webhooks of the release, by CONFIGURATION/WEBHOOK, in the form of manager-webhooks
 //	ownPolicyWebhooks string           the webhook configuration that the manager fills for VirtualMachinePolicies
-//	ownAddresses      list of strings  where webhooks in it are, in the form of manager-webhooks
-//	writableKeys      list of strings  labels and annotations that users change on running virtual machines; a/ is all of a prefix
+//	ownAddresses      list of strings  addresses of the webhooks in it, in the form of manager-webhooks
+//	writableKeys      list of strings  labels and annotations that users change on running VMs; a/ stands for all keys with that prefix
 //
-// Which accounts the controllers of KubeVirt and CDI have on a cluster is in no setting: reconcilers/exemptions finds them and binds a
-// ClusterRole to them. The variable exemptController requires both, the name and the permission: administrators have every permission.
+// The accounts of the controllers of KubeVirt and CDI on a cluster are not a setting: reconcilers/exemptions finds them and binds a
+// ClusterRole to them. The variable exemptController requires both the name and the permission, because administrators have every
+// permission.
 //
-// A policy must hold without Stencil's webhooks, fail closed (failurePolicy Fail), keep objects that are none of its
-// business out through matchConditions, and answer with messages that name keys and paths, never values. Only CEL that
-// Kubernetes 1.30 knows may be used; that is the oldest API server the chart accepts.
+// A policy must be effective without Stencil's webhooks, fail closed (failurePolicy Fail), exclude unrelated objects
+// by matchConditions, and return messages that name keys and paths, never values. Only CEL that Kubernetes 1.30
+// supports may be used; that is the oldest API server that the chart accepts.
 package policies

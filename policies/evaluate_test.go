@@ -20,10 +20,10 @@ import (
 	"k8s.io/apiserver/pkg/cel/environment"
 )
 
-// evaluated is a policy that is compiled as the API server does it.
+// evaluated is a policy that is compiled in the same way as in the API server.
 type evaluated struct {
 	name string
-	// validations are those of the policy; asked are further expressions.
+	// validations are the validations of the policy; asked are further expressions.
 	validations, messages, asked cel.ConditionEvaluator
 	static                       []string
 }
@@ -76,7 +76,7 @@ func evaluate(t *testing.T, name string, settings map[string]string, asked ...st
 	return e
 }
 
-// request is one that a policy is asked about.
+// request is a request that a policy evaluates.
 type request struct {
 	operation         admission.Operation
 	user              user.Info
@@ -125,7 +125,7 @@ func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r 
 	return evaluator.ForInput(ctx, versioned, asked, cel.OptionalVariableBindings{VersionedParams: r.params, Authorizer: r.bypasses}, cel.CreateNamespaceObject(r.namespace), budget)
 }
 
-// decide returns why the policy denies the request, "" when it does not, and what of the budget is left.
+// decide returns the message if the policy denies the request, "" if it does not, and the remaining budget.
 func (e evaluated) decide(t *testing.T, r request) (refusal string, left int64) {
 	t.Helper()
 	results, left, err := e.run(t.Context(), e.validations, r, celconfig.RuntimeCELCostBudget)
@@ -154,7 +154,7 @@ func (e evaluated) decide(t *testing.T, r request) (refusal string, left int64) 
 	return "", left
 }
 
-// holds returns the answer of the first of the further expressions.
+// holds returns the result of the first of the further expressions.
 func (e evaluated) holds(t *testing.T, r request) bool {
 	t.Helper()
 	results, _, err := e.run(t.Context(), e.asked, r, celconfig.RuntimeCELCostBudget)

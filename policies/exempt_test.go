@@ -12,7 +12,7 @@ import (
 	"k8s.io/apiserver/pkg/authentication/user"
 )
 
-// An exempt controller has a name that is configured and the permission: anybody can name a service account, and administrators have every
+// An exempt controller has both a configured name and the permission: any user can name a service account, and administrators have every
 // permission.
 func TestExemptControllers(t *testing.T) {
 	const has = "variables.exemptController"

@@ -14,7 +14,7 @@ import (
 // oldest is the oldest API server that the chart accepts.
 var oldest = version.MajorMinor(1, 30)
 
-// The compiler is that of the API server, told to offer what the oldest one offered.
+// The compiler is that of the API server, configured with the functions of the oldest one.
 func TestTheOldestAPIServerUnderstandsEveryExpression(t *testing.T) {
 	for name, policy := range all(t) {
 		t.Run(name, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestTheOldestAPIServerUnderstandsEveryExpression(t *testing.T) {
 			for _, validation := range policy.Spec.Validations {
 				check(compiler.CompileCELExpression(expression{text: validation.Expression, yields: celgo.BoolType}, declared, environment.NewExpressions))
 				if validation.MessageExpression != "" {
-					// A message is no place to ask the authorizer, and cannot.
+					// A message must not and cannot use the authorizer.
 					declared := cel.OptionalVariableDeclarations{HasParams: declared.HasParams}
 					check(compiler.CompileCELExpression(expression{text: validation.MessageExpression, yields: celgo.StringType}, declared, environment.NewExpressions))
 				}
@@ -49,7 +49,7 @@ func TestTheOldestAPIServerUnderstandsEveryExpression(t *testing.T) {
 	}
 }
 
-// expression is what the API server's compiler takes.
+// expression is the input of the API server's compiler.
 type expression struct {
 	name, text string
 	yields     *celgo.Type
@@ -59,8 +59,8 @@ func (e expression) GetName() string            { return e.name }
 func (e expression) GetExpression() string      { return e.text }
 func (e expression) ReturnTypes() []*celgo.Type { return []*celgo.Type{e.yields} }
 
-// CEL has no functions to share. What several policies define under one name must be the same in all of them, or a mistake mended in
-// one stays in the others.
+// CEL has no shared functions. A variable that several policies define under one name must be the same in all of them, so that a fix in
+// one is not missed in the others.
 func TestVariablesOfOneNameHaveOneMeaning(t *testing.T) {
 	type definition struct{ policy, expression string }
 	known := map[string]definition{}
@@ -78,7 +78,7 @@ func TestVariablesOfOneNameHaveOneMeaning(t *testing.T) {
 	}
 }
 
-// What whoever installs the policies replaces must be there, and say what holds without being replaced: nobody is exempt and nothing open.
+// The settings that the installer of the policies replaces must exist, with default values: no user is exempt and no door is open.
 func TestSettingsAreClosed(t *testing.T) {
 	want := map[string]string{
 		"stencilNamespace":  "'stencil-system'",
@@ -111,7 +111,7 @@ func TestSettingsAreClosed(t *testing.T) {
 	}
 }
 
-// An API server that has just started does not know custom resources, and denies every request that a policy with such a parameter
+// An API server that has just started does not serve custom resources, and denies every request that a policy with such a parameter
 // matches. A policy is also evaluated once for each parameter.
 func TestParametersAreTheIndexAlone(t *testing.T) {
 	for name, policy := range all(t) {
@@ -128,7 +128,7 @@ func TestParametersAreTheIndexAlone(t *testing.T) {
 	}
 }
 
-// On UPDATE of a Namespace namespaceSelector sees the new labels and namespaceObject is null.
+// On UPDATE of a Namespace namespaceSelector uses the new labels and namespaceObject is null.
 func TestPoliciesOnNamespacesHaveNoSelector(t *testing.T) {
 	for name, policy := range all(t) {
 		for _, rule := range policy.Spec.MatchConstraints.ResourceRules {

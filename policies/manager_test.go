@@ -13,7 +13,7 @@ import (
 
 const managerName = "system:serviceaccount:stencil-system:stencil-manager"
 
-// parsed reads YAML as the API server has objects.
+// parsed decodes YAML into the form of objects in the API server.
 func parsed(t *testing.T, text string) map[string]any {
 	t.Helper()
 	if text == "" {
@@ -30,7 +30,7 @@ func parsed(t *testing.T, text string) map[string]any {
 	return object
 }
 
-// written is one request of the manager, or of another service account.
+// written is one write request of the manager, or of another service account.
 type written struct {
 	name string
 	// before is empty for a creation, after for a deletion.
@@ -125,7 +125,7 @@ func TestWhatTheManagerWritesForCaptures(t *testing.T) {
 		{templates, written{name: "a template with an empty label", after: `{metadata: {name: a, labels: {template.kubevirt.io/RequestUID: ""}, ownerReferences: [{apiVersion: template.kubevirt.io/v1beta1, kind: VirtualMachineTemplateRequest, uid: ""}]}}`, want: created}},
 		{templates, written{name: "a template with another request's UID", after: "{metadata: {name: a, labels: {template.kubevirt.io/RequestUID: u-2}, ownerReferences: [" + owner + "]}, spec: {x: 1}}", want: created}},
 		{templates, written{name: "a template of an owner of another kind", after: "{metadata: {name: a, " + label + ", ownerReferences: [{apiVersion: v1, kind: Namespace, name: some, uid: u-1}]}, spec: {x: 1}}", want: created}},
-		// The garbage collector leaves what has one owner that exists.
+		// The garbage collector does not delete an object with one existing owner.
 		{templates, written{name: "a template with one more owner", after: "{metadata: {name: a, " + label + ", ownerReferences: [" + owner + ", {apiVersion: v1, kind: ConfigMap, name: c, uid: u-3}]}, spec: {x: 1}}", want: created}},
 		{templates, written{name: "a template loses its owner", before: made, after: "{metadata: {name: a, " + label + "}, spec: {x: 1}}"}},
 		{templates, written{name: "a template gets a finalizer", before: made, after: "{metadata: {name: a, " + label + ", finalizers: [f], ownerReferences: [" + owner + "]}, spec: {x: 1}}"}},

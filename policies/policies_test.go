@@ -37,8 +37,8 @@ func all(t *testing.T) map[string]admissionregistrationv1.ValidatingAdmissionPol
 	return found
 }
 
-// What every policy promises (see the package's documentation). What each of them means is tested on an API server, in test/e2e/policies
-// and test/chart.
+// The properties that every policy must have (see the package's documentation). The behaviour of each policy is tested on an API server,
+// in test/e2e/policies and test/chart.
 func TestEveryPolicyKeepsThePromisesOfThePackage(t *testing.T) {
 	for name, policy := range all(t) {
 		t.Run(name, func(t *testing.T) {
@@ -58,7 +58,7 @@ func TestEveryPolicyKeepsThePromisesOfThePackage(t *testing.T) {
 			if match == nil || match.MatchPolicy == nil || *match.MatchPolicy != admissionregistrationv1.Equivalent {
 				t.Fatal("it can be passed by through another version of the API")
 			}
-			// Objects of Stencil's own group are its business, all of them.
+			// Policies for template.kubevirt.io match all objects of the group, so they need no condition.
 			own := func(rule admissionregistrationv1.NamedRuleWithOperations) bool {
 				return slices.Equal(rule.APIGroups, []string{"template.kubevirt.io"})
 			}

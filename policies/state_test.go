@@ -42,7 +42,7 @@ func machine(reference string) map[string]any {
 	return map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": metadata, "spec": map[string]any{"runStrategy": "Halted"}}
 }
 
-// stated is a namespace with a state.
+// stated returns a namespace with a state.
 func stated(name string, state approval.NamespaceState) *corev1.Namespace {
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{v1alpha1.LabelGoverned: state.Governed}}}
 	if state.Approvals != "" {
@@ -51,7 +51,7 @@ func stated(name string, state approval.NamespaceState) *corev1.Namespace {
 	return namespace
 }
 
-// The approvals themselves are the oracle of what the policies read from the annotation that is made of them.
+// The policies, which read the annotation, must make the same decisions as the approvals from which the annotation is computed.
 func TestPoliciesDecideByTheStateAsByTheApprovals(t *testing.T) {
 	templates := evaluate(t, "approved-templates", settings)
 	machines := evaluate(t, "governed-machines", settings)
@@ -116,7 +116,7 @@ func TestPoliciesDecideByTheStateAsByTheApprovals(t *testing.T) {
 	}
 }
 
-// randomName is the name of a user or a group: few, so that they meet, and with the characters that a state reserves.
+// randomName returns the name of a user or a group: one of few, so that names repeat, and with the characters that a state reserves.
 func randomName(random *rand.Rand) string {
 	return []string{"alice", "bob", "a,b", "a%2Cb", "a;b", "a|b", "a>b", "u:alice", "", "ä %25", "a"}[random.IntN(11)]
 }
@@ -158,7 +158,7 @@ func randomApproval(random *rand.Rand, name string) *approval.Approval {
 	return a
 }
 
-// A governed namespace whose annotation is missing, or was not written by this version of Stencil, is closed.
+// A governed namespace is closed if its annotation is missing or was not written by this version of Stencil.
 func TestAnUnreadableStateApprovesNothing(t *testing.T) {
 	templates := evaluate(t, "approved-templates", settings)
 	machines := evaluate(t, "governed-machines", settings)
@@ -201,7 +201,7 @@ func TestAnUnreadableStateApprovesNothing(t *testing.T) {
 	}
 }
 
-// The policies look up in the index what package approval says of it.
+// The policies and package approval return the same results for an index.
 func TestPoliciesReadTheIndexAsItIsMeant(t *testing.T) {
 	undecided := evaluate(t, "undecided-namespaces", settings, "variables.selected")
 	labels := evaluate(t, "namespace-coverage", settings, "variables.concerned")
@@ -253,7 +253,7 @@ func TestPoliciesReadTheIndexAsItIsMeant(t *testing.T) {
 	}
 }
 
-// lookedUp is how the index is meant; see approval.NamespaceIndex.
+// lookedUp is the expected result of a look-up in the index; see approval.NamespaceIndex.
 func lookedUp(index map[string]string, namespace string, labels map[string]string) bool {
 	has := func(key, entry string) bool {
 		key = strings.ReplaceAll(key, "/", "_")
@@ -297,7 +297,7 @@ func randomLabels(random *rand.Rand) map[string]string {
 	return labels
 }
 
-// randomSelection is an approval that selects namespaces.
+// randomSelection returns an approval that selects namespaces.
 func randomSelection(random *rand.Rand, name string) *approval.Approval {
 	object := &v1alpha1.TemplateApproval{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	object.Spec.Templates = []v1alpha1.ApprovedTemplate{{Namespace: "golden", Name: "fedora"}}
@@ -371,7 +371,7 @@ func TestTheLargestStateIsAffordable(t *testing.T) {
 	group := func(name string) []v1alpha1.Subject {
 		return []v1alpha1.Subject{{Kind: v1alpha1.SubjectKindGroup, Name: name}}
 	}
-	// many are 512 approvals, each of which makes a section of the state.
+	// many returns 512 approvals, each of which adds a section to the state.
 	many := func(spec func(i int) v1alpha1.TemplateApprovalSpec) []*approval.Approval {
 		var approvals []*approval.Approval
 		for i := range 512 {
@@ -382,7 +382,7 @@ func TestTheLargestStateIsAffordable(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		approvals []*approval.Approval
-		// least is how many bytes the state has.
+		// least is the minimum size of the state in bytes.
 		least int
 	}{
 		{
@@ -447,7 +447,8 @@ func TestTheLargestStateIsAffordable(t *testing.T) {
 	}
 }
 
-// The largest index on one label, and a request that changes its longest value: both evaluations stay within what the API server allows.
+// The largest index on one label, and a request that changes its longest value: both evaluations stay within the cost limits of the API
+// server.
 func TestTheLargestIndexIsAffordable(t *testing.T) {
 	const key = "example.com/tenant"
 	value := func(i int) string { return fmt.Sprintf("v%062d", i) }
@@ -466,7 +467,7 @@ func TestTheLargestIndexIsAffordable(t *testing.T) {
 	if _, all := index["all"]; all || len(index["l."+strings.ReplaceAll(key, "/", "_")]) < 255<<10 {
 		t.Fatalf("the index has %d keys", len(index))
 	}
-	// Without what policies look up about new VMs, all of the index may be of one label.
+	// Without the entries l., which policies read for new VMs, the entries c. of one label may fill the whole index.
 	index["c."+strings.ReplaceAll(key, "/", "_")] = "," + strings.Repeat(value(1)+",", 8190)
 	params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ApprovalIndexName}, Data: index}
 	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a", Labels: map[string]string{key: value(5000)}}}
@@ -488,7 +489,7 @@ func TestTheLargestIndexIsAffordable(t *testing.T) {
 	}
 }
 
-// An index of another format, such as that of the release before, closes what it may have meant to close.
+// An index of another format, such as that of the previous release, selects every namespace and every change of labels.
 func TestAnIndexOfAnotherFormatSelectsEverything(t *testing.T) {
 	for name, data := range map[string]map[string]string{"none": nil, "the first": {"n.team-b": ""}, "a later one": {"format": "3"}} {
 		t.Run(name, func(t *testing.T) {

@@ -1,9 +1,9 @@
 // Package client is a typed Go client for Stencil: a generated clientset for its
-// CustomResourceDefinitions, and process, create and processedtemplates of the aggregated
-// API.
+// CustomResourceDefinitions, and calls for process, create and processedtemplates of the
+// aggregated API.
 //
-// It is a Go module of its own, so that whoever needs the types of package api alone does
-// not get client-go with them.
+// It is a separate Go module, so that a program that needs only the types of package api
+// does not depend on client-go.
 package client
 
 import (
@@ -26,18 +26,18 @@ const (
 	processedTemplates = "processedtemplates"
 )
 
-// Client reaches everything that Stencil serves. It is safe for concurrent use.
+// Client is a client for all APIs that Stencil serves. It is safe for concurrent use.
 type Client struct {
 	// Interface is the clientset of the CustomResourceDefinitions.
 	clientset.Interface
 	subresources rest.Interface
 }
 
-// New returns a Client of the cluster that config reaches. What the API server warns of
-// goes to the warning handler of config.
+// New returns a Client for the cluster of config. Warnings of the API server go to the
+// warning handler of config.
 func New(config *rest.Config) (*Client, error) {
 	config = rest.CopyConfig(config)
-	// Neither CustomResourceDefinitions nor the aggregated API speak anything else.
+	// CustomResourceDefinitions and the aggregated API support JSON only.
 	config.ContentType, config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	set, err := clientset.NewForConfig(config)
 	if err != nil {
@@ -59,7 +59,7 @@ func New(config *rest.Config) (*Client, error) {
 	return &Client{Interface: set, subresources: subresources}, nil
 }
 
-// Subresources is the aggregated API for the templates of one namespace.
+// Subresources returns the aggregated API for the templates of one namespace.
 func (c *Client) Subresources(namespace string) Subresources {
 	return Subresources{client: c, namespace: namespace}
 }
@@ -70,16 +70,17 @@ type Subresources struct {
 	namespace string
 }
 
-// Process renders a template that is stored, and stores nothing. It takes the right to
-// create virtualmachinetemplates/process. Errors are of the API server, with a cause for
-// each parameter that is wrong.
+// Process renders a stored template and stores nothing. It requires permission to create
+// virtualmachinetemplates/process. Errors are those of the API server, with a cause for
+// each invalid parameter.
 func (s Subresources) Process(ctx context.Context, template string, options *v1beta1.ProcessOptions) (*v1beta1.ProcessedVirtualMachineTemplate, error) {
 	return do(ctx, s.call(template, "process", options))
 }
 
-// Create renders a template that is stored and creates the VirtualMachine, which is what
-// the answer holds. It takes the right to create virtualmachinetemplates/create, and none
-// on VirtualMachines. Errors are of the API server: whatever refuses the VirtualMachine.
+// Create renders a stored template, creates the VirtualMachine and returns it. It
+// requires permission to create virtualmachinetemplates/create, and none on
+// VirtualMachines. Errors are those of the API server, for instance when admission denies
+// the VirtualMachine.
 func (s Subresources) Create(ctx context.Context, template string, options *v1beta1.ProcessOptions, how metav1.CreateOptions) (*v1beta1.ProcessedVirtualMachineTemplate, error) {
 	request := s.call(template, "create", options)
 	for _, value := range how.DryRun {
@@ -88,8 +89,8 @@ func (s Subresources) Create(ctx context.Context, template string, options *v1be
 	return do(ctx, request)
 }
 
-// ProcessTemplate renders a template that is stored nowhere, with the values that its
-// parameters have. It takes the right to create processedtemplates.
+// ProcessTemplate renders a template that is not stored, with the values that its
+// parameters have. It requires permission to create processedtemplates.
 func (s Subresources) ProcessTemplate(ctx context.Context, template *templatev1beta1.VirtualMachineTemplate) (*v1beta1.ProcessedVirtualMachineTemplate, error) {
 	return do(ctx, s.client.subresources.Post().Namespace(s.namespace).Resource(processedTemplates).Body(template))
 }

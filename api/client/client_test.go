@@ -19,13 +19,13 @@ import (
 	templatev1beta1 "github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// asked is what a server was asked.
+// asked is a request that a server received.
 type asked struct {
 	Method, URI, ContentType string
 	Body                     map[string]any
 }
 
-// serve answers every request in the same way, and keeps the last one.
+// serve returns the same response to every request, and stores the last request.
 func serve(t *testing.T, code int, answer string) (*client.Client, *asked) {
 	t.Helper()
 	last := &asked{}
@@ -39,7 +39,7 @@ func serve(t *testing.T, code int, answer string) (*client.Client, *asked) {
 		_, _ = io.WriteString(w, answer)
 	}))
 	t.Cleanup(server.Close)
-	// A configuration of somebody who speaks protobuf to Kubernetes itself.
+	// A configuration that requests protobuf from Kubernetes itself.
 	made, err := client.New(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/vnd.kubernetes.protobuf"}})
 	if err != nil {
 		t.Fatal(err)

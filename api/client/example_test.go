@@ -13,7 +13,8 @@ import (
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 )
 
-// What would be said about a VirtualMachine, and its creation when nothing denies it.
+// A preview of the decisions about a VirtualMachine, and its creation if no decision denies
+// it.
 func Example() {
 	// In a program this is rest.InClusterConfig(), or what clientcmd makes of a kubeconfig.
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -1,6 +1,6 @@
 package template
 
-// What a person writes on a VirtualMachine.
+// Annotations that users write on a VirtualMachine.
 const (
 	// AnnotationTemplateRef names the VirtualMachineTemplate to render from:
 	// "NAME" in the VirtualMachine's own namespace, or "NAMESPACE/NAME". It is
@@ -12,16 +12,16 @@ const (
 	AnnotationParameterPrefix = "parameter.template.kubevirt.io/"
 )
 
-// What the render webhook writes on a VirtualMachine. Whatever a person sends
-// under these keys is discarded.
+// Annotations and labels that the render webhook writes on a VirtualMachine. Values that
+// users send for these keys are discarded.
 const (
-	// AnnotationRendered holds a JSON object that says what was rendered: the
-	// template's namespace, name, UID and generation, and the digest of its spec.
+	// AnnotationRendered holds a JSON object that describes the rendered template: its
+	// namespace, name, UID and generation, and the digest of its spec.
 	AnnotationRendered = "template.kubevirt.io/rendered"
 
-	// AnnotationCreatedBy holds the name of the user for whom stencil-apiserver
-	// created the VirtualMachine. A VirtualMachine that somebody created by
-	// themselves has none.
+	// AnnotationCreatedBy holds the name of the user for which
+	// stencil-apiserver created the VirtualMachine. A VirtualMachine that a
+	// user created directly does not have it.
 	AnnotationCreatedBy = "template.kubevirt.io/created-by"
 
 	// LabelTemplate holds the name of the template.
@@ -34,25 +34,26 @@ const (
 	LabelTemplateRevision = "vm.kubevirt.io/template.revision"
 )
 
-// AnnotationBoundValues is how stencil-apiserver tells the render webhook which
-// values it has settled, generated ones among them, so that the VirtualMachine and
-// the message which it answers with hold the same. It is never stored, and
-// believed of nobody else.
+// AnnotationBoundValues holds the values that stencil-apiserver has bound,
+// including generated values. stencil-apiserver passes them to the render webhook,
+// so that the VirtualMachine and the message in the response contain the same
+// values. The annotation is never stored, and accepted from stencil-apiserver
+// only.
 const AnnotationBoundValues = "delegation.template.kubevirt.io/bound-values"
 
-// Defaults that the guest sees.
+// Annotations for defaults that are visible to the guest.
 const (
-	// AnnotationDefaultsSkip with the value "true" keeps a VirtualMachine's defaults
-	// from being filled in. The label of the same name does that for a namespace.
+	// AnnotationDefaultsSkip with the value "true" disables the defaults for a
+	// VirtualMachine. The label of the same name disables them for a namespace.
 	AnnotationDefaultsSkip = "defaults.template.kubevirt.io/skip"
 
-	// AnnotationDefaultsApplied holds a JSON object that says with which libvirt and
-	// QEMU the defaults were filled in, the machine type, what that was pinned from, and
-	// the addresses that were written. The defaults webhook writes it; whatever a person
-	// sends under this key is discarded, unless the webhook is to leave the machine alone.
+	// AnnotationDefaultsApplied holds a JSON object with the versions of libvirt and QEMU
+	// that filled in the defaults, the machine type, the alias that it was pinned from,
+	// and the addresses that were written. The defaults webhook writes it and discards a
+	// value that users send, unless the VirtualMachine is exempt from defaults.
 	AnnotationDefaultsApplied = "defaults.template.kubevirt.io/applied"
 
-	// AnnotationDefaultsFailed says why they were not filled in. The defaults webhook
-	// writes it, and removes it once they are.
+	// AnnotationDefaultsFailed holds the reason why the defaults were not filled in. The
+	// defaults webhook writes it, and removes it once they are.
 	AnnotationDefaultsFailed = "defaults.template.kubevirt.io/failed"
 )

@@ -17,7 +17,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// definition is what these tests look at in a CustomResourceDefinition.
+// definition is the part of a CustomResourceDefinition that these tests check.
 type definition struct {
 	Metadata struct {
 		Annotations map[string]string `json:"annotations"`
@@ -53,7 +53,7 @@ type column struct {
 
 func TestDefinitionsAreThePublishedOnes(t *testing.T) {
 	ready := column{Name: "Ready", JSONPath: `.status.conditions[?(@.type=="Ready")].status`}
-	// Stencil's own, after the published ones.
+	// The column of Stencil, after the published columns.
 	sources := column{Name: "Sources", JSONPath: `.status.conditions[?(@.type=="SourcesReady")].reason`}
 	age := column{Name: "Age", JSONPath: ".metadata.creationTimestamp"}
 

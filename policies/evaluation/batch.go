@@ -11,47 +11,49 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// share is for how many policies of one request a further worker is asked for.
+// share is the number of policies of one request for each additional worker.
 const share = 8
 
-// batch is the evaluation of one request's policies: workers take one policy after
-// the other, and the goroutine of the request watches over them.
+// batch is the evaluation of one request's policies: workers evaluate one policy after
+// the other, and the goroutine of the request watches their deadlines.
 type batch struct {
 	evaluator *Evaluator
 	ctx       context.Context
 	entries   []Entry
 	records   []*record
 	input     *rego.Input
-	done      chan struct{} // closed when there are no workers any more
-	// began and cpuTime are what clock and CPUTime were when the first worker began.
+	done      chan struct{} // closed when no workers are left
+	// began and cpuTime are the wall clock time and the CPU time when the first worker
+	// began.
 	began   time.Time
 	cpuTime time.Duration
 
 	lock sync.Mutex
-	// results and evaluations are those of the entries. An evaluation without an
-	// outcome has not ended.
+	// results and evaluations have the order of entries. An evaluation without an
+	// Outcome has not ended.
 	results     []rego.Result
 	evaluations []Evaluation
-	// todo are the indices of entries that nobody has taken.
+	// todo are the indices of entries that no worker has taken.
 	todo   []int
 	trials []int // indices of entries whose evaluation is a trial; rarely any
-	// workers are those that have neither ended nor been left behind.
+	// workers are the workers that have neither ended nor been left behind.
 	workers []*worker
 
-	// patience is how long after the start the first evaluation can be overdue.
+	// patience is the shortest time after the start at which an evaluation can be
+	// overdue.
 	patience time.Duration
 }
 
-// worker evaluates one policy after the other. What it writes down is guarded by the
-// batch's lock.
+// worker evaluates one policy after the other. Its fields are guarded by the batch's
+// lock.
 type worker struct {
 	busy    bool
 	entry   int
 	trial   bool
 	began   time.Time
 	overdue time.Time // when it is left behind
-	// deserted says that it was left behind, lost that this is held against the policy, and
-	// holds that it has kept its token.
+	// deserted is true if the worker was left behind, lost if this counts against the
+	// policy, and holds if the worker retains its token.
 	deserted, lost, holds bool
 }
 
@@ -79,7 +81,8 @@ func newBatch(ctx context.Context, e *Evaluator, entries []Entry, in *rego.Input
 			b.evaluations[i].Outcome = OutcomeQuarantined
 			b.evaluations[i].Err = errQuarantined(known.quarantine())
 		case known.troubled.Load():
-			// What has been slow before must not use up the time of the others.
+			// Policies that were slow before are evaluated last, so that they do not
+			// use up the time of the others.
 			last = append(last, i)
 		default:
 			b.todo = append(b.todo, i)
@@ -97,7 +100,7 @@ func newBatch(ctx context.Context, e *Evaluator, entries []Entry, in *rego.Input
 	return b
 }
 
-// evaluate returns when every policy has an outcome.
+// evaluate returns when the evaluation of every policy has ended or was given up.
 func (b *batch) evaluate() {
 	if len(b.todo) > 0 && b.start() {
 		b.watch()
@@ -111,7 +114,7 @@ func (b *batch) evaluate() {
 	}
 }
 
-// giveUp ends a policy that has not been evaluated because the request has ended.
+// giveUp records that a policy was not evaluated because the request has ended.
 func (b *batch) giveUp(entry int) {
 	evaluation := &b.evaluations[entry]
 	evaluation.Outcome, evaluation.Err = OutcomeError, errRequestEnded(b.ctx)
@@ -123,8 +126,8 @@ func (b *batch) giveUp(entry int) {
 	}
 }
 
-// start waits for a worker, and takes further ones if they are idle. It says whether
-// there is one.
+// start waits for a token and starts a worker, and further workers if tokens are idle.
+// It returns false if the request has ended before.
 func (b *batch) start() bool {
 	tokens := b.evaluator.tokens
 	select {
@@ -147,7 +150,7 @@ func (b *batch) start() bool {
 	return true
 }
 
-// takeToken takes a token if a worker is idle.
+// takeToken takes a token if one is free.
 func (b *batch) takeToken() bool {
 	select {
 	case b.evaluator.tokens <- struct{}{}:
@@ -157,7 +160,7 @@ func (b *batch) takeToken() bool {
 	}
 }
 
-// watch waits for the workers. It leaves behind those that do not stop.
+// watch waits for the workers, and leaves behind those that do not stop.
 func (b *batch) watch() {
 	timer := time.NewTimer(b.patience)
 	defer timer.Stop()
@@ -176,8 +179,8 @@ func (b *batch) watch() {
 	}
 }
 
-// end takes what nobody has begun from the workers, and gives them until a time to end
-// what they have begun.
+// end removes the policies that have not begun, and sets a time until which the workers
+// have to end the others.
 func (b *batch) end(overdue time.Time) {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -189,8 +192,8 @@ func (b *batch) end(overdue time.Time) {
 	}
 }
 
-// desert leaves behind workers whose policy is overdue: somebody else does the rest of
-// their work. It returns how long to wait until the next policy can be.
+// desert leaves behind workers with an overdue policy, and starts workers for the rest
+// of their work. It returns how long to wait until the next policy can be overdue.
 func (b *batch) desert(now time.Time) time.Duration {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -238,7 +241,7 @@ func (b *batch) work(w *worker) {
 	}
 }
 
-// take gives a worker the next policy, or ends it.
+// take assigns the next policy to a worker, or ends the worker.
 func (b *batch) take(w *worker) bool {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -258,14 +261,13 @@ func (b *batch) remove(w *worker) {
 	b.workers = slices.DeleteFunc(b.workers, func(other *worker) bool { return other == w })
 }
 
-// release gives back the token of a worker that was removed. The caller holds the
-// lock.
+// release returns the token of a removed worker. The caller holds the lock.
 func (b *batch) release() {
 	<-b.evaluator.tokens
 	b.closeIfDone()
 }
 
-// closeIfDone ends the wait for workers when there are none any more. The caller holds the lock.
+// closeIfDone ends the wait for workers when none are left. The caller holds the lock.
 func (b *batch) closeIfDone() {
 	if len(b.workers) == 0 {
 		close(b.done)
@@ -284,8 +286,8 @@ func (b *batch) evaluateOne(w *worker) (result rego.Result, err error) {
 	return entry.Policy.Evaluate(ctx, b.input)
 }
 
-// finish takes the result of a policy. It says whether the worker goes on: one that
-// was left behind does not.
+// finish stores the result of a policy. It reports whether the worker continues: one
+// that was left behind does not.
 func (b *batch) finish(w *worker, result rego.Result, err error) bool {
 	b.lock.Lock()
 	defer b.lock.Unlock()
@@ -320,7 +322,7 @@ func (b *batch) finish(w *worker, result rego.Result, err error) bool {
 	return true
 }
 
-// settle tells a policy's record about its health. A healthy one takes no lock.
+// settle updates the health in a policy's record. A healthy policy takes no lock.
 func (b *batch) settle(known *record, v verdict, trial bool) {
 	if v == struck || known.troubled.Load() {
 		options := &b.evaluator.options
@@ -328,15 +330,15 @@ func (b *batch) settle(known *record, v verdict, trial bool) {
 	}
 }
 
-// starved says that the process has got less than half a CPU since the first worker
-// began: nobody knows how long the policies would have taken.
+// starved reports whether the process has received less than half a CPU since the first
+// worker began. The durations are not meaningful then.
 func (b *batch) starved() bool {
 	now, known := b.evaluator.options.CPUTime()
 	return known && now-b.cpuTime < time.Since(b.began)/2
 }
 
-// failure says how an evaluation ended that has no result, and what that says about
-// the policy.
+// failure returns the Outcome of an evaluation without a result, and its effect on the
+// health of the policy.
 func failure(err error) (Outcome, verdict) {
 	var panicked *PanicError
 	switch {
@@ -349,12 +351,12 @@ func failure(err error) (Outcome, verdict) {
 	}
 }
 
-// ended says that an evaluation was ended from outside.
+// ended reports whether an evaluation was ended by its context.
 func ended(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
-// record writes down how an evaluation ended. The caller holds the lock.
+// record stores the result of an evaluation. The caller holds the lock.
 func (b *batch) record(w *worker, result rego.Result, err error, found Outcome) {
 	evaluation := &b.evaluations[w.entry]
 	evaluation.Outcome, evaluation.Err = found, err

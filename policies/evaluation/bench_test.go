@@ -22,9 +22,9 @@ var created = policyset.Query{
 	HasUser:         true,
 }
 
-// BenchmarkOverhead is what a request costs beside its policies, which do nothing
-// here: to choose them, to hand them to a worker with their deadlines, to keep the
-// statistics and to merge.
+// BenchmarkOverhead measures the cost of a request without its policies, which do
+// nothing here: to select them, to pass them to a worker with their deadlines, to
+// update the statistics and to merge.
 func BenchmarkOverhead(b *testing.B) {
 	for _, n := range []int{1, 20, 100} {
 		b.Run(fmt.Sprintf("policies=%d", n), func(b *testing.B) {
@@ -42,7 +42,7 @@ func BenchmarkOverhead(b *testing.B) {
 	}
 }
 
-// BenchmarkMatching chooses among policies of which half select other namespaces.
+// BenchmarkMatching selects among policies of which half select other namespaces.
 func BenchmarkMatching(b *testing.B) {
 	elsewhere, err := labels.Parse("team in (bank, post)")
 	if err != nil {
@@ -67,9 +67,9 @@ func BenchmarkMatching(b *testing.B) {
 	}
 }
 
-// BenchmarkRequest is a request from end to end: the input is made, policies of the
-// library are chosen and evaluated, and the decision is merged. Half of the policies
-// are of other namespaces in the set, so that there is something to choose.
+// BenchmarkRequest measures a complete request: the input is built, policies of the
+// library are selected and evaluated, and the decision is merged. Half of the
+// policies in the set select other namespaces.
 func BenchmarkRequest(b *testing.B) {
 	ready := library(b)
 	for _, n := range []int{1, 20, 100} {

@@ -12,7 +12,7 @@ import (
 
 // TestSetsAreReplacedUnderLoad replaces the set, also by one without a policy that is
 // being evaluated, while requests are decided. Each request must be decided by the
-// set that it took.
+// set that it started with.
 func TestSetsAreReplacedUnderLoad(t *testing.T) {
 	const requesters, replacements, size = 4, 300, 20
 	generation := func(n int) *policyset.Set {

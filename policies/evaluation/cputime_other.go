@@ -4,6 +4,6 @@ package evaluation
 
 import "time"
 
-// processTime is not known here: a machine that is too busy looks like policies that are
-// too slow.
+// processTime is not available on this platform: an overloaded host cannot be
+// distinguished from slow policies.
 func processTime() (time.Duration, bool) { return 0, false }

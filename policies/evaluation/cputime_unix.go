@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// processTime is how much CPU time the process has used.
+// processTime returns the CPU time that the process has used.
 func processTime() (time.Duration, bool) {
 	var usage syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {

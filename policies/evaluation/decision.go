@@ -6,16 +6,16 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// Decision is what the policies have against a request, by policy in the order in
+// Decision holds the findings of the policies for a request, by policy in the order in
 // which they were given, and by message.
 type Decision struct {
-	// Denials are why the request is to be refused.
+	// Denials are the findings for which the request is to be denied.
 	Denials []Violation
-	// Warnings are what the person who asks is to be told.
+	// Warnings are the findings to return to the user as warnings.
 	Warnings []Violation
 	// Audited are the findings of policies under EnforcementAudit.
 	Audited []Violation
-	// Evaluations are one for each policy.
+	// Evaluations has one item for each policy.
 	Evaluations []Evaluation
 }
 
@@ -27,8 +27,8 @@ type Violation struct {
 	rego.Finding
 	// Rule is the entry rule that found it, RuleDeny or RuleWarn.
 	Rule Rule
-	// Failure says that the policy could not be evaluated, and that its failure mode
-	// decided. Message says why, without the policy's name.
+	// Failure is true if the policy could not be evaluated and its failure mode
+	// decided. Message is the reason, without the policy's name.
 	Failure bool
 }
 
@@ -41,22 +41,22 @@ const (
 	RuleWarn Rule = "warn"
 )
 
-// Evaluation is what one policy had to say, and what that took.
+// Evaluation is the result and the duration of the evaluation of one policy.
 type Evaluation struct {
 	Policy, Digest string
 	Enforcement    Enforcement
-	// Outcome is what the policy found, whatever its enforcement makes of it.
+	// Outcome is the result of the policy, regardless of its enforcement.
 	Outcome Outcome
 	// Duration is 0 when the policy was not evaluated.
 	Duration time.Duration
-	// Truncated says that the policy found more than it may return.
+	// Truncated is true if the policy found more than it may return.
 	Truncated bool
-	// Err is why there is no result under OutcomeError, OutcomeTimeout and
+	// Err is the reason why there is no result for OutcomeError, OutcomeTimeout and
 	// OutcomeQuarantined.
 	Err error
 }
 
-// Outcome is how an evaluation ended.
+// Outcome is the kind of result of an evaluation.
 type Outcome string
 
 const (
@@ -66,21 +66,21 @@ const (
 	OutcomeDeny Outcome = "deny"
 	// OutcomeWarn is that only rule warn found something.
 	OutcomeWarn Outcome = "warn"
-	// OutcomeError is that the policy failed, or that who sent the request gave it up.
+	// OutcomeError is that the policy failed, or that the client canceled the request.
 	OutcomeError Outcome = "error"
 	// OutcomeTimeout is that the deadline of the policy, or of the whole request, passed.
 	OutcomeTimeout Outcome = "timeout"
-	// OutcomeQuarantined is that the policy was not evaluated, because it has run into
+	// OutcomeQuarantined is that the policy was not evaluated, because it has exceeded
 	// its deadline too often.
 	OutcomeQuarantined Outcome = "quarantined"
 )
 
-// Failed says that there is no result, so that the failure mode decides.
+// Failed reports whether there is no result, so that the failure mode decides.
 func (o Outcome) Failed() bool {
 	return o == OutcomeError || o == OutcomeTimeout || o == OutcomeQuarantined
 }
 
-// merge adds what one policy had to say.
+// merge adds the result of one policy.
 func (d *Decision) merge(entry *Entry, result *rego.Result, evaluation *Evaluation) {
 	if evaluation.Outcome.Failed() {
 		if entry.FailureMode == FailureModeAllow {
@@ -117,7 +117,7 @@ func (d *Decision) add(entry *Entry, rule Rule, failure bool, findings ...rego.F
 	}
 }
 
-// outcome is that of an evaluation that came to a result.
+// outcome returns the Outcome of an evaluation with a result.
 func outcome(result *rego.Result) Outcome {
 	switch {
 	case len(result.Deny) > 0:

@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// library compiles the policies of the library that are about VirtualMachines.
+// library compiles the policies of the library that apply to VirtualMachines.
 func library(t testing.TB) []*rego.Policy {
 	t.Helper()
 	compiler := compiler(t)
@@ -39,7 +39,7 @@ func library(t testing.TB) []*rego.Policy {
 	return compiled
 }
 
-// renamed is a policy under another name, so that there can be many.
+// renamed is a policy with another name, so that a set can contain it several times.
 type renamed struct {
 	*rego.Policy
 	name string
@@ -47,7 +47,7 @@ type renamed struct {
 
 func (r renamed) Name() string { return r.name }
 
-// several returns n entries that are asked about every VirtualMachine.
+// several returns n entries that match every VirtualMachine.
 func several(t testing.TB, from []*rego.Policy, n int) []policyset.Entry {
 	t.Helper()
 	var entries []policyset.Entry
@@ -70,7 +70,8 @@ func compiler(t testing.TB) *rego.Compiler {
 	return compiler
 }
 
-// machine is a VirtualMachine of about 3 KB, as KubeVirt's templates make them.
+// machine returns a VirtualMachine of about 3 KB, similar to those of KubeVirt's
+// templates.
 const machine = `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -151,8 +152,9 @@ func document() rego.Document {
 	}
 }
 
-// TestHostilePolicies evaluates policies that take as much as the engine lets them,
-// beside good ones: these must come to their findings, and everything must end in time.
+// TestHostilePolicies evaluates policies that use as many resources as the engine
+// permits, beside good ones: these must return their findings, and everything must end
+// in time.
 func TestHostilePolicies(t *testing.T) {
 	hostile := map[string]string{
 		"nested comprehensions": `deny contains "no" if {
@@ -212,7 +214,8 @@ func TestHostilePolicies(t *testing.T) {
 			if !bad && evaluation.Outcome != policyset.OutcomeDeny {
 				t.Errorf("good policy %s: %s (%v)", evaluation.Policy, evaluation.Outcome, evaluation.Err)
 			}
-			// Generous: the machine may be busy, and the race detector slows it down.
+			// The limit is generous: the host may be busy, and the race detector slows
+			// the test down.
 			if bad && evaluation.Duration > 5*time.Second {
 				t.Errorf("%s: %s took %v, its deadline is 50 ms", evaluation.Policy, evaluation.Outcome, evaluation.Duration)
 			}

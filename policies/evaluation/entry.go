@@ -10,9 +10,9 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// Policy is what is evaluated; *rego.Policy is one. It must be safe for concurrent
-// use. Evaluate should end soon after ctx does; see Evaluator for what happens to one
-// that does not.
+// Policy is a policy to evaluate, such as *rego.Policy. It must be safe for
+// concurrent use. Evaluate should end soon after ctx; see Evaluator for what happens
+// if it does not.
 type Policy interface {
 	Name() string
 	Digest() string
@@ -20,12 +20,12 @@ type Policy interface {
 	Evaluate(ctx context.Context, in *rego.Input) (rego.Result, error)
 }
 
-// Enforcement says what becomes of a policy's findings.
+// Enforcement specifies the effect of a policy's findings.
 type Enforcement string
 
 const (
-	// EnforcementDeny refuses the request for findings of rule deny, and warns for
-	// those of rule warn.
+	// EnforcementDeny denies the request for findings of rule deny, and warns for those
+	// of rule warn.
 	EnforcementDeny Enforcement = "Deny"
 	// EnforcementWarn warns for findings of both rules.
 	EnforcementWarn Enforcement = "Warn"
@@ -33,13 +33,13 @@ const (
 	EnforcementAudit Enforcement = "Audit"
 )
 
-// FailureMode says what becomes of a request when a policy could not be evaluated.
+// FailureMode specifies what happens to a request when a policy could not be evaluated.
 type FailureMode string
 
 const (
-	// FailureModeDeny treats it as a finding of rule deny.
+	// FailureModeDeny treats the failure as a finding of rule deny.
 	FailureModeDeny FailureMode = "Deny"
-	// FailureModeAllow lets the request pass.
+	// FailureModeAllow allows the request.
 	FailureModeAllow FailureMode = "Allow"
 )
 
@@ -55,7 +55,7 @@ type Entry struct {
 	Timeout time.Duration
 }
 
-// DefaultTimeout is the Timeout of an Entry that gives none.
+// DefaultTimeout is the Timeout of an Entry that sets none.
 const DefaultTimeout = 100 * time.Millisecond
 
 func (e *Entry) timeout() time.Duration {
@@ -72,8 +72,8 @@ func (e *Entry) enforcement() Enforcement {
 	return e.Enforcement
 }
 
-// Match says which requests a policy is about: those that meet every field. An empty
-// field is met by every request, except where it says otherwise.
+// Match specifies the requests that a policy applies to: those that match every field.
+// An empty field matches every request, unless its description states otherwise.
 type Match struct {
 	// Operations are CREATE, UPDATE, DELETE; the first two when empty.
 	Operations []string
@@ -82,21 +82,21 @@ type Match struct {
 	// Namespaces selects by the labels of the object's namespace.
 	Namespaces labels.Selector
 	// Objects selects by the labels of the object. On UPDATE it is enough that the
-	// old or the new ones are selected, as with admission webhooks: nobody escapes a
-	// policy by removing a label.
+	// old or the new labels match, as with admission webhooks, so that removing a
+	// label does not evade a policy.
 	Objects labels.Selector
 	// Templates are the templates of which at least one must be that of the
-	// VirtualMachine. Objects of other kinds have none and meet them.
+	// VirtualMachine. Objects of other kinds always match.
 	Templates []TemplateMatch
-	// Include are those whose requests the policy is about, Exclude those whose
-	// requests it is not about, which wins.
+	// Include are the subjects to which the policy applies, Exclude those to which it
+	// does not. Exclude takes precedence.
 	Include, Exclude []Subject
 }
 
 // Subject is a user, a group or a service account.
 type Subject = v1alpha1.Subject
 
-// TemplateMatch matches templates that meet all its fields; empty ones are met by
+// TemplateMatch matches templates that match all its fields; an empty field matches
 // every template.
 type TemplateMatch struct {
 	Namespace, Name string

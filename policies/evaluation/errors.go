@@ -10,8 +10,8 @@ import (
 // ErrQuarantined is what Evaluation.Err wraps under OutcomeQuarantined.
 var ErrQuarantined = errors.New("it is quarantined")
 
-// PanicError is the Evaluation.Err of a policy that panicked. Its text says only
-// that: the value could hold what the person who asks must not see.
+// PanicError is the Evaluation.Err of a policy that panicked. Its text omits the value, which could contain
+// data that the user must not see.
 type PanicError struct {
 	Value any
 	Stack []byte
@@ -19,7 +19,7 @@ type PanicError struct {
 
 func (e *PanicError) Error() string { return "it failed inside the policy engine (panic)" }
 
-// timeoutError says whose deadline passed. It is a context.DeadlineExceeded.
+// timeoutError describes which deadline was exceeded. It wraps context.DeadlineExceeded.
 type timeoutError struct{ message string }
 
 func (e *timeoutError) Error() string { return e.message }
@@ -30,7 +30,8 @@ func errPolicyTimeout(limit time.Duration) error {
 	return &timeoutError{fmt.Sprintf("it did not end within %v", limit)}
 }
 
-// errRequestEnded is why a policy has no result when its request ended first, or nobody is left to evaluate it.
+// errRequestEnded returns the reason why a policy has no result if its request ended first, or no worker is
+// left to evaluate it.
 func errRequestEnded(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return &timeoutError{"too many evaluations have not ended although their time is over"}
@@ -43,7 +44,7 @@ func errRequestEnded(ctx context.Context) error {
 
 func errQuarantined(q *Quarantine) error {
 	switch {
-	case q == nil: // it has ended meanwhile
+	case q == nil: // the quarantine has ended meanwhile
 		return ErrQuarantined
 	case q.Stuck > 0:
 		return fmt.Errorf("%w because an evaluation does not end", ErrQuarantined)

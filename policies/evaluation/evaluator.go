@@ -14,62 +14,64 @@ import (
 // DefaultDeadline is Options.Deadline when it is not given.
 const DefaultDeadline = 3 * time.Second
 
-// grace is how long after its deadline an evaluation may take to notice. One that
-// takes longer is left behind: the request goes on without it. It is generous, because
-// a busy machine must not make a good policy look stuck.
+// grace is the time after its deadline in which an evaluation has to stop. One that
+// takes longer is left behind: the request continues without it. The value is
+// generous, so that policies on a busy host are not treated as stuck.
 const grace = 100 * time.Millisecond
 
-// Options are those of an Evaluator.
+// Options are the options of an Evaluator.
 type Options struct {
-	// Workers is how many policies are evaluated at a time, over all requests;
-	// GOMAXPROCS when 0.
+	// Workers is the number of policies that are evaluated at the same time, over all
+	// requests; GOMAXPROCS if 0.
 	Workers int
-	// Deadline ends the evaluation of all policies of one request; DefaultDeadline
-	// when 0. An answer can come 100 ms later, so it should be at least as much shorter
-	// than the webhook's timeout.
+	// Deadline ends the evaluation of all policies of one request; DefaultDeadline if
+	// 0. Evaluate can return 100 ms later, so Deadline should be shorter than the
+	// webhook's timeout by at least that.
 	Deadline time.Duration
-	// Quarantine says when policies are quarantined.
+	// Quarantine specifies when policies are quarantined.
 	Quarantine QuarantineOptions
-	// Observe, if given, is called for every evaluation before Evaluate returns, by
-	// the goroutine that called it.
+	// Observe, if set, is called for every evaluation before Evaluate returns, by the
+	// goroutine that called Evaluate.
 	Observe func(Evaluation)
-	// OnQuarantine, if given, is called when a quarantine begins, begins again after a
+	// OnQuarantine, if set, is called when a quarantine begins, begins again after a
 	// trial, or ends. It must not block.
 	OnQuarantine func(Quarantine)
-	// Clock is what quarantines go by; the real one when nil.
+	// Clock is the clock for quarantines; the real clock if nil.
 	Clock clock.PassiveClock
-	// CPUTime is how much CPU time the process has used, if that is known; nil asks the
-	// operating system.
+	// CPUTime returns the CPU time that the process has used, and whether it is
+	// available; if nil, it is read from the operating system.
 	CPUTime func() (time.Duration, bool)
 }
 
-// Evaluator evaluates policies within bounds. It is safe for concurrent use.
+// Evaluator evaluates policies within limits. It is safe for concurrent use.
 //
 // An evaluation that does not end although it was cancelled is left behind on its
-// goroutine, and its policy is not evaluated again until it ends. While the process gets
-// too little CPU time that is not held against the policy, so the number of these
-// goroutines is limited as well: from maximumBehind for each worker on, one that is left
-// behind keeps its place among the workers until it ends.
+// goroutine, and its policy is not evaluated again until it ends. While the process
+// receives too little CPU time, this does not count against the policy. The number of
+// these goroutines is therefore limited as well: beyond maximumBehind for each worker,
+// an evaluation that is left behind retains its token until it ends.
 type Evaluator struct {
 	options Options
 	records records
-	// tokens holds one for each evaluating goroutine that is not left behind, and for those
-	// that are beyond the limit.
+	// tokens holds one token for each evaluating goroutine that is not left behind, and for
+	// each one beyond the limit.
 	tokens chan struct{}
-	// behind is how many are left behind.
+	// behind is the number of goroutines that are left behind.
 	behind atomic.Int64
 }
 
-// maximumBehind is how many goroutines for each worker may be left behind beside the workers.
+// maximumBehind is the number of goroutines for each worker that may be left behind
+// without a token.
 const maximumBehind = 4
 
-// leave counts an evaluation that is left behind, and reports whether it keeps its token.
+// leave counts an evaluation that is left behind, and reports whether it retains its
+// token.
 func (e *Evaluator) leave() bool {
 	return e.behind.Add(1) > int64(maximumBehind*cap(e.tokens))
 }
 
-// NewEvaluator returns an evaluator. It has no goroutines of its own: nothing has to
-// be closed.
+// NewEvaluator returns an evaluator. It has no goroutines of its own and does not have
+// to be closed.
 func NewEvaluator(o Options) *Evaluator {
 	if o.Workers <= 0 {
 		o.Workers = runtime.GOMAXPROCS(0)
@@ -109,12 +111,13 @@ func (e *Evaluator) Evaluate(ctx context.Context, entries []Entry, in *rego.Inpu
 	return decision
 }
 
-// Keep forgets what is known of versions of policies that are not in a set. Who
-// publishes sets calls it after each, or the memory of old versions is never freed.
+// Keep removes the state of versions of policies that are not in a set. The publisher
+// of sets calls it after each new set, otherwise the memory of old versions is never
+// freed.
 func (e *Evaluator) Keep(s *Set) { e.records.keep(s.Entries()) }
 
-// Statistics returns those of one version of a policy; none when it has not been
-// evaluated.
+// Statistics returns the statistics of one version of a policy; empty if it has not
+// been evaluated.
 func (e *Evaluator) Statistics(name, digest string) Statistics {
 	if known := e.records.load()[version{name, digest}]; known != nil {
 		return known.statistics()

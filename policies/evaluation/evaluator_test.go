@@ -270,7 +270,8 @@ func TestWorkersAreBounded(t *testing.T) {
 	}
 }
 
-// A process that gets no CPU time holds nothing against a policy that does not end: what bounds the goroutines is their number.
+// While the process receives no CPU time, a policy that does not end is not quarantined: the number of goroutines is limited
+// instead.
 func TestEvaluationsThatAreLeftBehindAreBounded(t *testing.T) {
 	const workers, most = 2, 2 + 2*4
 	release := make(chan struct{})
@@ -299,7 +300,7 @@ func TestEvaluationsThatAreLeftBehindAreBounded(t *testing.T) {
 		time.Sleep(time.Millisecond)
 	}
 	requests.Wait()
-	// On a busy machine some of them ended before a worker was free.
+	// On a busy host some of them ended before a worker was free.
 	deadline := time.Now().Add(time.Minute)
 	for running.Load() < most {
 		if time.Now().After(deadline) {
@@ -307,7 +308,8 @@ func TestEvaluationsThatAreLeftBehindAreBounded(t *testing.T) {
 		}
 		evaluator.Evaluate(t.Context(), entries, nil)
 	}
-	// Several policies of one request: when the last worker keeps its token, those that nobody has begun are told so.
+	// Several policies of one request: when the last worker retains its token, policies that have not begun end with
+	// OutcomeTimeout.
 	decision := evaluator.Evaluate(t.Context(), []policyset.Entry{entries[0], {Policy: allowing("other")}}, nil)
 	for _, evaluation := range decision.Evaluations {
 		if evaluation.Outcome != policyset.OutcomeTimeout {

@@ -56,7 +56,7 @@ func failing(name string) *fake {
 	})
 }
 
-// slow works until it is cancelled.
+// slow runs until it is cancelled.
 func slow(name string) *fake {
 	return policy(name, func(ctx context.Context) (rego.Result, error) {
 		<-ctx.Done()
@@ -64,7 +64,7 @@ func slow(name string) *fake {
 	})
 }
 
-// stuck works until release is closed, whatever its context says.
+// stuck runs until release is closed, regardless of its context.
 func stuck(name string, release <-chan struct{}) *fake {
 	return policy(name, func(context.Context) (rego.Result, error) {
 		<-release
@@ -76,7 +76,8 @@ func panicking(name string) *fake {
 	return policy(name, func(context.Context) (rego.Result, error) { panic("poison") })
 }
 
-// noCPUTime is an operating system that does not tell: the fakes wait and use none.
+// noCPUTime simulates an operating system that does not report CPU time: the fakes wait
+// and use none.
 func noCPUTime() (time.Duration, bool) { return 0, false }
 
 // eventually polls until a condition holds.

@@ -8,9 +8,9 @@ import (
 
 // histogram counts durations. Adding one is one atomic increment.
 //
-// Durations below 2 µs are told apart in steps of 128 ns; above, each power of two is
-// divided into eight steps. A quantile is the middle of its step, so it is at most
-// 6.25 % off; of durations above maxDuration no more is known than that.
+// Durations below 2 µs are counted in steps of 128 ns; above, each power of two is
+// divided into eight steps. A quantile is the middle of its step, so its error is at
+// most 6.25 %. Durations above maxDuration are counted as maxDuration.
 type histogram struct {
 	buckets [histogramBuckets]atomic.Uint64
 }
@@ -38,7 +38,7 @@ func bucketOf(d time.Duration) int {
 	return 1<<linearBits + (octave-linearBits)<<stepBits + int(step)
 }
 
-// middleOf is the duration in the middle of a bucket.
+// middleOf returns the duration in the middle of a bucket.
 func middleOf(bucket int) time.Duration {
 	if bucket < 1<<linearBits {
 		return time.Duration(bucket)<<unitBits + 1<<(unitBits-1)
@@ -50,7 +50,8 @@ func middleOf(bucket int) time.Duration {
 	return time.Duration(1)<<(octave+unitBits) + time.Duration(step)*width + width/2
 }
 
-// snapshot is a histogram at some time; what is added meanwhile may be in it or not.
+// snapshot is a copy of a histogram; durations that are added during the copy may be in
+// it or not.
 type snapshot struct {
 	buckets [histogramBuckets]uint64
 	count   uint64
@@ -65,8 +66,8 @@ func (h *histogram) snapshot() snapshot {
 	return s
 }
 
-// quantile is the duration that a share of all durations, in percent, does not
-// exceed; 0 when there are none.
+// quantile returns the duration that the given percentage of all durations does not
+// exceed; 0 if there are none.
 func (s *snapshot) quantile(percent uint64) time.Duration {
 	if s.count == 0 {
 		return 0

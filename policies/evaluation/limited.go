@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// limited is a context with an earlier deadline. A hundred of them are made for one
-// request, and the engine looks at the time itself: the timer that closes Done is only
-// made for a policy that asks for it.
+// limited is a context with an earlier deadline. A request can have a hundred of them,
+// and the engine checks the time itself, so the timer that closes Done is created only
+// on the first call of Done.
 type limited struct {
 	context.Context
 	deadline time.Time
@@ -53,7 +53,7 @@ func (l *limited) Err() error {
 	return nil
 }
 
-// end frees the timer. The context has ended then, if it was asked for Done.
+// end frees the timer. If Done was called, this cancels the context.
 func (l *limited) end() {
 	l.lock.Lock()
 	defer l.lock.Unlock()

@@ -2,19 +2,20 @@ package evaluation
 
 import "time"
 
-// QuarantineOptions say when a policy is quarantined, and for how long.
+// QuarantineOptions specify when a policy is quarantined, and for how long.
 //
-// A policy is struck when it runs into its own deadline or panics. Strikes in a row
-// within Window put it into quarantine for First; then one evaluation is tried. If
-// that passes, the policy is free; if it is struck, the next period is twice as long,
-// up to Max. A policy that stays out of quarantine for Max begins with First again.
+// A policy receives a strike when it exceeds its own deadline or panics. As many
+// consecutive strikes as Strikes within Window put it into quarantine for First; then
+// one evaluation is tried. If it passes, the quarantine ends; if it is a strike, the
+// next period is twice as long, up to Max. After Max without quarantine a policy
+// starts with First again.
 //
-// An evaluation that goes on after its deadline although it was cancelled puts the
-// policy into quarantine at once, at least until it ends.
+// An evaluation that continues after its deadline although it was cancelled puts the
+// policy into quarantine at once, at least until the evaluation ends.
 //
-// When the process got less than half a CPU while the request was evaluated, because
-// its node is overloaded or its limit throttles it, deadlines say nothing about
-// policies: there are timeouts then, but no strikes.
+// If the process received less than half a CPU while the request was evaluated,
+// because its node is overloaded or its limit throttles it, a timeout is not a
+// strike.
 type QuarantineOptions struct {
 	Strikes    int
 	Window     time.Duration
@@ -23,9 +24,9 @@ type QuarantineOptions struct {
 
 // The defaults of QuarantineOptions.
 //
-// Five in a row, because one success shows that the policy works for other people's
-// requests: who can send a request that is slow to judge should not be able to take a
-// policy out of service.
+// The strikes are consecutive, because one success shows that the policy works for
+// requests of other users: a user who can send requests that are slow to evaluate
+// should not be able to disable a policy.
 const (
 	DefaultQuarantineStrikes = 5
 	DefaultQuarantineWindow  = time.Minute
@@ -49,7 +50,7 @@ func (o QuarantineOptions) withDefaults() QuarantineOptions {
 	return o
 }
 
-// period is how long the nth quarantine in a row lasts.
+// period returns the duration of the nth consecutive quarantine.
 func (o QuarantineOptions) period(nth int) time.Duration {
 	period := o.First
 	for ; nth > 1 && period < o.Max; nth-- {
@@ -58,28 +59,29 @@ func (o QuarantineOptions) period(nth int) time.Duration {
 	return min(period, o.Max)
 }
 
-// Quarantine is that of one version of a policy.
+// Quarantine is the quarantine of one version of a policy.
 type Quarantine struct {
 	Policy, Digest string
-	// Until is when an evaluation will be tried.
+	// Until is the time at which an evaluation will be tried.
 	Until time.Time
-	// Times is how many quarantines in a row this is.
+	// Times is the number of consecutive quarantines, including this one.
 	Times int
-	// Stuck is how many evaluations have not ended although they were cancelled.
+	// Stuck is the number of evaluations that have not ended although they were
+	// cancelled.
 	Stuck int
-	// Ended says, to Options.OnQuarantine, that the policy is free again.
+	// Ended is true in a call of Options.OnQuarantine when the quarantine has ended.
 	Ended bool
 }
 
-// verdict is what one evaluation says about the policy's health.
+// verdict is the effect of one evaluation on the policy's health.
 type verdict int
 
 const (
 	// passed: it ended in time, with a result or an error.
 	passed verdict = iota
-	// struck: it ran into its own deadline, or panicked.
+	// struck: it exceeded its own deadline, or panicked.
 	struck
-	// void: it was ended by somebody else's deadline, or had no CPU.
+	// void: it was ended by another deadline, or received too little CPU time.
 	void
 )
 
@@ -90,17 +92,17 @@ type health struct {
 	firstStrike time.Time
 	// until is when the current quarantine ends, zero when there is none.
 	until time.Time
-	// times is how many quarantines in a row there were, released when the last one
-	// ended.
+	// times is the number of consecutive quarantines, released the time at which the
+	// last one ended.
 	times    int
 	released time.Time
-	// trial says that an evaluation after a quarantine is going on.
+	// trial is true while the evaluation after a quarantine runs.
 	trial bool
 	stuck int
 }
 
-// admit says whether the policy may be evaluated, and whether that is a trial, the
-// verdict on which must be passed to settle.
+// admit reports whether the policy may be evaluated, and whether that is a trial. The
+// verdict of a trial must be passed to settle.
 func (h *health) admit(now time.Time) (admitted, trial bool) {
 	switch {
 	case h.stuck > 0:
@@ -115,7 +117,7 @@ func (h *health) admit(now time.Time) (admitted, trial bool) {
 	}
 }
 
-// settle takes the verdict on an evaluation that was admitted.
+// settle applies the verdict of an admitted evaluation.
 func (h *health) settle(o *QuarantineOptions, v verdict, trial bool, now time.Time) *Quarantine {
 	if trial {
 		h.trial = false
@@ -129,7 +131,7 @@ func (h *health) settle(o *QuarantineOptions, v verdict, trial bool, now time.Ti
 		return nil
 	}
 	if !h.until.IsZero() {
-		return nil // it began before the quarantine, which only a trial ends
+		return nil // the evaluation began before the quarantine, which only a trial ends
 	}
 	switch v {
 	case passed:
@@ -148,7 +150,7 @@ func (h *health) settle(o *QuarantineOptions, v verdict, trial bool, now time.Ti
 	return nil
 }
 
-// lose takes note of an evaluation that does not end; find of its end.
+// lose records an evaluation that does not end; find records its end.
 func (h *health) lose(o *QuarantineOptions, trial bool, now time.Time) *Quarantine {
 	h.stuck++
 	if trial {
@@ -168,7 +170,7 @@ func (h *health) begin(o *QuarantineOptions, now time.Time) *Quarantine {
 	return h.quarantine()
 }
 
-// quarantine is the current one, nil when there is none.
+// quarantine returns the current quarantine, nil if there is none.
 func (h *health) quarantine() *Quarantine {
 	if h.until.IsZero() && h.stuck == 0 {
 		return nil
@@ -176,7 +178,7 @@ func (h *health) quarantine() *Quarantine {
 	return &Quarantine{Until: h.until, Times: h.times, Stuck: h.stuck}
 }
 
-// sound says that nothing is to be remembered.
+// sound reports whether there is no state to retain.
 func (h *health) sound() bool {
 	return h.strikes == 0 && h.times == 0 && h.stuck == 0 && h.until.IsZero()
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// ward is an evaluator with one policy that is slow or not, as the test says.
+// ward is an evaluator with one policy, which the test can make slow.
 type ward struct {
 	t         *testing.T
 	clock     *testingclock.FakePassiveClock
 	evaluator *policyset.Evaluator
 	entries   []policyset.Entry
 	ill       atomic.Bool
-	// cpuPerLook is how much CPU time the process uses between two looks at it.
+	// cpuPerLook is the CPU time that the process uses between two calls of CPUTime.
 	cpuTime, cpuPerLook atomic.Int64
 	announced           []string
 	lock                sync.Mutex
@@ -60,7 +60,7 @@ func (w *ward) announce(q policyset.Quarantine) {
 	w.announced = append(w.announced, text)
 }
 
-// request evaluates the policy for n requests that all must end alike.
+// request evaluates the policy for n requests, which must all have the same result.
 func (w *ward) request(n int, want policyset.Outcome) policyset.Decision {
 	w.t.Helper()
 	var decision policyset.Decision

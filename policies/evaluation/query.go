@@ -7,34 +7,34 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// Query is what of a request decides which policies it is subject to.
+// Query holds the parts of a request that decide which policies apply to it.
 type Query struct {
-	// Operation is CREATE, UPDATE or DELETE. An audit of stored objects asks as if
-	// they were created.
+	// Operation is CREATE, UPDATE or DELETE. An audit of stored objects uses CREATE.
 	Operation string
 	Kind      string
 	// Namespace is the name of the object's namespace, NamespaceLabels are its
 	// labels.
 	Namespace       string
 	NamespaceLabels labels.Set
-	// ObjectLabels are those of the object, and not looked at on DELETE;
-	// OldObjectLabels those of the stored one, and not looked at on CREATE.
+	// ObjectLabels are the labels of the object, ignored on DELETE; OldObjectLabels the
+	// labels of the stored object, ignored on CREATE.
 	ObjectLabels, OldObjectLabels labels.Set
-	// Template is that of the VirtualMachine, nil without one.
+	// Template is the template of the VirtualMachine, nil without one.
 	Template *TemplateRef
-	// User is who asks. Without HasUser, as in an audit, subjects are not looked at.
+	// User is the user that sends the request. Without HasUser, as in an audit,
+	// subjects are ignored.
 	User    rego.UserInfo
 	HasUser bool
 }
 
-// TemplateRef is a template as selectors see it.
+// TemplateRef holds the fields of a template that selectors use.
 type TemplateRef struct {
 	Namespace, Name string
 	Labels          labels.Set
 }
 
-// criteria are the fields of a Match that are looked at one policy after the other,
-// in the form in which that is fast. The zero value is met by every query.
+// criteria are the fields of a Match that are evaluated for one policy after the other,
+// in a form in which that is fast. The zero value matches every query.
 type criteria struct {
 	namespaces, objects labels.Selector // nil: all
 	templates           []TemplateMatch
@@ -55,7 +55,7 @@ func newCriteria(m *Match) criteria {
 	return c
 }
 
-// narrowing is nil for a selector that selects everything.
+// narrowing returns nil for a selector that selects everything.
 func narrowing(s labels.Selector) labels.Selector {
 	if s == nil || s.Empty() {
 		return nil
@@ -110,8 +110,7 @@ func (c *criteria) selectsUser(q *Query) bool {
 		(c.exclude == nil || !c.exclude.contain(&q.User))
 }
 
-// subjects are people and service accounts, by the names that authentication
-// gives.
+// subjects are users, groups and service accounts, by their authenticated names.
 type subjects struct {
 	users, groups map[string]bool
 }

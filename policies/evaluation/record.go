@@ -6,30 +6,31 @@ import (
 	"time"
 )
 
-// Statistics are those of one version of a policy since it was first evaluated.
+// Statistics are the statistics of one version of a policy since it was first
+// evaluated.
 type Statistics struct {
-	// Count is the number of evaluations, whatever their outcome.
+	// Count is the number of evaluations, whatever their result.
 	Count uint64
-	// Timeouts are those that ended at the policy's own deadline, Errors those that
-	// failed otherwise.
+	// Timeouts is the number of evaluations that exceeded the policy's own deadline,
+	// Errors the number of those that failed otherwise.
 	Timeouts, Errors uint64
-	// Skipped are the requests for which the policy was in quarantine; they are not in
-	// Count.
+	// Skipped is the number of requests for which the policy was in quarantine; Count
+	// does not include them.
 	Skipped uint64
-	// P50Microseconds and P99Microseconds are quantiles of the evaluations' durations,
-	// at most 6.25 % off and rounded up to whole microseconds; 0 without evaluations.
+	// P50Microseconds and P99Microseconds are quantiles of the durations of
+	// evaluations, with an error of at most 6.25 % and rounded up to whole
+	// microseconds; 0 without evaluations.
 	P50Microseconds, P99Microseconds int64
 }
 
-// record is what an Evaluator knows of one version of a policy.
+// record is the state of one version of a policy in an Evaluator.
 type record struct {
 	name, digest string
 
 	durations                 histogram
 	timeouts, errors, skipped atomic.Uint64
 
-	// troubled is false while health is sound, so that a policy without trouble
-	// takes no lock.
+	// troubled is false while health is sound, so that a healthy policy takes no lock.
 	troubled atomic.Bool
 	lock     sync.Mutex
 	health   health
@@ -51,7 +52,7 @@ func microseconds(d time.Duration) int64 {
 	return int64((d + time.Microsecond - 1) / time.Microsecond)
 }
 
-// count takes an evaluation into the statistics.
+// count adds an evaluation to the statistics.
 func (r *record) count(o Outcome, duration time.Duration) {
 	r.durations.add(duration)
 	switch o {
@@ -107,14 +108,15 @@ func (r *record) sign(q *Quarantine) *Quarantine {
 	return q
 }
 
-// records are those of all versions of policies that were evaluated lately. Reading
-// takes no lock: the map is replaced when a version is added.
+// records are the records of all versions of policies that were evaluated since the
+// last call of keep. Reading takes no lock: the map is replaced when a version is
+// added.
 type records struct {
 	current atomic.Pointer[map[version]*record]
 	lock    sync.Mutex
 }
 
-// version names one version of a policy.
+// version identifies one version of a policy.
 type version struct{ name, digest string }
 
 func (r *records) load() map[version]*record {
@@ -159,7 +161,7 @@ func (r *records) add(entries []Entry, found []*record) {
 	r.current.Store(&next)
 }
 
-// keep forgets versions that are not among entries.
+// keep removes versions that are not among entries.
 func (r *records) keep(entries []Entry) {
 	r.lock.Lock()
 	defer r.lock.Unlock()

@@ -12,17 +12,18 @@ type Set struct {
 	index   map[door]*shelf
 }
 
-// door is where a request comes in.
+// door is the key of the index: the kind and the operation of a request.
 type door struct{ kind, operation string }
 
-// shelf holds the policies of one door by name. Both slices have the same order.
+// shelf holds the policies of one key of the index, sorted by name. Both slices have
+// the same order.
 type shelf struct {
 	entries  []Entry
 	criteria []criteria
 }
 
-// NewSet makes a set of policies. Of those that have the same name the last one
-// counts.
+// NewSet returns a set of policies. If several have the same name, the last one is
+// used.
 func NewSet(entries []Entry) *Set {
 	s := &Set{entries: byName(entries), index: map[door]*shelf{}}
 	for _, entry := range s.entries {
@@ -58,27 +59,27 @@ func unique(names []string) []string {
 	return slices.Compact(slices.Sorted(slices.Values(names)))
 }
 
-// Entries returns all policies by name. The caller must not modify the slice.
+// Entries returns all policies, sorted by name. The caller must not modify the slice.
 func (s *Set) Entries() []Entry { return s.entries }
 
-// Len is the number of policies.
+// Len returns the number of policies.
 func (s *Set) Len() int { return len(s.entries) }
 
-// Empty says that no policy is about an operation on a kind, whatever else the
-// request is. It costs one look-up.
+// Empty reports whether no policy applies to an operation on a kind, regardless of all
+// other fields of the request. It costs one map look-up.
 func (s *Set) Empty(kind, operation string) bool {
 	return s.index[door{kind, operation}] == nil
 }
 
-// Matching returns the policies that a request is subject to, by name. The caller
+// Matching returns the policies that apply to a request, sorted by name. The caller
 // must not modify the slice.
 func (s *Set) Matching(q Query) []Entry {
 	shelf := s.index[door{q.Kind, q.Operation}]
 	if shelf == nil {
 		return nil
 	}
-	// Most policies are about all requests of their kind: the slice is copied only
-	// once one of them is not.
+	// Most policies apply to all requests of their kind: the slice is copied only if
+	// one of them does not match.
 	first := 0
 	for first < len(shelf.entries) && shelf.criteria[first].meets(&q) {
 		first++

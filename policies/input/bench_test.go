@@ -7,8 +7,8 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// What every request costs that any policy is asked about, beside the evaluation: the machine is compared with its template,
-// and its input converted.
+// The cost of a request that at least one policy matches, without the evaluation: the VirtualMachine is compared with its
+// template, and the input is converted.
 func BenchmarkDocument(b *testing.B) {
 	c := full(b)
 	fresh := *c

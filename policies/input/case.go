@@ -13,30 +13,30 @@ const (
 	operationDelete = "DELETE"
 )
 
-// Case is one request that policies are to judge, or one stored object. It is not safe for
-// concurrent use, and must not be changed once its Document has been made.
+// Case is one request that policies evaluate, or one stored object. It is not safe for
+// concurrent use, and must not be changed after the first call of Document.
 type Case struct {
 	Request rego.Request
-	// Object is the object as decoded JSON, nil on DELETE; OldObject the one that is
-	// stored, nil on CREATE.
+	// Object is the object as decoded JSON, nil on DELETE; OldObject is the stored
+	// object, nil on CREATE.
 	Object, OldObject map[string]any
 	Namespace         rego.Namespace
-	// Template is that of a VirtualMachine, nil without one.
+	// Template is the template of a VirtualMachine, nil without one.
 	Template *Template
-	// Instancetype and Preference are what a VirtualMachine names, nil when it names
-	// none; Resolve fills them in.
+	// Instancetype and Preference are the objects that a VirtualMachine names, nil if it
+	// names none; Resolve sets them.
 	Instancetype, Preference map[string]any
-	// Anyone says that nobody knows who asks, as in an audit: policies are asked
-	// whomever they are about.
+	// Anyone is true if the user is unknown, as in an audit: the subjects of policies are
+	// ignored.
 	Anyone bool
 
-	// compared holds what the comparison with the template has found, which is made once.
+	// compared caches the result of the comparison with the template.
 	compared *values
 }
 
-// View turns an object that is no VirtualMachine but runs one, such as a
-// VirtualMachineInstance, into the VirtualMachine that it amounts to, see machine.View. Others
-// stay what they are, and so does what is deleted: an instance that goes is a restart.
+// View converts an object that runs a VM, such as a VirtualMachineInstance, into the
+// equivalent VirtualMachine, see machine.View. Other objects are not changed, nor are deleted
+// ones: the deletion of an instance is a restart.
 func (c *Case) View() {
 	if c.Object == nil {
 		return
@@ -55,7 +55,7 @@ func (c *Case) View() {
 // template, regardless of its annotations.
 func (c *Case) Viewed() bool { return c.Request.RequestKind != "" }
 
-// Query is what decides which policies the case is subject to.
+// Query returns the query for the policies that apply to the case.
 func (c *Case) Query() policyset.Query {
 	q := policyset.Query{
 		Operation:       c.Request.Operation,
@@ -73,7 +73,7 @@ func (c *Case) Query() policyset.Query {
 	return q
 }
 
-// Document is what the policies see.
+// Document returns the input of the policies.
 func (c *Case) Document() rego.Document {
 	d := rego.Document{
 		Request:      c.Request,
@@ -90,7 +90,7 @@ func (c *Case) Document() rego.Document {
 	return d
 }
 
-// subject is the object that the case is about: the one that is deleted, on DELETE.
+// subject returns the object of the case: on DELETE the deleted object.
 func (c *Case) subject() map[string]any {
 	if c.Request.Operation == operationDelete {
 		return c.OldObject
@@ -98,7 +98,7 @@ func (c *Case) subject() map[string]any {
 	return c.Object
 }
 
-// parameters are those of a case with a template.
+// parameters returns the parameters of a case with a template.
 func (c *Case) parameters() values {
 	if c.compared == nil {
 		found := c.Template.parameters(c.subject())
@@ -107,7 +107,7 @@ func (c *Case) parameters() values {
 	return *c.compared
 }
 
-// secrets are the values of sensitive parameters.
+// secrets returns the values of sensitive parameters.
 func (c *Case) secrets() []string {
 	if c.Template == nil {
 		return nil

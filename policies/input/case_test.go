@@ -65,7 +65,7 @@ func object(t testing.TB, text string) map[string]any {
 	return o
 }
 
-// web is a machine of box.
+// web is a VirtualMachine of box.
 const web = `
 metadata:
   name: web-1
@@ -206,7 +206,7 @@ func TestOriginOf(t *testing.T) {
 	}
 }
 
-// catalogue knows objects by the text of what refers to them, and notes who asked.
+// catalogue holds objects by the text of the references to them, and records the calls.
 type catalogue struct {
 	known map[string]map[string]any
 	asked []sizing.Reference

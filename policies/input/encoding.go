@@ -27,7 +27,7 @@ type requestJSON struct {
 	Name        string        `json:"name"`
 	UserInfo    rego.UserInfo `json:"userInfo"`
 	DryRun      bool          `json:"dryRun"`
-	// Time has whole seconds, as policies see it.
+	// Time has whole seconds, as in the input of policies.
 	Time *time.Time `json:"time"`
 }
 
@@ -84,7 +84,7 @@ func (in input) document() rego.Document {
 	return d
 }
 
-// texts are what policies see of a map that is not there.
+// texts returns an empty map for nil, as in the input of policies.
 func texts(given map[string]string) map[string]string {
 	if given == nil {
 		return map[string]string{}
@@ -92,7 +92,8 @@ func texts(given map[string]string) map[string]string {
 	return given
 }
 
-// withoutManagedFields copies no deeper than it must.
+// withoutManagedFields returns the object without metadata.managedFields. It copies
+// only the maps that it changes.
 func withoutManagedFields(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
 	if _, found := metadata["managedFields"]; !found {

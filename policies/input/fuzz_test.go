@@ -11,8 +11,8 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// FuzzMask holds masking to its promise: wherever the value of a sensitive parameter stands
-// in a machine, it does not stand in the log; and what is logged can be read again.
+// FuzzMask checks that the value of a sensitive parameter is never in the log, wherever it
+// is in a VirtualMachine, and that the logged document can be decoded.
 func FuzzMask(f *testing.F) {
 	f.Add([]byte(`{"spec":{"a":["x SECRET y",{"SECRET":1}],"template":{"userData":"b"}}}`), "SECRET")
 	f.Add([]byte(`{"spec":{"pin":4711,"port":47110}}`), "4711")
@@ -23,7 +23,7 @@ func FuzzMask(f *testing.F) {
 		if err != nil || object == nil || secret == "" || !json.Valid(raw) {
 			return
 		}
-		// Mask's own marks, and what every log has, are no secrets.
+		// The marks of Mask, and text that every log contains, are no secrets.
 		stars := strings.Contains(secret, "*")
 		if stars && strings.Trim(secret, "*0123456789") == "" {
 			return
@@ -48,7 +48,7 @@ func FuzzMask(f *testing.F) {
 	})
 }
 
-// marked says whether a key is one that Mask has put in the place of another.
+// marked reports whether Mask has replaced a key.
 func marked(key string) bool { return strings.HasPrefix(key, policyinput.Masked) }
 
 func walk(t *testing.T, value any, secret string) {

@@ -12,18 +12,18 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// guestSecrets are fields that hold what a guest is set up with, passwords and keys among
-// it, wherever they stand.
+// guestSecrets are fields with the configuration of a guest, including passwords and
+// keys. They are masked at any path.
 var guestSecrets = []string{"userData", "userDataBase64", "networkData", "networkDataBase64"}
 
-// secretAnnotations hold the same, or a copy of the whole object.
+// secretAnnotations are annotations that hold the same, or a copy of the whole object.
 var secretAnnotations = append(machine.AppliedAnnotations(), "kubevirt.io/ignitiondata")
 
-// Mask returns the document as it may be logged, and the paths in `input` at which it is
-// another. These are replaced by "***":
+// Mask returns the document as it may be logged, and the paths in `input` at which it
+// differs. These are replaced by "***":
 //
 //   - cloud-init user data and network data, and Ignition configurations, as a whole,
-//   - every text, number or key that holds the value of a sensitive parameter,
+//   - every text, number or key that contains the value of a sensitive parameter,
 //   - defaults and listed values of sensitive parameters in a template,
 //   - the manifests that kubectl and other clients leave in annotations.
 //
@@ -40,8 +40,8 @@ func (c *Case) Mask(d rego.Document) (rego.Document, []string) {
 	return d, m.paths
 }
 
-// declaredSecrets are the defaults and listed values of the sensitive parameters of a
-// VirtualMachineTemplate.
+// declaredSecrets returns the defaults and listed values of the sensitive parameters of
+// a VirtualMachineTemplate.
 func declaredSecrets(template map[string]any) []string {
 	spec, _ := template["spec"].(map[string]any)
 	parameters, _ := spec["parameters"].([]any)
@@ -61,7 +61,7 @@ func declaredSecrets(template map[string]any) []string {
 	return secrets
 }
 
-// masker copies JSON values without what nobody may read.
+// masker copies JSON values without secrets.
 type masker struct {
 	secrets []string
 	paths   []string

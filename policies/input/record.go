@@ -11,58 +11,59 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// Record is a decision as the decision log holds it: one JSON object, under the key
-// "decision" of a log line. What is needed to decide again is in it, but for what Mask
-// leaves out: where Masked is empty, the same policies come to the same findings.
+// Record is a decision in the decision log: one JSON object, under the key "decision"
+// of a log line. It contains everything that is needed to repeat the decision, except
+// the values that Mask removes: if Masked is empty, the same policies return the same
+// findings.
 type Record struct {
-	// UID is the request's.
+	// UID is the UID of the request.
 	UID string `json:"uid,omitempty"`
-	// Outcome is "allowed", "warned" (allowed, and somebody was told something) or
-	// "denied", by the policies alone.
+	// Outcome is "allowed", "warned" (allowed with a warning) or "denied", by the
+	// policies alone.
 	Outcome string `json:"outcome"`
-	// Policies are those that were asked.
+	// Policies are the evaluated policies.
 	Policies []RecordedPolicy `json:"policies"`
-	// Findings are all that they found.
+	// Findings are all findings of the policies.
 	Findings []RecordedFinding `json:"findings,omitempty"`
-	// InputDigest is rego.Input.Digest of what the policies saw, nothing masked.
+	// InputDigest is rego.Input.Digest of the unmasked input of the policies.
 	InputDigest string `json:"inputDigest"`
-	// Masked are the places in Input that differ from what the policies saw.
+	// Masked are the paths in Input that differ from the input of the policies.
 	Masked []string `json:"masked,omitempty"`
-	// Input is what the policies saw, in the form in which they see it, but for Masked.
+	// Input is the input of the policies, except for Masked.
 	Input json.RawMessage `json:"input"`
 }
 
-// RecordedPolicy is a policy that was asked.
+// RecordedPolicy is an evaluated policy.
 type RecordedPolicy struct {
 	Name string `json:"name"`
-	// Digest is rego.Policy.Digest, which status.activeDigest of the policy tells.
+	// Digest is rego.Policy.Digest, as in status.activeDigest of the policy.
 	Digest      string                `json:"digest"`
 	Enforcement policyset.Enforcement `json:"enforcement"`
 	Outcome     policyset.Outcome     `json:"outcome"`
-	// Microseconds is how long the evaluation took.
+	// Microseconds is the duration of the evaluation in microseconds.
 	Microseconds int64 `json:"microseconds"`
-	// Error is why there is no result, as Redact leaves it.
+	// Error is the reason why there is no result, redacted by Redact.
 	Error string `json:"error,omitempty"`
 }
 
-// RecordedFinding is one thing that a policy found. Message, Field and Fix are the policy's
-// own words, and "***" as a whole where they hold the value of a sensitive parameter.
+// RecordedFinding is one finding of a policy. Message, Field and Fix are the text of the
+// policy, or "***" if they contain the value of a sensitive parameter.
 type RecordedFinding struct {
 	Policy string `json:"policy"`
-	// Action is what became of it: deny, warn or audit.
+	// Action is the effect of the finding: deny, warn or audit.
 	Action string `json:"action"`
 	rego.Finding
 }
 
-// Outcomes of a Record.
+// Values of Record.Outcome.
 const (
 	OutcomeAllowed = "allowed"
 	OutcomeWarned  = "warned"
 	OutcomeDenied  = "denied"
 )
 
-// Record makes the record of a decision about the case, for which document and input were
-// made.
+// Record returns the record of a decision about the case, with the document and the input
+// of its evaluation.
 func (c *Case) Record(uid string, d policyset.Decision, document rego.Document, input *rego.Input) (Record, error) {
 	d = copied(d)
 	Redact(&d)
@@ -93,14 +94,14 @@ func (c *Case) Record(uid string, d policyset.Decision, document rego.Document, 
 	return r, nil
 }
 
-// copied is a decision that can be changed.
+// copied returns a copy of a decision that can be changed.
 func copied(d policyset.Decision) policyset.Decision {
 	return policyset.Decision{
 		Denials: slices.Clone(d.Denials), Warnings: slices.Clone(d.Warnings), Audited: slices.Clone(d.Audited), Evaluations: slices.Clone(d.Evaluations),
 	}
 }
 
-// OutcomeOf sums a decision up.
+// OutcomeOf returns the Outcome of a Record for a decision.
 func OutcomeOf(d policyset.Decision) string {
 	switch {
 	case len(d.Denials) > 0:
@@ -112,7 +113,8 @@ func OutcomeOf(d policyset.Decision) string {
 	}
 }
 
-// hide returns what replaces texts that hold the value of a sensitive parameter.
+// hide returns a function that replaces texts which contain the value of a sensitive
+// parameter.
 func (c *Case) hide() func(string) string {
 	m := masker{secrets: c.secrets()}
 	return func(text string) string {
@@ -144,10 +146,10 @@ func DecodeRecord(raw []byte) (Record, error) {
 	return r, nil
 }
 
-// Document is Input in the form that rego.NewInput takes.
+// Document returns Input in the form that rego.NewInput takes.
 func (r Record) Document() (rego.Document, error) { return DecodeInput(r.Input) }
 
-// EncodeInput returns the JSON that policies see of a document.
+// EncodeInput returns the input of policies for a document, as JSON.
 func EncodeInput(d rego.Document) ([]byte, error) {
 	in := inputOf(d)
 	raw, err := json.Marshal(in)
@@ -157,7 +159,7 @@ func EncodeInput(d rego.Document) ([]byte, error) {
 	return raw, nil
 }
 
-// DecodeInput reads what EncodeInput wrote. Unknown fields are errors.
+// DecodeInput reads the result of EncodeInput. Unknown fields are errors.
 func DecodeInput(raw []byte) (rego.Document, error) {
 	decoder := json.NewDecoder(bytes.NewReader(raw))
 	decoder.UseNumber()

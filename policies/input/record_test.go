@@ -16,7 +16,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// full is a case with something in every part of its document.
+// full is a case in which every part of the document is set.
 func full(t testing.TB) *policyinput.Case {
 	t.Helper()
 	raw, err := json.Marshal(object(t, web))

@@ -10,11 +10,11 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// Redact leaves out of a decision what evaluations that failed say of the values that they
-// failed at: a function that cannot read a password quotes it. Where it happened, and in
-// which function, stays. What policies say in their own words is theirs.
+// Redact removes the values at which evaluations failed from the errors in a decision: a
+// function that cannot read a password quotes it. The position and the function of the
+// failure are retained. The messages of policies are not changed.
 //
-// It is for whoever tells the decision to others than the person who asked.
+// It is for decisions that are shown to users other than the sender of the request.
 func Redact(d *policyset.Decision) {
 	brief := map[string]string{}
 	for i := range d.Evaluations {
@@ -36,18 +36,19 @@ func Redact(d *policyset.Decision) {
 	}
 }
 
-// RedactFor is Redact for the person who asked, who may know all of the object but not the
-// values of sensitive parameters. Without such parameters nothing is left out.
+// RedactFor is Redact for the sender of the request, who may read all of the object but
+// not the values of sensitive parameters. Without such parameters nothing is removed.
 func (c *Case) RedactFor(d *policyset.Decision) {
 	if len(c.secrets()) > 0 {
 		Redact(d)
 	}
 }
 
-// function is what the message of an error of a built-in function begins with.
+// function matches the beginning of the message of an error of a built-in function.
 var function = regexp.MustCompile(`^[a-z0-9_.]+: `)
 
-// briefly is what may be said of an error; empty when that is all of it.
+// briefly returns the text of an error without values; empty if the error may be shown
+// as it is.
 func briefly(err error) string {
 	var failed *rego.EvaluationError
 	if !errors.As(err, &failed) || failed.Problem.Code == rego.CodeLimit {

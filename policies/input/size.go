@@ -9,9 +9,9 @@ import (
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-// Resolve finds the instance type and the preference of a VirtualMachine. It returns an
-// error for each that the machine names and that is not known: policies that look at
-// sizes would take it for a machine without one. A machine that is being deleted needs
+// Resolve sets the instance type and the preference of a VirtualMachine. It returns an
+// error for each one that is named and not found: policies that check sizes would treat
+// the VirtualMachine as one without it. A VirtualMachine that is being deleted needs
 // neither; there are no errors then.
 func (c *Case) Resolve(ctx context.Context, from sizing.Resolver) field.ErrorList {
 	if c.Request.Kind != rego.KindVirtualMachine {

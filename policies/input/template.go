@@ -10,16 +10,16 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Masked stands for what policies, or readers of the decision log, must not see.
+// Masked replaces values that policies, or readers of the decision log, must not see.
 const Masked = "***"
 
 // Template is the template that a VirtualMachine was rendered from.
 type Template struct {
 	Namespace, Name     string
 	Labels, Annotations map[string]string
-	// Compiled is nil when the template is gone, is another object of the same name
-	// by now, or does not compile. Labels and Annotations of a template that is gone
-	// are nil, too.
+	// Compiled is nil if the template does not exist, was replaced by another object
+	// of the same name, or does not compile. Labels and Annotations of a template
+	// that does not exist are nil as well.
 	Compiled *template.Compiled
 }
 
@@ -52,14 +52,15 @@ func (t *Template) document() *rego.Template {
 	return d
 }
 
-// values are those of parameters, and which of them are sensitive.
+// values are the values of parameters, and the names of the sensitive ones.
 type values struct {
 	all       map[string]string
 	sensitive map[string]bool
 }
 
-// parameters are the values that a VirtualMachine of this template shows. Of a template
-// that cannot be compared with any more, they are those that its owner gave.
+// parameters returns the values of parameters in a VirtualMachine of this template. If
+// the template is not available for a comparison, they are the values in the
+// annotations of the VirtualMachine.
 func (t *Template) parameters(object map[string]any) values {
 	vm, _ := machine.Read(object)
 	v := values{all: vm.Parameters(), sensitive: map[string]bool{}}
@@ -89,7 +90,7 @@ func (v values) masked() map[string]string {
 	return shown
 }
 
-// secrets are the values of sensitive parameters, and what encoders make of them.
+// secrets returns the values of sensitive parameters, and their encodings.
 func (v values) secrets() []string {
 	var secrets []string
 	for name, value := range v.all {
@@ -100,17 +101,17 @@ func (v values) secrets() []string {
 	return secrets
 }
 
-// Origin is the template that a VirtualMachine says it comes from.
+// Origin is the template that a VirtualMachine refers to.
 type Origin struct {
 	machine.Reference
-	// Record is what the render webhook wrote about the template; zero for a machine
-	// that has not been through it.
+	// Record is the record that the render webhook wrote about the template; zero for a
+	// VirtualMachine that it has not rendered.
 	Record machine.Record
 }
 
-// OriginOf returns the template that a VirtualMachine comes from, as its stored record
-// says, or else as its reference does. It is false for a machine without a template, and
-// for one whose reference names none.
+// OriginOf returns the template that a VirtualMachine comes from, by its stored record
+// or else by its reference. It returns false for a VirtualMachine without a template,
+// and for one with an invalid reference.
 func OriginOf(object map[string]any, namespace string) (Origin, bool) {
 	vm, _ := machine.Read(object)
 	written, found := vm.Reference()
@@ -128,8 +129,9 @@ func OriginOf(object map[string]any, namespace string) (Origin, bool) {
 	return Origin{Reference: reference}, true
 }
 
-// Template is the template as policies see it, made of the object that has its name now;
-// nil for none. An object that is not the one of the record has nothing to do with it.
+// Template returns the template for the input of policies, made of the object that has
+// its name now; now is nil if there is none. An object with another UID than that of the
+// record is ignored.
 func (o Origin) Template(now *metav1.ObjectMeta, compiled *template.Compiled) *Template {
 	t := &Template{Namespace: o.Namespace, Name: o.Name}
 	if now == nil || o.Record.UID != "" && o.Record.UID != now.UID {

@@ -7,9 +7,9 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// AddUnresolved adds to a decision that the policies were asked about a machine of which
-// not everything is known: that is a failure of each, and their failure modes decide.
-// What they found all the same stays.
+// AddUnresolved adds to a decision that the instance type or preference of the
+// VirtualMachine was not resolved: this is a failure of each policy, and the failure
+// modes decide. Existing findings are retained.
 func AddUnresolved(d *policyset.Decision, entries []policyset.Entry, unresolved field.ErrorList) {
 	for _, cause := range unresolved {
 		for i := range entries {

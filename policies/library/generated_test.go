@@ -21,7 +21,7 @@ import (
 
 var update = flag.Bool("update", false, "write what is made from the policies: the chart's copies, its values and their schema, docs/policies/library.md")
 
-// about is what a policy says of itself.
+// about is the description of a policy in its METADATA.
 type about struct {
 	title, description, severity string
 	parameters                   []parameter
@@ -81,7 +81,7 @@ func encode(t testing.TB, value any) string {
 	return strings.TrimSpace(text.String())
 }
 
-// generated compares a file with what it should be, or writes it.
+// generated compares a file with its expected content, or writes it.
 func generated(t *testing.T, path, want string) {
 	t.Helper()
 	if *update {
@@ -102,7 +102,7 @@ func generated(t *testing.T, path, want string) {
 	}
 }
 
-// between puts text between two lines of a file.
+// between returns the content of a file with text inserted between two lines.
 func between(t *testing.T, path, begin, end, text string) string {
 	t.Helper()
 	content, err := os.ReadFile(path)
@@ -177,7 +177,7 @@ func TestTheSchemaOfTheChartKnowsEveryParameter(t *testing.T) {
 	for _, policy := range policies(t) {
 		var schema map[string]any
 		decode(t, policy.Spec.ParametersSchema.Raw, &schema)
-		// Those that are not given are the policy's own.
+		// Parameters that are not set are those of the policy.
 		delete(schema, "required")
 		closed(schema)
 		properties[policy.Name] = map[string]any{
@@ -200,7 +200,7 @@ func TestTheSchemaOfTheChartKnowsEveryParameter(t *testing.T) {
 	generated(t, path, head+begin+strings.ReplaceAll(string(raw), "\n        ", "\n          ")+end+tail)
 }
 
-// closed refuses what a schema does not know, as the admission of policies does.
+// closed makes a schema reject unknown fields, as the admission of policies does.
 func closed(schema map[string]any) {
 	if properties, found := schema["properties"].(map[string]any); found {
 		schema["additionalProperties"] = false
@@ -233,7 +233,7 @@ func TestTheReferenceOfTheLibrary(t *testing.T) {
 		"\n| Policy | Severity | Title |\n|---|---|---|\n"+contents.String()+sections.String()+"\n"))
 }
 
-// applies says what a policy judges.
+// applies describes which requests a policy evaluates.
 func applies(policy *v1alpha1.VirtualMachinePolicy) string {
 	operations, kinds := []string{"CREATE", "UPDATE"}, []string{"VirtualMachine"}
 	if match := policy.Spec.Match; len(match.Operations) > 0 {
@@ -251,7 +251,7 @@ func applies(policy *v1alpha1.VirtualMachinePolicy) string {
 	return fmt.Sprintf("Judges %s of %s.", strings.Join(operations, " and "), strings.Join(kinds, " and "))
 }
 
-// rows describes a parameter, and what is in it.
+// rows describes a parameter and its fields.
 func rows(text *strings.Builder, t *testing.T, path string, schema map[string]any) {
 	fallback, kind := "", schemaType(schema)
 	if value, found := schema["default"]; found {
@@ -293,7 +293,7 @@ func schemaType(schema map[string]any) string {
 	return kind
 }
 
-// example is the first test of a policy that finds something.
+// example returns the first test of a policy with a finding.
 func example(t *testing.T, policy *v1alpha1.VirtualMachinePolicy) string {
 	t.Helper()
 	for _, test := range policy.Spec.Tests {

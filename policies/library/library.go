@@ -1,6 +1,6 @@
-// Package library holds ready policies, each a file with one
-// VirtualMachinePolicy: to be applied as it is, to be switched on by values of the
-// chart, or to be taken as a beginning. docs/policies/library.md describes them.
+// Package library holds ready policies, each a file with one VirtualMachinePolicy:
+// to be applied unchanged, to be enabled by values of the chart, or to be used as
+// a starting point. docs/policies/library.md describes them.
 package library
 
 import (
@@ -12,12 +12,13 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
 
-// Files are the policies: NAME.yaml, where NAME is that of the policy.
+// Files are the policies: NAME.yaml, where NAME is the name of the policy.
 //
 //go:embed *.yaml
 var Files embed.FS
 
-// Policies reads all of them, by name. The error names a file that is not a policy.
+// Policies returns all policies of the library, sorted by name. The error names a file
+// that is not a policy.
 func Policies() ([]*v1alpha1.VirtualMachinePolicy, error) {
 	entries, err := Files.ReadDir(".")
 	if err != nil {

@@ -22,7 +22,8 @@ func policies(t testing.TB) []*v1alpha1.VirtualMachinePolicy {
 }
 
 // TestEveryPolicyCompilesAndPassesItsTests compiles each policy as the manager does,
-// type-checked against KubeVirt's schema, and runs its tests. They reach every row.
+// type-checked against KubeVirt's schema, and runs its tests. The tests cover every
+// row.
 func TestEveryPolicyCompilesAndPassesItsTests(t *testing.T) {
 	compiler, err := rego.NewCompiler()
 	if err != nil {
@@ -49,7 +50,8 @@ func TestEveryPolicyCompilesAndPassesItsTests(t *testing.T) {
 	}
 }
 
-// TestEveryPolicyIsCompleteAsAnExample holds the files to what their readers rely on.
+// TestEveryPolicyIsCompleteAsAnExample checks properties that readers of the files rely
+// on.
 func TestEveryPolicyIsCompleteAsAnExample(t *testing.T) {
 	for _, policy := range policies(t) {
 		t.Run(policy.Name, func(t *testing.T) {
@@ -86,8 +88,8 @@ func TestEveryPolicyIsCompleteAsAnExample(t *testing.T) {
 	}
 }
 
-// TestTheParametersAreTheDefaultsOfTheirSchema keeps the two places at which a policy
-// says the same from saying different things.
+// TestTheParametersAreTheDefaultsOfTheirSchema checks that the parameters of a policy
+// equal the defaults of its schema.
 func TestTheParametersAreTheDefaultsOfTheirSchema(t *testing.T) {
 	for _, policy := range policies(t) {
 		about := describe(t, policy)

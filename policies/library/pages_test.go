@@ -52,8 +52,8 @@ func TestTheTranslationOfAConstraintTemplate(t *testing.T) {
 	passes(t, manifest)
 }
 
-// TestTheExamplesPassTheirTests runs those of docs/examples, but for the one that is
-// there to be refused.
+// TestTheExamplesPassTheirTests runs the tests of docs/examples, except for the example
+// that must be rejected.
 func TestTheExamplesPassTheirTests(t *testing.T) {
 	content, err := os.ReadFile("../../docs/examples/policies/owners.yaml")
 	if err != nil {

@@ -15,31 +15,31 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// DefaultTimeout is how long one evaluation may take when a policy does not say.
+// DefaultTimeout is the timeout of one evaluation if a policy does not set it.
 const DefaultTimeout = 100 * time.Millisecond
 
-// Spec is a policy in the terms of the engine.
+// Spec is a policy in the types of the engine.
 type Spec struct {
-	// Definition is what is compiled.
+	// Definition is the definition to compile.
 	Definition rego.Definition
 	// Cases are the policy's tests.
 	Cases []suite.Case
-	// Match, Enforcement, FailureMode and Timeout are those of a policyset.Entry.
+	// Match, Enforcement, FailureMode and Timeout are the fields of a policyset.Entry.
 	Match       policyset.Match
 	Enforcement policyset.Enforcement
 	FailureMode policyset.FailureMode
 	Timeout     time.Duration
 }
 
-// Entry returns the entry of a set that evaluates the policy as the spec says.
+// Entry returns the entry of a set for the policy with the settings of the spec.
 func (s *Spec) Entry(policy policyset.Policy) policyset.Entry {
 	return policyset.Entry{
 		Policy: policy, Match: s.Match, Enforcement: s.Enforcement, FailureMode: s.FailureMode, Timeout: s.Timeout,
 	}
 }
 
-// Read reads a policy, which it does not change or keep. It returns everything that
-// is wrong; the spec holds what could be read all the same.
+// Read converts a policy, which it does not change or retain. It returns all errors;
+// the spec holds the fields that could be read.
 func Read(policy *v1alpha1.VirtualMachinePolicy) (*Spec, field.ErrorList) {
 	at, from := field.NewPath("spec"), &policy.Spec
 	r := &reader{}
@@ -71,10 +71,11 @@ func Read(policy *v1alpha1.VirtualMachinePolicy) (*Spec, field.ErrorList) {
 	return s, r.problems
 }
 
-// reader collects what is wrong.
+// reader collects errors.
 type reader struct{ problems field.ErrorList }
 
-// object decodes a JSON object; nil when there is none. Whole numbers become int64.
+// object decodes a JSON object; it returns nil if there is none. Whole numbers become
+// int64.
 func (r *reader) object(at *field.Path, raw *runtime.RawExtension) map[string]any {
 	if raw == nil || len(raw.Raw) == 0 {
 		return nil
@@ -94,7 +95,7 @@ func kinds(listed []v1alpha1.PolicyKind) []string {
 	return texts(listed)
 }
 
-// texts returns strings of a type of their own as plain ones.
+// texts converts strings of another type to plain strings.
 func texts[T ~string](list []T) []string {
 	if list == nil {
 		return nil
@@ -144,7 +145,7 @@ func (r *reader) selector(at *field.Path, from *v1alpha1.LabelSelector) labels.S
 	selector, err := metav1.LabelSelectorAsSelector(plain)
 	if err != nil {
 		r.problems = append(r.problems, field.Invalid(at, field.OmitValueType{}, err.Error()))
-		// Who uses it all the same fails closed.
+		// A caller that uses the selector despite the error fails closed.
 		return labels.Everything()
 	}
 	return selector

@@ -93,7 +93,7 @@ timeoutMilliseconds: 7
 	}
 }
 
-// instance is the VirtualMachine that an instance amounts to.
+// instance is the VirtualMachine that is equivalent to an instance.
 func instance(metadata map[string]any, x int64) map[string]any {
 	seen, _ := machine.View(machine.KindInstance, map[string]any{"metadata": metadata, "spec": map[string]any{"x": x}})
 	return seen

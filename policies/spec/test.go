@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// test reads one test. kinds are those of the policy.
+// test converts one test. kinds are the kinds of the policy.
 func (r *reader) test(at *field.Path, from *v1alpha1.PolicyTest, kinds []string) suite.Case {
 	return suite.Case{
 		Name:       from.Name,
@@ -24,7 +24,7 @@ func (r *reader) test(at *field.Path, from *v1alpha1.PolicyTest, kinds []string)
 	}
 }
 
-// document returns what a request with this input would look like to the policy.
+// document returns the input of the policy for a request with this test input.
 func (r *reader) document(at *field.Path, from *v1alpha1.PolicyTestInput, kinds []string) rego.Document {
 	d := rego.Document{
 		Object:       r.object(at.Child("object"), from.Object),
@@ -73,14 +73,15 @@ func operation(from *v1alpha1.PolicyTestInput, d rego.Document) string {
 	}
 }
 
-// template reads input.template as a test writes it, which is as policies see it.
+// template decodes input.template of a test, which has the form of the input of
+// policies.
 func (r *reader) template(at *field.Path, raw *runtime.RawExtension) *rego.Template {
 	if raw == nil || len(raw.Raw) == 0 || string(raw.Raw) == "null" {
 		return nil
 	}
 	from := &rego.Template{}
 	decoder := stdjson.NewDecoder(strings.NewReader(string(raw.Raw)))
-	// A field that policies never see would only seem to be tested.
+	// A field that is not in the input of policies would have no effect.
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(from); err != nil {
 		r.problems = append(r.problems, field.Invalid(at, field.OmitValueType{},

@@ -46,7 +46,7 @@ func check(policy *rego.Policy, c Case, evaluate func(*rego.Policy, *rego.Input)
 	return result
 }
 
-// difference says which messages are missing and which are too many.
+// difference describes which messages are missing and which are unexpected.
 func difference(entry string, want []string, findings []rego.Finding) string {
 	got := make([]string, len(findings))
 	for i, finding := range findings {
@@ -63,8 +63,8 @@ func difference(entry string, want []string, findings []rego.Finding) string {
 	return strings.Join(parts, "; ")
 }
 
-// without returns the elements of a that are not in b, each as often as it is
-// more often in a.
+// without returns the elements of a that are not in b. Repeated elements are removed as
+// often as they are in b.
 func without(a, b []string) []string {
 	left := slices.Clone(b)
 	var result []string

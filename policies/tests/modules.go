@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// ModuleError says that a test module was not compiled.
+// ModuleError is the error of a test module that does not compile.
 type ModuleError struct {
 	Module string
 	Err    *rego.CompileError

@@ -9,8 +9,8 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// Case is one test of a policy: an input and exactly the messages that it must
-// lead to, in any order.
+// Case is one test of a policy: an input and the exact messages that the policy must
+// return for it, in any order.
 type Case struct {
 	Name     string
 	Document rego.Document
@@ -20,9 +20,9 @@ type Case struct {
 	Warn       []string
 }
 
-// Module is a file of tests in Rego: its rules whose names begin with test_ are the
-// tests. It is in the package of the policy, or in that package's name with _test
-// appended, and sees the policy as data.PACKAGE.
+// Module is a file of tests in Rego: its rules with names that begin with test_ are
+// the tests. Its package is the package of the policy, or that name with _test
+// appended. The policy is available as data.PACKAGE.
 type Module struct {
 	Name   string // of the file
 	Source string
@@ -34,30 +34,30 @@ type Suite struct {
 	Modules []Module
 }
 
-// Result is what became of one test.
+// Result is the result of one test.
 type Result struct {
-	// Name of the case, or of the rule.
+	// Name is the name of the case or of the rule.
 	Name string
-	// File is the Name of the module, empty for a case; Row is where the rule is.
+	// File is the Name of the module, empty for a case; Row is the line of the rule.
 	File string
 	Row  int
-	// Failure says what was expected and what was found, empty when the test passed.
+	// Failure describes the expected and the actual result, empty if the test passed.
 	Failure  string
 	Skipped  bool
 	Duration time.Duration
 }
 
-// Passed says that the test ran and found what it expected.
+// Passed reports whether the test ran and produced the expected result.
 func (r Result) Passed() bool { return r.Failure == "" && !r.Skipped }
 
-// Coverage is which rows of the policy the tests have evaluated.
+// Coverage lists the rows of the policy that the tests have evaluated.
 type Coverage struct {
 	Covered, NotCovered []int
 	// Percent of the rows that could have been evaluated, 0 to 100.
 	Percent float64
 }
 
-// Report is what became of all tests.
+// Report holds the results of all tests.
 type Report struct {
 	Results  []Result
 	Coverage Coverage
@@ -74,8 +74,8 @@ func (r Report) Failed() []Result {
 	return failed
 }
 
-// Check runs the cases of a compiled policy, without coverage: what is done before
-// a policy becomes active. When ctx ends, the cases that are left fail.
+// Check runs the cases of a compiled policy, without coverage. It is called before a
+// policy becomes active. When ctx ends, the cases that are left fail.
 func Check(ctx context.Context, policy *rego.Policy, cases []Case) []Result {
 	results := make([]Result, 0, len(cases))
 	for _, c := range cases {

@@ -1,8 +1,8 @@
 package v1alpha1
 
-// LabelGoverned is on every Namespace once Stencil has decided whether
-// TemplateApprovals select it, and says what they do there. A Namespace without it
-// is undecided. Stencil's manager writes it, and an admission policy protects it.
+// LabelGoverned is the label of a Namespace that holds the strictest enforcement
+// of the TemplateApprovals that select it. A Namespace without the label is
+// undecided. Stencil's manager writes it, and an admission policy protects it.
 const LabelGoverned = "stencil.kubevirt.io/governed"
 
 // Values of LabelGoverned: the strictest enforcement of the TemplateApprovals that
@@ -15,36 +15,36 @@ const (
 )
 
 // AnnotationApprovals is on every Namespace with the label value GovernedDeny, and
-// holds what admission policies need of the TemplateApprovals that select it:
-// 1;NAMES;EXEMPT;APPROVED. NAMES are those of approvals, for messages. EXEMPT has a
-// section of exempt subjects for each approval that denies, APPROVED sections of
-// templates as NAMESPACE/NAME or NAMESPACE/*, each followed by > and the subjects
-// whom they are approved for, if not for everyone. Sections are separated by |,
-// their items by commas. A subject is u:USERNAME or g:GROUP, with the characters
+// holds the parts of the TemplateApprovals that select it which admission policies
+// need: 1;NAMES;EXEMPT;APPROVED. NAMES are the names of approvals, for messages.
+// EXEMPT has a section of exempt subjects for each approval that denies, APPROVED
+// sections of templates as NAMESPACE/NAME or NAMESPACE/*, each followed by > and
+// the subjects that may use them, if not all users may. Sections are separated by
+// |, their items by commas. A subject is u:USERNAME or g:GROUP, with the characters
 // %,;|> percent-encoded. Without a readable annotation everything is denied.
 // Stencil's manager writes it, and an admission policy protects it.
 const AnnotationApprovals = "stencil.kubevirt.io/approvals"
 
 // ApprovalIndexName is the name of the ConfigMap in Stencil's namespace that holds
-// what TemplateApprovals select namespaces by, for admission policies about
-// undecided namespaces and about changes of labels.
+// the names and labels by which TemplateApprovals select namespaces. The admission
+// policies for undecided namespaces and for changes of labels read it.
 const ApprovalIndexName = "stencil-approval-index"
 
-// Reasons of the condition Active of a TemplateApproval, which is true while every
-// Namespace that it selects carries its present generation. Until then what a
-// Namespace carries is enforced there.
+// Reasons of the condition Active of a TemplateApproval, which is true while the
+// label and annotation of every Namespace that it selects have its current
+// generation. Until then the previous label and annotation are enforced there.
 const (
-	// ReasonWriting is the reason of an approval that some namespaces do not carry
-	// yet.
+	// ReasonWriting is the reason of an approval that is not yet written to some of its
+	// namespaces.
 	ReasonWriting = "WritingNamespaces"
 
-	// ReasonTooLarge is the reason of an approval that the annotation of a namespace
-	// has no room for. The admission policies approve nothing by it there.
+	// ReasonTooLarge is the reason of an approval that does not fit into the annotation
+	// of a namespace. The admission policies approve nothing by it there.
 	ReasonTooLarge = "TooLarge"
 )
 
-// ConditionReady is the type of the condition of a TemplateApproval that is true
-// while it is enforced as it is written.
+// ConditionReady is the type of the condition of a TemplateApproval that is true while
+// its spec is enforced.
 const ConditionReady = "Ready"
 
 // Reasons of the condition Ready.
@@ -53,44 +53,45 @@ const (
 	// least one template that exists.
 	ReasonEnforced = "Enforced"
 
-	// ReasonInvalidConfiguration is the reason of an approval that cannot be
-	// understood. It covers its namespaces and approves nothing.
+	// ReasonInvalidConfiguration is the reason of an invalid approval. It selects its
+	// namespaces and approves nothing.
 	ReasonInvalidConfiguration = "InvalidConfiguration"
 
-	// ReasonNoNamespaces is the reason of an approval that covers no namespace
-	// that exists.
+	// ReasonNoNamespaces is the reason of an approval that selects no existing
+	// namespace.
 	ReasonNoNamespaces = "NoNamespaces"
 
-	// ReasonNoTemplates is the reason of an approval that lists no template that
-	// exists, so that nothing can be created by it.
+	// ReasonNoTemplates is the reason of an approval that lists no existing template,
+	// so that it permits no creation.
 	ReasonNoTemplates = "NoTemplates"
 
 	// ReasonRequiredParameterClosed is the reason of an approval that lists a
-	// template and not its required parameter, which has no default and no
-	// generator. No virtual machine can be created from that template by it.
+	// template but not one of its required parameters, which has neither
+	// default nor generator. The approval permits no VirtualMachine of that
+	// template.
 	ReasonRequiredParameterClosed = "RequiredParameterClosed"
 
-	// ReasonAuditFailed is the reason of an approval whose virtual machines could
-	// not be counted.
+	// ReasonAuditFailed is the reason when the VirtualMachines of an approval could not
+	// be counted.
 	ReasonAuditFailed = "AuditFailed"
 )
 
 // ConditionExemptUsersFound is the type of the condition of a TemplateApproval that
-// is true while every name of an exempt user in Stencil's configuration is that of
-// a controller of Kubernetes, of the installed KubeVirt or of the installed CDI, or
-// of one of theirs that is not installed. It is the same for all approvals.
+// is true while every exempt user in Stencil's configuration is a controller of
+// Kubernetes, of the installed KubeVirt or of the installed CDI, or one of their
+// controllers that is not installed. It is the same for all approvals.
 const ConditionExemptUsersFound = "ExemptUsersFound"
 
 // Reasons of the condition ExemptUsersFound.
 const (
-	// ReasonFound is the reason while it is true.
+	// ReasonFound is the reason while the condition is true.
 	ReasonFound = "Found"
 
-	// ReasonNotInstalled is the reason when a name is that of no installed
-	// controller. It exempts no user.
+	// ReasonNotInstalled is the reason when a name belongs to no installed controller.
+	// The name exempts no user.
 	ReasonNotInstalled = "NotInstalled"
 )
 
-// MaxViolations is how many violations the status of an approval lists. The
-// count beside them is not limited.
+// MaxViolations is the maximum number of violations that the status of an approval
+// lists. The count beside them is not limited.
 const MaxViolations = 20

@@ -1,11 +1,11 @@
-// Package v1alpha1 holds the kinds of the API group stencil.kubevirt.io, which is
-// Stencil's own. With a TemplateApproval a cluster admin says which templates are
-// approved in which namespaces, with a VirtualMachinePolicy, in Rego, what else
-// VirtualMachines must and must not be.
+// Package v1alpha1 holds the kinds of the API group stencil.kubevirt.io, which
+// Stencil defines. A TemplateApproval specifies which templates are approved in
+// which namespaces. A VirtualMachinePolicy specifies further rules for
+// VirtualMachines in Rego.
 //
-// Every list and every string in a spec is bounded, so that the rules in the
-// definitions can be checked by the API server and ValidatingAdmissionPolicies can
-// loop over what is stored.
+// Every list and every string in a spec has a maximum length, so that the API
+// server can evaluate the rules in the definitions and ValidatingAdmissionPolicies
+// can loop over stored values.
 //
 // +kubebuilder:object:generate=true
 // +groupName=stencil.kubevirt.io

@@ -2,10 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// LabelSelector selects objects by their labels. It is written like the selectors
-// of Kubernetes' own kinds and means the same; all its requirements must hold, and
-// one without any selects everything. Kubernetes' own type knows no limits, which
-// rules in the definition and admission policies need.
+// LabelSelector selects objects by their labels. It has the form and the meaning
+// of a Kubernetes label selector: all requirements must be met, and a selector
+// without requirements selects everything. Unlike the Kubernetes type it has size
+// limits, which rules in the definition and admission policies require.
 type LabelSelector struct {
 	// MatchLabels are labels that an object must have with these values.
 	//
@@ -41,7 +41,7 @@ type LabelSelectorRequirement struct {
 	// +kubebuilder:validation:Enum=In;NotIn;Exists;DoesNotExist
 	Operator metav1.LabelSelectorOperator `json:"operator"`
 
-	// Values are what In and NotIn compare with.
+	// Values are the values that In and NotIn compare with.
 	//
 	// +optional
 	// +listType=set

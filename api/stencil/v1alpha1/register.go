@@ -13,7 +13,7 @@ var (
 	// GroupVersion is the API group and version of this package.
 	GroupVersion = schema.GroupVersion{Group: GroupName, Version: "v1alpha1"}
 
-	// SchemeGroupVersion is GroupVersion under the name by which generated clients know it.
+	// SchemeGroupVersion is GroupVersion under the name that generated clients use.
 	SchemeGroupVersion = GroupVersion
 
 	// SchemeBuilder collects the functions that add this package's kinds to a scheme.

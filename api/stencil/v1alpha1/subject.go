@@ -1,7 +1,7 @@
 package v1alpha1
 
-// Subject is somebody who sends requests: a user, a group or a service account.
-// Names are compared literally; there are no wildcards.
+// Subject is a sender of requests: a user, a group or a service account. Names are
+// compared literally; there are no wildcards.
 //
 // +kubebuilder:validation:XValidation:rule="self.kind == 'ServiceAccount' ? has(self.namespace) : !has(self.namespace)",message="a ServiceAccount needs a namespace, a User or Group takes none",fieldPath=".namespace"
 type Subject struct {
@@ -34,10 +34,10 @@ type Subject struct {
 type SubjectKind string
 
 const (
-	// SubjectKindUser is a user, by the name that authentication gives.
+	// SubjectKindUser is a user, by the authenticated name.
 	SubjectKindUser SubjectKind = "User"
 
-	// SubjectKindGroup is everyone in a group.
+	// SubjectKindGroup is all members of a group.
 	SubjectKindGroup SubjectKind = "Group"
 
 	// SubjectKindServiceAccount is a service account.

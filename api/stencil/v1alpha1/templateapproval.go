@@ -2,10 +2,10 @@ package v1alpha1
 
 import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-// TemplateApproval says which templates are approved in which namespaces, with
-// which parameter values, and what people may write beside them. A namespace that
-// any approval covers is governed: a VirtualMachine there must satisfy at least
-// one of the approvals that cover it.
+// TemplateApproval specifies which templates are approved in which namespaces,
+// with which parameter values, and which other fields users may set. A namespace
+// that an approval selects is governed: a VirtualMachine there must satisfy at
+// least one of the approvals that select the namespace.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -53,9 +53,9 @@ type TemplateApprovalList struct {
 //
 // +kubebuilder:validation:XValidation:rule="has(self.namespaces) && size(self.namespaces) > 0 || has(self.namespaceSelector)",message="namespaces or namespaceSelector must say where the approval is enforced",fieldPath=".namespaces",reason=FieldValueRequired
 type TemplateApprovalSpec struct {
-	// Namespaces are names of namespaces that the approval covers, beside those
-	// that namespaceSelector selects. The namespaces kube-system, kube-public,
-	// kube-node-lease and Stencil's own are never covered.
+	// Namespaces are names of namespaces that the approval selects, in addition
+	// to those that namespaceSelector selects. The namespaces kube-system,
+	// kube-public, kube-node-lease and Stencil's own are never selected.
 	//
 	// +optional
 	// +listType=set
@@ -66,9 +66,9 @@ type TemplateApprovalSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(name, !(name in ['kube-system', 'kube-public', 'kube-node-lease']))",message="kube-system, kube-public and kube-node-lease are never covered by an approval"
 	Namespaces []string `json:"namespaces,omitempty"`
 
-	// NamespaceSelector selects namespaces that the approval covers by their
-	// labels. Without it only namespaces counts; {} selects every namespace, also
-	// those that are created later.
+	// NamespaceSelector selects namespaces by their labels. Without it only the
+	// field namespaces selects; {} selects every namespace, including those that
+	// are created later.
 	//
 	// +optional
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
@@ -81,13 +81,13 @@ type TemplateApprovalSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Templates []ApprovedTemplate `json:"templates"`
 
-	// Parameters are the parameters of the templates that users may set, and to
-	// which values. What is listed holds for every approved template that has the
-	// parameter. A parameter that is not listed is closed: it has the default of its
-	// template, or what the template generates. Only the parameter that the name of
-	// the VirtualMachine sets stays open, unless it also chooses the source of a
-	// disk. No VirtualMachine is approved of a template that has a required
-	// parameter without default and generator which is not listed.
+	// Parameters are the parameters of the templates that users may set, and the
+	// values that are allowed. An entry applies to every approved template that has
+	// the parameter. A parameter that is not listed is closed: its value is the
+	// default of its template, or a value that the template generates. The parameter
+	// that is set by the name of the VirtualMachine is open without an entry, unless
+	// it also selects the source of a disk. If a required parameter without default
+	// and generator is not listed, no VirtualMachine of that template is approved.
 	//
 	// +optional
 	// +listType=map
@@ -95,11 +95,11 @@ type TemplateApprovalSpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	Parameters []ParameterConstraint `json:"parameters,omitempty"`
 
-	// Overrides are paths of fields that people may add, change and remove beside
-	// what the template says, with everything below them. A path is a chain of
+	// Overrides are paths of fields that users may add, change and remove, with
+	// everything below them, whatever the template specifies. A path is a chain of
 	// fields; .* stands for any key of a map and [*] for any item of a list,
-	// [name=VALUE] is the item of that name, and ["KEY"] is a key with characters
-	// that a plain one cannot have. For instance: spec.runStrategy,
+	// [name=VALUE] is the item with that name, and ["KEY"] is a key with
+	// characters that a plain key cannot have. For instance: spec.runStrategy,
 	// metadata.labels["example.com/cost-centre"],
 	// spec.template.spec.domain.devices.interfaces[name=default].macAddress. Paths
 	// begin with spec, metadata.labels or metadata.annotations.
@@ -118,60 +118,61 @@ type TemplateApprovalSpec struct {
 	// +optional
 	ExistingDisks ExistingDisks `json:"existingDisks,omitempty,omitzero"`
 
-	// Subjects are whom the approval serves: only they can create and change
-	// VirtualMachines by it. Without any it serves everyone.
+	// Subjects are the users, groups and service accounts that the approval applies to:
+	// only they can create and change VirtualMachines by it. If empty, it applies to
+	// all users.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Subjects []Subject `json:"subjects,omitempty"`
 
-	// ExemptSubjects are never judged by this approval. In a namespace that several
-	// approvals cover, only those whom each of them exempts are not judged at all.
+	// ExemptSubjects are exempt from this approval. In a namespace that several
+	// approvals select, only subjects that each of them exempts are exempt.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	ExemptSubjects []Subject `json:"exemptSubjects,omitempty"`
 
-	// Enforcement says what happens to a request that satisfies none of the
-	// approvals of its namespace: Deny refuses it, Warn lets it pass with a
-	// warning, Audit lets it pass and counts it in the status. Where several
-	// approvals cover a namespace, the strictest of theirs holds.
+	// Enforcement specifies what happens to a request that satisfies none of
+	// the approvals of its namespace: Deny denies it, Warn allows it with a
+	// warning, Audit allows it and counts it in the status. If several
+	// approvals select a namespace, the strictest enforcement applies.
 	//
 	// +optional
 	// +kubebuilder:default=Deny
 	Enforcement Enforcement `json:"enforcement,omitempty"`
 }
 
-// Enforcement says what happens to what is not approved.
+// Enforcement specifies what happens to requests that are not approved.
 //
 // +kubebuilder:validation:Enum=Deny;Warn;Audit
 type Enforcement string
 
 const (
-	// EnforcementDeny refuses what is not approved. It is what an approval that
-	// says nothing means.
+	// EnforcementDeny denies requests that are not approved. It is the default.
 	EnforcementDeny Enforcement = "Deny"
 
-	// EnforcementWarn answers what is not approved with a warning.
+	// EnforcementWarn allows requests that are not approved, with a warning.
 	EnforcementWarn Enforcement = "Warn"
 
-	// EnforcementAudit counts what is not approved.
+	// EnforcementAudit allows requests that are not approved, and counts them.
 	EnforcementAudit Enforcement = "Audit"
 )
 
-// ExistingDisks specifies what happens to a VirtualMachine one of whose
+// ExistingDisks specifies what happens to a VirtualMachine if one of its
 // dataVolumeTemplates names a DataVolume or PersistentVolumeClaim that KubeVirt did
 // not create for it. Every approval that denies in a namespace has to allow such a
 // disk.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.selector) || has(self.policy) && self.policy == 'Allow'",message="selector limits what policy Allow permits, so it needs policy Allow",fieldPath=".selector"
 type ExistingDisks struct {
-	// Policy is Deny or Allow. Deny refuses to create a VirtualMachine while a disk
-	// of that name exists, and to start one with a disk that is not its own. Allow
-	// is for restores, disks that a deleted VirtualMachine has left behind, and
-	// VirtualMachines that are created anew over their disks.
+	// Policy is Deny or Allow. Deny denies the creation of a VirtualMachine while a
+	// disk of that name exists, and the start of one with a disk that KubeVirt did
+	// not create for it. Allow is for restores, disks that remain of a deleted
+	// VirtualMachine, and VirtualMachines that are created again for existing
+	// disks.
 	//
 	// +optional
 	// +kubebuilder:default=Deny
@@ -222,8 +223,8 @@ type ApprovedTemplate struct {
 	// +optional
 	Selector *LabelSelector `json:"selector,omitempty"`
 
-	// Digest pins the content of the template: as soon as its spec is another one,
-	// it is no longer approved. Stencil writes the digest of the template that a
+	// Digest pins the content of the template: after a change of its spec it is no
+	// longer approved. Stencil writes the digest of the template that a
 	// VirtualMachine was rendered from into the VirtualMachine's annotation
 	// template.kubevirt.io/rendered.
 	//
@@ -232,10 +233,10 @@ type ApprovedTemplate struct {
 	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
 	Digest string `json:"digest,omitempty"`
 
-	// Sources pins the content of disks: every disk of a new VirtualMachine comes from
-	// one of these. Blank disks, and what only configures the guest, come from nothing.
-	// A disk whose content has no identity, such as a file by HTTP or an image by its
-	// tag, is denied.
+	// Sources pins the content of disks: every disk of a new VirtualMachine must come
+	// from one of these. Blank disks, and disks that only configure the guest, have no
+	// source. A disk with content that has no identity, such as a file by HTTP or an
+	// image by its tag, is denied.
 	//
 	// +optional
 	// +listType=atomic
@@ -244,12 +245,12 @@ type ApprovedTemplate struct {
 	Sources []PinnedSource `json:"sources,omitempty"`
 }
 
-// PinnedSource is one content that disks may come from.
+// PinnedSource is one source of disks, identified by UID or by digest.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.uid) != has(self.digest)",message="exactly one of uid and digest must be given",fieldPath=".uid"
 type PinnedSource struct {
-	// UID is that of a PersistentVolumeClaim or VolumeSnapshot. A disk comes from it
-	// when it is a copy of it, also through a DataSource, or is the claim itself.
+	// UID is the UID of a PersistentVolumeClaim or VolumeSnapshot. A disk comes from it
+	// if it is a copy of it, also through a DataSource, or is the claim itself.
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -257,8 +258,8 @@ type PinnedSource struct {
 	// +kubebuilder:validation:Pattern=`^[0-9a-zA-Z-]+$`
 	UID string `json:"uid,omitempty"`
 
-	// Digest is that of a container image, which the VirtualMachine or its
-	// DataVolume has to name by it: NAME@sha256:...
+	// Digest is the digest of a container image. The VirtualMachine or its DataVolume
+	// has to name the image by it: NAME@sha256:...
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=71
@@ -266,8 +267,8 @@ type PinnedSource struct {
 	Digest string `json:"digest,omitempty"`
 }
 
-// ParameterConstraint opens one parameter, to any value or to the values that
-// satisfy everything else that it lists.
+// ParameterConstraint opens one parameter, for any value or for the values that satisfy
+// all constraints that are given.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.anyValue) && self.anyValue || has(self.allowed) && size(self.allowed) > 0 || has(self.pattern) || has(self.minimum) || has(self.maximum) || has(self.expression)",message="at least one of anyValue, allowed, pattern, minimum, maximum and expression must be given"
 // +kubebuilder:validation:XValidation:rule="!has(self.anyValue) || !self.anyValue || !(has(self.allowed) && size(self.allowed) > 0 || has(self.pattern) || has(self.minimum) || has(self.maximum) || has(self.expression))",message="anyValue must not be combined with allowed, pattern, minimum, maximum and expression",fieldPath=".anyValue"
@@ -315,9 +316,9 @@ type ParameterConstraint struct {
 	// +optional
 	Maximum *int64 `json:"maximum,omitempty"`
 
-	// Expression is a CEL expression that must be true. In it, value is the value, a
-	// string, and params is a map with the values of all parameters, strings too.
-	// The functions of Kubernetes' own CEL expressions can be used, for instance
+	// Expression is a CEL expression that must be true. The variable value is the
+	// value, a string, and params is a map with the values of all parameters, also
+	// strings. The functions of CEL in Kubernetes can be used, for instance
 	// quantity(value).compareTo(quantity('16Gi')) <= 0.
 	//
 	// +optional
@@ -325,7 +326,7 @@ type ParameterConstraint struct {
 	// +kubebuilder:validation:MaxLength=2048
 	Expression string `json:"expression,omitempty"`
 
-	// Message tells people what expression asks for, such as "at most 16Gi".
+	// Message explains to users what expression requires, such as "at most 16Gi".
 	//
 	// +optional
 	// +kubebuilder:validation:MinLength=1
@@ -334,79 +335,78 @@ type ParameterConstraint struct {
 }
 
 // TemplateApprovalStatus is what was last observed in the namespaces that a
-// TemplateApproval covers.
+// TemplateApproval selects.
 type TemplateApprovalStatus struct {
-	// ObservedGeneration is the generation of the approval that this status tells
-	// about.
+	// ObservedGeneration is the generation of the approval that this status describes.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
-	// Conditions are the observations; the type Ready says whether the approval is
-	// enforced as it is written.
+	// Conditions are the observations; the type Ready is true while the spec of the
+	// approval is enforced.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Templates is how many templates are approved now.
+	// Templates is the number of templates that are approved now.
 	//
 	// +optional
 	Templates *int32 `json:"templates,omitempty"`
 
-	// Namespaces is how many namespaces are covered now.
+	// Namespaces is the number of namespaces that are selected now.
 	//
 	// +optional
 	Namespaces *int32 `json:"namespaces,omitempty"`
 
-	// Conforming is how many VirtualMachines in these namespaces satisfied this
-	// approval at the last audit.
+	// Conforming is the number of VirtualMachines in these namespaces that satisfied
+	// this approval at the last audit.
 	//
 	// +optional
 	Conforming *int32 `json:"conforming,omitempty"`
 
-	// Violating is how many VirtualMachines in these namespaces satisfied none of
-	// the approvals that cover them at the last audit, and how many
-	// VirtualMachineInstances and pods of such belonged to no VirtualMachine.
+	// Violating is the number of VirtualMachines in these namespaces that
+	// satisfied no approval of their namespace at the last audit, plus the number
+	// of VirtualMachineInstances and VM pods that belonged to no VirtualMachine.
 	//
 	// +optional
 	Violating *int32 `json:"violating,omitempty"`
 
-	// Violations are up to 20 of these.
+	// Violations lists up to 20 of these.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Violations []Violation `json:"violations,omitempty"`
 
-	// Warned is how many of the conforming VirtualMachines have a value of a
+	// Warned is the number of conforming VirtualMachines that have a value of a
 	// parameter that this approval does not list. The next release counts them as
 	// violating.
 	//
 	// +optional
 	Warned int32 `json:"warned,omitempty"`
 
-	// Warnings are up to 20 of these VirtualMachines.
+	// Warnings lists up to 20 of these VirtualMachines.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Warnings []Violation `json:"warnings,omitempty"`
 
-	// LastAuditTime is when an audit last found something else than the one before it, or the first. While nothing
-	// changes it stays, though the VirtualMachines are counted again; the metric
-	// stencil_audit_last_success_timestamp_seconds tells when they last were.
+	// LastAuditTime is the time of the last audit with a result other than that of the audit before it, or of the
+	// first audit. It does not change while the result stays the same; the metric
+	// stencil_audit_last_success_timestamp_seconds holds the time of the last audit.
 	//
 	// +optional
 	LastAuditTime *metav1.Time `json:"lastAuditTime,omitempty"`
 }
 
-// Violation is one VirtualMachine that is not approved, or that the next release
-// does not approve, or what runs and belongs to no VirtualMachine.
+// Violation is one VirtualMachine that is not approved or that the next release does
+// not approve, or a VirtualMachineInstance or pod that belongs to no VirtualMachine.
 type Violation struct {
-	// Kind is the kind of what is named, VirtualMachineInstance or Pod. If it is empty,
-	// that is a VirtualMachine.
+	// Kind is the kind of the object, VirtualMachineInstance or Pod. If empty, the
+	// object is a VirtualMachine.
 	//
 	// +optional
 	Kind string `json:"kind,omitempty"`
@@ -421,8 +421,8 @@ type Violation struct {
 	// +required
 	Name string `json:"name"`
 
-	// Cause tells why it is not approved. Values of sensitive parameters are never
-	// part of it.
+	// Cause is the reason why the object is not approved. It never contains values of
+	// sensitive parameters.
 	//
 	// +required
 	// +kubebuilder:validation:MaxLength=1024

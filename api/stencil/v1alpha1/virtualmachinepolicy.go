@@ -5,10 +5,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// VirtualMachinePolicy is a rule in Rego for VirtualMachines, and for templates and
-// requests to make them: what it applies to, its parameters, and whether it
-// refuses, warns or counts. It takes effect when it compiles and its own tests
-// pass; until then the last version that did stays in force.
+// VirtualMachinePolicy is a rule in Rego for VirtualMachines, templates and
+// VirtualMachineTemplateRequests, with the requests that it applies to, its
+// parameters, and whether it denies, warns or audits. It becomes active when it
+// compiles and its own tests pass; until then the last version that did remains
+// active.
 //
 // +genclient
 // +genclient:nonNamespaced
@@ -57,52 +58,52 @@ type VirtualMachinePolicyList struct {
 // VirtualMachinePolicySpec is a rule and where it applies.
 type VirtualMachinePolicySpec struct {
 	// Rego is one module in Rego v1. Its entry rules are deny and warn, partial sets of
-	// strings or of objects with msg and, optionally, field and fix. Its package name is
-	// free: each policy has a package of its own, whatever it is called.
+	// strings or of objects with msg and, optionally, field and fix. Any package name is
+	// allowed: policies with the same package name do not share a package.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=65536
 	Rego string `json:"rego"`
 
-	// Match is what the policy applies to.
+	// Match specifies the requests that the policy applies to.
 	//
 	// +optional
 	// +kubebuilder:default={}
 	Match PolicyMatch `json:"match,omitzero"`
 
-	// Parameters is what the module reads as data.parameters: any JSON object.
+	// Parameters is the value of data.parameters in the module: any JSON object.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Parameters *runtime.RawExtension `json:"parameters,omitempty"`
 
-	// ParametersSchema says what parameters must look like: a structural OpenAPI v3
-	// schema, as in a CustomResourceDefinition. Parameters that violate it are refused,
-	// and what the module reads of data.parameters is checked against it. Without it
-	// parameters may be anything.
+	// ParametersSchema is the schema of parameters: a structural OpenAPI v3 schema, as
+	// in a CustomResourceDefinition. Parameters that violate it are rejected, and the
+	// module's references to data.parameters are checked against it. If it is not set,
+	// parameters are not validated.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	ParametersSchema *runtime.RawExtension `json:"parametersSchema,omitempty"`
 
-	// Enforcement says what happens to a request that the module's rule deny objects
-	// to: Deny refuses it, Warn lets it pass with a warning, Audit lets it pass and
-	// counts it.
+	// Enforcement specifies what happens to a request for which the module's rule
+	// deny has findings: Deny denies it, Warn allows it with a warning, Audit allows
+	// it and counts it.
 	//
 	// +optional
 	// +kubebuilder:default=Deny
 	Enforcement Enforcement `json:"enforcement,omitempty"`
 
-	// FailureMode says what happens to a request when the policy cannot be evaluated,
-	// because of an error or because it takes too long: Deny treats it as a denial, which
-	// enforcement Warn turns into a warning; Allow lets it pass.
+	// FailureMode specifies what happens to a request when the policy cannot be
+	// evaluated, because of an error or a timeout: Deny treats the failure as a denial,
+	// which enforcement Warn turns into a warning; Allow allows the request.
 	//
 	// +optional
 	// +kubebuilder:default=Deny
 	FailureMode FailureMode `json:"failureMode,omitempty"`
 
-	// TimeoutMilliseconds is how long one evaluation may take.
+	// TimeoutMilliseconds is the maximum duration of one evaluation, in milliseconds.
 	//
 	// +optional
 	// +kubebuilder:default=100
@@ -110,8 +111,8 @@ type VirtualMachinePolicySpec struct {
 	// +kubebuilder:validation:Maximum=500
 	TimeoutMilliseconds int32 `json:"timeoutMilliseconds,omitempty"`
 
-	// Tests are run whenever the policy changes. A version of which one fails does not
-	// take effect.
+	// Tests are run whenever the policy changes. A version with a failed test does not
+	// become active.
 	//
 	// +optional
 	// +listType=map
@@ -120,27 +121,26 @@ type VirtualMachinePolicySpec struct {
 	Tests []PolicyTest `json:"tests,omitempty"`
 }
 
-// FailureMode says what happens when a policy cannot be evaluated.
+// FailureMode specifies what happens when a policy cannot be evaluated.
 //
 // +kubebuilder:validation:Enum=Deny;Allow
 type FailureMode string
 
 const (
-	// FailureModeDeny treats a failure as a denial. It is what a policy that says
-	// nothing means.
+	// FailureModeDeny treats a failure as a denial. It is the default.
 	FailureModeDeny FailureMode = "Deny"
 
-	// FailureModeAllow lets a request pass that the policy could not judge.
+	// FailureModeAllow allows a request that the policy could not evaluate.
 	FailureModeAllow FailureMode = "Allow"
 )
 
-// PolicyMatch says to which requests a policy applies: those that satisfy
-// everything that is given here.
+// PolicyMatch specifies to which requests a policy applies: those that satisfy all
+// fields that are set.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.templates) || size(self.templates) == 0 || !has(self.kinds) || 'VirtualMachine' in self.kinds",message="templates are those of VirtualMachines, which kinds does not list",fieldPath=".templates"
 type PolicyMatch struct {
-	// Operations are the operations that the policy judges. On DELETE, input.object is
-	// null and input.oldObject is what goes.
+	// Operations are the operations that the policy evaluates. On DELETE, input.object
+	// is null and input.oldObject is the object that is deleted.
 	//
 	// +optional
 	// +listType=set
@@ -149,7 +149,7 @@ type PolicyMatch struct {
 	// +kubebuilder:validation:MaxItems=3
 	Operations []PolicyOperation `json:"operations,omitempty"`
 
-	// Kinds are the kinds that the policy judges.
+	// Kinds are the kinds that the policy evaluates.
 	//
 	// +optional
 	// +listType=set
@@ -164,45 +164,47 @@ type PolicyMatch struct {
 	NamespaceSelector *LabelSelector `json:"namespaceSelector,omitempty"`
 
 	// ObjectSelector limits the policy to objects by their labels. On UPDATE an object
-	// is selected when its labels are, or were before: nobody escapes by removing one.
+	// is selected if its old or its new labels match, so that removing a label does not
+	// evade the policy.
 	//
 	// +optional
 	ObjectSelector *LabelSelector `json:"objectSelector,omitempty"`
 
-	// Templates limits the policy to VirtualMachines of certain templates; one of the
-	// entries must apply. A VirtualMachine without a template is of none. Objects of
-	// other kinds are not limited by it.
+	// Templates limits the policy to VirtualMachines of certain templates; at least
+	// one entry must match. A VirtualMachine without a template matches none. Objects
+	// of other kinds are not limited.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=64
 	Templates []TemplateMatch `json:"templates,omitempty"`
 
-	// Subjects limits the policy to requests of certain people. The audit of what is
-	// stored does not look at it, since nobody knows any more who wrote it.
+	// Subjects limits the policy to requests of certain users, groups and service
+	// accounts. The audit of stored objects ignores it, because stored objects do not
+	// contain who wrote them.
 	//
 	// +optional
 	Subjects *SubjectMatch `json:"subjects,omitempty"`
 }
 
-// PolicyOperation is an operation that a policy can judge.
+// PolicyOperation is an operation that a policy can evaluate.
 //
 // +kubebuilder:validation:Enum=CREATE;UPDATE;DELETE
 type PolicyOperation string
 
-// The operations that a policy can judge.
+// The operations that a policy can evaluate.
 const (
 	PolicyOperationCreate PolicyOperation = "CREATE"
 	PolicyOperationUpdate PolicyOperation = "UPDATE"
 	PolicyOperationDelete PolicyOperation = "DELETE"
 )
 
-// PolicyKind is a kind that a policy can judge.
+// PolicyKind is a kind that a policy can evaluate.
 //
 // +kubebuilder:validation:Enum=VirtualMachine;VirtualMachineTemplate;VirtualMachineTemplateRequest
 type PolicyKind string
 
-// The kinds that a policy can judge: VirtualMachine of kubevirt.io, the others of
+// The kinds that a policy can evaluate: VirtualMachine of kubevirt.io, the others of
 // template.kubevirt.io.
 const (
 	PolicyKindVirtualMachine                PolicyKind = "VirtualMachine"
@@ -210,7 +212,8 @@ const (
 	PolicyKindVirtualMachineTemplateRequest PolicyKind = "VirtualMachineTemplateRequest"
 )
 
-// TemplateMatch is one template, some by their labels, or all of a namespace.
+// TemplateMatch selects one template by name, templates by labels, or all templates of
+// a namespace.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.name) || !has(self.selector)",message="only one of name and selector may be given",fieldPath=".name"
 type TemplateMatch struct {
@@ -236,16 +239,18 @@ type TemplateMatch struct {
 	Selector *LabelSelector `json:"selector,omitempty"`
 }
 
-// SubjectMatch says whose requests a policy judges.
+// SubjectMatch selects requests by the user that sends them.
 type SubjectMatch struct {
-	// Include are those whose requests are judged; without any, everyone's are.
+	// Include are the subjects to which the policy applies; if empty, it applies to
+	// all.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=128
 	Include []Subject `json:"include,omitempty"`
 
-	// Exclude are those whose requests are not judged, even if include has them.
+	// Exclude are subjects to which the policy does not apply, even if include lists
+	// them.
 	//
 	// +optional
 	// +listType=atomic

@@ -9,7 +9,7 @@ const (
 	// ConditionTested is true when all tests in spec pass.
 	ConditionTested = "Tested"
 
-	// ConditionActive is true when the policy in spec is in force.
+	// ConditionActive is true when the policy in spec is active.
 	ConditionActive = "Active"
 )
 
@@ -24,52 +24,51 @@ const (
 
 // Reasons of the condition Tested.
 const (
-	// ReasonTestsPassed is the reason of a policy whose tests pass.
+	// ReasonTestsPassed is the reason when all tests of the policy pass.
 	ReasonTestsPassed = "TestsPassed"
 
-	// ReasonNoTests is the reason of a policy that has no tests; nothing is wrong with
-	// it, as far as anybody can tell.
+	// ReasonNoTests is the reason of a policy without tests.
 	ReasonNoTests = "NoTests"
 
-	// ReasonTestsFailed is the reason of a policy of whose tests some fail.
+	// ReasonTestsFailed is the reason of a policy with failed tests.
 	ReasonTestsFailed = "TestsFailed"
 
-	// ReasonNotCompiled is the reason of a policy whose tests cannot run because it does
+	// ReasonNotCompiled is the reason when the tests cannot run because the policy does
 	// not compile.
 	ReasonNotCompiled = "NotCompiled"
 )
 
 // Reasons of the condition Active.
 const (
-	// ReasonActive is the reason of a policy that is in force as it is written.
+	// ReasonActive is the reason of a policy that is active with its current spec.
 	ReasonActive = "Active"
 
-	// ReasonNotRouted is the reason of a policy that could be in force, while the webhook
-	// configuration that sends requests to be judged by it is not there yet, or not any
-	// more.
+	// ReasonNotRouted is the reason of a policy that could be active, while the webhook
+	// configuration that sends the requests to evaluate does not exist yet, or was
+	// deleted.
 	ReasonNotRouted = "NotRouted"
 
 	// ReasonLastGoodVersion is the reason of a policy that is broken, while an earlier
-	// version of it is in force.
+	// version of it is active.
 	ReasonLastGoodVersion = "LastGoodVersion"
 
 	// ReasonBroken is the reason of a policy that cannot be evaluated in any version:
-	// failureMode decides about what it applies to.
+	// failureMode decides on the requests that it applies to.
 	ReasonBroken = "Broken"
 
-	// ReasonNeverActive is the reason of a policy of which no version has been in force
-	// yet, because its tests fail: nothing is judged by it.
+	// ReasonNeverActive is the reason of a policy of which no version has been active
+	// yet, because its tests fail: it is not evaluated for any request.
 	ReasonNeverActive = "NeverActive"
 
-	// ReasonQuarantined is the reason of a policy that took too long again and again:
-	// failureMode decides about what it applies to, until it is tried again.
+	// ReasonQuarantined is the reason of a policy that timed out repeatedly:
+	// failureMode decides on the requests that it applies to, until it is tried again.
 	ReasonQuarantined = "Quarantined"
 )
 
-// FieldManagers of the status of a VirtualMachinePolicy. Nobody but the one named
-// writes the fields.
+// FieldManagers of the status of a VirtualMachinePolicy. Only the named manager writes
+// the fields.
 const (
-	// FieldManagerPolicyStatus writes what the other managers do not.
+	// FieldManagerPolicyStatus writes all fields that the other managers do not write.
 	FieldManagerPolicyStatus = "stencil-policy-status"
 
 	// FieldManagerPolicyAudit writes status.audit.
@@ -78,7 +77,7 @@ const (
 	// FieldManagerPolicyTemplates writes status.templates.
 	FieldManagerPolicyTemplates = "stencil-policy-templates"
 
-	// FieldManagerPolicyReplica, with the name of a pod behind it, writes the entry of
+	// FieldManagerPolicyReplica, followed by the name of a pod, writes the entry of
 	// that pod in status.replicas.
 	FieldManagerPolicyReplica = "stencil-policy-replica-"
 )

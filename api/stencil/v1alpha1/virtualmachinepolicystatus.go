@@ -6,72 +6,75 @@ import (
 )
 
 // VirtualMachinePolicyStatus is what was last observed of a policy. Several parts of
-// Stencil write it, each its own fields, by server-side apply: the leader's status
-// reconciler what is not named below, each replica its entry of replicas, the audit
-// the field audit, and the check of templates the field templates.
+// Stencil write it, each its own fields, by server-side apply: each replica writes
+// its entry of replicas, the audit writes the field audit, the check of templates
+// writes the field templates, and the leader's status reconciler writes all other
+// fields.
 type VirtualMachinePolicyStatus struct {
 	// ObservedGeneration is the generation of the policy that the conditions, errors and
-	// failed tests are about.
+	// failed tests describe.
 	//
 	// +optional
 	ObservedGeneration int64 `json:"observedGeneration,omitempty"`
 
 	// Conditions are Compiled, whether the module compiles; Tested, whether its tests
-	// pass; and Active, whether it is in force as it is written now.
+	// pass; and Active, whether the current spec is active.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// Errors are why the policy does not compile.
+	// Errors are the reasons why the policy does not compile.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Errors []PolicyError `json:"errors,omitempty"`
 
-	// FailedTests are the tests that do not say what they should.
+	// FailedTests are the tests that do not produce the expected messages.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	FailedTests []FailedPolicyTest `json:"failedTests,omitempty"`
 
-	// Title is what the active module calls itself in its METADATA.
+	// Title is the title in the METADATA of the active module.
 	//
 	// +optional
 	Title string `json:"title,omitempty"`
 
-	// Severity is the active module's own, from its METADATA: low, medium, high or
-	// critical.
+	// Severity is the severity in the METADATA of the active module: low, medium, high
+	// or critical.
 	//
 	// +optional
 	Severity string `json:"severity,omitempty"`
 
-	// ActiveGeneration is the generation of the policy that is in force; 0 when none is.
+	// ActiveGeneration is the generation of the policy that is active; 0 when none is.
 	//
 	// +optional
 	ActiveGeneration int64 `json:"activeGeneration,omitempty"`
 
-	// ActiveDigest is the digest of the module, parameters and schema that are in force.
+	// ActiveDigest is the digest of the active module, parameters and schema.
 	//
 	// +optional
 	ActiveDigest string `json:"activeDigest,omitempty"`
 
-	// LastGood keeps the version that is in force while the one in spec is broken, so
-	// that a restart finds it again. There is none while spec itself is in force.
+	// LastGood stores the version that is active while the version in spec is broken,
+	// so that it is available after a restart. It is not set while spec itself is
+	// active.
 	//
 	// +optional
 	LastGood *PolicyVersion `json:"lastGood,omitempty"`
 
-	// Evaluations sums up what the replicas have counted of the version that is in force.
+	// Evaluations is the sum of what the replicas have counted for the active version.
 	//
 	// +optional
 	Evaluations *PolicyEvaluations `json:"evaluations,omitempty"`
 
-	// Replicas are what each replica of the manager has counted since it runs. One that
-	// has not been heard of for an hour is left out.
+	// Replicas are the counts of each replica of the manager for its active version,
+	// since it first evaluated that version. An entry that was not updated for an hour
+	// is removed.
 	//
 	// +optional
 	// +listType=map
@@ -79,25 +82,26 @@ type VirtualMachinePolicyStatus struct {
 	// +kubebuilder:validation:MaxItems=64
 	Replicas []PolicyReplica `json:"replicas,omitempty"`
 
-	// Audit is what the last audit of the stored VirtualMachines found.
+	// Audit is the result of the last audit of the stored VirtualMachines.
 	//
 	// +optional
 	Audit *PolicyAudit `json:"audit,omitempty"`
 
-	// Templates is what the check of the VirtualMachineTemplates found.
+	// Templates is the result of the check of the VirtualMachineTemplates.
 	//
 	// +optional
 	Templates *PolicyTemplates `json:"templates,omitempty"`
 }
 
-// PolicyError is one reason why a policy does not compile.
+// PolicyError is one error of the compilation of a policy.
 type PolicyError struct {
-	// Row is the line of the module, from 1; 0 when the error is not about the module.
+	// Row is the line of the module, starting at 1; 0 if the error is not in the
+	// module.
 	//
 	// +optional
 	Row int32 `json:"row,omitempty"`
 
-	// Column is where in the line, from 1.
+	// Column is the position in the line, starting at 1.
 	//
 	// +optional
 	Column int32 `json:"column,omitempty"`
@@ -107,76 +111,76 @@ type PolicyError struct {
 	// +optional
 	Line string `json:"line,omitempty"`
 
-	// Field is the field that the error is about when it is not the module.
+	// Field is the invalid field, if the error is not in the module.
 	//
 	// +optional
 	Field string `json:"field,omitempty"`
 
-	// Message tells what is wrong.
+	// Message describes the error.
 	//
 	// +required
 	Message string `json:"message"`
 }
 
-// FailedPolicyTest is a test that does not say what it should.
+// FailedPolicyTest is a test that does not produce the expected messages.
 type FailedPolicyTest struct {
 	// Name is the name of the test.
 	//
 	// +required
 	Name string `json:"name"`
 
-	// Message tells what it says, and what it should.
+	// Message describes the missing and the unexpected messages, or why the test could
+	// not be run.
 	//
 	// +required
 	Message string `json:"message"`
 }
 
-// PolicyVersion is a version of a policy that was in force before spec was changed.
+// PolicyVersion is a version of a policy that was active before spec was changed.
 type PolicyVersion struct {
-	// Generation is the generation of the policy that it was.
+	// Generation is the generation of that version.
 	//
 	// +required
 	Generation int64 `json:"generation"`
 
-	// Spec is what spec was, without tests.
+	// Spec is the spec of that version, without tests.
 	//
 	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Spec *runtime.RawExtension `json:"spec"`
 }
 
-// PolicyEvaluations are counts and durations of evaluations of the version that is in
-// force.
+// PolicyEvaluations are counts and durations of evaluations of the active version.
 type PolicyEvaluations struct {
-	// Count is how many evaluations there were.
+	// Count is the number of evaluations.
 	//
 	// +optional
 	Count int64 `json:"count,omitempty"`
 
-	// P50Microseconds is what half of the latest evaluations took at most; of several
-	// replicas, the slowest one's.
+	// P50Microseconds is the median duration of the evaluations, in microseconds; for
+	// several replicas, that of the slowest.
 	//
 	// +optional
 	P50Microseconds int64 `json:"p50Microseconds,omitempty"`
 
-	// P99Microseconds is what 99 of 100 of the latest evaluations took at most; of
-	// several replicas, the slowest one's.
+	// P99Microseconds is the 99th percentile of the durations of the evaluations, in
+	// microseconds; for several replicas, that of the slowest.
 	//
 	// +optional
 	P99Microseconds int64 `json:"p99Microseconds,omitempty"`
 
-	// Timeouts is how many evaluations took longer than they may.
+	// Timeouts is the number of evaluations that exceeded a timeout.
 	//
 	// +optional
 	Timeouts int64 `json:"timeouts,omitempty"`
 
-	// Errors is how many evaluations failed otherwise.
+	// Errors is the number of evaluations that failed for another reason.
 	//
 	// +optional
 	Errors int64 `json:"errors,omitempty"`
 }
 
-// PolicyReplica is what one replica of the manager says of a policy.
+// PolicyReplica is what one replica of the manager reports about a policy.
 type PolicyReplica struct {
 	// Name is the name of the replica's pod.
 	//
@@ -187,68 +191,70 @@ type PolicyReplica struct {
 
 	PolicyEvaluations `json:",inline"`
 
-	// ActiveDigest is the digest of what is in force there.
+	// ActiveDigest is the digest of the version that is active in this replica.
 	//
 	// +optional
 	ActiveDigest string `json:"activeDigest,omitempty"`
 
-	// Quarantined says that the replica does not evaluate the policy for a while, because
-	// it took too long again and again; failureMode decides meanwhile.
+	// Quarantined is true while the replica does not evaluate the policy because it timed
+	// out repeatedly; failureMode decides meanwhile.
 	//
 	// +optional
 	Quarantined bool `json:"quarantined,omitempty"`
 
-	// LastUpdateTime is when the replica wrote this.
+	// LastUpdateTime is the time at which the replica wrote this entry.
 	//
 	// +required
 	LastUpdateTime metav1.Time `json:"lastUpdateTime"`
 }
 
-// PolicyAudit is what an audit of the stored VirtualMachines found.
+// PolicyAudit is the result of an audit of the stored VirtualMachines.
 type PolicyAudit struct {
-	// Generation is the generation of the policy that was in force at the audit.
+	// Generation is the generation of the policy that was active at the audit.
 	//
 	// +optional
 	Generation int64 `json:"generation,omitempty"`
 
-	// Conforming is how many of the VirtualMachines that the policy applies to it does
-	// not object to.
+	// Conforming is the number of VirtualMachines that the policy applies to and that
+	// do not violate it. Findings of the rule warn are no violations.
 	//
 	// +optional
 	Conforming *int32 `json:"conforming,omitempty"`
 
-	// Violating is how many it objects to.
+	// Violating is the number of VirtualMachines that violate the policy.
 	//
 	// +optional
 	Violating *int32 `json:"violating,omitempty"`
 
-	// Violations are up to 20 of those that it objects to.
+	// Violations lists up to 20 of the violating VirtualMachines.
 	//
 	// +optional
 	// +listType=atomic
 	// +kubebuilder:validation:MaxItems=20
 	Violations []Violation `json:"violations,omitempty"`
 
-	// LastTime is when the VirtualMachines were last counted.
+	// LastTime is the time of the last audit with a result other than that of the audit
+	// before it, or of the first audit.
 	//
 	// +optional
 	LastTime *metav1.Time `json:"lastTime,omitempty"`
 }
 
-// PolicyTemplates is what a check of the VirtualMachineTemplates found: each is
-// rendered with its defaults and judged.
+// PolicyTemplates is the result of a check of the VirtualMachineTemplates: each is
+// rendered with its defaults and evaluated.
 type PolicyTemplates struct {
-	// Checked is how many templates the policy applies to.
+	// Checked is the number of templates that the policy was evaluated for.
 	//
 	// +optional
 	Checked *int32 `json:"checked,omitempty"`
 
-	// Noncompliant is how many of them make VirtualMachines that it objects to.
+	// Noncompliant is the number of templates with VirtualMachines that violate the
+	// policy.
 	//
 	// +optional
 	Noncompliant *int32 `json:"noncompliant,omitempty"`
 
-	// First are up to 20 of these.
+	// First lists up to 20 of the noncompliant templates.
 	//
 	// +optional
 	// +listType=atomic
@@ -256,7 +262,7 @@ type PolicyTemplates struct {
 	First []NoncompliantTemplate `json:"first,omitempty"`
 }
 
-// NoncompliantTemplate is a template that a policy objects to.
+// NoncompliantTemplate is a template that violates a policy.
 type NoncompliantTemplate struct {
 	// Namespace is the namespace of the template.
 	//
@@ -268,7 +274,7 @@ type NoncompliantTemplate struct {
 	// +required
 	Name string `json:"name"`
 
-	// Cause tells what the policy objects to.
+	// Cause describes the violation.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=1024

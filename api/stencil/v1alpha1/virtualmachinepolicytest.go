@@ -5,9 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// PolicyTest is one request and what the policy must say of it.
+// PolicyTest is one request and the messages that the policy must return for it.
 type PolicyTest struct {
-	// Name tells the tests of a policy apart; a sentence is best.
+	// Name is the unique name of the test within the policy, preferably a sentence.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -19,15 +19,15 @@ type PolicyTest struct {
 	// +required
 	Input PolicyTestInput `json:"input"`
 
-	// Parameters is what the module reads as data.parameters in this test. Without it
-	// these are the policy's own. A test that gives them keeps its meaning when the
-	// policy is used with other ones.
+	// Parameters is the value of data.parameters in this test; the default is the
+	// parameters of the policy. A test with its own parameters remains valid when the
+	// parameters of the policy change.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Parameters *runtime.RawExtension `json:"parameters,omitempty"`
 
-	// Deny are the messages of the rule deny, all of them, in any order.
+	// Deny are all messages of the rule deny, in any order.
 	//
 	// +optional
 	// +listType=atomic
@@ -35,7 +35,7 @@ type PolicyTest struct {
 	// +kubebuilder:validation:items:MaxLength=1024
 	Deny []string `json:"deny,omitempty"`
 
-	// Warn are the messages of the rule warn, all of them, in any order.
+	// Warn are all messages of the rule warn, in any order.
 	//
 	// +optional
 	// +listType=atomic
@@ -44,13 +44,13 @@ type PolicyTest struct {
 	Warn []string `json:"warn,omitempty"`
 }
 
-// PolicyTestInput is the part of a module's input that a test gives. What it leaves
-// out is as it would be in a request without it.
+// PolicyTestInput is the part of a module's input that a test sets. Fields that are not
+// set have the values of a request without them.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.object) || has(self.oldObject)",message="object or, for a DELETE, oldObject must be given",fieldPath=".object",reason=FieldValueRequired
 type PolicyTestInput struct {
-	// Operation is what is done. By default it is UPDATE when both object and oldObject
-	// are given, DELETE with oldObject alone, and CREATE otherwise.
+	// Operation is the operation of the request. The default is UPDATE if both object
+	// and oldObject are given, DELETE with oldObject alone, and CREATE otherwise.
 	//
 	// +optional
 	Operation PolicyOperation `json:"operation,omitempty"`
@@ -61,7 +61,7 @@ type PolicyTestInput struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Object *runtime.RawExtension `json:"object,omitempty"`
 
-	// OldObject is input.oldObject: the same before the request.
+	// OldObject is input.oldObject: the object before the request.
 	//
 	// +optional
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -95,12 +95,12 @@ type PolicyTestInput struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	Preference *runtime.RawExtension `json:"preference,omitempty"`
 
-	// User is who sends the request, input.request.userInfo.
+	// User is the user that sends the request, input.request.userInfo.
 	//
 	// +optional
 	User *PolicyTestUser `json:"user,omitempty"`
 
-	// Time is when the request is made, input.request.time; null without it.
+	// Time is the time of the request, input.request.time; null if it is not set.
 	//
 	// +optional
 	Time *metav1.Time `json:"time,omitempty"`
@@ -120,15 +120,15 @@ type PolicyTestInput struct {
 	NamespaceAnnotations map[string]string `json:"namespaceAnnotations,omitempty"`
 }
 
-// PolicyTestUser is who sends a test's request.
+// PolicyTestUser is the user that sends the request of a test.
 type PolicyTestUser struct {
-	// Username is the name that authentication gives.
+	// Username is the authenticated name.
 	//
 	// +optional
 	// +kubebuilder:validation:MaxLength=512
 	Username string `json:"username,omitempty"`
 
-	// Groups are the groups that authentication gives.
+	// Groups are the authenticated groups.
 	//
 	// +optional
 	// +listType=atomic

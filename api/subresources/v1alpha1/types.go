@@ -9,8 +9,7 @@ import (
 )
 
 // VirtualMachineTemplate is the parent of the subresources process and create.
-// It says nothing of its own: the template itself is an object of
-// template.kubevirt.io.
+// It has no content: the template itself is an object of template.kubevirt.io.
 //
 // +kubebuilder:object:root=true
 type VirtualMachineTemplate struct {
@@ -19,7 +18,7 @@ type VirtualMachineTemplate struct {
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 }
 
-// ProcessOptions is what is sent to process and create.
+// ProcessOptions is the request to process and create.
 //
 // +kubebuilder:object:root=true
 type ProcessOptions struct {
@@ -32,22 +31,23 @@ type ProcessOptions struct {
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
 
-	// TargetNamespace is where create creates the VirtualMachine; the namespace of
-	// the template when empty. In another one the caller needs the right to create
-	// virtualmachinetemplates/create there as well. It means nothing to process,
-	// unless explain asks what would happen there.
+	// TargetNamespace is the namespace in which create creates the VirtualMachine;
+	// the default is the namespace of the template. In another namespace the
+	// caller needs permission to create virtualmachinetemplates/create there as
+	// well. process uses it only for explain.
 	//
 	// +optional
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 
-	// Explain asks what approvals, policies and every other admission would say about
-	// this VirtualMachine if the caller created it now. The answer has it in decisions.
+	// Explain requests the decisions that approvals, policies and all other admission
+	// would make if the caller created this VirtualMachine now. The response contains
+	// them in decisions.
 	//
 	// +optional
 	Explain bool `json:"explain,omitempty"`
 }
 
-// ProcessedVirtualMachineTemplate is what process and create answer with.
+// ProcessedVirtualMachineTemplate is the response of process and create.
 //
 // +kubebuilder:object:root=true
 type ProcessedVirtualMachineTemplate struct {
@@ -60,8 +60,8 @@ type ProcessedVirtualMachineTemplate struct {
 	// +optional
 	TemplateRef *corev1.ObjectReference `json:"templateRef,omitempty"`
 
-	// VirtualMachine is the VirtualMachine that came out of it: rendered by
-	// process, rendered and stored by create.
+	// VirtualMachine is the resulting VirtualMachine: rendered by process, rendered and
+	// stored by create.
 	//
 	// +required
 	VirtualMachine *virtv1.VirtualMachine `json:"virtualMachine"`
@@ -71,9 +71,9 @@ type ProcessedVirtualMachineTemplate struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Decisions are what would be said about the VirtualMachine if the caller created
-	// it, denials first. They are there when explain asks for them; none means that
-	// nothing judges it.
+	// Decisions are the decisions about the VirtualMachine if the caller created it,
+	// denials first. They are set if explain is true; if empty, no approval, policy
+	// or other admission has evaluated it.
 	//
 	// +optional
 	// +listType=atomic

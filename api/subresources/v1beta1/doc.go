@@ -1,6 +1,6 @@
 // Package v1beta1 holds the kinds of the aggregated API group
-// subresources.template.kubevirt.io: what is sent to the subresources process
-// and create of a VirtualMachineTemplate, and what comes back. The deprecated
+// subresources.template.kubevirt.io: the requests to the subresources process
+// and create of a VirtualMachineTemplate, and the responses. The deprecated
 // v1alpha1 has the same fields.
 //
 // +kubebuilder:object:generate=true

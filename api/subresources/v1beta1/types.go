@@ -7,8 +7,7 @@ import (
 )
 
 // VirtualMachineTemplate is the parent of the subresources process and create.
-// It says nothing of its own: the template itself is an object of
-// template.kubevirt.io.
+// It has no content: the template itself is an object of template.kubevirt.io.
 //
 // +kubebuilder:object:root=true
 type VirtualMachineTemplate struct {
@@ -17,7 +16,7 @@ type VirtualMachineTemplate struct {
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 }
 
-// ProcessOptions is what is sent to process and create.
+// ProcessOptions is the request to process and create.
 //
 // +kubebuilder:object:root=true
 type ProcessOptions struct {
@@ -30,22 +29,23 @@ type ProcessOptions struct {
 	// +optional
 	Parameters map[string]string `json:"parameters,omitempty"`
 
-	// TargetNamespace is where create creates the VirtualMachine; the namespace of
-	// the template when empty. In another one the caller needs the right to create
-	// virtualmachinetemplates/create there as well. It means nothing to process,
-	// unless explain asks what would happen there.
+	// TargetNamespace is the namespace in which create creates the VirtualMachine;
+	// the default is the namespace of the template. In another namespace the
+	// caller needs permission to create virtualmachinetemplates/create there as
+	// well. process uses it only for explain.
 	//
 	// +optional
 	TargetNamespace string `json:"targetNamespace,omitempty"`
 
-	// Explain asks what approvals, policies and every other admission would say about
-	// this VirtualMachine if the caller created it now. The answer has it in decisions.
+	// Explain requests the decisions that approvals, policies and all other admission
+	// would make if the caller created this VirtualMachine now. The response contains
+	// them in decisions.
 	//
 	// +optional
 	Explain bool `json:"explain,omitempty"`
 }
 
-// ProcessedVirtualMachineTemplate is what process and create answer with.
+// ProcessedVirtualMachineTemplate is the response of process and create.
 //
 // +kubebuilder:object:root=true
 type ProcessedVirtualMachineTemplate struct {
@@ -58,8 +58,8 @@ type ProcessedVirtualMachineTemplate struct {
 	// +optional
 	TemplateRef *corev1.ObjectReference `json:"templateRef,omitempty"`
 
-	// VirtualMachine is the VirtualMachine that came out of it: rendered by
-	// process, rendered and stored by create.
+	// VirtualMachine is the resulting VirtualMachine: rendered by process, rendered and
+	// stored by create.
 	//
 	// +required
 	VirtualMachine *virtv1.VirtualMachine `json:"virtualMachine"`
@@ -69,70 +69,75 @@ type ProcessedVirtualMachineTemplate struct {
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Decisions are what would be said about the VirtualMachine if the caller created
-	// it, denials first. They are there when explain asks for them; none means that
-	// nothing judges it.
+	// Decisions are the decisions about the VirtualMachine if the caller created it,
+	// denials first. They are set if explain is true; if empty, no approval, policy
+	// or other admission has evaluated it.
 	//
 	// +optional
 	// +listType=atomic
 	Decisions []Decision `json:"decisions,omitempty"`
 }
 
-// Effect is what becomes of a VirtualMachine by a decision.
+// Effect is the effect of a decision on a VirtualMachine.
 //
 // +kubebuilder:validation:Enum=allow;warn;deny
 type Effect string
 
 // The effects.
 const (
-	// EffectAllow is that there is nothing against it, or nothing that anybody is told.
+	// EffectAllow is that the VirtualMachine is created without a message to the
+	// caller.
 	EffectAllow Effect = "allow"
-	// EffectWarn is that it is created, and the caller warned.
+	// EffectWarn is that it is created, with a warning to the caller.
 	EffectWarn Effect = "warn"
 	// EffectDeny is that it is not created.
 	EffectDeny Effect = "deny"
 )
 
-// Kinds of what decides, beside the admission of the cluster.
+// Kinds of the sources of a decision, beside other admission of the cluster.
 const (
 	// DecisionKindApproval is a TemplateApproval.
 	DecisionKindApproval = "TemplateApproval"
 	// DecisionKindPolicy is a VirtualMachinePolicy.
 	DecisionKindPolicy = "VirtualMachinePolicy"
-	// DecisionKindRules are the rules that came with the machine, from its template or in
-	// its own annotation.
+	// DecisionKindRules are the validation rules of the VirtualMachine, from its template
+	// or its own annotation.
 	DecisionKindRules = "Rules"
 )
 
-// Decision is what one approval, policy or other admission says about a VirtualMachine.
+// Decision is the decision of one approval, policy or other admission about a
+// VirtualMachine.
 type Decision struct {
-	// Decision is what would become of the VirtualMachine by it.
+	// Decision is the effect on the VirtualMachine.
 	//
 	// +required
 	Decision Effect `json:"decision"`
 
-	// Kind says what decides: TemplateApproval, VirtualMachinePolicy, Rules, or nothing
-	// when it is some other admission of the cluster.
+	// Kind is the source of the decision: TemplateApproval, VirtualMachinePolicy or
+	// Rules; empty for other admission of the cluster.
 	//
 	// +optional
 	Kind string `json:"kind,omitempty"`
 
-	// Policy is the name of the approval or policy, or whose rules these are.
+	// Policy is the name of the approval or policy, or the source of the rules, such as
+	// "template golden/fedora".
 	//
 	// +optional
 	Policy string `json:"policy,omitempty"`
 
-	// Message says what is wrong. It never holds the value of a sensitive parameter.
+	// Message describes the problem. It never contains the value of a sensitive
+	// parameter.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 
-	// Field is the place in the VirtualMachine, or the parameter, that it is about.
+	// Field is the field of the VirtualMachine, or the parameter, that the decision is
+	// about.
 	//
 	// +optional
 	Field string `json:"field,omitempty"`
 
-	// Fix says what to do about it, when a policy says so.
+	// Fix describes how to solve the problem, if the policy specifies it.
 	//
 	// +optional
 	Fix string `json:"fix,omitempty"`

@@ -22,7 +22,7 @@ type VirtualMachineTemplate struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// Spec is what the template consists of.
+	// Spec is the content of the template.
 	//
 	// +required
 	Spec v1beta1.VirtualMachineTemplateSpec `json:"spec"`

@@ -6,8 +6,8 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// VirtualMachineTemplateRequest asks for a VirtualMachineTemplate to be made
-// from a VirtualMachine.
+// VirtualMachineTemplateRequest requests the creation of a VirtualMachineTemplate from
+// a VirtualMachine.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:deprecatedversion:warning="template.kubevirt.io/v1alpha1 VirtualMachineTemplateRequest is deprecated; use template.kubevirt.io/v1beta1"
@@ -23,12 +23,12 @@ type VirtualMachineTemplateRequest struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// Spec is what is asked for. It cannot be changed.
+	// Spec is the requested capture. It is immutable.
 	//
 	// +required
 	Spec v1beta1.VirtualMachineTemplateRequestSpec `json:"spec"`
 
-	// Status is how far the request has come.
+	// Status is the progress of the request.
 	//
 	// +optional
 	Status v1beta1.VirtualMachineTemplateRequestStatus `json:"status,omitempty,omitzero"`

@@ -7,22 +7,22 @@ const (
 	// request whose template has been created.
 	ConditionReady = "Ready"
 
-	// ConditionProgressing is true on a request that is being worked on. False
-	// ends the request, whatever its outcome.
+	// ConditionProgressing is true on a request that is in progress. False ends the
+	// request, successful or not.
 	ConditionProgressing = "Progressing"
 
-	// ConditionPolicyCompliant says what the VirtualMachinePolicies have against the
-	// VirtualMachine that a template makes of its defaults. It is on templates that any
-	// policy applies to.
+	// ConditionPolicyCompliant is true on a template if no VirtualMachinePolicy denies
+	// its VirtualMachine, rendered with defaults. It is set on templates to which at
+	// least one policy applies.
 	ConditionPolicyCompliant = "PolicyCompliant"
 
-	// ConditionComplete says, on a request, whether everything of the
-	// VirtualMachine has come along into the template. Its message names what has not.
+	// ConditionComplete is true on a request if the template contains all parts of the
+	// VirtualMachine. Its message names the missing parts.
 	ConditionComplete = "Complete"
 
-	// ConditionSecretsFound says, on a request, whether passwords or private keys
-	// stand in the cloud-init data of the VirtualMachine. Its message names their fields,
-	// and never what is in them.
+	// ConditionSecretsFound is true on a request if the cloud-init data of the
+	// VirtualMachine contains passwords or private keys. Its message names their fields,
+	// and never their values.
 	ConditionSecretsFound = "SecretsFound"
 )
 
@@ -37,34 +37,34 @@ const (
 
 // Reasons of the condition PolicyCompliant.
 const (
-	// ReasonCompliant is the reason of a template that no policy objects to.
+	// ReasonCompliant is the reason of a template that violates no policy.
 	ReasonCompliant = "Compliant"
 
-	// ReasonPolicyWarnings is the reason of a template that no policy refuses, and to
-	// which one that only warns or records objects.
+	// ReasonPolicyWarnings is the reason of a template that violates only policies with
+	// enforcement Warn or Audit.
 	ReasonPolicyWarnings = "PolicyWarnings"
 
-	// ReasonPolicyViolations is the reason of a template whose VirtualMachines a policy
-	// refuses.
+	// ReasonPolicyViolations is the reason of a template with VirtualMachines that a
+	// policy denies.
 	ReasonPolicyViolations = "PolicyViolations"
 
-	// ReasonParametersRequired is the reason of a template that cannot be judged
-	// because nobody knows what values its parameters might get.
+	// ReasonParametersRequired is the reason of a template that cannot be evaluated
+	// because it has required parameters with neither a default nor a list of values.
 	ReasonParametersRequired = "ParametersRequired"
 
-	// ReasonNotRendered is the reason of a template that does not compile, or whose
-	// defaults make no VirtualMachine.
+	// ReasonNotRendered is the reason of a template that does not compile, or that
+	// cannot be rendered with its defaults.
 	ReasonNotRendered = "NotRendered"
 
-	// ReasonNotEvaluated is the reason of a template about which a policy could not
-	// be asked.
+	// ReasonNotEvaluated is the reason of a template for which a policy could not be
+	// evaluated.
 	ReasonNotEvaluated = "NotEvaluated"
 )
 
 // Reasons of the condition Progressing of a request while it is true, and of its
-// condition Ready meanwhile: what is done, or waited for.
+// condition Ready meanwhile: the current step.
 const (
-	// ReasonStarting is the reason of a request that nothing has been made for yet.
+	// ReasonStarting is the reason of a request for which nothing has been created yet.
 	ReasonStarting = "Starting"
 
 	// ReasonWaitingForSnapshot is the reason while KubeVirt takes the snapshot.
@@ -73,24 +73,25 @@ const (
 	// ReasonWaitingForDataVolumes is the reason while CDI copies the disks.
 	ReasonWaitingForDataVolumes = "WaitingForDataVolumes"
 
-	// ReasonWaitingForAPI is the reason while the API server does not know a kind
-	// that the request needs, because KubeVirt's or CDI's is not installed.
+	// ReasonWaitingForAPI is the reason while the API server does not serve a kind that
+	// the request needs, because KubeVirt or CDI is not installed.
 	ReasonWaitingForAPI = "WaitingForAPI"
 
-	// ReasonRetrying is the reason while something fails that may pass.
+	// ReasonRetrying is the reason while a step fails with an error that may be
+	// temporary.
 	ReasonRetrying = "Retrying"
 
-	// ReasonFinishing is the reason when all that is left is to hand over.
+	// ReasonFinishing is the reason when only the handover to the template remains.
 	ReasonFinishing = "Finishing"
 )
 
 // Reasons of the condition Ready of a request that has ended and is not ready.
 const (
-	// ReasonMachineNotFound is the reason when the VirtualMachine is gone.
+	// ReasonMachineNotFound is the reason when the VirtualMachine does not exist.
 	ReasonMachineNotFound = "MachineNotFound"
 
-	// ReasonTemplateExists is the reason when there is a template of that name
-	// which the request has not made.
+	// ReasonTemplateExists is the reason when a template with that name exists that the
+	// request did not create.
 	ReasonTemplateExists = "TemplateExists"
 
 	// ReasonTemplateDeleted is the reason when the template was deleted before the
@@ -100,31 +101,31 @@ const (
 	// ReasonSnapshotFailed is the reason when KubeVirt could not take the snapshot.
 	ReasonSnapshotFailed = "SnapshotFailed"
 
-	// ReasonSnapshotLost is the reason when the snapshot, or a part of it, was deleted before it had
-	// served.
+	// ReasonSnapshotLost is the reason when the snapshot, or a part of it, was deleted while the
+	// request still needed it.
 	ReasonSnapshotLost = "SnapshotLost"
 
 	// ReasonDataVolumeFailed is the reason when CDI could not copy a disk, or its
 	// copy was deleted.
 	ReasonDataVolumeFailed = "DataVolumeFailed"
 
-	// ReasonExpansionFailed is the reason when KubeVirt could not say what the
-	// instance type and the preference stand for.
+	// ReasonExpansionFailed is the reason when KubeVirt could not expand the instance
+	// type and the preference.
 	ReasonExpansionFailed = "ExpansionFailed"
 
-	// ReasonNameTaken is the reason when something else has a name that is derived
-	// from the UID of the request.
+	// ReasonNameTaken is the reason when another object has a name that is derived from
+	// the UID of the request.
 	ReasonNameTaken = "NameTaken"
 
-	// ReasonCaptureRefused is the reason when the API server refuses what would have
-	// to be made, or the VirtualMachine cannot be made a template of.
+	// ReasonCaptureRefused is the reason when the API server denies an object that the
+	// request has to create, or no template can be made of the VirtualMachine.
 	ReasonCaptureRefused = "CaptureRefused"
 
-	// ReasonTimeout is the reason when the time was over.
+	// ReasonTimeout is the reason when the timeout of the request has passed.
 	ReasonTimeout = "Timeout"
 
-	// ReasonUnreachable is the reason when the template was made and refers to
-	// something that its VirtualMachines cannot reach, or must not share.
+	// ReasonUnreachable is the reason when the template was created and refers to
+	// objects that its VirtualMachines cannot use, or must not share.
 	ReasonUnreachable = "Unreachable"
 )
 
@@ -133,19 +134,20 @@ const (
 	// ReasonEverythingCaptured is the reason of Complete when it is true.
 	ReasonEverythingCaptured = "EverythingCaptured"
 
-	// ReasonLeftBehind is the reason of Complete when something has not come along
-	// that VirtualMachines of the template can do without, or can be given.
+	// ReasonLeftBehind is the reason of Complete when the template lacks parts of the
+	// VirtualMachine that are optional, or that can be added to VirtualMachines of the
+	// template.
 	ReasonLeftBehind = "LeftBehind"
 
 	// ReasonNoSecrets is the reason of SecretsFound when it is false.
 	ReasonNoSecrets = "NoSecrets"
 
-	// ReasonSecretsKept is the reason of SecretsFound when at least one of them
-	// stands in the template.
+	// ReasonSecretsKept is the reason of SecretsFound when the template contains at
+	// least one of them.
 	ReasonSecretsKept = "SecretsKept"
 
-	// ReasonNotSearched is the reason of SecretsFound when it is unknown, because
-	// some of the data is of no format that can be searched.
+	// ReasonNotSearched is the reason of SecretsFound when it is Unknown, because some
+	// of the data is in a format that cannot be searched.
 	ReasonNotSearched = "NotSearched"
 
 	// ReasonSecretsParameterized is the reason of SecretsFound when all of them
@@ -157,10 +159,11 @@ const (
 const MessageReady = "VirtualMachineTemplate is ready to be processed"
 
 const (
-	// FinalizerSnapshotCleanup keeps a request until its snapshot is deleted.
+	// FinalizerSnapshotCleanup prevents the deletion of a request until its snapshot is
+	// deleted.
 	FinalizerSnapshotCleanup = "template.kubevirt.io/SnapshotCleanup"
 
-	// LabelRequestUID is on everything that a request creates and holds the
-	// UID of that request.
+	// LabelRequestUID is on all objects that a request creates and holds the UID of
+	// that request.
 	LabelRequestUID = "template.kubevirt.io/RequestUID"
 )

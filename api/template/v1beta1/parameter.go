@@ -1,6 +1,6 @@
 package v1beta1
 
-// Parameter is one value that a VirtualMachineTemplate leaves open.
+// Parameter is a parameter of a VirtualMachineTemplate.
 //
 // +kubebuilder:validation:XValidation:rule="!has(self.generate) || has(self.from) || has(self.value)",message="generate needs from",fieldPath=".from",reason=FieldValueRequired
 // +kubebuilder:validation:XValidation:rule="!has(self.from) || has(self.generate)",message="from needs generate",fieldPath=".from"
@@ -10,7 +10,7 @@ package v1beta1
 // +kubebuilder:validation:XValidation:rule="!has(self.multiline) || !self.multiline || !has(self.type) || self.type == 'string'",message="multiline needs type string",fieldPath=".type"
 // +kubebuilder:validation:XValidation:rule="!has(self.enum) || !has(self.value) || size(self.value) == 0 || self.value in self.enum",message="value must be one of enum",fieldPath=".value"
 type Parameter struct {
-	// Name is what placeholders call the parameter: ${NAME} or ${{NAME}}.
+	// Name is the name of the parameter in placeholders: ${NAME} or ${{NAME}}.
 	//
 	// +required
 	// +kubebuilder:validation:MinLength=1
@@ -23,47 +23,47 @@ type Parameter struct {
 	// +optional
 	DisplayName string `json:"displayName,omitempty"`
 
-	// Description tells people what the parameter is for.
+	// Description describes the purpose of the parameter.
 	//
 	// +optional
 	Description string `json:"description,omitempty"`
 
-	// Value is the default. While it is there, nothing is generated.
+	// Value is the default. If it is set, no value is generated.
 	//
 	// +optional
 	Value string `json:"value,omitempty"`
 
-	// Generate names the generator that makes a value when neither the person
-	// nor the template gives one. The only generator is expression.
+	// Generate is the generator that creates a value if neither the user nor the
+	// template sets one. The only generator is expression.
 	//
 	// +optional
 	// +kubebuilder:validation:Enum=expression
 	Generate string `json:"generate,omitempty"`
 
-	// From is what the generator works from: text in which each expression of
-	// the form [CHARACTERS]{LENGTH} is replaced by LENGTH random characters, 1 to
-	// 255 of them. CHARACTERS are letters, digits, ranges of them such as a-z,
-	// and the classes \w (letters, digits and underscore), \d (digits),
-	// \a (letters and digits) and \A (the 32 ASCII punctuation characters).
-	// For instance, vm-[a-z0-9]{5} makes vm-3kd9x.
+	// From is the input of the generator: text in which each expression of the
+	// form [CHARACTERS]{LENGTH} is replaced by LENGTH random characters, 1 to 255
+	// of them. CHARACTERS are letters, digits, ranges of them such as a-z, and
+	// the classes \w (letters, digits and underscore), \d (digits), \a (letters
+	// and digits) and \A (the 32 ASCII punctuation characters). For instance,
+	// vm-[a-z0-9]{5} makes vm-3kd9x.
 	//
 	// +optional
 	// +kubebuilder:validation:Pattern=`\[([a-zA-Z0-9\-\\]+)\](\{(\w+)\})`
 	From string `json:"from,omitempty"`
 
-	// Required refuses an empty value.
+	// Required rejects an empty value.
 	//
 	// +optional
 	Required bool `json:"required,omitempty"`
 
-	// Multiline allows values with line breaks (U+000A); it needs type string.
-	// Every other control character is refused with it and without it, but for the
-	// tab. This field is Stencil's own.
+	// Multiline allows values with line breaks (U+000A); it needs type string. All
+	// other control characters except the tab are always rejected. This field is
+	// Stencil's own.
 	//
 	// +optional
 	Multiline bool `json:"multiline,omitempty"`
 
-	// Type is what values must be: string (the default, anything), int (a JSON
+	// Type is the type of values: string (the default, any text), int (a JSON
 	// integer of any size), bool (true or false) or base64 (standard encoding
 	// with padding). This field is Stencil's own.
 	//
@@ -98,8 +98,8 @@ type Parameter struct {
 	// +optional
 	Maximum *int64 `json:"maximum,omitempty"`
 
-	// Sensitive keeps values of this parameter out of stored annotations,
-	// refusals, events and logs. This field is Stencil's own.
+	// Sensitive excludes values of this parameter from stored annotations, denials,
+	// events and logs. This field is Stencil's own.
 	//
 	// +optional
 	Sensitive bool `json:"sensitive,omitempty"`
@@ -119,7 +119,7 @@ const (
 	// declares none.
 	ParameterTypeString ParameterType = "string"
 
-	// ParameterTypeInt is an integer as JSON writes it, of any size.
+	// ParameterTypeInt is an integer in JSON syntax, of any size.
 	ParameterTypeInt ParameterType = "int"
 
 	// ParameterTypeBool is true or false.

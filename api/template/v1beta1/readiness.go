@@ -1,17 +1,18 @@
 package v1beta1
 
-// What Stencil adds to the conditions of a VirtualMachineTemplate, to say why it is or is not Ready.
+// Conditions that Stencil adds to a VirtualMachineTemplate. They give the reasons why it is or is not
+// Ready.
 const (
 	// ConditionValid is true on a template that compiles.
 	ConditionValid = "Valid"
 
-	// ConditionSourcesReady is true on a template all of whose volumes, instance types, preferences and
-	// networks are there and can be used. Its reason is what the column Sources shows.
+	// ConditionSourcesReady is true on a template if all its volumes, instance types, preferences and
+	// networks exist and can be used. The column Sources shows its reason.
 	ConditionSourcesReady = "SourcesReady"
 
-	// ConditionDryRunSucceeded is true on a template whose VirtualMachine, rendered with defaults, the
-	// API server and every admission webhook would accept. It is there when the admin has dry runs
-	// switched on.
+	// ConditionDryRunSucceeded is true on a template if the API server and every admission webhook
+	// accept its VirtualMachine, rendered with defaults, in a dry run. It is set only if dry runs are
+	// enabled.
 	ConditionDryRunSucceeded = "DryRunSucceeded"
 )
 
@@ -20,7 +21,7 @@ const (
 	// ReasonCompiled is the reason of a template that compiles.
 	ReasonCompiled = "Compiled"
 
-	// ReasonAllReady is the reason of a template all of whose sources can be used.
+	// ReasonAllReady is the reason of a template if all its sources can be used.
 	ReasonAllReady = "AllReady"
 
 	// ReasonSourceNotFound is the reason of a template with a source that does not exist.
@@ -32,26 +33,26 @@ const (
 	// ReasonImporting is the reason of a template with a source that is being filled.
 	ReasonImporting = "Importing"
 
-	// ReasonSourceUnknown is the reason of a template with a source of which nobody can tell.
+	// ReasonSourceUnknown is the reason of a template with a source in an unknown state.
 	ReasonSourceUnknown = "Unknown"
 
-	// ReasonAccepted is the reason of a template whose VirtualMachine was accepted in a dry run.
+	// ReasonAccepted is the reason of a template with a VirtualMachine that was accepted in a dry run.
 	ReasonAccepted = "Accepted"
 
-	// ReasonRefused is the reason of a template whose VirtualMachine was refused in a dry run.
+	// ReasonRefused is the reason of a template with a VirtualMachine that was denied in a dry run.
 	ReasonRefused = "Refused"
 
-	// ReasonNotTried is the reason of a dry run that could not be made, or whose turn has not come yet.
+	// ReasonNotTried is the reason of a dry run that could not be made, or has not started yet.
 	ReasonNotTried = "NotTried"
 
 	// ReasonSourcesNotReady is the reason of a template that is not Ready because SourcesReady is not true.
 	ReasonSourcesNotReady = "SourcesNotReady"
 
-	// ReasonDryRunFailed is the reason of a template that is not Ready because its dry run was refused.
+	// ReasonDryRunFailed is the reason of a template that is not Ready because its dry run was denied.
 	ReasonDryRunFailed = "DryRunFailed"
 )
 
-// SourceState says whether something that a template depends on can be used.
+// SourceState is the state of an object or location that a template depends on.
 //
 // +kubebuilder:validation:Enum=Ready;NotFound;NotReady;Importing;Remote;Unknown
 type SourceState string
@@ -63,64 +64,65 @@ const (
 	// SourceNotFound does not exist.
 	SourceNotFound SourceState = "NotFound"
 
-	// SourceNotReady exists and cannot be used; reason and message say why.
+	// SourceNotReady exists and cannot be used; reason and message explain why.
 	SourceNotReady SourceState = "NotReady"
 
-	// SourceImporting is being filled; progress says how far it is, where that is known.
+	// SourceImporting is being filled; progress is set if it is available.
 	SourceImporting SourceState = "Importing"
 
-	// SourceRemote is outside the cluster (a registry, a web server, a bucket) and is not asked.
+	// SourceRemote is outside the cluster (a registry, a web server, a bucket) and is not checked.
 	SourceRemote SourceState = "Remote"
 
-	// SourceUnknown is nothing that is known of: reason and message say why.
+	// SourceUnknown has a state that cannot be determined; reason and message explain why.
 	SourceUnknown SourceState = "Unknown"
 )
 
-// SourceStatus is what was last observed of something that a template depends on.
+// SourceStatus is the last observed state of an object or location that a template depends on.
 type SourceStatus struct {
-	// State says whether it can be used.
+	// State is the state of the source.
 	//
 	// +required
 	State SourceState `json:"state"`
 
-	// Reason is one word for why it cannot: CDI's own, where CDI has one.
+	// Reason is a single word for why the source cannot be used: the reason that CDI reports, if there
+	// is one.
 	//
 	// +optional
 	Reason string `json:"reason,omitempty"`
 
-	// Message is the same in a sentence.
+	// Message is the reason in a sentence.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
 }
 
-// TemplateVolume is a dataVolumeTemplate or a volume of the VirtualMachine that a template makes with
-// the defaults of its parameters, and what its content comes from.
+// TemplateVolume is a dataVolumeTemplate or a volume of the VirtualMachine of a template, rendered with
+// the defaults of its parameters, and the source of its content.
 type TemplateVolume struct {
-	// Volume is the name of the dataVolumeTemplate or of the volume, or the field of the VirtualMachine
-	// where that is neither, such as accessCredentials[0].
+	// Volume is the name of the dataVolumeTemplate or of the volume, or else the field of the
+	// VirtualMachine, such as accessCredentials[0].
 	//
 	// +required
 	Volume string `json:"volume"`
 
-	// Kind is what the content comes from: DataSource, PersistentVolumeClaim, VolumeSnapshot, DataVolume,
-	// Secret, ConfigMap, ServiceAccount, or for what is outside the cluster Registry, ContainerDisk, HTTP,
-	// S3, GCS, Imageio or VDDK.
+	// Kind is the kind of the source: DataSource, PersistentVolumeClaim, VolumeSnapshot, DataVolume,
+	// Secret, ConfigMap, ServiceAccount, or outside the cluster Registry, ContainerDisk, HTTP, S3, GCS,
+	// Imageio or VDDK.
 	//
 	// +required
 	Kind string `json:"kind"`
 
-	// Namespace is that of the object, for kinds that are objects.
+	// Namespace is the namespace of the object, for kinds that are objects.
 	//
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Name is that of the object, for kinds that are objects.
+	// Name is the name of the object, for kinds that are objects.
 	//
 	// +optional
 	Name string `json:"name,omitempty"`
 
-	// Progress is how much of it is there while its state is Importing, in whole tens of percent.
+	// Progress is the progress of the import while its state is Importing, in steps of ten percent.
 	//
 	// +optional
 	Progress string `json:"progress,omitempty"`
@@ -130,17 +132,17 @@ type TemplateVolume struct {
 
 // TemplateReference is an instance type or a preference that a template names.
 type TemplateReference struct {
-	// Kind is its kind.
+	// Kind is the kind of the instance type or preference.
 	//
 	// +required
 	Kind string `json:"kind"`
 
-	// Namespace is where it is looked for, for kinds with namespaces: that of the template.
+	// Namespace is the namespace of the template, for kinds with namespaces.
 	//
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Name is its name.
+	// Name is the name of the instance type or preference.
 	//
 	// +optional
 	Name string `json:"name,omitempty"`
@@ -148,19 +150,19 @@ type TemplateReference struct {
 	SourceStatus `json:",inline"`
 }
 
-// TemplateNetwork is a network of the VirtualMachine beside that of its pod.
+// TemplateNetwork is a network of the VirtualMachine other than the pod network.
 type TemplateNetwork struct {
-	// Network is its name in the VirtualMachine.
+	// Network is the name of the network in the VirtualMachine.
 	//
 	// +required
 	Network string `json:"network"`
 
-	// Namespace is that of the NetworkAttachmentDefinition.
+	// Namespace is the namespace of the NetworkAttachmentDefinition.
 	//
 	// +optional
 	Namespace string `json:"namespace,omitempty"`
 
-	// Name is that of the NetworkAttachmentDefinition.
+	// Name is the name of the NetworkAttachmentDefinition.
 	//
 	// +required
 	Name string `json:"name"`
@@ -168,21 +170,21 @@ type TemplateNetwork struct {
 	SourceStatus `json:",inline"`
 }
 
-// TemplateSources is what a template depends on, with the parameters' defaults.
+// TemplateSources lists the objects and locations that a template depends on, with the defaults of its
+// parameters.
 type TemplateSources struct {
-	// Volumes are its dataVolumeTemplates and volumes, as far as their content comes from something that
-	// has to be there.
+	// Volumes are the dataVolumeTemplates and volumes with a source that has to exist.
 	//
 	// +optional
 	// +listType=atomic
 	Volumes []TemplateVolume `json:"volumes,omitempty"`
 
-	// Instancetype is the instance type that it names.
+	// Instancetype is the instance type that the template names.
 	//
 	// +optional
 	Instancetype *TemplateReference `json:"instancetype,omitempty"`
 
-	// Preference is the preference that it names.
+	// Preference is the preference that the template names.
 	//
 	// +optional
 	Preference *TemplateReference `json:"preference,omitempty"`

@@ -23,7 +23,7 @@ type VirtualMachineTemplate struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// Spec is what the template consists of.
+	// Spec is the content of the template.
 	//
 	// +required
 	Spec VirtualMachineTemplateSpec `json:"spec"`
@@ -45,16 +45,16 @@ type VirtualMachineTemplateList struct {
 	Items []VirtualMachineTemplate `json:"items"`
 }
 
-// VirtualMachineTemplateSpec is what a VirtualMachineTemplate consists of.
+// VirtualMachineTemplateSpec is the content of a VirtualMachineTemplate.
 type VirtualMachineTemplateSpec struct {
 	// VirtualMachine is the VirtualMachine (kubevirt.io/v1) to be rendered.
 	// ${NAME} anywhere in a string or in a map key is replaced by the value of
 	// the parameter NAME; a string that is ${{NAME}} and nothing else is
 	// replaced, quotes included, by that value read as JSON. ${NAME|ENCODER}
-	// inserts the value as base64, json, sh or yaml writes it. $${ stands for a
-	// literal ${. The fields apiVersion and kind may be left out. Of metadata,
-	// only name, generateName, namespace, labels and annotations are taken.
-	// A namespace is dropped, unless it holds a placeholder.
+	// inserts the value encoded as base64, json, sh or yaml. $${ stands for a
+	// literal ${. The fields apiVersion and kind may be omitted. Of metadata,
+	// only name, generateName, namespace, labels and annotations are used. A
+	// namespace is dropped, unless it holds a placeholder.
 	//
 	// +required
 	// +kubebuilder:pruning:PreserveUnknownFields
@@ -63,9 +63,9 @@ type VirtualMachineTemplateSpec struct {
 	// Parameters are the values that differ from one VirtualMachine to the next.
 	// Their names must be unique.
 	// ---
-	// The rule compares every name with every other, which an API server has the
-	// patience for up to a hundred of them; of longer lists the template webhook
-	// says it.
+	// The rule compares every pair of names, which fits into the cost limit of
+	// an API server for up to 100 names. The template webhook checks longer
+	// lists.
 	//
 	// +optional
 	// +listType=atomic
@@ -73,8 +73,8 @@ type VirtualMachineTemplateSpec struct {
 	// +kubebuilder:validation:XValidation:rule="size(self) > 100 || self.all(p, self.exists_one(q, q.name == p.name))",message="parameter names must be unique"
 	Parameters []Parameter `json:"parameters,omitempty"`
 
-	// Message tells the person who rendered the template how to use the new
-	// VirtualMachine. Placeholders are replaced in it, too.
+	// Message explains to the user who rendered the template how to use the new
+	// VirtualMachine. Its placeholders are replaced as well.
 	//
 	// +optional
 	Message string `json:"message,omitempty"`
@@ -87,34 +87,34 @@ type VirtualMachineTemplateSpec struct {
 	// +kubebuilder:validation:MaxProperties=64
 	ObjectLabels map[string]string `json:"objectLabels,omitempty"`
 
-	// UndefinedReferences says what happens to ${NAME} when no parameter is
-	// called NAME. Reject, the default, refuses the template. Keep leaves the
-	// text as it is, for shell scripts that are full of such expressions. This
-	// field is Stencil's own.
+	// UndefinedReferences specifies what happens to ${NAME} if no parameter is
+	// named NAME. Reject, the default, rejects the template. Keep leaves the
+	// text unchanged, for shell scripts with many such expressions. This field
+	// is Stencil's own.
 	//
 	// +optional
 	UndefinedReferences UndefinedReferencesPolicy `json:"undefinedReferences,omitempty"`
 }
 
-// UndefinedReferencesPolicy says what happens to a reference to a parameter
-// that the template does not define.
+// UndefinedReferencesPolicy specifies what happens to a reference to a parameter that
+// the template does not define.
 //
 // +kubebuilder:validation:Enum=Reject;Keep
 type UndefinedReferencesPolicy string
 
 const (
-	// UndefinedReferencesReject refuses a template with undefined references.
+	// UndefinedReferencesReject rejects a template with undefined references.
 	UndefinedReferencesReject UndefinedReferencesPolicy = "Reject"
 
-	// UndefinedReferencesKeep leaves undefined references as they are written.
+	// UndefinedReferencesKeep leaves undefined references unchanged.
 	UndefinedReferencesKeep UndefinedReferencesPolicy = "Keep"
 )
 
 // VirtualMachineTemplateStatus is what was last observed of a
 // VirtualMachineTemplate.
 type VirtualMachineTemplateStatus struct {
-	// Conditions are the observations; the type Ready says whether the template
-	// can be processed.
+	// Conditions are the observations; the type Ready is true while the template can be
+	// processed.
 	//
 	// +optional
 	// +listType=map

@@ -6,8 +6,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// VirtualMachineTemplateRequest asks for a VirtualMachineTemplate to be made
-// from a VirtualMachine.
+// VirtualMachineTemplateRequest requests the creation of a VirtualMachineTemplate from
+// a VirtualMachine.
 //
 // +genclient
 // +kubebuilder:object:root=true
@@ -25,12 +25,12 @@ type VirtualMachineTemplateRequest struct {
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitempty,omitzero"`
 
-	// Spec is what is asked for. It cannot be changed.
+	// Spec is the requested capture. It is immutable.
 	//
 	// +required
 	Spec VirtualMachineTemplateRequestSpec `json:"spec"`
 
-	// Status is how far the request has come.
+	// Status is the progress of the request.
 	//
 	// +optional
 	Status VirtualMachineTemplateRequestStatus `json:"status,omitempty,omitzero"`
@@ -47,8 +47,8 @@ type VirtualMachineTemplateRequestList struct {
 	Items []VirtualMachineTemplateRequest `json:"items"`
 }
 
-// VirtualMachineTemplateRequestSpec is what a VirtualMachineTemplateRequest
-// asks for.
+// VirtualMachineTemplateRequestSpec is the capture that a VirtualMachineTemplateRequest
+// requests.
 //
 // +kubebuilder:validation:XValidation:rule="self == oldSelf",message="spec is immutable"
 // +kubebuilder:validation:XValidation:rule="!has(self.parameterize) || !self.parameterize.exists(p, p == 'INSTANCETYPE' || p == 'PREFERENCE') || (has(self.instancetype) && self.instancetype == 'Keep')",message="INSTANCETYPE and PREFERENCE need instancetype: Keep",fieldPath=".parameterize"
@@ -73,91 +73,91 @@ type VirtualMachineTemplateRequestSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.all(key, !key.startsWith('template.kubevirt.io/'))",message="keys must not start with template.kubevirt.io/"
 	TemplateLabels map[string]string `json:"templateLabels,omitempty"`
 
-	// TTLSecondsAfterFinished is how many seconds after its success a request is
-	// deleted; 0 deletes it at once. Without it the request stays. A request that
-	// has failed always stays.
+	// TTLSecondsAfterFinished is the time in seconds after which a successful
+	// request is deleted; 0 deletes it at once. If it is not set, the request is
+	// not deleted. A failed request is never deleted.
 	//
 	// +optional
 	// +kubebuilder:validation:Minimum=0
 	TTLSecondsAfterFinished *int32 `json:"ttlSecondsAfterFinished,omitempty"`
 
-	// Instancetype says what becomes of the instance type and the preference of
-	// the VirtualMachine. Expand, the default, writes what they stood for when the
-	// VirtualMachine was captured into the template. Keep has the template name
-	// them, so that its VirtualMachines follow what they stand for then. This
+	// Instancetype specifies how the instance type and the preference of the
+	// VirtualMachine are captured. Expand, the default, writes their values at the
+	// time of the capture into the template. Keep writes their names into the
+	// template, so that its VirtualMachines use their values at creation. This
 	// field is Stencil's own.
 	//
 	// +optional
 	Instancetype CaptureInstancetype `json:"instancetype,omitempty"`
 
-	// RunStrategy says whether VirtualMachines of the template run. Halted, the
-	// default, has them wait until somebody starts them; Keep takes the run
-	// strategy of the source. This field is Stencil's own.
+	// RunStrategy specifies whether VirtualMachines of the template run. With
+	// Halted, the default, they do not run until a user starts them; Keep uses
+	// the run strategy of the source. This field is Stencil's own.
 	//
 	// +optional
 	RunStrategy CaptureRunStrategy `json:"runStrategy,omitempty"`
 
-	// Secrets says what becomes of passwords and private keys that stand in the
-	// cloud-init data of the VirtualMachine. Keep, the default, leaves them in the
-	// template, where whoever may read it sees them. Parameterize replaces those
-	// that are known as such by sensitive parameters: passwords are generated anew,
-	// private keys have to be given. The condition SecretsFound tells where they
-	// are in both cases. This field is Stencil's own.
+	// Secrets specifies how passwords and private keys in the cloud-init data of
+	// the VirtualMachine are captured. Keep, the default, leaves them in the
+	// template, where all users who may read it can read them. Parameterize
+	// replaces those that are recognized by sensitive parameters: new passwords are
+	// generated, private keys have to be provided. In both cases the condition
+	// SecretsFound names their fields. This field is Stencil's own.
 	//
 	// +optional
 	Secrets CaptureSecrets `json:"secrets,omitempty"`
 
-	// Parameterize lists what becomes a parameter of the template besides NAME,
-	// which always does. What the VirtualMachine does not have is passed over. This
-	// field is Stencil's own.
+	// Parameterize lists the parts of the VirtualMachine that become parameters of
+	// the template, besides NAME, which always does. Parts that the VirtualMachine
+	// does not have are ignored. This field is Stencil's own.
 	//
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=16
 	Parameterize []CaptureParameter `json:"parameterize,omitempty"`
 
-	// Timeout is how long the request may take from its creation, at most a week;
-	// the default is one hour. A request that is not finished by then fails, and what
-	// it has made is deleted. This field is Stencil's own.
+	// Timeout is the maximum duration of the request from its creation, at most a
+	// week; the default is one hour. A request that is not finished by then fails,
+	// and the objects that it has created are deleted. This field is Stencil's own.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="duration(self) >= duration('1s') && duration(self) <= duration('168h')",message="must be between 1s and 168h"
 	Timeout *metav1.Duration `json:"timeout,omitempty"`
 }
 
-// CaptureInstancetype says what becomes of the instance type and the preference.
+// CaptureInstancetype specifies how the instance type and the preference are captured.
 //
 // +kubebuilder:validation:Enum=Expand;Keep
 type CaptureInstancetype string
 
 const (
-	// CaptureInstancetypeExpand replaces them by what they stand for.
+	// CaptureInstancetypeExpand replaces them by their values.
 	CaptureInstancetypeExpand CaptureInstancetype = "Expand"
 
-	// CaptureInstancetypeKeep keeps their names.
+	// CaptureInstancetypeKeep retains their names.
 	CaptureInstancetypeKeep CaptureInstancetype = "Keep"
 )
 
-// CaptureRunStrategy says whether VirtualMachines of the template run.
+// CaptureRunStrategy specifies whether VirtualMachines of the template run.
 //
 // +kubebuilder:validation:Enum=Halted;Keep
 type CaptureRunStrategy string
 
 const (
-	// CaptureRunStrategyHalted has them wait until somebody starts them.
+	// CaptureRunStrategyHalted leaves them stopped until a user starts them.
 	CaptureRunStrategyHalted CaptureRunStrategy = "Halted"
 
-	// CaptureRunStrategyKeep keeps the run strategy of the source.
+	// CaptureRunStrategyKeep uses the run strategy of the source.
 	CaptureRunStrategyKeep CaptureRunStrategy = "Keep"
 )
 
-// CaptureSecrets says what becomes of secrets in cloud-init data.
+// CaptureSecrets specifies how secrets in cloud-init data are captured.
 //
 // +kubebuilder:validation:Enum=Keep;Parameterize
 type CaptureSecrets string
 
 const (
-	// CaptureSecretsKeep leaves them where they are.
+	// CaptureSecretsKeep leaves them in the template.
 	CaptureSecretsKeep CaptureSecrets = "Keep"
 
 	// CaptureSecretsParameterize replaces them by sensitive parameters.
@@ -206,33 +206,34 @@ type VirtualMachineReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// VirtualMachineTemplateRequestStatus is how far a
-// VirtualMachineTemplateRequest has come.
+// VirtualMachineTemplateRequestStatus is the progress of a
+// VirtualMachineTemplateRequest.
 type VirtualMachineTemplateRequestStatus struct {
-	// Conditions are the observations; the types are Ready, Progressing, and,
-	// which are Stencil's own, Complete and SecretsFound.
+	// Conditions are the observations; the types are Ready and Progressing, and
+	// Stencil's own Complete and SecretsFound.
 	//
 	// +optional
 	// +listType=map
 	// +listMapKey=type
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 
-	// TemplateRef names the template that was made, in the request's namespace.
+	// TemplateRef is the name of the template that was created, in the namespace of the
+	// request.
 	//
 	// +optional
 	TemplateRef *corev1.LocalObjectReference `json:"templateRef,omitempty"`
 
-	// SnapshotRef is the snapshot that the template is made from, for as long as it
-	// is needed. This field is Stencil's own.
+	// SnapshotRef is the snapshot that the template is created from, while it is
+	// needed. This field is Stencil's own.
 	//
 	// +optional
 	SnapshotRef *SnapshotReference `json:"snapshotRef,omitempty"`
 }
 
-// SnapshotReference is one VirtualMachineSnapshot, and none that came after it
-// under the same name.
+// SnapshotReference identifies one VirtualMachineSnapshot, and no later snapshot with
+// the same name.
 type SnapshotReference struct {
-	// Namespace is that of the VirtualMachine.
+	// Namespace is the namespace of the VirtualMachine.
 	//
 	// +required
 	Namespace string `json:"namespace"`
