@@ -19,6 +19,9 @@ import (
 // stopTimeout bounds the time between SIGTERM and SIGKILL in Stop. It leaves room for the default --shutdown-delay and --shutdown-timeout.
 const stopTimeout = 45 * time.Second
 
+// stacksTimeout bounds the time in which a process that did not stop writes the stacks of its goroutines.
+const stacksTimeout = 5 * time.Second
+
 // Process is a stencil-manager that runs, or has ended.
 type Process struct {
 	options Options
@@ -148,8 +151,19 @@ func (p *Process) Stop() error {
 		}
 		return p.err
 	case <-timer.C:
-		return errors.Join(fmt.Errorf("%s did not stop within %s\n%s", p.options.Program, stopTimeout, p.Logs()), p.Kill())
+		return errors.Join(fmt.Errorf("%s did not stop within %s\n%s", p.options.Program, stopTimeout, p.stacks()), p.Kill())
 	}
+}
+
+// stacks returns the logs after the process was asked for the stacks of its goroutines, which end it.
+func (p *Process) stacks() string {
+	if p.signal(syscall.SIGQUIT) == nil {
+		select {
+		case <-p.done:
+		case <-time.After(stacksTimeout):
+		}
+	}
+	return p.Logs()
 }
 
 // Kill ends the process as the failure of its host would, and waits until it has ended.
