@@ -16,8 +16,9 @@ import (
 	"github.com/vmstencil/stencil/test/product"
 )
 
-// stopTimeout bounds the time between SIGTERM and SIGKILL in Stop. It leaves room for the default --shutdown-delay and --shutdown-timeout.
-const stopTimeout = 45 * time.Second
+// stopTimeout bounds the time between SIGTERM and SIGKILL in Stop. It leaves room for the default --shutdown-delay and --shutdown-timeout of
+// stencil-manager, and for the --request-timeout of stencil-apiserver, which is the longest that its connections delay its end.
+const stopTimeout = 75 * time.Second
 
 // stacksTimeout bounds the time in which a process that did not stop writes the stacks of its goroutines.
 const stacksTimeout = 5 * time.Second

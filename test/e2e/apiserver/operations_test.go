@@ -41,7 +41,8 @@ func TestASecondServer(t *testing.T) {
 	}
 	second, err := manager.Start(context.WithoutCancel(t.Context()), manager.Options{
 		Program: manager.StencilAPIServer, Kubeconfig: user.Kubeconfig, Namespace: install.Namespace,
-		Args: append(stencil.Options().APIServerArgs(), "--max-mutating-requests-in-flight=1", "--audit-policy-file="+policy, "--audit-log-path="+log, "--audit-log-mode=blocking"),
+		// net/http waits for an HTTP/2 connection with a handshake that ends during the shutdown until this timeout (golang.org/issue/39776).
+		Args: append(stencil.Options().APIServerArgs(), "--request-timeout=10s", "--max-mutating-requests-in-flight=1", "--audit-policy-file="+policy, "--audit-log-path="+log, "--audit-log-mode=blocking"),
 	})
 	if err != nil {
 		t.Fatal(err)
