@@ -3,9 +3,8 @@ package lib
 # METADATA
 # title: lib.cloud_init
 # description: >-
-#   What the machine's cloud-init volumes say in the VirtualMachine itself, as {part, text, field}: part is userData or
-#   networkData; text is decoded. What is not valid base64 has the text "". What a volume takes from a Secret is not
-#   here: policies do not see Secrets.
+#   The inline data of the VirtualMachine's cloud-init volumes, as {part, text, field}: part is userData or networkData;
+#   text is decoded, and "" for invalid base64. Data in Secrets is not included: policies cannot read Secrets.
 # scope: document
 cloud_init contains {
 	"part": part,
@@ -35,8 +34,8 @@ base64_text(encoded) := base64.decode(encoded) if {
 # METADATA
 # title: lib.cloud_init_format(text)
 # description: >-
-#   What cloud-init takes user data for, by its first line: cloud-config, or other for scripts, archives, includes,
-#   templates, MIME, compressed data and whatever else.
+#   The format that cloud-init detects in the first line of user data: cloud-config, or other for scripts, archives,
+#   includes, templates, MIME, compressed data and all other formats.
 # scope: document
 cloud_init_format(text) := "cloud-config" if {
 	regex.match(`^\s*(?i:#cloud-config)(\s|$)`, text)

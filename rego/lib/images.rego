@@ -3,8 +3,8 @@ package lib
 # METADATA
 # title: lib.image(reference)
 # description: >-
-#   The parts of an image reference, as container runtimes read it: registry (in lower case, with its port; docker.io
-#   when the reference names none), repository, tag and digest, the last two "" when missing. Undefined when it is no
+#   The parts of an image reference, as container runtimes parse it: registry (in lower case, with its port; docker.io
+#   if the reference has none), repository, tag and digest, the last two "" if missing. Undefined if the text is not an
 #   image reference.
 # scope: document
 image(reference) := {
@@ -23,7 +23,7 @@ registry_pattern := `^(?:[A-Za-z0-9](?:[A-Za-z0-9-]*[A-Za-z0-9])?(?:\.[A-Za-z0-9
 
 repository_pattern := `^([a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*)(:[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`
 
-# What is before the first slash is a registry only if it cannot be part of a repository.
+# The part before the first slash is a registry only if it cannot be part of a repository.
 image_split(reference) := [head, substring(reference, count(head) + 1, -1)] if {
 	[head, _] := [split(reference, "/")[0], contains(reference, "/")]
 	contains(reference, "/")
@@ -45,10 +45,10 @@ image_repository(registry, path) := path if registry != "docker.io"
 # METADATA
 # title: lib.images
 # description: >-
-#   Every container image that the VirtualMachine makes KubeVirt or CDI pull, as {reference, field}: container disks,
-#   kernel boot, imports from registries, and the sidecars that annotations ask for, also those of an instance type or a
-#   preference. An import has its transport before the reference unless that is docker://. A sidecar annotation that
-#   is not JSON is a reference itself, which is no image.
+#   All container images that KubeVirt or CDI pulls for the VirtualMachine, as {reference, field}: container disks,
+#   kernel boot, imports from registries, and the sidecars in annotations, including those of an instance type or a
+#   preference. The reference of an import has its transport as prefix unless that is docker://. A sidecar annotation
+#   that is not JSON is returned as the reference, which is not an image reference.
 # scope: document
 images contains {
 	"reference": volume.containerDisk.image,

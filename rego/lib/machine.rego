@@ -3,9 +3,9 @@ package lib
 # METADATA
 # title: lib.annotations
 # description: >-
-#   The annotations that the running machine gets, and its pod with it, as {key, value, field}: those of spec.template,
-#   and those that the instance type and the preference add. Policies about what annotations do look here, since an
-#   annotation of the VirtualMachine itself does nothing.
+#   The annotations of the VirtualMachineInstance and its pod, as {key, value, field}: those of spec.template, and those
+#   that the instance type and the preference add. Policies about the effects of annotations use this rule, because
+#   annotations of the VirtualMachine itself have no effect.
 # scope: document
 annotations contains {"key": key, "value": value, "field": sprintf("spec.template.metadata.annotations[%s]", [key])} if {
 	some key, value in input.object.spec.template.metadata.annotations
@@ -22,9 +22,9 @@ annotations contains {"key": key, "value": value, "field": "spec.preference.name
 # METADATA
 # title: lib.networks
 # description: >-
-#   The networks that the machine is attached to, as {network, field}: pod; NAMESPACE/NAME of a Multus network, in the
-#   VirtualMachine's namespace when it names none; resourceClaim. Without networks and interfaces it is the pod network,
-#   unless autoattachPodInterface is false there or in the preference, because that is what KubeVirt makes of it.
+#   The networks that the VirtualMachine is attached to, as {network, field}: pod; NAMESPACE/NAME of a Multus network,
+#   where the default namespace is the VirtualMachine's; resourceClaim. Without networks and interfaces, KubeVirt attaches
+#   the pod network, unless autoattachPodInterface is false in the VirtualMachine or its preference.
 # scope: document
 networks contains {"network": "pod", "field": sprintf("spec.template.spec.networks[%d].pod", [i])} if {
 	some i, network in input.object.spec.template.spec.networks
@@ -51,7 +51,7 @@ networks contains {"network": "pod", "field": "spec.template.spec.networks"} if 
 
 pod_interface_refused if input.object.spec.template.spec.domain.devices.autoattachPodInterface == false
 
-# KubeVirt asks the preference only for what the machine does not say.
+# KubeVirt applies a preference only to fields that the VM does not set.
 pod_interface_refused if {
 	not pod_interface_wanted
 	input.preference.spec.devices.preferredAutoattachPodInterface == false
@@ -67,14 +67,14 @@ network_name(name) := name if {
 # title: lib.instancetype
 # description: >-
 #   The instance type that the VirtualMachine names, as {kind, name}, where kind is VirtualMachineInstancetype or
-#   VirtualMachineClusterInstancetype, however it is spelt. Undefined without one. Of a kind that KubeVirt does not
-#   know, kind is "".
+#   VirtualMachineClusterInstancetype for every spelling that KubeVirt accepts, and "" for all others. Undefined if the
+#   VirtualMachine has no instance type.
 # scope: document
 instancetype := {"kind": instancetype_kind(lower(object.get(matcher, "kind", ""))), "name": matcher.name} if {
 	matcher := input.object.spec.instancetype
 }
 
-# Lower case, and singular or plural: what KubeVirt accepts.
+# KubeVirt accepts the singular and the plural, in lower case.
 instancetype_kind(kind) := "VirtualMachineClusterInstancetype" if {
 	kind in {"", "virtualmachineclusterinstancetype", "virtualmachineclusterinstancetypes"}
 } else := "VirtualMachineInstancetype" if {
@@ -84,9 +84,9 @@ instancetype_kind(kind) := "VirtualMachineClusterInstancetype" if {
 # METADATA
 # title: lib.data_volumes
 # description: >-
-#   The disks that the VirtualMachine makes KubeVirt create, as {name, claim, source, field}: claim is what
-#   dataVolumeTemplates say under storage or, in the older form, under pvc, {} when they say neither; field is the path
-#   of the template's spec; claimField that of claim.
+#   The disks that KubeVirt creates for the VirtualMachine, as {name, claim, source, field, claimField}: claim is the
+#   value of storage or, in the older form, of pvc in dataVolumeTemplates, and {} without both; field is the path of the
+#   template's spec; claimField is the path of claim.
 # scope: document
 data_volumes contains {
 	"name": object.get(disk, ["metadata", "name"], ""),

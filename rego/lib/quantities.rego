@@ -3,7 +3,7 @@ package lib
 # METADATA
 # title: lib.quantity(value)
 # description: >-
-#   A Kubernetes quantity as a number: "1.5Gi" is 1610612736, "500m" is 0.5, 2 is 2. Undefined when it is no quantity.
+#   A Kubernetes quantity as a number: "1.5Gi" is 1610612736, "500m" is 0.5, 2 is 2. Undefined if the value is not a quantity.
 # scope: document
 quantity(value) := value if {
 	is_number(value)

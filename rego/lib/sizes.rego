@@ -3,8 +3,8 @@ package lib
 # METADATA
 # title: lib.cpus
 # description: >-
-#   Every number of CPUs that the machine has or may grow to, as {count, field}: sockets × cores × threads, the same with
-#   maxSockets, requests and limits, and those of its instance type. A limit holds only if it holds for all of them.
+#   All numbers of CPUs of the VM, as {count, field}: sockets × cores × threads, the same with maxSockets (for hotplug),
+#   requests and limits, and those of its instance type. To enforce a limit, compare all of them.
 # scope: document
 cpus contains {"count": sockets * cpu_per_socket, "field": "spec.template.spec.domain.cpu"} if {
 	sockets := at_least_one(object.get(input.object.spec.template.spec.domain.cpu, "sockets", 1))
@@ -22,10 +22,10 @@ cpus contains {"count": quantity(value), "field": sprintf("spec.template.spec.do
 
 cpus contains {"count": input.instancetype.spec.cpu.guest, "field": "spec.instancetype.name"}
 
-# How many CPUs a socket has depends on the preferred topology: with sockets one, otherwise at most all.
+# The number of CPUs in a socket depends on the preferred topology: one with sockets, at most all of them otherwise.
 cpus contains {"count": input.instancetype.spec.cpu.maxSockets * instancetype_cpu_per_socket, "field": "spec.instancetype.name"}
 
-# A machine can have maxSockets of its own beside an instance type.
+# A VM can have its own maxSockets in addition to an instance type.
 cpus contains {
 	"count": input.object.spec.template.spec.domain.cpu.maxSockets * instancetype_cpu_per_socket,
 	"field": "spec.template.spec.domain.cpu.maxSockets",
@@ -44,15 +44,14 @@ instancetype_cpu_per_socket := input.instancetype.spec.cpu.guest if {
 	input.preference.spec.cpu.preferredCPUTopology
 }
 
-# KubeVirt takes 0 for what is not given.
+# KubeVirt treats 0 as unset.
 at_least_one(number) := max([number, 1])
 
 # METADATA
 # title: lib.memory
 # description: >-
-#   Every amount of memory, in bytes, that the machine has or may grow to, as {bytes, field}: guest, maxGuest, requests
-#   and limits (of huge pages as well), overhead that it reserves, and those of its instance type. A limit holds only if
-#   it holds for all of them.
+#   All amounts of memory of the VM, in bytes, as {bytes, field}: guest, maxGuest (for hotplug), requests and limits
+#   (including huge pages), reserved overhead, and those of its instance type. To enforce a limit, compare all of them.
 # scope: document
 memory contains {"bytes": quantity(value), "field": sprintf("spec.template.spec.domain.memory.%s", [name])} if {
 	some name in ["guest", "maxGuest"]
@@ -82,8 +81,8 @@ is_memory(name) if startswith(name, "hugepages-")
 # METADATA
 # title: lib.instancetype_missing
 # description: >-
-#   True when the VirtualMachine names an instance type that is not in input.instancetype, so that nobody knows how
-#   large the machine is.
+#   True if the VirtualMachine names an instance type that is not in input.instancetype, so that the size of the VM is
+#   unknown.
 # scope: document
 instancetype_missing if {
 	input.object.spec.instancetype.name

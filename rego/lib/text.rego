@@ -3,8 +3,8 @@ package lib
 # METADATA
 # title: lib.glob(pattern, value)
 # description: >-
-#   True when the whole value matches the pattern, in which * stands for any characters and every other character for
-#   itself.
+#   True if the whole value matches the pattern. In the pattern, * matches any characters and every other character
+#   matches itself.
 # scope: document
 glob(pattern, value) if pattern == value
 
@@ -20,7 +20,7 @@ glob_literal(text) := regex.replace(text, `([^A-Za-z0-9])`, `\$1`)
 
 # METADATA
 # title: lib.matches_any(patterns, value)
-# description: True when one of the patterns of an array matches the value as in lib.glob.
+# description: True if at least one pattern of an array matches the value as in lib.glob.
 # scope: document
 matches_any(patterns, value) if {
 	some pattern in patterns
@@ -30,8 +30,8 @@ matches_any(patterns, value) if {
 # METADATA
 # title: lib.url(text)
 # description: >-
-#   The scheme and the host of a URL, in lower case, the host without its port. Undefined when the authority holds
-#   anything but a host and a port: with user:password@ or a backslash, programs disagree about what the host is.
+#   The scheme and the host of a URL, in lower case, the host without its port. Undefined if the authority contains
+#   anything but a host and a port: programs disagree about the host of a URL with user:password@ or a backslash.
 # scope: document
 url(text) := {"scheme": lower(parts[1]), "host": trim_suffix(lower(parts[2]), ".")} if {
 	parts := regex.find_all_string_submatch_n(`^([A-Za-z][A-Za-z0-9+.-]*)://([A-Za-z0-9](?:[A-Za-z0-9.-]*[A-Za-z0-9.])?|\[[0-9A-Fa-f:.]+\])(?::[0-9]*)?(?:[/?#].*)?$`, text, 1)[0]
@@ -39,7 +39,7 @@ url(text) := {"scheme": lower(parts[1]), "host": trim_suffix(lower(parts[2]), ".
 
 # METADATA
 # title: lib.quoted(values)
-# description: The values of an array or a set as a list for a message, such as "a", "b"; none when there are none.
+# description: The values of an array or a set as a list for a message, such as "a", "b"; none if it is empty.
 # scope: document
 quoted(values) := "none" if {
 	count(values) == 0
