@@ -46,7 +46,7 @@ func TestEveryDefaultIsKnownAsAnAddition(t *testing.T) {
 	}
 }
 
-func TestDefaultsAreNoAdditionsOfPeople(t *testing.T) {
+func TestDefaultsAreNoAdditionsOfUsers(t *testing.T) {
 	const (
 		bare  = `{template: {spec: {domain: {resources: {requests: {memory: 2Gi, cpu: "3"}}, devices: {}}, volumes: [{name: root}]}}}`
 		empty = `{template: {spec: {domain: {devices: {}}}}}`

@@ -32,8 +32,8 @@ func (t *touches) begin(path Path, skip func(string) bool) {
 
 func (t *touches) end() { t.at = t.at[:0] }
 
-// judges reports whether a key of the current map is evaluated.
-func (t *touches) judges(key string) bool {
+// evaluates reports whether a key of the current map is evaluated.
+func (t *touches) evaluates(key string) bool {
 	return t.skip == nil || len(t.at) > len(t.begun) || !t.skip(key)
 }
 

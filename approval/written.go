@@ -34,7 +34,7 @@ func (t *touches) written(value, under any) {
 			t.add()
 		default:
 			for key, item := range v {
-				if t.judges(key) {
+				if t.evaluates(key) {
 					t.into(Field(key), func() { t.written(item, below[key]) })
 				}
 			}

@@ -39,7 +39,7 @@ metadata:
     kubectl.kubernetes.io/last-applied-configuration: "{}"
 `},
 		{name: "labels and annotations of one's own", object: "metadata: {labels: {team: a}, annotations: {example.com/owner: ada}}", want: []string{`metadata.annotations["example.com/owner"]`, "metadata.labels.team"}},
-		{name: "what Stencil writes itself is discarded, not judged", object: "metadata: {labels: {vm.kubevirt.io/template: forged}, annotations: {template.kubevirt.io/rendered: forged}}"},
+		{name: "what Stencil writes itself is discarded, not evaluated", object: "metadata: {labels: {vm.kubevirt.io/template: forged}, annotations: {template.kubevirt.io/rendered: forged}}"},
 		{name: "a field that the template has", object: "spec: {runStrategy: Always}", want: []string{"spec.runStrategy"}},
 		{name: "the same value as the template's is written too", object: "spec: {runStrategy: Halted}", want: []string{"spec.runStrategy"}},
 		{name: "fields that the template does not have", object: "spec: {template: {spec: {domain: {cpu: {cores: 64}}, nodeSelector: {disk: ssd}}}}", want: []string{"spec.template.spec.domain.cpu.cores", "spec.template.spec.nodeSelector.disk"}},

@@ -23,7 +23,7 @@ var (
 )
 
 func newApprovalStore(x *index, log logr.Logger, spared []string) *approvalStore {
-	return &approvalStore{index: x, log: log, spared: approval.Sparing(spared...)}
+	return &approvalStore{index: x, log: log, spared: approval.Excluding(spared...)}
 }
 
 // Transformer compiles objects while the first list streams in.

@@ -194,8 +194,8 @@ func TestAnApprovalThatDoesNotCompileIsClosed(t *testing.T) {
 	if names(covering) != "broken" || covering[0].Err() == nil {
 		t.Fatalf("got %q", names(covering))
 	}
-	verdict := approval.Judge(covering, approval.Question{User: authenticationv1.UserInfo{Username: "ada"}, Template: approval.Template{Namespace: "golden", Name: "fedora"}})
-	if !verdict.Refused() {
+	verdict := approval.Evaluate(covering, approval.Question{User: authenticationv1.UserInfo{Username: "ada"}, Template: approval.Template{Namespace: "golden", Name: "fedora"}})
+	if !verdict.Denied() {
 		t.Errorf("got %+v", verdict)
 	}
 	if got := f.Covering("stencil-system"); len(got) > 0 {
@@ -243,8 +243,8 @@ func TestANamespaceThatIsNotKnown(t *testing.T) {
 		f := newFixture(time.Millisecond)
 		f.approvals.Add(tapp("everywhere"))
 		f.start(t)
-		verdict := approval.Judge(f.Covering("never"), approval.Question{Template: approval.Template{Namespace: "golden", Name: "fedora"}})
-		if !verdict.Refused() || !strings.Contains(verdict.Objections[0].Message, "try again in a moment") {
+		verdict := approval.Evaluate(f.Covering("never"), approval.Question{Template: approval.Template{Namespace: "golden", Name: "fedora"}})
+		if !verdict.Denied() || !strings.Contains(verdict.Objections[0].Message, "try again in a moment") {
 			t.Errorf("got %+v", verdict)
 		}
 	})

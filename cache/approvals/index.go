@@ -79,7 +79,7 @@ func (x *index) find(namespace string) (covering []*approval.Approval, known boo
 		return nil, false
 	}
 	for _, a := range x.byName() {
-		if a.Covers(namespace, of.labels) {
+		if a.SelectsNamespace(namespace, of.labels) {
 			covering = append(covering, a)
 		}
 	}
@@ -112,7 +112,7 @@ func (x *index) coveredBy(a *approval.Approval) []string {
 	defer x.mu.RUnlock()
 	var names []string
 	for name, of := range x.namespaces {
-		if a.Covers(name, of.labels) {
+		if a.SelectsNamespace(name, of.labels) {
 			names = append(names, name)
 		}
 	}

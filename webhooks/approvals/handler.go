@@ -51,7 +51,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	if answer != nil {
 		return *answer
 	}
-	compiled, err := approval.Compile(object, approval.Sparing(h.Spared...))
+	compiled, err := approval.Compile(object, approval.Excluding(h.Spared...))
 	var invalid *approval.InvalidError
 	switch {
 	case errors.As(err, &invalid):

@@ -31,7 +31,7 @@ func (c cluster) List() []*templatecache.Template { return c.templates }
 func (c cluster) CoveredBy(a *approval.Approval) []string {
 	var covered []string
 	for _, namespace := range c.namespaces {
-		if a.Covers(namespace, map[string]string{"kubernetes.io/metadata.name": namespace}) {
+		if a.SelectsNamespace(namespace, map[string]string{"kubernetes.io/metadata.name": namespace}) {
 			covered = append(covered, namespace)
 		}
 	}

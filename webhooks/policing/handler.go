@@ -31,5 +31,5 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if err != nil {
 		return verdict.Unavailable(err.Error())
 	}
-	return verdict.Joint(request, verdict.Judgement{Approvals: approval.Verdict{Allowed: true}, Policies: decision})
+	return verdict.Joint(request, verdict.Judgement{Approvals: approval.Decision{Allowed: true}, Policies: decision})
 }

@@ -19,7 +19,7 @@ func decisions(j verdict.Judgement) []v1beta1.Decision {
 	return all
 }
 
-func ofApprovals(v approval.Verdict) []v1beta1.Decision {
+func ofApprovals(v approval.Decision) []v1beta1.Decision {
 	decision := v1beta1.Decision{Decision: v1beta1.EffectAllow, Kind: v1beta1.DecisionKindApproval}
 	switch {
 	case !v.Governed:

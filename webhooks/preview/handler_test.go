@@ -43,7 +43,7 @@ func TestWhatIsSaid(t *testing.T) {
 	rule := func(effect v1beta1.Effect) v1beta1.Decision {
 		return v1beta1.Decision{Decision: effect, Kind: "Rules", Policy: "template golden/box", Message: "memory: too small", Field: finding.Field}
 	}
-	allowed := approval.Verdict{Allowed: true}
+	allowed := approval.Decision{Allowed: true}
 	for _, tc := range []struct {
 		name         string
 		judged       verdict.Judgement
@@ -53,18 +53,18 @@ func TestWhatIsSaid(t *testing.T) {
 		{name: "nobody judges", judged: verdict.Judgement{Approvals: allowed}, want: []v1beta1.Decision{}},
 		{
 			name:   "everybody consents",
-			judged: verdict.Judgement{Approvals: approval.Verdict{Governed: true, Allowed: true, By: "team"}, Policies: policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeAllow}}}},
+			judged: verdict.Judgement{Approvals: approval.Decision{Governed: true, Allowed: true, By: "team"}, Policies: policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeAllow}}}},
 			want:   []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Policy: "team"}, {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "sizes"}},
 		},
 		{
 			name:   "somebody whom the approvals exempt",
-			judged: verdict.Judgement{Approvals: approval.Verdict{Governed: true, Allowed: true, Exempt: true}},
+			judged: verdict.Judgement{Approvals: approval.Decision{Governed: true, Allowed: true, Exempt: true}},
 			want:   []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Message: "the approvals of the namespace exempt you"}},
 		},
 		{
 			name: "everybody denies",
 			judged: verdict.Judgement{
-				Approvals: approval.Verdict{Governed: true, Enforcement: v1alpha1.EnforcementDeny, Objections: objection},
+				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementDeny, Objections: objection},
 				Policies:  policyset.Decision{Denials: []policyset.Violation{violation}, Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeDeny}, {Policy: "other", Outcome: policyset.OutcomeAllow}}},
 				Rules:     machinerules.Verdict{Denials: []machinerules.Finding{finding}},
 			},
@@ -73,7 +73,7 @@ func TestWhatIsSaid(t *testing.T) {
 		{
 			name: "everybody warns",
 			judged: verdict.Judgement{
-				Approvals: approval.Verdict{Governed: true, Enforcement: v1alpha1.EnforcementWarn, Objections: objection},
+				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementWarn, Objections: objection},
 				Policies:  policyset.Decision{Warnings: []policyset.Violation{violation}},
 				Rules:     machinerules.Verdict{Warnings: []machinerules.Finding{finding}},
 			},
@@ -86,7 +86,7 @@ func TestWhatIsSaid(t *testing.T) {
 		{
 			name: "what is only audited stands in nobody's way",
 			judged: verdict.Judgement{
-				Approvals: approval.Verdict{Governed: true, Enforcement: v1alpha1.EnforcementAudit, Objections: objection},
+				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementAudit, Objections: objection},
 				Policies:  policyset.Decision{Audited: []policyset.Violation{violation}},
 			},
 			want: []v1beta1.Decision{approved("allow", "only audited: large is not allowed"), policy("allow", "only audited: too large")},

@@ -77,7 +77,7 @@ func (c creation) decide() outcome {
 		return c.refuse(err, bound...)
 	}
 	judged := c.judge(compiled, name, given, binding, rendered)
-	if judged.Refused() {
+	if judged.Denied() {
 		return outcome{objections: judged.Objections}
 	}
 	composed := c.compose(compiled, rendered, name, explicit)

@@ -25,9 +25,9 @@ type Approvals interface {
 
 // judge evaluates the user-specified fields and the bound values by the approvals of the namespace. Only this webhook
 // can: the webhooks after it receive a VM with additions of others.
-func (c creation) judge(compiled *template.Compiled, name string, given map[string]string, binding *template.Binding, rendered *template.Rendered) approval.Verdict {
+func (c creation) judge(compiled *template.Compiled, name string, given map[string]string, binding *template.Binding, rendered *template.Rendered) approval.Decision {
 	if len(c.covering) == 0 {
-		return approval.Verdict{Allowed: true}
+		return approval.Decision{Allowed: true}
 	}
 	// Rendered.Object also converts numbers, which takes several times as long.
 	under, err := machine.Decode(rendered.JSON())
@@ -36,7 +36,7 @@ func (c creation) judge(compiled *template.Compiled, name string, given map[stri
 	}
 	question := c.question(compiled, name, given)
 	question.Values, question.Touched = binding.Values(), approval.Written(c.object.Object, under)
-	return approval.Judge(c.covering, question)
+	return approval.Evaluate(c.covering, question)
 }
 
 // question returns the state that approvals evaluate before the values are bound.
@@ -63,8 +63,8 @@ func (c creation) closed(compiled *template.Compiled, name string, given map[str
 	if len(c.covering) == 0 {
 		return nil
 	}
-	judged := approval.Judge(c.covering, c.question(compiled, name, given))
-	if !judged.Refused() || slices.ContainsFunc(judged.Objections, func(o approval.Objection) bool { return o.Reason != approval.ReasonClosedParameter }) {
+	judged := approval.Evaluate(c.covering, c.question(compiled, name, given))
+	if !judged.Denied() || slices.ContainsFunc(judged.Objections, func(o approval.Objection) bool { return o.Reason != approval.ReasonClosedParameter }) {
 		return nil
 	}
 	return judged.Objections
@@ -82,8 +82,8 @@ const (
 // without this webhook, but it runs later in the request and cannot name templates.
 func (h *Handler) untemplated(ctx context.Context, request admission.Request) admission.Response {
 	covering := h.approvals.Covering(request.Namespace)
-	v := approval.Judge(covering, approval.Question{User: request.UserInfo})
-	if !v.Refused() {
+	v := approval.Evaluate(covering, approval.Question{User: request.UserInfo})
+	if !v.Denied() {
 		return verdict.Response(request, v)
 	}
 	hint := fmt.Sprintf("name an approved template in annotation %s", contract.AnnotationTemplateRef)
@@ -99,7 +99,7 @@ func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machin
 	if !h.approvals.Synced() || h.exempt.Exempt(request.UserInfo.Username) {
 		return admission.Allowed("")
 	}
-	return verdict.Response(request, approval.Judge(h.approvals.Covering(request.Namespace), approval.Question{
+	return verdict.Response(request, approval.Evaluate(h.approvals.Covering(request.Namespace), approval.Question{
 		User: request.UserInfo, Touched: approval.Changes(stored.Object, vm.Object), Update: true,
 	}))
 }

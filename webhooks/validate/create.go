@@ -18,22 +18,22 @@ import (
 )
 
 // judgeUntemplated evaluates a VM without a template in a namespace that may be governed.
-func judgeUntemplated(request admission.Request, covering []*approval.Approval) approval.Verdict {
-	return approval.Judge(covering, approval.Question{User: request.UserInfo})
+func judgeUntemplated(request admission.Request, covering []*approval.Approval) approval.Decision {
+	return approval.Evaluate(covering, approval.Question{User: request.UserInfo})
 }
 
 // judgeCreate compares a new VM with the template that it refers to, and evaluates both by the approvals. It denies a
 // VM that does not have the record of the current template, whatever the approvals allow.
-func (h *Handler) judgeCreate(ctx context.Context, request admission.Request, vm machine.Machine, found *templatecache.Template, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
+func (h *Handler) judgeCreate(ctx context.Context, request admission.Request, vm machine.Machine, found *templatecache.Template, covering []*approval.Approval) (approval.Decision, *admission.Response) {
 	compiled, err := found.Compiled()
 	if err != nil {
-		return approval.Verdict{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s/%s does not compile", found.Namespace, found.Name)))
+		return approval.Decision{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s/%s does not compile", found.Namespace, found.Name)))
 	}
 	if cause := recordMismatch(vm, found, compiled); cause != "" {
-		return approval.Verdict{}, ptr.To(verdict.Refuse(request, []approval.Objection{{Field: machine.AnnotationsPath.Key(contract.AnnotationRendered).String(), Message: cause}}))
+		return approval.Decision{}, ptr.To(verdict.Refuse(request, []approval.Objection{{Field: machine.AnnotationsPath.Key(contract.AnnotationRendered).String(), Message: cause}}))
 	}
 	if len(covering) == 0 {
-		return approval.Verdict{Allowed: true}, nil
+		return approval.Decision{Allowed: true}, nil
 	}
 	question := approval.Question{
 		User: request.UserInfo,
@@ -53,9 +53,9 @@ func (h *Handler) judgeCreate(ctx context.Context, request admission.Request, vm
 	}
 	question.Sources, err = h.pinned(ctx, covering, question, func() []disks.Source { return disks.Sources(vm.Spec, request.Namespace) })
 	if err != nil {
-		return approval.Verdict{}, ptr.To(refuse.Unavailable(err.Error()))
+		return approval.Decision{}, ptr.To(refuse.Unavailable(err.Error()))
 	}
-	return approval.Judge(covering, question), nil
+	return approval.Evaluate(covering, question), nil
 }
 
 // recordMismatch returns the difference between the record of the rendering and the template, or "" if there is none.

@@ -91,7 +91,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 // Judge returns the decisions of approvals, policies and the rules of the VM and its template about a request. It
 // returns a denial if the request cannot be evaluated.
 func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict.Judgement, *admission.Response) {
-	judged := verdict.Judgement{Approvals: approval.Verdict{Allowed: true}}
+	judged := verdict.Judgement{Approvals: approval.Decision{Allowed: true}}
 	exempt := h.exempt.Exempt(request.UserInfo.Username)
 	if request.Resource.Resource != "virtualmachines" || request.SubResource != "" ||
 		request.Operation != admissionv1.Create && request.Operation != admissionv1.Update ||
@@ -121,33 +121,33 @@ func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict
 }
 
 // approve evaluates the approvals.
-func (h *Handler) approve(ctx context.Context, request admission.Request, vm machine.Machine) (approval.Verdict, *admission.Response) {
+func (h *Handler) approve(ctx context.Context, request admission.Request, vm machine.Machine) (approval.Decision, *admission.Response) {
 	covering := h.approvals.Covering(request.Namespace)
 	if request.Operation == admissionv1.Create {
 		return h.create(ctx, request, vm, covering)
 	}
 	if len(covering) == 0 {
-		return approval.Verdict{Allowed: true}, nil
+		return approval.Decision{Allowed: true}, nil
 	}
 	stored, refusal := refuse.Machine(request.Name, request.OldObject.Raw)
 	if refusal != nil {
-		return approval.Verdict{}, refusal
+		return approval.Decision{}, refusal
 	}
 	return h.judgeUpdate(ctx, request, vm, stored, covering, h.templateOf(ctx, stored))
 }
 
-func (h *Handler) create(ctx context.Context, request admission.Request, vm machine.Machine, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
+func (h *Handler) create(ctx context.Context, request admission.Request, vm machine.Machine, covering []*approval.Approval) (approval.Decision, *admission.Response) {
 	written, templated := vm.Reference()
 	if !templated {
 		return judgeUntemplated(request, covering), nil
 	}
 	ref, errs := machine.ParseReference(written, request.Namespace)
 	if len(errs) > 0 {
-		return approval.Verdict{}, ptr.To(refuse.Invalid(request.Name, errs))
+		return approval.Decision{}, ptr.To(refuse.Invalid(request.Name, errs))
 	}
 	found := h.templates.Wait(ctx, ref.Namespace, ref.Name, patience)
 	if found == nil {
-		return approval.Verdict{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref)))
+		return approval.Decision{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref)))
 	}
 	v, refusal := h.judgeCreate(ctx, request, vm, found, covering)
 	if refusal != nil || h.disks == nil {
@@ -163,9 +163,9 @@ func (h *Handler) templateOf(ctx context.Context, stored machine.Machine) approv
 		return approval.Template{}
 	}
 	record := stored.Record()
-	asked := approval.Template{Namespace: record.Namespace, Name: record.Name, Digest: record.Digest, Gone: true}
+	asked := approval.Template{Namespace: record.Namespace, Name: record.Name, Digest: record.Digest, Deleted: true}
 	if found := h.templates.Wait(ctx, record.Namespace, record.Name, 0); found != nil && found.UID == record.UID {
-		asked.Labels, asked.Gone = found.Labels, false
+		asked.Labels, asked.Deleted = found.Labels, false
 	}
 	return asked
 }

@@ -16,7 +16,7 @@ import (
 // judgeUpdate evaluates the change of a stored VM by the overrides of the approvals that approve its template, and
 // the disks that it changes by the pinned sources. It does not evaluate the template or the constraints on parameters
 // again: a VM that was created under other rules must remain operable, and is reported by the audit.
-func (h *Handler) judgeUpdate(ctx context.Context, request admission.Request, vm, stored machine.Machine, covering []*approval.Approval, rendered approval.Template) (approval.Verdict, *admission.Response) {
+func (h *Handler) judgeUpdate(ctx context.Context, request admission.Request, vm, stored machine.Machine, covering []*approval.Approval, rendered approval.Template) (approval.Decision, *admission.Response) {
 	question := approval.Question{
 		User:     request.UserInfo,
 		Template: rendered,
@@ -29,7 +29,7 @@ func (h *Handler) judgeUpdate(ctx context.Context, request admission.Request, vm
 	}
 	var err error
 	if question.Sources, err = h.pinned(ctx, covering, question, changed); err != nil {
-		return approval.Verdict{}, ptr.To(refuse.Unavailable(err.Error()))
+		return approval.Decision{}, ptr.To(refuse.Unavailable(err.Error()))
 	}
-	return approval.Judge(covering, question), nil
+	return approval.Evaluate(covering, question), nil
 }

@@ -27,7 +27,7 @@ const (
 
 // Judgement holds all decisions about one request.
 type Judgement struct {
-	Approvals approval.Verdict
+	Approvals approval.Decision
 	Policies  policyset.Decision
 	// Rules is the decision of the rules of the VM and of its template.
 	Rules machinerules.Verdict
@@ -41,14 +41,14 @@ func Joint(request admission.Request, j Judgement) admission.Response {
 	rules := append(slices.Clip(j.Rules.Denials), j.Rules.Unjudged...)
 	warnings := append(append(Warnings(v), policyWarnings(d)...), ruleWarnings(j.Rules)...)
 	switch {
-	case len(d.Denials)+len(rules) == 0 && v.Refused():
+	case len(d.Denials)+len(rules) == 0 && v.Denied():
 		return Refuse(request, v.Objections).WithWarnings(warnings...)
 	case len(d.Denials)+len(rules) == 0:
 		return admission.Allowed("").WithWarnings(warnings...)
 	}
 	var lines []string
 	var causes []metav1.StatusCause
-	if v.Refused() {
+	if v.Denied() {
 		why, from := unapproved(request, v.Objections)
 		lines, causes = append(lines, why), append(causes, from...)
 	}

@@ -17,15 +17,15 @@ import (
 
 // Response returns a denial with every objection, an admission with a warning for each, or an admission without
 // warnings, depending on the enforcement.
-func Response(request admission.Request, v approval.Verdict) admission.Response {
-	if v.Refused() {
+func Response(request admission.Request, v approval.Decision) admission.Response {
+	if v.Denied() {
 		return Refuse(request, v.Objections)
 	}
 	return admission.Allowed("").WithWarnings(Warnings(v)...)
 }
 
 // Warnings returns the objections of approvals that warn; none for any other enforcement.
-func Warnings(v approval.Verdict) []string {
+func Warnings(v approval.Decision) []string {
 	if v.Allowed || v.Enforcement != v1alpha1.EnforcementWarn {
 		return nil
 	}
