@@ -63,8 +63,8 @@ func (m *metrics) register(registerer prometheus.Registerer, c *Cache) error {
 	return errors.Join(problems...)
 }
 
-// keep creates handles for the policies of a set, and deletes the series of all others.
-func (m *metrics) keep(set *policyset.Set) {
+// syncHandles creates handles for the policies of a set, and deletes the series of all others.
+func (m *metrics) syncHandles(set *policyset.Set) {
 	present := map[string]bool{}
 	for _, entry := range set.Entries() {
 		name := entry.Policy.Name()
@@ -170,9 +170,9 @@ const (
 
 func stateName(s *State) string {
 	switch {
-	case s.InForce != nil && s.InForce.Generation == s.Object.Generation:
+	case s.Active != nil && s.Active.Generation == s.Object.Generation:
 		return stateActive
-	case s.InForce != nil:
+	case s.Active != nil:
 		return stateLastGood
 	case s.Broken != nil:
 		return stateBroken

@@ -60,10 +60,10 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 		return c, err
 	}
 	if c.approvals, err = approvalcache.New(approvalcache.Options{
-		Config:     mgr.GetConfig(),
-		Logger:     logger.WithName("approvalcache"),
-		Registerer: metrics.Registry,
-		Spared:     []string{o.namespace},
+		Config:             mgr.GetConfig(),
+		Logger:             logger.WithName("approvalcache"),
+		Registerer:         metrics.Registry,
+		ExcludedNamespaces: []string{o.namespace},
 	}); err != nil {
 		return c, err
 	}

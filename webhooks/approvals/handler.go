@@ -28,7 +28,7 @@ type Templates interface {
 // Namespaces returns the names of the namespaces that an approval selects.
 type Namespaces interface {
 	Synced() bool
-	CoveredBy(*approval.Approval) []string
+	NamespacesOf(*approval.Approval) []string
 }
 
 // Options are the dependencies of a Handler.
@@ -66,7 +66,7 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.Approval) situation {
 	s := situation{spec: &object.Spec, approval: compiled, spared: h.Spared}
 	if h.Namespaces.Synced() {
-		s.namespacesKnown, s.covered = true, h.Namespaces.CoveredBy(compiled)
+		s.namespacesKnown, s.covered = true, h.Namespaces.NamespacesOf(compiled)
 	}
 	if h.Templates.Synced() {
 		s.templatesKnown = true

@@ -28,7 +28,7 @@ type cluster struct {
 func (c cluster) Synced() bool                    { return !c.unsynced }
 func (c cluster) List() []*templatecache.Template { return c.templates }
 
-func (c cluster) CoveredBy(a *approval.Approval) []string {
+func (c cluster) NamespacesOf(a *approval.Approval) []string {
 	var covered []string
 	for _, namespace := range c.namespaces {
 		if a.SelectsNamespace(namespace, map[string]string{"kubernetes.io/metadata.name": namespace}) {

@@ -35,7 +35,7 @@ type Clusters interface {
 
 // Approvals returns the approvals that select a namespace; an approvalcache.Cache implements it.
 type Approvals interface {
-	Covering(namespace string) []*approval.Approval
+	ApprovalsFor(namespace string) []*approval.Approval
 }
 
 // Exemptions are the users exempt from approvals.
@@ -160,7 +160,7 @@ func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 }
 
 func (h *Handler) governed(request admission.Request) bool {
-	return !h.Exempt.Exempt(request.UserInfo.Username) && len(h.Approvals.Covering(request.Namespace)) > 0
+	return !h.Exempt.Exempt(request.UserInfo.Username) && len(h.Approvals.ApprovalsFor(request.Namespace)) > 0
 }
 
 // apply turns the response of the defaulter into the response of the webhook.

@@ -94,7 +94,7 @@ func (cluster) Cluster() defaulting.Cluster { return defaulting.Cluster{KubeVirt
 // covered lists the namespaces with an approval.
 type covered []string
 
-func (c covered) Covering(namespace string) []*approval.Approval {
+func (c covered) ApprovalsFor(namespace string) []*approval.Approval {
 	if slices.Contains(c, namespace) {
 		return []*approval.Approval{nil}
 	}

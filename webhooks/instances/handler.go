@@ -23,7 +23,7 @@ const concurrency = 8
 // Approvals returns the approvals that select a namespace.
 type Approvals interface {
 	Synced() bool
-	Covering(namespace string) []*approval.Approval
+	ApprovalsFor(namespace string) []*approval.Approval
 }
 
 // Disks reads from the API server; a disks.APIServer implements it. The result is nil for an object that does not
@@ -53,7 +53,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if !h.Approvals.Synced() {
 		return refuse.Unavailable("the approvals have not been read yet")
 	}
-	covering := h.Approvals.Covering(request.Namespace)
+	covering := h.Approvals.ApprovalsFor(request.Namespace)
 	if !approval.Denies(covering) || !approval.DecidesOnDisks(covering) {
 		return admission.Allowed("")
 	}

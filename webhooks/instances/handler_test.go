@@ -32,8 +32,8 @@ type cluster struct {
 	looked int
 }
 
-func (c *cluster) Synced() bool                         { return !c.unsynced }
-func (c *cluster) Covering(string) []*approval.Approval { return c.covering }
+func (c *cluster) Synced() bool                             { return !c.unsynced }
+func (c *cluster) ApprovalsFor(string) []*approval.Approval { return c.covering }
 
 func (c *cluster) VirtualMachine(_ context.Context, _, name string) (map[string]any, error) {
 	c.mutex.Lock()

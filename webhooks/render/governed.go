@@ -20,7 +20,7 @@ import (
 // Approvals returns the approvals that select a namespace.
 type Approvals interface {
 	Synced() bool
-	Covering(namespace string) []*approval.Approval
+	ApprovalsFor(namespace string) []*approval.Approval
 }
 
 // judge evaluates the user-specified fields and the bound values by the approvals of the namespace. Only this webhook
@@ -81,7 +81,7 @@ const (
 // templates, because the user may not be aware that a template is required. The admission policy denies the VM
 // without this webhook, but it runs later in the request and cannot name templates.
 func (h *Handler) untemplated(ctx context.Context, request admission.Request) admission.Response {
-	covering := h.approvals.Covering(request.Namespace)
+	covering := h.approvals.ApprovalsFor(request.Namespace)
 	v := approval.Evaluate(covering, approval.Question{User: request.UserInfo})
 	if !v.Denied() {
 		return verdict.Response(request, v)
@@ -99,7 +99,7 @@ func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machin
 	if !h.approvals.Synced() || h.exempt.Exempt(request.UserInfo.Username) {
 		return admission.Allowed("")
 	}
-	return verdict.Response(request, approval.Evaluate(h.approvals.Covering(request.Namespace), approval.Question{
+	return verdict.Response(request, approval.Evaluate(h.approvals.ApprovalsFor(request.Namespace), approval.Question{
 		User: request.UserInfo, Touched: approval.Changes(stored.Object, vm.Object), Update: true,
 	}))
 }

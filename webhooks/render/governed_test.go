@@ -22,8 +22,8 @@ type govern struct {
 
 func governing(covering ...*approval.Approval) govern { return govern{covering: covering} }
 
-func (g govern) Synced() bool                         { return !g.unsynced }
-func (g govern) Covering(string) []*approval.Approval { return g.covering }
+func (g govern) Synced() bool                             { return !g.unsynced }
+func (g govern) ApprovalsFor(string) []*approval.Approval { return g.covering }
 
 func approve(t *testing.T, spec string) *approval.Approval {
 	t.Helper()

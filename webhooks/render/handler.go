@@ -131,7 +131,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if refusal != nil {
 		return *refusal
 	}
-	governing := h.approvals.Covering(request.Namespace)
+	governing := h.approvals.ApprovalsFor(request.Namespace)
 	if h.awaitState != nil && len(governing) > 0 {
 		h.awaitState(ctx, request.Namespace)
 	}

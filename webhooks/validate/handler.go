@@ -32,7 +32,7 @@ type Templates interface {
 // Approvals returns the approvals that select a namespace.
 type Approvals interface {
 	Synced() bool
-	Covering(namespace string) []*approval.Approval
+	ApprovalsFor(namespace string) []*approval.Approval
 }
 
 // Policies returns the decision of the policies about a request; a policing.Judge implements it.
@@ -122,7 +122,7 @@ func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict
 
 // approve evaluates the approvals.
 func (h *Handler) approve(ctx context.Context, request admission.Request, vm machine.Machine) (approval.Decision, *admission.Response) {
-	covering := h.approvals.Covering(request.Namespace)
+	covering := h.approvals.ApprovalsFor(request.Namespace)
 	if request.Operation == admissionv1.Create {
 		return h.create(ctx, request, vm, covering)
 	}

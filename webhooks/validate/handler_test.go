@@ -38,8 +38,8 @@ type govern struct {
 	unsynced bool
 }
 
-func (g govern) Synced() bool                         { return !g.unsynced }
-func (g govern) Covering(string) []*approval.Approval { return g.covering }
+func (g govern) Synced() bool                             { return !g.unsynced }
+func (g govern) ApprovalsFor(string) []*approval.Approval { return g.covering }
 
 const box = `
 spec:
