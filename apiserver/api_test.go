@@ -209,7 +209,7 @@ func TestRefusals(t *testing.T) {
 		{name: "another namespace without a right there", path: create, body: "parameters: {NAME: a, PASSWORD: longenough}\ntargetNamespace: floor", wantCode: 403,
 			want: []string{`user \"ada\" may not create VirtualMachines from templates in namespace \"floor\"`, `"field":"targetNamespace"`}},
 		{name: "another namespace that can be none", path: create, body: "targetNamespace: ../x", wantCode: 422, want: []string{"targetNamespace"}},
-		{name: "what the API server refuses comes back as it is", path: create, body: "parameters: {NAME: a, PASSWORD: longenough}",
+		{name: "what the API server denies comes back as it is", path: create, body: "parameters: {NAME: a, PASSWORD: longenough}",
 			fixture:  fixture{creator: &recorder{failures: []error{&apierrors.StatusError{ErrStatus: metav1.Status{Code: 418, Reason: "Teapot", Message: "short and stout", Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "spec.spout"}}}}}}}},
 			wantCode: 418, want: []string{`"reason":"Teapot"`, "short and stout", "spec.spout"}},
 		{name: "no template is sent", path: "processedtemplates", body: "kind: VirtualMachine", wantCode: 400, want: []string{"kind VirtualMachineTemplate"}},

@@ -160,11 +160,11 @@ func TestPreviewOfADelegate(t *testing.T) {
 			want:    []v1beta1.Decision{warn, {Decision: v1beta1.EffectWarn, Message: "deprecated field"}, allow}, wantAsked: both,
 		},
 		{
-			name: "somebody else refuses what ours let pass", cluster: cluster{marked: decided(allow), plain: exists},
+			name: "somebody else denies what ours let pass", cluster: cluster{marked: decided(allow), plain: exists},
 			want: []v1beta1.Decision{{Decision: v1beta1.EffectDeny, Message: `virtualmachines.kubevirt.io "web-1" already exists`}, allow}, wantAsked: both,
 		},
 		{
-			name: "somebody else refuses it before ours see it", cluster: cluster{marked: &invalid.ErrStatus},
+			name: "somebody else denies it before ours see it", cluster: cluster{marked: &invalid.ErrStatus},
 			want: []v1beta1.Decision{{Decision: v1beta1.EffectDeny, Message: invalid.ErrStatus.Message, Field: "spec.running"}}, wantAsked: both[:1],
 		},
 		{name: "nobody answers previews", wantError: 500, wantAsked: both[:1]},

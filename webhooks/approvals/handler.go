@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 	"github.com/vmstencil/stencil/webhooks/internal/written"
 )
 
@@ -35,8 +35,8 @@ type Namespaces interface {
 type Options struct {
 	Templates  Templates
 	Namespaces Namespaces
-	// Spared are the namespaces that no approval selects: those of Stencil.
-	Spared []string
+	// ExcludedNamespaces are the namespaces that no approval selects: those of Stencil.
+	ExcludedNamespaces []string
 }
 
 // Handler serves the admission requests of the approval webhook.
@@ -51,25 +51,25 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	if answer != nil {
 		return *answer
 	}
-	compiled, err := approval.Compile(object, approval.Excluding(h.Spared...))
+	compiled, err := approval.Compile(object, approval.Excluding(h.ExcludedNamespaces...))
 	var invalid *approval.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return refuse.With(apierrors.NewInvalid(approvalKind, object.Name, invalid.Causes).Status())
+		return deny.With(apierrors.NewInvalid(approvalKind, object.Name, invalid.Causes).Status())
 	case err != nil:
-		return refuse.With(apierrors.NewInternalError(fmt.Errorf("compiling the approval: %w", err)).Status())
+		return deny.With(apierrors.NewInternalError(fmt.Errorf("compiling the approval: %w", err)).Status())
 	}
 	return admission.Allowed("").WithWarnings(shorten(h.gather(object, compiled).warnings())...)
 }
 
 // gather collects the state that the warnings depend on.
 func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.Approval) situation {
-	s := situation{spec: &object.Spec, approval: compiled, spared: h.Spared}
+	s := situation{spec: &object.Spec, approval: compiled, excluded: h.ExcludedNamespaces}
 	if h.Namespaces.Synced() {
-		s.namespacesKnown, s.covered = true, h.Namespaces.NamespacesOf(compiled)
+		s.namespacesSynced, s.covered = true, h.Namespaces.NamespacesOf(compiled)
 	}
 	if h.Templates.Synced() {
-		s.templatesKnown = true
+		s.templatesSynced = true
 		for _, t := range h.Templates.List() {
 			s.templates = append(s.templates, seen(t))
 		}

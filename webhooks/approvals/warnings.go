@@ -16,13 +16,13 @@ import (
 type situation struct {
 	spec     *v1alpha1.TemplateApprovalSpec
 	approval *approval.Approval
-	spared   []string
+	excluded []string
 
-	namespacesKnown bool
-	covered         []string // names of the namespaces that the approval selects
+	namespacesSynced bool
+	covered          []string // names of the namespaces that the approval selects
 
-	templatesKnown bool
-	templates      []candidate
+	templatesSynced bool
+	templates       []candidate
 }
 
 // candidate is a template that an approval may list.
@@ -47,10 +47,10 @@ func seen(t *templatecache.Template) candidate {
 // warnings describes the fields of the approval that have no effect now, or a wider effect than intended.
 func (s situation) warnings() []string {
 	var all []string
-	if s.namespacesKnown {
+	if s.namespacesSynced {
 		all = append(all, s.aboutNamespaces()...)
 	}
-	if s.templatesKnown {
+	if s.templatesSynced {
 		var approved []candidate
 		for i := range s.spec.Templates {
 			listed, warning := s.aboutTemplate(i)
@@ -70,7 +70,7 @@ func (s situation) aboutNamespaces() []string {
 	var all []string
 	for i, namespace := range s.spec.Namespaces {
 		switch {
-		case slices.Contains(s.spared, namespace):
+		case slices.Contains(s.excluded, namespace):
 			all = append(all, fmt.Sprintf("spec.namespaces[%d]: %s is Stencil's own namespace, which is never covered", i, namespace))
 		case !slices.Contains(s.covered, namespace):
 			all = append(all, fmt.Sprintf("spec.namespaces[%d]: there is no namespace %s now", i, namespace))
@@ -153,12 +153,12 @@ func (s situation) aboutClosedParameters(approved []candidate) (valueless, close
 	}
 	more := 0
 	for _, reference := range slices.Sorted(maps.Keys(byReference)) {
-		var missing, keeping []string
+		var missing, closing []string
 		for _, p := range s.approval.ClosedParameters(byReference[reference].declared) {
 			if approval.HasNoValue(p) {
 				missing = append(missing, p.Name)
 			} else {
-				keeping = append(keeping, p.Name)
+				closing = append(closing, p.Name)
 			}
 		}
 		if len(missing) > 0 {
@@ -166,11 +166,11 @@ func (s situation) aboutClosedParameters(approved []candidate) (valueless, close
 				"list them, with the values that are allowed or with anyValue: true", reference, enumerate(missing)))
 		}
 		switch {
-		case len(keeping) == 0:
+		case len(closing) == 0:
 		case len(closed) < maxClosing:
-			closed = append(closed, fmt.Sprintf("spec.parameters: closes %s of template %s: a parameter that is not listed keeps its default, or is generated", enumerate(keeping), reference))
+			closed = append(closed, fmt.Sprintf("spec.parameters: closes %s of template %s: a parameter that is not listed keeps its default, or is generated", enumerate(closing), reference))
 		default:
-			more += len(keeping)
+			more += len(closing)
 		}
 	}
 	if more > 0 {

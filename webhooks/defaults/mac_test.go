@@ -79,7 +79,7 @@ func TestMACAddressesAreMadeWhereNobodyElseDoes(t *testing.T) {
 			})
 			response := h.Handle(t.Context(), requestOf(t, tc.namespace, machine, ""))
 			if !response.Allowed {
-				t.Fatalf("refused: %v", response.Result)
+				t.Fatalf("denied: %v", response.Result)
 			}
 			if tc.warning != "" {
 				if len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], tc.warning) {

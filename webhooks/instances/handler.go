@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // concurrency is the number of claims that are read at a time.
@@ -51,15 +51,15 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return admission.Allowed("")
 	}
 	if !h.Approvals.Synced() {
-		return refuse.Unavailable("the approvals have not been read yet")
+		return deny.Unavailable("the approvals have not been read yet")
 	}
-	covering := h.Approvals.ApprovalsFor(request.Namespace)
-	if !approval.Denies(covering) || !approval.DecidesOnDisks(covering) {
+	approvals := h.Approvals.ApprovalsFor(request.Namespace)
+	if !approval.Denies(approvals) || !approval.DecidesOnDisks(approvals) {
 		return admission.Allowed("")
 	}
 	var vmi instance
 	if err := json.Unmarshal(request.Object.Raw, &vmi); err != nil {
-		return refuse.Malformed(fmt.Errorf("decoding the VirtualMachineInstance: %w", err))
+		return deny.Malformed(fmt.Errorf("decoding the VirtualMachineInstance: %w", err))
 	}
 	owner := metav1.GetControllerOf(&vmi.Metadata)
 	if owner == nil || owner.Kind != "VirtualMachine" {
@@ -67,24 +67,24 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	}
 	vm, err := h.Disks.VirtualMachine(ctx, request.Namespace, owner.Name)
 	if err != nil {
-		return refuse.Unavailable(err.Error())
+		return deny.Unavailable(err.Error())
 	}
 	wanted, problem := mounted(vmi, owner, vm)
 	if problem != "" {
 		return forbidden(request, problem)
 	}
-	claims, err := h.look(ctx, request.Namespace, wanted)
+	claims, err := h.findClaims(ctx, request.Namespace, wanted)
 	if err != nil {
-		return refuse.Unavailable(err.Error())
+		return deny.Unavailable(err.Error())
 	}
-	if problem := foreign(owner, claims, covering); problem != "" {
+	if problem := foreign(owner, claims, approvals); problem != "" {
 		return forbidden(request, problem)
 	}
 	return admission.Allowed("")
 }
 
-// look reads the claims of the disks and sets their found fields.
-func (h *Handler) look(ctx context.Context, namespace string, wanted []disk) ([]disk, error) {
+// findClaims reads the claims of the disks and sets their found fields.
+func (h *Handler) findClaims(ctx context.Context, namespace string, wanted []disk) ([]disk, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
 	for i := range wanted {
@@ -98,5 +98,5 @@ func (h *Handler) look(ctx context.Context, namespace string, wanted []disk) ([]
 
 func forbidden(request admission.Request, why string) admission.Response {
 	resource := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
-	return refuse.With(apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status())
+	return deny.With(apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status())
 }

@@ -11,7 +11,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 	"github.com/vmstencil/stencil/webhooks/internal/written"
 )
 
@@ -40,11 +40,11 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	trial, err := h.Policies.Try(ctx, object)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return refuse.With(apierrors.NewTimeoutError("the policy could not be compiled in time; try again", 1).Status())
+		return deny.With(apierrors.NewTimeoutError("the policy could not be compiled in time; try again", 1).Status())
 	case err != nil:
-		return refuse.With(apierrors.NewInternalError(fmt.Errorf("compiling the policy: %w", err)).Status())
+		return deny.With(apierrors.NewInternalError(fmt.Errorf("compiling the policy: %w", err)).Status())
 	case len(trial.Problems) > 0:
-		return refuse.With(invalid(object.Name, trial.Problems))
+		return deny.With(invalid(object.Name, trial.Problems))
 	}
 	return admission.Allowed("").WithWarnings(warnings(trial)...)
 }

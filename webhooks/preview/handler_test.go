@@ -16,18 +16,18 @@ import (
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
 	machinerules "github.com/vmstencil/stencil/template/validations/machines"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
 	"github.com/vmstencil/stencil/webhooks/preview"
 )
 
-// judge is a fake Judge with a fixed result.
-type judge struct {
-	judged  verdict.Judgement
-	refusal *admission.Response
+// fakeEvaluator is a fake Evaluator with a fixed result.
+type fakeEvaluator struct {
+	decisions decision.Decisions
+	denial    *admission.Response
 }
 
-func (j judge) Judge(context.Context, admission.Request) (verdict.Judgement, *admission.Response) {
-	return j.judged, j.refusal
+func (e fakeEvaluator) Evaluate(context.Context, admission.Request) (decision.Decisions, *admission.Response) {
+	return e.decisions, e.denial
 }
 
 func TestWhatIsSaid(t *testing.T) {
@@ -46,24 +46,24 @@ func TestWhatIsSaid(t *testing.T) {
 	allowed := approval.Decision{Allowed: true}
 	for _, tc := range []struct {
 		name         string
-		judged       verdict.Judgement
+		decisions    decision.Decisions
 		want         []v1beta1.Decision
 		wantWarnings []string
 	}{
-		{name: "nobody judges", judged: verdict.Judgement{Approvals: allowed}, want: []v1beta1.Decision{}},
+		{name: "nobody judges", decisions: decision.Decisions{Approvals: allowed}, want: []v1beta1.Decision{}},
 		{
-			name:   "everybody consents",
-			judged: verdict.Judgement{Approvals: approval.Decision{Governed: true, Allowed: true, By: "team"}, Policies: policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeAllow}}}},
-			want:   []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Policy: "team"}, {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "sizes"}},
+			name:      "everybody consents",
+			decisions: decision.Decisions{Approvals: approval.Decision{Governed: true, Allowed: true, By: "team"}, Policies: policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeAllow}}}},
+			want:      []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Policy: "team"}, {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "sizes"}},
 		},
 		{
-			name:   "somebody whom the approvals exempt",
-			judged: verdict.Judgement{Approvals: approval.Decision{Governed: true, Allowed: true, Exempt: true}},
-			want:   []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Message: "the approvals of the namespace exempt you"}},
+			name:      "somebody whom the approvals exempt",
+			decisions: decision.Decisions{Approvals: approval.Decision{Governed: true, Allowed: true, Exempt: true}},
+			want:      []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Message: "the approvals of the namespace exempt you"}},
 		},
 		{
 			name: "everybody denies",
-			judged: verdict.Judgement{
+			decisions: decision.Decisions{
 				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementDeny, Objections: objection},
 				Policies:  policyset.Decision{Denials: []policyset.Violation{violation}, Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeDeny}, {Policy: "other", Outcome: policyset.OutcomeAllow}}},
 				Rules:     machinerules.Verdict{Denials: []machinerules.Finding{finding}},
@@ -72,7 +72,7 @@ func TestWhatIsSaid(t *testing.T) {
 		},
 		{
 			name: "everybody warns",
-			judged: verdict.Judgement{
+			decisions: decision.Decisions{
 				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementWarn, Objections: objection},
 				Policies:  policyset.Decision{Warnings: []policyset.Violation{violation}},
 				Rules:     machinerules.Verdict{Warnings: []machinerules.Finding{finding}},
@@ -85,7 +85,7 @@ func TestWhatIsSaid(t *testing.T) {
 		},
 		{
 			name: "what is only audited stands in nobody's way",
-			judged: verdict.Judgement{
+			decisions: decision.Decisions{
 				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementAudit, Objections: objection},
 				Policies:  policyset.Decision{Audited: []policyset.Violation{violation}},
 			},
@@ -93,7 +93,7 @@ func TestWhatIsSaid(t *testing.T) {
 		},
 		{
 			name: "a policy that fails and lets pass, and a size that is not known",
-			judged: verdict.Judgement{
+			decisions: decision.Decisions{
 				Approvals: allowed,
 				Policies:  policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeTimeout}}},
 				Rules:     machinerules.Verdict{Unjudged: []machinerules.Finding{finding}},
@@ -102,7 +102,7 @@ func TestWhatIsSaid(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			response := preview.New(judge{judged: tc.judged}).Handle(t.Context(), admission.Request{})
+			response := preview.New(fakeEvaluator{decisions: tc.decisions}).Handle(t.Context(), admission.Request{})
 			if response.Allowed {
 				t.Fatal("a preview let a request pass")
 			}
@@ -120,10 +120,10 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyCanJudgeIsNoPreview(t *testing.T) {
-	refusal := admission.Response{}
-	refusal.Result = &metav1.Status{Code: 503, Reason: metav1.StatusReasonServiceUnavailable}
-	response := preview.New(judge{refusal: &refusal}).Handle(t.Context(), admission.Request{})
+func TestNoPreviewWithoutAnEvaluation(t *testing.T) {
+	denial := admission.Response{}
+	denial.Result = &metav1.Status{Code: 503, Reason: metav1.StatusReasonServiceUnavailable}
+	response := preview.New(fakeEvaluator{denial: &denial}).Handle(t.Context(), admission.Request{})
 	if response.Allowed || response.Result.Code != 503 {
 		t.Errorf("%+v", response)
 	}

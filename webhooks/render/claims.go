@@ -17,7 +17,7 @@ import (
 func disclaim(managedFields any, changed []pointer) (any, bool) {
 	entries, _ := managedFields.([]any)
 	kept := make([]any, 0, len(entries))
-	gone := false
+	disclaimed := false
 	for _, item := range entries {
 		entry, _ := item.(map[string]any)
 		fields, _ := entry["fieldsV1"].(map[string]any)
@@ -28,7 +28,7 @@ func disclaim(managedFields any, changed []pointer) (any, bool) {
 		for _, at := range changed {
 			var removed bool
 			if fields, removed = without(fields, at); removed {
-				gone = true
+				disclaimed = true
 			}
 		}
 		if len(fields) == 0 {
@@ -38,7 +38,7 @@ func disclaim(managedFields any, changed []pointer) (any, bool) {
 		entry["fieldsV1"] = fields
 		kept = append(kept, entry)
 	}
-	return kept, gone
+	return kept, disclaimed
 }
 
 // without returns claims without the claim at a pointer, and without parents that have no other claims.
@@ -100,24 +100,24 @@ func tree(fields map[string]any) map[string]any {
 // does not. From a list, it removes items only by name.
 func withoutDropped(stored, before, now map[string]any) map[string]any {
 	left := maps.Clone(stored)
-	for key, said := range before {
+	for key, previous := range before {
 		value, found := stored[key]
 		if !found {
 			continue
 		}
-		saidMap, _ := said.(map[string]any)
+		previousMap, _ := previous.(map[string]any)
 		valueMap, isMap := value.(map[string]any)
 		valueList, isList := value.([]any)
 		_, still := now[key]
 		switch {
-		case isMap && saidMap != nil:
+		case isMap && previousMap != nil:
 			nowMap, _ := now[key].(map[string]any)
-			rest := withoutDropped(valueMap, saidMap, nowMap)
+			rest := withoutDropped(valueMap, previousMap, nowMap)
 			if left[key] = rest; len(rest) == 0 && len(valueMap) > 0 {
 				delete(left, key)
 			}
 		case isList:
-			if rest := withoutItems(valueList, said, now[key]); len(rest) == 0 && !still && len(valueList) > 0 {
+			if rest := withoutItems(valueList, previous, now[key]); len(rest) == 0 && !still && len(valueList) > 0 {
 				delete(left, key)
 			} else {
 				left[key] = rest

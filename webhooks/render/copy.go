@@ -20,13 +20,13 @@ func copied(vm machine.Machine, namespace string) (machine.Record, bool) {
 	return from, len(errs) == 0 && from.Namespace == ref.Namespace && from.Name == ref.Name && from.UID != "" && from.Digest != ""
 }
 
-// keep leaves a copy unchanged, except that it adds the labels of the record, which a clone may have filtered out,
+// retainCopy leaves a copy unchanged, except that it adds the labels of the record, which a clone may have filtered out,
 // and removes sensitive parameters, which are never stored.
-func keep(vm machine.Machine, from machine.Record) outcome {
+func retainCopy(vm machine.Machine, from machine.Record) result {
 	p := &patch{}
 	p.metadata("labels", vm.Labels, nil, from.Labels())
 	// The user who created the original VM through stencil-apiserver is not the user who copied it.
 	discard(p, vm.Annotations, contract.AnnotationCreatedBy, contract.AnnotationBoundValues)
 	forget(p, vm.Annotations, from.Sensitive)
-	return outcome{patch: p}
+	return result{patch: p}
 }

@@ -63,7 +63,7 @@ func TestWhatOnlyLooksLikeACopyIsRendered(t *testing.T) {
 		as       string
 		from, to string
 	}{
-		"a person made it":                      {as: "ada"},
+		"a user made it":                        {as: "ada"},
 		"it belongs to a pool":                  {from: "  name: web-2\n", to: "  name: web-2\n  ownerReferences: [{apiVersion: pool.kubevirt.io/v1beta1, kind: VirtualMachinePool, name: p, uid: u}]\n"},
 		"it has no spec":                        {from: "spec:\n" + spec, to: ""},
 		"it has no record":                      {from: "template.kubevirt.io/rendered", to: "example.com/rendered"},

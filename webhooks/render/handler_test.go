@@ -117,7 +117,7 @@ func create(t testing.TB, object string) admission.Request {
 func apply(t testing.TB, request admission.Request, response admission.Response) map[string]any {
 	t.Helper()
 	if !response.Allowed {
-		t.Fatalf("refused: %s", response.Result.Message)
+		t.Fatalf("denied: %s", response.Result.Message)
 	}
 	raw := request.Object.Raw
 	if response.Patch != nil {
@@ -186,7 +186,7 @@ func TestCreate(t *testing.T) {
 			want:   map[string]any{"/metadata/annotations/parameter.template.kubevirt.io~1SIZE": nil},
 		},
 		{
-			name:   "what the person wrote wins over what was rendered",
+			name:   "what the user wrote wins over what was rendered",
 			object: metadata("name: web-1", "    note: mine\n  labels: {os: bsd}\nspec: {runStrategy: Always, template: {spec: {hostname: h}}}"),
 			want: map[string]any{
 				"/metadata/annotations/note": "mine", "/metadata/labels/os": "bsd", "/metadata/labels/size": "small",
@@ -273,7 +273,7 @@ func TestTheRecordSaysWhetherTheTemplateHasRules(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestDenials(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		object     string

@@ -47,13 +47,13 @@ func TestOverlay(t *testing.T) {
 		wantLists                 []string
 	}{
 		{
-			name:    "what the person did not write comes from the base",
+			name:    "what the user did not write comes from the base",
 			base:    `{"a":1,"b":{"c":[1]}}`,
 			written: `{}`,
 			want:    `{"a":1,"b":{"c":[1]}}`, wantOperations: 2,
 		},
 		{
-			name:    "what the person wrote wins",
+			name:    "what the user wrote wins",
 			base:    `{"a":1}`,
 			written: `{"a":2,"z":3}`,
 			want:    `{"a":2,"z":3}`,

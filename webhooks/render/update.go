@@ -21,11 +21,11 @@ type update struct {
 	fieldManager string
 }
 
-func (u update) decide() outcome {
+func (u update) decide() result {
 	p := &patch{}
 	if _, templated := u.stored.Annotations[contract.AnnotationTemplateRef]; !templated {
 		// A reference that is added later renders nothing. The admission policy on the reference denies it.
-		return outcome{patch: p}
+		return result{patch: p}
 	}
 	from := u.stored.Record()
 	var changed []pointer
@@ -33,16 +33,16 @@ func (u update) decide() outcome {
 		u.lay(p)
 	} else {
 		changed = u.mergeLists(p, from)
-		u.keepStamps(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
-		u.keepStamps(p, "annotations", u.object.Annotations, u.stored.Annotations, stampedAnnotations)
+		u.retainStamps(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
+		u.retainStamps(p, "annotations", u.object.Annotations, u.stored.Annotations, stampedAnnotations)
 	}
 	changed = append(changed, forget(p, u.object.Annotations, from.Sensitive)...)
 	if len(p.operations) > 0 {
-		if err := u.settleClaims(p, changed); err != nil {
-			return outcome{causes: field.ErrorList{field.InternalError(nil, err)}}
+		if err := u.restoreClaims(p, changed); err != nil {
+			return result{causes: field.ErrorList{field.InternalError(nil, err)}}
 		}
 	}
-	return outcome{patch: p, warnings: u.forgottenWarnings(from)}
+	return result{patch: p, warnings: u.forgottenWarnings(from)}
 }
 
 var (
@@ -108,8 +108,8 @@ func (p *patch) layStrings(key string, written, kept, stored map[string]any, sta
 	p.addStrings(key, written, add)
 }
 
-// keepStamps restores the stamps to their stored state, and changes nothing else.
-func (u update) keepStamps(p *patch, key string, written, stored map[string]any, stamps []string) {
+// retainStamps restores the stamps to their stored state, and changes nothing else.
+func (u update) retainStamps(p *patch, key string, written, stored map[string]any, stamps []string) {
 	add := map[string]any{}
 	for _, stamp := range stamps {
 		switch was, found := stored[stamp]; {
@@ -145,14 +145,14 @@ func (u update) mergeLists(p *patch, from machine.Record) (merged []pointer) {
 		if !byName {
 			return
 		}
-		said := lookup(now.Spec, at[1:])
+		previous := lookup(now.Spec, at[1:])
 		switch sent := machine.Fingerprint(written); {
 		case from.Lists[at.String()] == sent:
 		case !known:
 			return
-		case said == true: // claimed by the applier; claims do not have the items of the list
-		case said != nil && machine.Fingerprint(said) == sent:
-			storedList = withoutItems(storedList, lookup(before.Spec, at[1:]), said)
+		case previous == true: // claimed by the applier; claims do not have the items of the list
+		case previous != nil && machine.Fingerprint(previous) == sent:
+			storedList = withoutItems(storedList, lookup(before.Spec, at[1:]), previous)
 		default:
 			return
 		}

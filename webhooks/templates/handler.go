@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/template"
 	templatelint "github.com/vmstencil/stencil/template/lint"
 	"github.com/vmstencil/stencil/template/validations"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 	"github.com/vmstencil/stencil/webhooks/internal/written"
 )
 
@@ -41,10 +41,10 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	case errors.As(err, &invalid):
 		causes = invalid.Causes
 	case err != nil:
-		return refuse.With(apierrors.NewInternalError(fmt.Errorf("compiling the template: %w", err)).Status())
+		return deny.With(apierrors.NewInternalError(fmt.Errorf("compiling the template: %w", err)).Status())
 	}
 	if causes = append(causes, templatelint.Validations(object)...); len(causes) > 0 {
-		return refuse.With(apierrors.NewInvalid(templateKind, object.Name, causes).Status())
+		return deny.With(apierrors.NewInvalid(templateKind, object.Name, causes).Status())
 	}
 	return admission.Allowed("").WithWarnings(templatelint.Warnings(compiled)...)
 }

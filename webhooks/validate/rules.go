@@ -10,7 +10,7 @@ import (
 	"github.com/vmstencil/stencil/template/validations"
 	machinerules "github.com/vmstencil/stencil/template/validations/machines"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // rules evaluates the rules of a VM and of its template. On update it excludes violations that the stored VM already
@@ -20,9 +20,9 @@ func (h *Handler) rules(ctx context.Context, request admission.Request, vm machi
 	if request.Operation == admissionv1.Create || !now.Has() {
 		return now.Judge(ctx), nil
 	}
-	stored, refusal := refuse.Machine(request.Name, request.OldObject.Raw)
-	if refusal != nil {
-		return machinerules.Verdict{}, refusal
+	stored, denial := deny.ReadVM(request.Name, request.OldObject.Raw)
+	if denial != nil {
+		return machinerules.Verdict{}, denial
 	}
 	before := now
 	before.Object = stored.Object

@@ -1,4 +1,4 @@
-package verdict_test
+package decision_test
 
 import (
 	"fmt"
@@ -15,7 +15,7 @@ import (
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
 	machinerules "github.com/vmstencil/stencil/template/validations/machines"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
 )
 
 func violation(policy, message, field, fix string) policyset.Violation {
@@ -126,7 +126,7 @@ func TestJoint(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			response := verdict.Joint(request(), verdict.Judgement{Approvals: tc.approvals, Policies: tc.policies, Rules: tc.rules})
+			response := decision.Combine(request(), decision.Decisions{Approvals: tc.approvals, Policies: tc.policies, Rules: tc.rules})
 			if response.Allowed != (tc.wantMessage == "") {
 				t.Fatalf("allowed: %t", response.Allowed)
 			}
@@ -148,7 +148,7 @@ func TestJoint(t *testing.T) {
 		})
 	}
 	t.Run("of very many denials the rest is counted", func(t *testing.T) {
-		response := verdict.Joint(request(), verdict.Judgement{Approvals: approval.Decision{Allowed: true}, Policies: many})
+		response := decision.Combine(request(), decision.Decisions{Approvals: approval.Decision{Allowed: true}, Policies: many})
 		if !strings.HasSuffix(response.Result.Message, "\n- policy many (high): 63\n- and 6 more") {
 			t.Errorf("got %s", response.Result.Message)
 		}
@@ -166,7 +166,7 @@ func request() admission.Request {
 }
 
 func TestUnavailable(t *testing.T) {
-	response := verdict.Unavailable("nobody is there")
+	response := decision.Unavailable("nobody is there")
 	if response.Allowed || response.Result.Code != 503 || !strings.Contains(response.Result.Message, "nobody is there; try again in a moment") {
 		t.Errorf("got %+v", response.Result)
 	}

@@ -1,4 +1,4 @@
-package verdict
+package decision
 
 import (
 	"errors"
@@ -15,7 +15,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	machinerules "github.com/vmstencil/stencil/template/validations/machines"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 const (
@@ -25,24 +25,24 @@ const (
 	maximumNames = 5
 )
 
-// Judgement holds all decisions about one request.
-type Judgement struct {
+// Decisions holds all decisions about one request.
+type Decisions struct {
 	Approvals approval.Decision
 	Policies  policyset.Decision
 	// Rules is the decision of the rules of the VM and of its template.
 	Rules machinerules.Verdict
 }
 
-// Joint returns the response for all decisions: a denial with every objection of approvals, policies and rules, or an
+// Combine returns the response for all decisions: a denial with every objection of approvals, policies and rules, or an
 // admission with all warnings.
-func Joint(request admission.Request, j Judgement) admission.Response {
-	v, d := j.Approvals, j.Policies
+func Combine(request admission.Request, all Decisions) admission.Response {
+	v, d := all.Approvals, all.Policies
 	// A rule about a size that cannot be resolved here was not evaluated, and therefore denies.
-	rules := append(slices.Clip(j.Rules.Denials), j.Rules.Unjudged...)
-	warnings := append(append(Warnings(v), policyWarnings(d)...), ruleWarnings(j.Rules)...)
+	rules := append(slices.Clip(all.Rules.Denials), all.Rules.Unjudged...)
+	warnings := append(append(Warnings(v), policyWarnings(d)...), ruleWarnings(all.Rules)...)
 	switch {
 	case len(d.Denials)+len(rules) == 0 && v.Denied():
-		return Refuse(request, v.Objections).WithWarnings(warnings...)
+		return Deny(request, v.Objections).WithWarnings(warnings...)
 	case len(d.Denials)+len(rules) == 0:
 		return admission.Allowed("").WithWarnings(warnings...)
 	}
@@ -76,13 +76,13 @@ func Joint(request admission.Request, j Judgement) admission.Response {
 	resource := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
 	status := apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status()
 	status.Details.Causes = causes
-	return refuse.With(status).WithWarnings(warnings...)
+	return deny.With(status).WithWarnings(warnings...)
 }
 
 // Unavailable denies a request that cannot be evaluated at the moment.
 func Unavailable(why string) admission.Response {
 	status := apierrors.NewServiceUnavailable(why + "; try again in a moment").Status()
-	return refuse.With(status)
+	return deny.With(status)
 }
 
 func policyWarnings(d policyset.Decision) []string {
@@ -148,14 +148,14 @@ func (g *group) who() string {
 }
 
 // text returns the message without the field.
-func (g *group) text() string { return g.say(false, true) }
+func (g *group) text() string { return g.format(false, true) }
 
 // line returns a line for the message of a denial.
-func (g *group) line() string { return g.say(true, true) }
+func (g *group) line() string { return g.format(true, true) }
 
-func (g *group) warning() string { return g.say(true, false) }
+func (g *group) warning() string { return g.format(true, false) }
 
-func (g *group) say(field, severity bool) string {
+func (g *group) format(field, severity bool) string {
 	var b strings.Builder
 	b.WriteString(g.who())
 	switch {
