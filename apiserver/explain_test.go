@@ -21,7 +21,7 @@ import (
 	"github.com/vmstencil/stencil/internal/preview"
 )
 
-var machines = schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
+var vmResource = schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
 
 // creates authorizes users to create from the template box of shop.
 func creates(a authorizer.Attributes) bool {
@@ -138,10 +138,10 @@ func TestPreviewOfADelegate(t *testing.T) {
 	allow := v1beta1.Decision{Decision: v1beta1.EffectAllow, Policy: "team"}
 	warn := v1beta1.Decision{Decision: v1beta1.EffectWarn, Kind: v1beta1.DecisionKindPolicy, Policy: "owners", Message: "no owner"}
 	deny := v1beta1.Decision{Decision: v1beta1.EffectDeny, Kind: v1beta1.DecisionKindPolicy, Policy: "sizes", Message: "too large"}
-	exists := fails(apierrors.NewAlreadyExists(machines, "web-1"))
+	exists := fails(apierrors.NewAlreadyExists(vmResource, "web-1"))
 	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "kubevirt.io", Kind: "VirtualMachine"}, "web-1", nil)
 	invalid.ErrStatus.Details.Causes = []metav1.StatusCause{{Field: "spec.running", Message: "both"}}
-	record := apierrors.NewForbidden(machines, "web-1", errors.New("moved"))
+	record := apierrors.NewForbidden(vmResource, "web-1", errors.New("moved"))
 	record.ErrStatus.Details.Causes = []metav1.StatusCause{{Field: "metadata.annotations[template.kubevirt.io/rendered]"}}
 	both := []string{"marked All for ada", "plain All for ada"}
 	for _, tc := range []struct {

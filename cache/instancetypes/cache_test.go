@@ -335,7 +335,7 @@ func (x *index) othersSynced(but string) bool {
 	return true
 }
 
-func TestEqualRevisionsAreKeptOnce(t *testing.T) {
+func TestEqualRevisionsAreStoredOnce(t *testing.T) {
 	var handles []any
 	for _, name := range []string{"vm-1", "vm-2"} {
 		e, err := revisionEntry(revision(t, name, "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 1}}`))

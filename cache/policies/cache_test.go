@@ -176,7 +176,7 @@ func lastGood(object *v1alpha1.VirtualMachinePolicy, generation int64, spec stri
 	return object
 }
 
-func TestWhatIsInForceAfterAStart(t *testing.T) {
+func TestActiveVersionsAfterAStart(t *testing.T) {
 	cases := map[string]struct {
 		object *v1alpha1.VirtualMachinePolicy
 		want   string
@@ -332,7 +332,7 @@ func TestAModuleIsCompiledOnceWhateverElseChanges(t *testing.T) {
 	}
 }
 
-func TestNobodyIsReadyBeforeEveryPolicyIsCompiled(t *testing.T) {
+func TestNotSyncedBeforeEveryPolicyIsCompiled(t *testing.T) {
 	e := &engine{release: make(chan struct{})}
 	var first []*v1alpha1.VirtualMachinePolicy
 	for i := range 500 {
@@ -418,7 +418,7 @@ stencil_policy_quarantines_total{policy="a"} 1
 	}
 }
 
-func TestAQuarantineIsToldUntilItEnds(t *testing.T) {
+func TestAQuarantineIsReportedUntilItEnds(t *testing.T) {
 	c, _ := started(t, &engine{}, time.Minute, vmpol("a", "x", 1))
 	synced(t, c)
 	until := time.Now().Add(time.Minute)

@@ -268,7 +268,7 @@ func TestTheStoreRefusesWhatIsNoTemplate(t *testing.T) {
 	}
 }
 
-func TestListenersHearOfEveryTemplate(t *testing.T) {
+func TestListenersReceiveEveryTemplate(t *testing.T) {
 	s := newStore()
 	if err := s.Add(vmt("fedora", 1, valid)); err != nil {
 		t.Fatal(err)

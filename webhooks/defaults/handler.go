@@ -80,7 +80,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if request.Resource.Resource != "virtualmachines" || request.SubResource != "" {
 		return admission.Allowed("")
 	}
-	var stored machine.Machine
+	var stored machine.Object
 	switch request.Operation {
 	case admissionv1.Create:
 	case admissionv1.Update:
@@ -104,9 +104,9 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 // filling is the state of one request while the defaults of its VM are filled in.
 type filling struct {
 	request admission.Request
-	vm      machine.Machine
+	vm      machine.Object
 	// stored is the zero Machine on creation.
-	stored machine.Machine
+	stored machine.Object
 	patch  *patch
 }
 

@@ -127,7 +127,7 @@ func namesOf(object map[string]any, response *defaulting.Response) map[string]st
 
 // stamp sets the two annotations of the webhook, and discards the values in the request. An empty text removes the
 // annotation.
-func stamp(vm machine.Machine, p *patch, applied, failed string) {
+func stamp(vm machine.Object, p *patch, applied, failed string) {
 	want := map[string]string{contract.AnnotationDefaultsApplied: applied, contract.AnnotationDefaultsFailed: failed}
 	at := pointer{"metadata", "annotations"}
 	if vm.Annotations == nil {

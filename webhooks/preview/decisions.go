@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/preview"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
-	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	"github.com/vmstencil/stencil/template/validations/vmrules"
 	"github.com/vmstencil/stencil/webhooks/internal/decision"
 )
 
@@ -77,9 +77,9 @@ func ofPolicies(d policyset.Decision) []v1beta1.Decision {
 	return all
 }
 
-func ofRules(v machinerules.Verdict) []v1beta1.Decision {
+func ofRules(v vmrules.Decision) []v1beta1.Decision {
 	var all []v1beta1.Decision
-	add := func(effect v1beta1.Effect, findings []machinerules.Finding) {
+	add := func(effect v1beta1.Effect, findings []vmrules.Finding) {
 		for _, f := range findings {
 			message := f.Message
 			if f.Rule != "" {
@@ -89,7 +89,7 @@ func ofRules(v machinerules.Verdict) []v1beta1.Decision {
 		}
 	}
 	add(v1beta1.EffectDeny, v.Denials)
-	add(v1beta1.EffectDeny, v.Unjudged)
+	add(v1beta1.EffectDeny, v.Unevaluated)
 	add(v1beta1.EffectWarn, v.Warnings)
 	return all
 }

@@ -15,7 +15,7 @@ import (
 	below "github.com/vmstencil/stencil/internal/preview"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
-	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	"github.com/vmstencil/stencil/template/validations/vmrules"
 	"github.com/vmstencil/stencil/webhooks/internal/decision"
 	"github.com/vmstencil/stencil/webhooks/preview"
 )
@@ -33,7 +33,7 @@ func (e fakeEvaluator) Evaluate(context.Context, admission.Request) (decision.De
 func TestWhatIsSaid(t *testing.T) {
 	objection := []approval.Objection{{Approval: "team", Field: "parameters[SIZE]", Message: "large is not allowed"}}
 	violation := policyset.Violation{Policy: "sizes", Finding: rego.Finding{Message: "too large", Field: "spec.instancetype", Fix: "take u1.small"}}
-	finding := machinerules.Finding{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "too small"}
+	finding := vmrules.Finding{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "too small"}
 	approved := func(effect v1beta1.Effect, message string) v1beta1.Decision {
 		return v1beta1.Decision{Decision: effect, Kind: "TemplateApproval", Policy: "team", Field: "parameters[SIZE]", Message: message}
 	}
@@ -66,7 +66,7 @@ func TestWhatIsSaid(t *testing.T) {
 			decisions: decision.Decisions{
 				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementDeny, Objections: objection},
 				Policies:  policyset.Decision{Denials: []policyset.Violation{violation}, Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeDeny}, {Policy: "other", Outcome: policyset.OutcomeAllow}}},
-				Rules:     machinerules.Verdict{Denials: []machinerules.Finding{finding}},
+				Rules:     vmrules.Decision{Denials: []vmrules.Finding{finding}},
 			},
 			want: []v1beta1.Decision{approved("deny", "large is not allowed"), policy("deny", "too large"), rule("deny"), {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "other"}},
 		},
@@ -75,7 +75,7 @@ func TestWhatIsSaid(t *testing.T) {
 			decisions: decision.Decisions{
 				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementWarn, Objections: objection},
 				Policies:  policyset.Decision{Warnings: []policyset.Violation{violation}},
-				Rules:     machinerules.Verdict{Warnings: []machinerules.Finding{finding}},
+				Rules:     vmrules.Decision{Warnings: []vmrules.Finding{finding}},
 			},
 			want: []v1beta1.Decision{approved("warn", "large is not allowed"), policy("warn", "too large"), rule("warn")},
 			wantWarnings: []string{
@@ -96,7 +96,7 @@ func TestWhatIsSaid(t *testing.T) {
 			decisions: decision.Decisions{
 				Approvals: allowed,
 				Policies:  policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeTimeout}}},
-				Rules:     machinerules.Verdict{Unjudged: []machinerules.Finding{finding}},
+				Rules:     vmrules.Decision{Unevaluated: []vmrules.Finding{finding}},
 			},
 			want: []v1beta1.Decision{rule("deny"), {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "sizes", Message: "it could not be evaluated, which it lets pass"}},
 		},

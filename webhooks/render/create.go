@@ -24,7 +24,7 @@ import (
 
 // creation is the input of the rendering of a new VM.
 type creation struct {
-	object    machine.Machine
+	object    machine.Object
 	namespace string
 	reference machine.Reference
 	template  *templatecache.Template

@@ -16,7 +16,7 @@ import (
 // who is exempt from approvals. Otherwise a stolen token of the server would permit more than the server does.
 // Admission policy delegated-machines denies the same requests without this webhook. A dry run stores nothing, and is
 // allowed for such users so that they can preview a VirtualMachine.
-func (h *Handler) delegable(request admission.Request, vm machine.Machine, user authenticationv1.UserInfo) *admission.Response {
+func (h *Handler) delegable(request admission.Request, vm machine.Object, user authenticationv1.UserInfo) *admission.Response {
 	if vm.Spec != nil {
 		response := deny.Invalid(vm.Name(), field.ErrorList{field.Forbidden(field.NewPath("spec"),
 			"the API server for templates sends no spec, the template makes it: send a VirtualMachine with a spec as a user who may create VirtualMachines")})

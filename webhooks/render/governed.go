@@ -95,7 +95,7 @@ func (h *Handler) untemplated(ctx context.Context, request admission.Request) ad
 
 // untemplatedUpdate evaluates the change of a VM without a template. Until the approval cache is synced, only the
 // admission policy does.
-func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machine.Machine) admission.Response {
+func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machine.Object) admission.Response {
 	if !h.approvals.Synced() || h.exempt.Exempt(request.UserInfo.Username) {
 		return admission.Allowed("")
 	}

@@ -45,7 +45,7 @@ func (u update) restoreClaims(p *patch, changed []pointer) error {
 }
 
 // sameContent reports whether the fields of two VMs that users can set are equal.
-func sameContent(one, other machine.Machine) bool {
+func sameContent(one, other machine.Object) bool {
 	for _, key := range []string{"labels", "annotations", "finalizers", "ownerReferences", "generateName"} {
 		if !reflect.DeepEqual(one.Metadata[key], other.Metadata[key]) {
 			return false

@@ -9,7 +9,7 @@ import (
 // manifests returns the previous and the current manifest of a declarative client: the manifests that `kubectl apply`
 // stores in an annotation, or the fields that an applier claims, in which lists are leaves. known is false for any
 // other client.
-func (u update) manifests() (before, now machine.Machine, known bool) {
+func (u update) manifests() (before, now machine.Object, known bool) {
 	claimsNow := applied(u.object.Metadata["managedFields"], u.fieldManager)
 	claimsBefore := applied(u.stored.Metadata["managedFields"], u.fieldManager)
 	if claimsNow != nil {
@@ -23,10 +23,10 @@ func (u update) manifests() (before, now machine.Machine, known bool) {
 }
 
 // lastApplied returns the manifest that `kubectl apply` stores in an annotation.
-func lastApplied(o machine.Machine) (machine.Machine, bool) {
+func lastApplied(o machine.Object) (machine.Object, bool) {
 	manifest, err := machine.Decode([]byte(machine.StringAt(o.Annotations, lastAppliedAnnotation)))
 	if err != nil {
-		return machine.Machine{}, false
+		return machine.Object{}, false
 	}
 	kept, errs := machine.Read(manifest)
 	return kept, len(errs) == 0

@@ -16,7 +16,7 @@ import (
 type update struct {
 	// raw is the object as the client sent it.
 	raw            []byte
-	object, stored machine.Machine
+	object, stored machine.Object
 	// fieldManager is the field manager in the request's options.
 	fieldManager string
 }

@@ -24,7 +24,7 @@ func evaluateUntemplated(request admission.Request, approvals []*approval.Approv
 
 // evaluateCreate compares a new VM with the template that it refers to, and evaluates both by the approvals. It denies a
 // VM that does not have the record of the current template, whatever the approvals allow.
-func (h *Handler) evaluateCreate(ctx context.Context, request admission.Request, vm machine.Machine, found *templatecache.Template, approvals []*approval.Approval) (approval.Decision, *admission.Response) {
+func (h *Handler) evaluateCreate(ctx context.Context, request admission.Request, vm machine.Object, found *templatecache.Template, approvals []*approval.Approval) (approval.Decision, *admission.Response) {
 	compiled, err := found.Compiled()
 	if err != nil {
 		return approval.Decision{}, ptr.To(deny.Unavailable(fmt.Sprintf("template %s/%s does not compile", found.Namespace, found.Name)))
@@ -61,7 +61,7 @@ func (h *Handler) evaluateCreate(ctx context.Context, request admission.Request,
 // recordMismatch returns the difference between the record of the rendering and the template, or "" if there is none.
 // The render webhook has just written the record: a difference means that a later webhook changed it, or that the
 // template changed in between.
-func recordMismatch(vm machine.Machine, found *templatecache.Template, compiled *template.Compiled) string {
+func recordMismatch(vm machine.Object, found *templatecache.Template, compiled *template.Compiled) string {
 	record := vm.Record()
 	if record.Namespace != found.Namespace || record.Name != found.Name {
 		return fmt.Sprintf("the record names template %q, the reference %s/%s: the VM was not rendered from what it refers to", record.Namespace+"/"+record.Name, found.Namespace, found.Name)
@@ -78,7 +78,7 @@ func recordMismatch(vm machine.Machine, found *templatecache.Template, compiled 
 }
 
 // match compares the VM with its template, except for the fields that the approval lists as overrides.
-func match(compiled *template.Compiled, vm machine.Machine, a *approval.Approval) (map[string]string, []approval.Objection) {
+func match(compiled *template.Compiled, vm machine.Object, a *approval.Approval) (map[string]string, []approval.Objection) {
 	matched, err := compiled.Match(vm.Object, template.Ignoring(a.OverridableField), template.Preferring(a.ClosedValues(compiled)))
 	if err != nil {
 		return nil, []approval.Objection{{Approval: a.Name(), Message: fmt.Sprintf("the VM cannot be compared with its template: %v", err)}}

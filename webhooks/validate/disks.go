@@ -66,7 +66,7 @@ type existing struct {
 // exists. virt-controller would use such a disk, whatever its content. The function returns the decision unchanged,
 // without reading objects, if the VirtualMachine is not approved otherwise or has no dataVolumeTemplates, or if no
 // approval that denies or warns restricts existing disks.
-func (h *Handler) evaluateDisks(ctx context.Context, request admission.Request, vm machine.Machine, approvals []*approval.Approval, v approval.Decision) (approval.Decision, *admission.Response) {
+func (h *Handler) evaluateDisks(ctx context.Context, request admission.Request, vm machine.Object, approvals []*approval.Approval, v approval.Decision) (approval.Decision, *admission.Response) {
 	templates := disks.Templates(vm.Spec)
 	if !v.Allowed || v.Exempt || len(templates) == 0 || !approval.DecidesOnDisks(approvals) {
 		return v, nil

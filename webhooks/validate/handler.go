@@ -121,7 +121,7 @@ func (h *Handler) Evaluate(ctx context.Context, request admission.Request) (deci
 }
 
 // approve evaluates the approvals.
-func (h *Handler) approve(ctx context.Context, request admission.Request, vm machine.Machine) (approval.Decision, *admission.Response) {
+func (h *Handler) approve(ctx context.Context, request admission.Request, vm machine.Object) (approval.Decision, *admission.Response) {
 	approvals := h.approvals.ApprovalsFor(request.Namespace)
 	if request.Operation == admissionv1.Create {
 		return h.create(ctx, request, vm, approvals)
@@ -136,7 +136,7 @@ func (h *Handler) approve(ctx context.Context, request admission.Request, vm mac
 	return h.evaluateUpdate(ctx, request, vm, stored, approvals, h.templateOf(ctx, stored))
 }
 
-func (h *Handler) create(ctx context.Context, request admission.Request, vm machine.Machine, approvals []*approval.Approval) (approval.Decision, *admission.Response) {
+func (h *Handler) create(ctx context.Context, request admission.Request, vm machine.Object, approvals []*approval.Approval) (approval.Decision, *admission.Response) {
 	written, templated := vm.Reference()
 	if !templated {
 		return evaluateUntemplated(request, approvals), nil
@@ -158,7 +158,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request, vm mach
 
 // templateOf returns the template of a stored VM for the approvals: the template that it was rendered from, with the
 // digest at that time. If the same object still exists, the labels are the current ones.
-func (h *Handler) templateOf(ctx context.Context, stored machine.Machine) approval.Template {
+func (h *Handler) templateOf(ctx context.Context, stored machine.Object) approval.Template {
 	if _, templated := stored.Reference(); !templated {
 		return approval.Template{}
 	}

@@ -16,7 +16,7 @@ import (
 // evaluateUpdate evaluates the change of a stored VM by the overrides of the approvals that approve its template, and
 // the disks that it changes by the pinned sources. It does not evaluate the template or the constraints on parameters
 // again: a VM that was created under other rules must remain operable, and is reported by the audit.
-func (h *Handler) evaluateUpdate(ctx context.Context, request admission.Request, vm, stored machine.Machine, approvals []*approval.Approval, rendered approval.Template) (approval.Decision, *admission.Response) {
+func (h *Handler) evaluateUpdate(ctx context.Context, request admission.Request, vm, stored machine.Object, approvals []*approval.Approval, rendered approval.Template) (approval.Decision, *admission.Response) {
 	question := approval.Question{
 		User:     request.UserInfo,
 		Template: rendered,

@@ -14,7 +14,7 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
-	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	"github.com/vmstencil/stencil/template/validations/vmrules"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
@@ -30,7 +30,7 @@ type Decisions struct {
 	Approvals approval.Decision
 	Policies  policyset.Decision
 	// Rules is the decision of the rules of the VM and of its template.
-	Rules machinerules.Verdict
+	Rules vmrules.Decision
 }
 
 // Combine returns the response for all decisions: a denial with every objection of approvals, policies and rules, or an
@@ -38,7 +38,7 @@ type Decisions struct {
 func Combine(request admission.Request, all Decisions) admission.Response {
 	v, d := all.Approvals, all.Policies
 	// A rule about a size that cannot be resolved here was not evaluated, and therefore denies.
-	rules := append(slices.Clip(all.Rules.Denials), all.Rules.Unjudged...)
+	rules := append(slices.Clip(all.Rules.Denials), all.Rules.Unevaluated...)
 	warnings := append(append(Warnings(v), policyWarnings(d)...), ruleWarnings(all.Rules)...)
 	switch {
 	case len(d.Denials)+len(rules) == 0 && v.Denied():
@@ -93,7 +93,7 @@ func policyWarnings(d policyset.Decision) []string {
 	return warnings[:min(len(warnings), maximumLines)]
 }
 
-func ruleWarnings(v machinerules.Verdict) []string {
+func ruleWarnings(v vmrules.Decision) []string {
 	var warnings []string
 	for _, found := range v.Warnings {
 		warnings = append(warnings, placed(oneLine(found.String()), found.Field))

@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
-	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	"github.com/vmstencil/stencil/template/validations/vmrules"
 	"github.com/vmstencil/stencil/webhooks/internal/decision"
 )
 
@@ -40,7 +40,7 @@ func TestJoint(t *testing.T) {
 		name         string
 		approvals    approval.Decision
 		policies     policyset.Decision
-		rules        machinerules.Verdict
+		rules        vmrules.Decision
 		wantMessage  string // after `virtualmachines.kubevirt.io "web-1" is forbidden: `
 		wantCauses   []metav1.StatusCause
 		wantWarnings []string
@@ -104,10 +104,10 @@ func TestJoint(t *testing.T) {
 		},
 		{
 			name: "rules that came with the machine, beside an objection", approvals: unapproved,
-			rules: machinerules.Verdict{
-				Denials:  []machinerules.Finding{{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "too small"}},
-				Warnings: []machinerules.Finding{{Source: "annotation a", Rule: "bus", Field: "spec.template.spec.domain.devices", Message: "slow"}},
-				Unjudged: []machinerules.Finding{{Source: "annotation a", Rule: "cores", Field: "spec.template.spec.domain.cpu.cores", Message: "it cannot be judged: no such instance type"}},
+			rules: vmrules.Decision{
+				Denials:     []vmrules.Finding{{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "too small"}},
+				Warnings:    []vmrules.Finding{{Source: "annotation a", Rule: "bus", Field: "spec.template.spec.domain.devices", Message: "slow"}},
+				Unevaluated: []vmrules.Finding{{Source: "annotation a", Rule: "cores", Field: "spec.template.spec.domain.cpu.cores", Message: "it cannot be judged: no such instance type"}},
 			},
 			wantMessage: "\n- it is not approved in namespace \"team-a\": " + unapproved.Objections[0].String() +
 				"\n- rule memory of template golden/box: too small at spec.template.spec.domain.memory.guest" +
@@ -121,7 +121,7 @@ func TestJoint(t *testing.T) {
 		},
 		{
 			name: "rules alone that only warn", approvals: approval.Decision{Allowed: true},
-			rules:        machinerules.Verdict{Warnings: []machinerules.Finding{{Source: "annotation a", Rule: "bus", Field: "spec.template", Message: "slow"}}},
+			rules:        vmrules.Decision{Warnings: []vmrules.Finding{{Source: "annotation a", Rule: "bus", Field: "spec.template", Message: "slow"}}},
 			wantWarnings: []string{"rule bus of annotation a: slow at spec.template"},
 		},
 	} {

@@ -36,16 +36,16 @@ func Unavailable(what string) admission.Response {
 }
 
 // ReadVM decodes the VirtualMachine of a request. If it cannot, it returns the response that rejects the request.
-func ReadVM(name string, raw []byte) (machine.Machine, *admission.Response) {
+func ReadVM(name string, raw []byte) (machine.Object, *admission.Response) {
 	decoded, err := machine.Decode(raw)
 	if err != nil {
 		response := Malformed(err)
-		return machine.Machine{}, &response
+		return machine.Object{}, &response
 	}
 	vm, errs := machine.Read(decoded)
 	if len(errs) > 0 {
 		response := Invalid(name, errs)
-		return machine.Machine{}, &response
+		return machine.Object{}, &response
 	}
 	return vm, nil
 }
