@@ -41,15 +41,15 @@ spec:
     spec: {runStrategy: Halted, template: {spec: {hostname: "x${PASSWORD}", domain: {devices: {}}}}}
 `
 
-// shelf holds templates as the cache would.
-type shelf struct {
+// fakeTemplates holds templates as the cache would.
+type fakeTemplates struct {
 	templates map[string]*templatecache.Template
 	unsynced  bool
 }
 
-func (s shelf) Synced() bool { return !s.unsynced }
+func (s fakeTemplates) Synced() bool { return !s.unsynced }
 
-func (s shelf) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
+func (s fakeTemplates) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
 	return s.templates[namespace+"/"+name]
 }
 
@@ -121,7 +121,7 @@ func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.
 	container := restful.NewContainer()
 	for _, version := range versions {
 		h := &handler{serializer: codecs, version: version, options: Options{
-			Templates: shelf{templates: map[string]*templatecache.Template{"shop/box": templatecache.Compile(&object)}, unsynced: f.unsynced},
+			Templates: fakeTemplates{templates: map[string]*templatecache.Template{"shop/box": templatecache.Compile(&object)}, unsynced: f.unsynced},
 			Creator:   f.creator,
 			Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 				if f.allow != nil && f.allow(a) {

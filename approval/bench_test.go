@@ -95,7 +95,7 @@ func BenchmarkEvaluate(b *testing.B) {
 	b.Run("everything that was written", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if got := approval.Written(old, unchanged); len(got) == 0 {
+			if got := approval.UserSpecified(old, unchanged); len(got) == 0 {
 				b.Fatal(got)
 			}
 		}

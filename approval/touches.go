@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// MaxTouched is how many places Changes and Written distinguish. Above it, whole sections are evaluated.
+	// MaxTouched is how many places Changes and UserSpecified distinguish. Above it, whole sections are evaluated.
 	MaxTouched = 2048
 
 	// maxDepth is how deep they descend. Below it, two values are compared as a whole. The longest paths of a VirtualMachine have about fifteen

@@ -147,7 +147,7 @@ func (m *matcher) compare(vm map[string]any) {
 	m.compareObject(vm)
 	m.resolve()
 	m.lateLeaves()
-	m.judgeValues()
+	m.validateValues()
 }
 
 // matcher is one comparison.

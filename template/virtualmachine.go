@@ -123,13 +123,13 @@ func (c *checker) unencoded(n *node, field string, at *location) {
 }
 
 // objectLabels adds the labels of the template to the VirtualMachine and to its spec.template.
-func (c *checker) objectLabels(machineNode *node, labels map[string]string) {
+func (c *checker) objectLabels(vmNode *node, labels map[string]string) {
 	if len(labels) == 0 {
 		return
 	}
 	resolved := c.labels(labels)
 	for _, path := range [][]string{{"metadata", "labels"}, {"spec", "template", "metadata", "labels"}} {
-		target, at := machineNode, virtualMachineAt
+		target, at := vmNode, virtualMachineAt
 		for _, key := range path {
 			at = at.field(key)
 			target = target.object(key)

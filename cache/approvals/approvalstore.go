@@ -38,8 +38,8 @@ func (s *approvalStore) compile(object any) (*approval.Approval, error) {
 	case *approval.Approval:
 		return o, nil
 	case *v1alpha1.TemplateApproval:
-		if known := s.index.approval(o.Name); known != nil && known.UID() == o.UID && known.Generation() == o.Generation {
-			return known, nil
+		if current := s.index.approval(o.Name); current != nil && current.UID() == o.UID && current.Generation() == o.Generation {
+			return current, nil
 		}
 		compiled, err := approval.Compile(o, s.excluded)
 		if err != nil {

@@ -96,9 +96,9 @@ func (c *Cache) Synced() bool { return c.index.hasSynced() }
 // not in the cache, the call waits for it. After the timeout it returns a single approval that approves nothing.
 func (c *Cache) ApprovalsFor(namespace string) []*approval.Approval {
 	var approvals []*approval.Approval
-	if c.await(context.Background(), func() (known bool, changed <-chan struct{}) {
-		approvals, known, changed = c.index.approvalsFor(namespace)
-		return known, changed
+	if c.await(context.Background(), func() (found bool, changed <-chan struct{}) {
+		approvals, found, changed = c.index.approvalsFor(namespace)
+		return found, changed
 	}) {
 		return approvals
 	}
@@ -108,13 +108,13 @@ func (c *Cache) ApprovalsFor(namespace string) []*approval.Approval {
 
 // Namespace returns the labels and annotations of a namespace, which must not be modified. If the namespace is not in the
 // cache, the call waits for it, until the timeout or until ctx ends. The last result is false if it has not arrived by then.
-func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool) {
-	known = c.await(ctx, func() (known bool, changed <-chan struct{}) {
-		of, known, changed := c.index.namespace(name)
+func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations map[string]string, found bool) {
+	found = c.await(ctx, func() (found bool, changed <-chan struct{}) {
+		of, found, changed := c.index.namespace(name)
 		labels, annotations = of.labels, of.annotations
-		return known, changed
+		return found, changed
 	})
-	return labels, annotations, known
+	return labels, annotations, found
 }
 
 // await repeats a lookup until it finds something. It returns false if the timeout or ctx ends first. The channel that the

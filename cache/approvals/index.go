@@ -47,7 +47,7 @@ func (x *index) hasSynced() bool {
 
 // approvalsFor returns the approvals that select a namespace, whether the namespace is in the cache, and a channel that is
 // closed when a namespace changes.
-func (x *index) approvalsFor(namespace string) (approvals []*approval.Approval, known bool, changed <-chan struct{}) {
+func (x *index) approvalsFor(namespace string) (approvals []*approval.Approval, found bool, changed <-chan struct{}) {
 	x.mu.RLock()
 	approvals, cached := x.memo[namespace]
 	x.mu.RUnlock()
@@ -56,26 +56,26 @@ func (x *index) approvalsFor(namespace string) (approvals []*approval.Approval, 
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	approvals, known = x.find(namespace)
-	return approvals, known, x.changed
+	approvals, found = x.find(namespace)
+	return approvals, found, x.changed
 }
 
 // namespace returns the labels and annotations of a namespace, whether it is in the cache, and a channel that is closed when
 // a namespace changes.
-func (x *index) namespace(name string) (of labels, known bool, changed <-chan struct{}) {
+func (x *index) namespace(name string) (of labels, found bool, changed <-chan struct{}) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	of, known = x.namespaces[name]
-	return of, known, x.changed
+	of, found = x.namespaces[name]
+	return of, found, x.changed
 }
 
 // find must be called with the lock held for writing.
-func (x *index) find(namespace string) (approvals []*approval.Approval, known bool) {
+func (x *index) find(namespace string) (approvals []*approval.Approval, found bool) {
 	if approvals, cached := x.memo[namespace]; cached {
 		return approvals, true
 	}
-	of, known := x.namespaces[namespace]
-	if !known {
+	of, found := x.namespaces[namespace]
+	if !found {
 		return nil, false
 	}
 	for _, a := range x.byName() {

@@ -69,7 +69,7 @@ func (m *metrics) syncHandles(set *policyset.Set) {
 	for _, entry := range set.Entries() {
 		name := entry.Policy.Name()
 		present[name] = true
-		if _, known := m.handles.Load(name); known {
+		if _, found := m.handles.Load(name); found {
 			continue
 		}
 		one := &handle{duration: m.evaluations.WithLabelValues(name), outcomes: map[policyset.Outcome]prometheus.Counter{}}
@@ -92,11 +92,11 @@ func (m *metrics) syncHandles(set *policyset.Set) {
 
 // observe counts an evaluation. It ignores policies that have been deleted meanwhile.
 func (m *metrics) observe(e policyset.Evaluation) {
-	known, found := m.handles.Load(e.Policy)
+	stored, found := m.handles.Load(e.Policy)
 	if !found {
 		return
 	}
-	one := known.(*handle)
+	one := stored.(*handle)
 	if counter := one.outcomes[e.Outcome]; counter != nil {
 		counter.Inc()
 	}

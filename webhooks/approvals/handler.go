@@ -13,8 +13,8 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/webhooks/internal/changed"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
-	"github.com/vmstencil/stencil/webhooks/internal/written"
 )
 
 var approvalKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "TemplateApproval"}
@@ -47,7 +47,7 @@ func New(o Options) *Handler { return &Handler{Options: o} }
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(_ context.Context, request admission.Request) admission.Response {
-	object, answer := written.Object(request, "approval", sameSpec)
+	object, answer := changed.Object(request, "approval", sameSpec)
 	if answer != nil {
 		return *answer
 	}

@@ -46,7 +46,7 @@ func (g given) Pooled(labels map[string]string) bool { return labels["name"] == 
 // labelled returns labels for every namespace except "new".
 type labelled struct{}
 
-func (labelled) Namespace(_ context.Context, name string) (labels, annotations map[string]string, known bool) {
+func (labelled) Namespace(_ context.Context, name string) (labels, annotations map[string]string, found bool) {
 	return map[string]string{"name": name}, nil, name != "new"
 }
 

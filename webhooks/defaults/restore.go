@@ -113,11 +113,11 @@ func restore(stored, object map[string]any, at pointer, p *patch, keys ...string
 
 // each visits the devices of a list that have the same name as a stored device.
 func each(before, after map[string]any, list string, visit func(stored, item map[string]any, index int)) {
-	known := map[string]map[string]any{}
+	byName := map[string]map[string]any{}
 	items, _ := machine.MapAt(before, "devices")[list].([]any)
 	for _, item := range items {
 		if device, ok := item.(map[string]any); ok {
-			known[machine.StringAt(device, "name")] = device
+			byName[machine.StringAt(device, "name")] = device
 		}
 	}
 	items, _ = machine.MapAt(after, "devices")[list].([]any)
@@ -126,7 +126,7 @@ func each(before, after map[string]any, list string, visit func(stored, item map
 		if !ok {
 			continue
 		}
-		if stored := known[machine.StringAt(device, "name")]; stored != nil {
+		if stored := byName[machine.StringAt(device, "name")]; stored != nil {
 			visit(stored, device, i)
 		}
 	}

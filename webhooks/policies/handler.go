@@ -11,8 +11,8 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
+	"github.com/vmstencil/stencil/webhooks/internal/changed"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
-	"github.com/vmstencil/stencil/webhooks/internal/written"
 )
 
 // Policies compiles a policy and runs its tests; a policycache.Cache implements it.
@@ -33,7 +33,7 @@ func New(o Options) *Handler { return &Handler{Options: o} }
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
-	object, answer := written.Object(request, "policy", sameSpec)
+	object, answer := changed.Object(request, "policy", sameSpec)
 	if answer != nil {
 		return *answer
 	}

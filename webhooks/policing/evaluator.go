@@ -33,7 +33,7 @@ type Policies interface {
 
 // Namespaces returns the labels and annotations of namespaces; an approvalcache.Cache implements it.
 type Namespaces interface {
-	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool)
+	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, found bool)
 }
 
 // Templates returns compiled templates; a templatecache.Cache implements it.
@@ -98,8 +98,8 @@ func (e *Evaluator) evaluate(ctx context.Context, set *policyset.Set, request ad
 	if leaving(c) {
 		return none, false, nil
 	}
-	labels, annotations, known := e.options.Namespaces.Namespace(ctx, request.Namespace)
-	if !known {
+	labels, annotations, found := e.options.Namespaces.Namespace(ctx, request.Namespace)
+	if !found {
 		return none, false, fmt.Errorf("namespace %s is not known here yet", request.Namespace)
 	}
 	c.Namespace = rego.Namespace{Name: request.Namespace, Labels: labels, Annotations: annotations}

@@ -67,9 +67,9 @@ func policies(entries ...policyset.Entry) *council {
 
 type cluster map[string]map[string]string
 
-func (c cluster) Namespace(_ context.Context, name string) (labels, annotations map[string]string, known bool) {
-	labels, known = c[name]
-	return labels, map[string]string{"owner": "team of " + name}, known
+func (c cluster) Namespace(_ context.Context, name string) (labels, annotations map[string]string, found bool) {
+	labels, found = c[name]
+	return labels, map[string]string{"owner": "team of " + name}, found
 }
 
 type templates map[string]*templatecache.Template

@@ -16,13 +16,13 @@ import (
 // applier remain: its next apply is recognised by them, and it does not conflict with itself.
 func disclaim(managedFields any, changed []pointer) (any, bool) {
 	entries, _ := managedFields.([]any)
-	kept := make([]any, 0, len(entries))
+	left := make([]any, 0, len(entries))
 	disclaimed := false
 	for _, item := range entries {
 		entry, _ := item.(map[string]any)
 		fields, _ := entry["fieldsV1"].(map[string]any)
 		if fields == nil || machine.StringAt(entry, "operation") != "Update" {
-			kept = append(kept, item)
+			left = append(left, item)
 			continue
 		}
 		for _, at := range changed {
@@ -36,9 +36,9 @@ func disclaim(managedFields any, changed []pointer) (any, bool) {
 		}
 		entry = maps.Clone(entry)
 		entry["fieldsV1"] = fields
-		kept = append(kept, entry)
+		left = append(left, entry)
 	}
-	return kept, disclaimed
+	return left, disclaimed
 }
 
 // without returns claims without the claim at a pointer, and without parents that have no other claims.
@@ -132,9 +132,9 @@ func withoutDropped(stored, before, now map[string]any) map[string]any {
 // withoutItems returns the stored list without the items that the previous manifest named and the current one does
 // not. A list of items without unique names is owned by the manifest as a whole, and is removed with it.
 func withoutItems(stored []any, before, now any) []any {
-	beforeList, known := before.([]any)
+	beforeList, isList := before.([]any)
 	nowList, _ := now.([]any)
-	if !known {
+	if !isList {
 		return stored
 	}
 	if !uniquelyNamed(beforeList) || !uniquelyNamed(stored) {

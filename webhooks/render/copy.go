@@ -11,11 +11,11 @@ import (
 // may not use templates. Only the controllers that are exempt from approvals are trusted. The VMs of a pool have an
 // owner and are excluded, because their content is user-specified.
 func copied(vm machine.Object, namespace string) (machine.Record, bool) {
-	written, templated := vm.Reference()
+	text, templated := vm.Reference()
 	if owners, _ := vm.Metadata["ownerReferences"].([]any); !templated || len(vm.Spec) == 0 || len(owners) > 0 {
 		return machine.Record{}, false
 	}
-	ref, errs := machine.ParseReference(written, namespace)
+	ref, errs := machine.ParseReference(text, namespace)
 	from := vm.Record()
 	return from, len(errs) == 0 && from.Namespace == ref.Namespace && from.Name == ref.Name && from.UID != "" && from.Digest != ""
 }

@@ -31,7 +31,7 @@ spec:
 `
 
 func TestACopyKeepsItsRecord(t *testing.T) {
-	h := render.New(render.Options{Templates: &shelf{}, Permissions: rights{}, Approvals: governing(), Exempt: exemption.Users{copier}})
+	h := render.New(render.Options{Templates: &fakeTemplates{}, Permissions: rights{}, Approvals: governing(), Exempt: exemption.Users{copier}})
 	request := create(t, restored)
 	request.UserInfo.Username = copier
 	got := apply(t, request, h.Handle(t.Context(), request))
@@ -57,7 +57,7 @@ func TestACopyKeepsItsRecord(t *testing.T) {
 }
 
 func TestWhatOnlyLooksLikeACopyIsRendered(t *testing.T) {
-	h := render.New(render.Options{Templates: &shelf{}, Permissions: rights{}, Approvals: governing(), Exempt: exemption.Users{copier}})
+	h := render.New(render.Options{Templates: &fakeTemplates{}, Permissions: rights{}, Approvals: governing(), Exempt: exemption.Users{copier}})
 	_, spec, _ := strings.Cut(restored, "spec:\n")
 	for name, tc := range map[string]struct {
 		as       string

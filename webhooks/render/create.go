@@ -232,15 +232,15 @@ func (c creation) finalName(name string, base renderedObject) (string, *field.Er
 
 // metadata adds string entries to metadata.labels or metadata.annotations: those of the template that the user did
 // not specify, and the stamps in any case.
-func (p *patch) metadata(key string, written map[string]any, fromTemplate, stamps map[string]string) {
+func (p *patch) metadata(key string, requested map[string]any, fromTemplate, stamps map[string]string) {
 	add := map[string]string{}
 	for k, v := range fromTemplate {
-		if written[k] == nil {
+		if requested[k] == nil {
 			add[k] = v
 		}
 	}
 	for k, v := range stamps {
-		if written[k] != v {
+		if requested[k] != v {
 			add[k] = v
 		}
 	}
@@ -248,7 +248,7 @@ func (p *patch) metadata(key string, written map[string]any, fromTemplate, stamp
 		return
 	}
 	at := pointer{"metadata", key}
-	if written == nil {
+	if requested == nil {
 		p.set(at, add)
 		return
 	}

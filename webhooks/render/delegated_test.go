@@ -34,7 +34,7 @@ func serverCreates(t *testing.T, digest string, more string) string {
 
 func delegatedHandler(t *testing.T) (*render.Handler, string) {
 	t.Helper()
-	s := &shelf{}
+	s := &fakeTemplates{}
 	s.put(t, box, 7)
 	compiled, err := s.templates["golden/box"].Compiled()
 	if err != nil {
@@ -62,7 +62,7 @@ func TestTheServerCreatesForAPerson(t *testing.T) {
 
 // The approvals evaluate only the user-specified values that the server passes on, and not those that it generated.
 func TestClosedParametersOfWhatTheServerCreates(t *testing.T) {
-	s := &shelf{}
+	s := &fakeTemplates{}
 	s.put(t, strings.Replace(box, "{name: PASSWORD, ", `{name: PASSWORD, generate: expression, from: "[a-z]{9}", `, 1), 7)
 	compiled, err := s.templates["golden/box"].Compiled()
 	if err != nil {
@@ -156,7 +156,7 @@ func TestAPreviewIsRenderedAndNotEvaluated(t *testing.T) {
 		{name: "another dry run is evaluated", dry: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &shelf{}
+			s := &fakeTemplates{}
 			s.put(t, box, 7)
 			compiled, err := s.templates["golden/box"].Compiled()
 			if err != nil {
@@ -202,7 +202,7 @@ func TestTheServerDoesNotUseThePowerOfOthers(t *testing.T) {
 		{name: "a member of system:masters", groups: []string{"system:masters"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &shelf{}
+			s := &fakeTemplates{}
 			s.put(t, box, 7)
 			compiled, err := s.templates["golden/box"].Compiled()
 			if err != nil {

@@ -35,7 +35,7 @@ func (c creation) evaluate(compiled *template.Compiled, name string, given map[s
 		panic("reading back a rendered VirtualMachine: " + err.Error())
 	}
 	question := c.question(compiled, name, given)
-	question.Values, question.Touched = binding.Values(), approval.Written(c.object.Object, under)
+	question.Values, question.Touched = binding.Values(), approval.UserSpecified(c.object.Object, under)
 	return approval.Evaluate(c.approvals, question)
 }
 

@@ -142,7 +142,7 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &shelf{}
+			s := &fakeTemplates{}
 			s.put(t, box, 7)
 			h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(approve(t, tc.approval)), Exempt: exemption.Users(tc.exempt)})
 			response := h.Handle(t.Context(), create(t, tc.object))
@@ -166,7 +166,7 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 		})
 	}
 	t.Run("before the approvals are read nothing is decided", func(t *testing.T) {
-		h := render.New(render.Options{Templates: &shelf{}, Permissions: everything, Approvals: govern{unsynced: true}})
+		h := render.New(render.Options{Templates: &fakeTemplates{}, Permissions: everything, Approvals: govern{unsynced: true}})
 		request := create(t, vm("", ""))
 		request.Operation = admissionv1.Create
 		if response := h.Handle(t.Context(), request); response.Allowed || response.Result.Code != 503 {
@@ -224,7 +224,7 @@ func TestCreateFromATemplateWithARequiredParameter(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &shelf{}
+			s := &fakeTemplates{}
 			s.put(t, keyed, 7)
 			team := approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: box}], parameters: ["+tc.parameters+"]}")
 			h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(team), Suffix: func() string { return "abcde" }})
@@ -265,7 +265,7 @@ func TestAChangeOfAMachineWithoutATemplateInAGovernedNamespace(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			request := create(t, after)
 			request.Operation, request.OldObject = admissionv1.Update, create(t, before).Object
-			response := render.New(render.Options{Templates: &shelf{}, Permissions: everything, Approvals: tc.approvals, Exempt: exemption.Users(tc.exempt)}).Handle(t.Context(), request)
+			response := render.New(render.Options{Templates: &fakeTemplates{}, Permissions: everything, Approvals: tc.approvals, Exempt: exemption.Users(tc.exempt)}).Handle(t.Context(), request)
 			if response.Allowed != (tc.want == "") || tc.want != "" && !strings.Contains(response.Result.Message, tc.want) {
 				t.Errorf("allowed %v: %v", response.Allowed, response.Result)
 			}

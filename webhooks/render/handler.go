@@ -114,14 +114,14 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if !h.approvals.Synced() {
 		return *unavailable("the approvals have not been read yet", nil)
 	}
-	written, templated := vm.Reference()
+	text, templated := vm.Reference()
 	switch {
 	case !templated && exempt:
 		return admission.Allowed("")
 	case !templated:
 		return h.untemplated(ctx, request)
 	}
-	ref, errs := machine.ParseReference(written, request.Namespace)
+	ref, errs := machine.ParseReference(text, request.Namespace)
 	if len(errs) > 0 {
 		return deny.Invalid(vm.Name(), errs)
 	}

@@ -132,12 +132,12 @@ func TestOverlay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			written, err := machine.Decode([]byte(tc.written))
+			requested, err := machine.Decode([]byte(tc.written))
 			if err != nil {
 				t.Fatal(err)
 			}
 			merge := overlay{patch: &patch{}}
-			merge.apply(nil, base, written)
+			merge.apply(nil, base, requested)
 			if diff := cmp.Diff(parse(t, tc.want), patched(t, tc.written, merge.patch)); diff != "" {
 				t.Errorf("merged (-want +got):\n%s", diff)
 			}

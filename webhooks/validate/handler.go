@@ -137,11 +137,11 @@ func (h *Handler) approve(ctx context.Context, request admission.Request, vm mac
 }
 
 func (h *Handler) create(ctx context.Context, request admission.Request, vm machine.Object, approvals []*approval.Approval) (approval.Decision, *admission.Response) {
-	written, templated := vm.Reference()
+	text, templated := vm.Reference()
 	if !templated {
 		return evaluateUntemplated(request, approvals), nil
 	}
-	ref, errs := machine.ParseReference(written, request.Namespace)
+	ref, errs := machine.ParseReference(text, request.Namespace)
 	if len(errs) > 0 {
 		return approval.Decision{}, ptr.To(deny.Invalid(request.Name, errs))
 	}

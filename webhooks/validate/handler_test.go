@@ -27,9 +27,9 @@ import (
 	"github.com/vmstencil/stencil/webhooks/validate"
 )
 
-type shelf map[string]*templatecache.Template
+type fakeTemplates map[string]*templatecache.Template
 
-func (s shelf) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
+func (s fakeTemplates) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
 	return s[namespace+"/"+name]
 }
 
@@ -59,7 +59,7 @@ spec:
           - {name: init, cloudInitNoCloud: {userData: "password: ${PASSWORD}"}}
 `
 
-func templates(t *testing.T) (shelf, *templatecache.Template) {
+func templates(t *testing.T) (fakeTemplates, *templatecache.Template) {
 	t.Helper()
 	var object v1beta1.VirtualMachineTemplate
 	if err := yaml.UnmarshalStrict([]byte(box), &object); err != nil {
@@ -67,7 +67,7 @@ func templates(t *testing.T) (shelf, *templatecache.Template) {
 	}
 	object.Namespace, object.Name, object.UID, object.Generation = "golden", "box", "uid", 7
 	compiled := templatecache.Compile(&object)
-	return shelf{"golden/box": compiled}, compiled
+	return fakeTemplates{"golden/box": compiled}, compiled
 }
 
 func approve(t *testing.T, spec string) []*approval.Approval {
@@ -212,12 +212,12 @@ func TestCreate(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			shelf, found := templates(t)
+			fakeTemplates, found := templates(t)
 			edit := tc.edit
 			if edit == nil {
 				edit = func(_, _ map[string]any) {}
 			}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{approvals: approve(t, tc.approval)}})
+			h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, tc.approval)}})
 			check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found, edit), nil)), tc.want, tc.wantNot)
 		})
 	}
@@ -299,7 +299,7 @@ func TestUpdate(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			shelf, found := templates(t)
+			fakeTemplates, found := templates(t)
 			nothing := func(_, _ map[string]any) {}
 			before, edit := tc.before, tc.edit
 			if before == nil {
@@ -308,14 +308,14 @@ func TestUpdate(t *testing.T) {
 			if edit == nil {
 				edit = nothing
 			}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{approvals: approve(t, tc.approval)}})
+			h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, tc.approval)}})
 			check(t, h.Handle(t.Context(), request(admissionv1.Update, stored(t, found, edit), stored(t, found, before))), tc.want, "")
 		})
 	}
 }
 
 func TestWhoIsNotEvaluated(t *testing.T) {
-	shelf, found := templates(t)
+	fakeTemplates, found := templates(t)
 	change := func(_, spec map[string]any) { podSpec(spec)["hostname"] = "h" }
 	governed := strings.Replace(approved, "%s", "", 1)
 	for _, tc := range []struct {
@@ -326,20 +326,20 @@ func TestWhoIsNotEvaluated(t *testing.T) {
 	}{
 		{
 			name:    "an exempt user of the installation",
-			options: validate.Options{Templates: shelf, Approvals: govern{approvals: approve(t, governed)}, Exempt: exemption.Users{"mallory"}},
+			options: validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, governed)}, Exempt: exemption.Users{"mallory"}},
 		},
 		{
 			name:    "an exempt subject of the approval",
-			options: validate.Options{Templates: shelf, Approvals: govern{approvals: approve(t, strings.Replace(approved, "%s", ", exemptSubjects: [{kind: User, name: mallory}]", 1))}},
+			options: validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, strings.Replace(approved, "%s", ", exemptSubjects: [{kind: User, name: mallory}]", 1))}},
 		},
 		{
 			name:    "a status update",
-			options: validate.Options{Templates: shelf, Approvals: govern{approvals: approve(t, governed)}},
+			options: validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, governed)}},
 			edit:    func(r *admission.Request) { r.SubResource = "status" },
 		},
 		{
 			name:    "everybody is, before the approvals are read",
-			options: validate.Options{Templates: shelf, Approvals: govern{unsynced: true}},
+			options: validate.Options{Templates: fakeTemplates, Approvals: govern{unsynced: true}},
 			code:    503,
 		},
 	} {
@@ -414,7 +414,7 @@ func TestPolicies(t *testing.T) {
 		{name: "what they change is not shown to anybody", operation: admissionv1.Update, user: controller, decision: tooLarge},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			shelf, found := templates(t)
+			fakeTemplates, found := templates(t)
 			edit := func(change func(metadata, spec map[string]any)) []byte {
 				if change == nil {
 					return stored(t, found)
@@ -428,7 +428,7 @@ func TestPolicies(t *testing.T) {
 			asked := request(tc.operation, edit(tc.object), old)
 			asked.UserInfo.Username = tc.user
 			policies := &council{decision: tc.decision, err: tc.err}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{approvals: approve(t, tc.approval)}, Policies: policies, Exempt: exemption.Users{controller, api}})
+			h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, tc.approval)}, Policies: policies, Exempt: exemption.Users{controller, api}})
 			check(t, h.Handle(t.Context(), asked), tc.want, "")
 			if policies.asked != tc.wantAsked {
 				t.Errorf("asked %d times, want %d", policies.asked, tc.wantAsked)

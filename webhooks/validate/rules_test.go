@@ -47,7 +47,7 @@ func TestRulesOfTheTemplate(t *testing.T) {
 }
 
 func TestRulesOfAMachineWithoutATemplate(t *testing.T) {
-	h := validate.New(validate.Options{Templates: shelf{}, Approvals: govern{}, Sizes: onlySmall{}})
+	h := validate.New(validate.Options{Templates: fakeTemplates{}, Approvals: govern{}, Sizes: onlySmall{}})
 	machine := func(guest, more string) []byte {
 		return []byte(`{"metadata":{"name":"web-1","annotations":{"vm.kubevirt.io/validations":` + quote(atLeast) + more + `}},"spec":{"template":{"spec":{"domain":{"memory":{"guest":"` + guest + `"}}}}}}`)
 	}

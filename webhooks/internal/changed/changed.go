@@ -1,5 +1,5 @@
-// Package written decodes the object of an admission request, for webhooks that evaluate the objects of a kind.
-package written
+// Package changed decodes the object of an admission request, for webhooks that evaluate the objects of a kind.
+package changed
 
 import (
 	"encoding/json"

@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-func TestWritten(t *testing.T) {
+func TestUserSpecified(t *testing.T) {
 	const rendered = `
 metadata: {name: web, labels: {os: linux}}
 spec:
@@ -63,7 +63,7 @@ metadata:
 		{name: "a value in place of all labels", object: "metadata: {labels: x}", want: []string{"metadata.labels"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := texts(approval.Written(tree(t, tc.object), tree(t, rendered)))
+			got := texts(approval.UserSpecified(tree(t, tc.object), tree(t, rendered)))
 			if diff := cmp.Diff(tc.want, got, sorted); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -73,9 +73,9 @@ metadata:
 
 func TestPathsComeInTheSameOrderEachTime(t *testing.T) {
 	object := tree(t, "{metadata: {labels: {b: x, a: x}}, spec: {z: 1, a: {y: 1, b: 2}, l: [{name: b}, {name: a}]}}")
-	want := texts(approval.Written(object, nil))
+	want := texts(approval.UserSpecified(object, nil))
 	for range 20 {
-		if diff := cmp.Diff(want, texts(approval.Written(object, nil))); diff != "" {
+		if diff := cmp.Diff(want, texts(approval.UserSpecified(object, nil))); diff != "" {
 			t.Fatal(diff)
 		}
 		if diff := cmp.Diff(want, texts(approval.Changes(nil, object))); diff != "" {

@@ -1,4 +1,4 @@
-package written_test
+package changed_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/vmstencil/stencil/webhooks/internal/written"
+	"github.com/vmstencil/stencil/webhooks/internal/changed"
 )
 
 func TestObject(t *testing.T) {
@@ -34,7 +34,7 @@ func TestObject(t *testing.T) {
 				Operation: tc.operation, SubResource: tc.subresource,
 				Object: runtime.RawExtension{Raw: []byte(tc.after)}, OldObject: runtime.RawExtension{Raw: []byte(tc.before)},
 			}}
-			object, answer := written.Object(request, "thing", func(before, after *corev1.ConfigMap) bool { return before.Data["a"] == after.Data["a"] })
+			object, answer := changed.Object(request, "thing", func(before, after *corev1.ConfigMap) bool { return before.Data["a"] == after.Data["a"] })
 			switch {
 			case tc.evaluated:
 				if answer != nil || object.Data["a"] != "1" {
