@@ -63,15 +63,15 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 }
 
 // gather collects the state that the warnings depend on.
-func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.Approval) situation {
-	s := situation{spec: &object.Spec, approval: compiled, excluded: h.ExcludedNamespaces}
+func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.Approval) input {
+	s := input{spec: &object.Spec, approval: compiled, excluded: h.ExcludedNamespaces}
 	if h.Namespaces.Synced() {
-		s.namespacesSynced, s.covered = true, h.Namespaces.NamespacesOf(compiled)
+		s.namespacesSynced, s.selected = true, h.Namespaces.NamespacesOf(compiled)
 	}
 	if h.Templates.Synced() {
 		s.templatesSynced = true
 		for _, t := range h.Templates.List() {
-			s.templates = append(s.templates, seen(t))
+			s.templates = append(s.templates, candidateOf(t))
 		}
 	}
 	return s

@@ -12,14 +12,14 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 )
 
-// situation is the state of the cluster that the warnings about an approval depend on.
-type situation struct {
+// input is the state of the cluster that the warnings about an approval depend on.
+type input struct {
 	spec     *v1alpha1.TemplateApprovalSpec
 	approval *approval.Approval
 	excluded []string
 
 	namespacesSynced bool
-	covered          []string // names of the namespaces that the approval selects
+	selected         []string // names of the namespaces that the approval selects
 
 	templatesSynced bool
 	templates       []candidate
@@ -33,7 +33,7 @@ type candidate struct {
 	broken     bool
 }
 
-func seen(t *templatecache.Template) candidate {
+func candidateOf(t *templatecache.Template) candidate {
 	c := candidate{Template: approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels}}
 	compiled, err := t.Compiled()
 	if err != nil {
@@ -45,7 +45,7 @@ func seen(t *templatecache.Template) candidate {
 }
 
 // warnings describes the fields of the approval that have no effect now, or a wider effect than intended.
-func (s situation) warnings() []string {
+func (s input) warnings() []string {
 	var all []string
 	if s.namespacesSynced {
 		all = append(all, s.aboutNamespaces()...)
@@ -66,17 +66,17 @@ func (s situation) warnings() []string {
 	return append(all, s.aboutOverrides()...)
 }
 
-func (s situation) aboutNamespaces() []string {
+func (s input) aboutNamespaces() []string {
 	var all []string
 	for i, namespace := range s.spec.Namespaces {
 		switch {
 		case slices.Contains(s.excluded, namespace):
 			all = append(all, fmt.Sprintf("spec.namespaces[%d]: %s is Stencil's own namespace, which is never covered", i, namespace))
-		case !slices.Contains(s.covered, namespace):
+		case !slices.Contains(s.selected, namespace):
 			all = append(all, fmt.Sprintf("spec.namespaces[%d]: there is no namespace %s now", i, namespace))
 		}
 	}
-	if len(s.covered) == 0 {
+	if len(s.selected) == 0 {
 		all = append(all, "spec: this approval covers no namespace that exists now")
 	}
 	return all
@@ -84,7 +84,7 @@ func (s situation) aboutNamespaces() []string {
 
 // aboutTemplate returns the templates that an entry lists now. If there are none, it returns a warning with the
 // reason.
-func (s situation) aboutTemplate(i int) (listed []candidate, warning string) {
+func (s input) aboutTemplate(i int) (listed []candidate, warning string) {
 	entry := s.spec.Templates[i]
 	broken, otherwise := "", ""
 	for _, t := range s.templates {
@@ -112,7 +112,7 @@ func (s situation) aboutTemplate(i int) (listed []candidate, warning string) {
 	}
 }
 
-func (s situation) aboutParameters(approved []candidate) []string {
+func (s input) aboutParameters(approved []candidate) []string {
 	if len(approved) == 0 {
 		return nil // aboutTemplate warns about it
 	}
@@ -146,7 +146,7 @@ const (
 // aboutClosedParameters warns about parameters that the approval does not list: required parameters without a value,
 // without which no VirtualMachine can be created from the template, and parameters that retain their default or are
 // generated.
-func (s situation) aboutClosedParameters(approved []candidate) (valueless, closed []string) {
+func (s input) aboutClosedParameters(approved []candidate) (valueless, closed []string) {
 	byReference := map[string]candidate{} // two entries may list the same template
 	for _, t := range approved {
 		byReference[t.Namespace+"/"+t.Name] = t
@@ -188,7 +188,7 @@ func enumerate(names []string) string {
 }
 
 // aboutOverrides warns about overrides that permit changes to most of a template.
-func (s situation) aboutOverrides() []string {
+func (s input) aboutOverrides() []string {
 	var all []string
 	for i, text := range s.spec.Overrides {
 		override, err := approval.ParseOverride(text)

@@ -91,10 +91,10 @@ type cluster struct{ unsynced bool }
 func (c cluster) Synced() bool              { return !c.unsynced }
 func (cluster) Cluster() defaulting.Cluster { return defaulting.Cluster{KubeVirt: "v1.8.2"} }
 
-// covered lists the namespaces with an approval.
-type covered []string
+// governed lists the namespaces with an approval.
+type governed []string
 
-func (c covered) ApprovalsFor(namespace string) []*approval.Approval {
+func (c governed) ApprovalsFor(namespace string) []*approval.Approval {
 	if slices.Contains(c, namespace) {
 		return []*approval.Approval{nil}
 	}
@@ -112,7 +112,7 @@ func (s sizes) Resolve(_ context.Context, r sizing.Reference) (map[string]any, e
 
 func newHandler(d *defaulter, change func(*Options)) *Handler {
 	o := Options{
-		Defaulter: d, Cluster: cluster{}, Approvals: covered{"vault"},
+		Defaulter: d, Cluster: cluster{}, Approvals: governed{"vault"},
 		Instancetypes: sizes{"u1.small": {"spec": map[string]any{"cpu": map[string]any{"guest": 1}, "memory": map[string]any{"guest": "2Gi"}}}},
 		Exempt:        exemption.Users{"kubevirt"},
 	}

@@ -69,11 +69,11 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if err != nil {
 		return deny.Unavailable(err.Error())
 	}
-	wanted, problem := mounted(vmi, owner, vm)
+	disks, problem := mounted(vmi, owner, vm)
 	if problem != "" {
 		return forbidden(request, problem)
 	}
-	claims, err := h.findClaims(ctx, request.Namespace, wanted)
+	claims, err := h.findClaims(ctx, request.Namespace, disks)
 	if err != nil {
 		return deny.Unavailable(err.Error())
 	}
@@ -84,16 +84,16 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 }
 
 // findClaims reads the claims of the disks and sets their found fields.
-func (h *Handler) findClaims(ctx context.Context, namespace string, wanted []disk) ([]disk, error) {
+func (h *Handler) findClaims(ctx context.Context, namespace string, disks []disk) ([]disk, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
-	for i := range wanted {
+	for i := range disks {
 		group.Go(func() (err error) {
-			wanted[i].found, err = h.Disks.Claim(ctx, namespace, wanted[i].claim)
+			disks[i].found, err = h.Disks.Claim(ctx, namespace, disks[i].claim)
 			return err
 		})
 	}
-	return wanted, group.Wait()
+	return disks, group.Wait()
 }
 
 func forbidden(request admission.Request, why string) admission.Response {

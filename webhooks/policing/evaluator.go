@@ -78,11 +78,11 @@ func (e *Evaluator) Evaluate(ctx context.Context, request admission.Request, obj
 	if set.Empty(seenAs(request), string(request.Operation)) {
 		return policyset.Decision{}, nil
 	}
-	decision, asked, err := e.evaluate(ctx, set, request, object)
+	decision, evaluated, err := e.evaluate(ctx, set, request, object)
 	switch {
 	case err != nil:
 		e.count(request, resultUnavailable)
-	case asked:
+	case evaluated:
 		e.count(request, policyinput.OutcomeOf(decision))
 	}
 	return decision, err

@@ -166,10 +166,10 @@ func tell(t *testing.T, what string, kinds ...string) policyset.Entry {
 	}
 }
 
-func evaluatorOf(t *testing.T, asked *council, change ...func(*policing.Options)) *policing.Evaluator {
+func evaluatorOf(t *testing.T, evaluated *council, change ...func(*policing.Options)) *policing.Evaluator {
 	t.Helper()
 	o := policing.Options{
-		Policies:   asked,
+		Policies:   evaluated,
 		Namespaces: cluster{"team-a": {"env": "prod"}},
 		Templates:  templates{"golden/box": box(t)},
 		Clock:      clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)),

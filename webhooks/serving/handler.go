@@ -68,14 +68,14 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	}
 
 	// These values apply to a request that fails before the handler is called.
-	seen := observation{operation: operationUnknown, result: resultErrored}
-	defer func() { h.metrics.observe(h.webhook, seen, h.clock.Since(arrival)) }()
+	observed := observation{operation: operationUnknown, result: resultErrored}
+	defer func() { h.metrics.observe(h.webhook, observed, h.clock.Since(arrival)) }()
 
 	buffer := takeBuffer()
 	defer returnBuffer(buffer)
 	err := readBody(buffer, request, maximumBody)
 	if errors.Is(err, errBodyTooLarge) {
-		seen.result = resultDenied
+		observed.result = resultDenied
 		// If the connection closes while the client is still sending, the client may report a failed call and never read
 		// the denial.
 		_, _ = io.CopyN(io.Discard, request.Body, maximumDiscarded)
@@ -97,7 +97,7 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	ctx, cancel := context.WithTimeout(request.Context(), budget(request))
 	defer cancel()
 	response := h.guard.handle(ctx, admission.Request{AdmissionRequest: *review})
-	seen = observation{operation: operationLabel(review.Operation), result: resultOf(response)}
+	observed = observation{operation: operationLabel(review.Operation), result: resultOf(response)}
 	h.send(writer, complete(response, review))
 }
 
