@@ -41,22 +41,22 @@ spec:
     spec: {runStrategy: Halted, template: {spec: {hostname: "x${PASSWORD}", domain: {devices: {}}}}}
 `
 
-// shelf holds templates as the cache would.
-type shelf struct {
+// fakeTemplates holds templates as the cache would.
+type fakeTemplates struct {
 	templates map[string]*templatecache.Template
 	unsynced  bool
 }
 
-func (s shelf) Synced() bool { return !s.unsynced }
+func (s fakeTemplates) Synced() bool { return !s.unsynced }
 
-func (s shelf) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
+func (s fakeTemplates) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
 	return s.templates[namespace+"/"+name]
 }
 
 // recorder is a Creator that records its requests, and returns the failures first.
 type recorder struct {
 	failures  []error
-	person    authenticationv1.UserInfo
+	user      authenticationv1.UserInfo
 	namespace string
 	dryRun    []string
 	sent      map[string]any
@@ -65,22 +65,22 @@ type recorder struct {
 	says []v1beta1sub.Decision
 }
 
-func (r *recorder) Preview(_ context.Context, person authenticationv1.UserInfo, namespace string, machine []byte) ([]v1beta1sub.Decision, error) {
+func (r *recorder) Preview(_ context.Context, user authenticationv1.UserInfo, namespace string, vm []byte) ([]v1beta1sub.Decision, error) {
 	r.asked++
 	if len(r.failures) >= r.asked {
 		return nil, r.failures[r.asked-1]
 	}
-	r.person, r.namespace = person, namespace
-	return r.says, json.Unmarshal(machine, &r.sent)
+	r.user, r.namespace = user, namespace
+	return r.says, json.Unmarshal(vm, &r.sent)
 }
 
-func (r *recorder) Create(_ context.Context, person authenticationv1.UserInfo, namespace string, machine []byte, dryRun []string) ([]byte, []string, error) {
+func (r *recorder) Create(_ context.Context, user authenticationv1.UserInfo, namespace string, vm []byte, dryRun []string) ([]byte, []string, error) {
 	r.asked++
 	if len(r.failures) >= r.asked {
 		return nil, nil, r.failures[r.asked-1]
 	}
-	r.person, r.namespace, r.dryRun = person, namespace, dryRun
-	if err := json.Unmarshal(machine, &r.sent); err != nil {
+	r.user, r.namespace, r.dryRun = user, namespace, dryRun
+	if err := json.Unmarshal(vm, &r.sent); err != nil {
 		return nil, nil, err
 	}
 	return []byte(`{"kind":"VirtualMachine","stored":true}`), []string{"told by admission"}, nil
@@ -121,7 +121,7 @@ func (f *fixture) do(t *testing.T, method, path, accept, sent string) *httptest.
 	container := restful.NewContainer()
 	for _, version := range versions {
 		h := &handler{serializer: codecs, version: version, options: Options{
-			Templates: shelf{templates: map[string]*templatecache.Template{"shop/box": templatecache.Compile(&object)}, unsynced: f.unsynced},
+			Templates: fakeTemplates{templates: map[string]*templatecache.Template{"shop/box": templatecache.Compile(&object)}, unsynced: f.unsynced},
 			Creator:   f.creator,
 			Authorizer: authorizer.AuthorizerFunc(func(_ context.Context, a authorizer.Attributes) (authorizer.Decision, string, error) {
 				if f.allow != nil && f.allow(a) {
@@ -187,7 +187,7 @@ func TestTheAnswerIsWhatTheClientTakes(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestDenials(t *testing.T) {
 	const process, create = "virtualmachinetemplates/box/process", "virtualmachinetemplates/box/create"
 	for _, tc := range []struct {
 		name, method, path, body string
@@ -209,7 +209,7 @@ func TestRefusals(t *testing.T) {
 		{name: "another namespace without a right there", path: create, body: "parameters: {NAME: a, PASSWORD: longenough}\ntargetNamespace: floor", wantCode: 403,
 			want: []string{`user \"ada\" may not create VirtualMachines from templates in namespace \"floor\"`, `"field":"targetNamespace"`}},
 		{name: "another namespace that can be none", path: create, body: "targetNamespace: ../x", wantCode: 422, want: []string{"targetNamespace"}},
-		{name: "what the API server refuses comes back as it is", path: create, body: "parameters: {NAME: a, PASSWORD: longenough}",
+		{name: "what the API server denies comes back as it is", path: create, body: "parameters: {NAME: a, PASSWORD: longenough}",
 			fixture:  fixture{creator: &recorder{failures: []error{&apierrors.StatusError{ErrStatus: metav1.Status{Code: 418, Reason: "Teapot", Message: "short and stout", Details: &metav1.StatusDetails{Causes: []metav1.StatusCause{{Field: "spec.spout"}}}}}}}},
 			wantCode: 418, want: []string{`"reason":"Teapot"`, "short and stout", "spec.spout"}},
 		{name: "no template is sent", path: "processedtemplates", body: "kind: VirtualMachine", wantCode: 400, want: []string{"kind VirtualMachineTemplate"}},
@@ -238,19 +238,19 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-func TestCreateSendsWhatAPersonWouldAndWhatItCameTo(t *testing.T) {
+func TestCreateSendsWhatAUserWouldAndWhatItCameTo(t *testing.T) {
 	var f fixture
 	got := f.do(t, "POST", base+"virtualmachinetemplates/box/create?dryRun=All", "", "parameters: {NAME: web-1, PASSWORD: longenough}")
 	if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"virtualMachine":{"kind":"VirtualMachine","stored":true},"message":"web-1 is small"`) {
 		t.Errorf("%d %s", got.Code, got.Body)
 	}
 	annotations := f.creator.sent["metadata"].(map[string]any)["annotations"].(map[string]any)
-	settled, err := delegation.ParseBoundValues(annotations["delegation.template.kubevirt.io/bound-values"].(string))
-	if err != nil || !strings.HasPrefix(settled.Digest, "sha256:") {
-		t.Errorf("%+v, %v", settled, err)
+	bound, err := delegation.ParseBoundValues(annotations["delegation.template.kubevirt.io/bound-values"].(string))
+	if err != nil || !strings.HasPrefix(bound.Digest, "sha256:") {
+		t.Errorf("%+v, %v", bound, err)
 	}
-	if diff := cmp.Diff(map[string]string{"NAME": "web-1", "PASSWORD": "longenough", "SIZE": "small", "UNUSED": ""}, settled.Values); diff != "" {
-		t.Errorf("settled (-want +got):\n%s", diff)
+	if diff := cmp.Diff(map[string]string{"NAME": "web-1", "PASSWORD": "longenough", "SIZE": "small", "UNUSED": ""}, bound.Values); diff != "" {
+		t.Errorf("bound (-want +got):\n%s", diff)
 	}
 	delete(annotations, "delegation.template.kubevirt.io/bound-values")
 	want := map[string]any{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": map[string]any{"name": "web-1", "annotations": map[string]any{
@@ -262,8 +262,8 @@ func TestCreateSendsWhatAPersonWouldAndWhatItCameTo(t *testing.T) {
 		t.Errorf("sent (-want +got):\n%s", diff)
 	}
 	wantPerson := authenticationv1.UserInfo{Username: "ada", UID: "7", Groups: []string{"team-a"}, Extra: map[string]authenticationv1.ExtraValue{"scope": {"all"}}}
-	if diff := cmp.Diff(wantPerson, f.creator.person); diff != "" {
-		t.Errorf("person (-want +got):\n%s", diff)
+	if diff := cmp.Diff(wantPerson, f.creator.user); diff != "" {
+		t.Errorf("user (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"All"}, f.creator.dryRun); diff != "" || f.creator.namespace != "shop" {
 		t.Errorf("namespace %s, dryRun (-want +got):\n%s", f.creator.namespace, diff)
@@ -284,7 +284,7 @@ func TestCreateInAnotherNamespaceTakesTheRightThereForAnyTemplate(t *testing.T) 
 	}
 }
 
-func TestATemplateThatMovesMeanwhileIsRenderedAnew(t *testing.T) {
+func TestATemplateThatChangesMeanwhileIsRenderedAgain(t *testing.T) {
 	moved := apierrors.NewConflict(templateResource, "shop/box", errors.New("it changed"))
 	// As the validating webhook returns it.
 	record := apierrors.NewForbidden(templateResource, "web-1", errors.New("it is not approved"))

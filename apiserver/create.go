@@ -48,20 +48,20 @@ func (h *handler) create(request *http.Request, path map[string]string, raw []by
 	if err != nil {
 		return processed{}, err
 	}
-	return h.settled(ctx, path, func(template *templatecache.Template) (processed, error) {
+	return h.retryOnTemplateChange(ctx, path, func(template *templatecache.Template) (processed, error) {
 		return h.createFrom(ctx, template, requester, target, options, request.URL.Query()["dryRun"])
 	})
 }
 
-// settled finds the template and calls do with it, and repeats that when the template changes meanwhile.
-func (h *handler) settled(ctx context.Context, path map[string]string, do func(*templatecache.Template) (processed, error)) (processed, error) {
+// retryOnTemplateChange finds the template and calls do with it, and repeats that when the template changes meanwhile.
+func (h *handler) retryOnTemplateChange(ctx context.Context, path map[string]string, do func(*templatecache.Template) (processed, error)) (processed, error) {
 	for attempt := 1; ; attempt++ {
 		template, err := h.find(ctx, path[namespace], path[name])
 		if err != nil {
 			return processed{}, err
 		}
 		done, err := do(template)
-		if !movedMeanwhile(err) || attempt == attempts {
+		if !templateChanged(err) || attempt == attempts {
 			return done, err
 		}
 		select {
@@ -84,11 +84,11 @@ func (h *handler) createFrom(ctx context.Context, template *templatecache.Templa
 	var decisions []v1beta1.Decision
 	if options.Explain {
 		// Before the creation: afterwards the name is taken.
-		if decisions, err = h.options.Creator.Preview(ctx, personOf(requester), target, request); err != nil {
+		if decisions, err = h.options.Creator.Preview(ctx, userInfoOf(requester), target, request); err != nil {
 			return processed{}, err
 		}
 	}
-	stored, warnings, err := h.options.Creator.Create(ctx, personOf(requester), target, request, dryRun)
+	stored, warnings, err := h.options.Creator.Create(ctx, userInfoOf(requester), target, request, dryRun)
 	if err != nil {
 		return processed{}, err
 	}
@@ -103,9 +103,9 @@ func (h *handler) createFrom(ctx context.Context, template *templatecache.Templa
 	}, nil
 }
 
-// movedMeanwhile reports whether one of Stencil's webhooks has another version of the template than this server or the other webhook. The render
+// templateChanged reports whether one of Stencil's webhooks has another version of the template than this server or the other webhook. The render
 // webhook reports that as a conflict, the validating one as a denial because of the record.
-func movedMeanwhile(err error) bool {
+func templateChanged(err error) bool {
 	if apierrors.IsConflict(err) {
 		return true
 	}
@@ -120,10 +120,10 @@ func movedMeanwhile(err error) bool {
 // request returns the VirtualMachine to send: the reference and the parameters, like in a user's manifest, and the bound values. The render webhook
 // adds the rest.
 func (h *handler) request(found *templatecache.Template, made rendering, parameters map[string]string) ([]byte, error) {
-	settled := delegation.BoundValues{Digest: made.compiled.Digest(), Values: made.binding.Values()}
+	bound := delegation.BoundValues{Digest: made.compiled.Digest(), Values: made.binding.Values()}
 	annotations := map[string]string{
 		contract.AnnotationTemplateRef: machine.Reference{Namespace: found.Namespace, Name: found.Name}.String(),
-		contract.AnnotationBoundValues: settled.String(),
+		contract.AnnotationBoundValues: bound.String(),
 	}
 	for parameter, value := range parameters {
 		annotations[contract.AnnotationParameterPrefix+parameter] = value
@@ -177,13 +177,13 @@ func (h *handler) target(ctx context.Context, requester user.Info, path map[stri
 	return target, nil
 }
 
-func personOf(requester user.Info) authenticationv1.UserInfo {
-	person := authenticationv1.UserInfo{Username: requester.GetName(), UID: requester.GetUID(), Groups: requester.GetGroups()}
+func userInfoOf(requester user.Info) authenticationv1.UserInfo {
+	info := authenticationv1.UserInfo{Username: requester.GetName(), UID: requester.GetUID(), Groups: requester.GetGroups()}
 	for key, values := range requester.GetExtra() {
-		if person.Extra == nil {
-			person.Extra = map[string]authenticationv1.ExtraValue{}
+		if info.Extra == nil {
+			info.Extra = map[string]authenticationv1.ExtraValue{}
 		}
-		person.Extra[key] = values
+		info.Extra[key] = values
 	}
-	return person
+	return info
 }

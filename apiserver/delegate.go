@@ -41,17 +41,17 @@ func NewDelegate(config *rest.Config, server delegation.Server) (*Delegate, erro
 }
 
 // Create implements Creator.
-func (d *Delegate) Create(ctx context.Context, person authenticationv1.UserInfo, namespace string, machine []byte, dryRun []string) ([]byte, []string, error) {
-	headers, err := delegation.Headers(d.server, person)
+func (d *Delegate) Create(ctx context.Context, user authenticationv1.UserInfo, namespace string, vm []byte, dryRun []string) ([]byte, []string, error) {
+	headers, err := delegation.Headers(d.server, user)
 	if err != nil {
 		return nil, nil, apierrors.NewBadRequest(err.Error())
 	}
-	return d.post(ctx, headers, namespace, machine, dryRun)
+	return d.post(ctx, headers, namespace, vm, dryRun)
 }
 
 // post returns the warnings of the API server also with an error.
-func (d *Delegate) post(ctx context.Context, headers http.Header, namespace string, machine []byte, dryRun []string) ([]byte, []string, error) {
-	request := d.client.Post().Namespace(namespace).Resource("virtualmachines").Body(machine).
+func (d *Delegate) post(ctx context.Context, headers http.Header, namespace string, vm []byte, dryRun []string) ([]byte, []string, error) {
+	request := d.client.Post().Namespace(namespace).Resource("virtualmachines").Body(vm).
 		// The client that sent the request can retry better than this server.
 		MaxRetries(0)
 	for key, values := range headers {

@@ -32,7 +32,7 @@ func (h *handler) explain(ctx context.Context, path map[string]string, options v
 	if err != nil {
 		return processed{}, err
 	}
-	return h.settled(ctx, path, func(template *templatecache.Template) (processed, error) {
+	return h.retryOnTemplateChange(ctx, path, func(template *templatecache.Template) (processed, error) {
 		made, err := render(template, options.Parameters)
 		if err != nil {
 			return processed{}, err
@@ -47,7 +47,7 @@ func (h *handler) explain(ctx context.Context, path map[string]string, options v
 		if err != nil {
 			return processed{}, err
 		}
-		answer.Decisions, err = h.options.Creator.Preview(ctx, personOf(requester), target, request)
+		answer.Decisions, err = h.options.Creator.Preview(ctx, userInfoOf(requester), target, request)
 		return answer, err
 	})
 }

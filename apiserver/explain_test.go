@@ -21,7 +21,7 @@ import (
 	"github.com/vmstencil/stencil/internal/preview"
 )
 
-var machines = schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
+var vmResource = schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
 
 // creates authorizes users to create from the template box of shop.
 func creates(a authorizer.Attributes) bool {
@@ -138,10 +138,10 @@ func TestPreviewOfADelegate(t *testing.T) {
 	allow := v1beta1.Decision{Decision: v1beta1.EffectAllow, Policy: "team"}
 	warn := v1beta1.Decision{Decision: v1beta1.EffectWarn, Kind: v1beta1.DecisionKindPolicy, Policy: "owners", Message: "no owner"}
 	deny := v1beta1.Decision{Decision: v1beta1.EffectDeny, Kind: v1beta1.DecisionKindPolicy, Policy: "sizes", Message: "too large"}
-	exists := fails(apierrors.NewAlreadyExists(machines, "web-1"))
+	exists := fails(apierrors.NewAlreadyExists(vmResource, "web-1"))
 	invalid := apierrors.NewInvalid(schema.GroupKind{Group: "kubevirt.io", Kind: "VirtualMachine"}, "web-1", nil)
 	invalid.ErrStatus.Details.Causes = []metav1.StatusCause{{Field: "spec.running", Message: "both"}}
-	record := apierrors.NewForbidden(machines, "web-1", errors.New("moved"))
+	record := apierrors.NewForbidden(vmResource, "web-1", errors.New("moved"))
 	record.ErrStatus.Details.Causes = []metav1.StatusCause{{Field: "metadata.annotations[template.kubevirt.io/rendered]"}}
 	both := []string{"marked All for ada", "plain All for ada"}
 	for _, tc := range []struct {
@@ -160,11 +160,11 @@ func TestPreviewOfADelegate(t *testing.T) {
 			want:    []v1beta1.Decision{warn, {Decision: v1beta1.EffectWarn, Message: "deprecated field"}, allow}, wantAsked: both,
 		},
 		{
-			name: "somebody else refuses what ours let pass", cluster: cluster{marked: decided(allow), plain: exists},
+			name: "somebody else denies what ours let pass", cluster: cluster{marked: decided(allow), plain: exists},
 			want: []v1beta1.Decision{{Decision: v1beta1.EffectDeny, Message: `virtualmachines.kubevirt.io "web-1" already exists`}, allow}, wantAsked: both,
 		},
 		{
-			name: "somebody else refuses it before ours see it", cluster: cluster{marked: &invalid.ErrStatus},
+			name: "somebody else denies it before ours see it", cluster: cluster{marked: &invalid.ErrStatus},
 			want: []v1beta1.Decision{{Decision: v1beta1.EffectDeny, Message: invalid.ErrStatus.Message, Field: "spec.running"}}, wantAsked: both[:1],
 		},
 		{name: "nobody answers previews", wantError: 500, wantAsked: both[:1]},

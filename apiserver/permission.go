@@ -33,9 +33,9 @@ func (h *handler) mayWrite(ctx context.Context, requester user.Info, namespace s
 	})
 }
 
-func (h *handler) allowed(ctx context.Context, asked authorizer.AttributesRecord) (bool, error) {
-	asked.ResourceRequest = true
-	decision, _, err := h.options.Authorizer.Authorize(ctx, asked)
+func (h *handler) allowed(ctx context.Context, attributes authorizer.AttributesRecord) (bool, error) {
+	attributes.ResourceRequest = true
+	decision, _, err := h.options.Authorizer.Authorize(ctx, attributes)
 	if err != nil {
 		return false, apierrors.NewServiceUnavailable("the permission check failed; try again in a moment")
 	}

@@ -17,34 +17,34 @@ import (
 // Preview implements Creator, by two dry runs. In the first one, the manager's webhook for previews returns all decisions of approvals, policies and
 // rules. The second one is made when none of them denies: it is a complete dry run, in which other webhooks and the API server may deny the
 // VirtualMachine.
-func (d *Delegate) Preview(ctx context.Context, person authenticationv1.UserInfo, namespace string, machine []byte) ([]v1beta1.Decision, error) {
-	headers, err := delegation.Headers(d.server, person)
+func (d *Delegate) Preview(ctx context.Context, user authenticationv1.UserInfo, namespace string, vm []byte) ([]v1beta1.Decision, error) {
+	headers, err := delegation.Headers(d.server, user)
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	all := []string{metav1.DryRunAll}
 	marked := headers.Clone()
 	delegation.MarkPreview(marked)
-	_, ours, err := d.post(ctx, marked, namespace, machine, all)
+	_, ours, err := d.post(ctx, marked, namespace, vm, all)
 	if err == nil {
 		return nil, apierrors.NewInternalError(errors.New("nobody answered the preview: the webhook preview.template.kubevirt.io is not installed, or does not know this server"))
 	}
 	decisions, previewed := preview.Decisions(err)
 	if !previewed {
 		// Another component denies it before the preview webhook.
-		return refusal(err)
+		return denialDecisions(err)
 	}
 	if preview.Denied(decisions) {
 		return decisions, nil
 	}
-	_, theirs, err := d.post(ctx, headers, namespace, machine, all)
+	_, theirs, err := d.post(ctx, headers, namespace, vm, all)
 	for _, text := range theirs {
 		if !slices.Contains(ours, text) {
 			decisions = append(decisions, v1beta1.Decision{Decision: v1beta1.EffectWarn, Message: text})
 		}
 	}
 	if err != nil {
-		denials, err := refusal(err)
+		denials, err := denialDecisions(err)
 		if err != nil {
 			return nil, err
 		}
@@ -54,12 +54,12 @@ func (d *Delegate) Preview(ctx context.Context, person authenticationv1.UserInfo
 	return decisions, nil
 }
 
-// refusal converts the denial of another component to decisions: the error that the API server returned. Errors that are not about the
+// denialDecisions converts the denial of another component to decisions: the error that the API server returned. Errors that are not about the
 // VirtualMachine, for example that a component cannot be reached, stay errors, and so does a conflict because the template changed meanwhile.
-func refusal(err error) ([]v1beta1.Decision, error) {
+func denialDecisions(err error) ([]v1beta1.Decision, error) {
 	var answered apierrors.APIStatus
 	about := apierrors.IsForbidden(err) || apierrors.IsInvalid(err) || apierrors.IsNotFound(err) || apierrors.IsAlreadyExists(err)
-	if !about || movedMeanwhile(err) || !errors.As(err, &answered) {
+	if !about || templateChanged(err) || !errors.As(err, &answered) {
 		return nil, err
 	}
 	decision := v1beta1.Decision{Decision: v1beta1.EffectDeny, Message: answered.Status().Message}

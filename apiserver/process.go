@@ -15,8 +15,8 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// patience is how long a request waits for a template that is not in the cache: it may have been created a moment ago.
-const patience = 300 * time.Millisecond
+// templateWaitTimeout is how long a request waits for a template that is not in the cache: it may have been created a moment ago.
+const templateWaitTimeout = 300 * time.Millisecond
 
 // rendering is a template with its bound values, and the result.
 type rendering struct {
@@ -42,7 +42,7 @@ func render(found *templatecache.Template, parameters map[string]string) (render
 
 // find returns a template from the cache.
 func (h *handler) find(ctx context.Context, namespace, name string) (*templatecache.Template, error) {
-	if found := h.options.Templates.Wait(ctx, namespace, name, patience); found != nil {
+	if found := h.options.Templates.Wait(ctx, namespace, name, templateWaitTimeout); found != nil {
 		return found, nil
 	}
 	if !h.options.Templates.Synced() {
@@ -69,7 +69,7 @@ func (h *handler) process(request *http.Request, path map[string]string, raw []b
 	if err != nil {
 		return processed{}, err
 	}
-	warned, err := h.judged(ctx, found, made, cmp.Or(options.TargetNamespace, found.Namespace))
+	warned, err := h.evaluateRules(ctx, found, made, cmp.Or(options.TargetNamespace, found.Namespace))
 	if err != nil {
 		return processed{}, err
 	}

@@ -25,7 +25,7 @@ func (h *handler) processSent(request *http.Request, path map[string]string, raw
 	if err != nil {
 		return processed{}, err
 	}
-	warned, err := h.judged(request.Context(), found, made, sent.Namespace)
+	warned, err := h.evaluateRules(request.Context(), found, made, sent.Namespace)
 	if err != nil {
 		return processed{}, err
 	}

@@ -13,7 +13,7 @@ const (
 	letter = `[{"name": "hostname", "rule": "string", "path": "jsonpath::.spec.hostname", "maxLength": 1, "message": "too long"%s}]`
 )
 
-func TestRulesThatComeWithTheMachine(t *testing.T) {
+func TestRulesInTheRenderedVM(t *testing.T) {
 	for _, tc := range []struct {
 		name, rules, body string
 		wantCode          int

@@ -29,16 +29,16 @@ var versions = []schema.GroupVersion{v1beta1.GroupVersion, v1alpha1.GroupVersion
 // Templates is the source of compiled templates.
 type Templates interface {
 	Synced() bool
-	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
+	Wait(ctx context.Context, namespace, name string, timeout time.Duration) *templatecache.Template
 }
 
 // Creator creates VirtualMachines on behalf of a user; a Delegate does.
 type Creator interface {
 	// Preview returns the decisions about the VirtualMachine if the user created it. An error is that of the API server when it is not about the
 	// VirtualMachine.
-	Preview(ctx context.Context, person authenticationv1.UserInfo, namespace string, machine []byte) ([]v1beta1.Decision, error)
+	Preview(ctx context.Context, user authenticationv1.UserInfo, namespace string, machine []byte) ([]v1beta1.Decision, error)
 	// Create returns the VirtualMachine as it is stored, as JSON, and the warnings of the API server. An error of the API server is its own status.
-	Create(ctx context.Context, person authenticationv1.UserInfo, namespace string, machine []byte, dryRun []string) (stored []byte, warnings []string, err error)
+	Create(ctx context.Context, user authenticationv1.UserInfo, namespace string, machine []byte, dryRun []string) (stored []byte, warnings []string, err error)
 }
 
 // Options are what the API needs.

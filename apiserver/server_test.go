@@ -32,7 +32,7 @@ func get(t *testing.T, paths map[string]string) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := Install(server, Options{Templates: shelf{}}); err != nil {
+	if err := Install(server, Options{Templates: fakeTemplates{}}); err != nil {
 		t.Fatal(err)
 	}
 	prepared := server.PrepareRun()

@@ -45,8 +45,8 @@ func (t *touches) addedItems(under, list []any) {
 	switch {
 	case before != nil && after != nil:
 		for name, at := range after {
-			position, known := before[name]
-			if !known {
+			position, found := before[name]
+			if !found {
 				t.addInside(Item(name))
 				continue
 			}

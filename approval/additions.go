@@ -25,7 +25,7 @@ var clusterAdditions = []string{
 // ClusterAdditions returns the places at which the cluster itself adds to VirtualMachines: those of KubeVirt, and the given ones, for other admission
 // webhooks and controllers of this cluster. The given places are overrides. The error names the one that cannot be parsed.
 func ClusterAdditions(more ...string) (*Additions, error) {
-	a := &Additions{overrides: append([]Override(nil), knownAdditions()...)}
+	a := &Additions{overrides: append([]Override(nil), defaultAdditions()...)}
 	for _, text := range more {
 		override, err := ParseOverride(text)
 		if err != nil {
@@ -36,7 +36,7 @@ func ClusterAdditions(more ...string) (*Additions, error) {
 	return a, nil
 }
 
-var knownAdditions = sync.OnceValue(func() []Override {
+var defaultAdditions = sync.OnceValue(func() []Override {
 	overrides := make([]Override, len(clusterAdditions))
 	for i, text := range clusterAdditions {
 		override, err := ParseOverride(text)

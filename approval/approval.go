@@ -31,19 +31,19 @@ type Approval struct {
 	overrides   []Override
 	disks       v1alpha1.ExistingDisks
 
-	// invalid is why the approval is closed, refusal is the text in messages to users.
-	invalid error
-	refusal string
+	// invalid is why the approval is closed, denialMessage is the text in messages to users.
+	invalid       error
+	denialMessage string
 }
 
 // Option is a setting of Compile and Closed.
 type Option func(*settings)
 
-type settings struct{ spared []string }
+type settings struct{ excluded []string }
 
-// Sparing excludes namespaces from every approval, in addition to SystemNamespaces. It is for Stencil's own namespace.
-func Sparing(namespaces ...string) Option {
-	return func(s *settings) { s.spared = append(s.spared, namespaces...) }
+// Excluding removes namespaces from every approval, in addition to SystemNamespaces. It is for Stencil's own namespace.
+func Excluding(namespaces ...string) Option {
+	return func(s *settings) { s.excluded = append(s.excluded, namespaces...) }
 }
 
 // Compile makes an Approval of an object. It does not retain the object. An error about the object is an *InvalidError with all its causes.
@@ -88,14 +88,14 @@ func Closed(object *v1alpha1.TemplateApproval, reason error, options ...Option) 
 	}
 	a := outline(object, options)
 	a.invalid = fmt.Errorf("compiling TemplateApproval %q: %w", object.Name, reason)
-	a.refusal = "it is not in force as it is written and approves nothing until a cluster admin corrects it"
+	a.denialMessage = "it is not in force as it is written and approves nothing until a cluster admin corrects it"
 	return a
 }
 
 // Undecided makes an Approval without a name that denies everything to every user, because a decision is not possible. The text is shown to users:
 // the reason, and what to do.
 func Undecided(why string) *Approval {
-	return &Approval{enforcement: v1alpha1.EnforcementDeny, everyone: true, invalid: errors.New(why), refusal: why}
+	return &Approval{enforcement: v1alpha1.EnforcementDeny, everyone: true, invalid: errors.New(why), denialMessage: why}
 }
 
 // outline returns the parts of an approval that are usable even when the object does not compile.
@@ -111,7 +111,7 @@ func outline(object *v1alpha1.TemplateApproval, options []Option) *Approval {
 		generation: object.Generation,
 		created:    object.CreationTimestamp.Time,
 
-		coverage:    newCoverage(spec, s.spared),
+		coverage:    newCoverage(spec, s.excluded),
 		enforcement: spec.Enforcement,
 		everyone:    len(spec.Subjects) == 0,
 		served:      newSubjects(spec.Subjects),

@@ -65,7 +65,7 @@ func BenchmarkCompile(b *testing.B) {
 	}
 }
 
-func BenchmarkJudge(b *testing.B) {
+func BenchmarkEvaluate(b *testing.B) {
 	a := compile(b, "a", benchmarked)
 	old := tree(b, stored)
 	unchanged := runtime.DeepCopyJSON(old)
@@ -87,7 +87,7 @@ func BenchmarkJudge(b *testing.B) {
 		for b.Loop() {
 			q := question
 			q.Touched = approval.Changes(old, changed)
-			if got := approval.Judge([]*approval.Approval{a}, q); !got.Allowed {
+			if got := approval.Evaluate([]*approval.Approval{a}, q); !got.Allowed {
 				b.Fatal(got)
 			}
 		}
@@ -95,7 +95,7 @@ func BenchmarkJudge(b *testing.B) {
 	b.Run("everything that was written", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if got := approval.Written(old, unchanged); len(got) == 0 {
+			if got := approval.UserSpecified(old, unchanged); len(got) == 0 {
 				b.Fatal(got)
 			}
 		}
@@ -105,7 +105,7 @@ func BenchmarkJudge(b *testing.B) {
 		for b.Loop() {
 			q := question
 			q.Values = values
-			if got := approval.Judge([]*approval.Approval{a}, q); !got.Allowed {
+			if got := approval.Evaluate([]*approval.Approval{a}, q); !got.Allowed {
 				b.Fatal(got)
 			}
 		}

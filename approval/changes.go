@@ -68,12 +68,12 @@ func (t *touches) compareKinds(old, new any) {
 
 func (t *touches) compareMaps(old, new map[string]any) {
 	for key, before := range old {
-		if t.judges(key) {
+		if t.evaluates(key) {
 			t.into(Field(key), func() { t.compare(before, new[key]) })
 		}
 	}
 	for key, after := range new {
-		if _, both := old[key]; !both && t.judges(key) {
+		if _, both := old[key]; !both && t.evaluates(key) {
 			t.into(Field(key), func() { t.compare(nil, after) })
 		}
 	}

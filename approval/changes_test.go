@@ -58,17 +58,17 @@ func TestChanges(t *testing.T) {
 		{name: "lists in lists", old: "spec: {l: [[a, b]]}", new: "spec: {l: [[a, c]]}", want: []string{"spec.l[0][1]"}},
 
 		{name: "labels and annotations", old: "metadata: {labels: {a/b.c: x}}", new: "metadata: {labels: {a/b.c: y}, annotations: {note: m}}", want: []string{`metadata.labels["a/b.c"]`, "metadata.annotations.note"}},
-		{name: "other metadata is not judged", old: "metadata: {name: a, finalizers: [a], generation: 1}", new: "metadata: {name: a, finalizers: [b], generation: 2, ownerReferences: [{name: x}]}"},
-		{name: "the status is not judged", old: "status: {a: b}", new: "status: {a: c}"},
-		{name: "the version is not judged", old: "apiVersion: kubevirt.io/v1", new: "apiVersion: kubevirt.io/v1alpha3"},
-		{name: "what nobody knows is judged", old: "{}", new: "other: {a: b}", want: []string{"other.a"}},
+		{name: "other metadata is not evaluated", old: "metadata: {name: a, finalizers: [a], generation: 1}", new: "metadata: {name: a, finalizers: [b], generation: 2, ownerReferences: [{name: x}]}"},
+		{name: "the status is not evaluated", old: "status: {a: b}", new: "status: {a: c}"},
+		{name: "the version is not evaluated", old: "apiVersion: kubevirt.io/v1", new: "apiVersion: kubevirt.io/v1alpha3"},
+		{name: "an unknown field is evaluated", old: "{}", new: "other: {a: b}", want: []string{"other.a"}},
 		{
-			name: "the contract is not judged",
+			name: "the contract is not evaluated",
 			old:  "metadata: {annotations: {template.kubevirt.io/template-ref: a, parameter.template.kubevirt.io/A: b, kubectl.kubernetes.io/last-applied-configuration: x}}",
 			new:  "metadata: {annotations: {template.kubevirt.io/rendered: a}, labels: {vm.kubevirt.io/template: a, vm.kubevirt.io/template.namespace: b, vm.kubevirt.io/template.revision: c}}",
 		},
 		{
-			name: "a key of the contract elsewhere is judged",
+			name: "a key of the contract elsewhere is evaluated",
 			old:  "{}", new: "spec: {template: {metadata: {annotations: {template.kubevirt.io/rendered: a}, labels: {vm.kubevirt.io/template: a}}}}",
 			want: []string{`spec.template.metadata.annotations["template.kubevirt.io/rendered"]`, `spec.template.metadata.labels["vm.kubevirt.io/template"]`},
 		},
@@ -113,7 +113,7 @@ func TestNumbersThatAnyDecoderMakesAreCompared(t *testing.T) {
 	}
 }
 
-func TestVeryManyChangesAreJudgedBySections(t *testing.T) {
+func TestVeryManyChangesAreEvaluatedBySections(t *testing.T) {
 	many := map[string]any{}
 	for i := range approval.MaxTouched {
 		many[fmt.Sprint("f", i)] = "x"
@@ -128,7 +128,7 @@ func TestVeryManyChangesAreJudgedBySections(t *testing.T) {
 	}
 }
 
-func TestVeryDeepChangesAreJudgedWhereLookingEnds(t *testing.T) {
+func TestVeryDeepChangesAreEvaluatedAtTheMaximumDepth(t *testing.T) {
 	nested := func(leaf string) map[string]any {
 		return tree(t, "spec: "+strings.Repeat("{a: ", 500)+leaf+strings.Repeat("}", 500))
 	}

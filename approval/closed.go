@@ -77,7 +77,7 @@ func (a *Approval) closedCauses(q Question, values map[string]string) field.Erro
 		c := closedParameter{Parameter: p, naming: naming, pattern: q.Declared.NamePattern(), secret: p.Sensitive || q.Sensitive == nil || q.Sensitive(p.Name)}
 		c.given, c.isGiven = q.Given[p.Name]
 		c.value, c.hasValue = values[p.Name]
-		if cause := c.judge(q.Declared); cause != nil {
+		if cause := c.check(q.Declared); cause != nil {
 			causes = append(causes, cause)
 		}
 	}
@@ -110,11 +110,11 @@ func (c *closedParameter) howToOpen() string {
 	}
 }
 
-func (c *closedParameter) judge(d Declarations) *field.Error {
+func (c *closedParameter) check(d Declarations) *field.Error {
 	switch {
 	case HasNoValue(c.Parameter) && c.naming:
 		if c.isGiven && c.given != "" {
-			return c.refuse(c.given, "must be left to the name of the VirtualMachine, %s", c.howToOpen())
+			return c.reject(c.given, "must be left to the name of the VirtualMachine, %s", c.howToOpen())
 		}
 	case HasNoValue(c.Parameter):
 		return field.Required(c.path(), "the template has no value for it and the approval does not list it, so no VirtualMachine of this template is approved; "+
@@ -122,14 +122,14 @@ func (c *closedParameter) judge(d Declarations) *field.Error {
 	case generated(c.Parameter):
 		switch {
 		case c.isGiven && c.given != "":
-			return c.refuse(c.given, "must be left to the template, which generates it, %s", c.howToOpen())
+			return c.reject(c.given, "must be left to the template, which generates it, %s", c.howToOpen())
 		case c.hasValue && !d.Generates(c.Name, c.value):
-			return c.refuse(c.value, "must be left to the template, which generates it, %s", c.howToOpen())
+			return c.reject(c.value, "must be left to the template, which generates it, %s", c.howToOpen())
 		}
 	case c.isGiven && c.given != c.Value:
-		return c.refuse(c.given, "must be %s, %s", c.describe(), c.howToOpen())
+		return c.reject(c.given, "must be %s, %s", c.describe(), c.howToOpen())
 	case c.hasValue && c.value != c.Value:
-		return c.refuse(c.value, "must be %s, %s", c.describe(), c.howToOpen())
+		return c.reject(c.value, "must be %s, %s", c.describe(), c.howToOpen())
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func (c *closedParameter) describe() string {
 
 func (c *closedParameter) path() *field.Path { return field.NewPath("parameters").Key(c.Name) }
 
-func (c *closedParameter) refuse(value, format string, arguments ...any) *field.Error {
+func (c *closedParameter) reject(value, format string, arguments ...any) *field.Error {
 	var bad any = omitted
 	if !c.secret {
 		bad = shown(value)

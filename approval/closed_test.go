@@ -129,9 +129,9 @@ func TestAParameterThatIsNotListedIsClosed(t *testing.T) {
 				shown = d.bind(tc.given)
 			}
 			a := compile(t, "a", tc.spec)
-			verdict := approval.Judge([]*approval.Approval{a}, approval.Question{User: ada, Template: fedora, Values: shown, Sensitive: d.sensitive, Declared: d, Name: tc.vm, Given: tc.given})
+			decision := approval.Evaluate([]*approval.Approval{a}, approval.Question{User: ada, Template: fedora, Values: shown, Sensitive: d.sensitive, Declared: d, Name: tc.vm, Given: tc.given})
 			var got []string
-			for _, objection := range verdict.Objections {
+			for _, objection := range decision.Objections {
 				got = append(got, objection.Field+": "+objection.Message)
 				if closed := !strings.HasSuffix(objection.Message, `"ubuntu"`); closed != (objection.Reason == approval.ReasonClosedParameter) {
 					t.Errorf("the reason of %v is %q", objection, objection.Reason)
@@ -140,25 +140,25 @@ func TestAParameterThatIsNotListedIsClosed(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("objections (-want +got)\n%s", diff)
 			}
-			if verdict.Refused() != (tc.want != nil) {
-				t.Errorf("refused: %v", verdict.Refused())
+			if decision.Denied() != (tc.want != nil) {
+				t.Errorf("denied: %v", decision.Denied())
 			}
 		})
 	}
 }
 
 func TestClosedParametersOfEachApproval(t *testing.T) {
-	covering := []*approval.Approval{compile(t, "a", "parameters: [{name: EXTRA, anyValue: true}]"), compile(t, "b", "parameters: [{name: IMAGE, anyValue: true}]")}
-	judge := func(given map[string]string) approval.Verdict {
-		return approval.Judge(covering, approval.Question{User: ada, Template: fedora, Values: parameters.bind(given), Sensitive: none, Declared: parameters, Given: given})
+	approvals := []*approval.Approval{compile(t, "a", "parameters: [{name: EXTRA, anyValue: true}]"), compile(t, "b", "parameters: [{name: IMAGE, anyValue: true}]")}
+	evaluate := func(given map[string]string) approval.Decision {
+		return approval.Evaluate(approvals, approval.Question{User: ada, Template: fedora, Values: parameters.bind(given), Sensitive: none, Declared: parameters, Given: given})
 	}
-	if got := judge(map[string]string{"IMAGE": "other"}); got.By != "b" {
+	if got := evaluate(map[string]string{"IMAGE": "other"}); got.By != "b" {
 		t.Errorf("what one of them opens: %+v", got)
 	}
-	if got := judge(map[string]string{"IMAGE": "other", "EXTRA": "x"}); !got.Refused() || len(got.Objections) != 2 {
+	if got := evaluate(map[string]string{"IMAGE": "other", "EXTRA": "x"}); !got.Denied() || len(got.Objections) != 2 {
 		t.Errorf("what they open together, each half of it: %+v", got)
 	}
-	if got := approval.Judge(covering, approval.Question{User: ada, Template: fedora, Update: true}); !got.Allowed {
+	if got := approval.Evaluate(approvals, approval.Question{User: ada, Template: fedora, Update: true}); !got.Allowed {
 		t.Errorf("an update of a stored VirtualMachine: %+v", got)
 	}
 }
@@ -189,7 +189,7 @@ func TestWhatAnApprovalCloses(t *testing.T) {
 func TestClosedParametersAreWhatTheyWouldBeIfNothingWereGiven(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	texts := []string{"", "x", "y", "made-1"}
-	allowed, refused := 0, 0
+	allowed, denied := 0, 0
 	for range 20_000 {
 		var d declared
 		var listed []string
@@ -215,18 +215,18 @@ func TestClosedParametersAreWhatTheyWouldBeIfNothingWereGiven(t *testing.T) {
 			without := p.Required && untouched[p.Name] == ""
 			want = want && (opened || !without && values[p.Name] == untouched[p.Name])
 		}
-		got := approval.Judge([]*approval.Approval{a}, approval.Question{User: ada, Template: fedora, Values: values, Declared: d, Given: given})
+		got := approval.Evaluate([]*approval.Approval{a}, approval.Question{User: ada, Template: fedora, Values: values, Declared: d, Given: given})
 		if got.Allowed != want {
 			t.Fatalf("allowed %v, want %v\ndeclared %+v\nlisted %v\ngiven %v\n%v", got.Allowed, want, d, listed, given, got.Objections)
 		}
 		if want {
 			allowed++
 		} else {
-			refused++
+			denied++
 		}
 	}
-	if allowed < 2000 || refused < 2000 {
-		t.Errorf("%d allowed and %d refused say little", allowed, refused)
+	if allowed < 2000 || denied < 2000 {
+		t.Errorf("%d allowed and %d denied say little", allowed, denied)
 	}
 }
 
@@ -240,13 +240,13 @@ func FuzzClosedParameters(f *testing.F) {
 		d := declared{{Name: "P", Value: value, Sensitive: sensitive}}
 		values := map[string]string{"P": given}
 		a := compile(t, "a", "{}")
-		got := approval.Judge([]*approval.Approval{a}, approval.Question{User: ada, Template: fedora, Values: d.bind(values), Sensitive: d.sensitive, Declared: d, Given: values})
+		got := approval.Evaluate([]*approval.Approval{a}, approval.Question{User: ada, Template: fedora, Values: d.bind(values), Sensitive: d.sensitive, Declared: d, Given: values})
 		if got.Allowed != (given == value) {
 			t.Fatalf("default %q, given %q: %+v", value, given, got)
 		}
 		if d[0].Value, given = "s3cret", "hunter2"; sensitive {
 			values["P"] = given
-			got = approval.Judge([]*approval.Approval{a}, approval.Question{User: ada, Template: fedora, Values: d.bind(values), Sensitive: d.sensitive, Declared: d, Given: values})
+			got = approval.Evaluate([]*approval.Approval{a}, approval.Question{User: ada, Template: fedora, Values: d.bind(values), Sensitive: d.sensitive, Declared: d, Given: values})
 			if text := fmt.Sprint(got.Objections); strings.Contains(text, "s3cret") || strings.Contains(text, "hunter2") {
 				t.Fatal(text)
 			}

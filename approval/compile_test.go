@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-func TestCompileRefuses(t *testing.T) {
+func TestCompileRejects(t *testing.T) {
 	for _, tc := range []struct {
 		name, spec string
 		want       []string // fields, each with a part of its message
@@ -121,7 +121,7 @@ func TestWhatACompiledApprovalSaysOfItself(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if a.Name() != "team-a" || a.UID() != "uid" || a.Generation() != 3 || a.Err() != nil || a.Enforcement() != v1alpha1.EnforcementDeny || a.CoversByLabels() {
+	if a.Name() != "team-a" || a.UID() != "uid" || a.Generation() != 3 || a.Err() != nil || a.Enforcement() != v1alpha1.EnforcementDeny || a.SelectsByLabels() {
 		t.Errorf("got %v", a)
 	}
 	if diff := cmp.Diff([]string{"a", "b"}, a.TemplateNamespaces()); diff != "" {
@@ -132,7 +132,7 @@ func TestWhatACompiledApprovalSaysOfItself(t *testing.T) {
 	}
 	o.Spec.Namespaces[0] = "elsewhere"
 	o.Spec.Templates[0].Name = "other"
-	if approved, _ := a.Approves(approval.Template{Namespace: "b", Name: "x"}); !approved || !a.Covers("team-a", nil) {
+	if approved, _ := a.Approves(approval.Template{Namespace: "b", Name: "x"}); !approved || !a.SelectsNamespace("team-a", nil) {
 		t.Error("it changes with the object")
 	}
 }
@@ -141,10 +141,10 @@ func TestAClosedApprovalCoversAndApprovesNothing(t *testing.T) {
 	o := object(t, "broken", "{namespaceSelector: {matchLabels: {tier: gold}}, overrides: ['spec.'], exemptSubjects: [{kind: User, name: root}], enforcement: Warn, subjects: [{kind: User, name: ada}]}")
 	_, reason := approval.Compile(o)
 	a := approval.Closed(o, reason)
-	if !a.Covers("team-b", map[string]string{"tier": "gold"}) || a.Covers("team-b", nil) || !a.CoversByLabels() {
+	if !a.SelectsNamespace("team-b", map[string]string{"tier": "gold"}) || a.SelectsNamespace("team-b", nil) || !a.SelectsByLabels() {
 		t.Error("it covers other namespaces than it says")
 	}
-	if a.Covers("kube-system", map[string]string{"tier": "gold"}) {
+	if a.SelectsNamespace("kube-system", map[string]string{"tier": "gold"}) {
 		t.Error("it covers kube-system")
 	}
 	if !a.Exempts(authenticationv1.UserInfo{Username: "root"}) || a.Exempts(authenticationv1.UserInfo{Username: "ada"}) {
@@ -171,7 +171,7 @@ func TestAClosedApprovalCoversAndApprovesNothing(t *testing.T) {
 	}
 }
 
-func TestCovers(t *testing.T) {
+func TestSelectsNamespace(t *testing.T) {
 	for _, tc := range []struct {
 		name, spec string
 		namespace  string
@@ -201,11 +201,11 @@ func TestCovers(t *testing.T) {
 		{name: "all requirements must hold", spec: "namespaceSelector: {matchLabels: {a: x}, matchExpressions: [{key: b, operator: DoesNotExist}]}", namespace: "n", labels: map[string]string{"a": "x", "b": "y"}, want: false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			a, err := approval.Compile(object(t, "a", tc.spec), approval.Sparing("stencil-system"))
+			a, err := approval.Compile(object(t, "a", tc.spec), approval.Excluding("stencil-system"))
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := a.Covers(tc.namespace, tc.labels); got != tc.want {
+			if got := a.SelectsNamespace(tc.namespace, tc.labels); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})
@@ -213,7 +213,7 @@ func TestCovers(t *testing.T) {
 	t.Run("an operator that there is not narrows nothing", func(t *testing.T) {
 		o := object(t, "a", "namespaceSelector: {}")
 		o.Spec.NamespaceSelector.MatchExpressions = []v1alpha1.LabelSelectorRequirement{{Key: "a", Operator: metav1.LabelSelectorOperator("Near")}}
-		if !approval.Closed(o, errors.New("it does not compile")).Covers("n", nil) {
+		if !approval.Closed(o, errors.New("it does not compile")).SelectsNamespace("n", nil) {
 			t.Error("it covers nothing")
 		}
 	})
@@ -272,8 +272,8 @@ func TestApproves(t *testing.T) {
 		},
 		{name: "those labels in another namespace", templates: "[{namespace: golden, selector: {matchLabels: {tier: gold}}}]", template: approval.Template{Namespace: "x", Name: "x", Labels: gold}, want: "does not approve"},
 		{name: "all of a namespace", templates: "[{namespace: golden, selector: {}}]", template: approval.Template{Namespace: "golden", Name: "x"}},
-		{name: "one that is gone, by its name", templates: "[{namespace: golden, name: x}]", template: approval.Template{Namespace: "golden", Name: "x", Gone: true}},
-		{name: "one that is gone, by labels that nobody knows", templates: "[{namespace: golden, selector: {}}]", template: approval.Template{Namespace: "golden", Name: "x", Labels: gold, Gone: true}, want: "does not approve"},
+		{name: "one that is gone, by its name", templates: "[{namespace: golden, name: x}]", template: approval.Template{Namespace: "golden", Name: "x", Deleted: true}},
+		{name: "one that is gone, by labels that nobody knows", templates: "[{namespace: golden, selector: {}}]", template: approval.Template{Namespace: "golden", Name: "x", Labels: gold, Deleted: true}, want: "does not approve"},
 		{name: "with the content that is pinned", templates: "[{namespace: golden, name: x, digest: '" + digest + "'}]", template: approval.Template{Namespace: "golden", Name: "x", Digest: digest}},
 		{name: "with another content", templates: "[{namespace: golden, name: x, digest: '" + digest + "'}]", template: approval.Template{Namespace: "golden", Name: "x", Digest: other}, want: "has another content than the one that is approved: its digest is " + other + ", approved is " + digest},
 		{name: "with content that nobody knows", templates: "[{namespace: golden, name: x, digest: '" + digest + "'}]", template: approval.Template{Namespace: "golden", Name: "x"}, want: "another content"},

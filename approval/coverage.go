@@ -12,7 +12,7 @@ import (
 )
 
 // SystemNamespaces are never selected by an approval: a cluster must be able to repair itself. Stencil's own namespace is excluded as well; see
-// Sparing.
+// Excluding.
 func SystemNamespaces() []string { return []string{"kube-system", "kube-public", "kube-node-lease"} }
 
 // coverage is where an approval is enforced.
@@ -22,33 +22,33 @@ type coverage struct {
 	// circular reports whether the selector uses the label that Stencil sets on selected namespaces. Only an approval that was stored without
 	// validation does.
 	circular bool
-	spared   map[string]bool
+	excluded map[string]bool
 }
 
-func newCoverage(spec *v1alpha1.TemplateApprovalSpec, spared []string) coverage {
-	c := coverage{named: map[string]bool{}, selector: spec.NamespaceSelector, spared: map[string]bool{}}
+func newCoverage(spec *v1alpha1.TemplateApprovalSpec, excluded []string) coverage {
+	c := coverage{named: map[string]bool{}, selector: spec.NamespaceSelector, excluded: map[string]bool{}}
 	c.circular = c.selector != nil && len(validateNotCircular(c.selector, nil)) > 0
 	for _, namespace := range spec.Namespaces {
 		c.named[namespace] = true
 	}
-	for _, namespace := range append(SystemNamespaces(), spared...) {
-		c.spared[namespace] = true
+	for _, namespace := range append(SystemNamespaces(), excluded...) {
+		c.excluded[namespace] = true
 	}
 	return c
 }
 
-// Covers reports whether the approval selects the namespace with that name and those labels.
-func (a *Approval) Covers(namespace string, labels map[string]string) bool {
+// SelectsNamespace reports whether the approval selects the namespace with that name and those labels.
+func (a *Approval) SelectsNamespace(namespace string, labels map[string]string) bool {
 	c := &a.coverage
 	if c.circular {
 		labels = maps.Clone(labels)
 		delete(labels, v1alpha1.LabelGoverned)
 	}
-	return !c.spared[namespace] && (c.named[namespace] || c.selector != nil && selects(c.selector, labels))
+	return !c.excluded[namespace] && (c.named[namespace] || c.selector != nil && selects(c.selector, labels))
 }
 
-// CoversByLabels reports whether the approval selects namespaces by their labels.
-func (a *Approval) CoversByLabels() bool { return a.coverage.selector != nil }
+// SelectsByLabels reports whether the approval selects namespaces by their labels.
+func (a *Approval) SelectsByLabels() bool { return a.coverage.selector != nil }
 
 func validateCoverage(spec *v1alpha1.TemplateApprovalSpec, path *field.Path) field.ErrorList {
 	var causes field.ErrorList
@@ -77,15 +77,15 @@ func validateCoverage(spec *v1alpha1.TemplateApprovalSpec, path *field.Path) fie
 // because it is selected, or alternate forever.
 func validateNotCircular(s *v1alpha1.LabelSelector, path *field.Path) field.ErrorList {
 	var causes field.ErrorList
-	refuse := func(at *field.Path) {
+	reject := func(at *field.Path) {
 		causes = append(causes, field.Invalid(at, v1alpha1.LabelGoverned, "Stencil sets this label where an approval covers a namespace, so it cannot decide what an approval covers"))
 	}
 	if _, found := s.MatchLabels[v1alpha1.LabelGoverned]; found {
-		refuse(path.Child("matchLabels").Key(v1alpha1.LabelGoverned))
+		reject(path.Child("matchLabels").Key(v1alpha1.LabelGoverned))
 	}
 	for i := range s.MatchExpressions {
 		if s.MatchExpressions[i].Key == v1alpha1.LabelGoverned {
-			refuse(path.Child("matchExpressions").Index(i).Child("key"))
+			reject(path.Child("matchExpressions").Index(i).Child("key"))
 		}
 	}
 	return causes

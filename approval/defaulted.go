@@ -133,7 +133,7 @@ func quantityAt(object map[string]any, path ...string) int64 {
 	return q.Value()
 }
 
-func specOf(machine map[string]any) map[string]any { return below(machine, "spec", "template", "spec") }
+func specOf(vm map[string]any) map[string]any { return below(vm, "spec", "template", "spec") }
 
 func below(object map[string]any, path ...string) map[string]any {
 	for _, step := range path {

@@ -37,8 +37,8 @@ func TestEveryDefaultIsKnownAsAnAddition(t *testing.T) {
 		t.Fatalf("the table has %d fields", len(want))
 	}
 	for _, place := range want {
-		covered := slices.ContainsFunc(got, func(known string) bool {
-			return place == known || strings.HasPrefix(place, known+".") || strings.HasPrefix(place, known+"[")
+		covered := slices.ContainsFunc(got, func(found string) bool {
+			return place == found || strings.HasPrefix(place, found+".") || strings.HasPrefix(place, found+"[")
 		})
 		if !covered {
 			t.Errorf("%s is written, and the audit would take it for somebody's addition", place)
@@ -46,7 +46,7 @@ func TestEveryDefaultIsKnownAsAnAddition(t *testing.T) {
 	}
 }
 
-func TestDefaultsAreNoAdditionsOfPeople(t *testing.T) {
+func TestDefaultsAreNoAdditionsOfUsers(t *testing.T) {
 	const (
 		bare  = `{template: {spec: {domain: {resources: {requests: {memory: 2Gi, cpu: "3"}}, devices: {}}, volumes: [{name: root}]}}}`
 		empty = `{template: {spec: {domain: {devices: {}}}}}`
@@ -96,7 +96,7 @@ func TestDefaultsAreNoAdditionsOfPeople(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			known, err := ClusterAdditions()
+			found, err := ClusterAdditions()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,7 +108,7 @@ func TestDefaultsAreNoAdditionsOfPeople(t *testing.T) {
 				return map[string]any{"spec": spec}
 			}
 			var got []string
-			for _, path := range known.WithDefaults().Beyond(object(tc.rendered), object(tc.stored)) {
+			for _, path := range found.WithDefaults().Beyond(object(tc.rendered), object(tc.stored)) {
 				got = append(got, path.String())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -11,12 +11,12 @@ import (
 // DenyingDisk returns the approvals of the namespace that do not allow a VirtualMachine a disk with these labels that KubeVirt did not create for it,
 // ordered by name: those with the strictest enforcement. A VirtualMachine has to satisfy one approval only, but each of them has to allow a disk,
 // because the disk is not part of the template that one of them approves. Approvals that only audit deny nothing.
-func DenyingDisk(covering []*Approval, labels map[string]string) []*Approval {
-	strict := strictest(covering)
+func DenyingDisk(approvals []*Approval, labels map[string]string) []*Approval {
+	strict := strictest(approvals)
 	if strict == v1alpha1.EnforcementAudit {
 		return nil
 	}
-	return slices.DeleteFunc(slices.Clone(byName(covering)), func(a *Approval) bool {
+	return slices.DeleteFunc(slices.Clone(byName(approvals)), func(a *Approval) bool {
 		return a.enforcement != strict || a.AllowsDisk(labels)
 	})
 }
@@ -30,9 +30,9 @@ func (a *Approval) AllowsDisk(labels map[string]string) bool {
 
 // DecidesOnDisks reports whether an approval of the namespace may deny a disk that KubeVirt did not create for its VirtualMachine. If not, callers
 // need no information about disks.
-func DecidesOnDisks(covering []*Approval) bool {
-	strict := strictest(covering)
-	return strict != v1alpha1.EnforcementAudit && slices.ContainsFunc(covering, func(a *Approval) bool {
+func DecidesOnDisks(approvals []*Approval) bool {
+	strict := strictest(approvals)
+	return strict != v1alpha1.EnforcementAudit && slices.ContainsFunc(approvals, func(a *Approval) bool {
 		return a.enforcement == strict && (a.disks.Selector != nil || !a.AllowsDisk(nil))
 	})
 }

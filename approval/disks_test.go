@@ -30,18 +30,18 @@ func TestDenyingDisk(t *testing.T) {
 		{name: "an approval that audits denies nothing", approvals: map[string]string{"b": "enforcement: Audit"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var covering []*approval.Approval
+			var approvals []*approval.Approval
 			for name, spec := range tc.approvals {
-				covering = append(covering, compile(t, name, spec))
+				approvals = append(approvals, compile(t, name, spec))
 			}
 			var got []string
-			for _, a := range approval.DenyingDisk(covering, tc.labels) {
+			for _, a := range approval.DenyingDisk(approvals, tc.labels) {
 				got = append(got, a.Name())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("approvals that deny (-want +got):\n%s", diff)
 			}
-			if decides := approval.DecidesOnDisks(covering); decides != tc.decides {
+			if decides := approval.DecidesOnDisks(approvals); decides != tc.decides {
 				t.Errorf("they decide on disks: %v, want %v", decides, tc.decides)
 			}
 		})

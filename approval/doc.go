@@ -11,7 +11,7 @@
 //
 // # Evaluated fields
 //
-// On creation: the template, the values of its parameters, and every place that the user set in addition to the reference (Written). On update: every
+// On creation: the template, the values of its parameters, and every place that the user set in addition to the reference (UserSpecified). On update: every
 // place where the old and the new VirtualMachine differ (Changes). A place is a Path, and each must lie in an override of the approval.
 //
 // A parameter of the template that the approval does not list is closed: it has the default of the template, or a generated value. The parameter that

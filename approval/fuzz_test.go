@@ -102,7 +102,7 @@ func holdAllowed(t *testing.T, a *approval.Approval, old, new map[string]any) {
 	t.Helper()
 	for _, path := range approval.Changes(old, new) {
 		if !a.Overridable(path) {
-			t.Fatalf("a change within the overrides is refused at %s:\n%v\n%v", path, old, new)
+			t.Fatalf("a change within the overrides is denied at %s:\n%v\n%v", path, old, new)
 		}
 	}
 }
@@ -114,7 +114,7 @@ func holdNothingElse(t *testing.T, a *approval.Approval, paths [][]string, old, 
 			return
 		}
 	}
-	before, after := judged(old), judged(new)
+	before, after := evaluatedParts(old), evaluatedParts(new)
 	for _, path := range paths {
 		before = erase(before, path)
 		after = erase(after, path)

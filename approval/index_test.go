@@ -218,11 +218,11 @@ func TestTheIndexNeverStandsForTooLittle(t *testing.T) {
 		isFound := lookedUp(index, namespace, before)
 		isChange := approval.ChangesSelection(index, before, after)
 		for _, a := range approvals {
-			covers := a.Covers(namespace, before)
+			covers := a.SelectsNamespace(namespace, before)
 			if covers && a.Enforcement() == v1alpha1.EnforcementDeny && !isFound {
 				t.Fatalf("seed %d: %s covers namespace %s with labels %v, and is not found in %v", seed, a.Name(), namespace, before, index)
 			}
-			if covers != a.Covers(namespace, after) && !isChange {
+			if covers != a.SelectsNamespace(namespace, after) && !isChange {
 				t.Fatalf("seed %d: %s covers namespace %s with labels %v or %v only, and that is no change by %v", seed, a.Name(), namespace, before, after, index)
 			}
 		}

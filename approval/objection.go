@@ -51,12 +51,12 @@ var referenceField = field.NewPath("metadata", "annotations").Key(contract.Annot
 // Objections returns why the approval is not satisfied, or none if it is. It checks neither whether the approval exempts the user nor whether it
 // selects the namespace.
 func (a *Approval) Objections(q Question) []Objection {
-	objections, _ := a.judge(q)
+	objections, _ := a.evaluate(q)
 	return objections
 }
 
-// judge returns the objections, and whether the approval serves the user and approves the template, so that a corrected request could satisfy it.
-func (a *Approval) judge(q Question) (objections []Objection, candidate bool) {
+// evaluate returns the objections, and whether the approval serves the user and approves the template, so that a corrected request could satisfy it.
+func (a *Approval) evaluate(q Question) (objections []Objection, candidate bool) {
 	if approved, why := a.Approves(q.Template); !approved {
 		objections = append(objections, a.object(referenceField, why))
 	}
@@ -84,10 +84,10 @@ func (a *Approval) judge(q Question) (objections []Objection, candidate bool) {
 		objections = append(objections, objection)
 	}
 	objections = append(objections, a.sourceObjections(q)...)
-	return append(objections, a.judgePaths(q.Touched)...), true
+	return append(objections, a.evaluatePaths(q.Touched)...), true
 }
 
-func (a *Approval) judgePaths(touched []Path) []Objection {
+func (a *Approval) evaluatePaths(touched []Path) []Objection {
 	var objections []Objection
 	more := 0
 	for _, path := range touched {
@@ -108,9 +108,9 @@ func (a *Approval) judgePaths(touched []Path) []Objection {
 
 // describeOverrides describes the places that may be set instead, the nearest first.
 func (a *Approval) describeOverrides(path Path) string {
-	const refusal = "may not be written or changed beside the template"
+	const denied = "may not be written or changed beside the template"
 	if len(a.overrides) == 0 {
-		return refusal + "; no field may"
+		return denied + "; no field may"
 	}
 	nearest := slices.Clone(a.overrides)
 	slices.SortStableFunc(nearest, func(x, y Override) int { return cmp.Compare(y.closeness(path), x.closeness(path)) })
@@ -121,7 +121,7 @@ func (a *Approval) describeOverrides(path Path) string {
 	if more := len(nearest) - maxSuggested; more > 0 {
 		texts[len(texts)-1] += fmt.Sprintf(" and %d more", more)
 	}
-	return fmt.Sprintf("%s; these may: %s", refusal, shorten(texts))
+	return fmt.Sprintf("%s; these may: %s", denied, shorten(texts))
 }
 
 func (a *Approval) object(at, message string) Objection {

@@ -51,8 +51,8 @@ func split(text string) []string {
 	return steps
 }
 
-// judged returns a copy of the evaluated parts of an object.
-func judged(object map[string]any) any {
+// evaluatedParts returns a copy of the evaluated parts of an object.
+func evaluatedParts(object map[string]any) any {
 	object = runtime.DeepCopyJSON(numbersAsText(object).(map[string]any))
 	delete(object, "apiVersion")
 	delete(object, "kind")

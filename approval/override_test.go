@@ -47,7 +47,7 @@ func TestParseOverride(t *testing.T) {
 	}
 }
 
-func TestParseOverrideRefuses(t *testing.T) {
+func TestParseOverrideRejects(t *testing.T) {
 	for _, tc := range []struct {
 		name, text string
 		wantColumn int

@@ -33,9 +33,9 @@ func (a *Approval) Parameters(values map[string]string, sensitive func(name stri
 	for i := range a.constraints {
 		c := &a.constraints[i]
 		if value, given := values[c.Name]; given {
-			j := judgement{constraint: c, value: value, values: values, sensitive: sensitive}
-			j.run()
-			causes = append(causes, j.causes...)
+			check := valueCheck{constraint: c, value: value, values: values, sensitive: sensitive}
+			check.run()
+			causes = append(causes, check.causes...)
 		}
 	}
 	return causes
@@ -50,8 +50,8 @@ func (a *Approval) ConstrainedParameters() []string {
 	return names
 }
 
-// judgement evaluates one value with one constraint.
-type judgement struct {
+// valueCheck evaluates one value with one constraint.
+type valueCheck struct {
 	*constraint
 	value     string
 	values    map[string]string
@@ -59,75 +59,75 @@ type judgement struct {
 	causes    field.ErrorList
 }
 
-func (j *judgement) run() {
-	if len(j.Allowed) > 0 && !slices.Contains(j.Allowed, j.value) {
-		j.refuse("must be %s", j.describeAllowed())
+func (c *valueCheck) run() {
+	if len(c.Allowed) > 0 && !slices.Contains(c.Allowed, c.value) {
+		c.reject("must be %s", c.describeAllowed())
 	}
-	if j.pattern != nil {
+	if c.pattern != nil {
 		switch {
-		case len(j.value) > MaxMatchedBytes:
-			j.refuse("must be at most %d bytes long to be matched against a pattern", MaxMatchedBytes)
-		case !j.pattern.MatchString(j.value):
-			j.refuse("must match %s as a whole", j.Pattern)
+		case len(c.value) > MaxMatchedBytes:
+			c.reject("must be at most %d bytes long to be matched against a pattern", MaxMatchedBytes)
+		case !c.pattern.MatchString(c.value):
+			c.reject("must match %s as a whole", c.Pattern)
 		}
 	}
-	j.bounds()
-	if j.expression != nil {
-		j.evaluate()
+	c.bounds()
+	if c.expression != nil {
+		c.evaluate()
 	}
 }
 
-func (j *judgement) bounds() {
-	if j.Minimum == nil && j.Maximum == nil {
+func (c *valueCheck) bounds() {
+	if c.Minimum == nil && c.Maximum == nil {
 		return
 	}
 	switch {
-	case !isInteger(j.value):
-		j.refuse("must be an integer")
-	case j.Minimum != nil && compareInteger(j.value, *j.Minimum) < 0:
-		j.refuse("must be at least %d", *j.Minimum)
-	case j.Maximum != nil && compareInteger(j.value, *j.Maximum) > 0:
-		j.refuse("must be at most %d", *j.Maximum)
+	case !isInteger(c.value):
+		c.reject("must be an integer")
+	case c.Minimum != nil && compareInteger(c.value, *c.Minimum) < 0:
+		c.reject("must be at least %d", *c.Minimum)
+	case c.Maximum != nil && compareInteger(c.value, *c.Maximum) > 0:
+		c.reject("must be at most %d", *c.Maximum)
 	}
 }
 
-func (j *judgement) evaluate() {
-	holds, err := j.expression.holds(j.value, j.values)
+func (c *valueCheck) evaluate() {
+	holds, err := c.expression.holds(c.value, c.values)
 	switch {
 	case errors.Is(err, errTooExpensive):
-		j.refuse("%s; %v", j.describeExpression(), err)
-	case err != nil && j.secretive():
-		j.refuse("%s, which cannot be evaluated for this value", j.describeExpression())
+		c.reject("%s; %v", c.describeExpression(), err)
+	case err != nil && c.secretive():
+		c.reject("%s, which cannot be evaluated for this value", c.describeExpression())
 	case err != nil:
-		j.refuse("%s, which cannot be evaluated for this value: %s", j.describeExpression(), shown(err.Error()))
+		c.reject("%s, which cannot be evaluated for this value: %s", c.describeExpression(), shown(err.Error()))
 	case !holds:
-		j.refuse("%s", j.describeExpression())
+		c.reject("%s", c.describeExpression())
 	}
 }
 
 // secretive reports whether an error of the expression, which has access to all values, could disclose a sensitive one.
-func (j *judgement) secretive() bool {
-	for name := range j.values {
-		if j.sensitive(name) {
+func (c *valueCheck) secretive() bool {
+	for name := range c.values {
+		if c.sensitive(name) {
 			return true
 		}
 	}
 	return false
 }
 
-func (j *judgement) describeExpression() string {
-	if j.Message != "" {
-		return j.Message
+func (c *valueCheck) describeExpression() string {
+	if c.Message != "" {
+		return c.Message
 	}
-	return "must satisfy " + j.expression.text
+	return "must satisfy " + c.expression.text
 }
 
-func (j *judgement) describeAllowed() string {
-	if j.sensitive(j.Name) {
+func (c *valueCheck) describeAllowed() string {
+	if c.sensitive(c.Name) {
 		return "one of the values that the approval lists"
 	}
 	var values []string
-	for _, value := range j.Allowed {
+	for _, value := range c.Allowed {
 		values = append(values, fmt.Sprintf("%q", shown(value)))
 	}
 	if len(values) == 1 {
@@ -136,10 +136,10 @@ func (j *judgement) describeAllowed() string {
 	return "one of " + shorten(values)
 }
 
-func (j *judgement) refuse(format string, arguments ...any) {
+func (c *valueCheck) reject(format string, arguments ...any) {
 	var value any = omitted
-	if !j.sensitive(j.Name) {
-		value = shown(j.value)
+	if !c.sensitive(c.Name) {
+		value = shown(c.value)
 	}
-	j.causes = append(j.causes, field.Invalid(field.NewPath("parameters").Key(j.Name), value, fmt.Sprintf(format, arguments...)))
+	c.causes = append(c.causes, field.Invalid(field.NewPath("parameters").Key(c.Name), value, fmt.Sprintf(format, arguments...)))
 }

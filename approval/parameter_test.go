@@ -54,7 +54,7 @@ func TestParameters(t *testing.T) {
 		{name: "an expression that holds", constraint: "expression: \"quantity(value).compareTo(quantity('16Gi')) <= 0\"", value: "8Gi"},
 		{name: "an expression that does not", constraint: "expression: \"quantity(value).compareTo(quantity('16Gi')) <= 0\"", value: "17Gi", want: `must satisfy quantity(value).compareTo(quantity('16Gi')) <= 0`},
 		{name: "an expression with a message", constraint: "expression: \"value.startsWith('x')\", message: must begin with an x", value: "y", want: `Invalid value: "y": must begin with an x`},
-		{name: "an expression that cannot be evaluated refuses", constraint: "expression: \"quantity(value).isLessThan(quantity('1'))\"", value: "much", want: "which cannot be evaluated for this value"},
+		{name: "an expression that cannot be evaluated rejects", constraint: "expression: \"quantity(value).isLessThan(quantity('1'))\"", value: "much", want: "which cannot be evaluated for this value"},
 		{name: "other parameters in an expression", constraint: "expression: \"params['Q'] == value\"", value: "x", others: map[string]string{"Q": "x"}},
 		{name: "a parameter that is not there in an expression", constraint: "expression: \"params['Q'] == value\"", value: "x", want: "no such key: Q"},
 		{name: "a parameter that may not be there in an expression", constraint: "expression: \"params[?'Q'].orValue('x') == value\"", value: "x"},
@@ -72,7 +72,7 @@ func TestParameters(t *testing.T) {
 			err := a.Parameters(values, none).ToAggregate()
 			if tc.want == "" {
 				if err != nil {
-					t.Errorf("refused: %v", err)
+					t.Errorf("rejected: %v", err)
 				}
 				return
 			}
@@ -81,7 +81,7 @@ func TestParameters(t *testing.T) {
 			}
 		})
 	}
-	t.Run("a parameter without a value is not judged", func(t *testing.T) {
+	t.Run("a parameter without a value is not evaluated", func(t *testing.T) {
 		a := compile(t, "a", "parameters: [{name: P, allowed: [a]}, {name: Q, expression: 'false'}]")
 		if causes := a.Parameters(map[string]string{"R": "x"}, none); len(causes) > 0 {
 			t.Error(causes)
@@ -102,15 +102,15 @@ parameters:
 `)
 	values := map[string]string{"LISTED": secret, "MATCHED": secret, "BOUND": secret, "EXPRESSED": secret, "PUBLIC": "shown", "PATTERN": "(" + secret}
 	sensitive := func(name string) bool { return name != "PUBLIC" }
-	for name, judge := range map[string]func(string) bool{"sensitive ones are named": sensitive, "nobody knows which are sensitive": nil} {
+	for name, isSensitive := range map[string]func(string) bool{"sensitive ones are named": sensitive, "all are assumed sensitive": nil} {
 		t.Run(name, func(t *testing.T) {
-			causes := a.Parameters(values, judge)
+			causes := a.Parameters(values, isSensitive)
 			if len(causes) != 5 {
 				t.Errorf("got %d causes, want one for each parameter: %v", len(causes), causes)
 			}
-			verdict := approval.Judge([]*approval.Approval{a}, approval.Question{Template: approval.Template{Namespace: "golden", Name: "fedora"}, Values: values, Sensitive: judge})
-			text := causes.ToAggregate().Error() + verdict.Causes().ToAggregate().Error()
-			for _, objection := range verdict.Objections {
+			decision := approval.Evaluate([]*approval.Approval{a}, approval.Question{Template: approval.Template{Namespace: "golden", Name: "fedora"}, Values: values, Sensitive: isSensitive})
+			text := causes.ToAggregate().Error() + decision.Causes().ToAggregate().Error()
+			for _, objection := range decision.Objections {
 				text += objection.String()
 			}
 			for _, never := range []string{secret, "open-sesame"} {

@@ -15,7 +15,7 @@ import (
 // The guarantees of FuzzChanges, with objects that are generated so that overrides, names and changes overlap.
 func TestOverridesAllowWhatTheyCoverAndNothingElse(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	allowed, refused := 0, 0
+	allowed, denied := 0, 0
 	for range 10_000 {
 		var overrides []string
 		var paths [][]string
@@ -34,7 +34,7 @@ func TestOverridesAllowWhatTheyCoverAndNothingElse(t *testing.T) {
 			if len(uncovered(a, changes)) == 0 {
 				allowed++
 			} else {
-				refused++
+				denied++
 			}
 		}
 		holdNothingElse(t, a, paths, old, new)
@@ -43,8 +43,8 @@ func TestOverridesAllowWhatTheyCoverAndNothingElse(t *testing.T) {
 		edit(random, within, paths[random.IntN(len(paths))])
 		holdAllowed(t, a, old, within)
 	}
-	if allowed < 500 || refused < 500 {
-		t.Errorf("%d changes allowed and %d refused say little", allowed, refused)
+	if allowed < 500 || denied < 500 {
+		t.Errorf("%d changes allowed and %d denied say little", allowed, denied)
 	}
 }
 

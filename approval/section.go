@@ -22,7 +22,7 @@ func sections(object map[string]any) []section {
 	metadata, _ := object["metadata"].(map[string]any)
 	parts := []section{
 		{path: Path{Field("metadata"), Field("labels")}, value: metadata["labels"], skip: isContractLabel},
-		{path: Path{Field("metadata"), Field("annotations")}, value: metadata["annotations"], skip: isContractAnnotation},
+		{path: Path{Field("metadata"), Field("annotations")}, value: metadata["annotations"], skip: isIgnoredAnnotation},
 	}
 	for key, value := range object {
 		switch key {
@@ -38,7 +38,7 @@ func isContractLabel(key string) bool {
 	return key == contract.LabelTemplate || key == contract.LabelTemplateNamespace || key == contract.LabelTemplateRevision
 }
 
-func isContractAnnotation(key string) bool {
+func isIgnoredAnnotation(key string) bool {
 	return key == contract.AnnotationTemplateRef || key == contract.AnnotationRendered ||
 		key == contract.AnnotationCreatedBy || key == contract.AnnotationBoundValues ||
 		key == contract.AnnotationDefaultsApplied || key == contract.AnnotationDefaultsFailed ||

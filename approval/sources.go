@@ -18,8 +18,8 @@ type DiskSource struct {
 }
 
 // PinsSources reports whether any approval that lists the template with its content pins the content of disks, so that Sources are required.
-func PinsSources(covering []*Approval, t Template) bool {
-	return slices.ContainsFunc(covering, func(a *Approval) bool {
+func PinsSources(approvals []*Approval, t Template) bool {
+	return slices.ContainsFunc(approvals, func(a *Approval) bool {
 		return slices.ContainsFunc(a.templates, func(entry v1alpha1.ApprovedTemplate) bool {
 			return len(entry.Sources) > 0 && admits(&entry, t)
 		})

@@ -40,21 +40,21 @@ func TestPinnedSources(t *testing.T) {
 		{name: "pinned for another content of the template", approvals: []string{"{templates: [{namespace: golden, name: fedora, digest: '" + sha + "', sources: [{uid: u1}]}, {namespace: golden, name: fedora}]}"}, digest: "else", sources: []approval.DiskSource{other}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			covering := approvalsOf(t, tc.approvals...)
+			approvals := approvalsOf(t, tc.approvals...)
 			question := approval.Question{Template: approval.Template{Namespace: "golden", Name: "fedora", Digest: tc.digest}, Sources: tc.sources}
-			if pins := approval.PinsSources(covering, question.Template); pins != tc.pins {
+			if pins := approval.PinsSources(approvals, question.Template); pins != tc.pins {
 				t.Errorf("it pins: %v", pins)
 			}
-			verdict := approval.Judge(covering, question)
+			decision := approval.Evaluate(approvals, question)
 			var got []string
-			for _, o := range verdict.Objections {
+			for _, o := range decision.Objections {
 				got = append(got, o.String())
 			}
-			if diff := cmp.Diff(tc.want, got); diff != "" || verdict.Allowed != (tc.want == nil) {
-				t.Errorf("allowed %v; objections (-want +got):\n%s", verdict.Allowed, diff)
+			if diff := cmp.Diff(tc.want, got); diff != "" || decision.Allowed != (tc.want == nil) {
+				t.Errorf("allowed %v; objections (-want +got):\n%s", decision.Allowed, diff)
 			}
 			question.Sources = nil
-			if !approval.Judge(covering, question).Allowed {
+			if !approval.Evaluate(approvals, question).Allowed {
 				t.Error("what is not known is evaluated")
 			}
 		})

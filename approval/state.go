@@ -31,55 +31,55 @@ type NamespaceState struct {
 }
 
 // StateOf returns the state of a namespace that these approvals select. When there are too many for the annotation, older ones come first.
-func StateOf(covering []*Approval) NamespaceState {
-	if len(covering) == 0 {
+func StateOf(approvals []*Approval) NamespaceState {
+	if len(approvals) == 0 {
 		return NamespaceState{Governed: v1alpha1.GovernedFalse}
 	}
-	switch strictest(covering) {
+	switch strictest(approvals) {
 	case v1alpha1.EnforcementWarn:
 		return NamespaceState{Governed: v1alpha1.GovernedWarn}
 	case v1alpha1.EnforcementAudit:
 		return NamespaceState{Governed: v1alpha1.GovernedAudit}
 	}
 	state := NamespaceState{Governed: v1alpha1.GovernedDeny}
-	if state.Approvals = encodeState(covering, covering); state.Approvals != "" {
+	if state.Approvals = encodeState(approvals, approvals); state.Approvals != "" {
 		return state
 	}
 	var included []*Approval
-	oldest := slices.SortedFunc(slices.Values(covering), func(a, b *Approval) int {
+	oldest := slices.SortedFunc(slices.Values(approvals), func(a, b *Approval) int {
 		return cmp.Or(a.created.Compare(b.created), cmp.Compare(a.name, b.name))
 	})
 	for _, a := range oldest {
 		next := append(slices.Clone(included), a)
 		// While an approval is omitted, no user is exempt. The exempt subjects of the included ones have to fit nevertheless, or a younger approval
 		// would decide whether an older one is included.
-		if encoded := encodeState(covering, next); encoded != "" && encodeState(next, next) != "" {
+		if encoded := encodeState(approvals, next); encoded != "" && encodeState(next, next) != "" {
 			included, state.Approvals = next, encoded
 			continue
 		}
 		state.Omitted = append(state.Omitted, a)
 	}
 	if len(included) == 0 {
-		state.Approvals = encodeState(covering, nil)
+		state.Approvals = encodeState(approvals, nil)
 	}
 	return state
 }
 
 // encodeState returns the annotation: the approvals that are not included exempt no user and approve nothing. It returns "" when that exceeds a
 // limit.
-func encodeState(covering, included []*Approval) string {
-	exempt, exempted := encodeExempt(covering, included)
+func encodeState(approvals, included []*Approval) string {
+	exempt, exempted := encodeExempt(approvals, included)
 	approved, served := encodeApproved(included)
-	encoded := "1;" + encodeNames(covering) + ";" + exempt + ";" + approved
+	encoded := "1;" + encodeNames(approvals) + ";" + exempt + ";" + approved
 	if len(encoded) > maxStateBytes || exempted > maxStateSubjects || served > maxStateSubjects {
 		return ""
 	}
 	return encoded
 }
 
-func encodeNames(covering []*Approval) string {
+func encodeNames(approvals []*Approval) string {
 	var names []string
-	for _, a := range covering {
+	for _, a := range approvals {
 		names = append(names, a.name)
 	}
 	slices.Sort(names)
@@ -90,9 +90,9 @@ func encodeNames(covering []*Approval) string {
 }
 
 // encodeExempt returns the subjects that each approval that denies exempts, and their number. If one of them exempts no user, no subject is exempt.
-func encodeExempt(covering, included []*Approval) (encoded string, subjects int) {
+func encodeExempt(approvals, included []*Approval) (encoded string, subjects int) {
 	var sections []string
-	for _, a := range covering {
+	for _, a := range approvals {
 		if a.enforcement != v1alpha1.EnforcementDeny {
 			continue
 		}

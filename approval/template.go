@@ -19,15 +19,15 @@ type Template struct {
 	Labels map[string]string
 	// Digest is that of its content: on creation the content from which the VirtualMachine is rendered, afterwards that from which it was rendered.
 	Digest string
-	// Gone reports whether the object no longer exists, or was replaced by another of the same name. Its labels are then unavailable, so it is
+	// Deleted reports whether the object no longer exists, or was replaced by another of the same name. Its labels are then unavailable, so it is
 	// approved by its name only.
-	Gone bool
+	Deleted bool
 }
 
 // Approves reports whether the approval lists a template. If not, why is the reason, in a message to the user.
 func (a *Approval) Approves(t Template) (approved bool, why string) {
 	if a.invalid != nil {
-		return false, a.refusal
+		return false, a.denialMessage
 	}
 	if t.Name == "" {
 		return false, "the VirtualMachine names no template; it approves " + a.describeTemplates()
@@ -86,7 +86,7 @@ func Lists(entry *v1alpha1.ApprovedTemplate, t Template) bool {
 	case entry.Name != "":
 		return entry.Name == t.Name
 	default:
-		return !t.Gone && entry.Selector != nil && selects(entry.Selector, t.Labels)
+		return !t.Deleted && entry.Selector != nil && selects(entry.Selector, t.Labels)
 	}
 }
 

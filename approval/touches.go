@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	// MaxTouched is how many places Changes and Written distinguish. Above it, whole sections are evaluated.
+	// MaxTouched is how many places Changes and UserSpecified distinguish. Above it, whole sections are evaluated.
 	MaxTouched = 2048
 
 	// maxDepth is how deep they descend. Below it, two values are compared as a whole. The longest paths of a VirtualMachine have about fifteen
@@ -32,8 +32,8 @@ func (t *touches) begin(path Path, skip func(string) bool) {
 
 func (t *touches) end() { t.at = t.at[:0] }
 
-// judges reports whether a key of the current map is evaluated.
-func (t *touches) judges(key string) bool {
+// evaluates reports whether a key of the current map is evaluated.
+func (t *touches) evaluates(key string) bool {
 	return t.skip == nil || len(t.at) > len(t.begun) || !t.skip(key)
 }
 

@@ -35,7 +35,7 @@ func (c *Compiled) Bind(values map[string]string) (*Binding, error) {
 		}
 		switch {
 		case value != "", given && p.Value != "":
-			if cause := p.judge(value); cause != nil {
+			if cause := p.validate(value); cause != nil {
 				problems.add(cause)
 			}
 			b.values[i] = value
@@ -78,8 +78,8 @@ func (p *parameter) required() *field.Error {
 	return &field.Error{Type: field.ErrorTypeRequired, Field: p.at(), Detail: "the template has no value for it"}
 }
 
-// judge validates a given value, and returns the cause or nil.
-func (p *parameter) judge(value string) *field.Error {
+// validate validates a given value, and returns the cause or nil.
+func (p *parameter) validate(value string) *field.Error {
 	if value == "" && p.Required {
 		return p.required()
 	}

@@ -105,13 +105,13 @@ func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec) error {
 // JSON.
 func read(spec *v1beta1.VirtualMachineTemplateSpec) (vm node, rest []byte, cause *field.Error) {
 	if spec.VirtualMachine == nil || len(spec.VirtualMachine.Raw) == 0 && spec.VirtualMachine.Object == nil {
-		return node{}, nil, field.Required(field.NewPath(machineAt.String()), "")
+		return node{}, nil, field.Required(field.NewPath(virtualMachineAt.String()), "")
 	}
 	document := spec.VirtualMachine.Raw
 	if len(document) == 0 {
 		var err error
 		if document, err = json.Marshal(spec.VirtualMachine.Object); err != nil {
-			return node{}, nil, field.InternalError(field.NewPath(machineAt.String()), fmt.Errorf("encoding the object: %w", err))
+			return node{}, nil, field.InternalError(field.NewPath(virtualMachineAt.String()), fmt.Errorf("encoding the object: %w", err))
 		}
 	}
 	others := *spec
@@ -123,16 +123,16 @@ func read(spec *v1beta1.VirtualMachineTemplateSpec) (vm node, rest []byte, cause
 	if size := len(document) + len(rest) - len("null"); size > MaxTemplateBytes {
 		return node{}, nil, tooLarge(specAt.String(), "the template", size, MaxTemplateBytes, "bytes of JSON")
 	}
-	vm, err = decode(string(document), MaxDepth, machineAt)
+	vm, err = decode(string(document), MaxDepth, virtualMachineAt)
 	switch {
 	case err == nil:
 		return vm, rest, nil
 	case errors.Is(err, errTooDeep):
-		return node{}, nil, tooLarge(machineAt.String(), "the VirtualMachine", depthOf(document), MaxDepth, "levels of lists and objects")
+		return node{}, nil, tooLarge(virtualMachineAt.String(), "the VirtualMachine", depthOf(document), MaxDepth, "levels of lists and objects")
 	case errors.As(err, &cause):
 		return node{}, nil, cause
 	default:
-		return node{}, nil, &field.Error{Type: field.ErrorTypeInvalid, Field: machineAt.String(), BadValue: omitted, Detail: err.Error()}
+		return node{}, nil, &field.Error{Type: field.ErrorTypeInvalid, Field: virtualMachineAt.String(), BadValue: omitted, Detail: err.Error()}
 	}
 }
 

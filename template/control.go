@@ -19,7 +19,7 @@ func isControl(r rune) bool {
 
 // control returns the first character of value that the parameter does not permit. A tab is permitted, because it ends no
 // line and occurs in keys and lists that users paste.
-func (p *parameter) control(value string) (found control, refused bool) {
+func (p *parameter) control(value string) (found control, rejected bool) {
 	for i, r := range value {
 		if isControl(r) && r != '\t' && (r != '\n' || !p.Multiline) {
 			return control{character: r, position: utf8.RuneCountInString(value[:i]) + 1}, true

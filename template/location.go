@@ -20,11 +20,11 @@ const (
 )
 
 var (
-	specAt       = &location{name: "spec"}
-	machineAt    = specAt.field("virtualMachine")
-	parametersAt = specAt.field("parameters")
-	labelsAt     = specAt.field("objectLabels")
-	messageAt    = specAt.field("message")
+	specAt           = &location{name: "spec"}
+	virtualMachineAt = specAt.field("virtualMachine")
+	parametersAt     = specAt.field("parameters")
+	labelsAt         = specAt.field("objectLabels")
+	messageAt        = specAt.field("message")
 )
 
 func (l *location) field(name string) *location {

@@ -144,10 +144,10 @@ type passed struct {
 // compare collects the differences of vm.
 func (m *matcher) compare(vm map[string]any) {
 	m.readContract(vm)
-	m.machine(vm)
+	m.compareObject(vm)
 	m.resolve()
 	m.lateLeaves()
-	m.judgeValues()
+	m.validateValues()
 }
 
 // matcher is one comparison.
@@ -171,7 +171,7 @@ type matcher struct {
 
 	encodings map[segment]string // of bound values
 	seen      []uint32           // for distinct
-	look      uint32
+	visit     uint32
 
 	places      []place
 	constraints []constraint

@@ -122,12 +122,12 @@ func (m *matcher) note(kind changeKind, index int32) {
 func (m *matcher) add(c constraint, triggers []segment, parameter int) {
 	index := int32(len(m.constraints))
 	m.constraints = append(m.constraints, c)
-	m.look++
+	m.visit++
 	wait := func(p int) {
-		if p == noParameter || m.bound[p] || m.seen[p] == m.look {
+		if p == noParameter || m.bound[p] || m.seen[p] == m.visit {
 			return
 		}
-		m.seen[p] = m.look
+		m.seen[p] = m.visit
 		m.links = append(m.links, link{constraint: index, parameter: int32(p), before: m.linked[p]})
 		m.linked[p] = int32(len(m.links) - 1)
 		m.constraints[index].missing++
@@ -176,8 +176,8 @@ func (m *matcher) bind(parameter int, value string) {
 	m.steps += len(offered)
 }
 
-// settle decides every constraint that is ready, and those that become ready by that.
-func (m *matcher) settle() {
+// decideReady decides every constraint that is ready, and those that become ready by that.
+func (m *matcher) decideReady() {
 	for level := 0; level < levels; {
 		if m.over() {
 			return

@@ -96,8 +96,8 @@ func (n *node) describe() string {
 	}
 }
 
-// judgeValues reports the values that their parameters reject.
-func (m *matcher) judgeValues() {
+// validateValues reports the values that their parameters reject.
+func (m *matcher) validateValues() {
 	for i := range m.constraints {
 		c := &m.constraints[i]
 		for _, s := range c.segments {
@@ -143,7 +143,7 @@ func (m *matcher) objection(parameter int, value string) string {
 		}
 	}
 	m.steps += len(value)
-	if found, refused := p.control(value); refused {
+	if found, rejected := p.control(value); rejected {
 		return fmt.Sprintf("does not take %U (character %d)", found.character, found.position)
 	}
 	if p.generator != nil && !m.given[parameter] && !p.generator.makes(value) && !m.withheld(p) {

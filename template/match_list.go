@@ -220,7 +220,7 @@ func (m *matcher) align(a alignment, at int32) {
 		}
 	}
 	m.steps += len(a.template) - a.next
-	spare := len(a.items) - a.position - certain
+	surplus := len(a.items) - a.position - certain
 	for ; a.next < len(a.template) && !m.over(); a.next++ {
 		item := &a.template[a.next]
 		optional, known, empty := m.mayLackItem(item)
@@ -228,14 +228,14 @@ func (m *matcher) align(a alignment, at int32) {
 		case empty:
 			continue
 		case !optional || known:
-		case spare <= 0:
+		case surplus <= 0:
 			m.whole(item, a.schema, nil, a.place(m, at), true)
 			continue
-		case spare < uncertain:
+		case surplus < uncertain:
 			m.add(constraint{kind: constrainList, at: at, list: &a}, nil, item.open.parameter)
 			return
 		default:
-			spare--
+			surplus--
 			uncertain--
 		}
 		a.compare(m, at)

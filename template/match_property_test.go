@@ -261,9 +261,9 @@ func TestWhatIsRenderedMatches(t *testing.T) {
 	}
 }
 
-// TestSpoiltVirtualMachinesAreJudgedRightly changes random rendered VirtualMachines, and verifies that the template makes
+// TestSpoiltVirtualMachinesAreEvaluatedCorrectly changes random rendered VirtualMachines, and verifies that the template makes
 // every one that still matches.
-func TestSpoiltVirtualMachinesAreJudgedRightly(t *testing.T) {
+func TestSpoiltVirtualMachinesAreEvaluatedCorrectly(t *testing.T) {
 	const seeds = 2000
 	matched, differed := 0, 0
 	for seed := range uint64(seeds) {

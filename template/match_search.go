@@ -10,7 +10,7 @@ const (
 
 // resolve decides all constraints, and searches for values where they are ambiguous.
 func (m *matcher) resolve() {
-	m.settle()
+	m.decideReady()
 	allowance := attemptSteps + attemptFactor*m.steps
 	// Choosing a key or an item may add ambiguous constraints.
 	for components := m.components(); components != nil && !m.over(); components = m.components() {
@@ -158,7 +158,7 @@ func (m *matcher) eachParameter(n *node, yield func(int)) {
 // search decides the constraints in todo, and those that are added on the way. It takes one after the other, tries its
 // options, and continues with the constraints that are undecided then.
 func (m *matcher) search(todo []int32) bool {
-	m.settle()
+	m.decideReady()
 	if m.over() {
 		return false
 	}
@@ -250,7 +250,7 @@ func (m *matcher) explain(component []int32) {
 			m.offer(int32(i))
 		}
 		m.steps += len(m.constraints)
-		m.settle()
+		m.decideReady()
 	}
 }
 
@@ -263,7 +263,7 @@ type lateLeaf struct {
 }
 
 func (m *matcher) lateLeaves() {
-	text := machine().fields["metadata"].fields["name"]
+	text := vmSchema().fields["metadata"].fields["name"]
 	for _, leaf := range m.late {
 		switch {
 		case m.over() || leaf.node.open == nil:

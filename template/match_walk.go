@@ -8,8 +8,8 @@ import (
 	virtv1 "kubevirt.io/api/core/v1"
 )
 
-// machine compares the whole object.
-func (m *matcher) machine(vm map[string]any) {
+// compareObject compares the whole object.
+func (m *matcher) compareObject(vm map[string]any) {
 	root := m.compiled.outline.of(&m.compiled.program)
 	for i := range root.members {
 		part, v := &root.members[i], vm[root.members[i].key]
@@ -26,7 +26,7 @@ func (m *matcher) machine(vm map[string]any) {
 		case "metadata":
 			m.metadata(&part.value, v, at)
 		default:
-			m.value(&part.value, machine().fields[part.key], v, at, false)
+			m.value(&part.value, vmSchema().fields[part.key], v, at, false)
 		}
 	}
 }
@@ -45,7 +45,7 @@ func (m *matcher) metadata(n *node, v any, at int32) {
 		m.differ(at, kindObject.String(), describe(v))
 		return
 	}
-	schema := machine().fields["metadata"]
+	schema := vmSchema().fields["metadata"]
 	for i := range n.members {
 		field := &n.members[i]
 		v, at := object[field.key], m.key(at, field.key)
@@ -81,7 +81,7 @@ func (m *matcher) name(n *node, v any, at int32) {
 		free := parts(m.compiled.name, func(int) (string, bool) { return "", false })
 		m.steps += len(text)
 		if _, fits := matchName(free, text); fits {
-			m.value(n, machine().fields["metadata"].fields["name"], v, at, false)
+			m.value(n, vmSchema().fields["metadata"].fields["name"], v, at, false)
 			return
 		}
 	}
@@ -166,7 +166,7 @@ func (s *schema) replaced(key string, object map[string]any) bool {
 	if key != "inferFromVolume" && key != "inferFromVolumeFailurePolicy" || object[key] != nil || object["name"] == nil {
 		return false
 	}
-	spec := machine().fields["spec"]
+	spec := vmSchema().fields["spec"]
 	return s == spec.fields["instancetype"] || s == spec.fields["preference"]
 }
 

@@ -125,7 +125,7 @@ func (m *matcher) candidates(parameter int, c *constraint) []string {
 			return nil
 		}
 		written := []string{string(appendQuoted(nil, v, isControl))}
-		if _, err := decode(v, MaxDepth, machineAt); v != "" && (errors.Is(err, errNotJSON) || c.schema.shape == shapeQuantity && err == nil) {
+		if _, err := decode(v, MaxDepth, virtualMachineAt); v != "" && (errors.Is(err, errNotJSON) || c.schema.shape == shapeQuantity && err == nil) {
 			written = []string{v, written[0]}
 		}
 		if c.schema.shape == shapeQuantity {
@@ -265,7 +265,7 @@ func (m *matcher) insertion(parameter int) *insertion {
 
 func (m *matcher) read(value string) *insertion {
 	m.steps += len(value)
-	tree, err := decode(value, MaxDepth, machineAt)
+	tree, err := decode(value, MaxDepth, virtualMachineAt)
 	return &insertion{tree: tree, err: err}
 }
 

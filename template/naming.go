@@ -32,7 +32,7 @@ func (c *Compiled) markNaming(vm *node) {
 		return
 	}
 	sources := make(sources, len(c.parameters))
-	sources.machine(vm)
+	sources.collect(vm)
 	for _, s := range c.name {
 		if s.parameter != noParameter {
 			c.parameters[s.parameter].naming = !sources[s.parameter]
@@ -44,7 +44,7 @@ func (c *Compiled) markNaming(vm *node) {
 // images and paths of volumes.
 type sources []bool
 
-func (s sources) machine(vm *node) {
+func (s sources) collect(vm *node) {
 	spec := s.child(vm, "spec")
 	var own []*node
 	for _, dataVolume := range s.items(s.child(spec, "dataVolumeTemplates")) {

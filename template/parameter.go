@@ -48,7 +48,7 @@ func (p *parameter) check(value string, at string) *field.Error {
 		// JSON cannot hold it: all invalid bytes are replaced by the same character, so two values could become equal.
 		return invalid("must be text in UTF-8")
 	}
-	if found, refused := p.control(value); refused {
+	if found, rejected := p.control(value); rejected {
 		return &field.Error{Type: field.ErrorTypeInvalid, Field: at, BadValue: omitted, Detail: found.detail(p)}
 	}
 	switch p.Type {
@@ -270,7 +270,7 @@ func (d *declarations) generated(p *parameter, at *location) {
 		d.problems.invalid(at.field("from").String(), p.shown(p.From), "%v", err)
 		return
 	}
-	if found, refused := p.control(p.From); refused {
+	if found, rejected := p.control(p.From); rejected {
 		d.problems.invalid(at.field("from").String(), omitted, "%s", found.detail(p))
 		return
 	}

@@ -23,12 +23,12 @@ func (c *Compiled) Render(b *Binding) (*Rendered, error) {
 	r := renderer{compiled: c, values: b.values}
 	size := r.size()
 	if size > MaxRenderedBytes {
-		r.problems.add(tooLarge(machineAt.String(), "the rendered VirtualMachine", size, MaxRenderedBytes, "bytes of JSON"))
+		r.problems.add(tooLarge(virtualMachineAt.String(), "the rendered VirtualMachine", size, MaxRenderedBytes, "bytes of JSON"))
 	} else {
 		r.buffer = make([]byte, 0, size)
 		r.run(0, uint32(len(c.program.ops)))
 		if size := len(r.buffer); size > MaxRenderedBytes {
-			r.problems.add(tooLarge(machineAt.String(), "the rendered VirtualMachine", size, MaxRenderedBytes, "bytes of JSON"))
+			r.problems.add(tooLarge(virtualMachineAt.String(), "the rendered VirtualMachine", size, MaxRenderedBytes, "bytes of JSON"))
 		}
 	}
 	if size := c.messageSize(b.values); size > MaxRenderedBytes {
@@ -47,7 +47,7 @@ func (r *Rendered) JSON() []byte { return r.json }
 // Object returns the VirtualMachine as a new tree, which the caller may change. Integers are int64, other numbers float64,
 // and a json.Number if neither holds every digit.
 func (r *Rendered) Object() map[string]any {
-	tree, err := decode(string(r.json), 2*MaxDepth, machineAt)
+	tree, err := decode(string(r.json), 2*MaxDepth, virtualMachineAt)
 	if err != nil {
 		// Render returns valid JSON; its tests and fuzz targets verify this.
 		panic("reading back a rendered VirtualMachine: " + err.Error())

@@ -43,8 +43,8 @@ const (
 	shapeList
 )
 
-// machine returns the schema of a VirtualMachine. It is made on first use, and shared by all templates.
-var machine = sync.OnceValue(func() *schema {
+// vmSchema returns the schema of a VirtualMachine. It is made on first use, and shared by all templates.
+var vmSchema = sync.OnceValue(func() *schema {
 	return schemas{}.of(reflect.TypeFor[virtv1.VirtualMachine]())
 })
 

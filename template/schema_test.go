@@ -52,7 +52,7 @@ func TestSchemaKnowsEveryType(t *testing.T) {
 }
 
 func TestSchemaFlattensEmbeddedStructs(t *testing.T) {
-	volume := machine().fields["spec"].fields["template"].fields["spec"].fields["volumes"].elem
+	volume := vmSchema().fields["spec"].fields["template"].fields["spec"].fields["volumes"].elem
 	for _, name := range []string{"name", "dataVolume", "cloudInitNoCloud", "persistentVolumeClaim"} {
 		if volume.fields[name] == nil {
 			t.Errorf("a volume has no field %s", name)

@@ -37,7 +37,7 @@ func (r *renderer) json(parameter int, s *slot) {
 		r.unreadable(p, s, value, err)
 		return
 	}
-	found := judge(&tree, s.schema, root, p.Sensitive)
+	found := validateNode(&tree, s.schema, root, p.Sensitive)
 	for _, cause := range found.causes {
 		cause.Detail = fmt.Sprintf("value of %s: %s", p.Name, cause.Detail)
 	}
@@ -60,9 +60,9 @@ func (r *renderer) unreadable(p *parameter, s *slot, value string, err error) {
 	}
 }
 
-// judge compares a value without references with a schema. For a sensitive value it reports only that it does not fit: even
+// validateNode compares a value without references with a schema. For a sensitive value it reports only that it does not fit: even
 // the names of its fields are secret.
-func judge(n *node, s *schema, at *location, sensitive bool) problems {
+func validateNode(n *node, s *schema, at *location, sensitive bool) problems {
 	var found problems
 	(&checker{problems: &found}).value(n, s, at)
 	if !sensitive || !found.any() {
@@ -170,7 +170,7 @@ func (r *renderer) late(o *openObject, key string, m *openMember, start int) {
 		r.problems.invalid(at.String(), omitted, "%v", err)
 		return
 	}
-	r.problems.merge(judge(&tree, schema, at, keyIsSensitive || r.compiled.sensitiveAmong(m.from, m.to)))
+	r.problems.merge(validateNode(&tree, schema, at, keyIsSensitive || r.compiled.sensitiveAmong(m.from, m.to)))
 }
 
 // placeholder returns a placeholder in the form of the template.

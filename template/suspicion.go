@@ -2,7 +2,7 @@ package template
 
 // suspicions adds warnings that depend on the whole template.
 func (c *Compiled) suspicions(vm *node, w *warnings) {
-	c.metadataSuspicions(vm.get("metadata"), machineAt.field("metadata"), w)
+	c.metadataSuspicions(vm.get("metadata"), virtualMachineAt.field("metadata"), w)
 	c.userDataSuspicions(vm, w)
 	c.defaultSuspicions(vm, w)
 }
@@ -62,6 +62,6 @@ func (c *Compiled) fits(p *parameter, o *open) bool {
 	if err != nil {
 		return false
 	}
-	found := judge(&tree, o.schema, at, p.Sensitive)
+	found := validateNode(&tree, o.schema, at, p.Sensitive)
 	return !found.any()
 }

@@ -13,7 +13,7 @@ import (
 // without a line break adds no key, but YAML's own syntax in it changes the meaning of its line, or makes the document
 // invalid. A line break in a multiline parameter ends its block of text.
 func (c *Compiled) userDataSuspicions(vm *node, w *warnings) {
-	at := machineAt
+	at := virtualMachineAt
 	for _, key := range []string{"spec", "template", "spec", "volumes"} {
 		if vm = vm.get(key); vm == nil {
 			return

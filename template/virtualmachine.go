@@ -20,7 +20,7 @@ var (
 // metadata and spec.
 func (c *checker) virtualMachine(n *node) {
 	if n.kind != kindObject {
-		c.unfit(n, machine(), machineAt)
+		c.unfit(n, vmSchema(), virtualMachineAt)
 		return
 	}
 	group := virtv1.VirtualMachineGroupVersionKind
@@ -31,7 +31,7 @@ func (c *checker) virtualMachine(n *node) {
 		{key: "spec", value: node{kind: kindObject}},
 	}
 	for _, m := range n.members {
-		at := machineAt.field(m.key)
+		at := virtualMachineAt.field(m.key)
 		if m.value.kind == kindNull {
 			continue
 		}
@@ -44,14 +44,14 @@ func (c *checker) virtualMachine(n *node) {
 			c.metadata(&m.value, at)
 			rendered[2].value = m.value
 		case "spec":
-			c.value(&m.value, machine().fields["spec"], at)
+			c.value(&m.value, vmSchema().fields["spec"], at)
 			rendered[3].value = m.value
 		case "status":
 			if m.value.kind != kindObject || len(m.value.members) > 0 {
 				c.problems.add(field.Forbidden(field.NewPath(at.String()), "a template has no status"))
 			}
 		default:
-			c.fixedKey(m.key, machine(), machineAt)
+			c.fixedKey(m.key, vmSchema(), virtualMachineAt)
 		}
 	}
 	n.members = rendered
@@ -74,10 +74,10 @@ func (c *checker) fixedKey(key string, s *schema, at *location) {
 
 func (c *checker) metadata(n *node, at *location) {
 	if n.kind != kindObject {
-		c.unfit(n, machine().fields["metadata"], at)
+		c.unfit(n, vmSchema().fields["metadata"], at)
 		return
 	}
-	schema := machine().fields["metadata"]
+	schema := vmSchema().fields["metadata"]
 	var kept []member
 	for _, m := range n.members {
 		place := at.field(m.key)
@@ -123,13 +123,13 @@ func (c *checker) unencoded(n *node, field string, at *location) {
 }
 
 // objectLabels adds the labels of the template to the VirtualMachine and to its spec.template.
-func (c *checker) objectLabels(machineNode *node, labels map[string]string) {
+func (c *checker) objectLabels(vmNode *node, labels map[string]string) {
 	if len(labels) == 0 {
 		return
 	}
 	resolved := c.labels(labels)
 	for _, path := range [][]string{{"metadata", "labels"}, {"spec", "template", "metadata", "labels"}} {
-		target, at := machineNode, machineAt
+		target, at := vmNode, virtualMachineAt
 		for _, key := range path {
 			at = at.field(key)
 			target = target.object(key)
@@ -157,7 +157,7 @@ func (c *checker) labels(labels map[string]string) []member {
 		sorted = append(sorted, object.members[i])
 	}
 	object.members = sorted
-	c.value(&object, machine().fields["metadata"].fields["labels"], labelsAt)
+	c.value(&object, vmSchema().fields["metadata"].fields["labels"], labelsAt)
 	return object.members
 }
 

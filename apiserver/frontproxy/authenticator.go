@@ -16,8 +16,8 @@ import (
 )
 
 const (
-	// remembered is how long a certificate counts as verified. Results of TokenReviews and SubjectAccessReviews are cached as long.
-	remembered = 10 * time.Second
+	// verificationTTL is how long a certificate counts as verified. Results of TokenReviews and SubjectAccessReviews are cached as long.
+	verificationTTL = 10 * time.Second
 	// capacity bounds how many certificates are cached: there is one for each replica of kube-apiserver.
 	capacity = 64
 )
@@ -30,7 +30,7 @@ func New(config *authenticatorfactory.RequestHeaderConfig, clock clock.PassiveCl
 
 func newProxies(config *authenticatorfactory.RequestHeaderConfig, clock clock.PassiveClock) *proxies {
 	return &proxies{
-		person:   headerrequest.NewDynamic(config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes),
+		users:    headerrequest.NewDynamic(config.UsernameHeaders, config.UIDHeaders, config.GroupHeaders, config.ExtraHeaderPrefixes),
 		verifier: requestx509.NewDynamicCAVerifier,
 		config:   config,
 		clock:    clock,
@@ -38,8 +38,8 @@ func newProxies(config *authenticatorfactory.RequestHeaderConfig, clock clock.Pa
 	}
 }
 
-// anybody is the authenticator after the verification of the certificate. It is reached only if the certificate is valid.
-func anybody(*http.Request) (*authenticator.Response, bool, error) {
+// anyUser is the authenticator after the verification of the certificate. It is reached only if the certificate is valid.
+func anyUser(*http.Request) (*authenticator.Response, bool, error) {
 	return &authenticator.Response{}, true, nil
 }
 
@@ -52,7 +52,7 @@ type evidence struct {
 }
 
 type proxies struct {
-	person   authenticator.Request
+	users    authenticator.Request
 	verifier func(requestx509.VerifyOptionFunc, authenticator.Request, requestx509.StringSliceProvider) authenticator.Request
 	config   *authenticatorfactory.RequestHeaderConfig
 	clock    clock.PassiveClock
@@ -71,7 +71,7 @@ func (p *proxies) AuthenticateRequest(request *http.Request) (*authenticator.Res
 	if !p.trusts(request) {
 		return nil, false, nil
 	}
-	return p.person.AuthenticateRequest(request)
+	return p.users.AuthenticateRequest(request)
 }
 
 // trusts reports whether the connection is that of a front proxy. Authorities and names are read once: the cached evidence has to be what was
@@ -86,15 +86,15 @@ func (p *proxies) trusts(request *http.Request) bool {
 	}
 	leaf, names := request.TLS.PeerCertificates[0], headerrequest.StaticStringSlice(p.config.AllowedClientNames.Value())
 	found := evidence{content: digest(leaf, names), roots: options.Roots}
-	if p.knows(found) {
+	if p.isVerified(found) {
 		return true
 	}
 	read := func() (x509.VerifyOptions, bool) { return options, true }
-	verifier := p.verifier(read, authenticator.RequestFunc(anybody), names)
+	verifier := p.verifier(read, authenticator.RequestFunc(anyUser), names)
 	if _, good, err := verifier.AuthenticateRequest(request); err != nil || !good {
 		return false
 	}
-	p.remember(found, leaf.NotAfter)
+	p.store(found, leaf.NotAfter)
 	return true
 }
 
@@ -111,19 +111,19 @@ func digest(leaf *x509.Certificate, names []string) [sha256.Size]byte {
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-func (p *proxies) knows(found evidence) bool {
+func (p *proxies) isVerified(found evidence) bool {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	return p.clock.Now().Before(p.verified[found])
 }
 
-func (p *proxies) remember(found evidence, expires time.Time) {
+func (p *proxies) store(found evidence, expires time.Time) {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
 	if len(p.verified) >= capacity {
 		clear(p.verified)
 	}
-	until := p.clock.Now().Add(remembered)
+	until := p.clock.Now().Add(verificationTTL)
 	if expires.Before(until) {
 		until = expires
 	}

@@ -78,7 +78,7 @@ type stage struct {
 	clock *clocktesting.FakePassiveClock
 	// verifications is how often a certificate was verified.
 	verifications atomic.Int64
-	ask           func(person string, chain ...*x509.Certificate) (name string, groups []string)
+	ask           func(user string, chain ...*x509.Certificate) (name string, groups []string)
 }
 
 func newStage(t *testing.T) *stage {
@@ -98,10 +98,10 @@ func newStage(t *testing.T) *stage {
 		return verifier(options, then, names)
 	}
 	tested := proxies.authenticator()
-	s.ask = func(person string, chain ...*x509.Certificate) (string, []string) {
+	s.ask = func(user string, chain ...*x509.Certificate) (string, []string) {
 		request := httptest.NewRequest(http.MethodPost, "/", nil)
-		if person != "" {
-			request.Header.Set("X-Remote-User", person)
+		if user != "" {
+			request.Header.Set("X-Remote-User", user)
 			request.Header.Set("X-Remote-Group", "developers")
 		}
 		if chain != nil {
@@ -120,10 +120,10 @@ func newStage(t *testing.T) *stage {
 }
 
 // wants sends a request as a user and checks the authenticated user: none when empty.
-func (s *stage) wants(t *testing.T, person, want string, verifications int64, chain ...*x509.Certificate) {
+func (s *stage) wants(t *testing.T, user, want string, verifications int64, chain ...*x509.Certificate) {
 	t.Helper()
 	before := s.verifications.Load()
-	name, groups := s.ask(person, chain...)
+	name, groups := s.ask(user, chain...)
 	if name != want {
 		t.Errorf("the server takes it for %q, want %q", name, want)
 	}
@@ -135,7 +135,7 @@ func (s *stage) wants(t *testing.T, person, want string, verifications int64, ch
 	}
 }
 
-func TestACertificateIsVerifiedOnceAndPeopleAreReadEveryTime(t *testing.T) {
+func TestACertificateIsVerifiedOnceAndUsersAreReadEveryTime(t *testing.T) {
 	s := newStage(t)
 	good := newAuthority(t)
 	s.set(good, "front-proxy")
@@ -146,7 +146,7 @@ func TestACertificateIsVerifiedOnceAndPeopleAreReadEveryTime(t *testing.T) {
 	s.wants(t, "ada", "", 0)
 	another := proxy(t, good, "front-proxy", time.Hour)
 	s.wants(t, "ada", "ada", 1, another)
-	s.clock.SetTime(s.clock.Now().Add(remembered))
+	s.clock.SetTime(s.clock.Now().Add(verificationTTL))
 	s.wants(t, "ada", "ada", 1, known)
 	s.wants(t, "ada", "ada", 0, known)
 }
@@ -206,9 +206,9 @@ func TestWhatIsTrustedChangesInBetween(t *testing.T) {
 	s.wants(t, "ada", "", 1, known)
 }
 
-// TestACertificateIsNotRememberedBeyondItsEnd advances the clock of the cache, so that the entry expires; the verification itself uses the real
+// TestACertificateIsNotCachedBeyondItsEnd advances the clock of the cache, so that the entry expires; the verification itself uses the real
 // clock.
-func TestACertificateIsNotRememberedBeyondItsEnd(t *testing.T) {
+func TestACertificateIsNotCachedBeyondItsEnd(t *testing.T) {
 	s := newStage(t)
 	good := newAuthority(t)
 	s.set(good)

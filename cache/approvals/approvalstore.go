@@ -12,9 +12,9 @@ import (
 
 // approvalStore stores the objects of the approval reflector.
 type approvalStore struct {
-	index  *index
-	log    logr.Logger
-	spared approval.Option
+	index    *index
+	log      logr.Logger
+	excluded approval.Option
 }
 
 var (
@@ -22,8 +22,8 @@ var (
 	_ cache.TransformingStore = &approvalStore{}
 )
 
-func newApprovalStore(x *index, log logr.Logger, spared []string) *approvalStore {
-	return &approvalStore{index: x, log: log, spared: approval.Sparing(spared...)}
+func newApprovalStore(x *index, log logr.Logger, excluded []string) *approvalStore {
+	return &approvalStore{index: x, log: log, excluded: approval.Excluding(excluded...)}
 }
 
 // Transformer compiles objects while the first list streams in.
@@ -38,13 +38,13 @@ func (s *approvalStore) compile(object any) (*approval.Approval, error) {
 	case *approval.Approval:
 		return o, nil
 	case *v1alpha1.TemplateApproval:
-		if known := s.index.approval(o.Name); known != nil && known.UID() == o.UID && known.Generation() == o.Generation {
-			return known, nil
+		if current := s.index.approval(o.Name); current != nil && current.UID() == o.UID && current.Generation() == o.Generation {
+			return current, nil
 		}
-		compiled, err := approval.Compile(o, s.spared)
+		compiled, err := approval.Compile(o, s.excluded)
 		if err != nil {
 			s.log.Error(err, "this TemplateApproval does not compile; nothing is approved by it in the namespaces that it covers", "approval", o.Name)
-			return approval.Closed(o, err, s.spared), nil
+			return approval.Closed(o, err, s.excluded), nil
 		}
 		return compiled, nil
 	default:

@@ -17,8 +17,8 @@ import (
 	"github.com/vmstencil/stencil/cache/watching"
 )
 
-// DefaultPatience is the default timeout of waiting for a namespace.
-const DefaultPatience = time.Second
+// DefaultWaitTimeout is the default timeout of waiting for a namespace.
+const DefaultWaitTimeout = time.Second
 
 // Options are the options of a Cache.
 type Options struct {
@@ -27,21 +27,21 @@ type Options struct {
 	Logger logr.Logger
 	// Registerer registers the metrics; if nil, there are none.
 	Registerer prometheus.Registerer
-	// Spared are namespaces that no approval selects, in addition to those of Kubernetes: Stencil's.
-	Spared []string
-	// Patience is the timeout of waiting for a namespace that is not in the cache. Default: 1 s. It must be shorter than the
+	// ExcludedNamespaces are namespaces that no approval selects, in addition to those of Kubernetes: Stencil's.
+	ExcludedNamespaces []string
+	// WaitTimeout is the timeout of waiting for a namespace that is not in the cache. Default: 1 s. It must be shorter than the
 	// timeout of a webhook.
-	Patience time.Duration
+	WaitTimeout time.Duration
 }
 
 // Cache is a watch cache of compiled approvals and of the labels of namespaces. It
 // runs until the context of Start ends, on every replica. All methods are safe for
 // concurrent use.
 type Cache struct {
-	index      *index
-	reflectors []*cache.Reflector
-	log        logr.Logger
-	patience   time.Duration
+	index       *index
+	reflectors  []*cache.Reflector
+	log         logr.Logger
+	waitTimeout time.Duration
 }
 
 // New returns a Cache that has not started. It fails when no client can be made of
@@ -65,14 +65,14 @@ func New(o Options) (*Cache, error) {
 }
 
 func newCache(o Options, approvals, namespaces cache.ListerWatcher) *Cache {
-	c := &Cache{index: newIndex(), log: o.Logger, patience: o.Patience}
-	if c.patience == 0 {
-		c.patience = DefaultPatience
+	c := &Cache{index: newIndex(), log: o.Logger, waitTimeout: o.WaitTimeout}
+	if c.waitTimeout == 0 {
+		c.waitTimeout = DefaultWaitTimeout
 	}
 	reflect := func(name string, source cache.ListerWatcher, kind runtime.Object, into cache.ReflectorStore) {
 		c.reflectors = append(c.reflectors, watching.Reflector("approvalcache/"+name, source, kind, into, c.log))
 	}
-	reflect("approvals", approvals, &v1alpha1.TemplateApproval{}, newApprovalStore(c.index, c.log, o.Spared))
+	reflect("approvals", approvals, &v1alpha1.TemplateApproval{}, newApprovalStore(c.index, c.log, o.ExcludedNamespaces))
 	reflect("namespaces", namespaces, &metav1.PartialObjectMetadata{}, newNamespaceStore(c.index))
 	return c
 }
@@ -89,18 +89,18 @@ func (c *Cache) NeedLeaderElection() bool { return false }
 // Synced reports whether the first lists of approvals and namespaces have arrived. Until then, results may be incomplete.
 func (c *Cache) Synced() bool { return c.index.hasSynced() }
 
-// Covering returns the approvals that select a namespace, sorted by name. The namespace is governed if there is at least
+// ApprovalsFor returns the approvals that select a namespace, sorted by name. The namespace is governed if there is at least
 // one. The slice must not be modified.
 //
 // A namespace is often created a moment before the first VM in it, and the watch may be slightly behind. If the namespace is
 // not in the cache, the call waits for it. After the timeout it returns a single approval that approves nothing.
-func (c *Cache) Covering(namespace string) []*approval.Approval {
-	var covering []*approval.Approval
-	if c.await(context.Background(), func() (known bool, changed <-chan struct{}) {
-		covering, known, changed = c.index.covering(namespace)
-		return known, changed
+func (c *Cache) ApprovalsFor(namespace string) []*approval.Approval {
+	var approvals []*approval.Approval
+	if c.await(context.Background(), func() (found bool, changed <-chan struct{}) {
+		approvals, found, changed = c.index.approvalsFor(namespace)
+		return found, changed
 	}) {
-		return covering
+		return approvals
 	}
 	return []*approval.Approval{approval.Undecided(fmt.Sprintf(
 		"namespace %s is not known here yet, so nobody can tell which approvals cover it; try again in a moment", namespace))}
@@ -108,28 +108,28 @@ func (c *Cache) Covering(namespace string) []*approval.Approval {
 
 // Namespace returns the labels and annotations of a namespace, which must not be modified. If the namespace is not in the
 // cache, the call waits for it, until the timeout or until ctx ends. The last result is false if it has not arrived by then.
-func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool) {
-	known = c.await(ctx, func() (known bool, changed <-chan struct{}) {
-		of, known, changed := c.index.namespace(name)
+func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations map[string]string, found bool) {
+	found = c.await(ctx, func() (found bool, changed <-chan struct{}) {
+		of, found, changed := c.index.namespace(name)
 		labels, annotations = of.labels, of.annotations
-		return known, changed
+		return found, changed
 	})
-	return labels, annotations, known
+	return labels, annotations, found
 }
 
 // await repeats a lookup until it finds something. It returns false if the timeout or ctx ends first. The channel that the
 // lookup returns is closed when another one may have a different result.
-func (c *Cache) await(ctx context.Context, look func() (found bool, changed <-chan struct{})) bool {
-	found, changed := look()
+func (c *Cache) await(ctx context.Context, check func() (found bool, changed <-chan struct{})) bool {
+	found, changed := check()
 	if found {
 		return true
 	}
-	timer := time.NewTimer(c.patience)
+	timer := time.NewTimer(c.waitTimeout)
 	defer timer.Stop()
 	for {
 		select {
 		case <-changed:
-			if found, changed = look(); found {
+			if found, changed = check(); found {
 				return true
 			}
 		case <-timer.C:
@@ -152,7 +152,7 @@ func (c *Cache) AwaitState(ctx context.Context, namespace string) {
 	if yes, _ := decided(); yes {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, c.patience)
+	ctx, cancel := context.WithTimeout(ctx, c.waitTimeout)
 	defer cancel()
 	if !c.await(ctx, decided) {
 		return
@@ -170,6 +170,6 @@ const propagation = 25 * time.Millisecond
 // Approvals returns all approvals, sorted by name. The slice must not be modified.
 func (c *Cache) Approvals() []*approval.Approval { return c.index.all() }
 
-// CoveredBy returns the names of the existing namespaces that an approval selects, sorted. The approval need not be in the
+// NamespacesOf returns the names of the existing namespaces that an approval selects, sorted. The approval need not be in the
 // cache.
-func (c *Cache) CoveredBy(a *approval.Approval) []string { return c.index.coveredBy(a) }
+func (c *Cache) NamespacesOf(a *approval.Approval) []string { return c.index.namespacesOf(a) }

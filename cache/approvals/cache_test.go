@@ -72,9 +72,9 @@ type fixture struct {
 	approvals, namespaces *fakecache.FakeControllerSource
 }
 
-func newFixture(patience time.Duration) fixture {
+func newFixture(timeout time.Duration) fixture {
 	f := fixture{approvals: fakecache.NewFakeControllerSource(), namespaces: fakecache.NewFakeControllerSource()}
-	f.Cache = newCache(Options{Logger: logr.Discard(), Spared: []string{"stencil-system"}, Patience: patience}, f.approvals, f.namespaces)
+	f.Cache = newCache(Options{Logger: logr.Discard(), ExcludedNamespaces: []string{"stencil-system"}, WaitTimeout: timeout}, f.approvals, f.namespaces)
 	return f
 }
 
@@ -103,15 +103,15 @@ func eventually(t *testing.T, condition func() bool) {
 	}
 }
 
-func names(covering []*approval.Approval) string {
+func names(approvals []*approval.Approval) string {
 	var names []string
-	for _, a := range covering {
+	for _, a := range approvals {
 		names = append(names, a.Name())
 	}
 	return strings.Join(names, " ")
 }
 
-func TestCovering(t *testing.T) {
+func TestApprovalsFor(t *testing.T) {
 	f := newFixture(time.Minute)
 	f.approvals.Add(tapp("everywhere"))
 	f.approvals.Add(tapp("by-name", inNamespaces("team-a", "team-b")))
@@ -131,7 +131,7 @@ func TestCovering(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			for range 2 {
-				if got := names(f.Covering(tc.namespace)); got != tc.want {
+				if got := names(f.ApprovalsFor(tc.namespace)); got != tc.want {
 					t.Errorf("got %q, want %q", got, tc.want)
 				}
 			}
@@ -141,10 +141,10 @@ func TestCovering(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"team-a"}, f.CoveredBy(other)); diff != "" {
+	if diff := cmp.Diff([]string{"team-a"}, f.NamespacesOf(other)); diff != "" {
 		t.Error(diff)
 	}
-	if diff := cmp.Diff([]string{"team-a", "team-c", "team-d"}, f.CoveredBy(f.Covering("team-d")[0])); diff != "" {
+	if diff := cmp.Diff([]string{"team-a", "team-c", "team-d"}, f.NamespacesOf(f.ApprovalsFor("team-d")[0])); diff != "" {
 		t.Error(diff)
 	}
 	if got := names(f.Approvals()); got != "by-label by-name everywhere" {
@@ -159,7 +159,7 @@ func TestTheCacheFollowsApprovalsAndNamespaces(t *testing.T) {
 	f.namespaces.Add(namespace("team-b"))
 	f.start(t)
 	covers := func(want string) func() bool {
-		return func() bool { return names(f.Covering("team-a")) == want }
+		return func() bool { return names(f.ApprovalsFor("team-a")) == want }
 	}
 	if !covers("")() {
 		t.Fatal("team-a is covered from the start")
@@ -179,7 +179,7 @@ func TestTheCacheFollowsApprovalsAndNamespaces(t *testing.T) {
 		step.do()
 		err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return covers(step.want)(), nil })
 		if err != nil {
-			t.Fatalf("%s: covered by %q, want %q", step.name, names(f.Covering("team-a")), step.want)
+			t.Fatalf("%s: covered by %q, want %q", step.name, names(f.ApprovalsFor("team-a")), step.want)
 		}
 	}
 }
@@ -190,19 +190,19 @@ func TestAnApprovalThatDoesNotCompileIsClosed(t *testing.T) {
 	f.namespaces.Add(namespace("team-a"))
 	f.namespaces.Add(namespace("stencil-system"))
 	f.start(t)
-	covering := f.Covering("team-a")
-	if names(covering) != "broken" || covering[0].Err() == nil {
-		t.Fatalf("got %q", names(covering))
+	approvals := f.ApprovalsFor("team-a")
+	if names(approvals) != "broken" || approvals[0].Err() == nil {
+		t.Fatalf("got %q", names(approvals))
 	}
-	verdict := approval.Judge(covering, approval.Question{User: authenticationv1.UserInfo{Username: "ada"}, Template: approval.Template{Namespace: "golden", Name: "fedora"}})
-	if !verdict.Refused() {
-		t.Errorf("got %+v", verdict)
+	decision := approval.Evaluate(approvals, approval.Question{User: authenticationv1.UserInfo{Username: "ada"}, Template: approval.Template{Namespace: "golden", Name: "fedora"}})
+	if !decision.Denied() {
+		t.Errorf("got %+v", decision)
 	}
-	if got := f.Covering("stencil-system"); len(got) > 0 {
+	if got := f.ApprovalsFor("stencil-system"); len(got) > 0 {
 		t.Error("a broken approval covers Stencil's own namespace")
 	}
 	f.approvals.Modify(tapp("broken", withOverride("spec.a"), ofGeneration(2)))
-	eventually(t, func() bool { return f.Covering("team-a")[0].Err() == nil })
+	eventually(t, func() bool { return f.ApprovalsFor("team-a")[0].Err() == nil })
 }
 
 func TestAnApprovalIsCompiledAgainOnlyWhenItsSpecChanges(t *testing.T) {
@@ -210,19 +210,19 @@ func TestAnApprovalIsCompiledAgainOnlyWhenItsSpecChanges(t *testing.T) {
 	f.approvals.Add(tapp("a"))
 	f.namespaces.Add(namespace("team-a"))
 	f.start(t)
-	before := f.Covering("team-a")[0]
+	before := f.ApprovalsFor("team-a")[0]
 
 	f.approvals.Modify(tapp("a", func(o *v1alpha1.TemplateApproval) { o.Status.ObservedGeneration = 1 }))
 	f.approvals.Add(tapp("marker")) // arrives after the previous event
-	eventually(t, func() bool { return len(f.Covering("team-a")) == 2 })
-	if f.Covering("team-a")[0] != before {
+	eventually(t, func() bool { return len(f.ApprovalsFor("team-a")) == 2 })
+	if f.ApprovalsFor("team-a")[0] != before {
 		t.Error("it was compiled again for another status")
 	}
 	f.approvals.Modify(tapp("a", func(o *v1alpha1.TemplateApproval) { o.UID = "another" }))
-	eventually(t, func() bool { return f.Covering("team-a")[0].UID() == "another" })
+	eventually(t, func() bool { return f.ApprovalsFor("team-a")[0].UID() == "another" })
 }
 
-func TestANamespaceThatIsNotKnown(t *testing.T) {
+func TestApprovalsForAnUnknownNamespace(t *testing.T) {
 	t.Run("it is waited for", func(t *testing.T) {
 		f := newFixture(time.Minute)
 		f.approvals.Add(tapp("gold", withLabel("tier", "gold")))
@@ -230,7 +230,7 @@ func TestANamespaceThatIsNotKnown(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 8 {
 			wg.Go(func() {
-				if got := names(f.Covering("late")); got != "gold" {
+				if got := names(f.ApprovalsFor("late")); got != "gold" {
 					t.Errorf("got %q", got)
 				}
 			})
@@ -243,20 +243,20 @@ func TestANamespaceThatIsNotKnown(t *testing.T) {
 		f := newFixture(time.Millisecond)
 		f.approvals.Add(tapp("everywhere"))
 		f.start(t)
-		verdict := approval.Judge(f.Covering("never"), approval.Question{Template: approval.Template{Namespace: "golden", Name: "fedora"}})
-		if !verdict.Refused() || !strings.Contains(verdict.Objections[0].Message, "try again in a moment") {
-			t.Errorf("got %+v", verdict)
+		decision := approval.Evaluate(f.ApprovalsFor("never"), approval.Question{Template: approval.Template{Namespace: "golden", Name: "fedora"}})
+		if !decision.Denied() || !strings.Contains(decision.Objections[0].Message, "try again in a moment") {
+			t.Errorf("got %+v", decision)
 		}
 	})
-	t.Run("one that is gone is not known any more", func(t *testing.T) {
+	t.Run("a deleted namespace is unknown", func(t *testing.T) {
 		f := newFixture(time.Millisecond)
 		f.namespaces.Add(namespace("team-a"))
 		f.start(t)
-		if got := f.Covering("team-a"); len(got) > 0 {
+		if got := f.ApprovalsFor("team-a"); len(got) > 0 {
 			t.Fatalf("got %q", names(got))
 		}
 		f.namespaces.Delete(namespace("team-a"))
-		eventually(t, func() bool { return len(f.Covering("team-a")) == 1 })
+		eventually(t, func() bool { return len(f.ApprovalsFor("team-a")) == 1 })
 	})
 }
 
@@ -284,7 +284,7 @@ func TestReadersAndWritersAtOnce(t *testing.T) {
 				case <-stop:
 					return
 				default:
-					if got := f.Covering("team-a"); len(got) == 0 || got[0].Name() != "all" {
+					if got := f.ApprovalsFor("team-a"); len(got) == 0 || got[0].Name() != "all" {
 						t.Errorf("got %q", names(got))
 						return
 					}
@@ -298,7 +298,7 @@ func TestReadersAndWritersAtOnce(t *testing.T) {
 		f.namespaces.Modify(namespace("team-a", "round", fmt.Sprint(i)))
 		f.namespaces.Add(namespace(fmt.Sprint("n", i)))
 	}
-	eventually(t, func() bool { return f.Covering("team-a")[0].Generation() == 101 && len(f.Covering("n99")) == 1 })
+	eventually(t, func() bool { return f.ApprovalsFor("team-a")[0].Generation() == 101 && len(f.ApprovalsFor("n99")) == 1 })
 	close(stop)
 	wg.Wait()
 }
@@ -353,7 +353,7 @@ func TestTheStoresRefuseWhatIsNotTheirs(t *testing.T) {
 	}
 }
 
-func BenchmarkCovering(b *testing.B) {
+func BenchmarkApprovalsFor(b *testing.B) {
 	x := newIndex()
 	store := newApprovalStore(x, logr.Discard(), nil)
 	for i := range 200 {
@@ -367,14 +367,14 @@ func BenchmarkCovering(b *testing.B) {
 	b.Run("asked again", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			x.covering("team-a")
+			x.approvalsFor("team-a")
 		}
 	})
 	b.Run("asked for the first time", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			clear(x.memo)
-			x.covering("team-a")
+			x.approvalsFor("team-a")
 		}
 	})
 }
@@ -406,9 +406,9 @@ func TestNamespace(t *testing.T) {
 	if !<-late {
 		t.Error("a namespace that came while somebody waited for it was not noticed")
 	}
-	gone, cancel := context.WithCancel(t.Context())
+	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, known := f.Namespace(gone, "never"); known {
+	if _, _, known := f.Namespace(cancelled, "never"); known {
 		t.Error("a namespace that does not exist is known")
 	}
 }

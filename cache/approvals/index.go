@@ -45,46 +45,46 @@ func (x *index) hasSynced() bool {
 	return x.approvalsSynced && x.namespacesSynced
 }
 
-// covering returns the approvals that select a namespace, whether the namespace is in the cache, and a channel that is
+// approvalsFor returns the approvals that select a namespace, whether the namespace is in the cache, and a channel that is
 // closed when a namespace changes.
-func (x *index) covering(namespace string) (covering []*approval.Approval, known bool, changed <-chan struct{}) {
+func (x *index) approvalsFor(namespace string) (approvals []*approval.Approval, found bool, changed <-chan struct{}) {
 	x.mu.RLock()
-	covering, remembered := x.memo[namespace]
+	approvals, cached := x.memo[namespace]
 	x.mu.RUnlock()
-	if remembered {
-		return covering, true, nil
+	if cached {
+		return approvals, true, nil
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	covering, known = x.find(namespace)
-	return covering, known, x.changed
+	approvals, found = x.find(namespace)
+	return approvals, found, x.changed
 }
 
 // namespace returns the labels and annotations of a namespace, whether it is in the cache, and a channel that is closed when
 // a namespace changes.
-func (x *index) namespace(name string) (of labels, known bool, changed <-chan struct{}) {
+func (x *index) namespace(name string) (of labels, found bool, changed <-chan struct{}) {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	of, known = x.namespaces[name]
-	return of, known, x.changed
+	of, found = x.namespaces[name]
+	return of, found, x.changed
 }
 
 // find must be called with the lock held for writing.
-func (x *index) find(namespace string) (covering []*approval.Approval, known bool) {
-	if covering, remembered := x.memo[namespace]; remembered {
-		return covering, true
+func (x *index) find(namespace string) (approvals []*approval.Approval, found bool) {
+	if approvals, cached := x.memo[namespace]; cached {
+		return approvals, true
 	}
-	of, known := x.namespaces[namespace]
-	if !known {
+	of, found := x.namespaces[namespace]
+	if !found {
 		return nil, false
 	}
 	for _, a := range x.byName() {
-		if a.Covers(namespace, of.labels) {
-			covering = append(covering, a)
+		if a.SelectsNamespace(namespace, of.labels) {
+			approvals = append(approvals, a)
 		}
 	}
-	x.memo[namespace] = covering
-	return covering, true
+	x.memo[namespace] = approvals
+	return approvals, true
 }
 
 // byName must be called with the lock held for writing.
@@ -107,12 +107,12 @@ func (x *index) approval(name string) *approval.Approval {
 	return x.approvals[name]
 }
 
-func (x *index) coveredBy(a *approval.Approval) []string {
+func (x *index) namespacesOf(a *approval.Approval) []string {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
 	var names []string
 	for name, of := range x.namespaces {
-		if a.Covers(name, of.labels) {
+		if a.SelectsNamespace(name, of.labels) {
 			names = append(names, name)
 		}
 	}
@@ -130,7 +130,7 @@ func (x *index) size() (valid, invalid, governed int) {
 		}
 	}
 	for namespace := range x.namespaces {
-		if covering, _ := x.find(namespace); len(covering) > 0 {
+		if approvals, _ := x.find(namespace); len(approvals) > 0 {
 			governed++
 		}
 	}

@@ -53,9 +53,9 @@ func (s *namespaceStore) Add(object any) error {
 		return err
 	}
 	s.index.mu.RLock()
-	known, found := s.index.namespaces[of.name]
+	current, found := s.index.namespaces[of.name]
 	s.index.mu.RUnlock()
-	if !found || !maps.Equal(known.labels, of.labels) || !maps.Equal(known.annotations, of.annotations) {
+	if !found || !maps.Equal(current.labels, of.labels) || !maps.Equal(current.annotations, of.annotations) {
 		s.index.changeNamespace(of.name, func() { s.index.namespaces[of.name] = of })
 	}
 	return nil

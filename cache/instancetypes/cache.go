@@ -16,8 +16,8 @@ import (
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-// Patience is the default timeout of Resolve.
-const Patience = 300 * time.Millisecond
+// DefaultWaitTimeout is the default timeout of Resolve.
+const DefaultWaitTimeout = 300 * time.Millisecond
 
 // Options are the options of a Cache.
 type Options struct {
@@ -29,19 +29,19 @@ type Options struct {
 	// WithoutRevisions leaves out the ControllerRevisions that stored VMs reference, for callers that resolve only new VMs.
 	// Revisions are most of the cache.
 	WithoutRevisions bool
-	// Patience is the timeout of waiting for an object that is not in the cache. Default: 300 ms. It must be shorter than the
+	// WaitTimeout is the timeout of waiting for an object that is not in the cache. Default: 300 ms. It must be shorter than the
 	// timeout of a webhook.
-	Patience time.Duration
+	WaitTimeout time.Duration
 }
 
 // Cache is a watch cache of instance types, preferences and their revisions. It runs
 // until the context of Start ends, on every replica. All methods are safe for concurrent
 // use.
 type Cache struct {
-	index      *index
-	reflectors []*cache.Reflector
-	log        logr.Logger
-	patience   time.Duration
+	index       *index
+	reflectors  []*cache.Reflector
+	log         logr.Logger
+	waitTimeout time.Duration
 }
 
 // New returns a Cache that has not started. It fails when no client can be made of the
@@ -64,13 +64,13 @@ func New(o Options) (*Cache, error) {
 }
 
 func newCache(o Options, sources map[string]cache.ListerWatcher) *Cache {
-	c := &Cache{index: newIndex(), log: o.Logger, patience: o.Patience}
-	if c.patience == 0 {
-		c.patience = Patience
+	c := &Cache{index: newIndex(), log: o.Logger, waitTimeout: o.WaitTimeout}
+	if c.waitTimeout == 0 {
+		c.waitTimeout = DefaultWaitTimeout
 	}
 	for _, kind := range kinds {
 		if sources[kind] == nil {
-			c.index.change(kind, func(shelf *shelf) { shelf.synced = true })
+			c.index.change(kind, func(target *collection) { target.synced = true })
 		}
 	}
 	for kind, source := range sources {
@@ -103,7 +103,7 @@ func (c *Cache) Resolve(ctx context.Context, reference sizing.Reference) (map[st
 	if err == nil {
 		return object, nil
 	}
-	timer := time.NewTimer(c.patience)
+	timer := time.NewTimer(c.waitTimeout)
 	defer timer.Stop()
 	for {
 		select {
@@ -119,14 +119,14 @@ func (c *Cache) Resolve(ctx context.Context, reference sizing.Reference) (map[st
 	}
 }
 
-// Known returns a Resolver that does not wait, for callers that resolve stored VMs.
-func (c *Cache) Known() sizing.Resolver { return known{c.index} }
+// Cached returns a Resolver that does not wait, for callers that resolve stored VMs.
+func (c *Cache) Cached() sizing.Resolver { return cachedResolver{c.index} }
 
-type known struct{ index *index }
+type cachedResolver struct{ index *index }
 
 // Resolve implements sizing.Resolver.
-func (k known) Resolve(_ context.Context, reference sizing.Reference) (map[string]any, error) {
-	object, _, err := k.index.resolve(reference)
+func (r cachedResolver) Resolve(_ context.Context, reference sizing.Reference) (map[string]any, error) {
+	object, _, err := r.index.resolve(reference)
 	return object, err
 }
 

@@ -33,14 +33,14 @@ type fixture struct {
 	sources map[string]*fakecache.FakeControllerSource
 }
 
-func newFixture(patience time.Duration) fixture {
+func newFixture(waitTimeout time.Duration) fixture {
 	f := fixture{sources: map[string]*fakecache.FakeControllerSource{}}
 	sources := map[string]cache.ListerWatcher{}
 	for _, kind := range kinds {
 		f.sources[kind] = fakecache.NewFakeControllerSource()
 		sources[kind] = f.sources[kind]
 	}
-	f.Cache = newCache(Options{Logger: logr.Discard(), Patience: patience}, sources)
+	f.Cache = newCache(Options{Logger: logr.Discard(), WaitTimeout: waitTimeout}, sources)
 	return f
 }
 
@@ -210,7 +210,7 @@ func TestResolve(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			for name, resolver := range map[string]sizing.Resolver{"patient": f.Cache, "not": f.Known()} {
+			for name, resolver := range map[string]sizing.Resolver{"patient": f.Cache, "not": f.Cached()} {
 				got, err := resolver.Resolve(t.Context(), tc.reference)
 				text := ""
 				if err != nil {
@@ -251,9 +251,9 @@ func TestWhatComesWhileSomebodyWaitsIsFound(t *testing.T) {
 	f.sources[sizing.KindClusterInstancetype].Delete(object(t, small))
 	eventually(t, func() bool { return f.index.size(sizing.KindClusterInstancetype) == 0 })
 
-	gone, cancel := context.WithCancel(t.Context())
+	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := f.Resolve(gone, sizing.Reference{Kind: sizing.KindPreference}); err == nil {
+	if _, err := f.Resolve(cancelled, sizing.Reference{Kind: sizing.KindPreference}); err == nil {
 		t.Error("what never comes was found")
 	}
 }
@@ -299,7 +299,7 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 					sources[kind] = fakecache.NewFakeControllerSource()
 				}
 			}
-			f := fixture{Cache: newCache(Options{Logger: logr.Discard(), Patience: time.Millisecond}, sources)}
+			f := fixture{Cache: newCache(Options{Logger: logr.Discard(), WaitTimeout: time.Millisecond}, sources)}
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan struct{})
 			go func() {
@@ -327,7 +327,7 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 func (x *index) othersSynced(but string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	for kind, s := range x.shelfs {
+	for kind, s := range x.collections {
 		if kind != but && !s.synced {
 			return false
 		}
@@ -335,7 +335,7 @@ func (x *index) othersSynced(but string) bool {
 	return true
 }
 
-func TestEqualRevisionsAreKeptOnce(t *testing.T) {
+func TestEqualRevisionsAreStoredOnce(t *testing.T) {
 	var handles []any
 	for _, name := range []string{"vm-1", "vm-2"} {
 		e, err := revisionEntry(revision(t, name, "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 1}}`))

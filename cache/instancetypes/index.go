@@ -33,8 +33,8 @@ type entry struct {
 	content unique.Handle[string]
 }
 
-// shelf holds the objects of one kind.
-type shelf struct {
+// collection holds the objects of one kind.
+type collection struct {
 	entries map[key]entry
 	// synced is true once the first list has arrived, missing while the kind is not served.
 	synced, missing bool
@@ -42,16 +42,16 @@ type shelf struct {
 
 // index holds the cached objects. The stores write it, the cache reads it.
 type index struct {
-	mu     sync.RWMutex
-	shelfs map[string]*shelf
+	mu          sync.RWMutex
+	collections map[string]*collection
 	// changed is closed, and replaced, on every change; altered, on every change that does not concern a revision.
 	changed, altered chan struct{}
 }
 
 func newIndex() *index {
-	x := &index{shelfs: map[string]*shelf{}, changed: make(chan struct{}), altered: make(chan struct{})}
+	x := &index{collections: map[string]*collection{}, changed: make(chan struct{}), altered: make(chan struct{})}
 	for _, kind := range kinds {
-		x.shelfs[kind] = &shelf{entries: map[key]entry{}}
+		x.collections[kind] = &collection{entries: map[key]entry{}}
 	}
 	return x
 }
@@ -59,7 +59,7 @@ func newIndex() *index {
 func (x *index) hasSynced() bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	for _, s := range x.shelfs {
+	for _, s := range x.collections {
 		if !s.synced && !s.missing {
 			return false
 		}
@@ -70,7 +70,7 @@ func (x *index) hasSynced() bool {
 func (x *index) isMissing(kind string) bool {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return x.shelfs[kind].missing
+	return x.collections[kind].missing
 }
 
 func (x *index) alteration() <-chan struct{} {
@@ -79,11 +79,11 @@ func (x *index) alteration() <-chan struct{} {
 	return x.altered
 }
 
-// change runs a function that changes the shelf of one kind.
-func (x *index) change(kind string, change func(*shelf)) {
+// change runs a function that changes the collection of one kind.
+func (x *index) change(kind string, change func(*collection)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	change(x.shelfs[kind])
+	change(x.collections[kind])
 	close(x.changed)
 	x.changed = make(chan struct{})
 	if kind != kindRevision {
@@ -96,7 +96,7 @@ func (x *index) change(kind string, change func(*shelf)) {
 func (x *index) size(kind string) int {
 	x.mu.RLock()
 	defer x.mu.RUnlock()
-	return len(x.shelfs[kind].entries)
+	return len(x.collections[kind].entries)
 }
 
 // resolve returns the object that a reference refers to, and a channel that is closed on the next change.
@@ -110,9 +110,9 @@ func (x *index) resolve(r sizing.Reference) (object map[string]any, changed <-ch
 // find must be called with the lock held.
 func (x *index) find(r sizing.Reference) (map[string]any, error) {
 	if r.Revision != "" {
-		revision, found := x.shelfs[kindRevision].entries[key{r.Namespace, r.Revision}]
+		revision, found := x.collections[kindRevision].entries[key{r.Namespace, r.Revision}]
 		switch {
-		case !found && !x.shelfs[kindRevision].synced:
+		case !found && !x.collections[kindRevision].synced:
 			return nil, errUnsynced
 		case !found && r.Loose:
 			return nil, fmt.Errorf("ControllerRevision %s, which its status names: %w", r.Revision, errRevision)
@@ -122,16 +122,16 @@ func (x *index) find(r sizing.Reference) (map[string]any, error) {
 			return x.revised(r, revision)
 		}
 	}
-	shelf := x.shelfs[r.Kind]
+	target := x.collections[r.Kind]
 	at := key{r.Namespace, r.Name}
 	if r.Kind == sizing.KindClusterInstancetype || r.Kind == sizing.KindClusterPreference {
 		at.namespace = ""
 	}
-	live, found := shelf.entries[at]
+	live, found := target.entries[at]
 	switch {
 	case found:
 		return live.object, nil
-	case !shelf.synced && !shelf.missing:
+	case !target.synced && !target.missing:
 		return nil, errUnsynced
 	default:
 		return nil, errMissing
@@ -152,7 +152,7 @@ func (x *index) revised(r sizing.Reference, revision entry) (map[string]any, err
 		return nil, fmt.Errorf("it holds a %s without a spec", stored.Kind)
 	}
 	at := key{stored.Metadata.Namespace, stored.Metadata.Name}
-	if live, found := x.shelfs[stored.Kind].entries[at]; found && reflect.DeepEqual(live.object["spec"], stored.object()["spec"]) {
+	if live, found := x.collections[stored.Kind].entries[at]; found && reflect.DeepEqual(live.object["spec"], stored.object()["spec"]) {
 		return live.object, nil
 	}
 	stored.Metadata.Labels, stored.Metadata.Annotations = nil, nil

@@ -63,7 +63,7 @@ func (s *store) watching(source cache.ListerWatcher) cache.ListerWatcher {
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := cache.ToListerWatcherWithContext(source).ListWithContext(ctx, options)
 			if apierrors.IsNotFound(err) {
-				s.gone()
+				s.markUnserved()
 			}
 			return list, err
 		},
@@ -71,14 +71,14 @@ func (s *store) watching(source cache.ListerWatcher) cache.ListerWatcher {
 	}
 }
 
-// gone marks the kind as not served and removes its objects.
-func (s *store) gone() {
+// markUnserved marks the kind as not served and removes its objects.
+func (s *store) markUnserved() {
 	if s.index.isMissing(s.kind) {
 		return
 	}
-	s.index.change(s.kind, func(shelf *shelf) {
-		shelf.missing, shelf.synced = true, false
-		clear(shelf.entries)
+	s.index.change(s.kind, func(target *collection) {
+		target.missing, target.synced = true, false
+		clear(target.entries)
 	})
 }
 
@@ -146,7 +146,7 @@ func (s *store) Add(object any) error {
 	if err != nil {
 		return err
 	}
-	s.index.change(s.kind, func(shelf *shelf) { shelf.entries[e.key] = e })
+	s.index.change(s.kind, func(target *collection) { target.entries[e.key] = e })
 	return nil
 }
 
@@ -164,7 +164,7 @@ func (s *store) Delete(object any) error {
 	default:
 		return fmt.Errorf("instance type cache was told to delete a %T", object)
 	}
-	s.index.change(s.kind, func(shelf *shelf) { delete(shelf.entries, at) })
+	s.index.change(s.kind, func(target *collection) { delete(target.entries, at) })
 	return nil
 }
 
@@ -179,8 +179,8 @@ func (s *store) Replace(objects []any, _ string) error {
 		}
 		entries[e.key] = e
 	}
-	s.index.change(s.kind, func(shelf *shelf) {
-		shelf.entries, shelf.synced, shelf.missing = entries, true, false
+	s.index.change(s.kind, func(target *collection) {
+		target.entries, target.synced, target.missing = entries, true, false
 	})
 	return nil
 }

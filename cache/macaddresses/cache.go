@@ -49,21 +49,21 @@ func New(o Options) (*Cache, error) {
 		return nil, fmt.Errorf("making the client of MAC addresses: %w", err)
 	}
 	c := &Cache{index: newIndex(), pool: &pool{}, log: o.Logger}
-	machines := client.Resource(kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines"))
+	vms := client.Resource(kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines"))
 	c.reflectors = []*cache.Reflector{
-		watching.Reflector("macaddresses", c.source(machines), &metav1.PartialObjectMetadata{}, store{c}, c.log),
+		watching.Reflector("macaddresses", c.source(vms), &metav1.PartialObjectMetadata{}, store{c}, c.log),
 		watching.Reflector("macaddresses/pool", poolSource(client), &unstructured.Unstructured{}, c.pool, c.log),
 	}
 	return c, nil
 }
 
 // source lists and watches VMs, reduced to their addresses.
-func (c *Cache) source(machines dynamic.ResourceInterface) cache.ListerWatcher {
+func (c *Cache) source(vms dynamic.ResourceInterface) cache.ListerWatcher {
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
 			all := &metav1.PartialObjectMetadataList{}
 			for options := (metav1.ListOptions{Limit: pageSize}); ; {
-				page, err := machines.List(ctx, options)
+				page, err := vms.List(ctx, options)
 				if apierrors.IsNotFound(err) {
 					c.missing.Store(true)
 					c.index.replace(nil)
@@ -81,7 +81,7 @@ func (c *Cache) source(machines dynamic.ResourceInterface) cache.ListerWatcher {
 			}
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			events, err := machines.Watch(ctx, options)
+			events, err := vms.Watch(ctx, options)
 			if err != nil {
 				return nil, err
 			}

@@ -21,17 +21,17 @@ func newIndex() *index {
 }
 
 // taken reports whether another VM of the namespace has the address.
-func (i *index) taken(machine types.NamespacedName, address string) bool {
+func (i *index) taken(vm types.NamespacedName, address string) bool {
 	i.mu.RLock()
 	defer i.mu.RUnlock()
-	return slices.ContainsFunc(i.holders[machine.Namespace][normal(address)], func(name string) bool { return name != machine.Name })
+	return slices.ContainsFunc(i.holders[vm.Namespace][normal(address)], func(name string) bool { return name != vm.Name })
 }
 
 // set replaces the addresses of a VM. Without addresses it removes the VM.
-func (i *index) set(machine types.NamespacedName, addresses []string) {
+func (i *index) set(vm types.NamespacedName, addresses []string) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
-	i.put(machine, addresses)
+	i.put(vm, addresses)
 }
 
 // replace replaces everything.
@@ -40,35 +40,35 @@ func (i *index) replace(all map[types.NamespacedName][]string) {
 	defer i.mu.Unlock()
 	clear(i.of)
 	clear(i.holders)
-	for machine, addresses := range all {
-		i.put(machine, addresses)
+	for vm, addresses := range all {
+		i.put(vm, addresses)
 	}
 }
 
-func (i *index) put(machine types.NamespacedName, addresses []string) {
-	held := i.holders[machine.Namespace]
-	for _, address := range i.of[machine] {
-		held[address] = slices.DeleteFunc(held[address], func(name string) bool { return name == machine.Name })
+func (i *index) put(vm types.NamespacedName, addresses []string) {
+	held := i.holders[vm.Namespace]
+	for _, address := range i.of[vm] {
+		held[address] = slices.DeleteFunc(held[address], func(name string) bool { return name == vm.Name })
 		if len(held[address]) == 0 {
 			delete(held, address)
 		}
 	}
 	if len(held) == 0 {
-		delete(i.holders, machine.Namespace)
+		delete(i.holders, vm.Namespace)
 	}
-	delete(i.of, machine)
+	delete(i.of, vm)
 	if len(addresses) == 0 {
 		return
 	}
-	held = i.holders[machine.Namespace]
+	held = i.holders[vm.Namespace]
 	if held == nil {
 		held = map[string][]string{}
-		i.holders[machine.Namespace] = held
+		i.holders[vm.Namespace] = held
 	}
 	for _, address := range addresses {
 		address = normal(address)
-		i.of[machine] = append(i.of[machine], address)
-		held[address] = append(held[address], machine.Name)
+		i.of[vm] = append(i.of[vm], address)
+		held[address] = append(held[address], vm.Name)
 	}
 }
 

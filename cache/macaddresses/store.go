@@ -30,9 +30,9 @@ func read(object any) (types.NamespacedName, []string, error) {
 
 // Add implements cache.ReflectorStore.
 func (s store) Add(object any) error {
-	machine, addresses, err := read(object)
+	vm, addresses, err := read(object)
 	if err == nil {
-		s.cache.index.set(machine, addresses)
+		s.cache.index.set(vm, addresses)
 	}
 	return err
 }
@@ -42,9 +42,9 @@ func (s store) Update(object any) error { return s.Add(object) }
 
 // Delete implements cache.ReflectorStore.
 func (s store) Delete(object any) error {
-	machine, _, err := read(object)
+	vm, _, err := read(object)
 	if err == nil {
-		s.cache.index.set(machine, nil)
+		s.cache.index.set(vm, nil)
 	}
 	return err
 }
@@ -54,11 +54,11 @@ func (s store) Delete(object any) error {
 func (s store) Replace(objects []any, _ string) error {
 	all := map[types.NamespacedName][]string{}
 	for _, object := range objects {
-		machine, addresses, err := read(object)
+		vm, addresses, err := read(object)
 		if err != nil {
 			return err
 		}
-		all[machine] = addresses
+		all[vm] = addresses
 	}
 	s.cache.index.replace(all)
 	s.cache.missing.Store(false)

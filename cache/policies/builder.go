@@ -66,22 +66,22 @@ type build struct {
 
 // build compiles a policy and runs its tests. The module of the active version is reused if it is equal. If there is no
 // active version and the policy is broken, build restores its last good version from its status.
-func (b *builder) build(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, known *version) *build {
+func (b *builder) build(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, active *version) *build {
 	spec, problems := policyspec.Read(object)
 	result := &build{generation: object.Generation, spec: spec, tests: len(spec.Cases)}
 	if len(problems) > 0 {
 		result.problems = fromFields(problems)
 	} else {
-		b.try(ctx, object, known, result)
+		b.try(ctx, object, active, result)
 	}
 	spec.Cases = nil
-	if result.good == nil && known == nil && object.Status.LastGood != nil {
+	if result.good == nil && active == nil && object.Status.LastGood != nil {
 		result.lastGood = b.restore(ctx, object)
 	}
 	return result
 }
 
-func (b *builder) try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, known *version, result *build) {
+func (b *builder) try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy, active *version, result *build) {
 	made := &version{generation: object.Generation, source: withoutTests(&object.Spec)}
 	var err error
 	if made.fingerprint, made.module, err = fingerprints(made.source); err != nil {
@@ -89,8 +89,8 @@ func (b *builder) try(ctx context.Context, object *v1alpha1.VirtualMachinePolicy
 		return
 	}
 	var policy policyset.Policy
-	if known != nil && known.module == made.module {
-		policy = known.entry.Policy
+	if active != nil && active.module == made.module {
+		policy = active.entry.Policy
 	} else {
 		start := time.Now()
 		if policy, err = b.compiled(ctx, result.spec.Definition); err != nil {
@@ -124,17 +124,17 @@ func (b *builder) restore(ctx context.Context, object *v1alpha1.VirtualMachinePo
 func (b *builder) compiled(ctx context.Context, d rego.Definition) (policyset.Policy, error) {
 	ctx, cancel := context.WithTimeout(ctx, b.limit)
 	defer cancel()
-	type outcome struct {
+	type result struct {
 		policy policyset.Policy
 		err    error
 	}
-	done := make(chan outcome, 1)
+	done := make(chan result, 1)
 	go func() {
-		var o outcome
+		var o result
 		defer func() {
 			if r := recover(); r != nil {
 				b.log.Error(nil, "the compiler panicked; please report this", "policy", d.Name, "panic", r, "stack", string(debug.Stack()))
-				o = outcome{nil, errors.New("the compiler failed on this policy (panic)")}
+				o = result{nil, errors.New("the compiler failed on this policy (panic)")}
 			}
 			done <- o
 		}()

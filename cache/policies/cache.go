@@ -60,7 +60,7 @@ type Cache struct {
 	set atomic.Pointer[policyset.Set]
 
 	mutex  sync.Mutex
-	ledger *ledger
+	active *activeVersions
 	// listed is true once the first list has arrived. awaited holds those of its policies that are not built yet.
 	listed  bool
 	awaited map[string]bool
@@ -68,8 +68,8 @@ type Cache struct {
 	published bool
 	// quarantines are the current quarantines, by policy.
 	quarantines map[string]policyset.Quarantine
-	// changed is closed, and replaced, when the active set changes; stirred, when the result of States changes.
-	changed, stirred chan struct{}
+	// changed is closed, and replaced, when the active set changes; statesChanged, when the result of States changes.
+	changed, statesChanged chan struct{}
 }
 
 // New returns a Cache that has not started. It fails when no client can be made of
@@ -93,14 +93,14 @@ func New(o Options) (*Cache, error) {
 
 func newCache(o Options, policies cache.ListerWatcher, b *builder) *Cache {
 	c := &Cache{
-		builder: b,
-		queue:   workqueue.NewTypedDelayingQueue[string](),
-		metrics: newMetrics(),
-		trials:  make(chan struct{}, maximumTrials),
-		log:     o.Logger,
-		ledger:  newLedger(),
-		changed: make(chan struct{}),
-		stirred: make(chan struct{}),
+		builder:       b,
+		queue:         workqueue.NewTypedDelayingQueue[string](),
+		metrics:       newMetrics(),
+		trials:        make(chan struct{}, maximumTrials),
+		log:           o.Logger,
+		active:        newActiveVersions(),
+		changed:       make(chan struct{}),
+		statesChanged: make(chan struct{}),
 
 		quarantines: map[string]policyset.Quarantine{},
 	}
@@ -166,11 +166,11 @@ func (c *Cache) Changed() <-chan struct{} {
 	return c.changed
 }
 
-// Stirred returns a channel that is closed when the result of States changes, except for the statistics.
-func (c *Cache) Stirred() <-chan struct{} {
+// StatesChanged returns a channel that is closed when the result of States changes, except for the statistics.
+func (c *Cache) StatesChanged() <-chan struct{} {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	return c.stirred
+	return c.statesChanged
 }
 
 // work builds the queued policies. Helpers end once the first list is built.
@@ -188,33 +188,33 @@ func (c *Cache) work(ctx context.Context, helper bool) {
 // process builds the newest version of a policy.
 func (c *Cache) process(ctx context.Context, name string) {
 	c.mutex.Lock()
-	known := c.ledger.policies[name]
-	if known == nil || known.built() && !known.last.overrun {
+	r := c.active.policies[name]
+	if r == nil || r.built() && !r.last.overrun {
 		c.mutex.Unlock()
 		return
 	}
-	object, inForce := known.object, known.inForce
+	object, active := r.object, r.active
 	c.mutex.Unlock()
 
-	built := c.builder.build(ctx, object, inForce)
+	built := c.builder.build(ctx, object, active)
 	if ctx.Err() != nil {
 		return
 	}
 	c.metrics.built(built)
-	c.tell(object, built)
+	c.logBuild(object, built)
 	if built.overrun {
 		c.queue.AddAfter(name, retry)
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	changed := c.ledger.settle(object, built)
-	if known = c.ledger.policies[name]; known == nil || known.built() {
+	changed := c.active.recordBuild(object, built)
+	if r = c.active.policies[name]; r == nil || r.built() {
 		delete(c.awaited, name)
 	}
 	c.publish(changed)
 }
 
-func (c *Cache) tell(object *v1alpha1.VirtualMachinePolicy, b *build) {
+func (c *Cache) logBuild(object *v1alpha1.VirtualMachinePolicy, b *build) {
 	log := c.log.WithValues("policy", object.Name, "generation", b.generation)
 	switch {
 	case len(b.problems) > 0:
@@ -229,24 +229,24 @@ func (c *Cache) tell(object *v1alpha1.VirtualMachinePolicy, b *build) {
 // publish announces a change of States, and publishes the active set if that has changed. It must be called with the lock
 // held. No policy is active until the first list is built.
 func (c *Cache) publish(changed bool) {
-	c.stir()
+	c.announceStates()
 	if !c.synced() || !changed && c.published {
 		return
 	}
 	c.published = true
-	set := c.ledger.set()
-	c.metrics.keep(set)
+	set := c.active.set()
+	c.metrics.syncHandles(set)
 	c.set.Store(set)
 	c.evaluator.Keep(set)
-	maps.DeleteFunc(c.quarantines, func(name string, _ policyset.Quarantine) bool { return c.ledger.policies[name] == nil })
+	maps.DeleteFunc(c.quarantines, func(name string, _ policyset.Quarantine) bool { return c.active.policies[name] == nil })
 	close(c.changed)
 	c.changed = make(chan struct{})
 }
 
-// stir must be called with the lock held.
-func (c *Cache) stir() {
-	close(c.stirred)
-	c.stirred = make(chan struct{})
+// announceStates must be called with the lock held.
+func (c *Cache) announceStates() {
+	close(c.statesChanged)
+	c.statesChanged = make(chan struct{})
 }
 
 // quarantined records a quarantine that has begun, or ended.
@@ -265,5 +265,5 @@ func (c *Cache) quarantined(q policyset.Quarantine) {
 	} else {
 		c.quarantines[q.Policy] = q
 	}
-	c.stir()
+	c.announceStates()
 }

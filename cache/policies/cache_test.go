@@ -135,8 +135,8 @@ func told(c *Cache, name string) string {
 			continue
 		}
 		text := fmt.Sprintf("%s built %d", stateName(&s), s.Built)
-		if s.InForce != nil {
-			text += fmt.Sprintf(" in force %d %s", s.InForce.Generation, s.InForce.Entry.Policy.Digest())
+		if s.Active != nil {
+			text += fmt.Sprintf(" in force %d %s", s.Active.Generation, s.Active.Entry.Policy.Digest())
 		}
 		if len(s.Problems) > 0 {
 			text += " problem " + s.Problems[0].Message
@@ -176,7 +176,7 @@ func lastGood(object *v1alpha1.VirtualMachinePolicy, generation int64, spec stri
 	return object
 }
 
-func TestWhatIsInForceAfterAStart(t *testing.T) {
+func TestActiveVersionsAfterAStart(t *testing.T) {
 	cases := map[string]struct {
 		object *v1alpha1.VirtualMachinePolicy
 		want   string
@@ -289,14 +289,14 @@ func TestWhatBecomesOfAChange(t *testing.T) {
 			c, source := started(t, &engine{}, time.Minute, vmpol("a", "x", 1))
 			synced(t, c)
 			for i, step := range steps {
-				changed, stirred, before := c.Changed(), c.Stirred(), c.Set()
+				changed, statesChanged, before := c.Changed(), c.StatesChanged(), c.Set()
 				if step.object == nil {
 					source.Delete(vmpol("a", "x", 1))
 				} else {
 					source.Modify(step.object)
 				}
 				select {
-				case <-stirred:
+				case <-statesChanged:
 				case <-time.After(20 * time.Second):
 					t.Fatalf("step %d: nobody is told", i)
 				}
@@ -332,7 +332,7 @@ func TestAModuleIsCompiledOnceWhateverElseChanges(t *testing.T) {
 	}
 }
 
-func TestNobodyIsReadyBeforeEveryPolicyIsCompiled(t *testing.T) {
+func TestNotSyncedBeforeEveryPolicyIsCompiled(t *testing.T) {
 	e := &engine{release: make(chan struct{})}
 	var first []*v1alpha1.VirtualMachinePolicy
 	for i := range 500 {
@@ -418,7 +418,7 @@ stencil_policy_quarantines_total{policy="a"} 1
 	}
 }
 
-func TestAQuarantineIsToldUntilItEnds(t *testing.T) {
+func TestAQuarantineIsReportedUntilItEnds(t *testing.T) {
 	c, _ := started(t, &engine{}, time.Minute, vmpol("a", "x", 1))
 	synced(t, c)
 	until := time.Now().Add(time.Minute)
@@ -431,10 +431,10 @@ func TestAQuarantineIsToldUntilItEnds(t *testing.T) {
 		{"that begins", policyset.Quarantine{Policy: "a", Digest: "digest of x", Until: until}, true},
 		{"that ends", policyset.Quarantine{Policy: "a", Digest: "digest of x", Ended: true}, false},
 	} {
-		stirred := c.Stirred()
+		statesChanged := c.StatesChanged()
 		c.quarantined(tc.q)
 		select {
-		case <-stirred:
+		case <-statesChanged:
 		default:
 			t.Errorf("a quarantine %s: nobody is told", tc.name)
 		}

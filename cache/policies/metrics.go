@@ -63,13 +63,13 @@ func (m *metrics) register(registerer prometheus.Registerer, c *Cache) error {
 	return errors.Join(problems...)
 }
 
-// keep creates handles for the policies of a set, and deletes the series of all others.
-func (m *metrics) keep(set *policyset.Set) {
+// syncHandles creates handles for the policies of a set, and deletes the series of all others.
+func (m *metrics) syncHandles(set *policyset.Set) {
 	present := map[string]bool{}
 	for _, entry := range set.Entries() {
 		name := entry.Policy.Name()
 		present[name] = true
-		if _, known := m.handles.Load(name); known {
+		if _, found := m.handles.Load(name); found {
 			continue
 		}
 		one := &handle{duration: m.evaluations.WithLabelValues(name), outcomes: map[policyset.Outcome]prometheus.Counter{}}
@@ -92,11 +92,11 @@ func (m *metrics) keep(set *policyset.Set) {
 
 // observe counts an evaluation. It ignores policies that have been deleted meanwhile.
 func (m *metrics) observe(e policyset.Evaluation) {
-	known, found := m.handles.Load(e.Policy)
+	stored, found := m.handles.Load(e.Policy)
 	if !found {
 		return
 	}
-	one := known.(*handle)
+	one := stored.(*handle)
 	if counter := one.outcomes[e.Outcome]; counter != nil {
 		counter.Inc()
 	}
@@ -170,9 +170,9 @@ const (
 
 func stateName(s *State) string {
 	switch {
-	case s.InForce != nil && s.InForce.Generation == s.Object.Generation:
+	case s.Active != nil && s.Active.Generation == s.Object.Generation:
 		return stateActive
-	case s.InForce != nil:
+	case s.Active != nil:
 		return stateLastGood
 	case s.Broken != nil:
 		return stateBroken

@@ -18,8 +18,8 @@ type State struct {
 	// Tests is the number of tests, Failed are the failed ones.
 	Tests  int
 	Failed []suite.Result
-	// InForce is the active version, nil if there is none.
-	InForce *InForce
+	// Active is the active version, nil if there is none.
+	Active *Active
 	// Broken is the placeholder in the set for a policy of which no version can be evaluated; nil otherwise.
 	Broken *policyset.Entry
 	// Statistics are those of the active version, on this replica.
@@ -28,8 +28,8 @@ type State struct {
 	Quarantine *policyset.Quarantine
 }
 
-// InForce is an active version.
-type InForce struct {
+// Active is an active version.
+type Active struct {
 	// Generation is the generation of the policy.
 	Generation int64
 	// Spec is the source of the version, without tests. It must not be modified.
@@ -40,8 +40,8 @@ type InForce struct {
 
 // Current returns the entry of the policy in the set; nil if the policy is not evaluated.
 func (s *State) Current() *policyset.Entry {
-	if s.InForce != nil {
-		return &s.InForce.Entry
+	if s.Active != nil {
+		return &s.Active.Entry
 	}
 	return s.Broken
 }
@@ -49,18 +49,18 @@ func (s *State) Current() *policyset.Entry {
 // States returns the state of each policy, sorted by name.
 func (c *Cache) States() []State {
 	c.mutex.Lock()
-	states := make([]State, 0, len(c.ledger.policies))
-	for _, name := range c.ledger.names() {
-		s := c.ledger.policies[name].state()
-		if q, found := c.quarantines[name]; found && s.InForce != nil && s.InForce.Entry.Policy.Digest() == q.Digest {
+	states := make([]State, 0, len(c.active.policies))
+	for _, name := range c.active.names() {
+		s := c.active.policies[name].state()
+		if q, found := c.quarantines[name]; found && s.Active != nil && s.Active.Entry.Policy.Digest() == q.Digest {
 			s.Quarantine = &q
 		}
 		states = append(states, s)
 	}
 	c.mutex.Unlock()
 	for i := range states {
-		if s := &states[i]; s.InForce != nil {
-			policy := s.InForce.Entry.Policy
+		if s := &states[i]; s.Active != nil {
+			policy := s.Active.Entry.Policy
 			s.Statistics = c.evaluator.Statistics(policy.Name(), policy.Digest())
 		}
 	}
@@ -73,8 +73,8 @@ func (r *record) state() State {
 		s.Built, s.Problems, s.Tests, s.Failed = r.last.generation, r.last.problems, r.last.tests, r.last.failed
 	}
 	switch {
-	case r.inForce != nil:
-		s.InForce = &InForce{Generation: r.inForce.generation, Spec: r.inForce.source, Entry: r.inForce.entry}
+	case r.active != nil:
+		s.Active = &Active{Generation: r.active.generation, Spec: r.active.source, Entry: r.active.entry}
 	case r.broken != nil:
 		s.Broken = &r.broken.entry
 	}

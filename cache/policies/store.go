@@ -32,14 +32,14 @@ func (s *store) Add(object any) error {
 	}
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
-	s.publish(s.see(policy))
+	s.publish(s.observe(policy))
 	return nil
 }
 
-// see queues a policy if it must be built, and returns whether the active set has changed. It must be called with the lock
+// observe queues a policy if it must be built, and returns whether the active set has changed. It must be called with the lock
 // held.
-func (s *store) see(policy *v1alpha1.VirtualMachinePolicy) (changed bool) {
-	build, changed := s.ledger.see(policy)
+func (s *store) observe(policy *v1alpha1.VirtualMachinePolicy) (changed bool) {
+	build, changed := s.active.observe(policy)
 	if build {
 		s.queue.Add(policy.Name)
 	}
@@ -58,7 +58,7 @@ func (s *store) Delete(object any) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	delete(s.awaited, name)
-	s.publish(s.ledger.forget(name))
+	s.publish(s.active.forget(name))
 	return nil
 }
 
@@ -76,13 +76,13 @@ func (s *store) Replace(objects []any, _ string) error {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	changed := false
-	for name := range maps.Keys(s.ledger.policies) {
+	for name := range maps.Keys(s.active.policies) {
 		if policies[name] == nil {
-			changed = s.ledger.forget(name) || changed
+			changed = s.active.forget(name) || changed
 		}
 	}
 	for _, policy := range policies {
-		changed = s.see(policy) || changed
+		changed = s.observe(policy) || changed
 	}
 	if !s.listed {
 		s.listed, s.awaited = true, map[string]bool{}

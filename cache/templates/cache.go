@@ -92,13 +92,13 @@ func (c *Cache) Listen(listener Listener) { c.store.listen(listener) }
 // Wait is Get with a timeout: if the template is not in the cache, Wait waits until it arrives, ctx ends, or the timeout
 // expires, and returns nil in the last two cases. A template and a VM that references it are often created by one `kubectl
 // apply`, milliseconds apart, and the watch may be slightly behind.
-func (c *Cache) Wait(ctx context.Context, namespace, name string, patience time.Duration) *Template {
+func (c *Cache) Wait(ctx context.Context, namespace, name string, timeout time.Duration) *Template {
 	key := types.NamespacedName{Namespace: namespace, Name: name}
 	t, changed := c.store.get(key)
 	if t != nil {
 		return t
 	}
-	timer := time.NewTimer(patience)
+	timer := time.NewTimer(timeout)
 	defer timer.Stop()
 	for {
 		select {

@@ -141,7 +141,7 @@ func TestWait(t *testing.T) {
 			t.Errorf("got %v", got)
 		}
 	})
-	t.Run("a caller who is gone is not kept", func(t *testing.T) {
+	t.Run("a cancelled call leaves nothing behind", func(t *testing.T) {
 		c, _ := start(t)
 		ctx, cancel := context.WithCancel(context.Background())
 		cancel()
@@ -268,13 +268,15 @@ func TestTheStoreRefusesWhatIsNoTemplate(t *testing.T) {
 	}
 }
 
-func TestListenersHearOfEveryTemplate(t *testing.T) {
+func TestListenersReceiveEveryTemplate(t *testing.T) {
 	s := newStore()
 	if err := s.Add(vmt("fedora", 1, valid)); err != nil {
 		t.Fatal(err)
 	}
-	var heard []string
-	(&Cache{store: s}).Listen(func(key types.NamespacedName, t *Template) { heard = append(heard, fmt.Sprint(key.Name, t != nil)) })
+	var received []string
+	(&Cache{store: s}).Listen(func(key types.NamespacedName, t *Template) {
+		received = append(received, fmt.Sprint(key.Name, t != nil))
+	})
 	written := vmt("fedora", 1, valid)
 	written.Status.Conditions = []metav1.Condition{{Type: "Ready"}}
 	for _, err := range []error{
@@ -284,8 +286,8 @@ func TestListenersHearOfEveryTemplate(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if want := "[fedoratrue ubuntutrue fedoratrue ubuntufalse fedorafalse]"; fmt.Sprint(heard) != want {
-		t.Errorf("heard %v, want %s", heard, want)
+	if want := "[fedoratrue ubuntutrue fedoratrue ubuntufalse fedorafalse]"; fmt.Sprint(received) != want {
+		t.Errorf("received %v, want %s", received, want)
 	}
 }
 

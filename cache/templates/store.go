@@ -104,7 +104,7 @@ func (s *store) Add(object any) error {
 	}
 	s.templates[key] = t
 	s.announce()
-	s.tell(key, t)
+	s.notify(key, t)
 	return nil
 }
 
@@ -124,10 +124,10 @@ func (s *store) Delete(object any) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	gone := types.NamespacedName{Namespace: namespace, Name: name}
-	delete(s.templates, gone)
+	deleted := types.NamespacedName{Namespace: namespace, Name: name}
+	delete(s.templates, deleted)
 	s.alter()
-	s.tell(gone, nil)
+	s.notify(deleted, nil)
 	return nil
 }
 
@@ -150,11 +150,11 @@ func (s *store) Replace(objects []any, _ string) error {
 	s.announce()
 	s.alter()
 	for key, t := range templates {
-		s.tell(key, t)
+		s.notify(key, t)
 	}
 	for key := range before {
 		if templates[key] == nil {
-			s.tell(key, nil)
+			s.notify(key, nil)
 		}
 	}
 	return nil
@@ -190,7 +190,7 @@ func (s *store) listen(listener Listener) {
 	}
 }
 
-func (s *store) tell(key types.NamespacedName, t *Template) {
+func (s *store) notify(key types.NamespacedName, t *Template) {
 	for _, listener := range s.listeners {
 		listener(key, t)
 	}

@@ -77,11 +77,11 @@ func (t *Template) differs(other *Template) bool {
 // withMetadataOf returns a Template with the metadata of object and the
 // compiled content of t, which must be of the same UID and generation.
 func (t *Template) withMetadataOf(object *v1beta1.VirtualMachineTemplate) *Template {
-	fresh := *t
-	fresh.ResourceVersion = object.ResourceVersion
-	fresh.Labels = object.Labels
-	fresh.Annotations = annotationsOf(object)
-	fresh.Conditions = object.Status.Conditions
-	fresh.Sources = Digest(&object.Status.TemplateSources)
-	return &fresh
+	updated := *t
+	updated.ResourceVersion = object.ResourceVersion
+	updated.Labels = object.Labels
+	updated.Annotations = annotationsOf(object)
+	updated.Conditions = object.Status.Conditions
+	updated.Sources = Digest(&object.Status.TemplateSources)
+	return &updated
 }

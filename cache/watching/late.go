@@ -62,7 +62,7 @@ type late struct {
 }
 
 func (l *late) run(ctx context.Context) {
-	reflector := Reflector(l.Name, l.heard(), l.Example, l.Into, l.log)
+	reflector := Reflector(l.Name, l.watchErrors(), l.Example, l.Into, l.log)
 	tick := time.NewTicker(l.Interval)
 	defer tick.Stop()
 	for {
@@ -94,24 +94,24 @@ func (l *late) isServed() bool {
 	return false
 }
 
-// heard returns the source. The returned source also reports errors to Failed, and stops the reflector on NotFound.
-func (l *late) heard() cache.ListerWatcher {
+// watchErrors returns the source. The returned source also reports errors to Failed, and stops the reflector on NotFound.
+func (l *late) watchErrors() cache.ListerWatcher {
 	source := cache.ToListerWatcherWithContext(l.Source)
 	return &cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			listed, err := source.ListWithContext(ctx, options)
-			l.hear(err)
+			l.report(err)
 			return listed, err
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			watched, err := source.WatchWithContext(ctx, options)
-			l.hear(err)
+			l.report(err)
 			return watched, err
 		},
 	}
 }
 
-func (l *late) hear(err error) {
+func (l *late) report(err error) {
 	if err == nil {
 		return
 	}

@@ -60,10 +60,10 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 		return c, err
 	}
 	if c.approvals, err = approvalcache.New(approvalcache.Options{
-		Config:     mgr.GetConfig(),
-		Logger:     logger.WithName("approvalcache"),
-		Registerer: metrics.Registry,
-		Spared:     []string{o.namespace},
+		Config:             mgr.GetConfig(),
+		Logger:             logger.WithName("approvalcache"),
+		Registerer:         metrics.Registry,
+		ExcludedNamespaces: []string{o.namespace},
 	}); err != nil {
 		return c, err
 	}
@@ -207,12 +207,12 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 		{
 			Name:    "requests",
 			Path:    "/validate-virtualmachinetemplaterequest",
-			Handler: requests.New(requests.Options{Templates: c.templates, Permissions: permissions, Machines: sources}),
+			Handler: requests.New(requests.Options{Templates: c.templates, Permissions: permissions, VirtualMachines: sources}),
 		},
 		{
 			Name:    "approvals",
 			Path:    "/validate-templateapproval",
-			Handler: approvals.New(approvals.Options{Templates: c.templates, Namespaces: c.approvals, Spared: []string{o.namespace}}),
+			Handler: approvals.New(approvals.Options{Templates: c.templates, Namespaces: c.approvals, ExcludedNamespaces: []string{o.namespace}}),
 		},
 		{
 			Name:    "policies",

@@ -88,7 +88,7 @@ func (r *Reconciler) launcherChecks(ctx context.Context) (func() *launcherCheck,
 func (r *Reconciler) instanceCheck() *instanceCheck {
 	check := &instanceCheck{lister: r.instances, writable: r.options.WritableKeys, hotplug: slices.Contains(r.options.OpenEntryPoints, "hotplug")}
 	if r.options.Instancetypes != nil {
-		check.sizes = r.options.Instancetypes.Known()
+		check.sizes = r.options.Instancetypes.Cached()
 	}
 	return check
 }

@@ -63,7 +63,7 @@ func judge(object map[string]any, namespace string, covering []*approval.Approva
 
 // comparison is a VM and the template that it refers to.
 type comparison struct {
-	vm        machine.Machine
+	vm        machine.Object
 	reference machine.Reference
 	stored    *templatecache.Template
 	compiled  *template.Compiled

@@ -30,9 +30,9 @@ type Policies interface {
 
 // Instancetypes holds instance types and preferences. The cache of package cache/instancetypes implements it.
 type Instancetypes interface {
-	// The Resolver waits a moment for an object that is not found; the one that Known returns does not.
+	// The Resolver waits a moment for an object that is not found; the one that Cached returns does not.
 	sizing.Resolver
-	Known() sizing.Resolver
+	Cached() sizing.Resolver
 	Synced() bool
 	// Changed returns a channel that is closed when an instance type or a preference changes.
 	Changed() <-chan struct{}
@@ -199,7 +199,7 @@ func (r *Reconciler) policingOf(now time.Time) *policing {
 		set:           set,
 		evaluator:     r.evaluator,
 		templates:     r.options.Templates,
-		instancetypes: r.options.Instancetypes.Known(),
+		instancetypes: r.options.Instancetypes.Cached(),
 		namespaces:    r.options.Namespaces,
 		now:           now,
 	}

@@ -184,17 +184,17 @@ func TestAuditOf(t *testing.T) {
 	for _, tc := range []struct {
 		name    string
 		stored  *v1alpha1.PolicyAudit
-		inForce *policycache.InForce
+		inForce *policycache.Active
 		want    *v1alpha1.PolicyAudit
 	}{
-		{name: "the first one", inForce: &policycache.InForce{Generation: 2}, want: audited(now)},
-		{name: "the same again", inForce: &policycache.InForce{Generation: 2}, stored: audited(nil)},
-		{name: "another count", inForce: &policycache.InForce{Generation: 2}, stored: audited(func(a *v1alpha1.PolicyAudit) { a.Violating = ptr.To[int32](2) }), want: audited(now)},
-		{name: "another version", inForce: &policycache.InForce{Generation: 2}, stored: audited(func(a *v1alpha1.PolicyAudit) { a.Generation = 1 }), want: audited(now)},
+		{name: "the first one", inForce: &policycache.Active{Generation: 2}, want: audited(now)},
+		{name: "the same again", inForce: &policycache.Active{Generation: 2}, stored: audited(nil)},
+		{name: "another count", inForce: &policycache.Active{Generation: 2}, stored: audited(func(a *v1alpha1.PolicyAudit) { a.Violating = ptr.To[int32](2) }), want: audited(now)},
+		{name: "another version", inForce: &policycache.Active{Generation: 2}, stored: audited(func(a *v1alpha1.PolicyAudit) { a.Generation = 1 }), want: audited(now)},
 		{name: "one that is broken", stored: audited(nil), want: audited(func(a *v1alpha1.PolicyAudit) { now(a); a.Generation = 5 })},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			state := &policycache.State{Object: &v1alpha1.VirtualMachinePolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 5}}, InForce: tc.inForce}
+			state := &policycache.State{Object: &v1alpha1.VirtualMachinePolicy{ObjectMeta: metav1.ObjectMeta{Name: "p", Generation: 5}}, Active: tc.inForce}
 			state.Object.Status.Audit = tc.stored
 			if diff := cmp.Diff(tc.want, auditOf(state, found, noon)); diff != "" {
 				t.Error(diff)

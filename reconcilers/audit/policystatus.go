@@ -42,8 +42,8 @@ func auditOf(state *policycache.State, found counts, at time.Time) *v1alpha1.Pol
 		Violating:  ptr.To(one.violating),
 		Violations: one.violations,
 	}
-	if state.InForce != nil {
-		next.Generation = state.InForce.Generation
+	if state.Active != nil {
+		next.Generation = state.Active.Generation
 	}
 	if stored := state.Object.Status.Audit; stored != nil {
 		next.LastTime = stored.LastTime

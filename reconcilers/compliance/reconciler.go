@@ -47,7 +47,7 @@ type Policies interface {
 
 // Instancetypes returns instance types and preferences; instancetypecache.Cache implements it.
 type Instancetypes interface {
-	Known() sizing.Resolver
+	Cached() sizing.Resolver
 	Synced() bool
 	Changed() <-chan struct{}
 }
@@ -186,7 +186,7 @@ func (r *Reconciler) judge(ctx context.Context, set *policyset.Set, t *templatec
 	judged, found := known[key]
 	if !found {
 		namespace := rego.Namespace{Name: t.Namespace, Labels: labels, Annotations: annotations}
-		judged = judge{set, r.evaluator, r.options.Instancetypes.Known(), r.options.Clock.Now()}.judge(ctx, t, namespace)
+		judged = judge{set, r.evaluator, r.options.Instancetypes.Cached(), r.options.Clock.Now()}.judge(ctx, t, namespace)
 	}
 	fresh[key] = judged
 	return judged

@@ -97,7 +97,7 @@ func (c council) Changed() <-chan struct{}    { return nil }
 type catalogue struct{ *world }
 
 func (c catalogue) Synced() bool             { return true }
-func (c catalogue) Known() sizing.Resolver   { return c }
+func (c catalogue) Cached() sizing.Resolver  { return c }
 func (c catalogue) Changed() <-chan struct{} { return c.instancetypes }
 func (c catalogue) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
 	c.resolved++

@@ -97,7 +97,7 @@ func (s Snapshot) finder() func(Namespace) []*approval.Approval {
 		for _, namespace := range a.Object.Spec.Namespaces {
 			named[namespace] = append(named[namespace], i)
 		}
-		if a.CoversByLabels() {
+		if a.SelectsByLabels() {
 			selecting = append(selecting, i)
 		}
 	}
@@ -109,7 +109,7 @@ func (s Snapshot) finder() func(Namespace) []*approval.Approval {
 			candidates = slices.Compact(candidates)
 		}
 		for _, i := range candidates {
-			if a := s.Approvals[i].Approval; a.Covers(namespace.Name, namespace.Labels) {
+			if a := s.Approvals[i].Approval; a.SelectsNamespace(namespace.Name, namespace.Labels) {
 				covering = append(covering, a)
 			}
 		}

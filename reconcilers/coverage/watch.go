@@ -133,9 +133,9 @@ func (w *Watch) compile(objects []v1alpha1.TemplateApproval) []Approval {
 
 // Compile compiles an approval; an invalid one is closed. It does not select the namespaces in spared.
 func Compile(object *v1alpha1.TemplateApproval, spared ...string) *approval.Approval {
-	compiled, err := approval.Compile(object, approval.Sparing(spared...))
+	compiled, err := approval.Compile(object, approval.Excluding(spared...))
 	if err != nil {
-		return approval.Closed(object, err, approval.Sparing(spared...))
+		return approval.Closed(object, err, approval.Excluding(spared...))
 	}
 	return compiled
 }

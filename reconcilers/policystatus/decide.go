@@ -50,16 +50,16 @@ func statusOf(o observation) v1alpha1.VirtualMachinePolicyStatus {
 		condition.Message = excerpt.Of(condition.Message, maximumText)
 		setCondition(&next.Conditions, condition, o.now)
 	}
-	if o.InForce == nil {
+	if o.Active == nil {
 		return next
 	}
-	policy := o.InForce.Entry.Policy
-	next.ActiveGeneration, next.ActiveDigest = o.InForce.Generation, policy.Digest()
+	policy := o.Active.Entry.Policy
+	next.ActiveGeneration, next.ActiveDigest = o.Active.Generation, policy.Digest()
 	metadata := policy.Metadata()
 	next.Title, next.Severity = excerpt.Of(metadata.Title, maximumText), string(metadata.Severity)
 	next.Evaluations = sum(stored.Replicas, next.ActiveDigest)
-	if o.InForce.Generation != o.Object.Generation {
-		next.LastGood = lastGood(o.InForce)
+	if o.Active.Generation != o.Object.Generation {
+		next.LastGood = lastGood(o.Active)
 	}
 	return next
 }
@@ -130,20 +130,20 @@ func active(o *observation) metav1.Condition {
 	}
 	quarantined := quarantinedOn(o)
 	switch {
-	case o.InForce == nil && o.Broken == nil:
+	case o.Active == nil && o.Broken == nil:
 		return no(v1alpha1.ReasonNeverActive, "no version of it has been in force yet, because its tests fail; nothing is judged by it")
-	case o.InForce == nil:
+	case o.Active == nil:
 		return no(v1alpha1.ReasonBroken, "no version of it can be evaluated; %s", consequence(o.Object.Spec.Enforcement, o.Object.Spec.FailureMode))
 	case len(quarantined) > 0:
-		spec := o.InForce.Spec
+		spec := o.Active.Spec
 		return no(v1alpha1.ReasonQuarantined, "it took too long again and again and is not evaluated on %s until it is tried again; meanwhile %s",
 			enumerate(quarantined), consequence(spec.Enforcement, spec.FailureMode))
-	case o.InForce.Generation != o.Object.Generation:
+	case o.Active.Generation != o.Object.Generation:
 		why := "its tests fail"
 		if len(o.Problems) > 0 {
 			why = "it does not compile"
 		}
-		return no(v1alpha1.ReasonLastGoodVersion, "generation %d is not in force because %s; generation %d stays in force", o.Object.Generation, why, o.InForce.Generation)
+		return no(v1alpha1.ReasonLastGoodVersion, "generation %d is not in force because %s; generation %d stays in force", o.Object.Generation, why, o.Active.Generation)
 	case !o.routed:
 		return no(v1alpha1.ReasonNotRouted, "the webhook configuration does not send the requests that it applies to yet")
 	default:
@@ -165,12 +165,12 @@ func consequence(enforcement v1alpha1.Enforcement, failure v1alpha1.FailureMode)
 
 // quarantinedOn returns the names of the replicas on which the active version is in quarantine.
 func quarantinedOn(o *observation) []string {
-	if o.InForce == nil {
+	if o.Active == nil {
 		return nil
 	}
 	var names []string
 	for _, replica := range o.Object.Status.Replicas {
-		if alarming(&replica, o.InForce.Entry.Policy.Digest(), o.now) {
+		if alarming(&replica, o.Active.Entry.Policy.Digest(), o.now) {
 			names = append(names, replica.Name)
 		}
 	}
@@ -199,7 +199,7 @@ func sum(replicas []v1alpha1.PolicyReplica, digest string) *v1alpha1.PolicyEvalu
 }
 
 // lastGood returns the version to store, or nil if it cannot be encoded. Everything that came from the API server can be encoded.
-func lastGood(version *policycache.InForce) *v1alpha1.PolicyVersion {
+func lastGood(version *policycache.Active) *v1alpha1.PolicyVersion {
 	raw, err := json.Marshal(version.Spec)
 	if err != nil {
 		return nil

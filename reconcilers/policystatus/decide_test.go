@@ -48,7 +48,7 @@ func observed(changes ...change) observation {
 
 func inForce(generation int64, digest string) change {
 	return func(o *observation) {
-		o.InForce = &policycache.InForce{
+		o.Active = &policycache.Active{
 			Generation: generation,
 			Spec: &v1alpha1.VirtualMachinePolicySpec{
 				Rego: "package of " + digest, Enforcement: v1alpha1.EnforcementDeny, FailureMode: v1alpha1.FailureModeDeny,
@@ -58,8 +58,8 @@ func inForce(generation int64, digest string) change {
 	}
 }
 
-func nothingInForce(o *observation) { o.InForce = nil }
-func broken(o *observation)         { o.InForce, o.Broken = nil, &policyset.Entry{} }
+func nothingInForce(o *observation) { o.Active = nil }
+func broken(o *observation)         { o.Active, o.Broken = nil, &policyset.Entry{} }
 func notRouted(o *observation)      { o.routed = false }
 
 func problems(list ...rego.Problem) change { return func(o *observation) { o.Problems = list } }

@@ -26,8 +26,8 @@ import (
 type Policies interface {
 	Synced() bool
 	States() []policycache.State
-	// Stirred returns a channel that is closed when the result of States changes, other than its statistics.
-	Stirred() <-chan struct{}
+	// StatesChanged returns a channel that is closed when the result of States changes, other than its statistics.
+	StatesChanged() <-chan struct{}
 }
 
 // Routes reports which requests are sent for evaluation; policywebhook.Reconciler implements it.
@@ -109,10 +109,10 @@ func (r *Reconciler) keep(ctx context.Context, state policycache.State) error {
 // routed reports whether requests are sent for evaluation by the active version. A new leader that cannot determine this yet uses the
 // condition that the previous leader wrote.
 func (r *Reconciler) routed(state *policycache.State) bool {
-	if r.options.Routes == nil || state.InForce == nil {
+	if r.options.Routes == nil || state.Active == nil {
 		return true
 	}
-	open, known := r.options.Routes.Open(&state.InForce.Spec.Match)
+	open, known := r.options.Routes.Open(&state.Active.Spec.Match)
 	if known {
 		return open
 	}

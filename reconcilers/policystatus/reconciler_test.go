@@ -25,9 +25,9 @@ type policies struct {
 	stirred chan struct{}
 }
 
-func (p *policies) Synced() bool                { return true }
-func (p *policies) States() []policycache.State { return p.states }
-func (p *policies) Stirred() <-chan struct{}    { return p.stirred }
+func (p *policies) Synced() bool                   { return true }
+func (p *policies) States() []policycache.State    { return p.states }
+func (p *policies) StatesChanged() <-chan struct{} { return p.stirred }
 
 // writer stores applied objects as JSON by field manager.
 type writer struct {

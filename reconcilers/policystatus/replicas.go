@@ -33,7 +33,7 @@ func alarming(replica *v1alpha1.PolicyReplica, digest string, now time.Time) boo
 
 // entryOf returns the entry of a replica for a policy; nil if it has not evaluated it.
 func entryOf(s *policycache.State, name string) *v1alpha1.PolicyReplica {
-	if s.InForce == nil || s.Statistics.Count == 0 && s.Quarantine == nil {
+	if s.Active == nil || s.Statistics.Count == 0 && s.Quarantine == nil {
 		return nil
 	}
 	return &v1alpha1.PolicyReplica{
@@ -45,7 +45,7 @@ func entryOf(s *policycache.State, name string) *v1alpha1.PolicyReplica {
 			Timeouts:        int64(s.Statistics.Timeouts),
 			Errors:          int64(s.Statistics.Errors),
 		},
-		ActiveDigest: s.InForce.Entry.Policy.Digest(),
+		ActiveDigest: s.Active.Entry.Policy.Digest(),
 		Quarantined:  s.Quarantine != nil,
 	}
 }

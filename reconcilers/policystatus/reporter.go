@@ -57,7 +57,7 @@ func (r *Reporter) Start(ctx context.Context) error {
 	ticker := r.options.Clock.NewTicker(look)
 	defer ticker.Stop()
 	for {
-		stirred := r.options.Policies.Stirred()
+		stirred := r.options.Policies.StatesChanged()
 		r.report(ctx)
 		select {
 		case <-ctx.Done():

@@ -23,7 +23,7 @@ var all = reconcile.Request{NamespacedName: types.NamespacedName{Name: "policies
 
 // SetupWithManager adds the reconciler to the manager, which runs it on the leader.
 func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
-	sources := []source.Source{single.AtStart(all), single.OnChange(all, delay, r.options.Policies.Stirred)}
+	sources := []source.Source{single.AtStart(all), single.OnChange(all, delay, r.options.Policies.StatesChanged)}
 	if r.options.Routes != nil {
 		sources = append(sources, single.OnChange(all, delay, r.options.Routes.Changed))
 	}

@@ -176,8 +176,8 @@ func inForce(states []policycache.State) []*v1alpha1.VirtualMachinePolicySpec {
 	var specs []*v1alpha1.VirtualMachinePolicySpec
 	for i := range states {
 		switch s := &states[i]; {
-		case s.InForce != nil:
-			specs = append(specs, s.InForce.Spec)
+		case s.Active != nil:
+			specs = append(specs, s.Active.Spec)
 		case s.Broken != nil:
 			specs = append(specs, &s.Object.Spec)
 		}

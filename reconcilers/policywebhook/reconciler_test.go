@@ -33,9 +33,9 @@ func (p *policies) States() []policycache.State {
 		state := policycache.State{Object: &v1alpha1.VirtualMachinePolicy{Spec: *spec}}
 		// Broken ones have entries, too.
 		if i > 0 {
-			state.Broken = &[]policycache.InForce{{}}[0].Entry
+			state.Broken = &[]policycache.Active{{}}[0].Entry
 		} else {
-			state.InForce = &policycache.InForce{Spec: spec}
+			state.Active = &policycache.Active{Spec: spec}
 		}
 		states = append(states, state)
 	}

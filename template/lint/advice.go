@@ -17,18 +17,18 @@ type advisor struct {
 	findings []Finding
 }
 
-func (a *advisor) say(rule, path, format string, arguments ...any) {
+func (a *advisor) add(rule, path, format string, arguments ...any) {
 	a.findings = append(a.findings, Finding{Rule: rule, Severity: Advice, Path: path, Message: fmt.Sprintf(format, arguments...)})
 }
 
 func (a *advisor) advise() {
 	if a.template.Annotations["description"] == "" {
-		a.say(RuleUndescribed, "metadata", "the template has no annotation description, which consoles show")
+		a.add(RuleUndescribed, "metadata", "the template has no annotation description, which consoles show")
 	}
 	for i := range a.template.Spec.Parameters {
 		a.parameter(&a.template.Spec.Parameters[i], fmt.Sprintf("spec.parameters[%d]", i))
 	}
-	vm := a.machine()
+	vm := a.decodedVM()
 	if vm == nil {
 		return
 	}
@@ -37,8 +37,8 @@ func (a *advisor) advise() {
 	a.walk(vm, "spec.virtualMachine")
 }
 
-// machine returns the VirtualMachine of the template, nil if there is none or it cannot be decoded.
-func (a *advisor) machine() map[string]any {
+// decodedVM returns the VirtualMachine of the template, nil if there is none or it cannot be decoded.
+func (a *advisor) decodedVM() map[string]any {
 	var vm map[string]any
 	if raw := a.template.Spec.VirtualMachine; raw == nil || json.Unmarshal(raw.Raw, &vm) != nil {
 		return nil
@@ -57,14 +57,14 @@ var (
 
 func (a *advisor) parameter(p *v1beta1.Parameter, at string) {
 	if p.Description == "" && p.DisplayName == "" {
-		a.say(RuleUndescribedParam, at, "parameter %s has no description", p.Name)
+		a.add(RuleUndescribedParam, at, "parameter %s has no description", p.Name)
 	}
 	secret := secrecy.MatchString(p.Name) && !reference.MatchString(p.Name)
 	if secret && !p.Sensitive {
-		a.say(RuleNotSensitive, at+".name", "parameter %s is called like a password: with sensitive: true its value stays out of annotations, refusals and logs", p.Name)
+		a.add(RuleNotSensitive, at+".name", "parameter %s is called like a password: with sensitive: true its value stays out of annotations, refusals and logs", p.Name)
 	}
 	if (secret || p.Sensitive) && p.Value != "" {
-		a.say(RuleNotGenerated, at+".value", "the default of %s becomes the password of every machine: generate one, or require it", p.Name)
+		a.add(RuleNotGenerated, at+".value", "the default of %s becomes the password of every machine: generate one, or require it", p.Name)
 	}
 }
 
@@ -74,9 +74,9 @@ func (a *advisor) name(vm map[string]any) {
 	generated, _ := metadata["generateName"].(string)
 	switch {
 	case name == "" && generated == "":
-		a.say(RuleNoName, "spec.virtualMachine.metadata", "the VirtualMachine has no name: write one with a parameter, such as ${NAME}")
+		a.add(RuleNoName, "spec.virtualMachine.metadata", "the VirtualMachine has no name: write one with a parameter, such as ${NAME}")
 	case name != "" && !strings.Contains(name, "${"):
-		a.say(RuleFixedName, "spec.virtualMachine.metadata.name", "the name is the same for every VirtualMachine: write it with a parameter, such as ${NAME}")
+		a.add(RuleFixedName, "spec.virtualMachine.metadata.name", "the name is the same for every VirtualMachine: write it with a parameter, such as ${NAME}")
 	}
 }
 
@@ -86,9 +86,9 @@ func (a *advisor) runs(vm map[string]any) {
 	_, running := spec["running"]
 	switch {
 	case running:
-		a.say(RuleRunning, "spec.virtualMachine.spec.running", "running is deprecated: write runStrategy, Always for true and Halted for false")
+		a.add(RuleRunning, "spec.virtualMachine.spec.running", "running is deprecated: write runStrategy, Always for true and Halted for false")
 	case !strategy:
-		a.say(RuleNoRunStrategy, "spec.virtualMachine.spec", "KubeVirt refuses a VirtualMachine without runStrategy")
+		a.add(RuleNoRunStrategy, "spec.virtualMachine.spec", "KubeVirt refuses a VirtualMachine without runStrategy")
 	}
 }
 
@@ -119,7 +119,7 @@ func (a *advisor) member(value any, key, at string) {
 		for _, found := range literal.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(found[2], "${") {
 				// The finding must not show the password.
-				a.say(RuleLiteralPassword, at, "%s stands in the template as it is: make it a parameter that is sensitive and generated", found[1])
+				a.add(RuleLiteralPassword, at, "%s stands in the template as it is: make it a parameter that is sensitive and generated", found[1])
 				return
 			}
 		}
@@ -128,7 +128,7 @@ func (a *advisor) member(value any, key, at string) {
 
 func (a *advisor) image(name, at string) {
 	if !strings.Contains(name, "@sha256:") && !strings.Contains(name, "${") && name != "" {
-		a.say(RuleTag, at, "image %s can become another one: name it by its digest, NAME@sha256:…", name)
+		a.add(RuleTag, at, "image %s can become another one: name it by its digest, NAME@sha256:…", name)
 	}
 }
 

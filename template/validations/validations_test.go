@@ -109,7 +109,7 @@ func TestParseTellsWhatIsWrongAndWhere(t *testing.T) {
 const template = `{"spec": {"hostname": "web", "domain": {"cpu": {"cores": 2}, "memory": {"guest": "2Gi", "maxGuest": "4Gi"},
 	"devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}, {"name": "data", "disk": {"bus": "sata"}}], "rng": {}}}}}`
 
-func TestJudge(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	for _, tc := range []struct {
 		name, rule string
 		want       string
@@ -161,7 +161,7 @@ func TestJudge(t *testing.T) {
 				if err := decoder.Decode(&decoded); err != nil {
 					t.Fatal(err)
 				}
-				if diff := cmp.Diff(want, validations.Judge(rules, decoded)); diff != "" {
+				if diff := cmp.Diff(want, validations.Evaluate(rules, decoded)); diff != "" {
 					t.Errorf("json.Number %v (-want +got):\n%s", exact, diff)
 				}
 			}
@@ -174,7 +174,7 @@ func TestAWarningIsMarked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got := validations.Judge(rules, map[string]any{"a": "x"})
+	got := validations.Evaluate(rules, map[string]any{"a": "x"})
 	if len(got) != 1 || !got[0].Warning || got[0].String() != "r: told (x is no integer)" {
 		t.Errorf("%+v", got)
 	}
@@ -197,7 +197,7 @@ func TestHostileQuantitiesTakeNoTime(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, value := range []string{"1e-100000000", "1e999999999", strings.Repeat("9", 1<<20), "1.5", "0.5Gi", "2Ei", "NaN"} {
-		validations.Judge(rules, map[string]any{"a": value})
+		validations.Evaluate(rules, map[string]any{"a": value})
 	}
 }
 
@@ -221,6 +221,6 @@ func FuzzParse(f *testing.F) {
 		if err := json.Unmarshal([]byte(template), &decoded); err != nil {
 			t.Fatal(err)
 		}
-		validations.Judge(rules, decoded)
+		validations.Evaluate(rules, decoded)
 	})
 }

@@ -40,8 +40,8 @@ func mapAt(in map[string]any, path *field.Path, key string) (map[string]any, *fi
 	}
 }
 
-// Machine is a requested or stored VirtualMachine, split into its parts. The maps are those of the decoded object.
-type Machine struct {
+// Object is a requested or stored VirtualMachine, split into its parts. The maps are those of the decoded object.
+type Object struct {
 	Object              map[string]any
 	Metadata            map[string]any
 	Labels, Annotations map[string]any
@@ -49,8 +49,8 @@ type Machine struct {
 }
 
 // Read splits a decoded object into its parts. Each part that exists and is no object is an error.
-func Read(o map[string]any) (Machine, field.ErrorList) {
-	s := Machine{Object: o}
+func Read(o map[string]any) (Object, field.ErrorList) {
+	s := Object{Object: o}
 	var errs field.ErrorList
 	take := func(in map[string]any, path *field.Path, key string) map[string]any {
 		m, err := mapAt(in, path, key)
@@ -68,20 +68,20 @@ func Read(o map[string]any) (Machine, field.ErrorList) {
 }
 
 // Name returns metadata.name, empty if there is none.
-func (m Machine) Name() string { return StringAt(m.Metadata, "name") }
+func (m Object) Name() string { return StringAt(m.Metadata, "name") }
 
 // GenerateName returns metadata.generateName, empty if there is none.
-func (m Machine) GenerateName() string { return StringAt(m.Metadata, "generateName") }
+func (m Object) GenerateName() string { return StringAt(m.Metadata, "generateName") }
 
 // Reference returns the text of the annotation that references the template, and whether it exists.
-func (m Machine) Reference() (written string, found bool) {
+func (m Object) Reference() (written string, found bool) {
 	value, found := m.Annotations[contract.AnnotationTemplateRef]
 	written, _ = value.(string)
 	return written, found
 }
 
 // Parameters returns the values of the parameter annotations, by parameter.
-func (m Machine) Parameters() map[string]string {
+func (m Object) Parameters() map[string]string {
 	values := map[string]string{}
 	for key, value := range m.Annotations {
 		if name, found := strings.CutPrefix(key, contract.AnnotationParameterPrefix); found {

@@ -44,7 +44,7 @@ func (r Record) String() string {
 }
 
 // Record reads the annotation of a stored VM. It returns the zero value if there is none or it has another format.
-func (m Machine) Record() Record {
+func (m Object) Record() Record {
 	var r Record
 	if err := json.Unmarshal([]byte(StringAt(m.Annotations, contract.AnnotationRendered)), &r); err != nil {
 		return Record{}

@@ -13,8 +13,8 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
-	"github.com/vmstencil/stencil/webhooks/internal/written"
+	"github.com/vmstencil/stencil/webhooks/internal/changed"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 var approvalKind = schema.GroupKind{Group: v1alpha1.GroupVersion.Group, Kind: "TemplateApproval"}
@@ -28,15 +28,15 @@ type Templates interface {
 // Namespaces returns the names of the namespaces that an approval selects.
 type Namespaces interface {
 	Synced() bool
-	CoveredBy(*approval.Approval) []string
+	NamespacesOf(*approval.Approval) []string
 }
 
 // Options are the dependencies of a Handler.
 type Options struct {
 	Templates  Templates
 	Namespaces Namespaces
-	// Spared are the namespaces that no approval selects: those of Stencil.
-	Spared []string
+	// ExcludedNamespaces are the namespaces that no approval selects: those of Stencil.
+	ExcludedNamespaces []string
 }
 
 // Handler serves the admission requests of the approval webhook.
@@ -47,31 +47,31 @@ func New(o Options) *Handler { return &Handler{Options: o} }
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(_ context.Context, request admission.Request) admission.Response {
-	object, answer := written.Object(request, "approval", sameSpec)
+	object, answer := changed.Object(request, "approval", sameSpec)
 	if answer != nil {
 		return *answer
 	}
-	compiled, err := approval.Compile(object, approval.Sparing(h.Spared...))
+	compiled, err := approval.Compile(object, approval.Excluding(h.ExcludedNamespaces...))
 	var invalid *approval.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return refuse.With(apierrors.NewInvalid(approvalKind, object.Name, invalid.Causes).Status())
+		return deny.With(apierrors.NewInvalid(approvalKind, object.Name, invalid.Causes).Status())
 	case err != nil:
-		return refuse.With(apierrors.NewInternalError(fmt.Errorf("compiling the approval: %w", err)).Status())
+		return deny.With(apierrors.NewInternalError(fmt.Errorf("compiling the approval: %w", err)).Status())
 	}
 	return admission.Allowed("").WithWarnings(shorten(h.gather(object, compiled).warnings())...)
 }
 
 // gather collects the state that the warnings depend on.
-func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.Approval) situation {
-	s := situation{spec: &object.Spec, approval: compiled, spared: h.Spared}
+func (h *Handler) gather(object *v1alpha1.TemplateApproval, compiled *approval.Approval) input {
+	s := input{spec: &object.Spec, approval: compiled, excluded: h.ExcludedNamespaces}
 	if h.Namespaces.Synced() {
-		s.namespacesKnown, s.covered = true, h.Namespaces.CoveredBy(compiled)
+		s.namespacesSynced, s.selected = true, h.Namespaces.NamespacesOf(compiled)
 	}
 	if h.Templates.Synced() {
-		s.templatesKnown = true
+		s.templatesSynced = true
 		for _, t := range h.Templates.List() {
-			s.templates = append(s.templates, seen(t))
+			s.templates = append(s.templates, candidateOf(t))
 		}
 	}
 	return s

@@ -28,10 +28,10 @@ type cluster struct {
 func (c cluster) Synced() bool                    { return !c.unsynced }
 func (c cluster) List() []*templatecache.Template { return c.templates }
 
-func (c cluster) CoveredBy(a *approval.Approval) []string {
+func (c cluster) NamespacesOf(a *approval.Approval) []string {
 	var covered []string
 	for _, namespace := range c.namespaces {
-		if a.Covers(namespace, map[string]string{"kubernetes.io/metadata.name": namespace}) {
+		if a.SelectsNamespace(namespace, map[string]string{"kubernetes.io/metadata.name": namespace}) {
 			covered = append(covered, namespace)
 		}
 	}
@@ -91,10 +91,10 @@ func handler(t *testing.T) *approvals.Handler {
 		},
 		namespaces: []string{"team-a", "team-b", "kube-system", "stencil-system"},
 	}
-	return approvals.New(approvals.Options{Templates: there, Namespaces: there, Spared: []string{"stencil-system"}})
+	return approvals.New(approvals.Options{Templates: there, Namespaces: there, ExcludedNamespaces: []string{"stencil-system"}})
 }
 
-func TestWhatIsRefused(t *testing.T) {
+func TestWhatIsDenied(t *testing.T) {
 	brokenFields := []string{"spec.parameters[0].expression", "spec.overrides[0]"}
 	for _, tc := range []struct {
 		name        string
@@ -104,8 +104,8 @@ func TestWhatIsRefused(t *testing.T) {
 		wantFields  []string // the approval is accepted if empty
 	}{
 		{name: "a good approval is stored", operation: admissionv1.Create, object: manifest("", good)},
-		{name: "a broken one is refused with every cause", operation: admissionv1.Create, object: manifest("", broken), wantFields: brokenFields},
-		{name: "a good one that becomes broken is refused", operation: admissionv1.Update, object: manifest("", broken), old: manifest("", good), wantFields: brokenFields},
+		{name: "a broken one is denied with every cause", operation: admissionv1.Create, object: manifest("", broken), wantFields: brokenFields},
+		{name: "a good one that becomes broken is denied", operation: admissionv1.Update, object: manifest("", broken), old: manifest("", good), wantFields: brokenFields},
 		{name: "a broken one can be put right", operation: admissionv1.Update, object: manifest("", good), old: manifest("", broken)},
 		{name: "a broken one can be labelled", operation: admissionv1.Update, object: manifest("a: b", broken), old: manifest("", broken)},
 		{name: "a broken one can be deleted", operation: admissionv1.Delete, old: manifest("", broken)},
@@ -184,7 +184,7 @@ func TestWhatIsWarnedAbout(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			response := handler(t).Handle(t.Context(), review(t, admissionv1.Create, manifest("", tc.spec), ""))
 			if !response.Allowed {
-				t.Fatalf("refused: %s", response.Result.Message)
+				t.Fatalf("denied: %s", response.Result.Message)
 			}
 			if diff := cmp.Diff(tc.want, response.Warnings); diff != "" {
 				t.Errorf("warnings (-want +got)\n%s", diff)

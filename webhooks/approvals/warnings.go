@@ -12,17 +12,17 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 )
 
-// situation is the state of the cluster that the warnings about an approval depend on.
-type situation struct {
+// input is the state of the cluster that the warnings about an approval depend on.
+type input struct {
 	spec     *v1alpha1.TemplateApprovalSpec
 	approval *approval.Approval
-	spared   []string
+	excluded []string
 
-	namespacesKnown bool
-	covered         []string // names of the namespaces that the approval selects
+	namespacesSynced bool
+	selected         []string // names of the namespaces that the approval selects
 
-	templatesKnown bool
-	templates      []candidate
+	templatesSynced bool
+	templates       []candidate
 }
 
 // candidate is a template that an approval may list.
@@ -33,7 +33,7 @@ type candidate struct {
 	broken     bool
 }
 
-func seen(t *templatecache.Template) candidate {
+func candidateOf(t *templatecache.Template) candidate {
 	c := candidate{Template: approval.Template{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels}}
 	compiled, err := t.Compiled()
 	if err != nil {
@@ -45,12 +45,12 @@ func seen(t *templatecache.Template) candidate {
 }
 
 // warnings describes the fields of the approval that have no effect now, or a wider effect than intended.
-func (s situation) warnings() []string {
+func (s input) warnings() []string {
 	var all []string
-	if s.namespacesKnown {
+	if s.namespacesSynced {
 		all = append(all, s.aboutNamespaces()...)
 	}
-	if s.templatesKnown {
+	if s.templatesSynced {
 		var approved []candidate
 		for i := range s.spec.Templates {
 			listed, warning := s.aboutTemplate(i)
@@ -66,17 +66,17 @@ func (s situation) warnings() []string {
 	return append(all, s.aboutOverrides()...)
 }
 
-func (s situation) aboutNamespaces() []string {
+func (s input) aboutNamespaces() []string {
 	var all []string
 	for i, namespace := range s.spec.Namespaces {
 		switch {
-		case slices.Contains(s.spared, namespace):
+		case slices.Contains(s.excluded, namespace):
 			all = append(all, fmt.Sprintf("spec.namespaces[%d]: %s is Stencil's own namespace, which is never covered", i, namespace))
-		case !slices.Contains(s.covered, namespace):
+		case !slices.Contains(s.selected, namespace):
 			all = append(all, fmt.Sprintf("spec.namespaces[%d]: there is no namespace %s now", i, namespace))
 		}
 	}
-	if len(s.covered) == 0 {
+	if len(s.selected) == 0 {
 		all = append(all, "spec: this approval covers no namespace that exists now")
 	}
 	return all
@@ -84,7 +84,7 @@ func (s situation) aboutNamespaces() []string {
 
 // aboutTemplate returns the templates that an entry lists now. If there are none, it returns a warning with the
 // reason.
-func (s situation) aboutTemplate(i int) (listed []candidate, warning string) {
+func (s input) aboutTemplate(i int) (listed []candidate, warning string) {
 	entry := s.spec.Templates[i]
 	broken, otherwise := "", ""
 	for _, t := range s.templates {
@@ -112,7 +112,7 @@ func (s situation) aboutTemplate(i int) (listed []candidate, warning string) {
 	}
 }
 
-func (s situation) aboutParameters(approved []candidate) []string {
+func (s input) aboutParameters(approved []candidate) []string {
 	if len(approved) == 0 {
 		return nil // aboutTemplate warns about it
 	}
@@ -146,19 +146,19 @@ const (
 // aboutClosedParameters warns about parameters that the approval does not list: required parameters without a value,
 // without which no VirtualMachine can be created from the template, and parameters that retain their default or are
 // generated.
-func (s situation) aboutClosedParameters(approved []candidate) (valueless, closed []string) {
+func (s input) aboutClosedParameters(approved []candidate) (valueless, closed []string) {
 	byReference := map[string]candidate{} // two entries may list the same template
 	for _, t := range approved {
 		byReference[t.Namespace+"/"+t.Name] = t
 	}
 	more := 0
 	for _, reference := range slices.Sorted(maps.Keys(byReference)) {
-		var missing, keeping []string
+		var missing, closing []string
 		for _, p := range s.approval.ClosedParameters(byReference[reference].declared) {
 			if approval.HasNoValue(p) {
 				missing = append(missing, p.Name)
 			} else {
-				keeping = append(keeping, p.Name)
+				closing = append(closing, p.Name)
 			}
 		}
 		if len(missing) > 0 {
@@ -166,11 +166,11 @@ func (s situation) aboutClosedParameters(approved []candidate) (valueless, close
 				"list them, with the values that are allowed or with anyValue: true", reference, enumerate(missing)))
 		}
 		switch {
-		case len(keeping) == 0:
+		case len(closing) == 0:
 		case len(closed) < maxClosing:
-			closed = append(closed, fmt.Sprintf("spec.parameters: closes %s of template %s: a parameter that is not listed keeps its default, or is generated", enumerate(keeping), reference))
+			closed = append(closed, fmt.Sprintf("spec.parameters: closes %s of template %s: a parameter that is not listed keeps its default, or is generated", enumerate(closing), reference))
 		default:
-			more += len(keeping)
+			more += len(closing)
 		}
 	}
 	if more > 0 {
@@ -188,7 +188,7 @@ func enumerate(names []string) string {
 }
 
 // aboutOverrides warns about overrides that permit changes to most of a template.
-func (s situation) aboutOverrides() []string {
+func (s input) aboutOverrides() []string {
 	var all []string
 	for i, text := range s.spec.Overrides {
 		override, err := approval.ParseOverride(text)

@@ -10,7 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/internal/delegation"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // Handler replaces the server's user info by that of the delegated user, and calls the next handler.
@@ -26,12 +26,12 @@ func New(server delegation.Server, next admission.Handler) *Handler {
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
-	person, _, err := h.server.Person(request.UserInfo)
+	user, _, err := h.server.Person(request.UserInfo)
 	if err != nil {
 		resource := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
 		status := apierrors.NewForbidden(resource, request.Name, err).Status()
-		return refuse.With(status)
+		return deny.With(status)
 	}
-	request.UserInfo = person
+	request.UserInfo = user
 	return h.next.Handle(ctx, request)
 }

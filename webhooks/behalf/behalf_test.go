@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/webhooks/behalf"
 )
 
-func TestWhoIsJudged(t *testing.T) {
+func TestWhoIsEvaluated(t *testing.T) {
 	const server = "system:serviceaccount:stencil-system:stencil-apiserver"
 	ada := map[string]authenticationv1.ExtraValue{delegation.KeyUser: {"ada"}, delegation.KeyGroup: {"team-a"}}
 	for _, tc := range []struct {
@@ -22,7 +22,7 @@ func TestWhoIsJudged(t *testing.T) {
 		user authenticationv1.UserInfo
 		want authenticationv1.UserInfo
 	}{
-		{name: "the person for whom the server acts", user: authenticationv1.UserInfo{Username: server, Groups: []string{"system:serviceaccounts"}, Extra: ada},
+		{name: "the user for whom the server acts", user: authenticationv1.UserInfo{Username: server, Groups: []string{"system:serviceaccounts"}, Extra: ada},
 			want: authenticationv1.UserInfo{Username: "ada", Groups: []string{"team-a"}}},
 		{name: "whoever acts for themselves", user: authenticationv1.UserInfo{Username: "eve", Groups: []string{"team-b"}},
 			want: authenticationv1.UserInfo{Username: "eve", Groups: []string{"team-b"}}},
@@ -37,14 +37,14 @@ func TestWhoIsJudged(t *testing.T) {
 			}))
 			response := handler.Handle(t.Context(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{UserInfo: tc.user}})
 			if !response.Allowed {
-				t.Fatalf("refused: %+v", response.Result)
+				t.Fatalf("denied: %+v", response.Result)
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("judged (-want +got):\n%s", diff)
+				t.Errorf("evaluated (-want +got):\n%s", diff)
 			}
 		})
 	}
-	t.Run("the server without a person is refused and nobody is asked", func(t *testing.T) {
+	t.Run("the server without a person is denied and nobody is asked", func(t *testing.T) {
 		handler := behalf.New(server, admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
 			t.Error("asked")
 			return admission.Allowed("")

@@ -11,7 +11,7 @@
 // # Update
 //
 // A manifest that is applied again contains lists without the defaults of their items, and aliases of machine types.
-// If the stored VM has such a default and the device is unchanged, the webhook restores the stored value (keep.go).
+// If the stored VM has such a default and the device is unchanged, the webhook restores the stored value (restore.go).
 // The guest's hardware stays the same, and applying the same manifest changes nothing. The webhook then queries the
 // defaulter: for all empty fields if no instance exists, and only for the addresses of new disks if one exists.
 //

@@ -19,7 +19,7 @@ import (
 	"github.com/vmstencil/stencil/internal/exemption"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // Defaulter fills in defaults; a client.Client implements it. A rejection is a *defaulting.Problem.
@@ -35,7 +35,7 @@ type Clusters interface {
 
 // Approvals returns the approvals that select a namespace; an approvalcache.Cache implements it.
 type Approvals interface {
-	Covering(namespace string) []*approval.Approval
+	ApprovalsFor(namespace string) []*approval.Approval
 }
 
 // Exemptions are the users exempt from approvals.
@@ -80,20 +80,20 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if request.Resource.Resource != "virtualmachines" || request.SubResource != "" {
 		return admission.Allowed("")
 	}
-	var stored machine.Machine
+	var stored machine.Object
 	switch request.Operation {
 	case admissionv1.Create:
 	case admissionv1.Update:
-		var refusal *admission.Response
-		if stored, refusal = refuse.Machine(request.Name, request.OldObject.Raw); refusal != nil {
-			return *refusal
+		var denial *admission.Response
+		if stored, denial = deny.ReadVM(request.Name, request.OldObject.Raw); denial != nil {
+			return *denial
 		}
 	default:
 		return admission.Allowed("")
 	}
-	vm, refusal := refuse.Machine(request.Name, request.Object.Raw)
-	if refusal != nil {
-		return *refusal
+	vm, denial := deny.ReadVM(request.Name, request.Object.Raw)
+	if denial != nil {
+		return *denial
 	}
 	if vm.Metadata["deletionTimestamp"] != nil {
 		return admission.Allowed("")
@@ -104,9 +104,9 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 // filling is the state of one request while the defaults of its VM are filled in.
 type filling struct {
 	request admission.Request
-	vm      machine.Machine
+	vm      machine.Object
 	// stored is the zero Machine on creation.
-	stored machine.Machine
+	stored machine.Object
 	patch  *patch
 }
 
@@ -132,7 +132,7 @@ func (f *filling) before(annotation string) string {
 
 func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 	if machine.StringAt(f.vm.Annotations, contract.AnnotationDefaultsSkip) == "true" {
-		h.Metrics.count(f.request, outcomeSkipped)
+		h.Metrics.count(f.request, resultSkipped)
 		stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), "")
 		return f.answer()
 	}
@@ -142,7 +142,7 @@ func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 			// The user's version is compared with the result below.
 			sent = runtime.DeepCopyJSON(f.vm.Spec)
 		}
-		keep(f.stored.Object, f.vm.Object, f.patch)
+		restoreStored(f.stored.Object, f.vm.Object, f.patch)
 		if reflect.DeepEqual(f.vm.Spec, f.stored.Spec) && !f.reopens() {
 			stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), f.before(contract.AnnotationDefaultsFailed))
 			return f.answer()
@@ -152,7 +152,7 @@ func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 		// KubeVirt rejects it with a better message.
 		return f.answer()
 	}
-	response, err := h.ask(ctx, f)
+	response, err := h.requestDefaults(ctx, f)
 	if err != nil {
 		return h.fail(ctx, f, err)
 	}
@@ -160,7 +160,7 @@ func (h *Handler) fill(ctx context.Context, f *filling) admission.Response {
 }
 
 func (h *Handler) governed(request admission.Request) bool {
-	return !h.Exempt.Exempt(request.UserInfo.Username) && len(h.Approvals.Covering(request.Namespace)) > 0
+	return !h.Exempt.Exempt(request.UserInfo.Username) && len(h.Approvals.ApprovalsFor(request.Namespace)) > 0
 }
 
 // apply turns the response of the defaulter into the response of the webhook.
@@ -175,7 +175,7 @@ func (h *Handler) apply(ctx context.Context, f *filling, sent map[string]any, re
 			return h.fail(ctx, f, err)
 		}
 		if !within {
-			h.Metrics.count(f.request, outcomeWithheld)
+			h.Metrics.count(f.request, resultWithheld)
 			stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), f.before(contract.AnnotationDefaultsFailed))
 			return f.answer()
 		}
@@ -192,11 +192,11 @@ func (h *Handler) apply(ctx context.Context, f *filling, sent map[string]any, re
 			return h.fail(ctx, f, err)
 		}
 	}
-	outcome := outcomeUnchanged
+	result := resultUnchanged
 	if len(response.Set) > 0 {
-		outcome = outcomeFilled
+		result = resultFilled
 	}
-	h.Metrics.count(f.request, outcome)
+	h.Metrics.count(f.request, result)
 	f.patch.operations = append(f.patch.operations, response.Patch...)
 	stamp(f.vm, f.patch, text, "")
 	return f.answer()
@@ -227,18 +227,18 @@ func (h *Handler) within(f *filling, sent map[string]any, response *defaulting.R
 func (h *Handler) fail(ctx context.Context, f *filling, err error) admission.Response {
 	var problem *defaulting.Problem
 	if errors.As(err, &problem) && problem.Status == http.StatusUnprocessableEntity {
-		h.Metrics.count(f.request, outcomeRefused)
-		return refuse.Invalid(f.vm.Name(), causesOf(problem))
+		h.Metrics.count(f.request, resultRejected)
+		return deny.Invalid(f.vm.Name(), causesOf(problem))
 	}
 	why := "the defaulter does not answer"
 	if problem != nil {
 		why = problem.Error()
 	}
-	h.Metrics.count(f.request, outcomeUnavailable)
+	h.Metrics.count(f.request, resultUnavailable)
 	logr.FromContextOrDiscard(ctx).Info("defaults could not be filled in",
 		"namespace", f.request.Namespace, "name", f.vm.Name(), "failClosed", h.FailClosed, "cause", err.Error())
 	if h.FailClosed {
-		return refuse.Unavailable(fmt.Sprintf("the defaults that the guest sees cannot be filled in: %s; with annotation %s: \"true\" they are left open", why, contract.AnnotationDefaultsSkip))
+		return deny.Unavailable(fmt.Sprintf("the defaults that the guest sees cannot be filled in: %s; with annotation %s: \"true\" they are left open", why, contract.AnnotationDefaultsSkip))
 	}
 	stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), why)
 	response := f.answer()
@@ -256,7 +256,7 @@ func (f *filling) answer() admission.Response {
 	}
 	raw, err := json.Marshal(f.patch.operations)
 	if err != nil {
-		return refuse.Unavailable("the answer could not be encoded")
+		return deny.Unavailable("the answer could not be encoded")
 	}
 	patchType := admissionv1.PatchTypeJSONPatch
 	response.Patch, response.PatchType = raw, &patchType

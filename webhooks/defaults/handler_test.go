@@ -91,10 +91,10 @@ type cluster struct{ unsynced bool }
 func (c cluster) Synced() bool              { return !c.unsynced }
 func (cluster) Cluster() defaulting.Cluster { return defaulting.Cluster{KubeVirt: "v1.8.2"} }
 
-// covered lists the namespaces with an approval.
-type covered []string
+// governed lists the namespaces with an approval.
+type governed []string
 
-func (c covered) Covering(namespace string) []*approval.Approval {
+func (c governed) ApprovalsFor(namespace string) []*approval.Approval {
 	if slices.Contains(c, namespace) {
 		return []*approval.Approval{nil}
 	}
@@ -112,7 +112,7 @@ func (s sizes) Resolve(_ context.Context, r sizing.Reference) (map[string]any, e
 
 func newHandler(d *defaulter, change func(*Options)) *Handler {
 	o := Options{
-		Defaulter: d, Cluster: cluster{}, Approvals: covered{"vault"},
+		Defaulter: d, Cluster: cluster{}, Approvals: governed{"vault"},
 		Instancetypes: sizes{"u1.small": {"spec": map[string]any{"cpu": map[string]any{"guest": 1}, "memory": map[string]any{"guest": "2Gi"}}}},
 		Exempt:        exemption.Users{"kubevirt"},
 	}
@@ -150,7 +150,7 @@ func requestOf(t *testing.T, namespace, object, stored string) admission.Request
 func patched(t *testing.T, request admission.Request, response admission.Response) string {
 	t.Helper()
 	if !response.Allowed {
-		t.Fatalf("it is refused: %v", response.Result)
+		t.Fatalf("it is denied: %v", response.Result)
 	}
 	if response.Patch == nil {
 		return string(request.Object.Raw)
@@ -215,7 +215,7 @@ func TestWhatIsStored(t *testing.T) {
 	}{
 		"a new machine is filled":             {sent: vm(alias, open, ""), want: vm(pinned, placed, notes(wrote)), asked: 1},
 		"its own result changes nothing":      {sent: vm(pinned, placed, notes(stamped)), want: vm(pinned, placed, notes(stamped)), asked: 1},
-		"a record that a person sent is none": {sent: vm(alias, open, notes("{}")), want: vm(pinned, placed, notes(wrote)), asked: 1},
+		"a record that a user sent is none":   {sent: vm(alias, open, notes("{}")), want: vm(pinned, placed, notes(wrote)), asked: 1},
 		"in a governed namespace as well":     {namespace: "vault", sent: vm(alias, open, ""), want: vm(pinned, placed, notes(wrote)), asked: 1},
 		"its record neither":                  {sent: vm(pinned, placed, notes(wrote)), want: vm(pinned, placed, notes(wrote)), asked: 1},
 		"but for what it cannot have written": {sent: vm(pinned, further, notes(wrote)), want: vm(pinned, further, notes(strings.Replace(stamped, "}", `,"alias":"q35"}`, 1))), asked: 1},
@@ -346,9 +346,9 @@ func TestWhenTheDefaulterCannotAnswer(t *testing.T) {
 
 			closed := newHandler(&defaulter{err: tc.err}, func(o *Options) { options(o); o.FailClosed = true }).Handle(t.Context(), request)
 			if closed.Allowed || closed.Result.Code != 503 || !strings.Contains(closed.Result.Message, tc.want) || !strings.Contains(closed.Result.Message, contract.AnnotationDefaultsSkip) {
-				t.Errorf("refused with %v", closed.Result)
+				t.Errorf("denied with %v", closed.Result)
 			}
-			if got := testutil.ToFloat64(metrics.requests.WithLabelValues("CREATE", outcomeUnavailable)); got != 2 {
+			if got := testutil.ToFloat64(metrics.requests.WithLabelValues("CREATE", resultUnavailable)); got != 2 {
 				t.Errorf("counted %v times", got)
 			}
 		})
@@ -364,7 +364,7 @@ func TestAFailureIsForgottenOnceTheDefaultsAreThere(t *testing.T) {
 	}
 }
 
-func TestAMachineThatCannotBeDefinedIsRefusedUnderEitherPolicy(t *testing.T) {
+func TestAVMThatCannotBeDefinedIsDeniedUnderEitherPolicy(t *testing.T) {
 	const path = "spec.template.spec.domain.devices.disks[0].disk.pciAddress"
 	problem := defaulting.Invalid([]defaulting.Cause{{Path: path, Value: "0000:09:00.0", Detail: "taken"}})
 	for _, closed := range []bool{false, true} {

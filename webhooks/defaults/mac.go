@@ -19,7 +19,7 @@ type Addresses interface {
 
 // Namespaces returns the labels of namespaces; an approvalcache.Cache implements it.
 type Namespaces interface {
-	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool)
+	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, found bool)
 }
 
 // maxCollisions is the number of attempts to generate unused addresses. With 46 random bits even a second collision
@@ -35,8 +35,8 @@ func (h *Handler) policy(ctx context.Context, namespace string) (defaulting.Poli
 	if !h.Addresses.Synced() {
 		return policy, errors.New("the MAC addresses of the machines that there are have not been read yet")
 	}
-	labels, _, known := h.Namespaces.Namespace(ctx, namespace)
-	if !known {
+	labels, _, found := h.Namespaces.Namespace(ctx, namespace)
+	if !found {
 		return policy, errors.New("the namespace is not known here yet, so nobody can tell whether a MAC pool manager cares for it")
 	}
 	if h.Addresses.Pooled(labels) {

@@ -46,7 +46,7 @@ func (g given) Pooled(labels map[string]string) bool { return labels["name"] == 
 // labelled returns labels for every namespace except "new".
 type labelled struct{}
 
-func (labelled) Namespace(_ context.Context, name string) (labels, annotations map[string]string, known bool) {
+func (labelled) Namespace(_ context.Context, name string) (labels, annotations map[string]string, found bool) {
 	return map[string]string{"name": name}, nil, name != "new"
 }
 
@@ -79,7 +79,7 @@ func TestMACAddressesAreMadeWhereNobodyElseDoes(t *testing.T) {
 			})
 			response := h.Handle(t.Context(), requestOf(t, tc.namespace, machine, ""))
 			if !response.Allowed {
-				t.Fatalf("refused: %v", response.Result)
+				t.Fatalf("denied: %v", response.Result)
 			}
 			if tc.warning != "" {
 				if len(response.Warnings) != 1 || !strings.Contains(response.Warnings[0], tc.warning) {

@@ -13,13 +13,13 @@ import (
 
 // Values of the metric label "outcome".
 const (
-	outcomeFilled    = "filled"
-	outcomeUnchanged = "unchanged"
-	// outcomeWithheld is an update in a governed namespace for which the defaults would change more than the user did.
-	outcomeWithheld    = "withheld"
-	outcomeSkipped     = "skipped"
-	outcomeRefused     = "refused"
-	outcomeUnavailable = "unavailable"
+	resultFilled    = "filled"
+	resultUnchanged = "unchanged"
+	// resultWithheld is an update in a governed namespace for which the defaults would change more than the user did.
+	resultWithheld    = "withheld"
+	resultSkipped     = "skipped"
+	resultRejected    = "refused"
+	resultUnavailable = "unavailable"
 )
 
 // Metrics are the metrics of the defaults webhook and of an Observer.
@@ -59,9 +59,9 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	return m, nil
 }
 
-func (m *Metrics) count(request admission.Request, outcome string) {
+func (m *Metrics) count(request admission.Request, result string) {
 	if m != nil {
-		m.requests.WithLabelValues(string(request.Operation), outcome).Inc()
+		m.requests.WithLabelValues(string(request.Operation), result).Inc()
 	}
 }
 

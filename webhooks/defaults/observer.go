@@ -28,9 +28,9 @@ type KubeVirts interface {
 // Interval is the default interval between two checks of an Observer.
 const Interval = 15 * time.Second
 
-// patience is the timeout of a request for the defaulter's environment. The first one queries QEMU for its machine
+// environmentTimeout is the timeout of a request for the defaulter's environment. The first one queries QEMU for its machine
 // types.
-const patience = 10 * time.Second
+const environmentTimeout = 10 * time.Second
 
 // ObserverOptions are the dependencies of an Observer.
 type ObserverOptions struct {
@@ -51,9 +51,9 @@ type Observer struct {
 	// up and differs are the results of the last check.
 	up      bool
 	differs string
-	looked  bool
-	// told is the content of the last event.
-	told string
+	checked bool
+	// lastEvent is the content of the last event.
+	lastEvent string
 }
 
 // NewObserver returns an Observer that has not started.
@@ -74,7 +74,7 @@ func (o *Observer) Start(ctx context.Context) error {
 	elected := o.Elected
 	for {
 		changed := o.KubeVirt.Changed()
-		o.look(ctx)
+		o.check(ctx)
 		select {
 		case <-ctx.Done():
 			return nil
@@ -87,16 +87,16 @@ func (o *Observer) Start(ctx context.Context) error {
 	}
 }
 
-// look checks the defaulter once.
-func (o *Observer) look(ctx context.Context) {
-	asking, cancel := context.WithTimeout(ctx, patience)
+// check checks the defaulter once.
+func (o *Observer) check(ctx context.Context) {
+	limited, cancel := context.WithTimeout(ctx, environmentTimeout)
 	defer cancel()
-	environment, err := o.Defaulter.Environment(asking)
+	environment, err := o.Defaulter.Environment(limited)
 	if ctx.Err() != nil {
 		return
 	}
-	if up := err == nil; up != o.up || !o.looked {
-		o.up, o.looked = up, true
+	if up := err == nil; up != o.up || !o.checked {
+		o.up, o.checked = up, true
 		o.Metrics.up.Set(number(up))
 		if up {
 			o.Logger.Info("the defaulter answers", "libvirt", environment.Libvirt, "qemu", environment.QEMU, "kubevirt", environment.KubeVirt)
@@ -121,13 +121,13 @@ func (o *Observer) look(ctx context.Context) {
 			o.Logger.Info("the defaulter reproduces the cluster's KubeVirt again")
 		}
 	}
-	o.tell()
+	o.recordEvent()
 }
 
-// tell records an event about a version difference, once.
-func (o *Observer) tell() {
-	if o.differs == "" || o.differs == o.told {
-		o.told = o.differs
+// recordEvent records an event about a version difference, once.
+func (o *Observer) recordEvent() {
+	if o.differs == "" || o.differs == o.lastEvent {
+		o.lastEvent = o.differs
 		return
 	}
 	object := o.KubeVirt.Object()
@@ -139,7 +139,7 @@ func (o *Observer) tell() {
 	if object.Name == "" {
 		return
 	}
-	o.told = o.differs
+	o.lastEvent = o.differs
 	o.Recorder.Eventf(&object, nil, corev1.EventTypeWarning, "DefaulterOfAnotherKubeVirt", "Default", "%s", o.differs)
 }
 

@@ -49,7 +49,7 @@ func record(before applied, object map[string]any, response *defaulting.Response
 		QEMU:      response.Environment.QEMU,
 		KubeVirt:  response.Environment.KubeVirt,
 		Machine:   machine.StringAt(machine.MapAt(object, domainAt.child("machine")...), "type"),
-		Addresses: standing(before.Addresses, object),
+		Addresses: currentAddresses(before.Addresses, object),
 	}
 	if a.Machine == before.Machine && versionOf(a.Machine, before.Alias) {
 		a.Alias = before.Alias
@@ -76,9 +76,9 @@ func record(before applied, object map[string]any, response *defaulting.Response
 	return string(text), nil
 }
 
-// standing returns the recorded addresses that the object still has.
-func standing(written map[string]string, object map[string]any) map[string]string {
-	var kept map[string]string
+// currentAddresses returns the recorded addresses that the object still has.
+func currentAddresses(earlier map[string]string, object map[string]any) map[string]string {
+	var current map[string]string
 	for _, list := range []string{"disks", "interfaces"} {
 		items, _ := machine.MapAt(object, domainAt.child("devices")...)[list].([]any)
 		for _, item := range items {
@@ -88,15 +88,15 @@ func standing(written map[string]string, object map[string]any) map[string]strin
 			if list == "disks" {
 				address = machine.StringAt(machine.MapAt(device, "disk"), "pciAddress")
 			}
-			if address != "" && written[name] == address {
-				if kept == nil {
-					kept = map[string]string{}
+			if address != "" && earlier[name] == address {
+				if current == nil {
+					current = map[string]string{}
 				}
-				kept[name] = address
+				current[name] = address
 			}
 		}
 	}
-	return kept
+	return current
 }
 
 // namesOf maps the positions of the devices of a VM, with its defaults, to their names: disks[0] to disks/root.
@@ -127,7 +127,7 @@ func namesOf(object map[string]any, response *defaulting.Response) map[string]st
 
 // stamp sets the two annotations of the webhook, and discards the values in the request. An empty text removes the
 // annotation.
-func stamp(vm machine.Machine, p *patch, applied, failed string) {
+func stamp(vm machine.Object, p *patch, applied, failed string) {
 	want := map[string]string{contract.AnnotationDefaultsApplied: applied, contract.AnnotationDefaultsFailed: failed}
 	at := pointer{"metadata", "annotations"}
 	if vm.Annotations == nil {

@@ -49,7 +49,7 @@ func mounted(vmi instance, owner *metav1.OwnerReference, vm map[string]any) (fou
 
 // foreign describes the disks that KubeVirt did not create for the VirtualMachine and that an approval does not
 // allow. It returns "" if there are none.
-func foreign(owner *metav1.OwnerReference, mounted []disk, covering []*approval.Approval) string {
+func foreign(owner *metav1.OwnerReference, mounted []disk, approvals []*approval.Approval) string {
 	var problems []string
 	for _, d := range mounted {
 		at := fmt.Sprintf("spec.volumes[name=%s]: ", d.volume)
@@ -60,7 +60,7 @@ func foreign(owner *metav1.OwnerReference, mounted []disk, covering []*approval.
 		if disks.Own(labels, owner.UID) {
 			continue
 		}
-		switch denying := approval.DenyingDisk(covering, labels); {
+		switch denying := approval.DenyingDisk(approvals, labels); {
 		case len(denying) == 0:
 		case d.found == nil:
 			problems = append(problems, at+fmt.Sprintf("claim %q does not exist, so that it is not known whose disk it will be: it is evaluated again when CDI has created it (approval %q)", d.claim, denying[0].Name()))

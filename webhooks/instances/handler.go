@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // concurrency is the number of claims that are read at a time.
@@ -23,7 +23,7 @@ const concurrency = 8
 // Approvals returns the approvals that select a namespace.
 type Approvals interface {
 	Synced() bool
-	Covering(namespace string) []*approval.Approval
+	ApprovalsFor(namespace string) []*approval.Approval
 }
 
 // Disks reads from the API server; a disks.APIServer implements it. The result is nil for an object that does not
@@ -51,15 +51,15 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return admission.Allowed("")
 	}
 	if !h.Approvals.Synced() {
-		return refuse.Unavailable("the approvals have not been read yet")
+		return deny.Unavailable("the approvals have not been read yet")
 	}
-	covering := h.Approvals.Covering(request.Namespace)
-	if !approval.Denies(covering) || !approval.DecidesOnDisks(covering) {
+	approvals := h.Approvals.ApprovalsFor(request.Namespace)
+	if !approval.Denies(approvals) || !approval.DecidesOnDisks(approvals) {
 		return admission.Allowed("")
 	}
 	var vmi instance
 	if err := json.Unmarshal(request.Object.Raw, &vmi); err != nil {
-		return refuse.Malformed(fmt.Errorf("decoding the VirtualMachineInstance: %w", err))
+		return deny.Malformed(fmt.Errorf("decoding the VirtualMachineInstance: %w", err))
 	}
 	owner := metav1.GetControllerOf(&vmi.Metadata)
 	if owner == nil || owner.Kind != "VirtualMachine" {
@@ -67,36 +67,36 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	}
 	vm, err := h.Disks.VirtualMachine(ctx, request.Namespace, owner.Name)
 	if err != nil {
-		return refuse.Unavailable(err.Error())
+		return deny.Unavailable(err.Error())
 	}
-	wanted, problem := mounted(vmi, owner, vm)
+	disks, problem := mounted(vmi, owner, vm)
 	if problem != "" {
 		return forbidden(request, problem)
 	}
-	claims, err := h.look(ctx, request.Namespace, wanted)
+	claims, err := h.findClaims(ctx, request.Namespace, disks)
 	if err != nil {
-		return refuse.Unavailable(err.Error())
+		return deny.Unavailable(err.Error())
 	}
-	if problem := foreign(owner, claims, covering); problem != "" {
+	if problem := foreign(owner, claims, approvals); problem != "" {
 		return forbidden(request, problem)
 	}
 	return admission.Allowed("")
 }
 
-// look reads the claims of the disks and sets their found fields.
-func (h *Handler) look(ctx context.Context, namespace string, wanted []disk) ([]disk, error) {
+// findClaims reads the claims of the disks and sets their found fields.
+func (h *Handler) findClaims(ctx context.Context, namespace string, disks []disk) ([]disk, error) {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(concurrency)
-	for i := range wanted {
+	for i := range disks {
 		group.Go(func() (err error) {
-			wanted[i].found, err = h.Disks.Claim(ctx, namespace, wanted[i].claim)
+			disks[i].found, err = h.Disks.Claim(ctx, namespace, disks[i].claim)
 			return err
 		})
 	}
-	return wanted, group.Wait()
+	return disks, group.Wait()
 }
 
 func forbidden(request admission.Request, why string) admission.Response {
 	resource := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
-	return refuse.With(apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status())
+	return deny.With(apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status())
 }

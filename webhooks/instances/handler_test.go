@@ -22,18 +22,18 @@ import (
 
 // cluster holds approvals, VirtualMachines and claims.
 type cluster struct {
-	covering []*approval.Approval
-	unsynced bool
-	vms      map[string]map[string]any
-	claims   map[string]map[string]string
-	err      error
+	approvals []*approval.Approval
+	unsynced  bool
+	vms       map[string]map[string]any
+	claims    map[string]map[string]string
+	err       error
 
 	mutex  sync.Mutex
 	looked int
 }
 
-func (c *cluster) Synced() bool                         { return !c.unsynced }
-func (c *cluster) Covering(string) []*approval.Approval { return c.covering }
+func (c *cluster) Synced() bool                             { return !c.unsynced }
+func (c *cluster) ApprovalsFor(string) []*approval.Approval { return c.approvals }
 
 func (c *cluster) VirtualMachine(_ context.Context, _, name string) (map[string]any, error) {
 	c.mutex.Lock()
@@ -53,7 +53,7 @@ func (c *cluster) Claim(_ context.Context, _, name string) (*metav1.ObjectMeta, 
 	return &metav1.ObjectMeta{Name: name, Labels: labels}, nil
 }
 
-func compile(t *testing.T, specs ...string) (covering []*approval.Approval) {
+func compile(t *testing.T, specs ...string) (approvals []*approval.Approval) {
 	t.Helper()
 	for i, spec := range specs {
 		object := &v1alpha1.TemplateApproval{}
@@ -67,9 +67,9 @@ func compile(t *testing.T, specs ...string) (covering []*approval.Approval) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		covering = append(covering, compiled)
+		approvals = append(approvals, compiled)
 	}
-	return covering
+	return approvals
 }
 
 const (
@@ -163,7 +163,7 @@ func TestInstances(t *testing.T) {
 		{name: "what cannot be decoded", approvals: []string{"{}"}, object: `{"metadata":[]}`, code: 400, want: "decoding the VirtualMachineInstance: json: cannot unmarshal array into Go struct field instance.metadata of type v1.ObjectMeta"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := &cluster{covering: compile(t, tc.approvals...), unsynced: tc.unsynced, vms: map[string]map[string]any{}, claims: tc.claims, err: tc.err}
+			c := &cluster{approvals: compile(t, tc.approvals...), unsynced: tc.unsynced, vms: map[string]map[string]any{}, claims: tc.claims, err: tc.err}
 			if tc.vm != nil {
 				c.vms["web"] = tc.vm
 			}

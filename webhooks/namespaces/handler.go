@@ -13,7 +13,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // Approvals returns all approvals. It returns the same slice until an approval changes.
@@ -25,9 +25,9 @@ type Approvals interface {
 type Handler struct {
 	approvals Approvals
 
-	mutex sync.Mutex
-	known []*approval.Approval
-	index map[string]string
+	mutex   sync.Mutex
+	indexed []*approval.Approval
+	index   map[string]string
 }
 
 // New returns a Handler.
@@ -40,11 +40,11 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	}
 	before, err := labelsOf(request.OldObject.Raw)
 	if err != nil {
-		return refuse.Malformed(err)
+		return deny.Malformed(err)
 	}
 	after, err := labelsOf(request.Object.Raw)
 	if err != nil {
-		return refuse.Malformed(err)
+		return deny.Malformed(err)
 	}
 	if _, labelled := after[v1alpha1.LabelGoverned]; !labelled || !approval.ChangesSelection(h.currentIndex(), before, after) {
 		return admission.Allowed("")
@@ -65,8 +65,8 @@ func (h *Handler) currentIndex() map[string]string {
 	current := h.approvals.Approvals()
 	h.mutex.Lock()
 	defer h.mutex.Unlock()
-	if h.index == nil || !same(h.known, current) {
-		h.known, h.index = current, approval.NamespaceIndex(current)
+	if h.index == nil || !same(h.indexed, current) {
+		h.indexed, h.index = current, approval.NamespaceIndex(current)
 	}
 	return h.index
 }

@@ -86,7 +86,7 @@ func TestTheLabelIsRemovedWhereApprovalsMaySelectAnew(t *testing.T) {
 			t.Errorf("patch (-want +got):\n%s", diff)
 		}
 	})
-	t.Run("an object that is none is refused", func(t *testing.T) {
+	t.Run("an object that is none is denied", func(t *testing.T) {
 		r := request(t, nil, nil)
 		r.Object.Raw = []byte("{")
 		if response := handler.Handle(t.Context(), r); response.Allowed {

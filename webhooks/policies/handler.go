@@ -11,8 +11,8 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
-	"github.com/vmstencil/stencil/webhooks/internal/written"
+	"github.com/vmstencil/stencil/webhooks/internal/changed"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // Policies compiles a policy and runs its tests; a policycache.Cache implements it.
@@ -33,18 +33,18 @@ func New(o Options) *Handler { return &Handler{Options: o} }
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
-	object, answer := written.Object(request, "policy", sameSpec)
+	object, answer := changed.Object(request, "policy", sameSpec)
 	if answer != nil {
 		return *answer
 	}
 	trial, err := h.Policies.Try(ctx, object)
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return refuse.With(apierrors.NewTimeoutError("the policy could not be compiled in time; try again", 1).Status())
+		return deny.With(apierrors.NewTimeoutError("the policy could not be compiled in time; try again", 1).Status())
 	case err != nil:
-		return refuse.With(apierrors.NewInternalError(fmt.Errorf("compiling the policy: %w", err)).Status())
+		return deny.With(apierrors.NewInternalError(fmt.Errorf("compiling the policy: %w", err)).Status())
 	case len(trial.Problems) > 0:
-		return refuse.With(invalid(object.Name, trial.Problems))
+		return deny.With(invalid(object.Name, trial.Problems))
 	}
 	return admission.Allowed("").WithWarnings(warnings(trial)...)
 }

@@ -71,7 +71,7 @@ func TestHandle(t *testing.T) {
 		untried bool
 	}{
 		"a good policy": {request: create},
-		"one that does not compile is refused with place and line": {
+		"one that does not compile is denied with place and line": {
 			request: create, engine: engine{trial: policycache.Trial{Problems: []rego.Problem{problem, {Message: "rule deny or warn is missing"}}}},
 			code: 422,
 			message: "VirtualMachinePolicy \"one\" does not compile:\nspec.rego: 3:7: undefined ref: input.objekt, in: input.objekt\n" +
@@ -81,7 +81,7 @@ func TestHandle(t *testing.T) {
 				{Type: metav1.CauseTypeFieldValueInvalid, Field: "spec.rego", Message: "rule deny or warn is missing"},
 			},
 		},
-		"parameters that violate their schema are refused with their path": {
+		"parameters that violate their schema are denied with their path": {
 			request: create, engine: engine{trial: policycache.Trial{Problems: []rego.Problem{{Field: "parameters.networks[0]", Message: "must be a string"}, {Field: "spec.tests[0].input.object", Message: "must be a JSON object"}}}},
 			code:    422,
 			message: "VirtualMachinePolicy \"one\" does not compile:\nspec.parameters.networks[0]: must be a string\nspec.tests[0].input.object: must be a JSON object",
@@ -116,7 +116,7 @@ func TestHandle(t *testing.T) {
 		},
 		"a status passes":   {request: status, untried: true},
 		"a deletion passes": {request: request(admissionv1.Delete, runtime.RawExtension{}, policy("x", nil)), untried: true},
-		"what cannot be decoded is refused": {
+		"what cannot be decoded is denied": {
 			request: request(admissionv1.Create, runtime.RawExtension{Raw: []byte(`{"spec":1}`)}, runtime.RawExtension{}), untried: true,
 			code: 400, message: "decoding the policy: json: cannot unmarshal number into Go struct field VirtualMachinePolicy.spec of type v1alpha1.VirtualMachinePolicySpec",
 		},

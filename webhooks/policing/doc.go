@@ -1,6 +1,6 @@
 // Package policing evaluates the Rego policies for admission requests.
 //
-// A Judge collects the policy input of a request, from watch caches only, and evaluates the policies that match the
+// An Evaluator collects the policy input of a request, from watch caches only, and evaluates the policies that match the
 // request. Two webhooks call it:
 //
 //   - the webhook of package validate, for VirtualMachines that approvals and rules evaluate: one response has the

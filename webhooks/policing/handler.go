@@ -8,28 +8,28 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
 )
 
-// Asker returns the decision of the policies about a request; a Judge implements it.
-type Asker interface {
-	Judge(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error)
+// RequestEvaluator returns the decision of the policies about a request; an Evaluator implements it.
+type RequestEvaluator interface {
+	Evaluate(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error)
 }
 
 // Handler serves the admission requests that only policies evaluate.
-type Handler struct{ asker Asker }
+type Handler struct{ evaluator RequestEvaluator }
 
 // NewHandler returns a Handler.
-func NewHandler(asker Asker) *Handler { return &Handler{asker} }
+func NewHandler(evaluator RequestEvaluator) *Handler { return &Handler{evaluator} }
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
 	if request.SubResource != "" || request.Operation == admissionv1.Connect {
 		return admission.Allowed("")
 	}
-	decision, err := h.asker.Judge(ctx, request, nil)
+	policies, err := h.evaluator.Evaluate(ctx, request, nil)
 	if err != nil {
-		return verdict.Unavailable(err.Error())
+		return decision.Unavailable(err.Error())
 	}
-	return verdict.Joint(request, verdict.Judgement{Approvals: approval.Verdict{Allowed: true}, Policies: decision})
+	return decision.Combine(request, decision.Decisions{Approvals: approval.Decision{Allowed: true}, Policies: policies})
 }

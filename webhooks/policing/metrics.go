@@ -6,8 +6,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// outcomeUnavailable complements the values of package policyinput: the request could not be evaluated.
-const outcomeUnavailable = "unavailable"
+// resultUnavailable complements the values of package policyinput: the request could not be evaluated.
+const resultUnavailable = "unavailable"
 
 // Metrics are the metrics of policy decisions.
 type Metrics struct{ decisions *prometheus.CounterVec }

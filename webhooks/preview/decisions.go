@@ -8,18 +8,18 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/preview"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
-	machinerules "github.com/vmstencil/stencil/template/validations/machines"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/template/validations/vmrules"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
 )
 
 // decisions converts the decisions about a request into those of the API, denials first.
-func decisions(j verdict.Judgement) []v1beta1.Decision {
+func decisions(j decision.Decisions) []v1beta1.Decision {
 	all := slices.Concat(ofApprovals(j.Approvals), ofPolicies(j.Policies), ofRules(j.Rules))
 	preview.Sort(all)
 	return all
 }
 
-func ofApprovals(v approval.Verdict) []v1beta1.Decision {
+func ofApprovals(v approval.Decision) []v1beta1.Decision {
 	decision := v1beta1.Decision{Decision: v1beta1.EffectAllow, Kind: v1beta1.DecisionKindApproval}
 	switch {
 	case !v.Governed:
@@ -51,10 +51,10 @@ const audited = "only audited: "
 
 func ofPolicies(d policyset.Decision) []v1beta1.Decision {
 	var all []v1beta1.Decision
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	add := func(effect v1beta1.Effect, prefix string, violations []policyset.Violation) {
 		for _, v := range violations {
-			said[v.Policy] = true
+			reported[v.Policy] = true
 			all = append(all, v1beta1.Decision{
 				Decision: effect, Kind: v1beta1.DecisionKindPolicy, Policy: v.Policy, Message: prefix + v.Message, Field: v.Field, Fix: v.Fix,
 			})
@@ -65,7 +65,7 @@ func ofPolicies(d policyset.Decision) []v1beta1.Decision {
 	add(v1beta1.EffectAllow, audited, d.Audited)
 	for _, evaluation := range d.Evaluations {
 		switch {
-		case said[evaluation.Policy]:
+		case reported[evaluation.Policy]:
 		case evaluation.Outcome.Failed():
 			all = append(all, v1beta1.Decision{
 				Decision: v1beta1.EffectAllow, Kind: v1beta1.DecisionKindPolicy, Policy: evaluation.Policy, Message: "it could not be evaluated, which it lets pass",
@@ -77,9 +77,9 @@ func ofPolicies(d policyset.Decision) []v1beta1.Decision {
 	return all
 }
 
-func ofRules(v machinerules.Verdict) []v1beta1.Decision {
+func ofRules(v vmrules.Decision) []v1beta1.Decision {
 	var all []v1beta1.Decision
-	add := func(effect v1beta1.Effect, findings []machinerules.Finding) {
+	add := func(effect v1beta1.Effect, findings []vmrules.Finding) {
 		for _, f := range findings {
 			message := f.Message
 			if f.Rule != "" {
@@ -89,7 +89,7 @@ func ofRules(v machinerules.Verdict) []v1beta1.Decision {
 		}
 	}
 	add(v1beta1.EffectDeny, v.Denials)
-	add(v1beta1.EffectDeny, v.Unjudged)
+	add(v1beta1.EffectDeny, v.Unevaluated)
 	add(v1beta1.EffectWarn, v.Warnings)
 	return all
 }

@@ -6,31 +6,31 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/internal/preview"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
-// Judge returns the decisions of approvals, policies and rules about a request; a validate.Handler implements it.
-type Judge interface {
-	// Judge returns a denial if the request cannot be evaluated.
-	Judge(ctx context.Context, request admission.Request) (verdict.Judgement, *admission.Response)
+// Evaluator returns the decisions of approvals, policies and rules about a request; a validate.Handler implements it.
+type Evaluator interface {
+	// Evaluate returns a denial if the request cannot be evaluated.
+	Evaluate(ctx context.Context, request admission.Request) (decision.Decisions, *admission.Response)
 }
 
 // Handler serves the admission requests of the preview webhook.
-type Handler struct{ judge Judge }
+type Handler struct{ evaluator Evaluator }
 
 // New returns a Handler.
-func New(judge Judge) *Handler { return &Handler{judge} }
+func New(evaluator Evaluator) *Handler { return &Handler{evaluator} }
 
 // Handle implements admission.Handler. It denies every request.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
-	judged, refusal := h.judge.Judge(ctx, request)
-	if refusal != nil {
-		return *refusal
+	evaluated, denial := h.evaluator.Evaluate(ctx, request)
+	if denial != nil {
+		return *denial
 	}
-	status := preview.Status(decisions(judged))
+	status := preview.Status(decisions(evaluated))
 	// The response has the warnings of the validating webhook, so that stencil-apiserver can distinguish them from the
 	// warnings of other webhooks.
-	return refuse.With(status).
-		WithWarnings(verdict.Joint(request, judged).Warnings...)
+	return deny.With(status).
+		WithWarnings(decision.Combine(request, evaluated).Warnings...)
 }

@@ -15,25 +15,25 @@ import (
 	below "github.com/vmstencil/stencil/internal/preview"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
-	machinerules "github.com/vmstencil/stencil/template/validations/machines"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/template/validations/vmrules"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
 	"github.com/vmstencil/stencil/webhooks/preview"
 )
 
-// judge is a fake Judge with a fixed result.
-type judge struct {
-	judged  verdict.Judgement
-	refusal *admission.Response
+// fakeEvaluator is a fake Evaluator with a fixed result.
+type fakeEvaluator struct {
+	decisions decision.Decisions
+	denial    *admission.Response
 }
 
-func (j judge) Judge(context.Context, admission.Request) (verdict.Judgement, *admission.Response) {
-	return j.judged, j.refusal
+func (e fakeEvaluator) Evaluate(context.Context, admission.Request) (decision.Decisions, *admission.Response) {
+	return e.decisions, e.denial
 }
 
 func TestWhatIsSaid(t *testing.T) {
 	objection := []approval.Objection{{Approval: "team", Field: "parameters[SIZE]", Message: "large is not allowed"}}
 	violation := policyset.Violation{Policy: "sizes", Finding: rego.Finding{Message: "too large", Field: "spec.instancetype", Fix: "take u1.small"}}
-	finding := machinerules.Finding{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "too small"}
+	finding := vmrules.Finding{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "too small"}
 	approved := func(effect v1beta1.Effect, message string) v1beta1.Decision {
 		return v1beta1.Decision{Decision: effect, Kind: "TemplateApproval", Policy: "team", Field: "parameters[SIZE]", Message: message}
 	}
@@ -43,39 +43,39 @@ func TestWhatIsSaid(t *testing.T) {
 	rule := func(effect v1beta1.Effect) v1beta1.Decision {
 		return v1beta1.Decision{Decision: effect, Kind: "Rules", Policy: "template golden/box", Message: "memory: too small", Field: finding.Field}
 	}
-	allowed := approval.Verdict{Allowed: true}
+	allowed := approval.Decision{Allowed: true}
 	for _, tc := range []struct {
 		name         string
-		judged       verdict.Judgement
+		decisions    decision.Decisions
 		want         []v1beta1.Decision
 		wantWarnings []string
 	}{
-		{name: "nobody judges", judged: verdict.Judgement{Approvals: allowed}, want: []v1beta1.Decision{}},
+		{name: "nobody judges", decisions: decision.Decisions{Approvals: allowed}, want: []v1beta1.Decision{}},
 		{
-			name:   "everybody consents",
-			judged: verdict.Judgement{Approvals: approval.Verdict{Governed: true, Allowed: true, By: "team"}, Policies: policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeAllow}}}},
-			want:   []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Policy: "team"}, {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "sizes"}},
+			name:      "everybody consents",
+			decisions: decision.Decisions{Approvals: approval.Decision{Governed: true, Allowed: true, By: "team"}, Policies: policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeAllow}}}},
+			want:      []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Policy: "team"}, {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "sizes"}},
 		},
 		{
-			name:   "somebody whom the approvals exempt",
-			judged: verdict.Judgement{Approvals: approval.Verdict{Governed: true, Allowed: true, Exempt: true}},
-			want:   []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Message: "the approvals of the namespace exempt you"}},
+			name:      "somebody whom the approvals exempt",
+			decisions: decision.Decisions{Approvals: approval.Decision{Governed: true, Allowed: true, Exempt: true}},
+			want:      []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Message: "the approvals of the namespace exempt you"}},
 		},
 		{
 			name: "everybody denies",
-			judged: verdict.Judgement{
-				Approvals: approval.Verdict{Governed: true, Enforcement: v1alpha1.EnforcementDeny, Objections: objection},
+			decisions: decision.Decisions{
+				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementDeny, Objections: objection},
 				Policies:  policyset.Decision{Denials: []policyset.Violation{violation}, Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeDeny}, {Policy: "other", Outcome: policyset.OutcomeAllow}}},
-				Rules:     machinerules.Verdict{Denials: []machinerules.Finding{finding}},
+				Rules:     vmrules.Decision{Denials: []vmrules.Finding{finding}},
 			},
 			want: []v1beta1.Decision{approved("deny", "large is not allowed"), policy("deny", "too large"), rule("deny"), {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "other"}},
 		},
 		{
 			name: "everybody warns",
-			judged: verdict.Judgement{
-				Approvals: approval.Verdict{Governed: true, Enforcement: v1alpha1.EnforcementWarn, Objections: objection},
+			decisions: decision.Decisions{
+				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementWarn, Objections: objection},
 				Policies:  policyset.Decision{Warnings: []policyset.Violation{violation}},
-				Rules:     machinerules.Verdict{Warnings: []machinerules.Finding{finding}},
+				Rules:     vmrules.Decision{Warnings: []vmrules.Finding{finding}},
 			},
 			want: []v1beta1.Decision{approved("warn", "large is not allowed"), policy("warn", "too large"), rule("warn")},
 			wantWarnings: []string{
@@ -85,24 +85,24 @@ func TestWhatIsSaid(t *testing.T) {
 		},
 		{
 			name: "what is only audited stands in nobody's way",
-			judged: verdict.Judgement{
-				Approvals: approval.Verdict{Governed: true, Enforcement: v1alpha1.EnforcementAudit, Objections: objection},
+			decisions: decision.Decisions{
+				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementAudit, Objections: objection},
 				Policies:  policyset.Decision{Audited: []policyset.Violation{violation}},
 			},
 			want: []v1beta1.Decision{approved("allow", "only audited: large is not allowed"), policy("allow", "only audited: too large")},
 		},
 		{
 			name: "a policy that fails and lets pass, and a size that is not known",
-			judged: verdict.Judgement{
+			decisions: decision.Decisions{
 				Approvals: allowed,
 				Policies:  policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeTimeout}}},
-				Rules:     machinerules.Verdict{Unjudged: []machinerules.Finding{finding}},
+				Rules:     vmrules.Decision{Unevaluated: []vmrules.Finding{finding}},
 			},
 			want: []v1beta1.Decision{rule("deny"), {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "sizes", Message: "it could not be evaluated, which it lets pass"}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			response := preview.New(judge{judged: tc.judged}).Handle(t.Context(), admission.Request{})
+			response := preview.New(fakeEvaluator{decisions: tc.decisions}).Handle(t.Context(), admission.Request{})
 			if response.Allowed {
 				t.Fatal("a preview let a request pass")
 			}
@@ -120,10 +120,10 @@ func TestWhatIsSaid(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyCanJudgeIsNoPreview(t *testing.T) {
-	refusal := admission.Response{}
-	refusal.Result = &metav1.Status{Code: 503, Reason: metav1.StatusReasonServiceUnavailable}
-	response := preview.New(judge{refusal: &refusal}).Handle(t.Context(), admission.Request{})
+func TestNoPreviewWithoutAnEvaluation(t *testing.T) {
+	denial := admission.Response{}
+	denial.Result = &metav1.Status{Code: 503, Reason: metav1.StatusReasonServiceUnavailable}
+	response := preview.New(fakeEvaluator{denial: &denial}).Handle(t.Context(), admission.Request{})
 	if response.Allowed || response.Result.Code != 503 {
 		t.Errorf("%+v", response)
 	}

@@ -16,19 +16,19 @@ import (
 // applier remain: its next apply is recognised by them, and it does not conflict with itself.
 func disclaim(managedFields any, changed []pointer) (any, bool) {
 	entries, _ := managedFields.([]any)
-	kept := make([]any, 0, len(entries))
-	gone := false
+	left := make([]any, 0, len(entries))
+	disclaimed := false
 	for _, item := range entries {
 		entry, _ := item.(map[string]any)
 		fields, _ := entry["fieldsV1"].(map[string]any)
 		if fields == nil || machine.StringAt(entry, "operation") != "Update" {
-			kept = append(kept, item)
+			left = append(left, item)
 			continue
 		}
 		for _, at := range changed {
 			var removed bool
 			if fields, removed = without(fields, at); removed {
-				gone = true
+				disclaimed = true
 			}
 		}
 		if len(fields) == 0 {
@@ -36,9 +36,9 @@ func disclaim(managedFields any, changed []pointer) (any, bool) {
 		}
 		entry = maps.Clone(entry)
 		entry["fieldsV1"] = fields
-		kept = append(kept, entry)
+		left = append(left, entry)
 	}
-	return kept, gone
+	return left, disclaimed
 }
 
 // without returns claims without the claim at a pointer, and without parents that have no other claims.
@@ -100,24 +100,24 @@ func tree(fields map[string]any) map[string]any {
 // does not. From a list, it removes items only by name.
 func withoutDropped(stored, before, now map[string]any) map[string]any {
 	left := maps.Clone(stored)
-	for key, said := range before {
+	for key, previous := range before {
 		value, found := stored[key]
 		if !found {
 			continue
 		}
-		saidMap, _ := said.(map[string]any)
+		previousMap, _ := previous.(map[string]any)
 		valueMap, isMap := value.(map[string]any)
 		valueList, isList := value.([]any)
 		_, still := now[key]
 		switch {
-		case isMap && saidMap != nil:
+		case isMap && previousMap != nil:
 			nowMap, _ := now[key].(map[string]any)
-			rest := withoutDropped(valueMap, saidMap, nowMap)
+			rest := withoutDropped(valueMap, previousMap, nowMap)
 			if left[key] = rest; len(rest) == 0 && len(valueMap) > 0 {
 				delete(left, key)
 			}
 		case isList:
-			if rest := withoutItems(valueList, said, now[key]); len(rest) == 0 && !still && len(valueList) > 0 {
+			if rest := withoutItems(valueList, previous, now[key]); len(rest) == 0 && !still && len(valueList) > 0 {
 				delete(left, key)
 			} else {
 				left[key] = rest
@@ -132,9 +132,9 @@ func withoutDropped(stored, before, now map[string]any) map[string]any {
 // withoutItems returns the stored list without the items that the previous manifest named and the current one does
 // not. A list of items without unique names is owned by the manifest as a whole, and is removed with it.
 func withoutItems(stored []any, before, now any) []any {
-	beforeList, known := before.([]any)
+	beforeList, isList := before.([]any)
 	nowList, _ := now.([]any)
-	if !known {
+	if !isList {
 		return stored
 	}
 	if !uniquelyNamed(beforeList) || !uniquelyNamed(stored) {

@@ -36,9 +36,9 @@ func TestDisclaim(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := parse(t, tc.entries)
-			got, gone := disclaim(before, places)
-			if diff := cmp.Diff(parse(t, tc.want), got); diff != "" || gone != tc.wantGone {
-				t.Errorf("without %s: gone %v, want %v (-want +got):\n%s", changed, gone, tc.wantGone, diff)
+			got, disclaimed := disclaim(before, places)
+			if diff := cmp.Diff(parse(t, tc.want), got); diff != "" || disclaimed != tc.wantGone {
+				t.Errorf("without %s: gone %v, want %v (-want +got):\n%s", changed, disclaimed, tc.wantGone, diff)
 			}
 			if diff := cmp.Diff(parse(t, tc.entries), before); diff != "" {
 				t.Errorf("the object was modified:\n%s", diff)

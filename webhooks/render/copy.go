@@ -10,23 +10,23 @@ import (
 // it again would produce a different VM or fail: the template may have changed or been deleted, and the controller
 // may not use templates. Only the controllers that are exempt from approvals are trusted. The VMs of a pool have an
 // owner and are excluded, because their content is user-specified.
-func copied(vm machine.Machine, namespace string) (machine.Record, bool) {
-	written, templated := vm.Reference()
+func copied(vm machine.Object, namespace string) (machine.Record, bool) {
+	text, templated := vm.Reference()
 	if owners, _ := vm.Metadata["ownerReferences"].([]any); !templated || len(vm.Spec) == 0 || len(owners) > 0 {
 		return machine.Record{}, false
 	}
-	ref, errs := machine.ParseReference(written, namespace)
+	ref, errs := machine.ParseReference(text, namespace)
 	from := vm.Record()
 	return from, len(errs) == 0 && from.Namespace == ref.Namespace && from.Name == ref.Name && from.UID != "" && from.Digest != ""
 }
 
-// keep leaves a copy unchanged, except that it adds the labels of the record, which a clone may have filtered out,
+// retainCopy leaves a copy unchanged, except that it adds the labels of the record, which a clone may have filtered out,
 // and removes sensitive parameters, which are never stored.
-func keep(vm machine.Machine, from machine.Record) outcome {
+func retainCopy(vm machine.Object, from machine.Record) result {
 	p := &patch{}
 	p.metadata("labels", vm.Labels, nil, from.Labels())
 	// The user who created the original VM through stencil-apiserver is not the user who copied it.
 	discard(p, vm.Annotations, contract.AnnotationCreatedBy, contract.AnnotationBoundValues)
 	forget(p, vm.Annotations, from.Sensitive)
-	return outcome{patch: p}
+	return result{patch: p}
 }

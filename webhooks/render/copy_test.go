@@ -31,7 +31,7 @@ spec:
 `
 
 func TestACopyKeepsItsRecord(t *testing.T) {
-	h := render.New(render.Options{Templates: &shelf{}, Permissions: rights{}, Approvals: governing(), Exempt: exemption.Users{copier}})
+	h := render.New(render.Options{Templates: &fakeTemplates{}, Permissions: rights{}, Approvals: governing(), Exempt: exemption.Users{copier}})
 	request := create(t, restored)
 	request.UserInfo.Username = copier
 	got := apply(t, request, h.Handle(t.Context(), request))
@@ -57,13 +57,13 @@ func TestACopyKeepsItsRecord(t *testing.T) {
 }
 
 func TestWhatOnlyLooksLikeACopyIsRendered(t *testing.T) {
-	h := render.New(render.Options{Templates: &shelf{}, Permissions: rights{}, Approvals: governing(), Exempt: exemption.Users{copier}})
+	h := render.New(render.Options{Templates: &fakeTemplates{}, Permissions: rights{}, Approvals: governing(), Exempt: exemption.Users{copier}})
 	_, spec, _ := strings.Cut(restored, "spec:\n")
 	for name, tc := range map[string]struct {
 		as       string
 		from, to string
 	}{
-		"a person made it":                      {as: "ada"},
+		"a user made it":                        {as: "ada"},
 		"it belongs to a pool":                  {from: "  name: web-2\n", to: "  name: web-2\n  ownerReferences: [{apiVersion: pool.kubevirt.io/v1beta1, kind: VirtualMachinePool, name: p, uid: u}]\n"},
 		"it has no spec":                        {from: "spec:\n" + spec, to: ""},
 		"it has no record":                      {from: "template.kubevirt.io/rendered", to: "example.com/rendered"},

@@ -19,69 +19,69 @@ import (
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/template/validations"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
 )
 
 // creation is the input of the rendering of a new VM.
 type creation struct {
-	object    machine.Machine
+	object    machine.Object
 	namespace string
 	reference machine.Reference
 	template  *templatecache.Template
-	// person is the user that the VM is created for. delegated reports that stencil-apiserver creates it on that user's
+	// user is the user that the VM is created for. delegated reports that stencil-apiserver creates it on that user's
 	// behalf.
-	person    authenticationv1.UserInfo
+	user      authenticationv1.UserInfo
 	delegated bool
-	// covering are the approvals of the namespace to evaluate; none if the namespace is not governed, the user is
+	// approvals are the approvals of the namespace to evaluate; none if the namespace is not governed, the user is
 	// exempt, or the request is a preview.
-	covering []*approval.Approval
+	approvals []*approval.Approval
 	// suffix returns the random end of a generated name.
 	suffix func() string
 }
 
-// outcome is the result of a decision: the patch and the warnings, the causes of a rejection, or the objections of
+// result is the result of a decision: the patch and the warnings, the causes of a rejection, or the objections of
 // the approvals.
-type outcome struct {
+type result struct {
 	patch      *patch
 	warnings   []string
 	causes     field.ErrorList
 	objections []approval.Objection
-	// moved reports that the values were bound for another version of the template.
-	moved bool
+	// templateChanged reports that the values were bound for another version of the template.
+	templateChanged bool
 }
 
-func (c creation) decide() outcome {
+func (c creation) decide() result {
 	compiled, err := c.template.Compiled()
 	if err != nil {
-		return c.refuse(err)
+		return c.reject(err)
 	}
-	if c.moved(compiled) {
-		return outcome{moved: true}
+	if c.templateChanged(compiled) {
+		return result{templateChanged: true}
 	}
 	explicit := c.object.Parameters()
 	name := c.name()
 	values, bound, err := c.values(compiled, name, explicit)
 	if err != nil {
-		return c.refuse(err)
+		return c.reject(err)
 	}
 	given := c.given(values, explicit)
 	binding, err := compiled.Bind(values)
 	if err != nil {
 		if closed := c.closed(compiled, name, given); len(closed) > 0 {
-			return outcome{objections: closed}
+			return result{objections: closed}
 		}
-		return c.refuse(err, bound...)
+		return c.reject(err, bound...)
 	}
 	rendered, err := compiled.Render(binding)
 	if err != nil {
-		return c.refuse(err, bound...)
+		return c.reject(err, bound...)
 	}
-	judged := c.judge(compiled, name, given, binding, rendered)
-	if judged.Refused() {
-		return outcome{objections: judged.Objections}
+	evaluated := c.evaluate(compiled, name, given, binding, rendered)
+	if evaluated.Denied() {
+		return result{objections: evaluated.Objections}
 	}
 	composed := c.compose(compiled, rendered, name, explicit)
-	composed.warnings = append(composed.warnings, verdict.Warnings(judged)...)
+	composed.warnings = append(composed.warnings, decision.Warnings(evaluated)...)
 	return composed
 }
 
@@ -100,8 +100,8 @@ func (c creation) name() string {
 // values returns the parameter values of the request: those that the server has bound, if it has, and otherwise the
 // explicit values and those that the name binds.
 func (c creation) values(compiled *template.Compiled, name string, explicit map[string]string) (values map[string]string, bound []string, err error) {
-	if settled, found := c.settled(); found {
-		given, err := delegation.ParseBoundValues(settled)
+	if text, found := c.boundValues(); found {
+		given, err := delegation.ParseBoundValues(text)
 		return given.Values, nil, err
 	}
 	return c.bindName(compiled, name, explicit)
@@ -110,26 +110,26 @@ func (c creation) values(compiled *template.Compiled, name string, explicit map[
 // given returns the user-specified values. If the server has bound the values, these are the explicit parameters,
 // which the server passes on.
 func (c creation) given(values, explicit map[string]string) map[string]string {
-	if _, found := c.settled(); found {
+	if _, found := c.boundValues(); found {
 		return explicit
 	}
 	return values
 }
 
-// settled returns the annotation with the values that the server has bound, if it creates the VM on behalf of a user.
-func (c creation) settled() (string, bool) {
+// boundValues returns the annotation with the values that the server has bound, if it creates the VM on behalf of a user.
+func (c creation) boundValues() (string, bool) {
 	value, found := c.object.Annotations[contract.AnnotationBoundValues]
 	text, _ := value.(string)
 	return text, found && c.delegated
 }
 
-// moved reports whether the server has bound the values for another version of the template.
-func (c creation) moved(compiled *template.Compiled) bool {
-	settled, found := c.settled()
+// templateChanged reports whether the server has bound the values for another version of the template.
+func (c creation) templateChanged(compiled *template.Compiled) bool {
+	text, found := c.boundValues()
 	if !found {
 		return false
 	}
-	given, err := delegation.ParseBoundValues(settled)
+	given, err := delegation.ParseBoundValues(text)
 	return err == nil && given.Digest != compiled.Digest()
 }
 
@@ -160,18 +160,18 @@ type renderedObject struct {
 	Spec json.RawMessage `json:"spec"`
 }
 
-func (c creation) compose(compiled *template.Compiled, rendered *template.Rendered, name string, explicit map[string]string) outcome {
+func (c creation) compose(compiled *template.Compiled, rendered *template.Rendered, name string, explicit map[string]string) result {
 	var base renderedObject
 	if err := json.Unmarshal(rendered.JSON(), &base); err != nil {
-		return c.refuse(fmt.Errorf("reading what was rendered: %w", err))
+		return c.reject(fmt.Errorf("reading what was rendered: %w", err))
 	}
 	if base.Metadata.Namespace != "" && base.Metadata.Namespace != c.namespace {
-		return c.refuse(&template.InvalidError{Causes: field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), c.namespace,
+		return c.reject(&template.InvalidError{Causes: field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), c.namespace,
 			fmt.Sprintf("the template places this VM in namespace %q: create it there, or change the parameter that says so", base.Metadata.Namespace))}})
 	}
 	name, err := c.finalName(name, base)
 	if err != nil {
-		return outcome{causes: field.ErrorList{err}}
+		return result{causes: field.ErrorList{err}}
 	}
 
 	p := &patch{}
@@ -193,7 +193,7 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	} else {
 		spec, err := machine.Decode(base.Spec)
 		if err != nil {
-			return c.refuse(fmt.Errorf("reading what was rendered: %w", err))
+			return c.reject(fmt.Errorf("reading what was rendered: %w", err))
 		}
 		merge.apply(pointer{"spec"}, spec, c.object.Spec)
 		from.Sent = machine.Fingerprint(c.object.Spec)
@@ -204,16 +204,16 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	stamps := map[string]string{contract.AnnotationRendered: from.String()}
 	discarded := []string{contract.AnnotationBoundValues}
 	if c.delegated {
-		stamps[contract.AnnotationCreatedBy] = c.person.Username
+		stamps[contract.AnnotationCreatedBy] = c.user.Username
 	} else {
 		discarded = append(discarded, contract.AnnotationCreatedBy)
 	}
 	p.metadata("annotations", c.object.Annotations, base.Metadata.Annotations, stamps)
 	changed := slices.Concat(merge.merged, discard(p, c.object.Annotations, discarded...), forget(p, c.object.Annotations, from.Sensitive))
-	if left, gone := disclaim(c.object.Metadata["managedFields"], changed); gone {
+	if left, disclaimed := disclaim(c.object.Metadata["managedFields"], changed); disclaimed {
 		p.set(pointer{"metadata", "managedFields"}, left)
 	}
-	return outcome{patch: p, warnings: machine.UnusedWarnings(compiled, explicit)}
+	return result{patch: p, warnings: machine.UnusedWarnings(compiled, explicit)}
 }
 
 // finalName determines the name if the request leaves it to the template.
@@ -232,15 +232,15 @@ func (c creation) finalName(name string, base renderedObject) (string, *field.Er
 
 // metadata adds string entries to metadata.labels or metadata.annotations: those of the template that the user did
 // not specify, and the stamps in any case.
-func (p *patch) metadata(key string, written map[string]any, fromTemplate, stamps map[string]string) {
+func (p *patch) metadata(key string, requested map[string]any, fromTemplate, stamps map[string]string) {
 	add := map[string]string{}
 	for k, v := range fromTemplate {
-		if written[k] == nil {
+		if requested[k] == nil {
 			add[k] = v
 		}
 	}
 	for k, v := range stamps {
-		if written[k] != v {
+		if requested[k] != v {
 			add[k] = v
 		}
 	}
@@ -248,7 +248,7 @@ func (p *patch) metadata(key string, written map[string]any, fromTemplate, stamp
 		return
 	}
 	at := pointer{"metadata", key}
-	if written == nil {
+	if requested == nil {
 		p.set(at, add)
 		return
 	}
@@ -268,20 +268,20 @@ func sensitive(compiled *template.Compiled, explicit map[string]string) []string
 	return names
 }
 
-// refuse converts an error of the engine into causes that refer to fields of the request: parameters become the
+// reject converts an error of the engine into causes that refer to fields of the request: parameters become the
 // annotations that set them, or the name that bound them. Paths in the template are marked as such.
-func (c creation) refuse(err error, boundByName ...string) outcome {
+func (c creation) reject(err error, boundByName ...string) result {
 	var invalid *template.InvalidError
 	if !errors.As(err, &invalid) {
-		return outcome{causes: field.ErrorList{field.InternalError(machine.AnnotationsPath.Key(contract.AnnotationTemplateRef), err)}}
+		return result{causes: field.ErrorList{field.InternalError(machine.AnnotationsPath.Key(contract.AnnotationTemplateRef), err)}}
 	}
 	causes := make(field.ErrorList, 0, len(invalid.Causes))
 	for _, cause := range invalid.Causes {
-		moved := *cause
-		moved.Field = c.fieldOf(cause.Field, boundByName)
-		causes = append(causes, &moved)
+		located := *cause
+		located.Field = c.fieldOf(cause.Field, boundByName)
+		causes = append(causes, &located)
 	}
-	return outcome{causes: causes}
+	return result{causes: causes}
 }
 
 func (c creation) fieldOf(engineField string, boundByName []string) string {

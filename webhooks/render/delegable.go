@@ -9,16 +9,16 @@ import (
 
 	"github.com/vmstencil/stencil/internal/delegation"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // delegable denies requests that stencil-apiserver never sends: with a spec, or for a user within delegation.Limits,
 // who is exempt from approvals. Otherwise a stolen token of the server would permit more than the server does.
 // Admission policy delegated-machines denies the same requests without this webhook. A dry run stores nothing, and is
 // allowed for such users so that they can preview a VirtualMachine.
-func (h *Handler) delegable(request admission.Request, vm machine.Machine, user authenticationv1.UserInfo) *admission.Response {
+func (h *Handler) delegable(request admission.Request, vm machine.Object, user authenticationv1.UserInfo) *admission.Response {
 	if vm.Spec != nil {
-		response := refuse.Invalid(vm.Name(), field.ErrorList{field.Forbidden(field.NewPath("spec"),
+		response := deny.Invalid(vm.Name(), field.ErrorList{field.Forbidden(field.NewPath("spec"),
 			"the API server for templates sends no spec, the template makes it: send a VirtualMachine with a spec as a user who may create VirtualMachines")})
 		return &response
 	}
@@ -26,7 +26,7 @@ func (h *Handler) delegable(request admission.Request, vm machine.Machine, user 
 		return nil
 	}
 	if err := (delegation.Limits{Exemptions: h.exempt}).Check(user); err != nil {
-		response := refuse.With(apierrors.NewForbidden(machineResource, vm.Name(), err).Status())
+		response := deny.With(apierrors.NewForbidden(vmResource, vm.Name(), err).Status())
 		return &response
 	}
 	return nil

@@ -24,8 +24,8 @@ var forAda = authenticationv1.UserInfo{Username: server, Extra: map[string]authe
 // serverCreates returns a VM as the server creates it, with the values that it has bound.
 func serverCreates(t *testing.T, digest string, more string) string {
 	t.Helper()
-	settled := delegation.BoundValues{Digest: digest, Values: map[string]string{"NAME": "box-wxyz", "SIZE": "small", "PASSWORD": "generated", "UNUSED": ""}}
-	quoted, err := json.Marshal(settled.String())
+	bound := delegation.BoundValues{Digest: digest, Values: map[string]string{"NAME": "box-wxyz", "SIZE": "small", "PASSWORD": "generated", "UNUSED": ""}}
+	quoted, err := json.Marshal(bound.String())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +34,7 @@ func serverCreates(t *testing.T, digest string, more string) string {
 
 func delegatedHandler(t *testing.T) (*render.Handler, string) {
 	t.Helper()
-	s := &shelf{}
+	s := &fakeTemplates{}
 	s.put(t, box, 7)
 	compiled, err := s.templates["golden/box"].Compiled()
 	if err != nil {
@@ -56,13 +56,13 @@ func TestTheServerCreatesForAPerson(t *testing.T) {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
 	if raw, _ := json.Marshal(got["spec"]); !strings.Contains(string(raw), "password: generated") {
-		t.Errorf("the values that the server has settled were not used: %s", raw)
+		t.Errorf("the values that the server has bound were not used: %s", raw)
 	}
 }
 
 // The approvals evaluate only the user-specified values that the server passes on, and not those that it generated.
 func TestClosedParametersOfWhatTheServerCreates(t *testing.T) {
-	s := &shelf{}
+	s := &fakeTemplates{}
 	s.put(t, strings.Replace(box, "{name: PASSWORD, ", `{name: PASSWORD, generate: expression, from: "[a-z]{9}", `, 1), 7)
 	compiled, err := s.templates["golden/box"].Compiled()
 	if err != nil {
@@ -89,7 +89,7 @@ func TestClosedParametersOfWhatTheServerCreates(t *testing.T) {
 	}
 }
 
-func TestValuesForAnotherVersionOfTheTemplateAreRefused(t *testing.T) {
+func TestValuesForAnotherVersionOfTheTemplateAreDenied(t *testing.T) {
 	h, _ := delegatedHandler(t)
 	request := create(t, serverCreates(t, "sha256:0", ""))
 	request.UserInfo = forAda
@@ -106,8 +106,8 @@ func TestNobodyElseSaysForWhomTheyCreate(t *testing.T) {
 		name string
 		user authenticationv1.UserInfo
 	}{
-		{name: "a person", user: authenticationv1.UserInfo{Username: "mallory"}},
-		{name: "a person with the server's extra", user: authenticationv1.UserInfo{Username: "mallory", Extra: forAda.Extra}},
+		{name: "a user", user: authenticationv1.UserInfo{Username: "mallory"}},
+		{name: "a user with the server's extra", user: authenticationv1.UserInfo{Username: "mallory", Extra: forAda.Extra}},
 		{name: "a service account of the same name elsewhere", user: authenticationv1.UserInfo{Username: "system:serviceaccount:team-a:stencil-apiserver", Extra: forAda.Extra}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -121,7 +121,7 @@ func TestNobodyElseSaysForWhomTheyCreate(t *testing.T) {
 			}
 		})
 	}
-	t.Run("the server that names nobody is refused", func(t *testing.T) {
+	t.Run("the server that names nobody is denied", func(t *testing.T) {
 		request := create(t, forged)
 		request.UserInfo.Username = server
 		if response := h.Handle(t.Context(), request); response.Allowed || response.Result.Code != http.StatusForbidden {
@@ -145,7 +145,7 @@ func TestForWhomAVMWasCreatedStaysOnIt(t *testing.T) {
 }
 
 // The webhook that receives the complete VM evaluates the approvals for a preview.
-func TestAPreviewIsRenderedAndNotJudged(t *testing.T) {
+func TestAPreviewIsRenderedAndNotEvaluated(t *testing.T) {
 	for _, tc := range []struct {
 		name        string
 		extra, dry  bool
@@ -153,10 +153,10 @@ func TestAPreviewIsRenderedAndNotJudged(t *testing.T) {
 	}{
 		{name: "a preview", extra: true, dry: true, wantAllowed: true},
 		{name: "what is stored is no preview, whatever it is marked as", extra: true},
-		{name: "another dry run is judged", dry: true},
+		{name: "another dry run is evaluated", dry: true},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &shelf{}
+			s := &fakeTemplates{}
 			s.put(t, box, 7)
 			compiled, err := s.templates["golden/box"].Compiled()
 			if err != nil {
@@ -202,7 +202,7 @@ func TestTheServerDoesNotUseThePowerOfOthers(t *testing.T) {
 		{name: "a member of system:masters", groups: []string{"system:masters"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &shelf{}
+			s := &fakeTemplates{}
 			s.put(t, box, 7)
 			compiled, err := s.templates["golden/box"].Compiled()
 			if err != nil {

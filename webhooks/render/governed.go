@@ -14,20 +14,20 @@ import (
 	permission "github.com/vmstencil/stencil/internal/authorization"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
 )
 
 // Approvals returns the approvals that select a namespace.
 type Approvals interface {
 	Synced() bool
-	Covering(namespace string) []*approval.Approval
+	ApprovalsFor(namespace string) []*approval.Approval
 }
 
-// judge evaluates the user-specified fields and the bound values by the approvals of the namespace. Only this webhook
+// evaluate evaluates the user-specified fields and the bound values by the approvals of the namespace. Only this webhook
 // can: the webhooks after it receive a VM with additions of others.
-func (c creation) judge(compiled *template.Compiled, name string, given map[string]string, binding *template.Binding, rendered *template.Rendered) approval.Verdict {
-	if len(c.covering) == 0 {
-		return approval.Verdict{Allowed: true}
+func (c creation) evaluate(compiled *template.Compiled, name string, given map[string]string, binding *template.Binding, rendered *template.Rendered) approval.Decision {
+	if len(c.approvals) == 0 {
+		return approval.Decision{Allowed: true}
 	}
 	// Rendered.Object also converts numbers, which takes several times as long.
 	under, err := machine.Decode(rendered.JSON())
@@ -35,14 +35,14 @@ func (c creation) judge(compiled *template.Compiled, name string, given map[stri
 		panic("reading back a rendered VirtualMachine: " + err.Error())
 	}
 	question := c.question(compiled, name, given)
-	question.Values, question.Touched = binding.Values(), approval.Written(c.object.Object, under)
-	return approval.Judge(c.covering, question)
+	question.Values, question.Touched = binding.Values(), approval.UserSpecified(c.object.Object, under)
+	return approval.Evaluate(c.approvals, question)
 }
 
 // question returns the state that approvals evaluate before the values are bound.
 func (c creation) question(compiled *template.Compiled, name string, given map[string]string) approval.Question {
 	return approval.Question{
-		User: c.person,
+		User: c.user,
 		Template: approval.Template{
 			Namespace: c.template.Namespace,
 			Name:      c.template.Name,
@@ -60,55 +60,55 @@ func (c creation) question(compiled *template.Compiled, name string, given map[s
 // bound, the user receives these causes first, because a value for a required parameter does not help if no approval
 // lists the parameter.
 func (c creation) closed(compiled *template.Compiled, name string, given map[string]string) []approval.Objection {
-	if len(c.covering) == 0 {
+	if len(c.approvals) == 0 {
 		return nil
 	}
-	judged := approval.Judge(c.covering, c.question(compiled, name, given))
-	if !judged.Refused() || slices.ContainsFunc(judged.Objections, func(o approval.Objection) bool { return o.Reason != approval.ReasonClosedParameter }) {
+	evaluated := approval.Evaluate(c.approvals, c.question(compiled, name, given))
+	if !evaluated.Denied() || slices.ContainsFunc(evaluated.Objections, func(o approval.Objection) bool { return o.Reason != approval.ReasonClosedParameter }) {
 		return nil
 	}
-	return judged.Objections
+	return evaluated.Objections
 }
 
 const (
 	// maxNamed is the number of templates that a denial names.
 	maxNamed = 10
-	// maxAsked is the number of permission checks for these names.
-	maxAsked = 40
+	// maxChecked is the number of permission checks for these names.
+	maxChecked = 40
 )
 
 // untemplated returns the response for a VM without a template in a namespace that may be governed. The denial names
 // templates, because the user may not be aware that a template is required. The admission policy denies the VM
 // without this webhook, but it runs later in the request and cannot name templates.
 func (h *Handler) untemplated(ctx context.Context, request admission.Request) admission.Response {
-	covering := h.approvals.Covering(request.Namespace)
-	v := approval.Judge(covering, approval.Question{User: request.UserInfo})
-	if !v.Refused() {
-		return verdict.Response(request, v)
+	approvals := h.approvals.ApprovalsFor(request.Namespace)
+	v := approval.Evaluate(approvals, approval.Question{User: request.UserInfo})
+	if !v.Denied() {
+		return decision.Response(request, v)
 	}
 	hint := fmt.Sprintf("name an approved template in annotation %s", contract.AnnotationTemplateRef)
-	if usable := h.usable(ctx, request, covering); len(usable) > 0 {
+	if usable := h.usable(ctx, request, approvals); len(usable) > 0 {
 		hint += "; you may use: " + strings.Join(usable, ", ")
 	}
-	return verdict.Refuse(request, v.Objections, hint)
+	return decision.Deny(request, v.Objections, hint)
 }
 
 // untemplatedUpdate evaluates the change of a VM without a template. Until the approval cache is synced, only the
 // admission policy does.
-func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machine.Machine) admission.Response {
+func (h *Handler) untemplatedUpdate(request admission.Request, vm, stored machine.Object) admission.Response {
 	if !h.approvals.Synced() || h.exempt.Exempt(request.UserInfo.Username) {
 		return admission.Allowed("")
 	}
-	return verdict.Response(request, approval.Judge(h.approvals.Covering(request.Namespace), approval.Question{
+	return decision.Response(request, approval.Evaluate(h.approvals.ApprovalsFor(request.Namespace), approval.Question{
 		User: request.UserInfo, Touched: approval.Changes(stored.Object, vm.Object), Update: true,
 	}))
 }
 
 // usable returns the names of templates that are approved for the user and that the user may use.
-func (h *Handler) usable(ctx context.Context, request admission.Request, covering []*approval.Approval) []string {
+func (h *Handler) usable(ctx context.Context, request admission.Request, approvals []*approval.Approval) []string {
 	var approved []*templatecache.Template
 	for _, t := range h.templates.List() {
-		if slices.ContainsFunc(covering, func(a *approval.Approval) bool { return a.Serves(request.UserInfo) && approves(a, t) }) {
+		if slices.ContainsFunc(approvals, func(a *approval.Approval) bool { return a.Serves(request.UserInfo) && approves(a, t) }) {
 			approved = append(approved, t)
 		}
 	}
@@ -116,7 +116,7 @@ func (h *Handler) usable(ctx context.Context, request admission.Request, coverin
 		return strings.Compare(a.Namespace+"/"+a.Name, b.Namespace+"/"+b.Name)
 	})
 	var names []string
-	for _, t := range approved[:min(len(approved), maxAsked)] {
+	for _, t := range approved[:min(len(approved), maxChecked)] {
 		if len(names) == maxNamed {
 			break
 		}

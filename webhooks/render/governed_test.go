@@ -16,14 +16,14 @@ import (
 
 // govern holds the approvals that select every namespace.
 type govern struct {
-	covering []*approval.Approval
-	unsynced bool
+	approvals []*approval.Approval
+	unsynced  bool
 }
 
-func governing(covering ...*approval.Approval) govern { return govern{covering: covering} }
+func governing(approvals ...*approval.Approval) govern { return govern{approvals: approvals} }
 
-func (g govern) Synced() bool                         { return !g.unsynced }
-func (g govern) Covering(string) []*approval.Approval { return g.covering }
+func (g govern) Synced() bool                             { return !g.unsynced }
+func (g govern) ApprovalsFor(string) []*approval.Approval { return g.approvals }
 
 func approve(t *testing.T, spec string) *approval.Approval {
 	t.Helper()
@@ -57,7 +57,7 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 	}{
 		{name: "the reference alone is approved", approval: spec(""), object: vm("", "")},
 		{
-			name: "a field beside the reference is refused by its path", approval: spec(""),
+			name: "a field beside the reference is denied by its path", approval: spec(""),
 			object: vm("", "\nspec: {template: {spec: {nodeSelector: {a: b}, hostname: h}}}"),
 			want:   []string{`it is not approved in namespace "team-a"`, "spec.template.spec.nodeSelector", "spec.template.spec.hostname", `approval "team"`},
 		},
@@ -66,17 +66,17 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 			object: vm("", "\nspec: {runStrategy: Always}"),
 		},
 		{
-			name: "a label that no override lists is refused", approval: spec(""),
+			name: "a label that no override lists is denied", approval: spec(""),
 			object: strings.Replace(vm("", ""), "metadata: {", "metadata: {labels: {team: a}, ", 1),
 			want:   []string{"metadata.labels.team"},
 		},
 		{
-			name: "a value outside the approval is refused at its parameter", approval: spec(", parameters: [{name: SIZE, allowed: [small, medium]}]"),
+			name: "a value outside the approval is denied at its parameter", approval: spec(", parameters: [{name: SIZE, allowed: [small, medium]}]"),
 			object: vm(", parameter.template.kubevirt.io/SIZE: huge", ""),
 			want:   []string{"SIZE", "small"},
 		},
 		{
-			name: "a sensitive value outside the approval is refused and not shown", approval: spec(", parameters: [{name: PASSWORD, pattern: '[0-9]+'}]"),
+			name: "a sensitive value outside the approval is denied and not shown", approval: spec(", parameters: [{name: PASSWORD, pattern: '[0-9]+'}]"),
 			object: vm(", parameter.template.kubevirt.io/PASSWORD: open-sesame", ""),
 			want:   []string{"PASSWORD"}, wantNot: "open-sesame",
 		},
@@ -104,27 +104,27 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 			wantWarnings: []string{`not approved: parameters[SIZE]: Invalid value: "huge": must be "small", the default of the template, because the approval does not list this parameter; leave it out, or ask a cluster admin to list it (approval "team")`},
 		},
 		{
-			name: "another template than the approved one is refused", approval: "{namespaces: [team-a], templates: [{namespace: golden, name: crate}]}",
+			name: "another template than the approved one is denied", approval: "{namespaces: [team-a], templates: [{namespace: golden, name: crate}]}",
 			object: vm("", ""),
 			want:   []string{"metadata.annotations[template.kubevirt.io/template-ref]", "golden/crate"},
 		},
 		{
-			name: "a template whose content is not the pinned one is refused", approval: "{namespaces: [team-a], templates: [{namespace: golden, name: box, digest: 'sha256:" + strings.Repeat("0", 64) + "'}]}",
+			name: "a template whose content is not the pinned one is denied", approval: "{namespaces: [team-a], templates: [{namespace: golden, name: box, digest: 'sha256:" + strings.Repeat("0", 64) + "'}]}",
 			object: vm("", ""),
 			want:   []string{"sha256:"},
 		},
 		{
-			name: "a person whom the approval does not serve is refused", approval: spec(", subjects: [{kind: User, name: bob}]"),
+			name: "a user whom the approval does not serve is denied", approval: spec(", subjects: [{kind: User, name: bob}]"),
 			object: vm("", ""),
 			want:   []string{`does not serve user "ada"`},
 		},
 		{
-			name: "a VM without a template is refused with the templates that may be used", approval: spec(""),
+			name: "a VM without a template is denied with the templates that may be used", approval: spec(""),
 			object: "metadata: {name: web-1}\nspec: {runStrategy: Halted}",
 			want:   []string{"name an approved template in annotation template.kubevirt.io/template-ref", "you may use: golden/box"},
 		},
 		{
-			name: "an exempt subject of the approval is not judged", approval: spec(", exemptSubjects: [{kind: User, name: ada}]"),
+			name: "an exempt subject of the approval is not evaluated", approval: spec(", exemptSubjects: [{kind: User, name: ada}]"),
 			object: vm("", "\nspec: {template: {spec: {hostname: h}}}"),
 		},
 		{
@@ -142,7 +142,7 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &shelf{}
+			s := &fakeTemplates{}
 			s.put(t, box, 7)
 			h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(approve(t, tc.approval)), Exempt: exemption.Users(tc.exempt)})
 			response := h.Handle(t.Context(), create(t, tc.object))
@@ -154,19 +154,19 @@ func TestCreateInAGovernedNamespace(t *testing.T) {
 			}
 			for _, want := range tc.want {
 				if !strings.Contains(response.Result.Message, want) {
-					t.Errorf("the refusal lacks %q: %s", want, response.Result.Message)
+					t.Errorf("the denial lacks %q: %s", want, response.Result.Message)
 				}
 			}
 			if tc.want != nil && (response.Result.Reason != "Forbidden" || response.Patch != nil) {
 				t.Errorf("reason %s, patch %s", response.Result.Reason, response.Patch)
 			}
 			if tc.wantNot != "" && strings.Contains(response.Result.Message, tc.wantNot) {
-				t.Errorf("the refusal shows %q: %s", tc.wantNot, response.Result.Message)
+				t.Errorf("the denial shows %q: %s", tc.wantNot, response.Result.Message)
 			}
 		})
 	}
 	t.Run("before the approvals are read nothing is decided", func(t *testing.T) {
-		h := render.New(render.Options{Templates: &shelf{}, Permissions: everything, Approvals: govern{unsynced: true}})
+		h := render.New(render.Options{Templates: &fakeTemplates{}, Permissions: everything, Approvals: govern{unsynced: true}})
 		request := create(t, vm("", ""))
 		request.Operation = admissionv1.Create
 		if response := h.Handle(t.Context(), request); response.Allowed || response.Result.Code != 503 {
@@ -203,7 +203,7 @@ func TestCreateFromATemplateWithARequiredParameter(t *testing.T) {
 		name, parameters, object, annotations string
 		want, wantNot                         string
 	}{
-		{name: "it is refused without a value, for what has to be done first", want: unlisted, wantNot: "annotation"},
+		{name: "it is denied without a value, for what has to be done first", want: unlisted, wantNot: "annotation"},
 		{name: "and with one", annotations: ", parameter.template.kubevirt.io/KEY: k", want: unlisted},
 		{name: "another mistake comes later", annotations: ", parameter.template.kubevirt.io/NOWHERE: k", want: unlisted},
 		{name: "where it is listed the value is asked for", parameters: "{name: KEY, anyValue: true}", want: "metadata.annotations[parameter.template.kubevirt.io/KEY]: Required value: the template has no value for it"},
@@ -224,7 +224,7 @@ func TestCreateFromATemplateWithARequiredParameter(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := &shelf{}
+			s := &fakeTemplates{}
 			s.put(t, keyed, 7)
 			team := approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: box}], parameters: ["+tc.parameters+"]}")
 			h := render.New(render.Options{Templates: s, Permissions: everything, Approvals: governing(team), Suffix: func() string { return "abcde" }})
@@ -236,10 +236,10 @@ func TestCreateFromATemplateWithARequiredParameter(t *testing.T) {
 				t.Fatalf("allowed %v: %v", response.Allowed, response.Result)
 			}
 			if tc.want != "" && !strings.Contains(response.Result.Message, tc.want) {
-				t.Errorf("the refusal lacks %q: %s", tc.want, response.Result.Message)
+				t.Errorf("the denial lacks %q: %s", tc.want, response.Result.Message)
 			}
 			if tc.wantNot != "" && strings.Contains(response.Result.Message, tc.wantNot) {
-				t.Errorf("the refusal has %q: %s", tc.wantNot, response.Result.Message)
+				t.Errorf("the denial has %q: %s", tc.wantNot, response.Result.Message)
 			}
 		})
 	}
@@ -257,15 +257,15 @@ func TestAChangeOfAMachineWithoutATemplateInAGovernedNamespace(t *testing.T) {
 		wantWarning string
 	}{
 		{name: "no approval covers the namespace", approvals: govern{}},
-		{name: "it is refused", approvals: governing(approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}")), want: frozen},
+		{name: "it is denied", approvals: governing(approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}")), want: frozen},
 		{name: "Warn lets it pass and says so", approvals: governing(approve(t, "{namespaces: [team-a], enforcement: Warn, templates: [{namespace: golden, name: box}]}")), wantWarning: "not approved: " + frozen},
 		{name: "until approvals are read the policy decides alone", approvals: govern{unsynced: true}},
-		{name: "an exempt user is not judged", approvals: governing(approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}")), exempt: []string{"ada"}},
+		{name: "an exempt user is not evaluated", approvals: governing(approve(t, "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}")), exempt: []string{"ada"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			request := create(t, after)
 			request.Operation, request.OldObject = admissionv1.Update, create(t, before).Object
-			response := render.New(render.Options{Templates: &shelf{}, Permissions: everything, Approvals: tc.approvals, Exempt: exemption.Users(tc.exempt)}).Handle(t.Context(), request)
+			response := render.New(render.Options{Templates: &fakeTemplates{}, Permissions: everything, Approvals: tc.approvals, Exempt: exemption.Users(tc.exempt)}).Handle(t.Context(), request)
 			if response.Allowed != (tc.want == "") || tc.want != "" && !strings.Contains(response.Result.Message, tc.want) {
 				t.Errorf("allowed %v: %v", response.Allowed, response.Result)
 			}

@@ -19,24 +19,24 @@ import (
 	"github.com/vmstencil/stencil/internal/delegation"
 	"github.com/vmstencil/stencil/internal/exemption"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
-// Patience is the timeout of a request that waits for a template to appear in the cache: a template and its first VM
+// TemplateWaitTimeout is the timeout of a request that waits for a template to appear in the cache: a template and its first VM
 // are often created together.
-const Patience = 300 * time.Millisecond
+const TemplateWaitTimeout = 300 * time.Millisecond
 
 // Templates returns compiled templates.
 type Templates interface {
 	Synced() bool
-	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
+	Wait(ctx context.Context, namespace, name string, timeout time.Duration) *templatecache.Template
 	List() []*templatecache.Template
 }
 
 // Permissions checks what users may do with a template.
 type Permissions interface {
-	Allowed(ctx context.Context, person authenticationv1.UserInfo, verb permission.Verb, namespace, name string) (bool, error)
+	Allowed(ctx context.Context, user authenticationv1.UserInfo, verb permission.Verb, namespace, name string) (bool, error)
 }
 
 // Options are the dependencies and the configuration of a Handler.
@@ -94,116 +94,116 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 }
 
 func (h *Handler) create(ctx context.Context, request admission.Request) admission.Response {
-	vm, refusal := refuse.Machine(request.Name, request.Object.Raw)
-	if refusal != nil {
-		return *refusal
+	vm, denial := deny.ReadVM(request.Name, request.Object.Raw)
+	if denial != nil {
+		return *denial
 	}
-	person, delegated, err := h.server.Person(request.UserInfo)
+	user, delegated, err := h.server.Person(request.UserInfo)
 	if err != nil {
-		return refuse.With(apierrors.NewForbidden(machineResource, vm.Name(), err).Status())
+		return deny.With(apierrors.NewForbidden(vmResource, vm.Name(), err).Status())
 	}
 	if delegated {
-		if refusal := h.delegable(request, vm, person); refusal != nil {
-			return *refusal
+		if denial := h.delegable(request, vm, user); denial != nil {
+			return *denial
 		}
 	}
-	exempt := h.exempt.Exempt(person.Username)
+	exempt := h.exempt.Exempt(user.Username)
 	if from, is := copied(vm, request.Namespace); is && exempt && !delegated {
-		return answer(vm.Name(), keep(vm, from))
+		return answer(vm.Name(), retainCopy(vm, from))
 	}
 	if !h.approvals.Synced() {
-		return *refuseUnavailable("the approvals have not been read yet", nil)
+		return *unavailable("the approvals have not been read yet", nil)
 	}
-	written, templated := vm.Reference()
+	text, templated := vm.Reference()
 	switch {
 	case !templated && exempt:
 		return admission.Allowed("")
 	case !templated:
 		return h.untemplated(ctx, request)
 	}
-	ref, errs := machine.ParseReference(written, request.Namespace)
+	ref, errs := machine.ParseReference(text, request.Namespace)
 	if len(errs) > 0 {
-		return refuse.Invalid(vm.Name(), errs)
+		return deny.Invalid(vm.Name(), errs)
 	}
 	// The server has checked that the user may create VMs from this template. That the server may use templates itself
 	// is a separate permission.
-	found, refusal := h.find(ctx, request.UserInfo, ref)
-	if refusal != nil {
-		return *refusal
+	found, denial := h.find(ctx, request.UserInfo, ref)
+	if denial != nil {
+		return *denial
 	}
-	governing := h.approvals.Covering(request.Namespace)
-	if h.awaitState != nil && len(governing) > 0 {
+	approvals := h.approvals.ApprovalsFor(request.Namespace)
+	if h.awaitState != nil && len(approvals) > 0 {
 		h.awaitState(ctx, request.Namespace)
 	}
-	var covering []*approval.Approval
+	var enforced []*approval.Approval
 	// All decisions about a preview are returned together, by the webhook that receives the complete VM.
 	preview := h.server.Previews(request.UserInfo) && ptr.Deref(request.DryRun, false)
 	if !exempt && !preview {
-		covering = governing
+		enforced = approvals
 	}
 	decided := creation{
 		object:    vm,
 		namespace: request.Namespace,
 		reference: ref,
 		template:  found,
-		person:    person,
+		user:      user,
 		delegated: delegated,
-		covering:  covering,
+		approvals: enforced,
 		suffix:    h.suffix,
 	}.decide()
 	if len(decided.objections) > 0 {
-		return verdict.Refuse(request, decided.objections)
+		return decision.Deny(request, decided.objections)
 	}
-	if decided.moved {
-		return refuse.With(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed while this VM was created from it; create the VM again")).Status())
+	if decided.templateChanged {
+		return deny.With(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed while this VM was created from it; create the VM again")).Status())
 	}
 	return answer(vm.Name(), decided)
 }
 
 // find returns a template from the cache. A user who may not get the template receives the same denial whether it
 // does not exist or may not be used.
-func (h *Handler) find(ctx context.Context, person authenticationv1.UserInfo, ref machine.Reference) (*templatecache.Template, *admission.Response) {
-	mayUse, err := h.permissions.Allowed(ctx, person, permission.Use, ref.Namespace, ref.Name)
+func (h *Handler) find(ctx context.Context, user authenticationv1.UserInfo, ref machine.Reference) (*templatecache.Template, *admission.Response) {
+	mayUse, err := h.permissions.Allowed(ctx, user, permission.Use, ref.Namespace, ref.Name)
 	if err != nil {
-		return nil, refuseUnavailable("the permission check failed", err)
+		return nil, unavailable("the permission check failed", err)
 	}
 	var found *templatecache.Template
 	if mayUse {
-		if found = h.templates.Wait(ctx, ref.Namespace, ref.Name, Patience); found != nil {
+		if found = h.templates.Wait(ctx, ref.Namespace, ref.Name, TemplateWaitTimeout); found != nil {
 			return found, nil
 		}
 		if !h.templates.Synced() {
-			return nil, refuseUnavailable("the templates have not been read yet", nil)
+			return nil, unavailable("the templates have not been read yet", nil)
 		}
 	} else {
 		found = h.templates.Wait(ctx, ref.Namespace, ref.Name, 0)
 	}
-	maySee, err := h.permissions.Allowed(ctx, person, permission.Get, ref.Namespace, ref.Name)
+	maySee, err := h.permissions.Allowed(ctx, user, permission.Get, ref.Namespace, ref.Name)
 	switch {
 	case err != nil:
-		return nil, refuseUnavailable("the permission check failed", err)
+		return nil, unavailable("the permission check failed", err)
 	case !maySee:
-		return nil, refuseUnseen(person.Username, ref)
+		return nil, denyUnseen(user.Username, ref)
 	case found == nil:
-		return nil, refuseMissing(ref)
+		return nil, denyMissing(ref)
 	default:
-		return nil, refuseUse(person.Username, ref)
+		return nil, denyUse(user.Username, ref)
 	}
 }
 
 func (h *Handler) update(request admission.Request) admission.Response {
 	decoded, err := machine.Decode(request.Object.Raw)
 	if err != nil {
-		return refuse.Malformed(err)
+		return deny.Malformed(err)
 	}
 	decodedOld, err := machine.Decode(request.OldObject.Raw)
 	if err != nil {
-		return refuse.Malformed(fmt.Errorf("stored object: %w", err))
+		return deny.Malformed(fmt.Errorf("stored object: %w", err))
 	}
 	vm, errs := machine.Read(decoded)
 	stored, storedErrs := machine.Read(decodedOld)
 	if errs = append(errs, storedErrs...); len(errs) > 0 {
-		return refuse.Invalid(request.Name, errs)
+		return deny.Invalid(request.Name, errs)
 	}
 	_, refers := vm.Reference()
 	if _, referred := stored.Reference(); !refers && !referred {
@@ -217,13 +217,13 @@ func (h *Handler) update(request admission.Request) admission.Response {
 	}.decide())
 }
 
-func answer(name string, o outcome) admission.Response {
+func answer(name string, o result) admission.Response {
 	if len(o.causes) > 0 {
-		return refuse.Invalid(name, o.causes)
+		return deny.Invalid(name, o.causes)
 	}
 	raw, err := o.patch.marshal()
 	if err != nil {
-		return *refuseUnavailable("the answer could not be encoded", err)
+		return *unavailable("the answer could not be encoded", err)
 	}
 	response := admission.Allowed("").WithWarnings(o.warnings...)
 	if raw != nil {

@@ -27,28 +27,28 @@ import (
 	"github.com/vmstencil/stencil/webhooks/render"
 )
 
-// shelf is a fake template cache.
-type shelf struct {
+// fakeTemplates is a fake template cache.
+type fakeTemplates struct {
 	mu        sync.Mutex
 	templates map[string]*templatecache.Template
 	unsynced  bool
 }
 
-func (s *shelf) Synced() bool { return !s.unsynced }
+func (s *fakeTemplates) Synced() bool { return !s.unsynced }
 
-func (s *shelf) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
+func (s *fakeTemplates) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.templates[namespace+"/"+name]
 }
 
-func (s *shelf) List() []*templatecache.Template {
+func (s *fakeTemplates) List() []*templatecache.Template {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Values(s.templates))
 }
 
-func (s *shelf) put(t testing.TB, raw string, generation int64) {
+func (s *fakeTemplates) put(t testing.TB, raw string, generation int64) {
 	t.Helper()
 	var object v1beta1.VirtualMachineTemplate
 	if err := yaml.UnmarshalStrict([]byte(raw), &object); err != nil {
@@ -117,7 +117,7 @@ func create(t testing.TB, object string) admission.Request {
 func apply(t testing.TB, request admission.Request, response admission.Response) map[string]any {
 	t.Helper()
 	if !response.Allowed {
-		t.Fatalf("refused: %s", response.Result.Message)
+		t.Fatalf("denied: %s", response.Result.Message)
 	}
 	raw := request.Object.Raw
 	if response.Patch != nil {
@@ -136,9 +136,9 @@ func apply(t testing.TB, request admission.Request, response admission.Response)
 	return object
 }
 
-func handler(t testing.TB, r rights) (*render.Handler, *shelf) {
+func handler(t testing.TB, r rights) (*render.Handler, *fakeTemplates) {
 	t.Helper()
-	s := &shelf{}
+	s := &fakeTemplates{}
 	s.put(t, box, 7)
 	return render.New(render.Options{Templates: s, Permissions: r, Approvals: governing(), Suffix: func() string { return "abcde" }}), s
 }
@@ -186,7 +186,7 @@ func TestCreate(t *testing.T) {
 			want:   map[string]any{"/metadata/annotations/parameter.template.kubevirt.io~1SIZE": nil},
 		},
 		{
-			name:   "what the person wrote wins over what was rendered",
+			name:   "what the user wrote wins over what was rendered",
 			object: metadata("name: web-1", "    note: mine\n  labels: {os: bsd}\nspec: {runStrategy: Always, template: {spec: {hostname: h}}}"),
 			want: map[string]any{
 				"/metadata/annotations/note": "mine", "/metadata/labels/os": "bsd", "/metadata/labels/size": "small",
@@ -262,7 +262,7 @@ func TestThePatchHoldsOnlyWhatChanges(t *testing.T) {
 // The match conditions of the webhooks search for this exact text.
 func TestTheRecordSaysWhetherTheTemplateHasRules(t *testing.T) {
 	for raw, want := range map[string]bool{box: false, `metadata: {annotations: {validations: "[]"}}` + box: true} {
-		s := &shelf{}
+		s := &fakeTemplates{}
 		s.put(t, raw, 7)
 		request := create(t, "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box}}")
 		object := apply(t, request, render.New(render.Options{Templates: s, Permissions: everything, Approvals: govern{}}).Handle(t.Context(), request))
@@ -273,7 +273,7 @@ func TestTheRecordSaysWhetherTheTemplateHasRules(t *testing.T) {
 	}
 }
 
-func TestRefusals(t *testing.T) {
+func TestDenials(t *testing.T) {
 	for _, tc := range []struct {
 		name       string
 		object     string
@@ -369,7 +369,7 @@ func TestARenderingIsNeverAMixtureOfTwoVersions(t *testing.T) {
 
 func TestLongTemplateNamesFitIntoALabel(t *testing.T) {
 	long := strings.Repeat("fedora.", 30) + "x"
-	s := &shelf{}
+	s := &fakeTemplates{}
 	s.put(t, box, 1)
 	found := s.templates["golden/box"]
 	renamed := *found

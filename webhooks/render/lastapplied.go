@@ -63,7 +63,7 @@ type rewritten struct{ key, text string }
 
 // withoutKeys returns the changes that remove the annotations with these keys from all manifests in annotations.
 func withoutKeys(annotations map[string]any, keys []string, nesting int) (changes []rewritten) {
-	for _, kept := range []struct {
+	for _, manifest := range []struct {
 		key  string
 		read func(string) ([]byte, error)
 		// write is the inverse of read.
@@ -71,21 +71,21 @@ func withoutKeys(annotations map[string]any, keys []string, nesting int) (change
 		// dependent annotations are removed with any change.
 		dependent []string
 	}{
-		{key: machine.AnnotationKubectl, read: plain, write: written},
-		{key: machine.AnnotationKapp, read: plain, write: written,
+		{key: machine.AnnotationKubectl, read: plain, write: encodePlain},
+		{key: machine.AnnotationKapp, read: plain, write: encodePlain,
 			dependent: []string{machine.AnnotationKappMD5, machine.AnnotationKappDiff, machine.AnnotationKappFullDiff}},
 		{key: machine.AnnotationWrangler, read: expand, write: compress},
 	} {
-		text := machine.StringAt(annotations, kept.key)
+		text := machine.StringAt(annotations, manifest.key)
 		if text == "" {
 			continue
 		}
-		without, changed := manifestWithout(text, kept.read, kept.write, keys, nesting)
+		without, changed := manifestWithout(text, manifest.read, manifest.write, keys, nesting)
 		if !changed {
 			continue
 		}
-		changes = append(changes, rewritten{kept.key, without})
-		for _, key := range kept.dependent {
+		changes = append(changes, rewritten{manifest.key, without})
+		for _, key := range manifest.dependent {
 			if annotations[key] != nil {
 				changes = append(changes, rewritten{key: key})
 			}
@@ -156,8 +156,8 @@ func manifestWithout(text string, read func(string) ([]byte, error), write func(
 	return without, true
 }
 
-func plain(text string) ([]byte, error)  { return []byte(text), nil }
-func written(raw []byte) (string, error) { return string(raw), nil }
+func plain(text string) ([]byte, error)      { return []byte(text), nil }
+func encodePlain(raw []byte) (string, error) { return string(raw), nil }
 
 // expand decodes a manifest of wrangler: plain JSON, or compressed.
 func expand(text string) ([]byte, error) {

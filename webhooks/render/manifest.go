@@ -9,7 +9,7 @@ import (
 // manifests returns the previous and the current manifest of a declarative client: the manifests that `kubectl apply`
 // stores in an annotation, or the fields that an applier claims, in which lists are leaves. known is false for any
 // other client.
-func (u update) manifests() (before, now machine.Machine, known bool) {
+func (u update) manifests() (before, now machine.Object, found bool) {
 	claimsNow := applied(u.object.Metadata["managedFields"], u.fieldManager)
 	claimsBefore := applied(u.stored.Metadata["managedFields"], u.fieldManager)
 	if claimsNow != nil {
@@ -17,19 +17,19 @@ func (u update) manifests() (before, now machine.Machine, known bool) {
 		now, _ = machine.Read(claimsNow)
 		return before, now, true
 	}
-	before, keptBefore := lastApplied(u.stored)
-	now, keptNow := lastApplied(u.object)
-	return before, now, keptBefore && keptNow
+	before, foundBefore := lastApplied(u.stored)
+	now, foundNow := lastApplied(u.object)
+	return before, now, foundBefore && foundNow
 }
 
 // lastApplied returns the manifest that `kubectl apply` stores in an annotation.
-func lastApplied(o machine.Machine) (machine.Machine, bool) {
+func lastApplied(o machine.Object) (machine.Object, bool) {
 	manifest, err := machine.Decode([]byte(machine.StringAt(o.Annotations, lastAppliedAnnotation)))
 	if err != nil {
-		return machine.Machine{}, false
+		return machine.Object{}, false
 	}
-	kept, errs := machine.Read(manifest)
-	return kept, len(errs) == 0
+	object, errs := machine.Read(manifest)
+	return object, len(errs) == 0
 }
 
 // managerOf returns the field manager in the options of an update. The API server passes update options for a patch

@@ -19,72 +19,72 @@ type overlay struct {
 	merged []pointer
 }
 
-// apply merges the map at a pointer. written is the map in the user's object; missing fields are added from the base.
-func (o *overlay) apply(at pointer, base, written map[string]any) {
+// apply merges the map at a pointer. requested is the map in the user's object; missing fields are added from the base.
+func (o *overlay) apply(at pointer, base, requested map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(base)) {
 		below := at.child(key)
-		writtenMap, isMap := written[key].(map[string]any)
+		requestedMap, isMap := requested[key].(map[string]any)
 		baseMap, baseIsMap := base[key].(map[string]any)
 		switch {
-		case written[key] == nil:
+		case requested[key] == nil:
 			if base[key] != nil {
 				o.patch.set(below, base[key])
 			}
 		case isMap && baseIsMap:
-			o.apply(below, baseMap, writtenMap)
+			o.apply(below, baseMap, requestedMap)
 		default:
-			o.list(below, base[key], written[key])
+			o.list(below, base[key], requested[key])
 		}
 	}
 }
 
-func (o *overlay) list(at pointer, base, written any) {
-	baseList, writtenList, byName := namedLists(base, written)
+func (o *overlay) list(at pointer, base, requested any) {
+	baseList, requestedList, byName := namedLists(base, requested)
 	if !byName {
 		return
 	}
-	merged := mergeNamed(baseList, writtenList)
-	if reflect.DeepEqual(merged, writtenList) {
+	merged := mergeNamed(baseList, requestedList)
+	if reflect.DeepEqual(merged, requestedList) {
 		return
 	}
 	o.patch.set(at, merged)
 	if o.lists == nil {
 		o.lists = map[string]string{}
 	}
-	o.lists[at.String()] = machine.Fingerprint(written)
+	o.lists[at.String()] = machine.Fingerprint(requested)
 	o.merged = append(o.merged, at)
 }
 
 // mergeValue merges two values that are not patched separately, because they are in a list that is replaced as a
 // whole.
-func mergeValue(base, written any) any {
-	if written == nil {
+func mergeValue(base, requested any) any {
+	if requested == nil {
 		return base
 	}
 	if baseMap, ok := base.(map[string]any); ok {
-		if writtenMap, ok := written.(map[string]any); ok {
+		if requestedMap, ok := requested.(map[string]any); ok {
 			merged := maps.Clone(baseMap)
-			for key, value := range writtenMap {
+			for key, value := range requestedMap {
 				merged[key] = mergeValue(baseMap[key], value)
 			}
 			return merged
 		}
 	}
-	if baseList, writtenList, byName := namedLists(base, written); byName {
-		return mergeNamed(baseList, writtenList)
+	if baseList, requestedList, byName := namedLists(base, requested); byName {
+		return mergeNamed(baseList, requestedList)
 	}
-	return written
+	return requested
 }
 
 // mergeNamed merges lists by name: the items of the base in their order, then the items that only the user's list
 // has, in theirs.
-func mergeNamed(base, written []any) []any {
+func mergeNamed(base, requested []any) []any {
 	position := make(map[string]int, len(base))
 	merged := slices.Clone(base)
 	for i, item := range base {
 		position[nameOf(item)] = i
 	}
-	for _, item := range written {
+	for _, item := range requested {
 		if i, found := position[nameOf(item)]; found {
 			merged[i] = mergeValue(base[i], item)
 		} else {
@@ -96,10 +96,10 @@ func mergeNamed(base, written []any) []any {
 
 // namedLists reports whether two lists merge by name: neither is empty, and every item of each has a name that is
 // unique in its list.
-func namedLists(base, written any) (baseList, writtenList []any, byName bool) {
+func namedLists(base, requested any) (baseList, requestedList []any, byName bool) {
 	baseList, _ = base.([]any)
-	writtenList, _ = written.([]any)
-	return baseList, writtenList, uniquelyNamed(baseList) && uniquelyNamed(writtenList)
+	requestedList, _ = requested.([]any)
+	return baseList, requestedList, uniquelyNamed(baseList) && uniquelyNamed(requestedList)
 }
 
 func uniquelyNamed(list []any) bool {

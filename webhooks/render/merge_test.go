@@ -47,13 +47,13 @@ func TestOverlay(t *testing.T) {
 		wantLists                 []string
 	}{
 		{
-			name:    "what the person did not write comes from the base",
+			name:    "what the user did not write comes from the base",
 			base:    `{"a":1,"b":{"c":[1]}}`,
 			written: `{}`,
 			want:    `{"a":1,"b":{"c":[1]}}`, wantOperations: 2,
 		},
 		{
-			name:    "what the person wrote wins",
+			name:    "what the user wrote wins",
 			base:    `{"a":1}`,
 			written: `{"a":2,"z":3}`,
 			want:    `{"a":2,"z":3}`,
@@ -132,12 +132,12 @@ func TestOverlay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			written, err := machine.Decode([]byte(tc.written))
+			requested, err := machine.Decode([]byte(tc.written))
 			if err != nil {
 				t.Fatal(err)
 			}
 			merge := overlay{patch: &patch{}}
-			merge.apply(nil, base, written)
+			merge.apply(nil, base, requested)
 			if diff := cmp.Diff(parse(t, tc.want), patched(t, tc.written, merge.patch)); diff != "" {
 				t.Errorf("merged (-want +got):\n%s", diff)
 			}

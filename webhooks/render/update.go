@@ -16,33 +16,33 @@ import (
 type update struct {
 	// raw is the object as the client sent it.
 	raw            []byte
-	object, stored machine.Machine
+	object, stored machine.Object
 	// fieldManager is the field manager in the request's options.
 	fieldManager string
 }
 
-func (u update) decide() outcome {
+func (u update) decide() result {
 	p := &patch{}
 	if _, templated := u.stored.Annotations[contract.AnnotationTemplateRef]; !templated {
 		// A reference that is added later renders nothing. The admission policy on the reference denies it.
-		return outcome{patch: p}
+		return result{patch: p}
 	}
 	from := u.stored.Record()
 	var changed []pointer
 	if u.isOverlay(from) {
-		u.lay(p)
+		u.applyOverlay(p)
 	} else {
 		changed = u.mergeLists(p, from)
-		u.keepStamps(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
-		u.keepStamps(p, "annotations", u.object.Annotations, u.stored.Annotations, stampedAnnotations)
+		u.retainStamps(p, "labels", u.object.Labels, u.stored.Labels, stampedLabels)
+		u.retainStamps(p, "annotations", u.object.Annotations, u.stored.Annotations, stampedAnnotations)
 	}
 	changed = append(changed, forget(p, u.object.Annotations, from.Sensitive)...)
 	if len(p.operations) > 0 {
-		if err := u.settleClaims(p, changed); err != nil {
-			return outcome{causes: field.ErrorList{field.InternalError(nil, err)}}
+		if err := u.restoreClaims(p, changed); err != nil {
+			return result{causes: field.ErrorList{field.InternalError(nil, err)}}
 		}
 	}
-	return outcome{patch: p, warnings: u.forgottenWarnings(from)}
+	return result{patch: p, warnings: u.forgottenWarnings(from)}
 }
 
 var (
@@ -57,21 +57,21 @@ func (u update) isOverlay(from machine.Record) bool {
 		from.Sent != "" && machine.Fingerprint(u.object.Spec) == from.Sent && !reflect.DeepEqual(u.object.Spec, u.stored.Spec)
 }
 
-// lay merges the object of the request over the stored one, without the fields that the sender's previous manifest
+// applyOverlay merges the object of the request over the stored one, without the fields that the sender's previous manifest
 // contained and the current one does not. The reference and the parameters are not restored: omitting them is a
 // change that must be denied.
-func (u update) lay(p *patch) {
-	before, now, known := u.manifests()
-	kept := u.stored
-	if known {
-		kept.Spec = withoutDropped(kept.Spec, before.Spec, now.Spec)
-		kept.Labels = withoutDropped(kept.Labels, before.Labels, now.Labels)
-		kept.Annotations = withoutDropped(kept.Annotations, before.Annotations, now.Annotations)
+func (u update) applyOverlay(p *patch) {
+	before, now, found := u.manifests()
+	base := u.stored
+	if found {
+		base.Spec = withoutDropped(base.Spec, before.Spec, now.Spec)
+		base.Labels = withoutDropped(base.Labels, before.Labels, now.Labels)
+		base.Annotations = withoutDropped(base.Annotations, before.Annotations, now.Annotations)
 	}
 	if u.object.Spec == nil {
-		p.set(pointer{"spec"}, kept.Spec)
+		p.set(pointer{"spec"}, base.Spec)
 	} else {
-		(&overlay{patch: p}).apply(pointer{"spec"}, kept.Spec, u.object.Spec)
+		(&overlay{patch: p}).apply(pointer{"spec"}, base.Spec, u.object.Spec)
 	}
 	metadata := pointer{"metadata"}
 	for _, key := range []string{"finalizers", "ownerReferences", "generateName"} {
@@ -79,52 +79,52 @@ func (u update) lay(p *patch) {
 			p.set(metadata.child(key), u.stored.Metadata[key])
 		}
 	}
-	p.layStrings("labels", u.object.Labels, kept.Labels, u.stored.Labels, stampedLabels)
-	annotations := maps.Clone(kept.Annotations)
+	p.overlayStrings("labels", u.object.Labels, base.Labels, u.stored.Labels, stampedLabels)
+	annotations := maps.Clone(base.Annotations)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
 		return machine.IsContract(key) && !slices.Contains(defaultsAnnotations, key)
 	})
-	p.layStrings("annotations", u.object.Annotations, annotations, u.stored.Annotations, stampedAnnotations)
+	p.overlayStrings("annotations", u.object.Annotations, annotations, u.stored.Annotations, stampedAnnotations)
 }
 
 // defaultsAnnotations are the annotations of the defaults webhook. It restores them itself, but too late to recognise
 // an update that changes nothing.
 var defaultsAnnotations = []string{contract.AnnotationDefaultsApplied, contract.AnnotationDefaultsFailed}
 
-// layStrings adds the retained labels or annotations that the request omits, and restores the stored values of the
+// overlayStrings adds the retained labels or annotations that the request omits, and restores the stored values of the
 // stamps.
-func (p *patch) layStrings(key string, written, kept, stored map[string]any, stamps []string) {
+func (p *patch) overlayStrings(key string, requested, base, stored map[string]any, stamps []string) {
 	add := map[string]any{}
-	for k, v := range kept {
-		if written[k] == nil {
+	for k, v := range base {
+		if requested[k] == nil {
 			add[k] = v
 		}
 	}
 	for _, stamp := range stamps {
-		if was := stored[stamp]; was != nil && written[stamp] != was {
+		if was := stored[stamp]; was != nil && requested[stamp] != was {
 			add[stamp] = was
 		}
 	}
-	p.addStrings(key, written, add)
+	p.addStrings(key, requested, add)
 }
 
-// keepStamps restores the stamps to their stored state, and changes nothing else.
-func (u update) keepStamps(p *patch, key string, written, stored map[string]any, stamps []string) {
+// retainStamps restores the stamps to their stored state, and changes nothing else.
+func (u update) retainStamps(p *patch, key string, requested, stored map[string]any, stamps []string) {
 	add := map[string]any{}
 	for _, stamp := range stamps {
 		switch was, found := stored[stamp]; {
-		case found && written[stamp] != was:
+		case found && requested[stamp] != was:
 			add[stamp] = was
-		case !found && written[stamp] != nil:
+		case !found && requested[stamp] != nil:
 			p.remove(pointer{"metadata", key, stamp})
 		}
 	}
-	p.addStrings(key, written, add)
+	p.addStrings(key, requested, add)
 }
 
-func (p *patch) addStrings(key string, written, add map[string]any) {
+func (p *patch) addStrings(key string, requested, add map[string]any) {
 	at := pointer{"metadata", key}
-	if written == nil {
+	if requested == nil {
 		if len(add) > 0 {
 			p.set(at, add)
 		}
@@ -140,23 +140,23 @@ func (p *patch) addStrings(key string, written, add map[string]any) {
 // and sends its own list again. mergeLists returns the pointers of the lists that it changed.
 func (u update) mergeLists(p *patch, from machine.Record) (merged []pointer) {
 	before, now, known := u.manifests()
-	eachChangedList(pointer{"spec"}, u.stored.Spec, u.object.Spec, func(at pointer, stored, written any) {
-		storedList, writtenList, byName := namedLists(stored, written)
+	eachChangedList(pointer{"spec"}, u.stored.Spec, u.object.Spec, func(at pointer, stored, requested any) {
+		storedList, requestedList, byName := namedLists(stored, requested)
 		if !byName {
 			return
 		}
-		said := lookup(now.Spec, at[1:])
-		switch sent := machine.Fingerprint(written); {
+		previous := lookup(now.Spec, at[1:])
+		switch sent := machine.Fingerprint(requested); {
 		case from.Lists[at.String()] == sent:
 		case !known:
 			return
-		case said == true: // claimed by the applier; claims do not have the items of the list
-		case said != nil && machine.Fingerprint(said) == sent:
-			storedList = withoutItems(storedList, lookup(before.Spec, at[1:]), said)
+		case previous == true: // claimed by the applier; claims do not have the items of the list
+		case previous != nil && machine.Fingerprint(previous) == sent:
+			storedList = withoutItems(storedList, lookup(before.Spec, at[1:]), previous)
 		default:
 			return
 		}
-		if list := mergeNamed(storedList, writtenList); !reflect.DeepEqual(list, writtenList) {
+		if list := mergeNamed(storedList, requestedList); !reflect.DeepEqual(list, requestedList) {
 			p.set(at, list)
 			merged = append(merged, at)
 		}
@@ -165,9 +165,9 @@ func (u update) mergeLists(p *patch, from machine.Record) (merged []pointer) {
 }
 
 // eachChangedList walks the maps that both trees have, and calls found for each pair of lists that differ.
-func eachChangedList(at pointer, stored, written map[string]any, found func(at pointer, stored, written any)) {
-	for _, key := range slices.Sorted(maps.Keys(written)) {
-		switch value := written[key].(type) {
+func eachChangedList(at pointer, stored, requested map[string]any, found func(at pointer, stored, requested any)) {
+	for _, key := range slices.Sorted(maps.Keys(requested)) {
+		switch value := requested[key].(type) {
 		case map[string]any:
 			if below, ok := stored[key].(map[string]any); ok {
 				eachChangedList(at.child(key), below, value, found)

@@ -53,7 +53,7 @@ func parseNumbers(t *testing.T, raw string) any {
 	return wrapped["v"]
 }
 
-func decideUpdate(t *testing.T, object, stored, manager string) (any, outcome) {
+func decideUpdate(t *testing.T, object, stored, manager string) (any, result) {
 	t.Helper()
 	decoded, err := machine.Decode([]byte(object))
 	if err != nil {

@@ -52,8 +52,8 @@ func templateName(object *v1beta1.VirtualMachineTemplateRequest) string {
 
 // right is a permission that the user must have.
 type right struct {
-	action  permission.Action
-	refusal string
+	action        permission.Action
+	denialMessage string
 }
 
 // rights returns the permissions that are required before the existence of objects is disclosed. The messages are

@@ -16,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	permission "github.com/vmstencil/stencil/internal/authorization"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 var (
@@ -34,16 +34,16 @@ type Permissions interface {
 	May(context.Context, authenticationv1.UserInfo, permission.Action) (bool, error)
 }
 
-// Machines reports whether a VirtualMachine exists.
-type Machines interface {
+// VirtualMachines reports whether a VirtualMachine exists.
+type VirtualMachines interface {
 	Exists(ctx context.Context, namespace, name string) (bool, error)
 }
 
 // Options are the dependencies of a Handler.
 type Options struct {
-	Templates   Templates
-	Permissions Permissions
-	Machines    Machines
+	Templates       Templates
+	Permissions     Permissions
+	VirtualMachines VirtualMachines
 }
 
 // Handler serves the admission requests of the webhook.
@@ -61,32 +61,32 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	// The versions have identical schemas, so one type reads both.
 	var object v1beta1.VirtualMachineTemplateRequest
 	if err := json.Unmarshal(request.Object.Raw, &object); err != nil {
-		return refuse.With(apierrors.NewBadRequest(fmt.Sprintf("decoding the request: %v", err)).Status())
+		return deny.With(apierrors.NewBadRequest(fmt.Sprintf("decoding the request: %v", err)).Status())
 	}
 	object.Namespace = request.Namespace
 	causes := check(&object)
 	if err := h.permitted(ctx, request.UserInfo, &object); err != nil {
-		return refuse.With(err.ErrStatus)
+		return deny.With(err.ErrStatus)
 	}
 	found, err := h.existence(ctx, &object)
 	if err != nil {
-		return refuse.With(err.ErrStatus)
+		return deny.With(err.ErrStatus)
 	}
 	if causes = append(causes, found...); len(causes) > 0 {
-		return refuse.With(apierrors.NewInvalid(requestKind, object.Name, causes).Status())
+		return deny.With(apierrors.NewInvalid(requestKind, object.Name, causes).Status())
 	}
 	return admission.Allowed("")
 }
 
 // permitted checks the permissions that the user must have before existence is disclosed.
-func (h *Handler) permitted(ctx context.Context, person authenticationv1.UserInfo, object *v1beta1.VirtualMachineTemplateRequest) *apierrors.StatusError {
+func (h *Handler) permitted(ctx context.Context, user authenticationv1.UserInfo, object *v1beta1.VirtualMachineTemplateRequest) *apierrors.StatusError {
 	for _, right := range rights(object) {
-		allowed, err := h.Permissions.May(ctx, person, right.action)
+		allowed, err := h.Permissions.May(ctx, user, right.action)
 		switch {
 		case err != nil:
 			return internal(err)
 		case !allowed:
-			return apierrors.NewForbidden(requestResource, object.Name, errors.New(right.refusal))
+			return apierrors.NewForbidden(requestResource, object.Name, errors.New(right.denialMessage))
 		}
 	}
 	return nil
@@ -106,7 +106,7 @@ func (h *Handler) existence(ctx context.Context, object *v1beta1.VirtualMachineT
 	if len(validReference(source)) > 0 {
 		return causes, nil
 	}
-	exists, err := h.Machines.Exists(ctx, source.Namespace, source.Name)
+	exists, err := h.VirtualMachines.Exists(ctx, source.Namespace, source.Name)
 	if err != nil {
 		return nil, internal(err)
 	}

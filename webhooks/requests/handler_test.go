@@ -40,8 +40,8 @@ func (c *cluster) Exists(_ context.Context, namespace, name string) (bool, error
 	return (namespace == "shop" || namespace == "golden") && name == "web", c.err
 }
 
-func (c *cluster) May(_ context.Context, person authenticationv1.UserInfo, action permission.Action) (bool, error) {
-	if person.Username != "ada" {
+func (c *cluster) May(_ context.Context, user authenticationv1.UserInfo, action permission.Action) (bool, error) {
+	if user.Username != "ada" {
 		return false, errors.New("who?")
 	}
 	return c.rights[action.String()], nil
@@ -58,7 +58,7 @@ func ask(c *cluster, spec string) admission.Response { return askAs(c, "r", spec
 
 func askAs(c *cluster, name, spec string) admission.Response {
 	raw := `{"metadata":{"name":"` + name + `"},"spec":` + spec + `}`
-	return requests.New(requests.Options{Templates: c, Permissions: c, Machines: c}).Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
+	return requests.New(requests.Options{Templates: c, Permissions: c, VirtualMachines: c}).Handle(context.Background(), admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Namespace: "golden", UserInfo: authenticationv1.UserInfo{Username: "ada"}, Object: runtime.RawExtension{Raw: []byte(raw)},
 	}})
 }
@@ -132,7 +132,7 @@ func TestRequests(t *testing.T) {
 			answer := askAs(c, tc.name, tc.spec)
 			if len(tc.want) == 0 {
 				if !answer.Allowed {
-					t.Errorf("refused: %v", answer.Result)
+					t.Errorf("denied: %v", answer.Result)
 				}
 				return
 			}
@@ -147,7 +147,7 @@ func TestRequests(t *testing.T) {
 				}
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {
-				t.Errorf("refused with (-want +got):\n%s", diff)
+				t.Errorf("denied with (-want +got):\n%s", diff)
 			}
 		})
 	}
@@ -179,7 +179,7 @@ func TestExistenceIsNotToldToWhoMayNotAsk(t *testing.T) {
 	}
 }
 
-func TestWhatCannotBeJudgedIsRefused(t *testing.T) {
+func TestWhatCannotBeEvaluatedIsDenied(t *testing.T) {
 	c := &cluster{rights: map[string]bool{useSource: true, create: true}, err: errors.New("no answer")}
 	if answer := ask(c, `{"virtualMachineRef":{"namespace":"shop","name":"web"}}`); answer.Allowed || answer.Result.Code != 500 {
 		t.Errorf("got %v", answer.Result)
@@ -190,7 +190,7 @@ func TestWhatCannotBeJudgedIsRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyCreationIsJudged(t *testing.T) {
+func TestOnlyCreationIsEvaluated(t *testing.T) {
 	for _, request := range []admissionv1.AdmissionRequest{{Operation: admissionv1.Update}, {Operation: admissionv1.Create, SubResource: "status"}} {
 		if answer := requests.New(requests.Options{}).Handle(t.Context(), admission.Request{AdmissionRequest: request}); !answer.Allowed {
 			t.Errorf("%v: %v", request.Operation, answer.Result)

@@ -24,7 +24,7 @@ func NewAPIServer(config *rest.Config) (*APIServer, error) {
 	return &APIServer{client}, nil
 }
 
-// Exists implements Machines.
+// Exists implements VirtualMachines.
 func (a *APIServer) Exists(ctx context.Context, namespace, name string) (bool, error) {
 	_, err := a.client.Resource(schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}).
 		Namespace(namespace).Get(ctx, name, metav1.GetOptions{})

@@ -26,7 +26,7 @@ func (g *guard) handle(ctx context.Context, request admission.Request) (response
 		if value := recover(); value != nil {
 			g.metrics.panics.WithLabelValues(g.webhook).Inc()
 			logPanic(admission.DefaultLogConstructor(g.logger, &request), value)
-			response = refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, fmt.Sprintf(
+			response = denial(http.StatusInternalServerError, metav1.StatusReasonInternalError, fmt.Sprintf(
 				"webhook %s failed while it handled this request; nothing was changed. "+
 					"This is a defect: the log of stencil-manager tells more under requestID %s", g.webhook, request.UID))
 		}
@@ -44,8 +44,8 @@ func logPanic(logger logr.Logger, value any) {
 	logger.Error(cause, "webhook handler panicked", "panicType", fmt.Sprintf("%T", value), "stack", string(debug.Stack()))
 }
 
-// refuse returns a denial with a complete status.
-func refuse(code int32, reason metav1.StatusReason, message string) admission.Response {
+// denial returns a denial with a complete status.
+func denial(code int32, reason metav1.StatusReason, message string) admission.Response {
 	response := admission.Errored(code, errors.New(message))
 	response.Result.Status = metav1.StatusFailure
 	response.Result.Reason = reason

@@ -68,18 +68,18 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	}
 
 	// These values apply to a request that fails before the handler is called.
-	seen := observation{operation: operationUnknown, outcome: outcomeErrored}
-	defer func() { h.metrics.observe(h.webhook, seen, h.clock.Since(arrival)) }()
+	observed := observation{operation: operationUnknown, result: resultErrored}
+	defer func() { h.metrics.observe(h.webhook, observed, h.clock.Since(arrival)) }()
 
 	buffer := takeBuffer()
 	defer returnBuffer(buffer)
 	err := readBody(buffer, request, maximumBody)
 	if errors.Is(err, errBodyTooLarge) {
-		seen.outcome = outcomeDenied
+		observed.result = resultDenied
 		// If the connection closes while the client is still sending, the client may report a failed call and never read
 		// the denial.
 		_, _ = io.CopyN(io.Discard, request.Body, maximumDiscarded)
-		h.refuseTooLarge(writer, buffer.Bytes())
+		h.denyTooLarge(writer, buffer.Bytes())
 		return
 	}
 	if err != nil {
@@ -90,20 +90,20 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 	review, err := readReview(buffer.Bytes())
 	if err != nil {
 		h.logger.V(1).Info("an admission request cannot be decoded", "cause", err.Error())
-		h.write(writer, reviewUID(buffer.Bytes()), refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error()))
+		h.write(writer, reviewUID(buffer.Bytes()), denial(http.StatusBadRequest, metav1.StatusReasonBadRequest, err.Error()))
 		return
 	}
 
 	ctx, cancel := context.WithTimeout(request.Context(), budget(request))
 	defer cancel()
 	response := h.guard.handle(ctx, admission.Request{AdmissionRequest: *review})
-	seen = observation{operation: operationLabel(review.Operation), outcome: outcomeOf(response)}
+	observed = observation{operation: operationLabel(review.Operation), result: resultOf(response)}
 	h.send(writer, complete(response, review))
 }
 
-// refuseTooLarge denies a request with a body larger than the limit. The response is a review if the UID can be read:
+// denyTooLarge denies a request with a body larger than the limit. The response is a review if the UID can be read:
 // an HTTP error would count as a failure of the webhook, which failurePolicy Ignore allows.
-func (h *handler) refuseTooLarge(writer http.ResponseWriter, truncated []byte) {
+func (h *handler) denyTooLarge(writer http.ResponseWriter, truncated []byte) {
 	message := fmt.Sprintf("the admission request is larger than the %d MiB that webhook %s takes: make the object smaller", maximumBody>>20, h.webhook)
 	uid := reviewUID(truncated)
 	h.logger.Info("refused an admission request that is too large", "requestID", uid, "limit", maximumBody)
@@ -111,7 +111,7 @@ func (h *handler) refuseTooLarge(writer http.ResponseWriter, truncated []byte) {
 		http.Error(writer, message, http.StatusRequestEntityTooLarge)
 		return
 	}
-	h.write(writer, uid, refuse(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, message))
+	h.write(writer, uid, denial(http.StatusRequestEntityTooLarge, metav1.StatusReasonRequestEntityTooLarge, message))
 }
 
 func (h *handler) write(writer http.ResponseWriter, uid types.UID, response admission.Response) {

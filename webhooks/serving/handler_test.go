@@ -49,7 +49,7 @@ func TestHandlerThatOverrunsItsDeadlineHearsOfIt(t *testing.T) {
 	}
 }
 
-func TestPanicIsARefusalThatTellsNothing(t *testing.T) {
+func TestPanicIsADenialWithoutDetails(t *testing.T) {
 	const secret = "hunter2"
 	cases := map[string]struct {
 		panics func()
@@ -115,7 +115,7 @@ func TestPanicIsARefusalThatTellsNothing(t *testing.T) {
 	}
 }
 
-func TestOversizeRequestIsRefused(t *testing.T) {
+func TestOversizeRequestIsDenied(t *testing.T) {
 	f := start(t, allow)
 	padding := func(size int) []byte {
 		return slices.Concat([]byte(`{"padding":"`), bytes.Repeat([]byte("x"), size), []byte(`"}`))
@@ -131,7 +131,7 @@ func TestOversizeRequestIsRefused(t *testing.T) {
 		}
 	})
 	for name, size := range map[string]int{"one byte more": maximumBody, "much more": 12 << 20} {
-		t.Run(name+" gets a refusal that the API server believes", func(t *testing.T) {
+		t.Run(name+" gets a denial that the API server believes", func(t *testing.T) {
 			response, content := f.post(t, "", review(t, admissionv1.Create, padding(size)))
 			want := &admissionv1.AdmissionResponse{
 				UID: "0815",
@@ -160,7 +160,7 @@ func TestOversizeRequestIsRefused(t *testing.T) {
 
 func TestOnlyReviewsAreAnswered(t *testing.T) {
 	f := start(t, allow)
-	t.Run("another method is refused", func(t *testing.T) {
+	t.Run("another method is denied", func(t *testing.T) {
 		response, err := f.client.Get("https://" + f.Address() + "/webhook")
 		if err != nil {
 			t.Fatal(err)
@@ -180,7 +180,7 @@ func TestOnlyReviewsAreAnswered(t *testing.T) {
 			t.Errorf("got %s", response.Status)
 		}
 	})
-	t.Run("what cannot be decoded is refused", func(t *testing.T) {
+	t.Run("what cannot be decoded is denied", func(t *testing.T) {
 		_, content := f.post(t, "", []byte(`{"kind":`))
 		if !bytes.Contains(content, []byte(`"allowed":false`)) || !bytes.Contains(content, []byte(`"code":400`)) {
 			t.Errorf("unexpected answer: %s", content)

@@ -11,12 +11,12 @@ import (
 
 // Values of the metric label "outcome".
 const (
-	// outcomeAllowed is an allowed request, changed or not.
-	outcomeAllowed = "allowed"
-	// outcomeDenied is a denial caused by the request.
-	outcomeDenied = "denied"
-	// outcomeErrored is a denial caused by Stencil or the cluster.
-	outcomeErrored = "errored"
+	// resultAllowed is an allowed request, changed or not.
+	resultAllowed = "allowed"
+	// resultDenied is a denial caused by the request.
+	resultDenied = "denied"
+	// resultErrored is a denial caused by Stencil or the cluster.
+	resultErrored = "errored"
 )
 
 // operationUnknown is the operation of a request that was denied before its operation could be read.
@@ -57,11 +57,11 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 // observation holds the labels under which a request is recorded.
 type observation struct {
 	operation string
-	outcome   string
+	result    string
 }
 
 func (m *metrics) observe(webhook string, o observation, duration time.Duration) {
-	m.duration.WithLabelValues(webhook, o.operation, o.outcome).Observe(duration.Seconds())
+	m.duration.WithLabelValues(webhook, o.operation, o.result).Observe(duration.Seconds())
 }
 
 // operationLabel limits the label to the defined operations, whatever the request contains.
@@ -74,14 +74,14 @@ func operationLabel(operation admissionv1.Operation) string {
 	}
 }
 
-// outcomeOf returns the label value for a response.
-func outcomeOf(response admission.Response) string {
+// resultOf returns the label value for a response.
+func resultOf(response admission.Response) string {
 	switch {
 	case response.Allowed:
-		return outcomeAllowed
+		return resultAllowed
 	case response.Result != nil && response.Result.Code >= http.StatusInternalServerError:
-		return outcomeErrored
+		return resultErrored
 	default:
-		return outcomeDenied
+		return resultDenied
 	}
 }

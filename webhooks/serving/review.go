@@ -62,7 +62,7 @@ func isEscaped(r rune) bool { return r < ' ' || r > '~' || r == '"' || r == '\\'
 // complete returns the response of a handler with the UID of the request and with its patch encoded.
 func complete(response admission.Response, request *admissionv1.AdmissionRequest) *admissionv1.AdmissionResponse {
 	if err := response.Complete(admission.Request{AdmissionRequest: *request}); err != nil {
-		response = refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the answer could not be encoded")
+		response = denial(http.StatusInternalServerError, metav1.StatusReasonInternalError, "the answer could not be encoded")
 		response.UID = request.UID
 	}
 	return &response.AdmissionResponse

@@ -66,7 +66,7 @@ func TestAppendReview(t *testing.T) {
 		"a patch":               {UID: "42", Allowed: true, PatchType: &jsonPatch, Patch: []byte(`[{"op":"add","path":"/spec","value":"` + strings.Repeat("ü", 5000) + `"}]`)},
 		"warnings":              {UID: "42", Allowed: true, Warnings: []string{"one", "two"}},
 		"annotations":           {UID: "42", Allowed: true, AuditAnnotations: map[string]string{"a": "b"}},
-		"a refusal":             {UID: "42", Result: &metav1.Status{Code: 403, Message: `say "no"`, Reason: metav1.StatusReasonForbidden}},
+		"a denial":              {UID: "42", Result: &metav1.Status{Code: 403, Message: `say "no"`, Reason: metav1.StatusReasonForbidden}},
 		"a UID of another kind": {UID: types.UID(`"}` + "\n"), Allowed: true},
 	} {
 		t.Run(name, func(t *testing.T) {

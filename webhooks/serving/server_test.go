@@ -204,7 +204,7 @@ func TestServerSpeaks(t *testing.T) {
 	}
 }
 
-func TestServerRefusesOldTLS(t *testing.T) {
+func TestServerRejectsOldTLS(t *testing.T) {
 	f := start(t, allow)
 	for version, accepted := range map[uint16]bool{tls.VersionTLS11: false, tls.VersionTLS12: true, tls.VersionTLS13: true} {
 		connection, err := tls.Dial("tcp", f.Address(), &tls.Config{

@@ -34,18 +34,18 @@ func (s *slow) Handle(ctx context.Context, _ admission.Request) admission.Respon
 	}
 }
 
-// outcome is the result of a request for the client.
-type outcome struct {
+// response is the result of a request for the client.
+type response struct {
 	content []byte
 	err     error
 }
 
-func (f *fixture) postInBackground(t *testing.T) <-chan outcome {
+func (f *fixture) postInBackground(t *testing.T) <-chan response {
 	body := review(t, admissionv1.Create, nil)
-	result := make(chan outcome, 1)
+	result := make(chan response, 1)
 	go func() {
 		_, content, err := f.tryPost(context.Background(), "?timeout=30s", body)
-		result <- outcome{content, err}
+		result <- response{content, err}
 	}()
 	return result
 }

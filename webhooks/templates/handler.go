@@ -15,8 +15,8 @@ import (
 	"github.com/vmstencil/stencil/template"
 	templatelint "github.com/vmstencil/stencil/template/lint"
 	"github.com/vmstencil/stencil/template/validations"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
-	"github.com/vmstencil/stencil/webhooks/internal/written"
+	"github.com/vmstencil/stencil/webhooks/internal/changed"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 var templateKind = schema.GroupKind{Group: v1beta1.GroupVersion.Group, Kind: "VirtualMachineTemplate"}
@@ -30,7 +30,7 @@ func New() *Handler { return &Handler{} }
 // Handle implements admission.Handler.
 func (h *Handler) Handle(_ context.Context, request admission.Request) admission.Response {
 	// The versions have identical schemas, so one type reads both.
-	object, answer := written.Object(request, "template", sameWords)
+	object, answer := changed.Object(request, "template", sameContent)
 	if answer != nil {
 		return *answer
 	}
@@ -41,16 +41,16 @@ func (h *Handler) Handle(_ context.Context, request admission.Request) admission
 	case errors.As(err, &invalid):
 		causes = invalid.Causes
 	case err != nil:
-		return refuse.With(apierrors.NewInternalError(fmt.Errorf("compiling the template: %w", err)).Status())
+		return deny.With(apierrors.NewInternalError(fmt.Errorf("compiling the template: %w", err)).Status())
 	}
 	if causes = append(causes, templatelint.Validations(object)...); len(causes) > 0 {
-		return refuse.With(apierrors.NewInvalid(templateKind, object.Name, causes).Status())
+		return deny.With(apierrors.NewInvalid(templateKind, object.Name, causes).Status())
 	}
 	return admission.Allowed("").WithWarnings(templatelint.Warnings(compiled)...)
 }
 
-// sameWords reports whether the spec and the validation rules of a template are unchanged.
-func sameWords(before, after *v1beta1.VirtualMachineTemplate) bool {
+// sameContent reports whether the spec and the validation rules of a template are unchanged.
+func sameContent(before, after *v1beta1.VirtualMachineTemplate) bool {
 	return equality.Semantic.DeepEqual(before.Spec, after.Spec) &&
 		before.Annotations[validations.AnnotationTemplate] == after.Annotations[validations.AnnotationTemplate]
 }

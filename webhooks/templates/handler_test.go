@@ -66,13 +66,13 @@ func TestHandle(t *testing.T) {
 			wantWarnings: []string{"parameter SPARE is declared and never referred to"},
 		},
 		{
-			name:     "a broken one is refused with every cause",
+			name:     "a broken one is denied with every cause",
 			request:  func(t *testing.T) admission.Request { return review(t, admissionv1.Create, manifest("", broken), "") },
 			wantCode: 422, wantReason: metav1.StatusReasonInvalid,
 			wantFields: []string{"spec.virtualMachine.metadata.name", "spec.virtualMachine.spec.runstrategy"},
 		},
 		{
-			name: "a good one that becomes broken is refused",
+			name: "a good one that becomes broken is denied",
 			request: func(t *testing.T) admission.Request {
 				return review(t, admissionv1.Update, manifest("", broken), manifest("", good))
 			},
@@ -87,7 +87,7 @@ func TestHandle(t *testing.T) {
 			wantAllowed: true,
 		},
 		{
-			name: "malformed rules for the machine are refused, beside what the engine says",
+			name: "malformed rules for the machine are denied, beside what the engine says",
 			request: func(t *testing.T) admission.Request {
 				return review(t, admissionv1.Create, strings.Replace(manifest("", broken), "labels: {}", "annotations: {validations: '[{]'}", 1), "")
 			},
@@ -95,7 +95,7 @@ func TestHandle(t *testing.T) {
 			wantFields: []string{"spec.virtualMachine.metadata.name", "spec.virtualMachine.spec.runstrategy", "metadata.annotations[validations]"},
 		},
 		{
-			name: "rules that become malformed are refused",
+			name: "rules that become malformed are denied",
 			request: func(t *testing.T) admission.Request {
 				return review(t, admissionv1.Update, strings.Replace(manifest("", good), "labels: {}", "annotations: {validations: '{}'}", 1), manifest("", good))
 			},

@@ -13,27 +13,27 @@ import (
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
-// judgeUntemplated evaluates a VM without a template in a namespace that may be governed.
-func judgeUntemplated(request admission.Request, covering []*approval.Approval) approval.Verdict {
-	return approval.Judge(covering, approval.Question{User: request.UserInfo})
+// evaluateUntemplated evaluates a VM without a template in a namespace that may be governed.
+func evaluateUntemplated(request admission.Request, approvals []*approval.Approval) approval.Decision {
+	return approval.Evaluate(approvals, approval.Question{User: request.UserInfo})
 }
 
-// judgeCreate compares a new VM with the template that it refers to, and evaluates both by the approvals. It denies a
+// evaluateCreate compares a new VM with the template that it refers to, and evaluates both by the approvals. It denies a
 // VM that does not have the record of the current template, whatever the approvals allow.
-func (h *Handler) judgeCreate(ctx context.Context, request admission.Request, vm machine.Machine, found *templatecache.Template, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
+func (h *Handler) evaluateCreate(ctx context.Context, request admission.Request, vm machine.Object, found *templatecache.Template, approvals []*approval.Approval) (approval.Decision, *admission.Response) {
 	compiled, err := found.Compiled()
 	if err != nil {
-		return approval.Verdict{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s/%s does not compile", found.Namespace, found.Name)))
+		return approval.Decision{}, ptr.To(deny.Unavailable(fmt.Sprintf("template %s/%s does not compile", found.Namespace, found.Name)))
 	}
 	if cause := recordMismatch(vm, found, compiled); cause != "" {
-		return approval.Verdict{}, ptr.To(verdict.Refuse(request, []approval.Objection{{Field: machine.AnnotationsPath.Key(contract.AnnotationRendered).String(), Message: cause}}))
+		return approval.Decision{}, ptr.To(decision.Deny(request, []approval.Objection{{Field: machine.AnnotationsPath.Key(contract.AnnotationRendered).String(), Message: cause}}))
 	}
-	if len(covering) == 0 {
-		return approval.Verdict{Allowed: true}, nil
+	if len(approvals) == 0 {
+		return approval.Decision{Allowed: true}, nil
 	}
 	question := approval.Question{
 		User: request.UserInfo,
@@ -51,17 +51,17 @@ func (h *Handler) judgeCreate(ctx context.Context, request admission.Request, vm
 			return match(compiled, vm, a)
 		},
 	}
-	question.Sources, err = h.pinned(ctx, covering, question, func() []disks.Source { return disks.Sources(vm.Spec, request.Namespace) })
+	question.Sources, err = h.pinned(ctx, approvals, question, func() []disks.Source { return disks.Sources(vm.Spec, request.Namespace) })
 	if err != nil {
-		return approval.Verdict{}, ptr.To(refuse.Unavailable(err.Error()))
+		return approval.Decision{}, ptr.To(deny.Unavailable(err.Error()))
 	}
-	return approval.Judge(covering, question), nil
+	return approval.Evaluate(approvals, question), nil
 }
 
 // recordMismatch returns the difference between the record of the rendering and the template, or "" if there is none.
 // The render webhook has just written the record: a difference means that a later webhook changed it, or that the
 // template changed in between.
-func recordMismatch(vm machine.Machine, found *templatecache.Template, compiled *template.Compiled) string {
+func recordMismatch(vm machine.Object, found *templatecache.Template, compiled *template.Compiled) string {
 	record := vm.Record()
 	if record.Namespace != found.Namespace || record.Name != found.Name {
 		return fmt.Sprintf("the record names template %q, the reference %s/%s: the VM was not rendered from what it refers to", record.Namespace+"/"+record.Name, found.Namespace, found.Name)
@@ -78,7 +78,7 @@ func recordMismatch(vm machine.Machine, found *templatecache.Template, compiled 
 }
 
 // match compares the VM with its template, except for the fields that the approval lists as overrides.
-func match(compiled *template.Compiled, vm machine.Machine, a *approval.Approval) (map[string]string, []approval.Objection) {
+func match(compiled *template.Compiled, vm machine.Object, a *approval.Approval) (map[string]string, []approval.Objection) {
 	matched, err := compiled.Match(vm.Object, template.Ignoring(a.OverridableField), template.Preferring(a.ClosedValues(compiled)))
 	if err != nil {
 		return nil, []approval.Objection{{Approval: a.Name(), Message: fmt.Sprintf("the VM cannot be compared with its template: %v", err)}}

@@ -13,7 +13,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/disks"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // concurrency is the number of disks that are read at a time.
@@ -30,8 +30,8 @@ type Disks interface {
 
 // pinned returns the identities of the sources of disks, or nil if no approval that evaluates the user pins sources.
 // It calls sourcesOf, and reads objects, only if an approval does.
-func (h *Handler) pinned(ctx context.Context, covering []*approval.Approval, q approval.Question, sourcesOf func() []disks.Source) ([]approval.DiskSource, error) {
-	if h.disks == nil || approval.Exempt(covering, q.User) || !approval.PinsSources(covering, q.Template) {
+func (h *Handler) pinned(ctx context.Context, approvals []*approval.Approval, q approval.Question, sourcesOf func() []disks.Source) ([]approval.DiskSource, error) {
+	if h.disks == nil || approval.Exempt(approvals, q.User) || !approval.PinsSources(approvals, q.Template) {
 		return nil, nil
 	}
 	sources := sourcesOf()
@@ -66,19 +66,19 @@ type existing struct {
 // exists. virt-controller would use such a disk, whatever its content. The function returns the decision unchanged,
 // without reading objects, if the VirtualMachine is not approved otherwise or has no dataVolumeTemplates, or if no
 // approval that denies or warns restricts existing disks.
-func (h *Handler) evaluateDisks(ctx context.Context, request admission.Request, vm machine.Machine, covering []*approval.Approval, v approval.Verdict) (approval.Verdict, *admission.Response) {
+func (h *Handler) evaluateDisks(ctx context.Context, request admission.Request, vm machine.Object, approvals []*approval.Approval, v approval.Decision) (approval.Decision, *admission.Response) {
 	templates := disks.Templates(vm.Spec)
-	if !v.Allowed || v.Exempt || len(templates) == 0 || !approval.DecidesOnDisks(covering) {
+	if !v.Allowed || v.Exempt || len(templates) == 0 || !approval.DecidesOnDisks(approvals) {
 		return v, nil
 	}
 	if len(templates) > disks.Maximum {
-		return v, ptr.To(refuse.Invalid(request.Name, field.ErrorList{field.TooMany(field.NewPath("spec", "dataVolumeTemplates"), len(templates), disks.Maximum)}))
+		return v, ptr.To(deny.Invalid(request.Name, field.ErrorList{field.TooMany(field.NewPath("spec", "dataVolumeTemplates"), len(templates), disks.Maximum)}))
 	}
 	found, err := h.existingDisks(ctx, request.Namespace, templates)
 	if err != nil {
-		return v, ptr.To(refuse.Unavailable(err.Error()))
+		return v, ptr.To(deny.Unavailable(err.Error()))
 	}
-	objections := diskObjections(found, approval.Judging(covering, request.UserInfo))
+	objections := diskObjections(found, approval.NotExempting(approvals, request.UserInfo))
 	if len(objections) == 0 {
 		return v, nil
 	}
@@ -86,7 +86,7 @@ func (h *Handler) evaluateDisks(ctx context.Context, request admission.Request, 
 	stored, err := h.disks.VirtualMachine(ctx, request.Namespace, vm.Name())
 	switch {
 	case err != nil:
-		return v, ptr.To(refuse.Unavailable(err.Error()))
+		return v, ptr.To(deny.Unavailable(err.Error()))
 	case stored != nil:
 		return v, nil
 	}
@@ -128,11 +128,11 @@ func (h *Handler) existingDisks(ctx context.Context, namespace string, templates
 }
 
 // diskObjections returns the objections of approvals to disks that exist: at most one for each disk and approval.
-func diskObjections(found []existing, covering []*approval.Approval) []approval.Objection {
+func diskObjections(found []existing, approvals []*approval.Approval) []approval.Objection {
 	var objections []approval.Objection
 	objected := map[string]bool{}
 	for _, one := range found {
-		for _, a := range approval.DenyingDisk(covering, one.labels) {
+		for _, a := range approval.DenyingDisk(approvals, one.labels) {
 			if key := one.template.Field + " " + a.Name(); !objected[key] {
 				objected[key] = true
 				objections = append(objections, approval.Objection{

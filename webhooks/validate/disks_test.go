@@ -129,7 +129,7 @@ func TestDisksThatExist(t *testing.T) {
 		{name: "an exempt subject", approval: fmt.Sprintf(diskApproval, ", exemptSubjects: [{kind: User, name: mallory}]"), names: []string{"web-root"}, storage: storage{volumes: one}},
 		{name: "a VM without such disks", storage: storage{volumes: one}},
 		{
-			name: "what is not approved anyway is refused without a look", names: []string{"web-root"}, storage: storage{volumes: one},
+			name: "what is not approved anyway is denied without a look", names: []string{"web-root"}, storage: storage{volumes: one},
 			edit: func(_, spec map[string]any) {
 				podSpec(spec)["volumes"] = []any{map[string]any{"name": "init", "containerDisk": map[string]any{"image": "evil"}}}
 			},
@@ -138,7 +138,7 @@ func TestDisksThatExist(t *testing.T) {
 		{name: "more than KubeVirt permits", names: many, want: []string{"spec.dataVolumeTemplates: Too many: 257: must have at most 256 items"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			shelf, found := templates(t)
+			fakeTemplates, found := templates(t)
 			if tc.approval == "" {
 				tc.approval = strict
 			}
@@ -155,7 +155,7 @@ func TestDisksThatExist(t *testing.T) {
 			if tc.user != "" {
 				asked.UserInfo.Username = tc.user
 			}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}, Disks: &tc.storage, Exempt: exemption.Users{"kubevirt"}})
+			h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, tc.approval)}, Disks: &tc.storage, Exempt: exemption.Users{"kubevirt"}})
 			response := h.Handle(t.Context(), asked)
 			if tc.warns {
 				if !response.Allowed || strings.Join(response.Warnings, "\n") != "not approved: "+tc.want[0] {
@@ -172,25 +172,25 @@ func TestDisksThatExist(t *testing.T) {
 }
 
 func TestExistingDisksHaveToBeAllowedByEachApproval(t *testing.T) {
-	shelf, found := templates(t)
-	covering := append(approve(t, fmt.Sprintf(diskApproval, ", existingDisks: {policy: Allow}")), approve(t, fmt.Sprintf(diskApproval, ""))...)
+	fakeTemplates, found := templates(t)
+	approvals := append(approve(t, fmt.Sprintf(diskApproval, ", existingDisks: {policy: Allow}")), approve(t, fmt.Sprintf(diskApproval, ""))...)
 	shelved := &storage{mutex: &sync.Mutex{}, claims: map[string]map[string]string{"web-root": nil}}
-	h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: covering}, Disks: shelved})
+	h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approvals}, Disks: shelved})
 	check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found, disked("web-root")), nil)), []string{`"web-root" exists already`}, "")
-	h = validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: []*approval.Approval{covering[0]}}, Disks: shelved})
+	h = validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: []*approval.Approval{approvals[0]}}, Disks: shelved})
 	check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found, disked("web-root")), nil)), nil, "")
 }
 
 // An update reads no disks: without an override dataVolumeTemplates are frozen, and with one the disk is evaluated
 // when the VM starts.
 func TestAnUpdateOfDataVolumeTemplates(t *testing.T) {
-	shelf, found := templates(t)
+	fakeTemplates, found := templates(t)
 	shelved := &storage{mutex: &sync.Mutex{}, claims: map[string]map[string]string{"other": nil}}
 	for approval, want := range map[string][]string{
 		strings.Replace(approved, "%s", "", 1): {"spec.dataVolumeTemplates"},
 		fmt.Sprintf(diskApproval, ""):          nil,
 	} {
-		h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, approval)}, Disks: shelved})
+		h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, approval)}, Disks: shelved})
 		response := h.Handle(t.Context(), request(admissionv1.Update, stored(t, found, disked("other")), stored(t, found, disked("web-root"))))
 		check(t, response, want, "")
 	}
@@ -209,7 +209,7 @@ func copied(name string) func(metadata, spec map[string]any) {
 }
 
 func TestPinnedSources(t *testing.T) {
-	shelf, found := templates(t)
+	fakeTemplates, found := templates(t)
 	const objection = `spec.dataVolumeTemplates[0].spec.sourceRef: the content of the disk is none that is approved with template golden/box: DataSource golden/%s (approval "team")`
 	const pinned = "{namespaces: [team-a], templates: [{namespace: golden, name: box, sources: [{uid: u1}]}], overrides: [spec.runStrategy, spec.dataVolumeTemplates]%s}"
 	for _, tc := range []struct {
@@ -244,7 +244,7 @@ func TestPinnedSources(t *testing.T) {
 			if tc.user != "" {
 				asked.UserInfo.Username = tc.user
 			}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, fmt.Sprintf(tc.approval, ""))}, Disks: shelved, Exempt: exemption.Users{"kubevirt"}})
+			h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, fmt.Sprintf(tc.approval, ""))}, Disks: shelved, Exempt: exemption.Users{"kubevirt"}})
 			check(t, h.Handle(t.Context(), asked), tc.want, "")
 			if shelved.looked != tc.looked {
 				t.Errorf("%d lookups, want %d", shelved.looked, tc.looked)
@@ -255,7 +255,7 @@ func TestPinnedSources(t *testing.T) {
 
 // The sources of at most disks.Maximum disks are read: the others are denied.
 func TestNotAllDisksOfAVMAreLookedUp(t *testing.T) {
-	shelf, found := templates(t)
+	fakeTemplates, found := templates(t)
 	shelved := &storage{mutex: &sync.Mutex{}, uids: map[string]string{"fedora": "u1"}}
 	many := func(_, spec map[string]any) {
 		var volumes []any
@@ -264,7 +264,7 @@ func TestNotAllDisksOfAVMAreLookedUp(t *testing.T) {
 		}
 		podSpec(spec)["volumes"] = volumes
 	}
-	h := validate.New(validate.Options{Templates: shelf, Disks: shelved, Approvals: govern{covering: approve(t,
+	h := validate.New(validate.Options{Templates: fakeTemplates, Disks: shelved, Approvals: govern{approvals: approve(t,
 		"{namespaces: [team-a], templates: [{namespace: golden, name: box, sources: [{uid: u1}]}], overrides: [spec.runStrategy, spec.template.spec.volumes]}")}})
 	check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found, many), nil)),
 		[]string{`spec.template.spec.volumes[256].persistentVolumeClaim.claimName: the content of the disk is none that is approved with template golden/box: only the first 256 are looked up (approval "team")`}, "")

@@ -16,28 +16,28 @@ import (
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
-// patience is the timeout of a request that waits for a template to appear in the cache: the render webhook of
+// templateWaitTimeout is the timeout of a request that waits for a template to appear in the cache: the render webhook of
 // another replica may have received the template earlier.
-const patience = 300 * time.Millisecond
+const templateWaitTimeout = 300 * time.Millisecond
 
 // Templates returns compiled templates.
 type Templates interface {
-	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
+	Wait(ctx context.Context, namespace, name string, timeout time.Duration) *templatecache.Template
 }
 
 // Approvals returns the approvals that select a namespace.
 type Approvals interface {
 	Synced() bool
-	Covering(namespace string) []*approval.Approval
+	ApprovalsFor(namespace string) []*approval.Approval
 }
 
-// Policies returns the decision of the policies about a request; a policing.Judge implements it.
+// Policies returns the decision of the policies about a request; a policing.Evaluator implements it.
 type Policies interface {
-	Judge(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error)
+	Evaluate(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error)
 }
 
 // Exemptions are the users exempt from approvals.
@@ -81,91 +81,91 @@ func New(o Options) *Handler {
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
-	judged, refusal := h.Judge(ctx, request)
-	if refusal != nil {
-		return *refusal
+	decisions, denial := h.Evaluate(ctx, request)
+	if denial != nil {
+		return *denial
 	}
-	return verdict.Joint(request, judged)
+	return decision.Combine(request, decisions)
 }
 
-// Judge returns the decisions of approvals, policies and the rules of the VM and its template about a request. It
+// Evaluate returns the decisions of approvals, policies and the rules of the VM and its template about a request. It
 // returns a denial if the request cannot be evaluated.
-func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict.Judgement, *admission.Response) {
-	judged := verdict.Judgement{Approvals: approval.Verdict{Allowed: true}}
+func (h *Handler) Evaluate(ctx context.Context, request admission.Request) (decision.Decisions, *admission.Response) {
+	decisions := decision.Decisions{Approvals: approval.Decision{Allowed: true}}
 	exempt := h.exempt.Exempt(request.UserInfo.Username)
 	if request.Resource.Resource != "virtualmachines" || request.SubResource != "" ||
 		request.Operation != admissionv1.Create && request.Operation != admissionv1.Update ||
 		exempt && (request.Operation == admissionv1.Update && !strings.HasSuffix(request.UserInfo.Username, machine.VirtAPI) || h.policies == nil) {
-		return judged, nil
+		return decisions, nil
 	}
 	if !h.approvals.Synced() {
-		return judged, ptr.To(refuse.Unavailable("the approvals have not been read yet"))
+		return decisions, ptr.To(deny.Unavailable("the approvals have not been read yet"))
 	}
-	vm, refusal := refuse.Machine(request.Name, request.Object.Raw)
-	if refusal != nil {
-		return judged, refusal
+	vm, denial := deny.ReadVM(request.Name, request.Object.Raw)
+	if denial != nil {
+		return decisions, denial
 	}
 	if !exempt {
-		if judged.Approvals, refusal = h.approve(ctx, request, vm); refusal != nil {
-			return judged, refusal
+		if decisions.Approvals, denial = h.approve(ctx, request, vm); denial != nil {
+			return decisions, denial
 		}
 	}
 	if h.policies != nil {
 		var err error
-		if judged.Policies, err = h.policies.Judge(ctx, request, vm.Object); err != nil {
-			return judged, ptr.To(refuse.Unavailable(err.Error()))
+		if decisions.Policies, err = h.policies.Evaluate(ctx, request, vm.Object); err != nil {
+			return decisions, ptr.To(deny.Unavailable(err.Error()))
 		}
 	}
-	judged.Rules, refusal = h.rules(ctx, request, vm)
-	return judged, refusal
+	decisions.Rules, denial = h.rules(ctx, request, vm)
+	return decisions, denial
 }
 
 // approve evaluates the approvals.
-func (h *Handler) approve(ctx context.Context, request admission.Request, vm machine.Machine) (approval.Verdict, *admission.Response) {
-	covering := h.approvals.Covering(request.Namespace)
+func (h *Handler) approve(ctx context.Context, request admission.Request, vm machine.Object) (approval.Decision, *admission.Response) {
+	approvals := h.approvals.ApprovalsFor(request.Namespace)
 	if request.Operation == admissionv1.Create {
-		return h.create(ctx, request, vm, covering)
+		return h.create(ctx, request, vm, approvals)
 	}
-	if len(covering) == 0 {
-		return approval.Verdict{Allowed: true}, nil
+	if len(approvals) == 0 {
+		return approval.Decision{Allowed: true}, nil
 	}
-	stored, refusal := refuse.Machine(request.Name, request.OldObject.Raw)
-	if refusal != nil {
-		return approval.Verdict{}, refusal
+	stored, denial := deny.ReadVM(request.Name, request.OldObject.Raw)
+	if denial != nil {
+		return approval.Decision{}, denial
 	}
-	return h.judgeUpdate(ctx, request, vm, stored, covering, h.templateOf(ctx, stored))
+	return h.evaluateUpdate(ctx, request, vm, stored, approvals, h.templateOf(ctx, stored))
 }
 
-func (h *Handler) create(ctx context.Context, request admission.Request, vm machine.Machine, covering []*approval.Approval) (approval.Verdict, *admission.Response) {
-	written, templated := vm.Reference()
+func (h *Handler) create(ctx context.Context, request admission.Request, vm machine.Object, approvals []*approval.Approval) (approval.Decision, *admission.Response) {
+	text, templated := vm.Reference()
 	if !templated {
-		return judgeUntemplated(request, covering), nil
+		return evaluateUntemplated(request, approvals), nil
 	}
-	ref, errs := machine.ParseReference(written, request.Namespace)
+	ref, errs := machine.ParseReference(text, request.Namespace)
 	if len(errs) > 0 {
-		return approval.Verdict{}, ptr.To(refuse.Invalid(request.Name, errs))
+		return approval.Decision{}, ptr.To(deny.Invalid(request.Name, errs))
 	}
-	found := h.templates.Wait(ctx, ref.Namespace, ref.Name, patience)
+	found := h.templates.Wait(ctx, ref.Namespace, ref.Name, templateWaitTimeout)
 	if found == nil {
-		return approval.Verdict{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref)))
+		return approval.Decision{}, ptr.To(deny.Unavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref)))
 	}
-	v, refusal := h.judgeCreate(ctx, request, vm, found, covering)
-	if refusal != nil || h.disks == nil {
-		return v, refusal
+	v, denial := h.evaluateCreate(ctx, request, vm, found, approvals)
+	if denial != nil || h.disks == nil {
+		return v, denial
 	}
-	return h.evaluateDisks(ctx, request, vm, covering, v)
+	return h.evaluateDisks(ctx, request, vm, approvals, v)
 }
 
 // templateOf returns the template of a stored VM for the approvals: the template that it was rendered from, with the
 // digest at that time. If the same object still exists, the labels are the current ones.
-func (h *Handler) templateOf(ctx context.Context, stored machine.Machine) approval.Template {
+func (h *Handler) templateOf(ctx context.Context, stored machine.Object) approval.Template {
 	if _, templated := stored.Reference(); !templated {
 		return approval.Template{}
 	}
 	record := stored.Record()
-	asked := approval.Template{Namespace: record.Namespace, Name: record.Name, Digest: record.Digest, Gone: true}
+	origin := approval.Template{Namespace: record.Namespace, Name: record.Name, Digest: record.Digest, Deleted: true}
 	if found := h.templates.Wait(ctx, record.Namespace, record.Name, 0); found != nil && found.UID == record.UID {
-		asked.Labels, asked.Gone = found.Labels, false
+		origin.Labels, origin.Deleted = found.Labels, false
 	}
-	return asked
+	return origin
 }

@@ -27,19 +27,19 @@ import (
 	"github.com/vmstencil/stencil/webhooks/validate"
 )
 
-type shelf map[string]*templatecache.Template
+type fakeTemplates map[string]*templatecache.Template
 
-func (s shelf) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
+func (s fakeTemplates) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
 	return s[namespace+"/"+name]
 }
 
 type govern struct {
-	covering []*approval.Approval
-	unsynced bool
+	approvals []*approval.Approval
+	unsynced  bool
 }
 
-func (g govern) Synced() bool                         { return !g.unsynced }
-func (g govern) Covering(string) []*approval.Approval { return g.covering }
+func (g govern) Synced() bool                             { return !g.unsynced }
+func (g govern) ApprovalsFor(string) []*approval.Approval { return g.approvals }
 
 const box = `
 spec:
@@ -59,7 +59,7 @@ spec:
           - {name: init, cloudInitNoCloud: {userData: "password: ${PASSWORD}"}}
 `
 
-func templates(t *testing.T) (shelf, *templatecache.Template) {
+func templates(t *testing.T) (fakeTemplates, *templatecache.Template) {
 	t.Helper()
 	var object v1beta1.VirtualMachineTemplate
 	if err := yaml.UnmarshalStrict([]byte(box), &object); err != nil {
@@ -67,7 +67,7 @@ func templates(t *testing.T) (shelf, *templatecache.Template) {
 	}
 	object.Namespace, object.Name, object.UID, object.Generation = "golden", "box", "uid", 7
 	compiled := templatecache.Compile(&object)
-	return shelf{"golden/box": compiled}, compiled
+	return fakeTemplates{"golden/box": compiled}, compiled
 }
 
 func approve(t *testing.T, spec string) []*approval.Approval {
@@ -148,19 +148,19 @@ func TestCreate(t *testing.T) {
 			edit: func(_, spec map[string]any) { spec["runStrategy"] = "Always" },
 		},
 		{
-			name: "another value than the template's is refused where it stands", approval: strings.Replace(approved, "%s", "", 1),
+			name: "another value than the template's is denied where it stands", approval: strings.Replace(approved, "%s", "", 1),
 			edit: func(_, spec map[string]any) {
 				podSpec(spec)["volumes"] = []any{map[string]any{"name": "init", "containerDisk": map[string]any{"image": "evil"}}}
 			},
 			want: []string{"spec.template.spec.volumes[name=init]", `approval "team"`},
 		},
 		{
-			name: "a bound value outside the approval is refused", approval: strings.Replace(approved, "%s", ", parameters: [{name: SIZE, allowed: [small]}]", 1),
+			name: "a bound value outside the approval is denied", approval: strings.Replace(approved, "%s", ", parameters: [{name: SIZE, allowed: [small]}]", 1),
 			edit: func(_, spec map[string]any) { spec["instancetype"] = map[string]any{"name": "huge"} },
 			want: []string{"SIZE", "small"},
 		},
 		{
-			name: "a value of a parameter that the approval does not list is refused", approval: strings.Replace(approved, "%s", "", 1),
+			name: "a value of a parameter that the approval does not list is denied", approval: strings.Replace(approved, "%s", "", 1),
 			edit: func(_, spec map[string]any) { spec["instancetype"] = map[string]any{"name": "huge"} },
 			want: []string{`parameters[SIZE]: Invalid value: "huge": must be "small", the default of the template, because the approval does not list this parameter`},
 		},
@@ -169,7 +169,7 @@ func TestCreate(t *testing.T) {
 			edit: func(_, spec map[string]any) { spec["instancetype"] = map[string]any{"name": "huge"} },
 		},
 		{
-			name: "what was given for a parameter that the template generates is refused and not shown", approval: strings.Replace(approved, "%s", "", 1),
+			name: "what was given for a parameter that the template generates is denied and not shown", approval: strings.Replace(approved, "%s", "", 1),
 			edit: func(metadata, spec map[string]any) {
 				annotations := metadata["annotations"].(map[string]any)
 				annotations["template.kubevirt.io/rendered"] = strings.TrimSuffix(annotations["template.kubevirt.io/rendered"].(string), "}") + `,"sensitive":["PASSWORD"]}`
@@ -178,28 +178,28 @@ func TestCreate(t *testing.T) {
 			want: []string{"parameters[PASSWORD]: Invalid value: must be left to the template, which generates it"}, wantNot: "OPEN-SESAME",
 		},
 		{
-			name: "a sensitive value that the generator could not have made is refused and not shown", approval: strings.Replace(approved, "%s", "", 1),
+			name: "a sensitive value that the generator could not have made is denied and not shown", approval: strings.Replace(approved, "%s", "", 1),
 			edit: func(_, spec map[string]any) {
 				podSpec(spec)["volumes"] = []any{map[string]any{"name": "init", "cloudInitNoCloud": map[string]any{"userData": "password: OPEN-SESAME\nrun: me"}}}
 			},
 			want: []string{"spec.template.spec.volumes[name=init].cloudInitNoCloud.userData"}, wantNot: "OPEN-SESAME",
 		},
 		{
-			name: "a record of another template is refused, governed or not", approval: "",
+			name: "a record of another template is denied, governed or not", approval: "",
 			edit: func(metadata, _ map[string]any) {
 				metadata["annotations"].(map[string]any)["template.kubevirt.io/rendered"] = `{"namespace":"golden","name":"other"}`
 			},
 			want: []string{"metadata.annotations[template.kubevirt.io/rendered]", "golden/other"},
 		},
 		{
-			name: "a record of another version is refused", approval: "",
+			name: "a record of another version is denied", approval: "",
 			edit: func(metadata, _ map[string]any) {
 				metadata["annotations"].(map[string]any)["template.kubevirt.io/rendered"] = `{"namespace":"golden","name":"box","uid":"uid","generation":7,"digest":"sha256:other"}`
 			},
 			want: []string{"create the VM again"},
 		},
 		{
-			name: "a label that names another template is refused", approval: "",
+			name: "a label that names another template is denied", approval: "",
 			edit: func(metadata, _ map[string]any) {
 				metadata["labels"].(map[string]any)["vm.kubevirt.io/template"] = "other"
 			},
@@ -212,12 +212,12 @@ func TestCreate(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			shelf, found := templates(t)
+			fakeTemplates, found := templates(t)
 			edit := tc.edit
 			if edit == nil {
 				edit = func(_, _ map[string]any) {}
 			}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}})
+			h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, tc.approval)}})
 			check(t, h.Handle(t.Context(), request(admissionv1.Create, stored(t, found, edit), nil)), tc.want, tc.wantNot)
 		})
 	}
@@ -230,11 +230,11 @@ func check(t *testing.T, response admission.Response, want []string, wantNot str
 	}
 	for _, text := range want {
 		if !strings.Contains(response.Result.Message, text) {
-			t.Errorf("the refusal lacks %q: %s", text, response.Result.Message)
+			t.Errorf("the denial lacks %q: %s", text, response.Result.Message)
 		}
 	}
 	if wantNot != "" && strings.Contains(response.Result.Message, wantNot) {
-		t.Errorf("the refusal shows %q: %s", wantNot, response.Result.Message)
+		t.Errorf("the denial shows %q: %s", wantNot, response.Result.Message)
 	}
 }
 
@@ -299,7 +299,7 @@ func TestUpdate(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			shelf, found := templates(t)
+			fakeTemplates, found := templates(t)
 			nothing := func(_, _ map[string]any) {}
 			before, edit := tc.before, tc.edit
 			if before == nil {
@@ -308,14 +308,14 @@ func TestUpdate(t *testing.T) {
 			if edit == nil {
 				edit = nothing
 			}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}})
+			h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, tc.approval)}})
 			check(t, h.Handle(t.Context(), request(admissionv1.Update, stored(t, found, edit), stored(t, found, before))), tc.want, "")
 		})
 	}
 }
 
-func TestWhoIsNotJudged(t *testing.T) {
-	shelf, found := templates(t)
+func TestWhoIsNotEvaluated(t *testing.T) {
+	fakeTemplates, found := templates(t)
 	change := func(_, spec map[string]any) { podSpec(spec)["hostname"] = "h" }
 	governed := strings.Replace(approved, "%s", "", 1)
 	for _, tc := range []struct {
@@ -326,20 +326,20 @@ func TestWhoIsNotJudged(t *testing.T) {
 	}{
 		{
 			name:    "an exempt user of the installation",
-			options: validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, governed)}, Exempt: exemption.Users{"mallory"}},
+			options: validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, governed)}, Exempt: exemption.Users{"mallory"}},
 		},
 		{
 			name:    "an exempt subject of the approval",
-			options: validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, strings.Replace(approved, "%s", ", exemptSubjects: [{kind: User, name: mallory}]", 1))}},
+			options: validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, strings.Replace(approved, "%s", ", exemptSubjects: [{kind: User, name: mallory}]", 1))}},
 		},
 		{
 			name:    "a status update",
-			options: validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, governed)}},
+			options: validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, governed)}},
 			edit:    func(r *admission.Request) { r.SubResource = "status" },
 		},
 		{
 			name:    "everybody is, before the approvals are read",
-			options: validate.Options{Templates: shelf, Approvals: govern{unsynced: true}},
+			options: validate.Options{Templates: fakeTemplates, Approvals: govern{unsynced: true}},
 			code:    503,
 		},
 	} {
@@ -367,7 +367,7 @@ type council struct {
 	asked    int
 }
 
-func (c *council) Judge(context.Context, admission.Request, map[string]any) (policyset.Decision, error) {
+func (c *council) Evaluate(context.Context, admission.Request, map[string]any) (policyset.Decision, error) {
 	c.asked++
 	return c.decision, c.err
 }
@@ -395,12 +395,12 @@ func TestPolicies(t *testing.T) {
 			wantAsked: 1, want: []string{"\n- it is not approved in namespace \"team-a\"", "spec.runStrategy", "\n- policy sizes (high): too large"},
 		},
 		{
-			name: "a change too, in one refusal", operation: admissionv1.Update, user: user, decision: tooLarge,
+			name: "a change too, in one denial", operation: admissionv1.Update, user: user, decision: tooLarge,
 			approval: "{namespaces: [team-a], templates: [{namespace: golden, name: box}]}", object: always,
 			wantAsked: 1, want: []string{"\n- it is not approved", "\n- policy sizes (high): too large"},
 		},
 		{name: "nothing governs, nobody objects", operation: admissionv1.Update, user: user, wantAsked: 1},
-		{name: "who cannot decide refuses", operation: admissionv1.Create, user: user, err: errors.New("the policies have not been compiled yet"), wantAsked: 1, want: []string{"the policies have not been compiled yet; try again in a moment"}},
+		{name: "who cannot decide denies", operation: admissionv1.Create, user: user, err: errors.New("the policies have not been compiled yet"), wantAsked: 1, want: []string{"the policies have not been compiled yet; try again in a moment"}},
 		{name: "so is one without a reference", operation: admissionv1.Create, user: user, object: unreferenced, decision: tooLarge, wantAsked: 1, want: []string{"too large"}},
 		{name: "and a change of one", operation: admissionv1.Update, user: user, object: unreferenced, old: unreferenced, wantAsked: 1},
 		{name: "to take the reference away is no way around them", operation: admissionv1.Update, user: user, object: unreferenced, decision: tooLarge, wantAsked: 1, want: []string{"too large"}},
@@ -414,7 +414,7 @@ func TestPolicies(t *testing.T) {
 		{name: "what they change is not shown to anybody", operation: admissionv1.Update, user: controller, decision: tooLarge},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			shelf, found := templates(t)
+			fakeTemplates, found := templates(t)
 			edit := func(change func(metadata, spec map[string]any)) []byte {
 				if change == nil {
 					return stored(t, found)
@@ -428,7 +428,7 @@ func TestPolicies(t *testing.T) {
 			asked := request(tc.operation, edit(tc.object), old)
 			asked.UserInfo.Username = tc.user
 			policies := &council{decision: tc.decision, err: tc.err}
-			h := validate.New(validate.Options{Templates: shelf, Approvals: govern{covering: approve(t, tc.approval)}, Policies: policies, Exempt: exemption.Users{controller, api}})
+			h := validate.New(validate.Options{Templates: fakeTemplates, Approvals: govern{approvals: approve(t, tc.approval)}, Policies: policies, Exempt: exemption.Users{controller, api}})
 			check(t, h.Handle(t.Context(), asked), tc.want, "")
 			if policies.asked != tc.wantAsked {
 				t.Errorf("asked %d times, want %d", policies.asked, tc.wantAsked)

@@ -8,30 +8,30 @@ import (
 
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/template/validations"
-	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	"github.com/vmstencil/stencil/template/validations/vmrules"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // rules evaluates the rules of a VM and of its template. On update it excludes violations that the stored VM already
 // has, because the template may have received the rules later.
-func (h *Handler) rules(ctx context.Context, request admission.Request, vm machine.Machine) (machinerules.Verdict, *admission.Response) {
+func (h *Handler) rules(ctx context.Context, request admission.Request, vm machine.Object) (vmrules.Decision, *admission.Response) {
 	now := h.rulesOf(ctx, vm, request.Namespace)
 	if request.Operation == admissionv1.Create || !now.Has() {
-		return now.Judge(ctx), nil
+		return now.Evaluate(ctx), nil
 	}
-	stored, refusal := refuse.Machine(request.Name, request.OldObject.Raw)
-	if refusal != nil {
-		return machinerules.Verdict{}, refusal
+	stored, denial := deny.ReadVM(request.Name, request.OldObject.Raw)
+	if denial != nil {
+		return vmrules.Decision{}, denial
 	}
 	before := now
 	before.Object = stored.Object
-	return now.Judge(ctx).Since(before.Judge(ctx)), nil
+	return now.Evaluate(ctx).Since(before.Evaluate(ctx)), nil
 }
 
 // rulesOf returns the input of the evaluation of the rules.
-func (h *Handler) rulesOf(ctx context.Context, vm machine.Machine, namespace string) machinerules.Case {
-	c := machinerules.Case{Object: vm.Object, Namespace: namespace, Sizes: h.sizes}
+func (h *Handler) rulesOf(ctx context.Context, vm machine.Object, namespace string) vmrules.Case {
+	c := vmrules.Case{Object: vm.Object, Namespace: namespace, Sizes: h.sizes}
 	origin, found := policyinput.OriginOf(vm.Object, namespace)
 	if !found {
 		return c

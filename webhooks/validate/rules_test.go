@@ -47,20 +47,20 @@ func TestRulesOfTheTemplate(t *testing.T) {
 }
 
 func TestRulesOfAMachineWithoutATemplate(t *testing.T) {
-	h := validate.New(validate.Options{Templates: shelf{}, Approvals: govern{}, Sizes: onlySmall{}})
+	h := validate.New(validate.Options{Templates: fakeTemplates{}, Approvals: govern{}, Sizes: onlySmall{}})
 	machine := func(guest, more string) []byte {
 		return []byte(`{"metadata":{"name":"web-1","annotations":{"vm.kubevirt.io/validations":` + quote(atLeast) + more + `}},"spec":{"template":{"spec":{"domain":{"memory":{"guest":"` + guest + `"}}}}}}`)
 	}
-	const refusal = "rule memory of annotation vm.kubevirt.io/validations: it needs 2 GiB (1Gi is less than 2147483648) at spec.template.spec.domain.memory.guest"
+	const denial = "rule memory of annotation vm.kubevirt.io/validations: it needs 2 GiB (1Gi is less than 2147483648) at spec.template.spec.domain.memory.guest"
 	for _, tc := range []struct {
 		name    string
 		request admission.Request
 		want    []string
 	}{
 		{name: "one that satisfies them", request: request(admissionv1.Create, machine("2Gi", ""), nil)},
-		{name: "one that does not", request: request(admissionv1.Create, machine("1Gi", ""), nil), want: []string{refusal}},
+		{name: "one that does not", request: request(admissionv1.Create, machine("1Gi", ""), nil), want: []string{denial}},
 		{name: "one whose rules are left out", request: request(admissionv1.Create, machine("1Gi", `,"vm.kubevirt.io/skip-validations":"true"`), nil)},
-		{name: "a change for the worse", request: request(admissionv1.Update, machine("1Gi", ""), machine("2Gi", "")), want: []string{refusal}},
+		{name: "a change for the worse", request: request(admissionv1.Update, machine("1Gi", ""), machine("2Gi", "")), want: []string{denial}},
 		{name: "what was never satisfied stands in nobody's way", request: request(admissionv1.Update, machine("512Mi", ""), machine("1Gi", ""))},
 	} {
 		t.Run(tc.name, func(t *testing.T) { check(t, h.Handle(t.Context(), tc.request), tc.want, "") })

@@ -149,7 +149,7 @@ func (d *differing) connect() (*cluster.Client, error) {
 }
 
 // against reads the template to compare with.
-func (d *differing) against(ctx context.Context, reader *source.Reader, vm machine.Machine) (*templates.Template, error) {
+func (d *differing) against(ctx context.Context, reader *source.Reader, vm machine.Object) (*templates.Template, error) {
 	if d.template != "" {
 		return templates.Read(reader, d.template)
 	}
@@ -165,7 +165,7 @@ func (d *differing) against(ctx context.Context, reader *source.Reader, vm machi
 }
 
 // origin returns the template that a VirtualMachine was rendered from, or references.
-func origin(vm machine.Machine) (machine.Reference, error) {
+func origin(vm machine.Object) (machine.Reference, error) {
 	if rendered := vm.Record(); rendered.Name != "" {
 		return machine.Reference{Namespace: rendered.Namespace, Name: rendered.Name}, nil
 	}
@@ -180,7 +180,7 @@ func origin(vm machine.Machine) (machine.Reference, error) {
 	return at, nil
 }
 
-func name(vm machine.Machine) string {
+func name(vm machine.Object) string {
 	if namespace := machine.StringAt(vm.Metadata, "namespace"); namespace != "" {
 		return namespace + "/" + vm.Name()
 	}

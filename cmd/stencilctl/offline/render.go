@@ -112,4 +112,4 @@ type none struct{}
 
 func (none) Synced() bool { return true }
 
-func (none) Covering(string) []*approval.Approval { return nil }
+func (none) ApprovalsFor(string) []*approval.Approval { return nil }

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/vmstencil/stencil/template/validations"
-	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	"github.com/vmstencil/stencil/template/validations/vmrules"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -13,16 +13,16 @@ import (
 // values of the instance type, so the failure is a warning and the cluster decides.
 func (t *Template) Judge(vm map[string]any) (violations, warnings []string) {
 	metadata, _ := vm["metadata"].(map[string]any)
-	verdict := machinerules.Case{
+	decision := vmrules.Case{
 		Object:    vm,
 		Namespace: machine.StringAt(metadata, "namespace"),
 		Template:  t.Object.Name,
 		Rules:     t.Object.Annotations[validations.AnnotationTemplate],
-	}.Judge(context.Background())
-	for _, found := range verdict.Denials {
+	}.Evaluate(context.Background())
+	for _, found := range decision.Denials {
 		violations = append(violations, found.String())
 	}
-	for _, found := range append(verdict.Warnings, verdict.Unjudged...) {
+	for _, found := range append(decision.Warnings, decision.Unevaluated...) {
 		warnings = append(warnings, found.String())
 	}
 	return violations, warnings

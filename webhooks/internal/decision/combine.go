@@ -1,4 +1,4 @@
-package verdict
+package decision
 
 import (
 	"errors"
@@ -14,8 +14,8 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
-	machinerules "github.com/vmstencil/stencil/template/validations/machines"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/template/validations/vmrules"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 const (
@@ -25,30 +25,30 @@ const (
 	maximumNames = 5
 )
 
-// Judgement holds all decisions about one request.
-type Judgement struct {
-	Approvals approval.Verdict
+// Decisions holds all decisions about one request.
+type Decisions struct {
+	Approvals approval.Decision
 	Policies  policyset.Decision
 	// Rules is the decision of the rules of the VM and of its template.
-	Rules machinerules.Verdict
+	Rules vmrules.Decision
 }
 
-// Joint returns the response for all decisions: a denial with every objection of approvals, policies and rules, or an
+// Combine returns the response for all decisions: a denial with every objection of approvals, policies and rules, or an
 // admission with all warnings.
-func Joint(request admission.Request, j Judgement) admission.Response {
-	v, d := j.Approvals, j.Policies
+func Combine(request admission.Request, all Decisions) admission.Response {
+	v, d := all.Approvals, all.Policies
 	// A rule about a size that cannot be resolved here was not evaluated, and therefore denies.
-	rules := append(slices.Clip(j.Rules.Denials), j.Rules.Unjudged...)
-	warnings := append(append(Warnings(v), policyWarnings(d)...), ruleWarnings(j.Rules)...)
+	rules := append(slices.Clip(all.Rules.Denials), all.Rules.Unevaluated...)
+	warnings := append(append(Warnings(v), policyWarnings(d)...), ruleWarnings(all.Rules)...)
 	switch {
-	case len(d.Denials)+len(rules) == 0 && v.Refused():
-		return Refuse(request, v.Objections).WithWarnings(warnings...)
+	case len(d.Denials)+len(rules) == 0 && v.Denied():
+		return Deny(request, v.Objections).WithWarnings(warnings...)
 	case len(d.Denials)+len(rules) == 0:
 		return admission.Allowed("").WithWarnings(warnings...)
 	}
 	var lines []string
 	var causes []metav1.StatusCause
-	if v.Refused() {
+	if v.Denied() {
 		why, from := unapproved(request, v.Objections)
 		lines, causes = append(lines, why), append(causes, from...)
 	}
@@ -76,13 +76,13 @@ func Joint(request admission.Request, j Judgement) admission.Response {
 	resource := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
 	status := apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status()
 	status.Details.Causes = causes
-	return refuse.With(status).WithWarnings(warnings...)
+	return deny.With(status).WithWarnings(warnings...)
 }
 
 // Unavailable denies a request that cannot be evaluated at the moment.
 func Unavailable(why string) admission.Response {
 	status := apierrors.NewServiceUnavailable(why + "; try again in a moment").Status()
-	return refuse.With(status)
+	return deny.With(status)
 }
 
 func policyWarnings(d policyset.Decision) []string {
@@ -93,7 +93,7 @@ func policyWarnings(d policyset.Decision) []string {
 	return warnings[:min(len(warnings), maximumLines)]
 }
 
-func ruleWarnings(v machinerules.Verdict) []string {
+func ruleWarnings(v vmrules.Decision) []string {
 	var warnings []string
 	for _, found := range v.Warnings {
 		warnings = append(warnings, placed(oneLine(found.String()), found.Field))
@@ -148,14 +148,14 @@ func (g *group) who() string {
 }
 
 // text returns the message without the field.
-func (g *group) text() string { return g.say(false, true) }
+func (g *group) text() string { return g.format(false, true) }
 
 // line returns a line for the message of a denial.
-func (g *group) line() string { return g.say(true, true) }
+func (g *group) line() string { return g.format(true, true) }
 
-func (g *group) warning() string { return g.say(true, false) }
+func (g *group) warning() string { return g.format(true, false) }
 
-func (g *group) say(field, severity bool) string {
+func (g *group) format(field, severity bool) string {
 	var b strings.Builder
 	b.WriteString(g.who())
 	switch {

@@ -1,12 +1,12 @@
 package approval
 
-// Written returns, in a fixed order, every place that the user set in a VirtualMachine, including those where the value is the same as the
+// UserSpecified returns, in a fixed order, every place that the user set in a VirtualMachine, including those where the value is the same as the
 // template's. The object is as the user sent it, rendered is the result of the template before the object is merged into it. An item of a list merged
 // by name is returned as a whole when rendered does not have it, and field by field when it does.
 //
 // Neither is modified. See Changes for how they are decoded, and for what is
 // returned when there are very many places.
-func Written(object, rendered map[string]any) []Path {
+func UserSpecified(object, rendered map[string]any) []Path {
 	t := &touches{}
 	under := map[string]any{}
 	for _, s := range sections(rendered) {
@@ -14,13 +14,13 @@ func Written(object, rendered map[string]any) []Path {
 	}
 	for _, s := range sections(object) {
 		t.begin(s.path, s.skip)
-		t.written(s.value, under[s.path.String()])
+		t.requested(s.value, under[s.path.String()])
 		t.end()
 	}
 	return t.result()
 }
 
-func (t *touches) written(value, under any) {
+func (t *touches) requested(value, under any) {
 	if vacant(value) && vacant(under) || value == nil {
 		return
 	}
@@ -34,20 +34,20 @@ func (t *touches) written(value, under any) {
 			t.add()
 		default:
 			for key, item := range v {
-				if t.judges(key) {
-					t.into(Field(key), func() { t.written(item, below[key]) })
+				if t.evaluates(key) {
+					t.into(Field(key), func() { t.requested(item, below[key]) })
 				}
 			}
 		}
 	case []any:
-		t.writtenList(v, under)
+		t.requestedList(v, under)
 	default:
 		t.add()
 	}
 }
 
-// writtenList follows the merge: two lists of uniquely named items are merged, any other list replaces the previous one.
-func (t *touches) writtenList(list []any, under any) {
+// requestedList follows the merge: two lists of uniquely named items are merged, any other list replaces the previous one.
+func (t *touches) requestedList(list []any, under any) {
 	if vacant(under) {
 		t.appeared(list)
 		return
@@ -64,8 +64,8 @@ func (t *touches) writtenList(list []any, under any) {
 	}
 	for _, item := range list {
 		name := nameOf(item)
-		position, known := positions[name]
-		if !known {
+		position, found := positions[name]
+		if !found {
 			t.addInside(Item(name))
 			continue
 		}
@@ -73,7 +73,7 @@ func (t *touches) writtenList(list []any, under any) {
 			base, _ := below[position].(map[string]any)
 			for key, value := range item.(map[string]any) {
 				if key != "name" {
-					t.into(Field(key), func() { t.written(value, base[key]) })
+					t.into(Field(key), func() { t.requested(value, base[key]) })
 				}
 			}
 		})

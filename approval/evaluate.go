@@ -44,8 +44,8 @@ type Question struct {
 	Update bool
 }
 
-// Verdict is the decision.
-type Verdict struct {
+// Decision is the result of an evaluation.
+type Decision struct {
 	// Governed reports whether any approval selects the namespace.
 	Governed bool
 	// Allowed reports whether the VirtualMachine satisfies an approval, or does not need to.
@@ -62,45 +62,45 @@ type Verdict struct {
 	Objections []Objection
 }
 
-// Refused reports whether the request must be denied.
-func (v Verdict) Refused() bool { return !v.Allowed && v.Enforcement == v1alpha1.EnforcementDeny }
+// Denied reports whether the request must be denied.
+func (d Decision) Denied() bool { return !d.Allowed && d.Enforcement == v1alpha1.EnforcementDeny }
 
 // Causes returns the objections as causes of a denial.
-func (v Verdict) Causes() field.ErrorList {
+func (d Decision) Causes() field.ErrorList {
 	var causes field.ErrorList
-	for _, objection := range v.Objections {
+	for _, objection := range d.Objections {
 		causes = append(causes, objection.Cause())
 	}
 	return causes
 }
 
-// Judge evaluates a question with the approvals that select the namespace of the VirtualMachine.
-func Judge(covering []*Approval, q Question) Verdict {
-	if len(covering) == 0 {
-		return Verdict{Allowed: true}
+// Evaluate decides a question with the approvals that select the namespace of the VirtualMachine.
+func Evaluate(approvals []*Approval, q Question) Decision {
+	if len(approvals) == 0 {
+		return Decision{Allowed: true}
 	}
-	v := Verdict{Governed: true, Enforcement: strictest(judging(covering, q))}
-	if v.Exempt = !q.Anyone && exempt(covering, q.User); v.Exempt || q.Update && q.idle() {
-		v.Allowed = true
-		return v
+	d := Decision{Governed: true, Enforcement: strictest(notExempting(approvals, q))}
+	if d.Exempt = !q.Anyone && exempt(approvals, q.User); d.Exempt || q.Update && q.idle() {
+		d.Allowed = true
+		return d
 	}
 	var near, far []Objection
-	for _, a := range byName(covering) {
-		objections, candidate := a.judge(q)
+	for _, a := range byName(approvals) {
+		objections, candidate := a.evaluate(q)
 		switch {
 		case len(objections) == 0:
-			v.Allowed, v.By = true, a.name
-			return v
+			d.Allowed, d.By = true, a.name
+			return d
 		case candidate:
 			near = append(near, objections...)
 		default:
 			far = append(far, objections...)
 		}
 	}
-	if v.Objections = near; near == nil {
-		v.Objections = far
+	if d.Objections = near; near == nil {
+		d.Objections = far
 	}
-	return v
+	return d
 }
 
 // idle reports whether an update changes nothing that approvals evaluate.
@@ -109,36 +109,36 @@ func (q Question) idle() bool {
 }
 
 // Exempt reports whether at least one approval selects a namespace and each of these approvals exempts the user.
-func Exempt(covering []*Approval, user authenticationv1.UserInfo) bool {
-	return len(covering) > 0 && exempt(covering, user)
+func Exempt(approvals []*Approval, user authenticationv1.UserInfo) bool {
+	return len(approvals) > 0 && exempt(approvals, user)
 }
 
-func exempt(covering []*Approval, user authenticationv1.UserInfo) bool {
-	return !slices.ContainsFunc(covering, func(a *Approval) bool { return !a.Exempts(user) })
+func exempt(approvals []*Approval, user authenticationv1.UserInfo) bool {
+	return !slices.ContainsFunc(approvals, func(a *Approval) bool { return !a.Exempts(user) })
 }
 
-// judging returns the approvals that do not exempt the user, or all of them when each does, so that the enforcement of the namespace is defined.
-func judging(covering []*Approval, q Question) []*Approval {
-	if q.Anyone || exempt(covering, q.User) || !slices.ContainsFunc(covering, func(a *Approval) bool { return a.Exempts(q.User) }) {
-		return covering
+// notExempting returns the approvals that do not exempt the user, or all of them when each does, so that the enforcement of the namespace is defined.
+func notExempting(approvals []*Approval, q Question) []*Approval {
+	if q.Anyone || exempt(approvals, q.User) || !slices.ContainsFunc(approvals, func(a *Approval) bool { return a.Exempts(q.User) }) {
+		return approvals
 	}
-	return slices.DeleteFunc(slices.Clone(covering), func(a *Approval) bool { return a.Exempts(q.User) })
+	return slices.DeleteFunc(slices.Clone(approvals), func(a *Approval) bool { return a.Exempts(q.User) })
 }
 
-// Judging returns the approvals of a namespace that do not exempt a user, all of them
+// NotExempting returns the approvals of a namespace that do not exempt a user, all of them
 // when each does.
-func Judging(covering []*Approval, user authenticationv1.UserInfo) []*Approval {
-	return judging(covering, Question{User: user})
+func NotExempting(approvals []*Approval, user authenticationv1.UserInfo) []*Approval {
+	return notExempting(approvals, Question{User: user})
 }
 
 // Denies reports whether an approval of a namespace denies.
-func Denies(covering []*Approval) bool {
-	return strictest(covering) == v1alpha1.EnforcementDeny
+func Denies(approvals []*Approval) bool {
+	return strictest(approvals) == v1alpha1.EnforcementDeny
 }
 
-func strictest(covering []*Approval) v1alpha1.Enforcement {
+func strictest(approvals []*Approval) v1alpha1.Enforcement {
 	strict := v1alpha1.EnforcementAudit
-	for _, a := range covering {
+	for _, a := range approvals {
 		switch a.enforcement {
 		case v1alpha1.EnforcementDeny:
 			return v1alpha1.EnforcementDeny
@@ -149,12 +149,12 @@ func strictest(covering []*Approval) v1alpha1.Enforcement {
 	return strict
 }
 
-func byName(covering []*Approval) []*Approval {
+func byName(approvals []*Approval) []*Approval {
 	compare := func(a, b *Approval) int { return cmp.Compare(a.name, b.name) }
-	if slices.IsSortedFunc(covering, compare) {
-		return covering
+	if slices.IsSortedFunc(approvals, compare) {
+		return approvals
 	}
-	sorted := slices.Clone(covering)
+	sorted := slices.Clone(approvals)
 	slices.SortFunc(sorted, compare)
 	return sorted
 }

@@ -67,9 +67,9 @@ func policies(entries ...policyset.Entry) *council {
 
 type cluster map[string]map[string]string
 
-func (c cluster) Namespace(_ context.Context, name string) (labels, annotations map[string]string, known bool) {
-	labels, known = c[name]
-	return labels, map[string]string{"owner": "team of " + name}, known
+func (c cluster) Namespace(_ context.Context, name string) (labels, annotations map[string]string, found bool) {
+	labels, found = c[name]
+	return labels, map[string]string{"owner": "team of " + name}, found
 }
 
 type templates map[string]*templatecache.Template
@@ -166,10 +166,10 @@ func tell(t *testing.T, what string, kinds ...string) policyset.Entry {
 	}
 }
 
-func judgeOf(t *testing.T, asked *council, change ...func(*policing.Options)) *policing.Judge {
+func evaluatorOf(t *testing.T, evaluated *council, change ...func(*policing.Options)) *policing.Evaluator {
 	t.Helper()
 	o := policing.Options{
-		Policies:   asked,
+		Policies:   evaluated,
 		Namespaces: cluster{"team-a": {"env": "prod"}},
 		Templates:  templates{"golden/box": box(t)},
 		Clock:      clocktesting.NewFakePassiveClock(time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)),
@@ -234,8 +234,8 @@ func TestWhatPoliciesSee(t *testing.T) {
 			if tc.seenAs == "" {
 				tc.seenAs = tc.kind
 			}
-			judge := judgeOf(t, policies(tell(t, tc.what, tc.seenAs)))
-			decision, err := judge.Judge(t.Context(), request(t, tc.operation, tc.kind, tc.object, tc.old), nil)
+			evaluator := evaluatorOf(t, policies(tell(t, tc.what, tc.seenAs)))
+			decision, err := evaluator.Evaluate(t.Context(), request(t, tc.operation, tc.kind, tc.object, tc.old), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -261,7 +261,7 @@ func TestWhichPoliciesAreAsked(t *testing.T) {
 		{name: "the template is named", match: policyset.Match{Templates: []policyset.TemplateMatch{{Namespace: "golden", Name: "box"}}}, want: true},
 		{name: "or another", match: policyset.Match{Templates: []policyset.TemplateMatch{{Namespace: "golden", Name: "other"}}}},
 		{name: "by its labels", match: policyset.Match{Templates: []policyset.TemplateMatch{{Selector: labels.SelectorFromSet(labels.Set{"os": "linux"})}}}, want: true},
-		{name: "the person is one of them", match: policyset.Match{Include: []v1alpha1.Subject{{Kind: "Group", Name: "team-a"}}}, want: true},
+		{name: "the user is one of them", match: policyset.Match{Include: []v1alpha1.Subject{{Kind: "Group", Name: "team-a"}}}, want: true},
 		{name: "or excluded", match: policyset.Match{Exclude: []v1alpha1.Subject{{Kind: "User", Name: "ada"}}}},
 		{name: "other operations are not asked about", match: policyset.Match{Operations: []string{"DELETE"}}},
 		{
@@ -283,8 +283,8 @@ func TestWhichPoliciesAreAsked(t *testing.T) {
 			if tc.object == "" {
 				tc.operation, tc.object = admissionv1.Create, web
 			}
-			judge := judgeOf(t, policies(policyset.Entry{Policy: compile(t, "no", no), Match: tc.match}))
-			decision, err := judge.Judge(t.Context(), request(t, tc.operation, "VirtualMachine", tc.object, tc.old), nil)
+			evaluator := evaluatorOf(t, policies(policyset.Entry{Policy: compile(t, "no", no), Match: tc.match}))
+			decision, err := evaluator.Evaluate(t.Context(), request(t, tc.operation, "VirtualMachine", tc.object, tc.old), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -320,8 +320,8 @@ func TestWhoCannotDecide(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			judge := judgeOf(t, tc.asked, func(o *policing.Options) { o.Metrics = metrics })
-			_, err = judge.Judge(t.Context(), tc.request, nil)
+			evaluator := evaluatorOf(t, tc.asked, func(o *policing.Options) { o.Metrics = metrics })
+			_, err = evaluator.Evaluate(t.Context(), tc.request, nil)
 			text := ""
 			if err != nil {
 				text = err.Error()
@@ -356,7 +356,7 @@ func TestAnUnknownInstanceTypeIsAFailure(t *testing.T) {
 		{"what else is wrong is said all the same", []policyset.Entry{{Policy: label}}, []string{"no owner", failure}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			decision, err := judgeOf(t, policies(tc.entries...)).Judge(t.Context(), request(t, admissionv1.Create, "VirtualMachine", unknown, ""), nil)
+			decision, err := evaluatorOf(t, policies(tc.entries...)).Evaluate(t.Context(), request(t, admissionv1.Create, "VirtualMachine", unknown, ""), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -378,9 +378,9 @@ func TestTheDecisionLog(t *testing.T) {
 		return next
 	})
 	leak := compile(t, "leak", `deny contains input.object.spec.template.spec.volumes[0].cloudInitNoCloud.userData`)
-	judge := judgeOf(t, policies(policyset.Entry{Policy: leak}, tell(t, `input.parameters.SIZE`)), func(o *policing.Options) { o.Log = log })
+	evaluator := evaluatorOf(t, policies(policyset.Entry{Policy: leak}, tell(t, `input.parameters.SIZE`)), func(o *policing.Options) { o.Log = log })
 	for range 2 {
-		if _, err := judge.Judge(t.Context(), request(t, admissionv1.Create, "VirtualMachine", web, ""), nil); err != nil {
+		if _, err := evaluator.Evaluate(t.Context(), request(t, admissionv1.Create, "VirtualMachine", web, ""), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -421,16 +421,16 @@ func TestTheDecisionLog(t *testing.T) {
 
 func TestWithoutSamplesThereIsNoDecisionLog(t *testing.T) {
 	logger := funcr.New(func(_, line string) { t.Errorf("logged %s", line) }, funcr.Options{})
-	judge := judgeOf(t, policies(tell(t, `1`)), func(o *policing.Options) { o.Log = policing.NewLog(logger, 0, nil) })
-	if _, err := judge.Judge(t.Context(), request(t, admissionv1.Create, "VirtualMachine", web, ""), nil); err != nil {
+	evaluator := evaluatorOf(t, policies(tell(t, `1`)), func(o *policing.Options) { o.Log = policing.NewLog(logger, 0, nil) })
+	if _, err := evaluator.Evaluate(t.Context(), request(t, admissionv1.Create, "VirtualMachine", web, ""), nil); err != nil {
 		t.Fatal(err)
 	}
 }
 
 func TestHandler(t *testing.T) {
 	entry := tell(t, `"never"`, "VirtualMachineTemplateRequest")
-	judge := judgeOf(t, policies(entry))
-	handler := policing.NewHandler(judge)
+	evaluator := evaluatorOf(t, policies(entry))
+	handler := policing.NewHandler(evaluator)
 	response := handler.Handle(t.Context(), request(t, admissionv1.Create, "VirtualMachineTemplateRequest", `{spec: {}}`, ""))
 	raw, _ := json.Marshal(response.Result)
 	if response.Allowed || !strings.Contains(string(raw), `virtualmachinetemplaterequests.kubevirt.io \"web-1\" is forbidden: policy tell (medium): never`) {
@@ -466,8 +466,8 @@ func TestAnErrorDoesNotQuoteASensitiveValue(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
 			log := policing.NewLog(zap.New(zap.WriteTo(&out), zap.JSONEncoder()), 1, nil)
-			judge := judgeOf(t, policies(policyset.Entry{Policy: compile(t, "leak", tc.source)}), func(o *policing.Options) { o.Log = log })
-			decision, err := judge.Judge(t.Context(), request(t, admissionv1.Create, "VirtualMachine", tc.object, ""), nil)
+			evaluator := evaluatorOf(t, policies(policyset.Entry{Policy: compile(t, "leak", tc.source)}), func(o *policing.Options) { o.Log = log })
+			decision, err := evaluator.Evaluate(t.Context(), request(t, admissionv1.Create, "VirtualMachine", tc.object, ""), nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -1,4 +1,4 @@
-package verdict
+package decision
 
 import (
 	"errors"
@@ -12,20 +12,20 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // Response returns a denial with every objection, an admission with a warning for each, or an admission without
 // warnings, depending on the enforcement.
-func Response(request admission.Request, v approval.Verdict) admission.Response {
-	if v.Refused() {
-		return Refuse(request, v.Objections)
+func Response(request admission.Request, v approval.Decision) admission.Response {
+	if v.Denied() {
+		return Deny(request, v.Objections)
 	}
 	return admission.Allowed("").WithWarnings(Warnings(v)...)
 }
 
 // Warnings returns the objections of approvals that warn; none for any other enforcement.
-func Warnings(v approval.Verdict) []string {
+func Warnings(v approval.Decision) []string {
 	if v.Allowed || v.Enforcement != v1alpha1.EnforcementWarn {
 		return nil
 	}
@@ -36,14 +36,14 @@ func Warnings(v approval.Verdict) []string {
 	return warnings
 }
 
-// Refuse denies a request. It lists the objections in the message, the only part of a Forbidden status that kubectl
+// Deny denies a request. It lists the objections in the message, the only part of a Forbidden status that kubectl
 // prints, and as causes for programs. Hints follow the objections in the message.
-func Refuse(request admission.Request, objections []approval.Objection, hints ...string) admission.Response {
+func Deny(request admission.Request, objections []approval.Objection, hints ...string) admission.Response {
 	why, causes := unapproved(request, objections, hints...)
 	resource := schema.GroupResource{Group: "kubevirt.io", Resource: "virtualmachines"}
 	status := apierrors.NewForbidden(resource, request.Name, errors.New(why)).Status()
 	status.Details.Causes = causes
-	return refuse.With(status)
+	return deny.With(status)
 }
 
 // unapproved formats objections of approvals, and hints, as one message and as causes.

@@ -1,5 +1,5 @@
-// Package written decodes the object of an admission request, for webhooks that evaluate the objects of a kind.
-package written
+// Package changed decodes the object of an admission request, for webhooks that evaluate the objects of a kind.
+package changed
 
 import (
 	"encoding/json"
@@ -9,7 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/vmstencil/stencil/webhooks/internal/refuse"
+	"github.com/vmstencil/stencil/webhooks/internal/deny"
 )
 
 // Object returns the object of a request that creates it, or that changes a relevant part of it. what is the name of
@@ -26,7 +26,7 @@ func Object[T any](request admission.Request, what string, same func(before, aft
 	}
 	object := new(T)
 	if err := json.Unmarshal(request.Object.Raw, object); err != nil {
-		malformed := refuse.With(apierrors.NewBadRequest(fmt.Sprintf("decoding the %s: %v", what, err)).Status())
+		malformed := deny.With(apierrors.NewBadRequest(fmt.Sprintf("decoding the %s: %v", what, err)).Status())
 		return nil, &malformed
 	}
 	if request.Operation == admissionv1.Update {

@@ -24,7 +24,7 @@ const (
 	reference = "metadata.annotations[template.kubevirt.io/template-ref]"
 )
 
-func TestJudge(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	touched := func(places ...string) []approval.Path {
 		var paths []approval.Path
 		for _, place := range places {
@@ -41,24 +41,24 @@ func TestJudge(t *testing.T) {
 		name      string
 		approvals approvals
 		question  approval.Question
-		want      approval.Verdict
+		want      approval.Decision
 	}{
 		{
 			name:     "a namespace that no approval covers is not governed",
 			question: approval.Question{User: ada},
-			want:     approval.Verdict{Allowed: true},
+			want:     approval.Decision{Allowed: true},
 		},
 		{
 			name:      "an approved template",
 			approvals: approvals{"a": "{}"},
 			question:  approval.Question{User: ada, Template: fedora},
-			want:      approval.Verdict{Governed: true, Allowed: true, By: "a", Enforcement: "Deny"},
+			want:      approval.Decision{Governed: true, Allowed: true, By: "a", Enforcement: "Deny"},
 		},
 		{
 			name:      "no template at all",
 			approvals: approvals{"a": "{}"},
 			question:  approval.Question{User: ada},
-			want: approval.Verdict{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
+			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
 				{Approval: "a", Field: reference, Message: "the VirtualMachine names no template; it approves golden/fedora"},
 			}},
 		},
@@ -66,13 +66,13 @@ func TestJudge(t *testing.T) {
 			name:      "one of several approvals is enough, and the first in the order of names is named",
 			approvals: approvals{"c": "{}", "b": "{}", "a": "templates: [{namespace: golden, name: windows}]"},
 			question:  approval.Question{User: ada, Template: fedora},
-			want:      approval.Verdict{Governed: true, Allowed: true, By: "b", Enforcement: "Deny"},
+			want:      approval.Decision{Governed: true, Allowed: true, By: "b", Enforcement: "Deny"},
 		},
 		{
 			name:      "all objections of the approvals of this template, and none of the others",
 			approvals: approvals{"a": "{parameters: [{name: CPU, maximum: 8}], overrides: [spec.runStrategy]}", "b": "templates: [{namespace: golden, name: windows}]", "c": "subjects: [{kind: User, name: bob}]"},
 			question:  approval.Question{User: ada, Template: fedora, Values: map[string]string{"CPU": "9"}, Sensitive: none, Touched: touched("spec.runStrategy", "spec.template.spec.hostname", "metadata.labels.x")},
-			want: approval.Verdict{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
+			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
 				{Approval: "a", Field: "parameters[CPU]", Message: `Invalid value: "9": must be at most 8`},
 				{Approval: "a", Field: "spec.template.spec.hostname", Message: "may not be written or changed beside the template; these may: spec.runStrategy"},
 				{Approval: "a", Field: "metadata.labels.x", Message: "may not be written or changed beside the template; these may: spec.runStrategy"},
@@ -82,7 +82,7 @@ func TestJudge(t *testing.T) {
 			name:      "what each approval objects to when none approves the template",
 			approvals: approvals{"a": "{templates: [{namespace: golden, name: windows}], subjects: [{kind: User, name: bob}]}", "b": "subjects: [{kind: User, name: bob}]"},
 			question:  approval.Question{User: ada, Template: fedora, Touched: touched("spec.x")},
-			want: approval.Verdict{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
+			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
 				{Approval: "a", Field: reference, Message: "it does not approve template golden/fedora; it approves golden/windows"},
 				{Approval: "a", Field: reference, Message: `it does not serve user "ada"`},
 				{Approval: "b", Field: reference, Message: `it does not serve user "ada"`},
@@ -92,7 +92,7 @@ func TestJudge(t *testing.T) {
 			name:      "two approvals are not combined",
 			approvals: approvals{"a": "overrides: [spec.x]", "b": "overrides: [spec.y]"},
 			question:  approval.Question{User: ada, Template: fedora, Touched: touched("spec.x", "spec.y")},
-			want: approval.Verdict{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
+			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
 				{Approval: "a", Field: "spec.y", Message: "may not be written or changed beside the template; these may: spec.x"},
 				{Approval: "b", Field: "spec.x", Message: "may not be written or changed beside the template; these may: spec.y"},
 			}},
@@ -101,7 +101,7 @@ func TestJudge(t *testing.T) {
 			name:      "an approval without overrides",
 			approvals: approvals{"a": "{}"},
 			question:  approval.Question{User: ada, Template: fedora, Touched: touched("spec.y")},
-			want: approval.Verdict{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
+			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
 				{Approval: "a", Field: "spec.y", Message: "may not be written or changed beside the template; no field may"},
 			}},
 		},
@@ -109,21 +109,21 @@ func TestJudge(t *testing.T) {
 			name:      "the overrides nearest to the place are named first",
 			approvals: approvals{"a": "overrides: [spec.a, spec.b, spec.c, spec.d, spec.e, spec.f, metadata.labels.x, spec.z.y]"},
 			question:  approval.Question{User: ada, Template: fedora, Touched: touched("spec.z.x")},
-			want: approval.Verdict{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
+			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
 				{Approval: "a", Field: "spec.z.x", Message: "may not be written or changed beside the template; these may: spec.z.y, spec.a, spec.b, spec.c, spec.d and 3 more"},
 			}},
 		},
 		{
-			name:      "whoever every approval exempts is not judged",
+			name:      "a user exempted by every approval is not evaluated",
 			approvals: approvals{"a": forRobots, "b": forRobots},
 			question:  approval.Question{User: robot, Touched: touched("spec.x")},
-			want:      approval.Verdict{Governed: true, Allowed: true, Exempt: true, Enforcement: "Deny"},
+			want:      approval.Decision{Governed: true, Allowed: true, Exempt: true, Enforcement: "Deny"},
 		},
 		{
-			name:      "whoever one approval does not exempt is judged",
+			name:      "a user not exempted by one approval is evaluated",
 			approvals: approvals{"a": forRobots, "b": "{}"},
 			question:  approval.Question{User: robot, Template: fedora, Touched: touched("spec.x")},
-			want: approval.Verdict{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
+			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
 				{Approval: "a", Field: "spec.x", Message: "may not be written or changed beside the template; no field may"},
 				{Approval: "b", Field: "spec.x", Message: "may not be written or changed beside the template; no field may"},
 			}},
@@ -132,19 +132,19 @@ func TestJudge(t *testing.T) {
 			name:      "an update that touches nothing is allowed, whatever it was rendered from",
 			approvals: approvals{"a": "templates: [{namespace: golden, name: windows}]"},
 			question:  approval.Question{User: ada, Template: fedora, Update: true},
-			want:      approval.Verdict{Governed: true, Allowed: true, Enforcement: "Deny"},
+			want:      approval.Decision{Governed: true, Allowed: true, Enforcement: "Deny"},
 		},
 		{
 			name:      "an update of the labels of what never had a template",
 			approvals: approvals{"a": "{}"},
 			question:  approval.Question{User: ada, Update: true, Touched: touched("metadata.labels.x", "metadata.annotations.y")},
-			want:      approval.Verdict{Governed: true, Allowed: true, Enforcement: "Deny"},
+			want:      approval.Decision{Governed: true, Allowed: true, Enforcement: "Deny"},
 		},
 		{
 			name:      "an update of the spec of what never had a template",
 			approvals: approvals{"a": "overrides: [spec.x]"},
 			question:  approval.Question{User: ada, Update: true, Touched: touched("metadata.labels.x", "spec.x")},
-			want: approval.Verdict{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
+			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
 				{Approval: "a", Field: reference, Message: "the VirtualMachine names no template; it approves golden/fedora"},
 			}},
 		},
@@ -152,7 +152,7 @@ func TestJudge(t *testing.T) {
 			name:      "an update of the labels of what has a template",
 			approvals: approvals{"a": "{}"},
 			question:  approval.Question{User: ada, Update: true, Template: fedora, Touched: touched("metadata.labels.x")},
-			want: approval.Verdict{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
+			want: approval.Decision{Governed: true, Enforcement: "Deny", Objections: []approval.Objection{
 				{Approval: "a", Field: "metadata.labels.x", Message: "may not be written or changed beside the template; no field may"},
 			}},
 		},
@@ -160,57 +160,57 @@ func TestJudge(t *testing.T) {
 			name:      "an update within the overrides",
 			approvals: approvals{"a": "overrides: [spec.x]"},
 			question:  approval.Question{User: ada, Template: fedora, Update: true, Touched: touched("spec.x")},
-			want:      approval.Verdict{Governed: true, Allowed: true, By: "a", Enforcement: "Deny"},
+			want:      approval.Decision{Governed: true, Allowed: true, By: "a", Enforcement: "Deny"},
 		},
 		{
 			name:      "an audit knows nobody who could be served or exempt",
 			approvals: approvals{"a": "{subjects: [{kind: User, name: bob}], exemptSubjects: [{kind: User, name: ada}]}"},
 			question:  approval.Question{User: ada, Anyone: true, Template: fedora},
-			want:      approval.Verdict{Governed: true, Allowed: true, By: "a", Enforcement: "Deny"},
+			want:      approval.Decision{Governed: true, Allowed: true, By: "a", Enforcement: "Deny"},
 		},
 		{
 			name:      "the strictest enforcement holds, also that of an approval that has nothing to do with the template",
 			approvals: approvals{"a": "enforcement: Audit", "b": "{enforcement: Warn, templates: [{namespace: golden, name: windows}]}"},
 			question:  approval.Question{User: ada, Template: approval.Template{Namespace: "golden", Name: "x"}},
-			want: approval.Verdict{Governed: true, Enforcement: "Warn", Objections: []approval.Objection{
+			want: approval.Decision{Governed: true, Enforcement: "Warn", Objections: []approval.Objection{
 				{Approval: "a", Field: reference, Message: "it does not approve template golden/x; it approves golden/fedora"},
 				{Approval: "b", Field: reference, Message: "it does not approve template golden/x; it approves golden/windows"},
 			}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			var covering []*approval.Approval
+			var approvals []*approval.Approval
 			for name, spec := range tc.approvals {
-				covering = append(covering, compile(t, name, spec))
+				approvals = append(approvals, compile(t, name, spec))
 			}
-			if diff := cmp.Diff(tc.want, approval.Judge(covering, tc.question)); diff != "" {
+			if diff := cmp.Diff(tc.want, approval.Evaluate(approvals, tc.question)); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestAClosedApprovalInJudgement(t *testing.T) {
+func TestEvaluateWithAClosedApproval(t *testing.T) {
 	closed := approval.Closed(object(t, "closed", "enforcement: Deny"), fmt.Errorf("no"))
 	warning := compile(t, "warning", "enforcement: Warn")
 
-	got := approval.Judge([]*approval.Approval{closed}, approval.Question{User: ada, Template: fedora})
-	if !got.Refused() || len(got.Objections) != 1 || !strings.Contains(got.Objections[0].Message, "until a cluster admin corrects it") {
+	got := approval.Evaluate([]*approval.Approval{closed}, approval.Question{User: ada, Template: fedora})
+	if !got.Denied() || len(got.Objections) != 1 || !strings.Contains(got.Objections[0].Message, "until a cluster admin corrects it") {
 		t.Errorf("alone: %+v", got)
 	}
-	got = approval.Judge([]*approval.Approval{closed, warning}, approval.Question{User: ada, Template: fedora})
+	got = approval.Evaluate([]*approval.Approval{closed, warning}, approval.Question{User: ada, Template: fedora})
 	if !got.Allowed || got.By != "warning" {
 		t.Errorf("beside one that is satisfied: %+v", got)
 	}
-	got = approval.Judge([]*approval.Approval{closed, warning}, approval.Question{User: ada, Template: approval.Template{Namespace: "golden", Name: "x"}})
-	if !got.Refused() {
+	got = approval.Evaluate([]*approval.Approval{closed, warning}, approval.Question{User: ada, Template: approval.Template{Namespace: "golden", Name: "x"}})
+	if !got.Denied() {
 		t.Errorf("its enforcement does not count: %+v", got)
 	}
 }
 
-func TestWhatIsUndecidedIsRefused(t *testing.T) {
-	got := approval.Judge([]*approval.Approval{approval.Undecided("nobody knows; try again")}, approval.Question{User: ada, Template: fedora})
-	if !got.Refused() {
+func TestUndecidedIsDenied(t *testing.T) {
+	got := approval.Evaluate([]*approval.Approval{approval.Undecided("nobody knows; try again")}, approval.Question{User: ada, Template: fedora})
+	if !got.Denied() {
 		t.Errorf("got %+v", got)
 	}
 	if got, want := got.Causes().ToAggregate().Error(), reference+": Forbidden: nobody knows; try again"; got != want {
@@ -218,26 +218,26 @@ func TestWhatIsUndecidedIsRefused(t *testing.T) {
 	}
 }
 
-func TestOnlyDenyRefuses(t *testing.T) {
+func TestOnlyEnforcementDenyDenies(t *testing.T) {
 	for enforcement, want := range map[v1alpha1.Enforcement]bool{"Deny": true, "": true, "Warn": false, "Audit": false} {
 		a := compile(t, "a", fmt.Sprintf("enforcement: %q", enforcement))
-		if got := approval.Judge([]*approval.Approval{a}, approval.Question{User: ada}); got.Refused() != want || got.Allowed {
+		if got := approval.Evaluate([]*approval.Approval{a}, approval.Question{User: ada}); got.Denied() != want || got.Allowed {
 			t.Errorf("%s: %+v", enforcement, got)
 		}
 	}
-	if (approval.Verdict{Allowed: true, Enforcement: v1alpha1.EnforcementDeny}).Refused() {
-		t.Error("what is allowed is refused")
+	if (approval.Decision{Allowed: true, Enforcement: v1alpha1.EnforcementDeny}).Denied() {
+		t.Error("what is allowed is denied")
 	}
 }
 
-func TestMatchIsAskedForEachApprovalOfTheTemplate(t *testing.T) {
-	covering := []*approval.Approval{
+func TestMatchIsCalledForEachApprovalOfTheTemplate(t *testing.T) {
+	approvals := []*approval.Approval{
 		compile(t, "a", "parameters: [{name: CPU, maximum: 2}]"),
 		compile(t, "b", "templates: [{namespace: golden, name: windows}]"),
 		compile(t, "c", "parameters: [{name: CPU, maximum: 4}]"),
 	}
 	var asked []string
-	got := approval.Judge(covering, approval.Question{
+	got := approval.Evaluate(approvals, approval.Question{
 		User: ada, Template: fedora, Sensitive: none, Values: map[string]string{"CPU": "1"},
 		Match: func(a *approval.Approval) (map[string]string, []approval.Objection) {
 			asked = append(asked, a.Name())
@@ -270,11 +270,11 @@ func TestVeryManyPlacesMakeAFewObjections(t *testing.T) {
 }
 
 func TestObjectionsAsCauses(t *testing.T) {
-	verdict := approval.Verdict{Objections: []approval.Objection{{Approval: "team-a", Field: "spec.x", Message: "may not be written"}}}
-	if got, want := verdict.Causes().ToAggregate().Error(), `spec.x: Forbidden: may not be written (approval "team-a")`; got != want {
+	decision := approval.Decision{Objections: []approval.Objection{{Approval: "team-a", Field: "spec.x", Message: "may not be written"}}}
+	if got, want := decision.Causes().ToAggregate().Error(), `spec.x: Forbidden: may not be written (approval "team-a")`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
-	if got, want := verdict.Objections[0].String(), `spec.x: may not be written (approval "team-a")`; got != want {
+	if got, want := decision.Objections[0].String(), `spec.x: may not be written (approval "team-a")`; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 }
@@ -282,10 +282,10 @@ func TestObjectionsAsCauses(t *testing.T) {
 func TestExempt(t *testing.T) {
 	with, without := compile(t, "a", forRobots), compile(t, "b", "{}")
 	for _, tc := range []struct {
-		name     string
-		covering []*approval.Approval
-		user     authenticationv1.UserInfo
-		want     bool
+		name      string
+		approvals []*approval.Approval
+		user      authenticationv1.UserInfo
+		want      bool
 	}{
 		{"nobody is exempt where nothing is governed", nil, robot, false},
 		{"whom the only approval exempts", []*approval.Approval{with}, robot, true},
@@ -293,14 +293,14 @@ func TestExempt(t *testing.T) {
 		{"somebody else", []*approval.Approval{with}, ada, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got := approval.Exempt(tc.covering, tc.user); got != tc.want {
+			if got := approval.Exempt(tc.approvals, tc.user); got != tc.want {
 				t.Errorf("got %v", got)
 			}
 		})
 	}
 }
 
-func TestApprovalsAreJudgedByManyAtOnce(t *testing.T) {
+func TestEvaluateConcurrently(t *testing.T) {
 	a := compile(t, "a", `
 templates: [{namespace: golden, selector: {matchLabels: {tier: gold}}}]
 overrides: [spec.runStrategy, "spec.l[*].x"]
@@ -314,12 +314,12 @@ subjects: [{kind: Group, name: team-a}]
 		wg.Go(func() {
 			for i := range 50 {
 				cpu := fmt.Sprint((worker+i)%4 + 1)
-				verdict := approval.Judge([]*approval.Approval{a}, approval.Question{
+				decision := approval.Evaluate([]*approval.Approval{a}, approval.Question{
 					User: ada, Sensitive: none, Values: map[string]string{"CPU": cpu}, Touched: approval.Changes(old, new),
 					Template: approval.Template{Namespace: "golden", Name: "x", Labels: map[string]string{"tier": "gold"}},
 				})
-				if want := cpu < "3"; verdict.Allowed != want {
-					t.Errorf("CPU %s: %+v", cpu, verdict)
+				if want := cpu < "3"; decision.Allowed != want {
+					t.Errorf("CPU %s: %+v", cpu, decision)
 					return
 				}
 			}

@@ -1,4 +1,4 @@
-package machines_test
+package vmrules_test
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	sizing "github.com/vmstencil/stencil/template/instancetype"
-	machinerules "github.com/vmstencil/stencil/template/validations/machines"
+	"github.com/vmstencil/stencil/template/validations/vmrules"
 )
 
 // sizes resolves the instance type small, of one CPU and 1 GiB, and the preference linux.
@@ -40,10 +40,10 @@ const (
 	hostname = `{"name": "hostname", "rule": "string", "path": "jsonpath::.spec.hostname", "maxLength": 3, "message": "too long"}`
 )
 
-func TestJudge(t *testing.T) {
+func TestEvaluate(t *testing.T) {
 	own := func(rules string) string { return "annotations: {vm.kubevirt.io/validations: '[" + rules + "]'}" }
-	tooSmall := machinerules.Finding{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "it needs 2 GiB (1Gi is less than 2147483648)"}
-	of := func(f machinerules.Finding, source, message string) machinerules.Finding {
+	tooSmall := vmrules.Finding{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "it needs 2 GiB (1Gi is less than 2147483648)"}
+	of := func(f vmrules.Finding, source, message string) vmrules.Finding {
 		f.Source, f.Message = source, message
 		return f
 	}
@@ -51,45 +51,45 @@ func TestJudge(t *testing.T) {
 	for _, tc := range []struct {
 		name, rules, metadata, spec string
 		secret, alone               bool
-		want                        machinerules.Verdict
+		want                        vmrules.Decision
 	}{
 		{name: "no rules", spec: "{template: {}}"},
 		{name: "what satisfies them", rules: memory, spec: "{template: {spec: {domain: {memory: {guest: 2Gi}}}}}"},
-		{name: "what does not", rules: memory, spec: "{template: {spec: {domain: {memory: {guest: 1Gi}}}}}", want: machinerules.Verdict{Denials: []machinerules.Finding{tooSmall}}},
-		{name: "of the machine's own", metadata: own(memory), spec: "{template: {spec: {domain: {memory: {guest: 1Gi}}}}}", want: machinerules.Verdict{Denials: []machinerules.Finding{of(tooSmall, annotation, tooSmall.Message)}}},
-		{name: "what only warns", rules: bus, spec: "{template: {spec: {domain: {devices: {disks: [{disk: {bus: sata}}]}}}}}", want: machinerules.Verdict{Warnings: []machinerules.Finding{{
+		{name: "what does not", rules: memory, spec: "{template: {spec: {domain: {memory: {guest: 1Gi}}}}}", want: vmrules.Decision{Denials: []vmrules.Finding{tooSmall}}},
+		{name: "of the machine's own", metadata: own(memory), spec: "{template: {spec: {domain: {memory: {guest: 1Gi}}}}}", want: vmrules.Decision{Denials: []vmrules.Finding{of(tooSmall, annotation, tooSmall.Message)}}},
+		{name: "what only warns", rules: bus, spec: "{template: {spec: {domain: {devices: {disks: [{disk: {bus: sata}}]}}}}}", want: vmrules.Decision{Warnings: []vmrules.Finding{{
 			Source: "template golden/box", Rule: "bus", Field: "spec.template.spec.domain.devices.disks[*].disk.bus", Message: "virtio is faster (sata is none of virtio)",
 		}}}},
 		{name: "rules that are left out", rules: memory, metadata: "annotations: {vm.kubevirt.io/skip-validations: 'true'}", spec: "{template: {}}"},
-		{name: "rules that cannot be read", metadata: "annotations: {vm.kubevirt.io/validations: '{}'}", spec: "{template: {}}", want: machinerules.Verdict{Denials: []machinerules.Finding{{
+		{name: "rules that cannot be read", metadata: "annotations: {vm.kubevirt.io/validations: '{}'}", spec: "{template: {}}", want: vmrules.Decision{Denials: []vmrules.Finding{{
 			Source: annotation, Field: "metadata.annotations[vm.kubevirt.io/validations]", Message: "1:1: must be a list of rules",
 		}}}},
-		{name: "the size of an instance type", rules: memory, spec: "{instancetype: {name: small}, preference: {name: linux}, template: {}}", want: machinerules.Verdict{Denials: []machinerules.Finding{tooSmall}}},
-		{name: "an instance type that is not known", rules: memory, spec: "{instancetype: {name: large}, template: {}}", want: machinerules.Verdict{Unjudged: []machinerules.Finding{
+		{name: "the size of an instance type", rules: memory, spec: "{instancetype: {name: small}, preference: {name: linux}, template: {}}", want: vmrules.Decision{Denials: []vmrules.Finding{tooSmall}}},
+		{name: "an instance type that is not known", rules: memory, spec: "{instancetype: {name: large}, template: {}}", want: vmrules.Decision{Unevaluated: []vmrules.Finding{
 			of(tooSmall, "template golden/box", `it cannot be judged: spec.instancetype: Not found: "VirtualMachineClusterInstancetype large": it does not exist`),
 		}}},
-		{name: "a preference that is not known", rules: memory, spec: "{instancetype: {name: small}, preference: {name: bsd}, template: {}}", want: machinerules.Verdict{Unjudged: []machinerules.Finding{
+		{name: "a preference that is not known", rules: memory, spec: "{instancetype: {name: small}, preference: {name: bsd}, template: {}}", want: vmrules.Decision{Unevaluated: []vmrules.Finding{
 			of(tooSmall, "template golden/box", `it cannot be judged: spec.preference: Not found: "VirtualMachineClusterPreference bsd": it does not exist`),
 		}}},
-		{name: "where nobody knows sizes", rules: memory, alone: true, spec: "{instancetype: {name: small}, template: {}}", want: machinerules.Verdict{Unjudged: []machinerules.Finding{
+		{name: "where nobody knows sizes", rules: memory, alone: true, spec: "{instancetype: {name: small}, template: {}}", want: vmrules.Decision{Unevaluated: []vmrules.Finding{
 			of(tooSmall, "template golden/box", "it cannot be judged: an instance type sizes the machine"),
 		}}},
-		{name: "an instance type is no excuse for anything but a size", rules: hostname, alone: true, spec: "{instancetype: {name: small}, template: {}}", want: machinerules.Verdict{Denials: []machinerules.Finding{{
+		{name: "an instance type is no excuse for anything but a size", rules: hostname, alone: true, spec: "{instancetype: {name: small}, template: {}}", want: vmrules.Decision{Denials: []vmrules.Finding{{
 			Source: "template golden/box", Rule: "hostname", Field: "spec.template.spec.hostname", Message: "too long (there is no such field)",
 		}}}},
-		{name: "what may be a secret is not shown", rules: hostname, secret: true, spec: "{template: {spec: {hostname: hunter2}}}", want: machinerules.Verdict{Denials: []machinerules.Finding{{
+		{name: "what may be a secret is not shown", rules: hostname, secret: true, spec: "{template: {spec: {hostname: hunter2}}}", want: vmrules.Decision{Denials: []vmrules.Finding{{
 			Source: "template golden/box", Rule: "hostname", Field: "spec.template.spec.hostname", Message: "too long",
 		}}}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			c := machinerules.Case{Object: machine(t, "metadata: {"+tc.metadata+"}\nspec: "+tc.spec), Namespace: "team-a", Template: "golden/box", Secret: tc.secret}
+			c := vmrules.Case{Object: machine(t, "metadata: {"+tc.metadata+"}\nspec: "+tc.spec), Namespace: "team-a", Template: "golden/box", Secret: tc.secret}
 			if tc.rules != "" {
 				c.Rules = "[" + tc.rules + "]"
 			}
 			if !tc.alone {
 				c.Sizes = sizes{}
 			}
-			if diff := cmp.Diff(tc.want, c.Judge(t.Context())); diff != "" {
+			if diff := cmp.Diff(tc.want, c.Evaluate(t.Context())); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -97,12 +97,12 @@ func TestJudge(t *testing.T) {
 }
 
 func TestSinceLeavesOutWhatWasSoBefore(t *testing.T) {
-	finding := func(rule, message string) machinerules.Finding {
-		return machinerules.Finding{Source: "template golden/box", Rule: rule, Message: message}
+	finding := func(rule, message string) vmrules.Finding {
+		return vmrules.Finding{Source: "template golden/box", Rule: rule, Message: message}
 	}
-	now := machinerules.Verdict{Denials: []machinerules.Finding{finding("memory", "1 GiB"), finding("bus", "ide")}, Warnings: []machinerules.Finding{finding("name", "")}}
-	before := machinerules.Verdict{Denials: []machinerules.Finding{finding("memory", "512 MiB"), finding("name", "")}}
-	want := machinerules.Verdict{Denials: []machinerules.Finding{finding("bus", "ide")}, Warnings: []machinerules.Finding{}}
+	now := vmrules.Decision{Denials: []vmrules.Finding{finding("memory", "1 GiB"), finding("bus", "ide")}, Warnings: []vmrules.Finding{finding("name", "")}}
+	before := vmrules.Decision{Denials: []vmrules.Finding{finding("memory", "512 MiB"), finding("name", "")}}
+	want := vmrules.Decision{Denials: []vmrules.Finding{finding("bus", "ide")}, Warnings: []vmrules.Finding{}}
 	if diff := cmp.Diff(want, now.Since(before)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 )
 
-func TestWritten(t *testing.T) {
+func TestUserSpecified(t *testing.T) {
 	const rendered = `
 metadata: {name: web, labels: {os: linux}}
 spec:
@@ -39,7 +39,7 @@ metadata:
     kubectl.kubernetes.io/last-applied-configuration: "{}"
 `},
 		{name: "labels and annotations of one's own", object: "metadata: {labels: {team: a}, annotations: {example.com/owner: ada}}", want: []string{`metadata.annotations["example.com/owner"]`, "metadata.labels.team"}},
-		{name: "what Stencil writes itself is discarded, not judged", object: "metadata: {labels: {vm.kubevirt.io/template: forged}, annotations: {template.kubevirt.io/rendered: forged}}"},
+		{name: "what Stencil writes itself is discarded, not evaluated", object: "metadata: {labels: {vm.kubevirt.io/template: forged}, annotations: {template.kubevirt.io/rendered: forged}}"},
 		{name: "a field that the template has", object: "spec: {runStrategy: Always}", want: []string{"spec.runStrategy"}},
 		{name: "the same value as the template's is written too", object: "spec: {runStrategy: Halted}", want: []string{"spec.runStrategy"}},
 		{name: "fields that the template does not have", object: "spec: {template: {spec: {domain: {cpu: {cores: 64}}, nodeSelector: {disk: ssd}}}}", want: []string{"spec.template.spec.domain.cpu.cores", "spec.template.spec.nodeSelector.disk"}},
@@ -63,7 +63,7 @@ metadata:
 		{name: "a value in place of all labels", object: "metadata: {labels: x}", want: []string{"metadata.labels"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := texts(approval.Written(tree(t, tc.object), tree(t, rendered)))
+			got := texts(approval.UserSpecified(tree(t, tc.object), tree(t, rendered)))
 			if diff := cmp.Diff(tc.want, got, sorted); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -73,9 +73,9 @@ metadata:
 
 func TestPathsComeInTheSameOrderEachTime(t *testing.T) {
 	object := tree(t, "{metadata: {labels: {b: x, a: x}}, spec: {z: 1, a: {y: 1, b: 2}, l: [{name: b}, {name: a}]}}")
-	want := texts(approval.Written(object, nil))
+	want := texts(approval.UserSpecified(object, nil))
 	for range 20 {
-		if diff := cmp.Diff(want, texts(approval.Written(object, nil))); diff != "" {
+		if diff := cmp.Diff(want, texts(approval.UserSpecified(object, nil))); diff != "" {
 			t.Fatal(diff)
 		}
 		if diff := cmp.Diff(want, texts(approval.Changes(nil, object))); diff != "" {

@@ -9,12 +9,12 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// settleClaims corrects the managedFields of an object that the webhook patches. Before admission the API server
+// restoreClaims corrects the managedFields of an object that the webhook patches. Before admission the API server
 // counts every field that a short manifest omits or encodes differently as changed, and drops its manager's claim. If
-// the patched object equals the stored one (see sameWords), settleClaims restores the stored claims: the update then
+// the patched object equals the stored one (see sameContent), restoreClaims restores the stored claims: the update then
 // changes nothing, and the API server does not write it. Otherwise it removes the sender's claims to fields that the
 // webhook changed, see disclaim.
-func (u update) settleClaims(p *patch, changed []pointer) error {
+func (u update) restoreClaims(p *patch, changed []pointer) error {
 	stored := u.stored.Metadata["managedFields"]
 	if stored == nil {
 		return nil
@@ -36,16 +36,16 @@ func (u update) settleClaims(p *patch, changed []pointer) error {
 		return err
 	}
 	claims := pointer{"metadata", "managedFields"}
-	if patched, _ := machine.Read(after); sameWords(patched, u.stored) {
+	if patched, _ := machine.Read(after); sameContent(patched, u.stored) {
 		p.set(claims, stored)
-	} else if left, gone := disclaim(u.object.Metadata["managedFields"], changed); gone {
+	} else if left, disclaimed := disclaim(u.object.Metadata["managedFields"], changed); disclaimed {
 		p.set(claims, left)
 	}
 	return nil
 }
 
-// sameWords reports whether the fields of two VMs that users can set are equal.
-func sameWords(one, other machine.Machine) bool {
+// sameContent reports whether the fields of two VMs that users can set are equal.
+func sameContent(one, other machine.Object) bool {
 	for _, key := range []string{"labels", "annotations", "finalizers", "ownerReferences", "generateName"} {
 		if !reflect.DeepEqual(one.Metadata[key], other.Metadata[key]) {
 			return false

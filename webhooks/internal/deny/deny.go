@@ -1,6 +1,6 @@
-// Package refuse returns admission responses that deny or reject requests, so that all webhooks respond alike to
+// Package deny returns admission responses that deny or reject requests, so that all webhooks respond alike to
 // objects that cannot be decoded or evaluated.
-package refuse
+package deny
 
 import (
 	admissionv1 "k8s.io/api/admission/v1"
@@ -13,7 +13,7 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-var machineKind = schema.GroupKind{Group: "kubevirt.io", Kind: "VirtualMachine"}
+var vmKind = schema.GroupKind{Group: "kubevirt.io", Kind: "VirtualMachine"}
 
 // With denies a request with a status.
 func With(status metav1.Status) admission.Response {
@@ -22,7 +22,7 @@ func With(status metav1.Status) admission.Response {
 
 // Invalid rejects a VirtualMachine with errors of its fields.
 func Invalid(name string, causes field.ErrorList) admission.Response {
-	return With(apierrors.NewInvalid(machineKind, name, causes).Status())
+	return With(apierrors.NewInvalid(vmKind, name, causes).Status())
 }
 
 // Malformed rejects an object that cannot be decoded.
@@ -35,17 +35,17 @@ func Unavailable(what string) admission.Response {
 	return With(apierrors.NewServiceUnavailable(what + "; try again in a moment").Status())
 }
 
-// Machine decodes the VirtualMachine of a request. If it cannot, it returns the response that rejects the request.
-func Machine(name string, raw []byte) (machine.Machine, *admission.Response) {
+// ReadVM decodes the VirtualMachine of a request. If it cannot, it returns the response that rejects the request.
+func ReadVM(name string, raw []byte) (machine.Object, *admission.Response) {
 	decoded, err := machine.Decode(raw)
 	if err != nil {
 		response := Malformed(err)
-		return machine.Machine{}, &response
+		return machine.Object{}, &response
 	}
 	vm, errs := machine.Read(decoded)
 	if len(errs) > 0 {
 		response := Invalid(name, errs)
-		return machine.Machine{}, &response
+		return machine.Object{}, &response
 	}
 	return vm, nil
 }

@@ -1,4 +1,4 @@
-package verdict_test
+package decision_test
 
 import (
 	"fmt"
@@ -14,8 +14,8 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
-	machinerules "github.com/vmstencil/stencil/template/validations/machines"
-	"github.com/vmstencil/stencil/webhooks/internal/verdict"
+	"github.com/vmstencil/stencil/template/validations/vmrules"
+	"github.com/vmstencil/stencil/webhooks/internal/decision"
 )
 
 func violation(policy, message, field, fix string) policyset.Violation {
@@ -29,7 +29,7 @@ func failure(policy, message string) policyset.Violation {
 }
 
 func TestJoint(t *testing.T) {
-	unapproved := approval.Verdict{Enforcement: v1alpha1.EnforcementDeny, Objections: []approval.Objection{{Approval: "team", Field: "spec.runStrategy", Message: "no override"}}}
+	unapproved := approval.Decision{Enforcement: v1alpha1.EnforcementDeny, Objections: []approval.Objection{{Approval: "team", Field: "spec.runStrategy", Message: "no override"}}}
 	warned := unapproved
 	warned.Enforcement = v1alpha1.EnforcementWarn
 	many := policyset.Decision{}
@@ -38,16 +38,16 @@ func TestJoint(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		name         string
-		approvals    approval.Verdict
+		approvals    approval.Decision
 		policies     policyset.Decision
-		rules        machinerules.Verdict
+		rules        vmrules.Decision
 		wantMessage  string // after `virtualmachines.kubevirt.io "web-1" is forbidden: `
 		wantCauses   []metav1.StatusCause
 		wantWarnings []string
 	}{
-		{name: "nobody objects", approvals: approval.Verdict{Allowed: true}},
+		{name: "nobody objects", approvals: approval.Decision{Allowed: true}},
 		{
-			name: "one denial, with field and fix", approvals: approval.Verdict{Allowed: true},
+			name: "one denial, with field and fix", approvals: approval.Decision{Allowed: true},
 			policies:    policyset.Decision{Denials: []policyset.Violation{violation("sizes", "8 CPUs are too many", "spec.instancetype", "take u1.small")}},
 			wantMessage: "policy sizes (high): 8 CPUs are too many at spec.instancetype; fix: take u1.small",
 			wantCauses:  []metav1.StatusCause{{Type: metav1.CauseTypeForbidden, Field: "spec.instancetype", Message: "policy sizes (high): 8 CPUs are too many; fix: take u1.small"}},
@@ -82,13 +82,13 @@ func TestJoint(t *testing.T) {
 			wantWarnings: []string{"not approved: " + unapproved.Objections[0].String()},
 		},
 		{
-			name: "a policy that could not be evaluated", approvals: approval.Verdict{Allowed: true},
+			name: "a policy that could not be evaluated", approvals: approval.Decision{Allowed: true},
 			policies:    policyset.Decision{Denials: []policyset.Violation{failure("sizes", "it took more than 100ms")}},
 			wantMessage: "policy sizes could not be evaluated: it took more than 100ms",
 			wantCauses:  []metav1.StatusCause{{Type: metav1.CauseTypeForbidden, Message: "policy sizes could not be evaluated: it took more than 100ms"}},
 		},
 		{
-			name: "several for the same reason", approvals: approval.Verdict{Allowed: true},
+			name: "several for the same reason", approvals: approval.Decision{Allowed: true},
 			policies:    policyset.Decision{Denials: []policyset.Violation{failure("a", "x"), failure("b", "x"), failure("c", "x"), failure("d", "x"), failure("e", "x"), failure("f", "x"), failure("g", "y")}},
 			wantMessage: "\n- policies a, b, c, d, e and 1 more could not be evaluated: x\n- policy g could not be evaluated: y",
 			wantCauses: []metav1.StatusCause{
@@ -97,17 +97,17 @@ func TestJoint(t *testing.T) {
 			},
 		},
 		{
-			name: "a message cannot be taken for somebody else's line", approvals: approval.Verdict{Allowed: true},
+			name: "a message cannot be taken for somebody else's line", approvals: approval.Decision{Allowed: true},
 			policies:    policyset.Decision{Denials: []policyset.Violation{violation("sizes", "one\n- policy other: two\x1b[31m", "", "")}},
 			wantMessage: "policy sizes (high): one - policy other: two [31m",
 			wantCauses:  []metav1.StatusCause{{Type: metav1.CauseTypeForbidden, Message: "policy sizes (high): one - policy other: two [31m"}},
 		},
 		{
 			name: "rules that came with the machine, beside an objection", approvals: unapproved,
-			rules: machinerules.Verdict{
-				Denials:  []machinerules.Finding{{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "too small"}},
-				Warnings: []machinerules.Finding{{Source: "annotation a", Rule: "bus", Field: "spec.template.spec.domain.devices", Message: "slow"}},
-				Unjudged: []machinerules.Finding{{Source: "annotation a", Rule: "cores", Field: "spec.template.spec.domain.cpu.cores", Message: "it cannot be judged: no such instance type"}},
+			rules: vmrules.Decision{
+				Denials:     []vmrules.Finding{{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "too small"}},
+				Warnings:    []vmrules.Finding{{Source: "annotation a", Rule: "bus", Field: "spec.template.spec.domain.devices", Message: "slow"}},
+				Unevaluated: []vmrules.Finding{{Source: "annotation a", Rule: "cores", Field: "spec.template.spec.domain.cpu.cores", Message: "it cannot be judged: no such instance type"}},
 			},
 			wantMessage: "\n- it is not approved in namespace \"team-a\": " + unapproved.Objections[0].String() +
 				"\n- rule memory of template golden/box: too small at spec.template.spec.domain.memory.guest" +
@@ -120,13 +120,13 @@ func TestJoint(t *testing.T) {
 			wantWarnings: []string{"rule bus of annotation a: slow at spec.template.spec.domain.devices"},
 		},
 		{
-			name: "rules alone that only warn", approvals: approval.Verdict{Allowed: true},
-			rules:        machinerules.Verdict{Warnings: []machinerules.Finding{{Source: "annotation a", Rule: "bus", Field: "spec.template", Message: "slow"}}},
+			name: "rules alone that only warn", approvals: approval.Decision{Allowed: true},
+			rules:        vmrules.Decision{Warnings: []vmrules.Finding{{Source: "annotation a", Rule: "bus", Field: "spec.template", Message: "slow"}}},
 			wantWarnings: []string{"rule bus of annotation a: slow at spec.template"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			response := verdict.Joint(request(), verdict.Judgement{Approvals: tc.approvals, Policies: tc.policies, Rules: tc.rules})
+			response := decision.Combine(request(), decision.Decisions{Approvals: tc.approvals, Policies: tc.policies, Rules: tc.rules})
 			if response.Allowed != (tc.wantMessage == "") {
 				t.Fatalf("allowed: %t", response.Allowed)
 			}
@@ -148,7 +148,7 @@ func TestJoint(t *testing.T) {
 		})
 	}
 	t.Run("of very many denials the rest is counted", func(t *testing.T) {
-		response := verdict.Joint(request(), verdict.Judgement{Approvals: approval.Verdict{Allowed: true}, Policies: many})
+		response := decision.Combine(request(), decision.Decisions{Approvals: approval.Decision{Allowed: true}, Policies: many})
 		if !strings.HasSuffix(response.Result.Message, "\n- policy many (high): 63\n- and 6 more") {
 			t.Errorf("got %s", response.Result.Message)
 		}
@@ -166,7 +166,7 @@ func request() admission.Request {
 }
 
 func TestUnavailable(t *testing.T) {
-	response := verdict.Unavailable("nobody is there")
+	response := decision.Unavailable("nobody is there")
 	if response.Allowed || response.Result.Code != 503 || !strings.Contains(response.Result.Message, "nobody is there; try again in a moment") {
 		t.Errorf("got %+v", response.Result)
 	}

@@ -1,4 +1,4 @@
-package machines
+package vmrules
 
 import (
 	"context"
@@ -48,12 +48,12 @@ func (f Finding) String() string {
 	return fmt.Sprintf("rule %s of %s: %s", f.Rule, f.Source, f.Message)
 }
 
-// Verdict is the result of the evaluation of a VM.
-type Verdict struct {
+// Decision is the result of the evaluation of a VM.
+type Decision struct {
 	// Denials are the reasons to deny the VM, Warnings are shown to the user.
 	Denials, Warnings []Finding
-	// Unjudged are rules about a size that cannot be determined.
-	Unjudged []Finding
+	// Unevaluated are rules about a size that cannot be determined.
+	Unevaluated []Finding
 }
 
 // Has reports whether a VM has rules at all. If not, it can be allowed without decoding it further.
@@ -66,9 +66,9 @@ func (c Case) annotations() map[string]any {
 
 func (c Case) own() string { return machine.StringAt(c.annotations(), validations.Annotation) }
 
-// Judge evaluates the VM.
-func (c Case) Judge(ctx context.Context) Verdict {
-	var v Verdict
+// Evaluate evaluates the VM.
+func (c Case) Evaluate(ctx context.Context) Decision {
+	var v Decision
 	if !c.Has() || validations.Skipped(c.annotations()) {
 		return v
 	}
@@ -84,12 +84,12 @@ func (c Case) Judge(ctx context.Context) Verdict {
 			v.Denials = append(v.Denials, Finding{Source: each.source, Field: each.field, Message: err.Error()})
 			continue
 		}
-		for _, violation := range validations.Judge(rules, sized) {
+		for _, violation := range validations.Evaluate(rules, sized) {
 			found := Finding{Source: each.source, Rule: violation.Rule, Field: violation.Field, Message: c.message(violation)}
 			switch {
 			case violation.Missing && unknown != "" && isSize(violation.Field):
 				found.Message = "it cannot be judged: " + unknown
-				v.Unjudged = append(v.Unjudged, found)
+				v.Unevaluated = append(v.Unevaluated, found)
 			case violation.Warning:
 				v.Warnings = append(v.Warnings, found)
 			default:
@@ -152,12 +152,12 @@ func unresolved(reference *sizing.Reference, err error) string {
 
 // Since removes from a decision the rules that an earlier state of the VM violated, too: they must not prevent other
 // changes.
-func (v Verdict) Since(before Verdict) Verdict {
-	known := slices.Concat(before.Denials, before.Warnings, before.Unjudged)
-	fresh := func(findings []Finding) []Finding {
+func (d Decision) Since(before Decision) Decision {
+	earlier := slices.Concat(before.Denials, before.Warnings, before.Unevaluated)
+	added := func(findings []Finding) []Finding {
 		return slices.DeleteFunc(findings, func(f Finding) bool {
-			return slices.ContainsFunc(known, func(k Finding) bool { return k.Source == f.Source && k.Rule == f.Rule })
+			return slices.ContainsFunc(earlier, func(k Finding) bool { return k.Source == f.Source && k.Rule == f.Rule })
 		})
 	}
-	return Verdict{Denials: fresh(v.Denials), Warnings: fresh(v.Warnings), Unjudged: fresh(v.Unjudged)}
+	return Decision{Denials: added(d.Denials), Warnings: added(d.Warnings), Unevaluated: added(d.Unevaluated)}
 }

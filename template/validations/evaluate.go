@@ -35,12 +35,12 @@ func Skipped(annotations map[string]any) bool {
 	return found && value != "false"
 }
 
-// Judge returns the rules that the spec.template of a VirtualMachine violates: decoded JSON, with numbers as int64, float64
+// Evaluate returns the rules that the spec.template of a VirtualMachine violates: decoded JSON, with numbers as int64, float64
 // or json.Number. If the VirtualMachine has an instance type, the caller inserts its sizes first.
-func Judge(rules []Rule, template any) []Violation {
+func Evaluate(rules []Rule, template any) []Violation {
 	var violations []Violation
 	for i := range rules {
-		if detail := rules[i].judge(template); detail != "" {
+		if detail := rules[i].evaluate(template); detail != "" {
 			violations = append(violations, Violation{
 				Rule: rules[i].Name, Message: rules[i].Message, Field: rules[i].field, Detail: detail, Warning: rules[i].Warning, Missing: detail == missing,
 			})
@@ -52,8 +52,8 @@ func Judge(rules []Rule, template any) []Violation {
 // missing is the detail of a path that finds nothing.
 const missing = "there is no such field"
 
-// judge describes why the rule is violated; "" if it is satisfied.
-func (r *Rule) judge(template any) string {
+// evaluate describes why the rule is violated; "" if it is satisfied.
+func (r *Rule) evaluate(template any) string {
 	if r.guarded && len(r.valid.find(template)) == 0 {
 		return ""
 	}

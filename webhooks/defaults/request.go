@@ -12,10 +12,10 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// ask queries the defaulter for the defaults of a VM. The request contains only the fields that defaults depend on,
+// requestDefaults queries the defaulter for the defaults of a VM. The request contains only the fields that defaults depend on,
 // unless the whole VM is compared afterwards. Requests for VMs of one template are then identical, and secrets in the
 // VM are not sent.
-func (h *Handler) ask(ctx context.Context, f *filling) (*defaulting.Response, error) {
+func (h *Handler) requestDefaults(ctx context.Context, f *filling) (*defaulting.Response, error) {
 	if !h.Cluster.Synced() {
 		return nil, fmt.Errorf("the configuration of KubeVirt has not been read yet")
 	}

@@ -1,4 +1,4 @@
-package written_test
+package changed_test
 
 import (
 	"testing"
@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/vmstencil/stencil/webhooks/internal/written"
+	"github.com/vmstencil/stencil/webhooks/internal/changed"
 )
 
 func TestObject(t *testing.T) {
@@ -18,14 +18,14 @@ func TestObject(t *testing.T) {
 		subresource string
 		before      string
 		after       string
-		judged      bool
-		refusal     string
+		evaluated   bool
+		denial      string
 	}{
-		"a new object is judged":             {operation: admissionv1.Create, after: one, judged: true},
-		"one that changes is judged":         {operation: admissionv1.Update, before: other, after: one, judged: true},
+		"a new object is evaluated":          {operation: admissionv1.Create, after: one, evaluated: true},
+		"one that changes is evaluated":      {operation: admissionv1.Update, before: other, after: one, evaluated: true},
 		"one that stays the same is not":     {operation: admissionv1.Update, before: `{"metadata":{"labels":{"x":"y"}},"data":{"a":"1"}}`, after: one},
-		"what was there cannot be read":      {operation: admissionv1.Update, before: `{"data":5}`, after: one, judged: true},
-		"what is sent cannot be read":        {operation: admissionv1.Create, after: `{"data":5}`, refusal: "decoding the thing: json: cannot unmarshal number into Go struct field ConfigMap.data of type map[string]string"},
+		"what was there cannot be read":      {operation: admissionv1.Update, before: `{"data":5}`, after: one, evaluated: true},
+		"what is sent cannot be read":        {operation: admissionv1.Create, after: `{"data":5}`, denial: "decoding the thing: json: cannot unmarshal number into Go struct field ConfigMap.data of type map[string]string"},
 		"a deletion has nothing to be read":  {operation: admissionv1.Delete, before: one},
 		"a status is somebody else's matter": {operation: admissionv1.Update, subresource: "status", before: other, after: one},
 	} {
@@ -34,16 +34,16 @@ func TestObject(t *testing.T) {
 				Operation: tc.operation, SubResource: tc.subresource,
 				Object: runtime.RawExtension{Raw: []byte(tc.after)}, OldObject: runtime.RawExtension{Raw: []byte(tc.before)},
 			}}
-			object, answer := written.Object(request, "thing", func(before, after *corev1.ConfigMap) bool { return before.Data["a"] == after.Data["a"] })
+			object, answer := changed.Object(request, "thing", func(before, after *corev1.ConfigMap) bool { return before.Data["a"] == after.Data["a"] })
 			switch {
-			case tc.judged:
+			case tc.evaluated:
 				if answer != nil || object.Data["a"] != "1" {
 					t.Errorf("got %v and the answer %v", object, answer)
 				}
-			case object != nil || answer == nil || answer.Allowed != (tc.refusal == ""):
+			case object != nil || answer == nil || answer.Allowed != (tc.denial == ""):
 				t.Errorf("got %v and the answer %v", object, answer)
-			case tc.refusal != "" && (answer.Result.Message != tc.refusal || answer.Result.Code != 400):
-				t.Errorf("it is refused with %v", answer.Result)
+			case tc.denial != "" && (answer.Result.Message != tc.denial || answer.Result.Code != 400):
+				t.Errorf("it is denied with %v", answer.Result)
 			}
 		})
 	}

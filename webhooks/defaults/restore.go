@@ -11,16 +11,16 @@ import (
 // domainAt is the path of the guest's hardware description.
 var domainAt = pointer{"spec", "template", "spec", "domain"}
 
-// keep restores values that a new version of a VM omits and the stored one has, where applying a manifest again would
+// restoreStored restores values that a new version of a VM omits and the stored one has, where applying a manifest again would
 // lose them: the version of a machine type, the UUID of the firmware, and in lists, which are replaced as a whole,
 // the fields that identify a device to the guest. It changes no user-specified value except the alias of a machine
 // type, and nothing in a device that was replaced by another one.
-func keep(stored, object map[string]any, p *patch) {
+func restoreStored(stored, object map[string]any, p *patch) {
 	before, after := machine.MapAt(stored, domainAt...), machine.MapAt(object, domainAt...)
 	if before == nil || after == nil {
 		return
 	}
-	keepMachineType(before, after, p)
+	restoreMachineType(before, after, p)
 	if uuid := machine.StringAt(machine.MapAt(before, "firmware"), "uuid"); uuid != "" {
 		if firmware := machine.MapAt(after, "firmware"); firmware == nil {
 			p.put(after, domainAt, "firmware", map[string]any{"uuid": uuid})
@@ -30,19 +30,19 @@ func keep(stored, object map[string]any, p *patch) {
 	}
 	devices := domainAt.child("devices")
 	each(before, after, "disks", func(stored, disk map[string]any, index int) {
-		keepDisk(stored, disk, devices.child("disks").item(index), p)
+		restoreDisk(stored, disk, devices.child("disks").item(index), p)
 	})
 	each(before, after, "interfaces", func(stored, nic map[string]any, index int) {
-		keepInterface(stored, nic, devices.child("interfaces").item(index), p)
+		restoreInterface(stored, nic, devices.child("interfaces").item(index), p)
 	})
 }
 
-func keepMachineType(before, after map[string]any, p *patch) {
+func restoreMachineType(before, after map[string]any, p *patch) {
 	stored := machine.StringAt(machine.MapAt(before, "machine"), "type")
 	described := machine.MapAt(after, "machine")
-	written := machine.StringAt(described, "type")
+	requested := machine.StringAt(described, "type")
 	switch {
-	case stored == "" || stored == written || written != "" && !versionOf(stored, written):
+	case stored == "" || stored == requested || requested != "" && !versionOf(stored, requested):
 	case described == nil:
 		p.put(after, domainAt, "machine", map[string]any{"type": stored})
 	default:
@@ -67,7 +67,7 @@ func versionOf(machineType, alias string) bool {
 // targets are the members of a disk that define its device type.
 var targets = []string{"disk", "cdrom", "lun"}
 
-func keepDisk(stored, disk map[string]any, at pointer, p *patch) {
+func restoreDisk(stored, disk map[string]any, at pointer, p *patch) {
 	kind := only(stored, targets)
 	if kind == "" {
 		return
@@ -91,7 +91,7 @@ func keepDisk(stored, disk map[string]any, at pointer, p *patch) {
 // sriov is the binding of an interface that is a device of the host.
 const sriov = "sriov"
 
-func keepInterface(stored, nic map[string]any, at pointer, p *patch) {
+func restoreInterface(stored, nic map[string]any, at pointer, p *patch) {
 	_, was := stored[sriov]
 	if _, is := nic[sriov]; is != was {
 		return
@@ -113,11 +113,11 @@ func restore(stored, object map[string]any, at pointer, p *patch, keys ...string
 
 // each visits the devices of a list that have the same name as a stored device.
 func each(before, after map[string]any, list string, visit func(stored, item map[string]any, index int)) {
-	known := map[string]map[string]any{}
+	byName := map[string]map[string]any{}
 	items, _ := machine.MapAt(before, "devices")[list].([]any)
 	for _, item := range items {
 		if device, ok := item.(map[string]any); ok {
-			known[machine.StringAt(device, "name")] = device
+			byName[machine.StringAt(device, "name")] = device
 		}
 	}
 	items, _ = machine.MapAt(after, "devices")[list].([]any)
@@ -126,7 +126,7 @@ func each(before, after map[string]any, list string, visit func(stored, item map
 		if !ok {
 			continue
 		}
-		if stored := known[machine.StringAt(device, "name")]; stored != nil {
+		if stored := byName[machine.StringAt(device, "name")]; stored != nil {
 			visit(stored, device, i)
 		}
 	}

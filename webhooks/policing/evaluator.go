@@ -20,8 +20,8 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// patience is the timeout of a request that waits for a template to appear in the cache.
-const patience = 300 * time.Millisecond
+// templateWaitTimeout is the timeout of a request that waits for a template to appear in the cache.
+const templateWaitTimeout = 300 * time.Millisecond
 
 // Policies returns the active policies; a policycache.Cache implements it.
 type Policies interface {
@@ -33,15 +33,15 @@ type Policies interface {
 
 // Namespaces returns the labels and annotations of namespaces; an approvalcache.Cache implements it.
 type Namespaces interface {
-	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool)
+	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, found bool)
 }
 
 // Templates returns compiled templates; a templatecache.Cache implements it.
 type Templates interface {
-	Wait(ctx context.Context, namespace, name string, patience time.Duration) *templatecache.Template
+	Wait(ctx context.Context, namespace, name string, timeout time.Duration) *templatecache.Template
 }
 
-// Options are the dependencies of a Judge.
+// Options are the dependencies of an Evaluator.
 type Options struct {
 	Policies      Policies
 	Namespaces    Namespaces
@@ -55,69 +55,69 @@ type Options struct {
 	Clock clock.PassiveClock
 }
 
-// Judge evaluates the policies for requests. It is safe for concurrent use.
-type Judge struct{ options Options }
+// Evaluator evaluates the policies for requests. It is safe for concurrent use.
+type Evaluator struct{ options Options }
 
-// New returns a Judge.
-func New(o Options) *Judge {
+// New returns an Evaluator.
+func New(o Options) *Evaluator {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Judge{o}
+	return &Evaluator{o}
 }
 
-// Judge returns the decision of the policies about a request. object is the decoded object of the request; if nil, it
+// Evaluate returns the decision of the policies about a request. object is the decoded object of the request; if nil, it
 // is decoded here. The message of an error is for users and gives the reason why the request cannot be evaluated.
-func (j *Judge) Judge(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error) {
-	policies := j.options.Policies
+func (e *Evaluator) Evaluate(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error) {
+	policies := e.options.Policies
 	if !policies.Synced() {
-		j.count(request, outcomeUnavailable)
+		e.count(request, resultUnavailable)
 		return policyset.Decision{}, errors.New("the policies have not been compiled yet")
 	}
 	set := policies.Set()
 	if set.Empty(seenAs(request), string(request.Operation)) {
 		return policyset.Decision{}, nil
 	}
-	decision, asked, err := j.judge(ctx, set, request, object)
+	decision, evaluated, err := e.evaluate(ctx, set, request, object)
 	switch {
 	case err != nil:
-		j.count(request, outcomeUnavailable)
-	case asked:
-		j.count(request, policyinput.OutcomeOf(decision))
+		e.count(request, resultUnavailable)
+	case evaluated:
+		e.count(request, policyinput.OutcomeOf(decision))
 	}
 	return decision, err
 }
 
-func (j *Judge) judge(ctx context.Context, set *policyset.Set, request admission.Request, object map[string]any) (policyset.Decision, bool, error) {
+func (e *Evaluator) evaluate(ctx context.Context, set *policyset.Set, request admission.Request, object map[string]any) (policyset.Decision, bool, error) {
 	var none policyset.Decision
 	c, err := newCase(request, object)
 	if err != nil {
 		return none, false, err
 	}
-	c.Request.Time = j.options.Clock.Now()
+	c.Request.Time = e.options.Clock.Now()
 	if leaving(c) {
 		return none, false, nil
 	}
-	labels, annotations, known := j.options.Namespaces.Namespace(ctx, request.Namespace)
-	if !known {
+	labels, annotations, found := e.options.Namespaces.Namespace(ctx, request.Namespace)
+	if !found {
 		return none, false, fmt.Errorf("namespace %s is not known here yet", request.Namespace)
 	}
 	c.Namespace = rego.Namespace{Name: request.Namespace, Labels: labels, Annotations: annotations}
-	c.Template = j.template(ctx, c)
+	c.Template = e.template(ctx, c)
 	entries := set.Matching(c.Query())
 	if len(entries) == 0 {
 		return none, false, nil
 	}
-	unresolved := c.Resolve(ctx, j.options.Instancetypes)
+	unresolved := c.Resolve(ctx, e.options.Instancetypes)
 	document := c.Document()
 	input, err := rego.NewInput(document)
 	if err != nil {
 		return none, false, fmt.Errorf("the object cannot be shown to policies: %w", err)
 	}
-	decision := j.options.Policies.Evaluator().Evaluate(ctx, entries, input)
+	decision := e.options.Policies.Evaluator().Evaluate(ctx, entries, input)
 	c.RedactFor(&decision)
 	policyinput.AddUnresolved(&decision, entries, unresolved)
-	j.options.Log.write(c, string(request.UID), decision, document, input)
+	e.options.Log.write(c, string(request.UID), decision, document, input)
 	return decision, true, nil
 }
 
@@ -188,19 +188,19 @@ func leaving(c *policyinput.Case) bool {
 
 // template returns the template of a VirtualMachine. A stored VM has an immutable record of its template. For a new
 // VM, the webhook that compares the VM with its template has also compared the record with the reference.
-func (j *Judge) template(ctx context.Context, c *policyinput.Case) *policyinput.Template {
+func (e *Evaluator) template(ctx context.Context, c *policyinput.Case) *policyinput.Template {
 	if c.Request.Kind != rego.KindVirtualMachine || c.Viewed() {
 		return nil
 	}
 	object, wait := c.OldObject, time.Duration(0)
 	if c.Request.Operation == string(admissionv1.Create) {
-		object, wait = c.Object, patience
+		object, wait = c.Object, templateWaitTimeout
 	}
 	origin, found := policyinput.OriginOf(object, c.Request.Namespace)
 	if !found {
 		return nil
 	}
-	stored := j.options.Templates.Wait(ctx, origin.Namespace, origin.Name, wait)
+	stored := e.options.Templates.Wait(ctx, origin.Namespace, origin.Name, wait)
 	if stored == nil {
 		return origin.Template(nil, nil)
 	}
@@ -209,8 +209,8 @@ func (j *Judge) template(ctx context.Context, c *policyinput.Case) *policyinput.
 	return origin.Template(&stored.ObjectMeta, compiled)
 }
 
-func (j *Judge) count(request admission.Request, outcome string) {
-	if j.options.Metrics != nil {
-		j.options.Metrics.decisions.WithLabelValues(request.Kind.Kind, string(request.Operation), outcome).Inc()
+func (e *Evaluator) count(request admission.Request, result string) {
+	if e.options.Metrics != nil {
+		e.options.Metrics.decisions.WithLabelValues(request.Kind.Kind, string(request.Operation), result).Inc()
 	}
 }
