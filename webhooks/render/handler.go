@@ -98,7 +98,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if refusal != nil {
 		return *refusal
 	}
-	person, delegated, err := h.server.Person(request.UserInfo)
+	person, delegated, err := h.server.RequestingUser(request.UserInfo)
 	if err != nil {
 		return refuse.With(apierrors.NewForbidden(machineResource, vm.Name(), err).Status())
 	}
