@@ -65,8 +65,8 @@ type policing struct {
 	namespaces    Namespaces
 	// now is when the audit began.
 	now time.Time
-	// known caches namespaces, also those that are not found, so that each is waited for only once.
-	known sync.Map
+	// namespaceCache caches namespaces, also those that are not found, so that each is waited for only once.
+	namespaceCache sync.Map
 }
 
 const operationCreate = "CREATE"
@@ -87,8 +87,8 @@ func (p *policing) appliesIn(namespace map[string]string) bool {
 	})
 }
 
-// judge evaluates every policy that applies to a VM.
-func (p *policing) judge(ctx context.Context, object map[string]any, namespace string) []ruling {
+// evaluate evaluates every policy that applies to a VM.
+func (p *policing) evaluate(ctx context.Context, object map[string]any, namespace string) []ruling {
 	c := policyinput.Case{
 		Request: rego.Request{Operation: operationCreate, Kind: rego.KindVirtualMachine, Namespace: namespace, Time: p.now},
 		Object:  object,
@@ -114,12 +114,12 @@ func (p *policing) judge(ctx context.Context, object map[string]any, namespace s
 }
 
 func (p *policing) namespace(ctx context.Context, name string) rego.Namespace {
-	if known, found := p.known.Load(name); found {
-		return known.(rego.Namespace)
+	if cached, found := p.namespaceCache.Load(name); found {
+		return cached.(rego.Namespace)
 	}
 	namespace := rego.Namespace{Name: name}
 	namespace.Labels, namespace.Annotations, _ = p.namespaces.Namespace(ctx, name)
-	p.known.Store(name, namespace)
+	p.namespaceCache.Store(name, namespace)
 	return namespace
 }
 
