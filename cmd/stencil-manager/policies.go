@@ -62,7 +62,7 @@ func addPolicies(mgr manager.Manager, c caches, o *options) error {
 		webhooks, err := policywebhook.New(policywebhook.Options{
 			Configuration: o.policyWebhooks,
 			Reference:     o.policyWebhooksTrust,
-			BundleKept:    o.keepsBundles(),
+			BundleManaged: o.keepsBundles(),
 			Settings:      settings,
 			Policies:      c.policies,
 			Client:        mgr.GetClient(),
