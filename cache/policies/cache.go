@@ -237,7 +237,7 @@ func (c *Cache) publish(changed bool) {
 	set := c.ledger.set()
 	c.metrics.keep(set)
 	c.set.Store(set)
-	c.evaluator.Keep(set)
+	c.evaluator.Retain(set)
 	maps.DeleteFunc(c.quarantines, func(name string, _ policyset.Quarantine) bool { return c.ledger.policies[name] == nil })
 	close(c.changed)
 	c.changed = make(chan struct{})

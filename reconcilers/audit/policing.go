@@ -90,9 +90,9 @@ func (p *policing) appliesIn(namespace map[string]string) bool {
 // evaluate evaluates every policy that applies to a VM.
 func (p *policing) evaluate(ctx context.Context, object map[string]any, namespace string) []ruling {
 	c := policyinput.Case{
-		Request: rego.Request{Operation: operationCreate, Kind: rego.KindVirtualMachine, Namespace: namespace, Time: p.now},
-		Object:  object,
-		Anyone:  true,
+		Request:        rego.Request{Operation: operationCreate, Kind: rego.KindVirtualMachine, Namespace: namespace, Time: p.now},
+		Object:         object,
+		IgnoreSubjects: true,
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	c.Request.Name = machine.StringAt(metadata, "name")
@@ -150,7 +150,7 @@ func rulings(entries []policyset.Entry, decision policyset.Decision) []ruling {
 	}
 	failed := map[string]bool{}
 	for _, e := range decision.Evaluations {
-		failed[e.Policy] = e.Outcome.Failed()
+		failed[e.Policy] = e.Result.Failed()
 	}
 	var list []ruling
 	for i := range entries {
@@ -194,7 +194,7 @@ func (r *Reconciler) policingOf(now time.Time) *policing {
 		return nil
 	}
 	set := r.options.Policies.Set()
-	r.evaluator.Keep(set)
+	r.evaluator.Retain(set)
 	return &policing{
 		set:           set,
 		evaluator:     r.evaluator,

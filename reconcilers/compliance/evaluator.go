@@ -48,11 +48,11 @@ type evaluator struct {
 func (j evaluator) evaluate(ctx context.Context, t *templatecache.Template, namespace rego.Namespace) evaluation {
 	object, sampleError := sample.Of(t)
 	c := policyinput.Case{
-		Request:   rego.Request{Operation: "CREATE", Kind: rego.KindVirtualMachine, Namespace: t.Namespace, Time: j.now},
-		Object:    object,
-		Namespace: namespace,
-		Template:  templateOf(t),
-		Anyone:    true,
+		Request:        rego.Request{Operation: "CREATE", Kind: rego.KindVirtualMachine, Namespace: t.Namespace, Time: j.now},
+		Object:         object,
+		Namespace:      namespace,
+		Template:       templateOf(t),
+		IgnoreSubjects: true,
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	c.Request.Name = machine.StringAt(metadata, "name")

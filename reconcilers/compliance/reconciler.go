@@ -140,7 +140,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	start := o.Clock.Now()
 	// Read before everything else: a later change triggers the next check.
 	instancetype, set := o.Instancetypes.Changed(), o.Policies.Set()
-	r.evaluator.Keep(set)
+	r.evaluator.Retain(set)
 	cached := r.memory.recall(set, instancetype)
 	fresh := make(map[subject]evaluation, len(cached))
 	states := o.Policies.States()

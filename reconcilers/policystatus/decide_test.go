@@ -59,8 +59,8 @@ func withActive(generation int64, digest string) change {
 }
 
 func nothingActive(o *observation) { o.InForce = nil }
-func broken(o *observation)         { o.InForce, o.Broken = nil, &policyset.Entry{} }
-func notRouted(o *observation)      { o.routed = false }
+func broken(o *observation)        { o.InForce, o.Broken = nil, &policyset.Entry{} }
+func notRouted(o *observation)     { o.routed = false }
 
 func problems(list ...rego.Problem) change { return func(o *observation) { o.Problems = list } }
 

@@ -83,7 +83,7 @@ func (j *Judge) Judge(ctx context.Context, request admission.Request, object map
 	case err != nil:
 		j.count(request, outcomeUnavailable)
 	case asked:
-		j.count(request, policyinput.OutcomeOf(decision))
+		j.count(request, policyinput.ResultOf(decision))
 	}
 	return decision, err
 }

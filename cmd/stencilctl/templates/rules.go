@@ -8,21 +8,21 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Judge evaluates a VirtualMachine against the rules of the template and against those in its
+// Evaluate evaluates a VirtualMachine against the rules of the template and against those in its
 // own annotations. A rule that fails on a VirtualMachine with an instance type may depend on
 // values of the instance type, so the failure is a warning and the cluster decides.
-func (t *Template) Judge(vm map[string]any) (violations, warnings []string) {
+func (t *Template) Evaluate(vm map[string]any) (violations, warnings []string) {
 	metadata, _ := vm["metadata"].(map[string]any)
-	verdict := machinerules.Case{
+	decision := machinerules.Case{
 		Object:    vm,
 		Namespace: machine.StringAt(metadata, "namespace"),
 		Template:  t.Object.Name,
 		Rules:     t.Object.Annotations[validations.AnnotationTemplate],
 	}.Judge(context.Background())
-	for _, found := range verdict.Denials {
+	for _, found := range decision.Denials {
 		violations = append(violations, found.String())
 	}
-	for _, found := range append(verdict.Warnings, verdict.Unjudged...) {
+	for _, found := range append(decision.Warnings, decision.Unjudged...) {
 		warnings = append(warnings, found.String())
 	}
 	return violations, warnings

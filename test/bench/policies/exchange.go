@@ -89,7 +89,7 @@ func exchange(ctx context.Context, compiler *rego.Compiler, specs library, entri
 		entries[at] = specs[at].Entry(policy)
 		set := policyset.NewSet(entries)
 		current.Store(set)
-		evaluator.Keep(set)
+		evaluator.Retain(set)
 	}
 }
 

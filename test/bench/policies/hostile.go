@@ -63,7 +63,7 @@ type Hostility struct {
 	// Refused reports that it did not compile.
 	Refused bool
 	// Outcome and Took are of its evaluation and of the whole request.
-	Outcome policyset.Outcome
+	Outcome policyset.Result
 	Took    time.Duration
 }
 
@@ -95,9 +95,9 @@ func resist(ctx context.Context, compiler *rego.Compiler, shelf library, vm *sub
 		for _, evaluation := range decision.Evaluations {
 			switch {
 			case evaluation.Policy == "hostile":
-				result.Outcome = evaluation.Outcome
-			case evaluation.Outcome.Failed():
-				return nil, fmt.Errorf("beside %s, policy %s: %s: %w", each.name, evaluation.Policy, evaluation.Outcome, evaluation.Err)
+				result.Outcome = evaluation.Result
+			case evaluation.Result.Failed():
+				return nil, fmt.Errorf("beside %s, policy %s: %s: %w", each.name, evaluation.Policy, evaluation.Result, evaluation.Err)
 			}
 		}
 		results = append(results, result)

@@ -70,10 +70,10 @@ func sound(decision policyset.Decision, number int) (findings int, err error) {
 		return 0, fmt.Errorf("%d of %d policies were evaluated", len(decision.Evaluations), number)
 	}
 	for _, evaluation := range decision.Evaluations {
-		if evaluation.Outcome.Failed() {
-			return 0, fmt.Errorf("policy %s: %s: %w", evaluation.Policy, evaluation.Outcome, evaluation.Err)
+		if evaluation.Result.Failed() {
+			return 0, fmt.Errorf("policy %s: %s: %w", evaluation.Policy, evaluation.Result, evaluation.Err)
 		}
-		if evaluation.Outcome != policyset.OutcomeAllow {
+		if evaluation.Result != policyset.ResultAllow {
 			findings++
 		}
 	}
