@@ -39,11 +39,11 @@ func decide(o observation) []metav1.Condition {
 	if o.dryRun != nil {
 		conditions = append(conditions, dryRunSucceeded(o))
 	}
-	own := conditions
+	evaluated := conditions
 	if o.compliance != nil {
-		conditions = append(conditions[:len(conditions):len(conditions)], *o.compliance)
+		evaluated = append(evaluated[:len(evaluated):len(evaluated)], *o.compliance)
 	}
-	conditions = append(conditions, readiness(own))
+	conditions = append(conditions, readiness(evaluated))
 	for i := range conditions {
 		conditions[i].ObservedGeneration = o.generation
 		conditions[i].Message = excerpt.Of(conditions[i].Message, maximumMessage)
