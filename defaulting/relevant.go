@@ -10,21 +10,21 @@ import "maps"
 func Relevant(vm map[string]any) map[string]any {
 	result := map[string]any{}
 	only(result, vm, "spec", func(spec map[string]any) any {
-		kept := some(spec, "instancetype", "preference")
-		only(kept, spec, "template", func(template map[string]any) any {
-			kept := map[string]any{}
-			only(kept, template, "metadata", func(metadata map[string]any) any { return some(metadata, "annotations") })
-			only(kept, template, "spec", func(spec map[string]any) any {
-				kept := some(spec, "architecture", "networks", "volumes")
-				only(kept, spec, "domain", anonymous)
+		result := some(spec, "instancetype", "preference")
+		only(result, spec, "template", func(template map[string]any) any {
+			result := map[string]any{}
+			only(result, template, "metadata", func(metadata map[string]any) any { return some(metadata, "annotations") })
+			only(result, template, "spec", func(spec map[string]any) any {
+				result := some(spec, "architecture", "networks", "volumes")
+				only(result, spec, "domain", anonymous)
 				if volumes, ok := spec["volumes"].([]any); ok {
-					kept["volumes"] = each(volumes, withoutSource)
+					result["volumes"] = each(volumes, withoutSource)
 				}
-				return kept
+				return result
 			})
-			return kept
+			return result
 		})
-		return kept
+		return result
 	})
 	return result
 }
@@ -34,41 +34,41 @@ const written = "written"
 
 // anonymous returns a domain without the values that identify the VM and its disks.
 func anonymous(domain map[string]any) any {
-	kept := maps.Clone(domain)
-	delete(kept, "chassis")
-	only(kept, domain, "firmware", func(firmware map[string]any) any {
-		kept := maps.Clone(firmware)
-		delete(kept, "serial")
-		if uuid, ok := kept["uuid"].(string); ok && uuid != "" {
-			kept["uuid"] = written
+	result := maps.Clone(domain)
+	delete(result, "chassis")
+	only(result, domain, "firmware", func(firmware map[string]any) any {
+		result := maps.Clone(firmware)
+		delete(result, "serial")
+		if uuid, ok := result["uuid"].(string); ok && uuid != "" {
+			result["uuid"] = written
 		}
-		return kept
+		return result
 	})
-	only(kept, domain, "devices", func(devices map[string]any) any {
+	only(result, domain, "devices", func(devices map[string]any) any {
 		disks, ok := devices["disks"].([]any)
 		if !ok {
 			return devices
 		}
-		kept := maps.Clone(devices)
-		kept["disks"] = each(disks, func(disk map[string]any) any {
-			kept := maps.Clone(disk)
-			delete(kept, "serial")
-			return kept
+		result := maps.Clone(devices)
+		result["disks"] = each(disks, func(disk map[string]any) any {
+			result := maps.Clone(disk)
+			delete(result, "serial")
+			return result
 		})
-		return kept
+		return result
 	})
-	return kept
+	return result
 }
 
 // some returns the given members of an object, if present.
 func some(object map[string]any, keys ...string) map[string]any {
-	kept := map[string]any{}
+	result := map[string]any{}
 	for _, key := range keys {
 		if value, ok := object[key]; ok {
-			kept[key] = value
+			result[key] = value
 		}
 	}
-	return kept
+	return result
 }
 
 // only reduces a member of an object. A member that is not an object is copied: the defaulter
@@ -85,12 +85,12 @@ func only(into, object map[string]any, key string, reduce func(map[string]any) a
 
 // withoutSource retains the name of a volume, and whether it is hotplugged.
 func withoutSource(volume map[string]any) any {
-	kept := some(volume, "name")
+	result := some(volume, "name")
 	for _, claim := range []string{"dataVolume", "persistentVolumeClaim"} {
-		only(kept, volume, claim, func(source map[string]any) any { return some(source, "hotpluggable") })
+		only(result, volume, claim, func(source map[string]any) any { return some(source, "hotpluggable") })
 	}
-	only(kept, volume, "memoryDump", func(map[string]any) any { return map[string]any{} })
-	return kept
+	only(result, volume, "memoryDump", func(map[string]any) any { return map[string]any{} })
+	return result
 }
 
 // each reduces the objects in a list.

@@ -85,7 +85,7 @@ func TestWhatTheServerCreates(t *testing.T) {
 			if managed == nil {
 				managed = []any{entry(annotations)}
 			}
-			refusal, _ := policy.decide(t, request{
+			denial, _ := policy.decide(t, request{
 				operation: admission.Create, user: info, bypasses: bypasses{
 					"system:serviceaccount:hco:kubevirt-controller", "system:serviceaccount:hco:admin", "system:serviceaccount:storage:cdi-sa",
 				}, namespace: &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}, name: "vm", dryRun: tc.dryRun,
@@ -95,8 +95,8 @@ func TestWhatTheServerCreates(t *testing.T) {
 					"spec":     map[string]any{"runStrategy": "Halted"},
 				},
 			})
-			if refusal != tc.want {
-				t.Errorf("got  %s\nwant %s", refusal, tc.want)
+			if denial != tc.want {
+				t.Errorf("got  %s\nwant %s", denial, tc.want)
 			}
 		})
 	}

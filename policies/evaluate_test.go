@@ -24,8 +24,8 @@ import (
 type evaluated struct {
 	name string
 	// validations are the validations of the policy; asked are further expressions.
-	validations, messages, asked cel.ConditionEvaluator
-	static                       []string
+	validations, messages, evaluator cel.ConditionEvaluator
+	static                           []string
 }
 
 // evaluate compiles a policy, with further expressions that may name its variables. settings replace variables.
@@ -61,7 +61,7 @@ func evaluate(t *testing.T, name string, settings map[string]string, asked ...st
 		}
 		return compiled
 	}
-	e := evaluated{name: name, asked: compile(celgo.BoolType, asked...)}
+	e := evaluated{name: name, evaluator: compile(celgo.BoolType, asked...)}
 	var validations, messages []string
 	for _, validation := range policy.Spec.Validations {
 		e.static = append(e.static, validation.Message)
@@ -126,7 +126,7 @@ func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r 
 }
 
 // decide returns the message if the policy denies the request, "" if it does not, and the remaining budget.
-func (e evaluated) decide(t *testing.T, r request) (refusal string, left int64) {
+func (e evaluated) decide(t *testing.T, r request) (denial string, left int64) {
 	t.Helper()
 	results, left, err := e.run(t.Context(), e.validations, r, celconfig.RuntimeCELCostBudget)
 	if err != nil {
@@ -157,7 +157,7 @@ func (e evaluated) decide(t *testing.T, r request) (refusal string, left int64) 
 // holds returns the result of the first of the further expressions.
 func (e evaluated) holds(t *testing.T, r request) bool {
 	t.Helper()
-	results, _, err := e.run(t.Context(), e.asked, r, celconfig.RuntimeCELCostBudget)
+	results, _, err := e.run(t.Context(), e.evaluator, r, celconfig.RuntimeCELCostBudget)
 	if err != nil {
 		t.Fatalf("%s: %v", e.name, err)
 	}

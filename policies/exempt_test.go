@@ -54,7 +54,7 @@ func TestExemptControllers(t *testing.T) {
 					policy evaluated
 					want   bool
 				}{{compiled, tc.want}, {closed, false}} {
-					results, _, err := each.policy.run(t.Context(), each.policy.asked, r, celconfig.RuntimeCELCostBudget)
+					results, _, err := each.policy.run(t.Context(), each.policy.evaluator, r, celconfig.RuntimeCELCostBudget)
 					if err != nil {
 						t.Fatal(err)
 					}

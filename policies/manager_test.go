@@ -61,11 +61,11 @@ func (w written) run(t *testing.T, policy evaluated, of *kindOf, resource string
 			each["apiVersion"], each["kind"] = kind.GroupVersion().String(), kind.Kind
 		}
 	}
-	refusal, _ := policy.decide(t, request{
+	denial, _ := policy.decide(t, request{
 		operation: operation, user: &user.DefaultInfo{Name: name}, name: "a", resource: resource, of: of, object: object, oldObject: oldObject,
 	})
-	if refusal != w.want {
-		t.Errorf("got  %s\nwant %s", refusal, w.want)
+	if denial != w.want {
+		t.Errorf("got  %s\nwant %s", denial, w.want)
 	}
 }
 

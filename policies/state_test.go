@@ -33,8 +33,8 @@ const (
 	delegatedGroup = "delegation.template.kubevirt.io/group"
 )
 
-// machine is a VirtualMachine of a template, or of none.
-func machine(reference string) map[string]any {
+// vm is a VirtualMachine of a template, or of none.
+func vm(reference string) map[string]any {
 	metadata := map[string]any{"name": "vm"}
 	if reference != "" {
 		metadata["annotations"] = map[string]any{"template.kubevirt.io/template-ref": reference}
@@ -54,15 +54,15 @@ func stated(name string, state approval.NamespaceState) *corev1.Namespace {
 // The policies, which read the annotation, must make the same decisions as the approvals from which the annotation is computed.
 func TestPoliciesDecideByTheStateAsByTheApprovals(t *testing.T) {
 	templates := evaluate(t, "approved-templates", settings)
-	machines := evaluate(t, "governed-machines", settings)
+	evaluator := evaluate(t, "governed-machines", settings)
 	counts := map[string]int{}
 	for seed := range uint64(4_000) {
 		random := rand.New(rand.NewPCG(14, seed))
-		var covering []*approval.Approval
+		var approvals []*approval.Approval
 		for i := range 1 + random.IntN(4) {
-			covering = append(covering, randomApproval(random, fmt.Sprint("a", i)))
+			approvals = append(approvals, randomApproval(random, fmt.Sprint("a", i)))
 		}
-		state := approval.StateOf(covering)
+		state := approval.StateOf(approvals)
 		if state.Governed != v1alpha1.GovernedDeny {
 			continue
 		}
@@ -77,7 +77,7 @@ func TestPoliciesDecideByTheStateAsByTheApprovals(t *testing.T) {
 				info.Extra[delegatedGroup] = person.Groups
 			}
 		}
-		exempt := !slices.ContainsFunc(covering, func(a *approval.Approval) bool {
+		exempt := !slices.ContainsFunc(approvals, func(a *approval.Approval) bool {
 			return a.Enforcement() == v1alpha1.EnforcementDeny && !a.Exempts(person)
 		})
 		template := [2]string{[]string{"golden", "silver", "team-a"}[random.IntN(3)], []string{"fedora", "ubuntu"}[random.IntN(2)]}
@@ -85,27 +85,27 @@ func TestPoliciesDecideByTheStateAsByTheApprovals(t *testing.T) {
 		if template[0] == "team-a" && random.IntN(2) == 0 {
 			reference = template[1]
 		}
-		listed := slices.ContainsFunc(covering, func(a *approval.Approval) bool {
+		listed := slices.ContainsFunc(approvals, func(a *approval.Approval) bool {
 			list := a.Listed()
 			return a.Serves(person) && (slices.Contains(list, template[0]+"/"+template[1]) || slices.Contains(list, template[0]+"/*"))
 		})
-		explain := func(who string, allowed bool, refusal string) {
+		explain := func(who string, allowed bool, denial string) {
 			t.Helper()
 			counts[fmt.Sprint(who, " ", allowed)]++
-			if allowed != (refusal == "") {
-				t.Fatalf("seed %d: %s: want allowed=%t, got refusal %q\nuser %q groups %q template %s\nstate %s", seed, who, allowed, refusal, person.Username, person.Groups, reference, state.Approvals)
+			if allowed != (denial == "") {
+				t.Fatalf("seed %d: %s: want allowed=%t, got refusal %q\nuser %q groups %q template %s\nstate %s", seed, who, allowed, denial, person.Username, person.Groups, reference, state.Approvals)
 			}
 		}
 		namespace := stated("team-a", state)
-		refusal, _ := templates.decide(t, request{operation: admission.Create, user: info, namespace: namespace, name: "vm", object: machine(reference)})
-		explain("approved-templates", exempt || listed, refusal)
-		if want := fmt.Sprintf("does not approve template %s/%s for you", template[0], template[1]); refusal != "" && !strings.Contains(refusal, want) {
-			t.Fatalf("seed %d: the refusal does not say %q: %s", seed, want, refusal)
+		denial, _ := templates.decide(t, request{operation: admission.Create, user: info, namespace: namespace, name: "vm", object: vm(reference)})
+		explain("approved-templates", exempt || listed, denial)
+		if want := fmt.Sprintf("does not approve template %s/%s for you", template[0], template[1]); denial != "" && !strings.Contains(denial, want) {
+			t.Fatalf("seed %d: the refusal does not say %q: %s", seed, want, denial)
 		}
-		refusal, _ = machines.decide(t, request{operation: admission.Create, user: info, namespace: namespace, name: "vm", object: machine("")})
-		explain("governed-machines", exempt, refusal)
-		refusal, _ = machines.decide(t, request{operation: admission.Update, user: info, namespace: namespace, name: "vm", object: machine(""), oldObject: machine("")})
-		explain("governed-machines", exempt, refusal)
+		denial, _ = evaluator.decide(t, request{operation: admission.Create, user: info, namespace: namespace, name: "vm", object: vm("")})
+		explain("governed-machines", exempt, denial)
+		denial, _ = evaluator.decide(t, request{operation: admission.Update, user: info, namespace: namespace, name: "vm", object: vm(""), oldObject: vm("")})
+		explain("governed-machines", exempt, denial)
 	}
 	for _, name := range []string{"approved-templates", "governed-machines"} {
 		for _, allowed := range []bool{true, false} {
@@ -161,7 +161,7 @@ func randomApproval(random *rand.Rand, name string) *approval.Approval {
 // A governed namespace is closed if its annotation is missing or was not written by this version of Stencil.
 func TestAnUnreadableStateApprovesNothing(t *testing.T) {
 	templates := evaluate(t, "approved-templates", settings)
-	machines := evaluate(t, "governed-machines", settings)
+	evaluator := evaluate(t, "governed-machines", settings)
 	for _, tc := range []struct {
 		name, state string
 		denied      bool
@@ -176,22 +176,22 @@ func TestAnUnreadableStateApprovesNothing(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			namespace := stated("team-a", approval.NamespaceState{Governed: "true", Approvals: tc.state})
 			ask := func(e evaluated, name, reference string) string {
-				refusal, _ := e.decide(t, request{operation: admission.Create, user: &user.DefaultInfo{Name: name}, namespace: namespace, name: "vm", object: machine(reference)})
-				return refusal
+				denial, _ := e.decide(t, request{operation: admission.Create, user: &user.DefaultInfo{Name: name}, namespace: namespace, name: "vm", object: vm(reference)})
+				return denial
 			}
 			want := ""
 			if tc.denied {
 				want = unreadable
 			}
 			for who, got := range map[string]string{
-				"approved-templates": ask(templates, "alice", "golden/fedora"), "governed-machines": ask(machines, "alice", ""),
+				"approved-templates": ask(templates, "alice", "golden/fedora"), "governed-machines": ask(evaluator, "alice", ""),
 			} {
 				if got != want {
 					t.Errorf("%s: got %q, want %q", who, got, want)
 				}
 			}
 			for who, got := range map[string]string{
-				"approved-templates": ask(templates, "virt-controller", "silver/debian"), "governed-machines": ask(machines, "virt-controller", ""),
+				"approved-templates": ask(templates, "virt-controller", "silver/debian"), "governed-machines": ask(evaluator, "virt-controller", ""),
 			} {
 				if got != "" {
 					t.Errorf("%s: the exempt user is refused: %s", who, got)
@@ -226,7 +226,7 @@ func TestPoliciesReadTheIndexAsItIsMeant(t *testing.T) {
 		}
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: before}}
 
-		selected := undecided.holds(t, request{operation: admission.Create, user: &user.DefaultInfo{Name: "alice"}, namespace: namespace, name: "vm", object: machine(""), params: params})
+		selected := undecided.holds(t, request{operation: admission.Create, user: &user.DefaultInfo{Name: "alice"}, namespace: namespace, name: "vm", object: vm(""), params: params})
 		counts[fmt.Sprint("selected ", selected)]++
 		if want := !system && lookedUp(index, name, before); selected != want {
 			t.Fatalf("seed %d: selected is %t, want %t: namespace %s, labels %v, index %v", seed, selected, want, name, before, index)
@@ -440,7 +440,7 @@ func TestTheLargestStateIsAffordable(t *testing.T) {
 				{"approved-templates", "golden/" + name("t", 0, 60)}, {"approved-templates", "golden/" + name("t", 0, 5)},
 				{"approved-templates", "golden/other"}, {"governed-machines", ""},
 			} {
-				_, left := evaluate(t, ask.policy, settings).decide(t, request{operation: admission.Create, user: info, namespace: namespace, name: "vm", object: machine(ask.reference)})
+				_, left := evaluate(t, ask.policy, settings).decide(t, request{operation: admission.Create, user: info, namespace: namespace, name: "vm", object: vm(ask.reference)})
 				t.Logf("%s %.20s costs %d of %d", ask.policy, ask.reference, celconfig.RuntimeCELCostBudget-left, celconfig.RuntimeCELCostBudget)
 			}
 		})
@@ -475,7 +475,7 @@ func TestTheLargestIndexIsAffordable(t *testing.T) {
 		policy string
 		as     request
 	}{
-		{"undecided-namespaces", request{operation: admission.Create, user: &user.DefaultInfo{Name: "alice"}, namespace: namespace, name: "vm", object: machine(""), params: params}},
+		{"undecided-namespaces", request{operation: admission.Create, user: &user.DefaultInfo{Name: "alice"}, namespace: namespace, name: "vm", object: vm(""), params: params}},
 		{"namespace-coverage", request{
 			operation: admission.Update, user: &user.DefaultInfo{Name: "alice"}, resource: "namespaces", name: "team-a", params: params,
 			object: labelled("team-a", map[string]string{key: value(5001)}), oldObject: labelled("team-a", map[string]string{key: value(5000)}),
@@ -496,7 +496,7 @@ func TestAnIndexOfAnotherFormatSelectsEverything(t *testing.T) {
 			params := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: v1alpha1.ApprovalIndexName}, Data: data}
 			namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "team-a"}}
 			if !evaluate(t, "undecided-namespaces", settings, "variables.selected").holds(t, request{
-				operation: admission.Create, user: &user.DefaultInfo{Name: "alice"}, namespace: namespace, name: "vm", object: machine(""), params: params,
+				operation: admission.Create, user: &user.DefaultInfo{Name: "alice"}, namespace: namespace, name: "vm", object: vm(""), params: params,
 			}) {
 				t.Error("an undecided namespace is open")
 			}

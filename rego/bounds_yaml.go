@@ -25,9 +25,9 @@ func decodeYAML(context topdown.BuiltinContext, operands []*ast.Term) (*ast.Term
 			return nil
 		})
 		// The error is shared as well, and must not contain the position of this call.
-		var known *topdown.Error
-		if errors.As(err, &known) {
-			err = errors.New(strings.TrimPrefix(known.Message, ast.YAMLUnmarshal.Name+": "))
+		var typed *topdown.Error
+		if errors.As(err, &typed) {
+			err = errors.New(strings.TrimPrefix(typed.Message, ast.YAMLUnmarshal.Name+": "))
 		}
 		return value, err
 	}

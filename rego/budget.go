@@ -24,8 +24,8 @@ const (
 	maxDepth = 128
 	// maxTime limits an evaluation with a context that has no deadline.
 	maxTime = 5 * time.Second
-	// stepsPerLook is how many steps are between two checks of the time.
-	stepsPerLook = 64
+	// stepsPerCheck is how many steps are between two checks of the time.
+	stepsPerCheck = 64
 )
 
 var (
@@ -68,13 +68,13 @@ func (b *budget) Cancelled() bool {
 		return true
 	}
 	b.steps++
-	if b.steps&(stepsPerLook-1) == 0 {
-		b.look()
+	if b.steps&(stepsPerCheck-1) == 0 {
+		b.check()
 	}
 	return b.why != nil
 }
 
-func (b *budget) look() {
+func (b *budget) check() {
 	switch {
 	case b.ctx.Err() != nil:
 		b.why = b.ctx.Err()
@@ -173,14 +173,14 @@ func weigh(value ast.Value, limit int) int {
 	return w.n
 }
 
-// settle is called by compiled policies wherever an array, a set or an object is composed of variables. It counts the value, and binds its result to
+// bindValue is called by compiled policies wherever an array, a set or an object is composed of variables. It counts the value, and binds its result to
 // the computed value: OPA would otherwise compose it, and the values in it, again at each use.
-var settle = &ast.Builtin{
+var bindValue = &ast.Builtin{
 	Name: boundedPrefix + "value",
 	Decl: types.NewFunction(types.Args(types.A), types.A),
 }
 
-func settled(context topdown.BuiltinContext, operands []*ast.Term, found func(*ast.Term) error) error {
+func bindValueBuiltin(context topdown.BuiltinContext, operands []*ast.Term, found func(*ast.Term) error) error {
 	if spent, ok := context.Cancel.(*budget); ok {
 		if err := spent.take(operands[0].Value); err != nil {
 			return failed("value", context.Location, err)
@@ -200,7 +200,7 @@ type results struct {
 
 // Get is part of topdown.VirtualCache.
 func (r *results) Get(ref ast.Ref) (*ast.Term, bool) {
-	switch whose, name := owner(ref); whose {
+	switch ownerKind, name := owner(ref); ownerKind {
 	case ofHelper:
 		if r.shared != nil {
 			return r.shared.get(name)
@@ -226,7 +226,7 @@ func (r *results) Put(ref ast.Ref, value *ast.Term) {
 	}
 	r.spent.units -= 4 // the entry itself
 	if r.shared != nil {
-		switch whose, name := owner(ref); whose {
+		switch ownerKind, name := owner(ref); ownerKind {
 		case ofHelper:
 			r.shared.put(name, value)
 			return

@@ -172,7 +172,7 @@ func newSandbox() *sandbox {
 		s.functions[own.Name] = &topdown.Builtin{Decl: &own, Func: b.function()}
 		s.renamed[b.name] = ast.NewTerm(ast.Ref{ast.VarTerm(own.Name)})
 	}
-	s.functions[settle.Name] = &topdown.Builtin{Decl: settle, Func: settled}
+	s.functions[bindValue.Name] = &topdown.Builtin{Decl: bindValue, Func: bindValueBuiltin}
 	s.capabilities.Builtins = declared
 	// Rego v1 and nothing that comes after it: the bounds cover all its expressions.
 	s.capabilities.FutureKeywords = []string{"contains", "every", "if", "in"}
@@ -232,13 +232,13 @@ func (b *budget) accepting(name string, location *ast.Location, found func(*ast.
 func failed(name string, location *ast.Location, err error) error {
 	var (
 		halt  topdown.Halt
-		known *topdown.Error
+		typed *topdown.Error
 	)
 	switch {
 	case errors.As(err, &halt):
 		return halt
-	case errors.As(err, &known):
-		return topdown.Halt{Err: known}
+	case errors.As(err, &typed):
+		return topdown.Halt{Err: typed}
 	default:
 		return topdown.Halt{Err: &topdown.Error{Code: topdown.BuiltinErr, Message: name + ": " + err.Error(), Location: location}}
 	}

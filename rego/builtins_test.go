@@ -16,12 +16,12 @@ func TestEveryOtherBuiltinIsRefused(t *testing.T) {
 	for _, b := range builtins {
 		allowed[b.name] = true
 	}
-	refused := 0
+	rejected := 0
 	for _, b := range ast.Builtins {
 		if allowed[b.Name] || strings.HasPrefix(b.Name, "internal.") {
 			continue
 		}
-		refused++
+		rejected++
 		arguments := make([]string, b.Decl.Arity())
 		for i := range arguments {
 			arguments[i] = "input"
@@ -32,8 +32,8 @@ func TestEveryOtherBuiltinIsRefused(t *testing.T) {
 			t.Errorf("%s: %v", call, err)
 		}
 	}
-	if refused < 60 {
-		t.Errorf("only %d functions were tried", refused)
+	if rejected < 60 {
+		t.Errorf("only %d functions were tried", rejected)
 	}
 }
 

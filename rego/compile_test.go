@@ -191,15 +191,15 @@ func TestBadPoliciesAreRefusedWithTheirPlaces(t *testing.T) {
 	for name, tc := range badPolicies {
 		t.Run(name, func(t *testing.T) {
 			policy, err := testCompiler.Compile(context.Background(), Definition{Name: "bad", Source: tc.source})
-			var refused *CompileError
-			if !errors.As(err, &refused) {
+			var rejected *CompileError
+			if !errors.As(err, &rejected) {
 				t.Fatalf("got %v, %v", policy, err)
 			}
 			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
 				t.Errorf("problems (-want +got):\n%s", diff)
 			}
 			lines := strings.Split(tc.source, "\n")
-			for _, problem := range refused.Problems {
+			for _, problem := range rejected.Problems {
 				if problem.Row > 0 && problem.Row <= len(lines) && problem.Line != shorten(lines[problem.Row-1], 200) {
 					t.Errorf("row %d is %q", problem.Row, problem.Line)
 				}
@@ -245,21 +245,21 @@ func TestAPolicyIsTypedByTheKindsItIsAbout(t *testing.T) {
 	const (
 		ofTemplate = "package p\n\ndeny contains \"x\" if input.object.spec.message == \"\"\n"
 		ofRequest  = "package p\n\ndeny contains \"x\" if input.object.spec.virtualMachineRef.name == \"\"\n"
-		ofMachine  = "package p\n\ndeny contains \"x\" if input.object.spec.runStrategy == \"\"\n"
+		ofVM       = "package p\n\ndeny contains \"x\" if input.object.spec.runStrategy == \"\"\n"
 	)
 	for name, tc := range map[string]struct {
 		kinds  []string
 		source string
 		want   string
 	}{
-		"a machine by default":                 {nil, ofMachine, ""},
+		"a machine by default":                 {nil, ofVM, ""},
 		"not a template by default":            {nil, ofTemplate, "3:40: unknown field: input.object.spec has no \"message\""},
 		"a template":                           {[]string{KindVirtualMachineTemplate}, ofTemplate, ""},
-		"not a machine":                        {[]string{KindVirtualMachineTemplate}, ofMachine, "3:40: unknown field: input.object.spec has no \"runStrategy\""},
+		"not a machine":                        {[]string{KindVirtualMachineTemplate}, ofVM, "3:40: unknown field: input.object.spec has no \"runStrategy\""},
 		"a request":                            {[]string{KindVirtualMachineTemplateRequest}, ofRequest, ""},
-		"both, reading the first":              {[]string{KindVirtualMachine, KindVirtualMachineTemplate}, ofMachine, ""},
+		"both, reading the first":              {[]string{KindVirtualMachine, KindVirtualMachineTemplate}, ofVM, ""},
 		"both, reading the second":             {[]string{KindVirtualMachineTemplate, KindVirtualMachine}, ofTemplate, ""},
-		"a kind that policies cannot be about": {[]string{"Pod"}, ofMachine, `match.kinds: policies cannot be about "Pod"; they can be about VirtualMachine, VirtualMachineTemplate, VirtualMachineTemplateRequest`},
+		"a kind that policies cannot be about": {[]string{"Pod"}, ofVM, `match.kinds: policies cannot be about "Pod"; they can be about VirtualMachine, VirtualMachineTemplate, VirtualMachineTemplateRequest`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := testCompiler.Compile(context.Background(), Definition{Name: "kinds", Source: tc.source, Kinds: tc.kinds})

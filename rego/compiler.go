@@ -95,14 +95,14 @@ func (c *Compiler) Compile(ctx context.Context, d Definition) (*Policy, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	type outcome struct {
+	type compilation struct {
 		policy *Policy
 		err    error
 	}
-	done := make(chan outcome, 1)
+	done := make(chan compilation, 1)
 	go func() {
 		policy, err := c.compile(d)
-		done <- outcome{policy, err}
+		done <- compilation{policy, err}
 	}()
 	select {
 	case result := <-done:

@@ -82,13 +82,13 @@ func (p *Policy) interrupted(why error) error {
 // failed translates OPA's error.
 func (p *Policy) failed(err error) error {
 	problem := Problem{Code: CodeEvaluation, Message: shorten(err.Error(), MaxMessageBytes)}
-	var known *topdown.Error
-	if errors.As(err, &known) {
+	var typed *topdown.Error
+	if errors.As(err, &typed) {
 		// The message of a conflict has several lines.
-		message := strings.Join(strings.Fields(strings.ReplaceAll(known.Message, policyPackage.String()+".", "")), " ")
-		problem = p.source.at(CodeEvaluation, known.Location, "%s", message)
-		if known.Location != nil && strings.HasPrefix(known.Location.File, "lib/") {
-			problem = Problem{Code: CodeEvaluation, Message: fmt.Sprintf("data.%s:%d: %s", known.Location.File, known.Location.Row, known.Message)}
+		message := strings.Join(strings.Fields(strings.ReplaceAll(typed.Message, policyPackage.String()+".", "")), " ")
+		problem = p.source.at(CodeEvaluation, typed.Location, "%s", message)
+		if typed.Location != nil && strings.HasPrefix(typed.Location.File, "lib/") {
+			problem = Problem{Code: CodeEvaluation, Message: fmt.Sprintf("data.%s:%d: %s", typed.Location.File, typed.Location.Row, typed.Message)}
 		}
 	}
 	return &EvaluationError{Policy: p.definition.Name, Problem: problem}

@@ -97,7 +97,7 @@ func TestResults(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy := mustCompile(t, Definition{Source: "package p\n\n" + tc.source + "\n"})
-			got, err := policy.Evaluate(context.Background(), mustInput(t, machineDocument(t)))
+			got, err := policy.Evaluate(context.Background(), mustInput(t, vmDocument(t)))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -110,7 +110,7 @@ func TestResults(t *testing.T) {
 
 func TestAMessageBombIsCut(t *testing.T) {
 	policy := mustCompile(t, Definition{Source: "package p\n\ndeny contains sprintf(\"%04d\", [i]) if some i in numbers.range(1, 5000)\n\nwarn contains \"w\" if true\n"})
-	got, err := policy.Evaluate(context.Background(), mustInput(t, machineDocument(t)))
+	got, err := policy.Evaluate(context.Background(), mustInput(t, vmDocument(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,7 +128,7 @@ func TestAMessageBombIsCut(t *testing.T) {
 func TestFindingsThatAreCutAreSorted(t *testing.T) {
 	policy := mustCompile(t, Definition{Source: "package p\n\ndeny contains sprintf(\"%04d\", [i]) if some i in numbers.range(2, " + strconv.Itoa(MaxMessages) + ")\n\n" +
 		"deny contains {\"msg\": \"0001\", \"field\": \"spec\"} if true\n\ndeny contains {\"msg\": \"0002\", \"field\": \"spec\"} if true\n"})
-	got, err := policy.Evaluate(context.Background(), mustInput(t, machineDocument(t)))
+	got, err := policy.Evaluate(context.Background(), mustInput(t, vmDocument(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestErrorsAreErrors(t *testing.T) {
 			// Without a deadline of its own an evaluation has five seconds, which a busy host may need for so many steps.
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			result, err := policy.Evaluate(ctx, mustInput(t, machineDocument(t)))
+			result, err := policy.Evaluate(ctx, mustInput(t, vmDocument(t)))
 			var failed *EvaluationError
 			if !errors.As(err, &failed) {
 				t.Fatalf("got %v, %v", result, err)
@@ -204,7 +204,7 @@ func TestErrorsAreErrors(t *testing.T) {
 
 func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 	policy := mustCompile(t, Definition{Source: "package p\n\ndeny contains \"x\" if {\n\tsome a in numbers.range(1, 10000)\n\tsome b in numbers.range(1, 10000)\n\ta + b < 0\n}\n"})
-	in := mustInput(t, machineDocument(t))
+	in := mustInput(t, vmDocument(t))
 	deadline, cancel := context.WithTimeout(context.Background(), 20*time.Millisecond)
 	defer cancel()
 	if _, err := policy.Evaluate(deadline, in); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "evaluating policy test") {
@@ -223,7 +223,7 @@ func TestAnEvaluationEndsWithItsContext(t *testing.T) {
 }
 
 func TestPoliciesOfOnePackageDoNotMeet(t *testing.T) {
-	in := mustInput(t, machineDocument(t))
+	in := mustInput(t, vmDocument(t))
 	first := mustCompile(t, Definition{Source: "package same\n\nallowed := \"first\"\n\ndeny contains data.same.allowed if true\n"})
 	second := mustCompile(t, Definition{Source: "package same\n\nallowed := \"second\"\n\ndeny contains allowed if true\n"})
 	for policy, want := range map[*Policy]string{first: "first", second: "second"} {
@@ -246,7 +246,7 @@ func TestPoliciesAreEvaluatedConcurrently(t *testing.T) {
 			"package p\n\nimport data.lib\n\ndeny contains image.reference if some image in lib.images\n\nwarn contains sprintf(\"%%v %%v %d\", [memory.bytes, data.parameters.x]) if some memory in lib.memory\n", i),
 			Parameters: map[string]any{"x": i}}))
 	}
-	in := mustInput(t, machineDocument(t))
+	in := mustInput(t, vmDocument(t))
 	var group sync.WaitGroup
 	for range 4 {
 		for i, policy := range policies {

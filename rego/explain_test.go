@@ -34,7 +34,7 @@ warn contains volume.name if {
 
 allowed(volume) if volume.name != "tools"
 `})
-	got, err := policy.Explain(context.Background(), mustInput(t, machineDocument(t)))
+	got, err := policy.Explain(context.Background(), mustInput(t, vmDocument(t)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ allowed(volume) if volume.name != "tools"
 
 func TestExplainOfAFailure(t *testing.T) {
 	policy := mustCompile(t, Definition{Source: "package p\n\ndeny contains \"x\" if to_number(input.object.metadata.name)\n"})
-	if _, err := policy.Explain(context.Background(), mustInput(t, machineDocument(t))); err == nil {
+	if _, err := policy.Explain(context.Background(), mustInput(t, vmDocument(t))); err == nil {
 		t.Error("no error")
 	}
 }

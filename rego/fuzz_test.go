@@ -43,12 +43,12 @@ func FuzzCompile(f *testing.F) {
 			}
 			return
 		}
-		var refused *CompileError
-		if !errors.As(err, &refused) || len(refused.Problems) == 0 {
+		var rejected *CompileError
+		if !errors.As(err, &rejected) || len(rejected.Problems) == 0 {
 			t.Fatalf("the error is %v", err)
 		}
 		rows := len(newSource(source).lines)
-		for _, problem := range refused.Problems {
+		for _, problem := range rejected.Problems {
 			if problem.Row < 0 || problem.Row > rows || problem.Row > 0 && problem.Column < 1 || problem.Message == "" || problem.Code == "" {
 				t.Errorf("a problem at %d:%d of %d rows: %+v", problem.Row, problem.Column, rows, problem)
 			}

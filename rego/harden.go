@@ -17,8 +17,8 @@ const maxHeadNodes = 32
 type hardener struct {
 	renamed map[string]*ast.Term
 	next    int
-	// refused are the locations of unifications of two patterns, each of which binds variables.
-	refused []*ast.Location
+	// rejected are the locations of unifications of two patterns, each of which binds variables.
+	rejected []*ast.Location
 }
 
 func (h *hardener) rule(rule *ast.Rule) {
@@ -44,7 +44,7 @@ func (h *hardener) head(term *ast.Term, body ast.Body, bound ast.VarSet, element
 		return term, body
 	}
 	value := h.variable(term)
-	expr := settleExpr(term, value)
+	expr := bindExpr(term, value)
 	expr.Location = term.Location
 	return value, appendExpr(body, expr)
 }
@@ -107,7 +107,7 @@ func (h *hardener) expr(expr *ast.Expr, bound ast.VarSet) []*ast.Expr {
 	var before []*ast.Expr
 	hoist := func(term *ast.Term) *ast.Term {
 		value := h.variable(term)
-		made := settleExpr(term, value)
+		made := bindExpr(term, value)
 		made.Location = expr.Location
 		before = append(before, made)
 		addVars(bound, value)
@@ -151,7 +151,7 @@ func (h *hardener) equality(expr *ast.Expr, terms []*ast.Term, bound ast.VarSet,
 		case allBound(a, bound):
 			terms[1] = hoist(a)
 		default:
-			h.refused = append(h.refused, expr.Location)
+			h.rejected = append(h.rejected, expr.Location)
 		}
 		return same
 	}
@@ -172,13 +172,13 @@ func (h *hardener) equality(expr *ast.Expr, terms []*ast.Term, bound ast.VarSet,
 		}
 		switch {
 		case isComposed(other) && allBound(other, bound):
-			expr.Terms = settleExpr(other, side).Terms
+			expr.Terms = bindExpr(other, side).Terms
 			return same
 		case isComprehension(other):
 			// The comprehension itself stays in the position that its index expects.
 			made := h.variable(side)
 			terms[1+i] = made
-			after := settleExpr(made, side)
+			after := bindExpr(made, side)
 			after.Location = expr.Location
 			return append(same, after)
 		}
@@ -208,8 +208,8 @@ func (h *hardener) variable(like *ast.Term) *ast.Term {
 	return term
 }
 
-func settleExpr(term, value *ast.Term) *ast.Expr {
-	return ast.NewExpr([]*ast.Term{ast.NewTerm(ast.Ref{ast.VarTerm(settle.Name)}), term, value})
+func bindExpr(term, value *ast.Term) *ast.Expr {
+	return ast.NewExpr([]*ast.Term{ast.NewTerm(ast.Ref{ast.VarTerm(bindValue.Name)}), term, value})
 }
 
 // isComposed reports whether a term is an array, a set or an object with variables in it.

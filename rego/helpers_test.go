@@ -38,8 +38,8 @@ func mustInput(t testing.TB, d Document) *Input {
 	return input
 }
 
-// machine is a user-specified VirtualMachine of about 3 KB.
-func machine(t testing.TB) map[string]any {
+// vm is a user-specified VirtualMachine of about 3 KB.
+func vm(t testing.TB) map[string]any {
 	t.Helper()
 	text, err := os.ReadFile("testdata/machine.yaml")
 	if err != nil {
@@ -52,13 +52,13 @@ func machine(t testing.TB) map[string]any {
 	return object
 }
 
-func machineDocument(t testing.TB) Document {
+func vmDocument(t testing.TB) Document {
 	return Document{
 		Request: Request{
 			Operation: "CREATE", Kind: KindVirtualMachine, Namespace: "team-a", Name: "web-1",
 			UserInfo: UserInfo{Username: "jane", Groups: []string{"team-a", "system:authenticated"}},
 		},
-		Object:    machine(t),
+		Object:    vm(t),
 		Namespace: Namespace{Name: "team-a", Labels: map[string]string{"team": "a"}},
 		Template: &Template{
 			Namespace: "golden", Name: "fedora", Labels: map[string]string{"os": "fedora"},

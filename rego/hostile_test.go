@@ -80,7 +80,7 @@ var hostilePolicies = map[string]string{
 // TestHostilePoliciesAreStopped checks the bounds of compilation and evaluation. Unbounded work takes minutes or more, so that the limits leave room
 // for a busy host.
 func TestHostilePoliciesAreStopped(t *testing.T) {
-	in := mustInput(t, machineDocument(t))
+	in := mustInput(t, vmDocument(t))
 	for name, text := range hostilePolicies {
 		t.Run(name, func(t *testing.T) {
 			var before, after runtime.MemStats

@@ -46,7 +46,7 @@ func TestInputIsTheDocument(t *testing.T) {
 }
 
 func TestNewInputLeavesTheDocumentAlone(t *testing.T) {
-	document := machineDocument(t)
+	document := vmDocument(t)
 	document.Object["metadata"].(map[string]any)["managedFields"] = []any{"x"}
 	before, _ := json.Marshal(document)
 	in := mustInput(t, document)
@@ -83,11 +83,11 @@ func TestWhatIsNotJSONIsRefused(t *testing.T) {
 }
 
 func TestTheDigestOfAnInputIsOfItsContent(t *testing.T) {
-	first, second := mustInput(t, machineDocument(t)), mustInput(t, machineDocument(t))
+	first, second := mustInput(t, vmDocument(t)), mustInput(t, vmDocument(t))
 	if first.Digest() != second.Digest() || !strings.HasPrefix(first.Digest(), "sha256:") {
 		t.Errorf("%s, %s", first.Digest(), second.Digest())
 	}
-	document := machineDocument(t)
+	document := vmDocument(t)
 	document.Request.DryRun = true
 	if mustInput(t, document).Digest() == first.Digest() {
 		t.Error("another input has the same digest")

@@ -49,10 +49,10 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 	compiler.WithStageAfterID(ast.StageCheckRecursion, ast.CompilerStageDefinition{
 		Name: "stencil_types", MetricName: "stencil_types",
 		Stage: func(compiler *ast.Compiler) *ast.Error {
-			var refused *ast.Error
-			problems, refused = checkGrowth(text, compiler)
+			var rejection *ast.Error
+			problems, rejection = checkGrowth(text, compiler)
 			compiler.TypeEnv = env
-			return refused
+			return rejection
 		},
 	})
 	compiler.Compile(modules)
@@ -70,8 +70,8 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 			}
 		}
 	}
-	if len(hardener.refused) > 0 {
-		for _, location := range hardener.refused {
+	if len(hardener.rejected) > 0 {
+		for _, location := range hardener.rejected {
 			problems = append(problems, text.at(CodeLimit, location, "two patterns are unified of which each binds variables; write it in two steps"))
 		}
 		return nil, problems

@@ -49,11 +49,11 @@ func checkParameters(d Definition) (map[string]any, []Problem) {
 		return nil, []Problem{{Code: CodeParameters, Field: parametersPath.String(), Message: err.Error()}}
 	}
 	defaulting.Default(completed, schema)
-	unknown := pruning.PruneWithOptions(runtime.DeepCopyJSON(completed), schema, false, structural.UnknownFieldPathOptions{
+	undeclared := pruning.PruneWithOptions(runtime.DeepCopyJSON(completed), schema, false, structural.UnknownFieldPathOptions{
 		TrackUnknownFieldPaths: true, ParentPath: []string{parametersPath.String()},
 	})
-	slices.Sort(unknown)
-	for _, path := range unknown {
+	slices.Sort(undeclared)
+	for _, path := range undeclared {
 		problems = append(problems, Problem{Code: CodeParameters, Field: path, Message: "unknown field: parametersSchema does not have it"})
 	}
 	validator, _, err := validation.NewSchemaValidator(props)
@@ -66,33 +66,33 @@ func checkParameters(d Definition) (map[string]any, []Problem) {
 
 // structuralSchema converts a schema like Kubernetes does for a CustomResourceDefinition.
 func structuralSchema(given map[string]any) (*structural.Structural, *apiextensions.JSONSchemaProps, []Problem) {
-	refuse := func(err error) (*structural.Structural, *apiextensions.JSONSchemaProps, []Problem) {
+	reject := func(err error) (*structural.Structural, *apiextensions.JSONSchemaProps, []Problem) {
 		return nil, nil, []Problem{{Code: CodeSchema, Field: schemaPath.String(), Message: shorten(err.Error(), MaxMessageBytes)}}
 	}
 	text, err := json.Marshal(given)
 	if err != nil {
-		return refuse(err)
+		return reject(err)
 	}
 	var external apiextensionsv1.JSONSchemaProps
 	if err := json.Unmarshal(text, &external); err != nil {
-		return refuse(err)
+		return reject(err)
 	}
 	internal := &apiextensions.JSONSchemaProps{}
 	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&external, internal, nil); err != nil {
-		return refuse(err)
+		return reject(err)
 	}
 	if internal.Type != "object" {
-		return refuse(errors.New(`the type must be "object"`))
+		return reject(errors.New(`the type must be "object"`))
 	}
 	schema, err := structural.NewStructural(internal)
 	if err != nil {
-		return refuse(err)
+		return reject(err)
 	}
 	if errs := structural.ValidateStructural(schemaPath, schema); len(errs) > 0 {
 		return nil, nil, fieldProblems(CodeSchema, errs)
 	}
 	if usesValidationRules(schema) {
-		return refuse(errors.New("x-kubernetes-validations are not evaluated here; write the rule in Rego"))
+		return reject(errors.New("x-kubernetes-validations are not evaluated here; write the rule in Rego"))
 	}
 	return schema, internal, nil
 }

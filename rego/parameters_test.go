@@ -94,7 +94,7 @@ func TestDefaultsOfTheSchemaAreParameters(t *testing.T) {
 	policy := mustCompile(t, Definition{
 		Source: "package p\n\ndeny contains data.parameters.mode if true\n", Schema: fromYAML(t, limitSchema), Parameters: map[string]any{"max": 1},
 	})
-	got, err := policy.Evaluate(context.Background(), mustInput(t, machineDocument(t)))
+	got, err := policy.Evaluate(context.Background(), mustInput(t, vmDocument(t)))
 	if diff := cmp.Diff(Result{Deny: found("soft")}, got); err != nil || diff != "" {
 		t.Errorf("%v %s", err, diff)
 	}
@@ -111,7 +111,7 @@ func TestWithParameters(t *testing.T) {
 	if first.Digest() == second.Digest() {
 		t.Error("the digest is the same")
 	}
-	in := mustInput(t, machineDocument(t))
+	in := mustInput(t, vmDocument(t))
 	for policy, want := range map[*Policy]string{first: "1", second: "2"} {
 		got, err := policy.Evaluate(context.Background(), in)
 		if diff := cmp.Diff(Result{Deny: found(want)}, got); err != nil || diff != "" {

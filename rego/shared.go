@@ -76,10 +76,10 @@ const maxSharedDocuments = 8
 // document decodes a text once for all policies.
 func (s *sharedResults) document(text ast.String, decode func() (*ast.Term, error)) (*ast.Term, error) {
 	s.mu.RLock()
-	known, ok := s.yaml[text]
+	cached, ok := s.yaml[text]
 	s.mu.RUnlock()
 	if ok {
-		return known.value, known.err
+		return cached.value, cached.err
 	}
 	value, err := decode()
 	s.mu.Lock()
@@ -96,7 +96,7 @@ func (s *sharedResults) document(text ast.String, decode func() (*ast.Term, erro
 // patterns caches compiled regular expressions for all policies.
 type patterns struct {
 	mu           sync.RWMutex
-	known        map[string]pattern
+	byText       map[string]pattern
 	instructions int
 }
 
@@ -105,7 +105,7 @@ const maxCachedInstructions = 500_000
 
 func (p *patterns) get(text string) (pattern, error) {
 	p.mu.RLock()
-	known, ok := p.known[text]
+	known, ok := p.byText[text]
 	p.mu.RUnlock()
 	if ok {
 		return known, nil
@@ -116,9 +116,9 @@ func (p *patterns) get(text string) (pattern, error) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.instructions += compiled.instructions + 100; p.known == nil || p.instructions > maxCachedInstructions {
-		p.known, p.instructions = map[string]pattern{}, compiled.instructions+100
+	if p.instructions += compiled.instructions + 100; p.byText == nil || p.instructions > maxCachedInstructions {
+		p.byText, p.instructions = map[string]pattern{}, compiled.instructions+100
 	}
-	p.known[text] = compiled
+	p.byText[text] = compiled
 	return compiled, nil
 }

@@ -72,8 +72,8 @@ func (c *Compiler) CompileTests(ctx context.Context, policy *Policy, name, text 
 	compiler.WithStageAfterID(ast.StageCheckRecursion, ast.CompilerStageDefinition{
 		Name: "stencil_growth", MetricName: "stencil_growth",
 		Stage: func(compiler *ast.Compiler) *ast.Error {
-			_, refused := checkGrowth(tests, compiler)
-			return refused
+			_, rejection := checkGrowth(tests, compiler)
+			return rejection
 		},
 	})
 	compiler.Compile(modules)
@@ -122,9 +122,9 @@ func (t *TestProgram) Run(ctx context.Context, rule TestRule, coverage *Coverage
 	case spent.why != nil:
 		return false, t.policy.interrupted(spent.why)
 	case err != nil:
-		var known *topdown.Error
-		if errors.As(err, &known) && known.Location != nil && known.Location.File != t.policy.definition.Name {
-			return false, &EvaluationError{Policy: t.policy.definition.Name, Problem: t.source.at(CodeEvaluation, known.Location, "%s", known.Message)}
+		var typed *topdown.Error
+		if errors.As(err, &typed) && typed.Location != nil && typed.Location.File != t.policy.definition.Name {
+			return false, &EvaluationError{Policy: t.policy.definition.Name, Problem: t.source.at(CodeEvaluation, typed.Location, "%s", typed.Message)}
 		}
 		return false, t.policy.failed(err)
 	}

@@ -237,7 +237,7 @@ func (c *Cache) publish(changed bool) {
 	set := c.active.set()
 	c.metrics.syncHandles(set)
 	c.set.Store(set)
-	c.evaluator.Keep(set)
+	c.evaluator.Retain(set)
 	maps.DeleteFunc(c.quarantines, func(name string, _ policyset.Quarantine) bool { return c.active.policies[name] == nil })
 	close(c.changed)
 	c.changed = make(chan struct{})

@@ -382,8 +382,8 @@ func TestMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	synced(t, c)
-	c.metrics.observe(policyset.Evaluation{Policy: "a", Outcome: policyset.OutcomeDeny, Duration: time.Millisecond})
-	c.metrics.observe(policyset.Evaluation{Policy: "gone", Outcome: policyset.OutcomeDeny, Duration: time.Millisecond})
+	c.metrics.observe(policyset.Evaluation{Policy: "a", Result: policyset.ResultDeny, Duration: time.Millisecond})
+	c.metrics.observe(policyset.Evaluation{Policy: "gone", Result: policyset.ResultDeny, Duration: time.Millisecond})
 	c.quarantined(policyset.Quarantine{Policy: "a", Digest: "digest of x"})
 	want := `
 # HELP stencil_policies Number of VirtualMachinePolicies, by state: active (in force as written), lastGood (broken, an earlier version is in force), broken (no version can be evaluated, failureMode decides), inactive (not in force).

@@ -24,12 +24,12 @@ type metrics struct {
 // handle holds the metrics of one policy.
 type handle struct {
 	duration prometheus.Observer
-	outcomes map[policyset.Outcome]prometheus.Counter
+	outcomes map[policyset.Result]prometheus.Counter
 }
 
-var allOutcomes = []policyset.Outcome{
-	policyset.OutcomeAllow, policyset.OutcomeDeny, policyset.OutcomeWarn,
-	policyset.OutcomeError, policyset.OutcomeTimeout, policyset.OutcomeQuarantined,
+var allOutcomes = []policyset.Result{
+	policyset.ResultAllow, policyset.ResultDeny, policyset.ResultWarn,
+	policyset.ResultError, policyset.ResultTimeout, policyset.ResultQuarantined,
 }
 
 func newMetrics() *metrics {
@@ -72,7 +72,7 @@ func (m *metrics) syncHandles(set *policyset.Set) {
 		if _, found := m.handles.Load(name); found {
 			continue
 		}
-		one := &handle{duration: m.evaluations.WithLabelValues(name), outcomes: map[policyset.Outcome]prometheus.Counter{}}
+		one := &handle{duration: m.evaluations.WithLabelValues(name), outcomes: map[policyset.Result]prometheus.Counter{}}
 		for _, outcome := range allOutcomes {
 			one.outcomes[outcome] = m.outcomes.WithLabelValues(name, string(outcome))
 		}
@@ -97,10 +97,10 @@ func (m *metrics) observe(e policyset.Evaluation) {
 		return
 	}
 	one := stored.(*handle)
-	if counter := one.outcomes[e.Outcome]; counter != nil {
+	if counter := one.outcomes[e.Result]; counter != nil {
 		counter.Inc()
 	}
-	if e.Outcome != policyset.OutcomeQuarantined {
+	if e.Result != policyset.ResultQuarantined {
 		one.duration.Observe(e.Duration.Seconds())
 	}
 }

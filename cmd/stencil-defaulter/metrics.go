@@ -25,7 +25,7 @@ func registerMetrics(registry *prometheus.Registry, workers *supervisor.Supervis
 		{"answer_hits", "Requests that were answered before.", counters.AnswerHits.Load},
 		{"layout_hits", "Machines whose layout was known.", counters.LayoutHits.Load},
 		{"misses", "Machines whose layout was not known.", counters.Misses.Load},
-		{"refusals", "Layouts that libvirt refused.", counters.Refusals.Load},
+		{"refusals", "Layouts that libvirt refused.", counters.Rejections.Load},
 		{"drifts", "Layouts whose addresses would not stay.", counters.Drifts.Load},
 	} {
 		registry.MustRegister(counter("stencil_defaulter_"+c.name+"_total", c.help, c.value))

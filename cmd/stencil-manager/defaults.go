@@ -47,9 +47,9 @@ func addDefaults(mgr manager.Manager, server *serving.Server, c caches, o *optio
 	if err != nil {
 		return err
 	}
-	asked := client.New(o.defaultingSocket)
+	defaulter := client.New(o.defaultingSocket)
 	if err := mgr.Add(defaults.NewObserver(defaults.ObserverOptions{
-		Defaulter: asked,
+		Defaulter: defaulter,
 		KubeVirt:  c.kubevirt,
 		Metrics:   measured,
 		Recorder:  mgr.GetEventRecorder("stencil-defaulting"),
@@ -59,7 +59,7 @@ func addDefaults(mgr manager.Manager, server *serving.Server, c caches, o *optio
 		return fmt.Errorf("adding the observer of the defaulter: %w", err)
 	}
 	options := defaults.Options{
-		Defaulter:     client.NewRemembering(measured.Timed(asked, clock.RealClock{}), clock.RealClock{}),
+		Defaulter:     client.NewCachingDefaulter(measured.Timed(defaulter, clock.RealClock{}), clock.RealClock{}),
 		Cluster:       c.kubevirt,
 		Approvals:     c.approvals,
 		Instancetypes: c.instancetypes,

@@ -43,9 +43,9 @@ func (o *options) policyWebhookSettings() (policywebhook.Settings, error) {
 	return settings, errors.Join(problems...)
 }
 
-// keepsBundles reports whether the caBundle reconciler also maintains the webhooks of the
+// managesBundles reports whether the caBundle reconciler also maintains the webhooks of the
 // policies.
-func (o *options) keepsBundles() bool {
+func (o *options) managesBundles() bool {
 	targets, err := publication.ParseTargets(o.webhookConfigurations)
 	return err == nil && o.certificates.Source == program.SourceAuthority &&
 		slices.Contains(targets, publication.Target{Kind: publication.Validating, Name: o.policyWebhooks})
@@ -62,7 +62,7 @@ func addPolicies(mgr manager.Manager, c caches, o *options) error {
 		webhooks, err := policywebhook.New(policywebhook.Options{
 			Configuration: o.policyWebhooks,
 			Reference:     o.policyWebhooksTrust,
-			BundleKept:    o.keepsBundles(),
+			BundleManaged: o.managesBundles(),
 			Settings:      settings,
 			Policies:      c.policies,
 			Client:        mgr.GetClient(),

@@ -136,7 +136,7 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 	if err != nil {
 		return err
 	}
-	judge := policing.New(policing.Options{
+	evaluator := policing.New(policing.Options{
 		Policies:      c.policies,
 		Namespaces:    c.approvals,
 		Templates:     c.templates,
@@ -153,10 +153,10 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 		return err
 	}
 	server := delegation.Server(o.apiserverUser)
-	machines := validate.New(validate.Options{
+	virtualMachines := validate.New(validate.Options{
 		Templates: c.templates,
 		Approvals: c.approvals,
-		Policies:  judge,
+		Policies:  evaluator,
 		Sizes:     c.instancetypes,
 		Disks:     storage,
 		Exempt:    c.exempt,
@@ -177,7 +177,7 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 		{
 			Name:    "machines",
 			Path:    "/validate-virtualmachine",
-			Handler: behalf.New(server, machines),
+			Handler: behalf.New(server, virtualMachines),
 		},
 		{
 			Name:    "instances",
@@ -187,12 +187,12 @@ func addWebhooks(mgr manager.Manager, listener *serving.Server, c caches, o *opt
 		{
 			Name:    "preview",
 			Path:    "/preview-virtualmachine",
-			Handler: behalf.New(server, preview.New(machines)),
+			Handler: behalf.New(server, preview.New(virtualMachines)),
 		},
 		{
 			Name:    "policed",
 			Path:    "/validate-policies",
-			Handler: behalf.New(server, policing.NewHandler(judge)),
+			Handler: behalf.New(server, policing.NewHandler(evaluator)),
 		},
 		{
 			Name:    "namespaces",

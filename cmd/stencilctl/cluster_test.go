@@ -33,8 +33,8 @@ const (
 	mayNot = `{"status": {"allowed": false}}`
 )
 
-// refuse returns a Status of the API server that rejects a request.
-func refuse(code int, reason, message string, causes ...string) string {
+// respondWithError returns a Status of the API server that rejects a request.
+func respondWithError(code int, reason, message string, causes ...string) string {
 	status := map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason, "message": message}
 	var list []any
 	for _, cause := range causes {
@@ -105,12 +105,12 @@ var clustered = map[string]struct {
 	"approve, nothing new": {line: "approve team-a --template golden/web --allow SIZE=small --enforcement Warn", answers: map[string][]string{"GET " + approvalAt + "/team-a": {team}}},
 	"approve, changed meanwhile": {line: "approve team-a -n team-b --dry-run=server", answers: map[string][]string{
 		"GET " + approvalAt + "/team-a": {team},
-		"PUT " + approvalAt + "/team-a": {refuse(409, "Conflict", "the object has been modified"), team},
+		"PUT " + approvalAt + "/team-a": {respondWithError(409, "Conflict", "the object has been modified"), team},
 	}},
 	"approve, always changed": {line: "approve team-a -n team-b -o name", answers: map[string][]string{
-		"GET " + approvalAt + "/team-a": {team}, "PUT " + approvalAt + "/team-a": {refuse(409, "Conflict", "the object has been modified")},
+		"GET " + approvalAt + "/team-a": {team}, "PUT " + approvalAt + "/team-a": {respondWithError(409, "Conflict", "the object has been modified")},
 	}},
-	"approve, forbidden":         {line: "approve team-a -n team-b", answers: map[string][]string{"GET " + approvalAt + "/team-a": {refuse(403, "Forbidden", "ada cannot get it")}}},
+	"approve, forbidden":         {line: "approve team-a -n team-b", answers: map[string][]string{"GET " + approvalAt + "/team-a": {respondWithError(403, "Forbidden", "ada cannot get it")}}},
 	"approve, nothing":           {line: "approve team-a"},
 	"approve, no template":       {line: "approve team-b -n team-b"},
 	"approve, no namespace":      {line: "approve team-b --template golden/web"},
@@ -125,10 +125,10 @@ var clustered = map[string]struct {
 		"GET " + vmAt: {`{"items": [` + pinned + `, {"metadata": {"namespace": "shop", "name": "bare"}, "spec": {}}, {"metadata": {"namespace": "shop", "name": "busy"}, "status": {"created": true}}]}`}, "PUT " + vmAt + "/web-1": {pinned},
 	}},
 	"unpin, refused": {line: "defaults unpin web-1 -n shop --confirm", answers: map[string][]string{
-		"GET " + vmAt + "/web-1": {pinned}, "PUT " + vmAt + "/web-1": {refuse(403, "Forbidden", "it is not approved here", "spec.template.spec.domain.machine.type: the approval does not list it among its overrides")},
+		"GET " + vmAt + "/web-1": {pinned}, "PUT " + vmAt + "/web-1": {respondWithError(403, "Forbidden", "it is not approved here", "spec.template.spec.domain.machine.type: the approval does not list it among its overrides")},
 	}},
 	"unpin, changed meanwhile": {line: "defaults unpin web-1 -n shop --confirm", answers: map[string][]string{
-		"GET " + vmAt + "/web-1": {pinned}, "PUT " + vmAt + "/web-1": {refuse(409, "Conflict", "the object has been modified")},
+		"GET " + vmAt + "/web-1": {pinned}, "PUT " + vmAt + "/web-1": {respondWithError(409, "Conflict", "the object has been modified")},
 	}},
 	"repin": {line: "defaults repin web-1 -n shop --confirm", answers: map[string][]string{
 		"GET " + vmAt + "/web-1": {pinned}, "PUT " + vmAt + "/web-1": {unpinned, pinned},
@@ -143,24 +143,24 @@ var clustered = map[string]struct {
 	}},
 	"explain a machine, refused by a webhook": {line: "explain -f machines/short.yaml -n shop", answers: map[string][]string{
 		"POST " + reviewsAt: {may, mayNot}, "GET " + templateAt: {"FILE templates/web.yaml"},
-		"POST " + vmAt: {refuse(422, "Invalid", `admission webhook "render.template.kubevirt.io" denied the request: VirtualMachine "web-2" is invalid: parameters[CORES]: Invalid value: "many": must be an integer`,
+		"POST " + vmAt: {respondWithError(422, "Invalid", `admission webhook "render.template.kubevirt.io" denied the request: VirtualMachine "web-2" is invalid: parameters[CORES]: Invalid value: "many": must be an integer`,
 			`parameters[CORES]: Invalid value: "many": must be an integer`)},
 	}},
 	"explain a machine, as JSON": {line: "explain -f machines/short.yaml -n shop -o json", answers: map[string][]string{
-		"POST " + reviewsAt: {refuse(403, "Forbidden", "no reviews for you")}, "GET " + templateAt: {refuse(403, "Forbidden", "ada cannot get it")},
-		"POST " + vmAt: {refuse(403, "Forbidden", `virtualmachines.kubevirt.io "web-2" is forbidden: ValidatingAdmissionPolicy 'stencil-template-use' with binding 'stencil-template-use' denied request: no`)},
+		"POST " + reviewsAt: {respondWithError(403, "Forbidden", "no reviews for you")}, "GET " + templateAt: {respondWithError(403, "Forbidden", "ada cannot get it")},
+		"POST " + vmAt: {respondWithError(403, "Forbidden", `virtualmachines.kubevirt.io "web-2" is forbidden: ValidatingAdmissionPolicy 'stencil-template-use' with binding 'stencil-template-use' denied request: no`)},
 	}},
 	"explain a machine, no such template": {line: "explain -f machines/short.yaml -n shop", answers: map[string][]string{
-		"POST " + reviewsAt: {may}, "POST " + vmAt: {refuse(404, "NotFound", `admission webhook "render.template.kubevirt.io" denied the request: no template`)},
+		"POST " + reviewsAt: {may}, "POST " + vmAt: {respondWithError(404, "NotFound", `admission webhook "render.template.kubevirt.io" denied the request: no template`)},
 	}},
 	"explain a machine, somebody else's policy": {line: "explain -f objects/good.yaml -n shop", answers: map[string][]string{
-		"POST " + reviewsAt: {may}, "POST " + vmAt: {refuse(403, "Forbidden", `x is forbidden: ValidatingAdmissionPolicy 'quota' denied request: too many`)},
+		"POST " + reviewsAt: {may}, "POST " + vmAt: {respondWithError(403, "Forbidden", `x is forbidden: ValidatingAdmissionPolicy 'quota' denied request: too many`)},
 	}},
 	"explain a machine, a webhook is down": {line: "explain -f objects/good.yaml -n shop", answers: map[string][]string{
-		"POST " + reviewsAt: {may}, "POST " + vmAt: {refuse(500, "InternalError", `Internal error occurred: failed calling webhook "render.template.kubevirt.io": failed to call webhook: connection refused`)},
+		"POST " + reviewsAt: {may}, "POST " + vmAt: {respondWithError(500, "InternalError", `Internal error occurred: failed calling webhook "render.template.kubevirt.io": failed to call webhook: connection refused`)},
 	}},
 	"explain a machine, it is there already": {line: "explain -f objects/good.yaml -n shop", answers: map[string][]string{
-		"POST " + reviewsAt: {may}, "POST " + vmAt: {refuse(409, "AlreadyExists", `virtualmachines.kubevirt.io "good" already exists`)},
+		"POST " + reviewsAt: {may}, "POST " + vmAt: {respondWithError(409, "AlreadyExists", `virtualmachines.kubevirt.io "good" already exists`)},
 	}},
 	"explain a machine, nothing":    {line: "explain"},
 	"explain a machine, no machine": {line: "explain -f templates/web.yaml"},
@@ -178,7 +178,7 @@ var clustered = map[string]struct {
 		"POST " + requestsAt: {request("")}, "GET " + requestsAt + "/web-1-abcde": {request("", "Progressing True Reconciling")},
 	}},
 	"capture, deleted":                 {line: "capture web-1 -n shop --wait", answers: map[string][]string{"POST " + requestsAt: {request("")}}},
-	"capture, refused":                 {line: "capture web-1 -n shop", answers: map[string][]string{"POST " + requestsAt: {refuse(403, "Forbidden", "ada cannot create it")}}},
+	"capture, refused":                 {line: "capture web-1 -n shop", answers: map[string][]string{"POST " + requestsAt: {respondWithError(403, "Forbidden", "ada cannot create it")}}},
 	"capture, a dry run":               {line: "capture web-1 -n shop --dry-run=client -o yaml"},
 	"capture, with all it may ask for": {line: "capture web-1 -n shop --dry-run=client -o yaml --instancetype Keep --run-strategy Keep --secrets Parameterize --parameterize INSTANCETYPE,SSH_KEY --limit 2h"},
 	"capture, no such choice":          {line: "capture web-1 --secrets Hide"},
@@ -234,7 +234,7 @@ func (c *fakeCluster) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if c.asked == nil {
 		c.asked = map[string]int{}
 	}
-	answer := refuse(404, "NotFound", "not found")
+	answer := respondWithError(404, "NotFound", "not found")
 	if list := c.answers[key]; len(list) > 0 {
 		answer = list[min(c.asked[key], len(list)-1)]
 	}

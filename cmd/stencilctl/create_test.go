@@ -83,10 +83,10 @@ func TestCreate(t *testing.T) {
 		"create, in the cluster":     {line: "create golden/web -p NAME=web-1 --target-namespace shop", answers: map[string][]string{"POST " + created: {made}}},
 		"create, a rehearsal":        {line: "create golden/web -p NAME=web-1 --dry-run=server -o yaml", answers: map[string][]string{"POST " + created: {made}}},
 		"create, asked in a cluster": {line: "create golden/web", typed: []string{"web-1"}, answers: map[string][]string{"GET " + templateAt: {"FILE templates/web.yaml"}, "POST " + created: {made}}},
-		"create, may not be read":    {line: "create golden/web", typed: []string{"unasked"}, answers: map[string][]string{"GET " + templateAt: {refuse(403, "Forbidden", "ada cannot get it")}, "POST " + created: {refuse(422, "Invalid", "NAME is missing")}}},
+		"create, may not be read":    {line: "create golden/web", typed: []string{"unasked"}, answers: map[string][]string{"GET " + templateAt: {respondWithError(403, "Forbidden", "ada cannot get it")}, "POST " + created: {respondWithError(422, "Invalid", "NAME is missing")}}},
 		"create, is not there":       {line: "create golden/web", typed: []string{"unasked"}},
-		"create, denied":             {line: "create golden/web", answers: map[string][]string{"POST " + created: {refuse(403, "Forbidden", "no: a: b, c: d", "a: b", "c: d")}}},
-		"create, denied here":        {line: "create golden/web -n shop --local -p NAME=a -p TOKEN=t", answers: map[string][]string{"GET " + templateAt: {"FILE templates/web.yaml"}, "POST " + vmAt: {refuse(409, "AlreadyExists", "there is one")}}},
+		"create, denied":             {line: "create golden/web", answers: map[string][]string{"POST " + created: {respondWithError(403, "Forbidden", "no: a: b, c: d", "a: b", "c: d")}}},
+		"create, denied here":        {line: "create golden/web -n shop --local -p NAME=a -p TOKEN=t", answers: map[string][]string{"GET " + templateAt: {"FILE templates/web.yaml"}, "POST " + vmAt: {respondWithError(409, "AlreadyExists", "there is one")}}},
 		"create, another namespace":  {line: "create -f - --target-namespace shop", stdin: `{apiVersion: template.kubevirt.io/v1beta1, kind: VirtualMachineTemplate, spec: {parameters: [{name: NS, value: bank}], virtualMachine: {metadata: {name: a, namespace: "${NS}"}}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {

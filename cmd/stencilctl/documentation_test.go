@@ -22,23 +22,23 @@ func TestDocumentation(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got strings.Builder
-	console, told := false, false
+	console, documented := false, false
 	for line := range strings.Lines(string(text)) {
 		command, isCommand := strings.CutPrefix(strings.TrimSuffix(line, "\n"), "$ stencilctl ")
 		switch {
 		case line == "```console\n":
 			console = true
 		case line == "```\n":
-			console, told = false, false
+			console, documented = false, false
 		case console && isCommand && !strings.Contains(command, "simulate"):
 			var out bytes.Buffer
 			run(t.Context(), append([]string{"stencilctl"}, strings.Fields(command)...), cli.Streams{In: strings.NewReader(""), Out: &out, Err: &out})
 			got.WriteString(line + scrub(out.String()))
-			told = true
+			documented = true
 			continue
 		case console && isCommand:
-			told = false // it needs a cluster: test/e2e/cli
-		case console && told:
+			documented = false // it needs a cluster: test/e2e/cli
+		case console && documented:
 			continue // what the command printed before
 		}
 		got.WriteString(line)

@@ -48,20 +48,20 @@ func (c *Client) Defaults(ctx context.Context, request *defaulting.Request) (*de
 // Defaults.
 func (c *Client) Raw(ctx context.Context, body []byte) ([]byte, error) {
 	limit := time.Now().Add(Timeout)
-	if known := c.connections.take(); known != nil {
-		text, err := c.ask(ctx, limit, known, asking(body))
+	if existing := c.connections.take(); existing != nil {
+		text, err := c.send(ctx, limit, existing, asking(body))
 		// The connection may belong to a process that has ended.
 		if !errors.Is(err, errBroken) {
 			return text, err
 		}
 	}
-	return c.askAnew(ctx, limit, asking(body))
+	return c.sendOnNewConnection(ctx, limit, asking(body))
 }
 
 // Environment requests the versions and machine types with which the defaulter answers. It
 // returns an error when libvirt is not available.
 func (c *Client) Environment(ctx context.Context) (*defaulting.Environment, error) {
-	text, err := c.askAnew(ctx, time.Time{}, &http.Request{Method: http.MethodGet, URL: address("/v1/environment")})
+	text, err := c.sendOnNewConnection(ctx, time.Time{}, &http.Request{Method: http.MethodGet, URL: address("/v1/environment")})
 	if err != nil {
 		return nil, fmt.Errorf("asking for the environment: %w", err)
 	}
@@ -85,17 +85,17 @@ func asking(body []byte) *http.Request {
 	}
 }
 
-// askAnew sends a request over a new connection.
-func (c *Client) askAnew(ctx context.Context, limit time.Time, request *http.Request) ([]byte, error) {
+// sendOnNewConnection sends a request over a new connection.
+func (c *Client) sendOnNewConnection(ctx context.Context, limit time.Time, request *http.Request) ([]byte, error) {
 	fresh, err := c.connections.dial(ctx, limit)
 	if err != nil {
 		return nil, fmt.Errorf("asking for defaults: %w", err)
 	}
-	return c.ask(ctx, limit, fresh, request)
+	return c.send(ctx, limit, fresh, request)
 }
 
-// ask sends a request and returns the connection to the pool if it can be reused.
-func (c *Client) ask(ctx context.Context, limit time.Time, over *connection, request *http.Request) ([]byte, error) {
+// send sends a request and returns the connection to the pool if it can be reused.
+func (c *Client) send(ctx context.Context, limit time.Time, over *connection, request *http.Request) ([]byte, error) {
 	got, err := over.roundTrip(ctx, limit, request)
 	if err != nil || got.last {
 		_ = over.Close()

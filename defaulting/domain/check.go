@@ -17,7 +17,7 @@ var machineTypePattern = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 // Check returns what the user must change before the VirtualMachine can be defined: a malformed
 // machine type, lists that are too long, and PCI addresses that are malformed, out of range,
 // shared by two devices or on a bus without PCI addresses.
-func Check(m *Machine) []defaulting.Cause {
+func Check(m *PreparedVM) []defaulting.Cause {
 	var causes []defaulting.Cause
 	if machineType := m.Spec.Domain.Machine.Type; !machineTypePattern.MatchString(machineType) {
 		causes = append(causes, defaulting.Cause{
@@ -68,7 +68,7 @@ func Check(m *Machine) []defaulting.Cause {
 // before schema validation, so the limit is checked here as well.
 const maxDevices = 256
 
-func tooMany(spec *machineSpec) []defaulting.Cause {
+func tooMany(spec *vmSpec) []defaulting.Cause {
 	var causes []defaulting.Cause
 	devices := &spec.Domain.Devices
 	for _, list := range []struct {
@@ -114,7 +114,7 @@ type placed struct {
 	bus     kubevirtv1.DiskBus
 }
 
-func placedDevices(spec *machineSpec) []placed {
+func placedDevices(spec *vmSpec) []placed {
 	var list []placed
 	for i := range spec.Domain.Devices.Disks {
 		disk := &spec.Domain.Devices.Disks[i]
@@ -153,7 +153,7 @@ func slotCount(annotations map[string]string) *int {
 }
 
 // Holders returns the paths of the devices that request an address.
-func Holders(m *Machine, address string) []string {
+func Holders(m *PreparedVM, address string) []string {
 	wanted, err := ParseAddress(address)
 	if err != nil {
 		return nil
@@ -169,7 +169,7 @@ func Holders(m *Machine, address string) []string {
 
 // HighestBus returns the highest bus in use by a layout or requested by a device of the
 // VirtualMachine.
-func HighestBus(m *Machine, layout *Layout) uint {
+func HighestBus(m *PreparedVM, layout *Layout) uint {
 	highest := uint(0)
 	for _, device := range layout.Devices {
 		highest = max(highest, device.Address.Bus)

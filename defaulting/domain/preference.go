@@ -14,24 +14,24 @@ import (
 // does this package.
 
 type (
-	machineSpec = kubevirtv1.VirtualMachineInstanceSpec
-	preference  = instancetypev1beta1.VirtualMachinePreferenceSpec
+	vmSpec     = kubevirtv1.VirtualMachineInstanceSpec
+	preference = instancetypev1beta1.VirtualMachinePreferenceSpec
 )
 
-func preferArchitecture(n *notes, spec *machineSpec, p *preference) {
+func preferArchitecture(n *notes, spec *vmSpec, p *preference) {
 	if p != nil && p.PreferredArchitecture != nil {
 		fill(n, &spec.Architecture, *p.PreferredArchitecture, defaulting.FromPreference, In("architecture"))
 	}
 }
 
-func preferMachineType(spec *machineSpec, p *preference) {
+func preferMachineType(spec *vmSpec, p *preference) {
 	if p == nil || p.Machine == nil || spec.Domain.Machine != nil && spec.Domain.Machine.Type != "" {
 		return
 	}
 	spec.Domain.Machine = &kubevirtv1.Machine{Type: p.Machine.PreferredMachineType}
 }
 
-func preferAttachments(n *notes, spec *machineSpec, p *preference) {
+func preferAttachments(n *notes, spec *vmSpec, p *preference) {
 	if p == nil || p.Devices == nil {
 		return
 	}
@@ -51,7 +51,7 @@ func preferAttachments(n *notes, spec *machineSpec, p *preference) {
 	}
 }
 
-func preferDevices(n *notes, spec *machineSpec, p *preference) {
+func preferDevices(n *notes, spec *vmSpec, p *preference) {
 	if p == nil || p.Devices == nil {
 		return
 	}
@@ -84,7 +84,7 @@ func preferDevices(n *notes, spec *machineSpec, p *preference) {
 	}
 }
 
-func preferDisks(n *notes, spec *machineSpec, preferred *instancetypev1beta1.DevicePreferences) {
+func preferDisks(n *notes, spec *vmSpec, preferred *instancetypev1beta1.DevicePreferences) {
 	for i := range spec.Domain.Devices.Disks {
 		disk := &spec.Domain.Devices.Disks[i]
 		path := disksPath.Then(item(i))
@@ -101,7 +101,7 @@ func preferDisks(n *notes, spec *machineSpec, preferred *instancetypev1beta1.Dev
 	}
 }
 
-func preferInterfaces(n *notes, spec *machineSpec, preferred *instancetypev1beta1.DevicePreferences) {
+func preferInterfaces(n *notes, spec *vmSpec, preferred *instancetypev1beta1.DevicePreferences) {
 	onPodNetwork := map[string]bool{}
 	for _, network := range spec.Networks {
 		onPodNetwork[network.Name] = network.Pod != nil
@@ -118,7 +118,7 @@ func preferInterfaces(n *notes, spec *machineSpec, preferred *instancetypev1beta
 	}
 }
 
-func preferFeatures(n *notes, spec *machineSpec, p *preference) {
+func preferFeatures(n *notes, spec *vmSpec, p *preference) {
 	if p == nil || p.Features == nil || p.Features.PreferredAcpi == nil {
 		return
 	}
@@ -132,7 +132,7 @@ func preferFeatures(n *notes, spec *machineSpec, p *preference) {
 	}
 }
 
-func preferFirmware(n *notes, spec *machineSpec, p *preference) {
+func preferFirmware(n *notes, spec *vmSpec, p *preference) {
 	if p == nil || p.Firmware == nil {
 		return
 	}
@@ -168,7 +168,7 @@ func preferFirmware(n *notes, spec *machineSpec, p *preference) {
 	}
 }
 
-func preferAnnotations(m *Machine, p *preference) {
+func preferAnnotations(m *PreparedVM, p *preference) {
 	if p != nil {
 		addAnnotations(m, p.Annotations)
 	}

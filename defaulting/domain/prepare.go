@@ -18,8 +18,8 @@ type Inputs struct {
 	Cluster      defaulting.Cluster
 }
 
-// Machine is a VirtualMachine as KubeVirt would start it.
-type Machine struct {
+// PreparedVM is a VirtualMachine as KubeVirt would start it.
+type PreparedVM struct {
 	// Spec has all of KubeVirt's defaults, including those that are not written.
 	Spec kubevirtv1.VirtualMachineInstanceSpec
 	// Annotations are the annotations of the VirtualMachineInstance.
@@ -41,8 +41,8 @@ var defaultMachineTypes = map[string]string{AMD64: "q35", ARM64: "virt", S390X: 
 // Prepare applies KubeVirt's defaults to a copy of the VirtualMachine's template in KubeVirt's
 // order: virt-api when the VirtualMachine is stored, virt-controller when it is started,
 // virt-api again when the instance is created. The VirtualMachine must have a template.
-func Prepare(vm *kubevirtv1.VirtualMachine, in Inputs) *Machine {
-	m := &Machine{
+func Prepare(vm *kubevirtv1.VirtualMachine, in Inputs) *PreparedVM {
+	m := &PreparedVM{
 		Spec:        *vm.Spec.Template.Spec.DeepCopy(),
 		Annotations: maps.Clone(vm.Spec.Template.ObjectMeta.Annotations),
 	}
@@ -154,7 +154,7 @@ func setNetwork(n *notes, spec *kubevirtv1.VirtualMachineInstanceSpec, cluster d
 
 // applyInstancetype applies the fields that addresses depend on. They are never written:
 // KubeVirt rejects a VirtualMachine that also sets them.
-func applyInstancetype(m *Machine, instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec) {
+func applyInstancetype(m *PreparedVM, instancetype *instancetypev1beta1.VirtualMachineInstancetypeSpec) {
 	if instancetype == nil {
 		return
 	}
@@ -175,7 +175,7 @@ func applyInstancetype(m *Machine, instancetype *instancetypev1beta1.VirtualMach
 	addAnnotations(m, instancetype.Annotations)
 }
 
-func addAnnotations(m *Machine, annotations map[string]string) {
+func addAnnotations(m *PreparedVM, annotations map[string]string) {
 	for key, value := range annotations {
 		if _, ok := m.Annotations[key]; ok {
 			continue

@@ -12,8 +12,8 @@ import (
 	"github.com/vmstencil/stencil/defaulting/domain"
 )
 
-// machineOf returns a VirtualMachine with a template of the given spec.
-func machineOf(t *testing.T, spec string) *kubevirtv1.VirtualMachine {
+// vmOf returns a VirtualMachine with a template of the given spec.
+func vmOf(t *testing.T, spec string) *kubevirtv1.VirtualMachine {
 	t.Helper()
 	vm := &kubevirtv1.VirtualMachine{Spec: kubevirtv1.VirtualMachineSpec{Template: &kubevirtv1.VirtualMachineInstanceTemplateSpec{}}}
 	if err := yaml.UnmarshalStrict([]byte(spec), &vm.Spec.Template.Spec); err != nil {
@@ -79,14 +79,14 @@ func TestDefaultsInKubeVirtsOrder(t *testing.T) {
 			want:       []string{"architecture=arm64 by preference"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			vm := machineOf(t, tc.spec)
+			vm := vmOf(t, tc.spec)
 			if tc.change != nil {
 				tc.change(vm)
 			}
 			before := vm.DeepCopy()
-			machine := domain.Prepare(vm, domain.Inputs{Preference: tc.preference, Cluster: tc.cluster})
+			prepared := domain.Prepare(vm, domain.Inputs{Preference: tc.preference, Cluster: tc.cluster})
 			var got []string
-			for _, set := range machine.Sets {
+			for _, set := range prepared.Sets {
 				got = append(got, describe(set))
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

@@ -93,8 +93,8 @@ const (
 // largeMemory is the guest memory, in bytes, above which KubeVirt adds more root ports.
 const largeMemory = 2 << 30
 
-// NewShape reduces a Machine to its shape. The Machine must have passed Check.
-func NewShape(m *Machine, cluster defaulting.Cluster) Shape {
+// NewShape reduces a PreparedVM to its shape. The PreparedVM must have passed Check.
+func NewShape(m *PreparedVM, cluster defaulting.Cluster) Shape {
 	spec, devices := &m.Spec, &m.Spec.Domain.Devices
 	s := Shape{
 		Architecture: spec.Architecture,
@@ -142,21 +142,21 @@ func is(value *bool, absent bool) bool {
 	return *value
 }
 
-func guestMemory(spec *machineSpec) int64 {
+func guestMemory(spec *vmSpec) int64 {
 	if memory := spec.Domain.Memory; memory != nil && memory.Guest != nil {
 		return memory.Guest.Value()
 	}
 	return 0
 }
 
-func hasEFI(spec *machineSpec) bool {
+func hasEFI(spec *vmSpec) bool {
 	firmware := spec.Domain.Firmware
 	return firmware != nil && firmware.Bootloader != nil && firmware.Bootloader.EFI != nil
 }
 
 // disks omits hotplugged disks. A hotplugged disk still counts for the device names, so the
 // disks after it keep their position.
-func disks(spec *machineSpec) []DiskShape {
+func disks(spec *vmSpec) []DiskShape {
 	plugged := map[string]bool{}
 	for i := range spec.Volumes {
 		plugged[spec.Volumes[i].Name] = hotplugged(&spec.Volumes[i])
@@ -248,7 +248,7 @@ func hostDevices(devices *kubevirtv1.Devices, cluster defaulting.Cluster) []Host
 	return shapes
 }
 
-func video(spec *machineSpec, efi bool, cluster defaulting.Cluster) string {
+func video(spec *vmSpec, efi bool, cluster defaulting.Cluster) string {
 	devices := &spec.Domain.Devices
 	switch {
 	case !is(devices.AutoattachGraphicsDevice, true):
@@ -263,7 +263,7 @@ func video(spec *machineSpec, efi bool, cluster defaulting.Cluster) string {
 	return "vga"
 }
 
-func inputs(spec *machineSpec, graphics bool) []InputShape {
+func inputs(spec *vmSpec, graphics bool) []InputShape {
 	var shapes []InputShape
 	tablet := false
 	for _, input := range spec.Domain.Devices.Inputs {
@@ -291,7 +291,7 @@ func needsSCSI(devices *kubevirtv1.Devices) bool {
 	return false
 }
 
-func needsUSB(spec *machineSpec, hostDevices []HostDeviceShape) bool {
+func needsUSB(spec *vmSpec, hostDevices []HostDeviceShape) bool {
 	devices := &spec.Domain.Devices
 	if spec.Architecture == ARM64 || devices.ClientPassthrough != nil {
 		return true

@@ -71,7 +71,7 @@ func (a *answering) skipAddresses(reason string) {
 }
 
 // pin replaces the alias of a machine type by its version.
-func (a *answering) pin(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, layout *domain.Layout) {
+func (a *answering) pin(vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM, layout *domain.Layout) {
 	written := ""
 	if m := vm.Spec.Template.Spec.Domain.Machine; m != nil {
 		written = m.Type
@@ -79,11 +79,11 @@ func (a *answering) pin(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, 
 	if layout.MachineType != "" && layout.MachineType != written {
 		a.set(domain.Set{Path: domain.In("domain", "machine", "type"), Value: layout.MachineType, Source: defaulting.FromLibvirt})
 	}
-	machine.Spec.Domain.Machine.Type = layout.MachineType
+	prepared.Spec.Domain.Machine.Type = layout.MachineType
 }
 
 // place writes the addresses that the API has a field for.
-func (a *answering) place(machine *domain.Machine, shape domain.Shape, layout *domain.Layout) {
+func (a *answering) place(prepared *domain.PreparedVM, shape domain.Shape, layout *domain.Layout) {
 	write := func(path domain.Path, at domain.Address, ok bool) {
 		switch {
 		case !ok:
@@ -101,14 +101,14 @@ func (a *answering) place(machine *domain.Machine, shape domain.Shape, layout *d
 			write(domain.DiskAddress(disk.Index), at, ok)
 		}
 	}
-	for i := range machine.Spec.Domain.Devices.Disks {
-		disk := machine.Spec.Domain.Devices.Disks[i].Disk
+	for i := range prepared.Spec.Domain.Devices.Disks {
+		disk := prepared.Spec.Domain.Devices.Disks[i].Disk
 		if !shown[i] && disk != nil && disk.Bus == kubevirtv1.DiskBusVirtio && disk.PciAddress == "" {
 			a.skip(domain.DiskAddress(i).String(), "the disk is plugged in once the guest runs")
 		}
 	}
-	for i := range machine.Spec.Domain.Devices.Interfaces {
-		if machine.Spec.Domain.Devices.Interfaces[i].PciAddress == "" {
+	for i := range prepared.Spec.Domain.Devices.Interfaces {
+		if prepared.Spec.Domain.Devices.Interfaces[i].PciAddress == "" {
 			at, ok := layout.NICs[i]
 			write(domain.InterfaceAddress(i), at, ok)
 		}
@@ -116,13 +116,13 @@ func (a *answering) place(machine *domain.Machine, shape domain.Shape, layout *d
 }
 
 // identify writes the random values: the firmware UUID, except on update, and MAC addresses.
-func (a *answering) identify(machine *domain.Machine, identities Identities) {
+func (a *answering) identify(prepared *domain.PreparedVM, identities Identities) {
 	if a.request.Operation != defaulting.Update {
-		if firmware := machine.Spec.Domain.Firmware; firmware == nil || firmware.UUID == "" {
+		if firmware := prepared.Spec.Domain.Firmware; firmware == nil || firmware.UUID == "" {
 			a.random(domain.In("domain", "firmware", "uuid"), identities.UUID)
 		}
 	}
-	interfaces := machine.Spec.Domain.Devices.Interfaces
+	interfaces := prepared.Spec.Domain.Devices.Interfaces
 	used := map[string]bool{}
 	for i := range interfaces {
 		if address, err := net.ParseMAC(interfaces[i].MacAddress); err == nil {
@@ -191,7 +191,7 @@ func devices(layout *domain.Layout) []defaulting.Device {
 // also where the address is not written: a guest that was started without the addresses must
 // find all of its devices at the same addresses.
 func sameAddresses(a, b *domain.Layout) bool {
-	return maps.Equal(asked(a), asked(b))
+	return maps.Equal(requestedAddresses(a), requestedAddresses(b))
 }
 
 // place identifies a device in the VirtualMachine.
@@ -200,7 +200,7 @@ type place struct {
 	index int
 }
 
-func asked(layout *domain.Layout) map[place]domain.Address {
+func requestedAddresses(layout *domain.Layout) map[place]domain.Address {
 	addresses := map[place]domain.Address{}
 	for _, device := range layout.Devices {
 		if device.List != "" {

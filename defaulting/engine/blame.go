@@ -14,10 +14,10 @@ var namedAddress = regexp.MustCompile(`\b([0-9a-f]{4}):([0-9a-f]{2}):([0-9a-f]{2
 // blame returns the fields that a rejection by libvirt refers to: the user-specified addresses
 // in its message. If the message has no address of the VirtualMachine, the defaulter itself may
 // be at fault, so the VirtualMachine is not rejected.
-func blame(message string, machine *domain.Machine) []defaulting.Cause {
+func blame(message string, prepared *domain.PreparedVM) []defaulting.Cause {
 	var causes []defaulting.Cause
 	for _, match := range namedAddress.FindAllString(message, -1) {
-		for _, holder := range domain.Holders(machine, match) {
+		for _, holder := range domain.Holders(prepared, match) {
 			causes = append(causes, defaulting.Cause{Path: holder, Value: match, Detail: "libvirt: " + message + "; " + taken(match)})
 		}
 	}

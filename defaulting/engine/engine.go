@@ -23,14 +23,14 @@ const KubeVirt = "v1.8.2"
 
 // Sizes of the caches: at most about 8 MiB of responses and 10 MiB of layouts.
 const (
-	rememberedAnswers = 512
-	rememberedAnswer  = 16 << 10
-	rememberedLayouts = 2048
+	maxCachedResponses     = 512
+	maxCachedResponseBytes = 16 << 10
+	maxCachedLayouts       = 2048
 )
 
-// patience bounds the computation of a layout, which continues when its callers have left. It
+// layoutTimeout bounds the computation of a layout, which continues when its callers have left. It
 // is longer than a restart of a worker and than two watchdog timeouts.
-const patience = 30 * time.Second
+const layoutTimeout = 30 * time.Second
 
 // Libvirt is the part of libvirt that the engine uses.
 type Libvirt interface {
@@ -68,14 +68,14 @@ type Engine struct {
 
 // Counters count cache hits and misses, rejections by libvirt, and layouts that drift.
 type Counters struct {
-	AnswerHits, LayoutHits, Misses, Refusals, Drifts atomic.Int64
+	AnswerHits, LayoutHits, Misses, Rejections, Drifts atomic.Int64
 }
 
 // New returns an Engine.
 func New(options Options) *Engine {
 	return &Engine{
 		libvirt: options.Libvirt, identities: options.Identities, version: options.Version,
-		answers: lru.New(rememberedAnswers), layouts: lru.New(rememberedLayouts),
+		answers: lru.New(maxCachedResponses), layouts: lru.New(maxCachedLayouts),
 	}
 }
 
@@ -101,7 +101,7 @@ func (e *Engine) Serve(ctx context.Context, body []byte) ([]byte, error) {
 	key := answerKey{sha256.Sum256(body), libvirt, qemu}
 	if found, ok := e.answers.Get(key); ok {
 		e.counters.AnswerHits.Add(1)
-		return found.(*remembered).again(e.identities), nil
+		return found.(*cachedResponse).again(e.identities), nil
 	}
 	var request defaulting.Request
 	if err := json.Unmarshal(body, &request); err != nil {
@@ -115,7 +115,7 @@ func (e *Engine) Serve(ctx context.Context, body []byte) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("writing the answer: %w", err)
 	}
-	e.remember(key, response, len(answer))
+	e.cache(key, response, len(answer))
 	return answer, nil
 }
 
@@ -135,14 +135,14 @@ func (e *Engine) Answer(ctx context.Context, request *defaulting.Request) (*defa
 		return a.finish()
 	}
 	in := domain.Inputs{Instancetype: request.Instancetype, Preference: request.Preference, Cluster: request.Cluster}
-	machine := domain.Prepare(vm, in)
-	if causes := domain.Check(machine); len(causes) > 0 {
+	prepared := domain.Prepare(vm, in)
+	if causes := domain.Check(prepared); len(causes) > 0 {
 		return nil, defaulting.Invalid(causes)
 	}
 	if request.Operation == defaulting.Update && request.Running {
-		err = e.extend(ctx, a, vm, machine, in)
+		err = e.extend(ctx, a, vm, prepared, in)
 	} else {
-		err = e.fill(ctx, a, vm, machine)
+		err = e.fill(ctx, a, vm, prepared)
 	}
 	if err != nil {
 		return nil, err
@@ -152,56 +152,56 @@ func (e *Engine) Answer(ctx context.Context, request *defaulting.Request) (*defa
 }
 
 // fill writes the defaults of a VirtualMachine that is not running.
-func (e *Engine) fill(ctx context.Context, a *answering, vm *kubevirtv1.VirtualMachine, machine *domain.Machine) error {
-	known := limitsOf(vm, machine, a.request)
-	if known.defaults == "" {
-		for _, set := range machine.Sets {
+func (e *Engine) fill(ctx context.Context, a *answering, vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM) error {
+	bounds := limitsOf(vm, prepared, a.request)
+	if bounds.defaults == "" {
+		for _, set := range prepared.Sets {
 			a.set(set)
 		}
-		a.identify(machine, e.identities)
+		a.identify(prepared, e.identities)
 	} else {
-		a.skip("spec.template.spec", known.defaults)
+		a.skip("spec.template.spec", bounds.defaults)
 	}
-	shape := domain.NewShape(machine, a.request.Cluster)
+	shape := domain.NewShape(prepared, a.request.Cluster)
 	found, err := e.layout(ctx, shape, &a.response.Cache)
 	if err != nil {
 		return err
 	}
-	if found.refused != "" {
-		if causes := blame(found.refused, machine); len(causes) > 0 {
+	if found.rejection != "" {
+		if causes := blame(found.rejection, prepared); len(causes) > 0 {
 			return defaulting.Invalid(causes)
 		}
-		a.skip("spec.template.spec.domain.machine.type", "libvirt refuses the machine: "+found.refused)
-		a.skip("spec.template.spec.domain.devices", "libvirt refuses the machine: "+found.refused)
+		a.skip("spec.template.spec.domain.machine.type", "libvirt refuses the machine: "+found.rejection)
+		a.skip("spec.template.spec.domain.devices", "libvirt refuses the machine: "+found.rejection)
 		return nil
 	}
 	a.response.Devices = devices(found.layout)
-	if known.machineType != "" {
-		a.skip("spec.template.spec.domain.machine.type", known.machineType)
+	if bounds.machineType != "" {
+		a.skip("spec.template.spec.domain.machine.type", bounds.machineType)
 	} else {
-		a.pin(vm, machine, found.layout)
+		a.pin(vm, prepared, found.layout)
 	}
 	switch {
-	case known.addresses != "":
-		a.skipAddresses(known.addresses)
+	case bounds.addresses != "":
+		a.skipAddresses(bounds.addresses)
 	case found.drifts:
 		a.skipAddresses("a device is behind a bridge to conventional PCI, and the addresses would be others on the next start")
 	default:
-		a.place(machine, shape, found.layout)
+		a.place(prepared, shape, found.layout)
 	}
 	return nil
 }
 
-// known is the cached result for a shape: a layout, or libvirt's rejection.
-type known struct {
-	layout  *domain.Layout
-	refused string
+// cachedLayout is the cached result for a shape: a layout, or libvirt's rejection.
+type cachedLayout struct {
+	layout    *domain.Layout
+	rejection string
 	// drifts reports whether the layout changes once its addresses are written.
 	drifts bool
 }
 
 // layout returns the layout of a shape, and sets from to its origin.
-func (e *Engine) layout(ctx context.Context, shape domain.Shape, from *defaulting.Cache) (*known, error) {
+func (e *Engine) layout(ctx context.Context, shape domain.Shape, from *defaulting.Cache) (*cachedLayout, error) {
 	libvirt, qemu, _ := e.libvirt.Versions()
 	text, err := json.Marshal(shape)
 	if err != nil {
@@ -213,16 +213,16 @@ func (e *Engine) layout(ctx context.Context, shape domain.Shape, from *defaultin
 		if *from != defaulting.Miss {
 			*from = defaulting.Hit
 		}
-		return found.(*known), nil
+		return found.(*cachedLayout), nil
 	}
 	*from = defaulting.Miss
 	e.counters.Misses.Add(1)
 	// Concurrent requests for the same shape share one call, and its result is cached even if
 	// every caller has left.
 	flight := e.flights.DoChan(string(text), func() (any, error) {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), layoutTimeout)
 		defer cancel()
-		found, err := e.ask(ctx, shape)
+		found, err := e.request(ctx, shape)
 		if err == nil {
 			now, nowQEMU, _ := e.libvirt.Versions()
 			e.layouts.Add(answerKey{key.body, now, nowQEMU}, found)
@@ -234,29 +234,29 @@ func (e *Engine) layout(ctx context.Context, shape domain.Shape, from *defaultin
 		if result.Err != nil {
 			return nil, result.Err
 		}
-		return result.Val.(*known), nil
+		return result.Val.(*cachedLayout), nil
 	case <-ctx.Done():
 		return nil, defaulting.Late("libvirt did not answer in time")
 	}
 }
 
-// ask has libvirt lay out a shape, and lays it out again if the result may differ on the next
+// request has libvirt lay out a shape, and lays it out again if the result may differ on the next
 // start.
-func (e *Engine) ask(ctx context.Context, shape domain.Shape) (*known, error) {
+func (e *Engine) request(ctx context.Context, shape domain.Shape) (*cachedLayout, error) {
 	layout, err := launcher.Layout(ctx, e.libvirt, shape)
-	var refused *launcher.RefusedError
-	if errors.As(err, &refused) {
-		e.counters.Refusals.Add(1)
-		return &known{refused: refused.Message}, nil
+	var rejected *launcher.RejectedError
+	if errors.As(err, &rejected) {
+		e.counters.Rejections.Add(1)
+		return &cachedLayout{rejection: rejected.Message}, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	found := &known{layout: layout}
+	found := &cachedLayout{layout: layout}
 	if layout.Bridged() {
 		again, err := launcher.Layout(ctx, e.libvirt, shape.Place(layout))
 		switch {
-		case errors.As(err, &refused):
+		case errors.As(err, &rejected):
 			found.drifts = true
 		case err != nil:
 			return nil, err

@@ -12,7 +12,7 @@ import (
 // extend writes the addresses of disks that are added to a running VM: each on the first root
 // port above all that are in use. Nothing else is written, because a change of the template
 // would require a restart.
-func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.VirtualMachine, machine *domain.Machine, in domain.Inputs) error {
+func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM, in domain.Inputs) error {
 	if len(a.request.OldVM) == 0 {
 		return defaulting.Malformed("an update of a running VirtualMachine needs its oldVM")
 	}
@@ -20,14 +20,14 @@ func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.Virtua
 	if err != nil {
 		return err
 	}
-	added := addedDisks(old, vm, machine)
+	added := addedDisks(old, vm, prepared)
 	if len(added) == 0 || old.Spec.Template == nil {
 		return nil
 	}
 	before := domain.Prepare(old, in)
-	known := limitsOf(old, before, a.request)
-	if known.addresses != "" {
-		a.skipAddresses(known.addresses)
+	bounds := limitsOf(old, before, a.request)
+	if bounds.addresses != "" {
+		a.skipAddresses(bounds.addresses)
 		return nil
 	}
 	if len(domain.Check(before)) > 0 {
@@ -38,11 +38,11 @@ func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.Virtua
 	if err != nil {
 		return err
 	}
-	if found.refused != "" {
-		a.skipAddresses("libvirt refuses the stored machine: " + found.refused)
+	if found.rejection != "" {
+		a.skipAddresses("libvirt refuses the stored machine: " + found.rejection)
 		return nil
 	}
-	bus := domain.HighestBus(machine, found.layout)
+	bus := domain.HighestBus(prepared, found.layout)
 	for _, index := range added {
 		bus++
 		path := domain.DiskAddress(index)
@@ -58,7 +58,7 @@ func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.Virtua
 // addedDisks returns the virtio disks that the stored VirtualMachine does not have and that
 // have no address. A disk that the defaults add is not written here, so its address cannot be
 // written either.
-func addedDisks(old, vm *kubevirtv1.VirtualMachine, machine *domain.Machine) []int {
+func addedDisks(old, vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM) []int {
 	had := map[string]bool{}
 	if old.Spec.Template != nil {
 		for _, disk := range old.Spec.Template.Spec.Domain.Devices.Disks {
@@ -68,7 +68,7 @@ func addedDisks(old, vm *kubevirtv1.VirtualMachine, machine *domain.Machine) []i
 	var added []int
 	for i := range vm.Spec.Template.Spec.Domain.Devices.Disks {
 		written := vm.Spec.Template.Spec.Domain.Devices.Disks[i].Disk
-		disk := &machine.Spec.Domain.Devices.Disks[i]
+		disk := &prepared.Spec.Domain.Devices.Disks[i]
 		if !had[disk.Name] && written != nil && disk.Disk.Bus == kubevirtv1.DiskBusVirtio && disk.Disk.PciAddress == "" {
 			added = append(added, i)
 		}

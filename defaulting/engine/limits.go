@@ -24,7 +24,7 @@ type limits struct {
 const hookSidecars = "hooks.kubevirt.io/hookSidecars"
 
 // limitsOf returns the limits of a request.
-func limitsOf(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, request *defaulting.Request) limits {
+func limitsOf(vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM, request *defaulting.Request) limits {
 	var l limits
 	if vm.Spec.Preference != nil && request.Preference == nil {
 		l.defaults = "the VirtualMachine has a preference, whose spec is not in the request"
@@ -35,7 +35,7 @@ func limitsOf(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, request *d
 		l.machineType, l.addresses = other, other
 		return l
 	}
-	l.addresses = unplaceable(vm, machine, request)
+	l.addresses = unplaceable(vm, prepared, request)
 	return l
 }
 
@@ -55,18 +55,18 @@ func minor(version string) string {
 }
 
 // unplaceable returns why the addresses would not be the same on the next start.
-func unplaceable(vm *kubevirtv1.VirtualMachine, machine *domain.Machine, request *defaulting.Request) string {
-	spec, devices := &machine.Spec, &machine.Spec.Domain.Devices
+func unplaceable(vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM, request *defaulting.Request) string {
+	spec, devices := &prepared.Spec, &prepared.Spec.Domain.Devices
 	if vm.Spec.Instancetype != nil && request.Instancetype == nil {
 		return "the VirtualMachine has an instance type, whose spec is not in the request"
 	}
 	if spec.Architecture != domain.AMD64 && spec.Architecture != domain.ARM64 {
 		return "machines of this architecture have no PCI addresses"
 	}
-	if machine.Annotations[kubevirtv1.PlacePCIDevicesOnRootComplex] == "true" {
+	if prepared.Annotations[kubevirtv1.PlacePCIDevicesOnRootComplex] == "true" {
 		return "with the annotation " + kubevirtv1.PlacePCIDevicesOnRootComplex + " KubeVirt numbers the devices itself at each start"
 	}
-	if machine.Annotations[hookSidecars] != "" {
+	if prepared.Annotations[hookSidecars] != "" {
 		return "hook sidecars can change the machine when it is started"
 	}
 	for i := range devices.Interfaces {

@@ -9,26 +9,26 @@ import "libvirt.org/go/libvirtxml"
 // assigns those again. Interfaces are not read back, so libvirt assigns their addresses
 // again as well.
 func readBack(described, wanted *libvirtxml.DomainDeviceList) *libvirtxml.DomainDeviceList {
-	kept := *wanted
-	kept.Controllers = make([]libvirtxml.DomainController, len(described.Controllers))
+	devices := *wanted
+	devices.Controllers = make([]libvirtxml.DomainController, len(described.Controllers))
 	for i, controller := range described.Controllers {
-		kept.Controllers[i] = libvirtxml.DomainController{
+		devices.Controllers[i] = libvirtxml.DomainController{
 			Type: controller.Type, Index: controller.Index, Model: controller.Model, Address: single(controller.Address),
 		}
 	}
-	kept.Disks = described.Disks
-	for i := range kept.Disks {
-		kept.Disks[i].Address = single(kept.Disks[i].Address)
+	devices.Disks = described.Disks
+	for i := range devices.Disks {
+		devices.Disks[i].Address = single(devices.Disks[i].Address)
 	}
-	kept.Hostdevs = described.Hostdevs
-	for i := range kept.Hostdevs {
-		kept.Hostdevs[i].Address = single(kept.Hostdevs[i].Address)
+	devices.Hostdevs = described.Hostdevs
+	for i := range devices.Hostdevs {
+		devices.Hostdevs[i].Address = single(devices.Hostdevs[i].Address)
 	}
-	kept.Inputs = described.Inputs
-	kept.Watchdogs = described.Watchdogs
-	kept.RNGs = described.RNGs
-	kept.MemBalloon = described.MemBalloon
-	return &kept
+	devices.Inputs = described.Inputs
+	devices.Watchdogs = described.Watchdogs
+	devices.RNGs = described.RNGs
+	devices.MemBalloon = described.MemBalloon
+	return &devices
 }
 
 // single returns an address without the multifunction flag.

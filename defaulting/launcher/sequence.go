@@ -16,14 +16,14 @@ type Definer interface {
 	Define(ctx context.Context, xml string) (string, error)
 }
 
-// RefusedError means that libvirt rejected a domain. Any other error of a Definer is not caused
+// RejectedError means that libvirt rejected a domain. Any other error of a Definer is not caused
 // by the domain.
-type RefusedError struct {
+type RejectedError struct {
 	// Message is libvirt's message.
 	Message string
 }
 
-func (e *RefusedError) Error() string { return "libvirt refuses the domain: " + e.Message }
+func (e *RejectedError) Error() string { return "libvirt refuses the domain: " + e.Message }
 
 // Layout has libvirt lay out a shape the way virt-launcher does.
 func Layout(ctx context.Context, definer Definer, shape domain.Shape) (*domain.Layout, error) {

@@ -28,12 +28,12 @@ type process struct {
 	// killed means that the worker is being ended: a request sent to it now did not cause its
 	// death.
 	killed bool
-	// gone is closed when the worker no longer answers.
-	gone chan struct{}
+	// ended is closed when the worker no longer answers.
+	ended chan struct{}
 }
 
-// errGone is returned for a request during which the worker died.
-var errGone = errors.New("the worker died")
+// errEnded is returned for a request during which the worker died.
+var errEnded = errors.New("the worker died")
 
 // start runs the worker and waits until it is ready.
 func start(ctx context.Context, command Command, readyTimeout time.Duration) (*process, error) {
@@ -56,7 +56,7 @@ func start(ctx context.Context, command Command, readyTimeout time.Duration) (*p
 		_, _ = input.Close(), output.Close()
 		return nil, fmt.Errorf("starting the worker: %w", err)
 	}
-	p := &process{pid: pid, input: input, waiting: map[uint64]chan worker.Frame{}, gone: make(chan struct{})}
+	p := &process{pid: pid, input: input, waiting: map[uint64]chan worker.Frame{}, ended: make(chan struct{})}
 	ready := make(chan worker.Frame, 1)
 	p.waiting[0] = ready
 	go p.receive(output)
@@ -67,7 +67,7 @@ func start(ctx context.Context, command Command, readyTimeout time.Duration) (*p
 	case frame, ok := <-ready:
 		if !ok || frame.Kind != worker.Ready {
 			p.kill()
-			return nil, fmt.Errorf("starting the worker: %w before it was ready", errGone)
+			return nil, fmt.Errorf("starting the worker: %w before it was ready", errEnded)
 		}
 		if err := json.Unmarshal(frame.Payload, &p.facts); err != nil {
 			p.kill()
@@ -97,7 +97,7 @@ func (p *process) receive(output *os.File) {
 			}
 			p.waiting = nil
 			p.mu.Unlock()
-			close(p.gone)
+			close(p.ended)
 			if !errors.Is(err, io.EOF) {
 				p.kill()
 			}
@@ -118,7 +118,7 @@ func (p *process) send(kind worker.Kind, xml string) (<-chan worker.Frame, error
 	p.mu.Lock()
 	if p.waiting == nil || p.killed {
 		p.mu.Unlock()
-		return nil, errGone
+		return nil, errEnded
 	}
 	p.next++
 	number := p.next
@@ -128,7 +128,7 @@ func (p *process) send(kind worker.Kind, xml string) (<-chan worker.Frame, error
 	p.writing.Lock()
 	defer p.writing.Unlock()
 	if err := (worker.Frame{Kind: kind, Number: number, Payload: []byte(xml)}).Write(p.input); err != nil {
-		return nil, errGone
+		return nil, errEnded
 	}
 	return answer, nil
 }
@@ -141,7 +141,7 @@ const endLimit = 2 * time.Second
 func (p *process) end() {
 	p.kill()
 	select {
-	case <-p.gone:
+	case <-p.ended:
 	case <-time.After(endLimit):
 	}
 }

@@ -29,19 +29,19 @@ type quarantine struct {
 	domains *lru.Cache
 }
 
-// sentence is the quarantine of one domain.
-type sentence struct {
+// entry is the quarantine of one domain.
+type entry struct {
 	until time.Time
-	// served is the length of the last period.
-	served time.Duration
+	// period is the length of the last period.
+	period time.Duration
 }
 
-// verdict is the decision about a domain.
-type verdict int
+// decision is what to do with a domain.
+type decision int
 
 const (
 	// free is a domain that is not in quarantine.
-	free verdict = iota
+	free decision = iota
 	// held is a domain that is not tried.
 	held
 	// probation is a domain that may be tried once, alone. The caller must report the result to
@@ -53,9 +53,9 @@ func newQuarantine(clock clock.PassiveClock) *quarantine {
 	return &quarantine{clock: clock, domains: lru.New(quarantined)}
 }
 
-// judge returns the decision about a domain, and the remaining period if it is held. Only one
+// decide returns the decision about a domain, and the remaining period if it is held. Only one
 // caller gets probation; all others get held.
-func (q *quarantine) judge(xml string) (verdict, time.Duration) {
+func (q *quarantine) decide(xml string) (decision, time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.domains.Len() == 0 {
@@ -66,12 +66,12 @@ func (q *quarantine) judge(xml string) (verdict, time.Duration) {
 	if !ok {
 		return free, 0
 	}
-	s := found.(sentence)
+	s := found.(entry)
 	if left := s.until.Sub(q.clock.Now()); left > 0 {
 		return held, left
 	}
 	// If no result is reported, the domain is tried again after the same period.
-	s.until = q.clock.Now().Add(s.served)
+	s.until = q.clock.Now().Add(s.period)
 	q.domains.Add(key, s)
 	return probation, 0
 }
@@ -83,9 +83,9 @@ func (q *quarantine) add(xml string) time.Duration {
 	key := sha256.Sum256([]byte(xml))
 	period := firstQuarantine
 	if found, ok := q.domains.Get(key); ok {
-		period = min(2*found.(sentence).served, maxQuarantine)
+		period = min(2*found.(entry).period, maxQuarantine)
 	}
-	q.domains.Add(key, sentence{until: q.clock.Now().Add(period), served: period})
+	q.domains.Add(key, entry{until: q.clock.Now().Add(period), period: period})
 	return period
 }
 
@@ -102,7 +102,7 @@ func (q *quarantine) postpone(xml string) {
 	defer q.mu.Unlock()
 	key := sha256.Sum256([]byte(xml))
 	if found, ok := q.domains.Get(key); ok {
-		s := found.(sentence)
+		s := found.(entry)
 		s.until = q.clock.Now()
 		q.domains.Add(key, s)
 	}

@@ -111,12 +111,12 @@ func (s *Supervisor) Run(ctx context.Context) error {
 			reapRest(endLimit)
 		}()
 	}
-	s.keep(ctx)
+	s.runLoop(ctx)
 	return nil
 }
 
-// keep restarts the worker until the context ends.
-func (s *Supervisor) keep(ctx context.Context) {
+// runLoop restarts the worker until the context ends.
+func (s *Supervisor) runLoop(ctx context.Context) {
 	delay := time.Duration(0)
 	for ctx.Err() == nil {
 		begin := time.Now()
@@ -153,8 +153,8 @@ func (s *Supervisor) runOnce(ctx context.Context) error {
 	s.options.Log.Info("the worker is ready", "after", time.Since(begin).String(), "libvirt", p.facts.Libvirt, "qemu", p.facts.QEMU)
 	s.replace(p)
 	select {
-	case <-p.gone:
-		err = errGone
+	case <-p.ended:
+		err = errEnded
 	case <-ctx.Done():
 	}
 	s.replace(nil)
@@ -235,34 +235,34 @@ func (s *Supervisor) Quarantined() int { return s.quarantine.size() }
 
 // Define sends a domain to the worker. Its errors are a RefusedError or a defaulting.Problem.
 func (s *Supervisor) Define(ctx context.Context, xml string) (string, error) {
-	verdict, left := s.quarantine.judge(xml)
-	if verdict == held {
+	decision, left := s.quarantine.decide(xml)
+	if decision == held {
 		return "", inQuarantine(left)
 	}
-	described, err := s.queued(ctx, xml, verdict)
-	if verdict == probation {
-		s.tell(xml, err)
+	described, err := s.queued(ctx, xml, decision)
+	if decision == probation {
+		s.reportResult(xml, err)
 	}
 	return described, err
 }
 
 // queued tries a domain if there is room in the queue: concurrently with others first, and
 // alone if the worker died on it or if the domain is on probation.
-func (s *Supervisor) queued(ctx context.Context, xml string, verdict verdict) (string, error) {
+func (s *Supervisor) queued(ctx context.Context, xml string, decision decision) (string, error) {
 	select {
 	case s.slots <- struct{}{}:
 		defer func() { <-s.slots }()
 	default:
 		return "", defaulting.Busy(time.Second)
 	}
-	if verdict == free {
+	if decision == free {
 		described, err := s.together(ctx, xml)
-		if !errors.Is(err, errGone) && !errors.Is(err, errHung) {
+		if !errors.Is(err, errEnded) && !errors.Is(err, errHung) {
 			return described, err
 		}
 	}
 	described, err := s.alone(ctx, xml)
-	if errors.Is(err, errHung) || errors.Is(err, errGone) {
+	if errors.Is(err, errHung) || errors.Is(err, errEnded) {
 		period := s.quarantine.add(xml)
 		s.options.Log.Error(err, "libvirt has ended on a machine again; it is in quarantine", "period", period.String())
 		problem := inQuarantine(period)
@@ -279,8 +279,8 @@ type endedError struct{ *defaulting.Problem }
 
 func (e *endedError) Unwrap() error { return e.Problem }
 
-// tell reports the result of a domain on probation to the quarantine.
-func (s *Supervisor) tell(xml string, err error) {
+// reportResult reports the result of a domain on probation to the quarantine.
+func (s *Supervisor) reportResult(xml string, err error) {
 	var (
 		problem *defaulting.Problem
 		ended   *endedError
@@ -329,7 +329,7 @@ func (s *Supervisor) try(ctx context.Context, xml string) (string, error) {
 			return "", err
 		}
 		// The death of an earlier worker is not caused by this domain.
-		if answer, err = p.send(worker.Define, xml); err != nil && !errors.Is(err, errGone) {
+		if answer, err = p.send(worker.Define, xml); err != nil && !errors.Is(err, errEnded) {
 			return "", err
 		}
 	}
@@ -340,7 +340,7 @@ func (s *Supervisor) try(ctx context.Context, xml string) (string, error) {
 	select {
 	case frame, ok := <-answer:
 		if !ok {
-			return "", errGone
+			return "", errEnded
 		}
 		return read(frame)
 	case <-watchdog.C:
@@ -354,8 +354,8 @@ func read(frame worker.Frame) (string, error) {
 	switch frame.Kind {
 	case worker.Described:
 		return string(frame.Payload), nil
-	case worker.Refused:
-		return "", &launcher.RefusedError{Message: string(frame.Payload)}
+	case worker.Rejected:
+		return "", &launcher.RejectedError{Message: string(frame.Payload)}
 	}
 	return "", defaulting.Unavailable("libvirt could not be asked: %s", frame.Payload)
 }

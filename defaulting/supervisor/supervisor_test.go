@@ -189,9 +189,9 @@ func TestAMachineInQuarantineIsTriedAgainLaterAndLater(t *testing.T) {
 func TestOnlyOneIsOnProbationAtATime(t *testing.T) {
 	clock := testingclock.NewFakePassiveClock(time.Unix(0, 0))
 	q := newQuarantine(clock)
-	want := func(what verdict) {
+	want := func(what decision) {
 		t.Helper()
-		if got, _ := q.judge("x"); got != what {
+		if got, _ := q.decide("x"); got != what {
 			t.Errorf("verdict %d, want %d", got, what)
 		}
 	}

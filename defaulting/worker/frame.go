@@ -15,8 +15,8 @@ const (
 	Define Kind = iota + 1
 	// Described carries libvirt's description from the worker.
 	Described
-	// Refused carries libvirt's reason for rejecting the domain.
-	Refused
+	// Rejected carries libvirt's reason for rejecting the domain.
+	Rejected
 	// Failed carries the reason why libvirt was not available.
 	Failed
 	// Ready carries the worker's Facts as JSON. It is the first frame of a worker, and has the

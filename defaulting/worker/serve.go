@@ -70,12 +70,12 @@ func answer(ctx context.Context, libvirt Libvirt, request Frame) Frame {
 		kind, do = Surveyed, func() (string, error) { return survey(libvirt) }
 	}
 	payload, err := do()
-	var refused *launcher.RefusedError
+	var rejected *launcher.RejectedError
 	switch {
 	case err == nil:
 		f.Kind, f.Payload = kind, []byte(payload)
-	case errors.As(err, &refused):
-		f.Kind, f.Payload = Refused, []byte(refused.Message)
+	case errors.As(err, &rejected):
+		f.Kind, f.Payload = Rejected, []byte(rejected.Message)
 	default:
 		f.Kind, f.Payload = Failed, []byte(err.Error())
 	}

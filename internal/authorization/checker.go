@@ -72,8 +72,8 @@ func New(o Options) (*Checker, error) {
 
 // Allowed reports whether the user may do verb with the template of that namespace and name. An error means that there is no answer, which callers
 // must treat as a denial.
-func (c *Checker) Allowed(ctx context.Context, person authenticationv1.UserInfo, verb Verb, namespace, name string) (bool, error) {
-	return c.May(ctx, person, Action{
+func (c *Checker) Allowed(ctx context.Context, requester authenticationv1.UserInfo, verb Verb, namespace, name string) (bool, error) {
+	return c.May(ctx, requester, Action{
 		Verb: verb, Group: v1beta1.GroupVersion.Group, Version: v1beta1.GroupVersion.Version, Resource: "virtualmachinetemplates",
 		Namespace: namespace, Name: name,
 	})
@@ -104,10 +104,10 @@ func (a Action) String() string {
 }
 
 // May reports whether the user may do something. An error means that there is no answer, which callers must treat as a denial.
-func (c *Checker) May(ctx context.Context, person authenticationv1.UserInfo, action Action) (bool, error) {
+func (c *Checker) May(ctx context.Context, requester authenticationv1.UserInfo, action Action) (bool, error) {
 	start := time.Now()
 	decision, _, err := c.authorizer.Authorize(ctx, authorizer.AttributesRecord{
-		User:            info(person),
+		User:            info(requester),
 		Verb:            string(action.Verb),
 		Namespace:       action.Namespace,
 		APIGroup:        action.Group,
@@ -118,22 +118,22 @@ func (c *Checker) May(ctx context.Context, person authenticationv1.UserInfo, act
 		ResourceRequest: true,
 	})
 	allowed := err == nil && decision == authorizer.DecisionAllow
-	c.latency.WithLabelValues(string(action.Verb), outcome(allowed, err)).Observe(time.Since(start).Seconds())
+	c.latency.WithLabelValues(string(action.Verb), resultLabel(allowed, err)).Observe(time.Since(start).Seconds())
 	if err != nil {
-		return false, fmt.Errorf("asking whether %q may %s: %w", person.Username, action, err)
+		return false, fmt.Errorf("asking whether %q may %s: %w", requester.Username, action, err)
 	}
 	return allowed, nil
 }
 
-func info(person authenticationv1.UserInfo) user.Info {
-	extra := make(map[string][]string, len(person.Extra))
-	for k, v := range person.Extra {
+func info(requester authenticationv1.UserInfo) user.Info {
+	extra := make(map[string][]string, len(requester.Extra))
+	for k, v := range requester.Extra {
 		extra[k] = v
 	}
-	return &user.DefaultInfo{Name: person.Username, UID: person.UID, Groups: person.Groups, Extra: extra}
+	return &user.DefaultInfo{Name: requester.Username, UID: requester.UID, Groups: requester.Groups, Extra: extra}
 }
 
-func outcome(allowed bool, err error) string {
+func resultLabel(allowed bool, err error) string {
 	switch {
 	case err != nil:
 		return "error"

@@ -41,22 +41,22 @@ func addExtra(headers http.Header, key, value string) {
 }
 
 // Headers returns the headers of a request that the server makes on behalf of a user.
-func Headers(server Server, person authenticationv1.UserInfo) (http.Header, error) {
+func Headers(server Server, user authenticationv1.UserInfo) (http.Header, error) {
 	headers := http.Header{}
 	headers.Set(authenticationv1.ImpersonateUserHeader, string(server))
 	add := func(key, value string) { addExtra(headers, key, value) }
-	add(KeyUser, person.Username)
-	if person.UID != "" {
-		add(KeyUID, person.UID)
+	add(KeyUser, user.Username)
+	if user.UID != "" {
+		add(KeyUID, user.UID)
 	}
-	for _, group := range person.Groups {
+	for _, group := range user.Groups {
 		add(KeyGroup, group)
 	}
-	if len(person.Extra) > 0 {
+	if len(user.Extra) > 0 {
 		// JSON, because headers preserve neither the case of keys nor white space at the ends of values.
-		raw, err := json.Marshal(person.Extra)
+		raw, err := json.Marshal(user.Extra)
 		if err != nil {
-			return nil, fmt.Errorf("encoding the extra of user %q: %w", person.Username, err)
+			return nil, fmt.Errorf("encoding the extra of user %q: %w", user.Username, err)
 		}
 		add(KeyExtra, string(raw))
 	}
@@ -83,29 +83,29 @@ func representable(value string) bool {
 // Server is the full name of the user as which stencil-apiserver makes requests. If empty, delegation is disabled.
 type Server string
 
-// ErrNobody is the error for a request of the server that names no user.
-var ErrNobody = errors.New("the API server for templates creates VirtualMachines on behalf of a person only, and this request names none")
+// ErrNoUser is the error for a request of the server that names no user.
+var ErrNoUser = errors.New("the API server for templates creates VirtualMachines on behalf of a person only, and this request names none")
 
-// Person returns the user for which a request is made: the user that the server names, when it is the server's, and otherwise the user of the
+// RequestingUser returns the user for which a request is made: the user that the server names, when it is the server's, and otherwise the user of the
 // request. An error means that the server names no user, or not in the required form, which callers must treat as a denial.
-func (s Server) Person(user authenticationv1.UserInfo) (person authenticationv1.UserInfo, delegated bool, err error) {
+func (s Server) RequestingUser(user authenticationv1.UserInfo) (requesting authenticationv1.UserInfo, delegated bool, err error) {
 	if s == "" || user.Username != string(s) {
 		return user, false, nil
 	}
 	name, uid, extra := user.Extra[KeyUser], user.Extra[KeyUID], user.Extra[KeyExtra]
 	if len(name) != 1 || name[0] == "" || len(uid) > 1 || len(extra) > 1 {
-		return authenticationv1.UserInfo{}, true, ErrNobody
+		return authenticationv1.UserInfo{}, true, ErrNoUser
 	}
-	person = authenticationv1.UserInfo{Username: name[0], Groups: user.Extra[KeyGroup]}
+	requesting = authenticationv1.UserInfo{Username: name[0], Groups: user.Extra[KeyGroup]}
 	if len(uid) == 1 {
-		person.UID = uid[0]
+		requesting.UID = uid[0]
 	}
 	if len(extra) == 1 {
-		if err := json.Unmarshal([]byte(extra[0]), &person.Extra); err != nil {
-			return authenticationv1.UserInfo{}, true, ErrNobody
+		if err := json.Unmarshal([]byte(extra[0]), &requesting.Extra); err != nil {
+			return authenticationv1.UserInfo{}, true, ErrNoUser
 		}
 	}
-	return person, true, nil
+	return requesting, true, nil
 }
 
 // BoundValues are the values of a template's parameters that the server has bound; the value of the annotation AnnotationBoundValues.

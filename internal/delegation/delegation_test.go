@@ -31,29 +31,29 @@ func received(t *testing.T, headers http.Header) authenticationv1.UserInfo {
 
 func TestThePersonArrivesAsTheyAre(t *testing.T) {
 	for _, tc := range []struct {
-		name   string
-		person authenticationv1.UserInfo
+		name string
+		user authenticationv1.UserInfo
 	}{
-		{name: "a name alone", person: authenticationv1.UserInfo{Username: "ada"}},
-		{name: "everything", person: authenticationv1.UserInfo{
+		{name: "a name alone", user: authenticationv1.UserInfo{Username: "ada"}},
+		{name: "everything", user: authenticationv1.UserInfo{
 			Username: "ada, the \"first\" é", UID: "7",
 			Groups: []string{"team-a", "system:authenticated", "a,b"},
 			Extra:  map[string]authenticationv1.ExtraValue{"Scopes/X": {" view ", ""}, "empty": {}},
 		}},
-		{name: "a person who brings our keys along", person: authenticationv1.UserInfo{
+		{name: "a person who brings our keys along", user: authenticationv1.UserInfo{
 			Username: "mallory", Extra: map[string]authenticationv1.ExtraValue{KeyUser: {"ada"}},
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			headers, err := Headers(server, tc.person)
+			headers, err := Headers(server, tc.user)
 			if err != nil {
 				t.Fatal(err)
 			}
-			person, delegated, err := server.Person(received(t, headers))
+			user, delegated, err := server.RequestingUser(received(t, headers))
 			if err != nil || !delegated {
 				t.Fatalf("delegated %v, %v", delegated, err)
 			}
-			if diff := cmp.Diff(tc.person, person); diff != "" {
+			if diff := cmp.Diff(tc.user, user); diff != "" {
 				t.Errorf("person (-want +got):\n%s", diff)
 			}
 		})
@@ -61,11 +61,11 @@ func TestThePersonArrivesAsTheyAre(t *testing.T) {
 }
 
 func TestAPersonWhoCannotBePassedOnIsRefused(t *testing.T) {
-	for _, person := range []authenticationv1.UserInfo{
+	for _, user := range []authenticationv1.UserInfo{
 		{Username: ""}, {Username: "ada\r\nImpersonate-User: eve"}, {Username: " ada"}, {Username: "ada", Groups: []string{"a\nb"}}, {Username: "ada", Groups: []string{""}},
 	} {
-		if headers, err := Headers(server, person); err == nil {
-			t.Errorf("%+v became %v", person, headers)
+		if headers, err := Headers(server, user); err == nil {
+			t.Errorf("%+v became %v", user, headers)
 		}
 	}
 }
@@ -83,11 +83,11 @@ func TestNobodyElseIsBelieved(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			user := authenticationv1.UserInfo{Username: tc.user, Extra: forged}
-			person, delegated, err := tc.server.Person(user)
+			requesting, delegated, err := tc.server.RequestingUser(user)
 			if err != nil || delegated {
 				t.Fatalf("delegated %v, %v", delegated, err)
 			}
-			if diff := cmp.Diff(user, person); diff != "" {
+			if diff := cmp.Diff(user, requesting); diff != "" {
 				t.Errorf("person (-want +got):\n%s", diff)
 			}
 		})
@@ -98,8 +98,8 @@ func TestTheServerItselfIsNobody(t *testing.T) {
 	for _, extra := range []map[string]authenticationv1.ExtraValue{
 		nil, {KeyUser: {}}, {KeyUser: {""}}, {KeyUser: {"ada", "eve"}}, {KeyGroup: {"team-a"}}, {KeyUser: {"ada"}, KeyExtra: {"no JSON"}},
 	} {
-		if person, _, err := server.Person(authenticationv1.UserInfo{Username: string(server), Extra: extra}); !errors.Is(err, ErrNobody) {
-			t.Errorf("%v is %+v, %v", extra, person, err)
+		if user, _, err := server.RequestingUser(authenticationv1.UserInfo{Username: string(server), Extra: extra}); !errors.Is(err, ErrNoUser) {
+			t.Errorf("%v is %+v, %v", extra, user, err)
 		}
 	}
 }

@@ -13,11 +13,11 @@ import (
 )
 
 var (
-	dataVolumes = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
-	dataSources = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datasources"}
-	snapshots   = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
-	claims      = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	machines    = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
+	dataVolumes     = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
+	dataSources     = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datasources"}
+	snapshots       = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
+	claims          = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	virtualMachines = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 )
 
 // APIServer reads disks and VirtualMachines from the API server itself: a cache may not have a disk that was created a
@@ -66,7 +66,7 @@ func (a *APIServer) get(ctx context.Context, resource schema.GroupVersionResourc
 
 // VirtualMachine returns a VirtualMachine as decoded JSON, nil when there is none.
 func (a *APIServer) VirtualMachine(ctx context.Context, namespace, name string) (map[string]any, error) {
-	found, err := a.dynamic.Resource(machines).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+	found, err := a.dynamic.Resource(virtualMachines).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
 	switch {
 	case apierrors.IsNotFound(err):
 		return nil, nil

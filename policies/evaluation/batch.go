@@ -30,7 +30,7 @@ type batch struct {
 
 	lock sync.Mutex
 	// results and evaluations have the order of entries. An evaluation without an
-	// Outcome has not ended.
+	// Result has not ended.
 	results     []rego.Result
 	evaluations []Evaluation
 	// todo are the indices of entries that no worker has taken.
@@ -39,9 +39,9 @@ type batch struct {
 	// workers are the workers that have neither ended nor been left behind.
 	workers []*worker
 
-	// patience is the shortest time after the start at which an evaluation can be
+	// firstTimeout is the shortest time after the start at which an evaluation can be
 	// overdue.
-	patience time.Duration
+	firstTimeout time.Duration
 }
 
 // worker evaluates one policy after the other. Its fields are guarded by the batch's
@@ -52,9 +52,9 @@ type worker struct {
 	trial   bool
 	began   time.Time
 	overdue time.Time // when it is left behind
-	// deserted is true if the worker was left behind, lost if this counts against the
+	// abandoned is true if the worker was left behind, lost if this counts against the
 	// policy, and holds if the worker retains its token.
-	deserted, lost, holds bool
+	abandoned, lost, holds bool
 }
 
 func newBatch(ctx context.Context, e *Evaluator, entries []Entry, in *rego.Input) *batch {
@@ -72,15 +72,15 @@ func newBatch(ctx context.Context, e *Evaluator, entries []Entry, in *rego.Input
 	now := e.options.Clock.Now()
 	var last []int
 	for i := range entries {
-		known := b.records[i]
-		b.evaluations[i] = Evaluation{Policy: known.name, Digest: known.digest, Enforcement: entries[i].enforcement()}
-		admitted, trial := known.admit(now)
+		record := b.records[i]
+		b.evaluations[i] = Evaluation{Policy: record.name, Digest: record.digest, Enforcement: entries[i].enforcement()}
+		admitted, trial := record.admit(now)
 		switch {
 		case !admitted:
-			known.skipped.Add(1)
-			b.evaluations[i].Outcome = OutcomeQuarantined
-			b.evaluations[i].Err = errQuarantined(known.quarantine())
-		case known.troubled.Load():
+			record.skipped.Add(1)
+			b.evaluations[i].Result = ResultQuarantined
+			b.evaluations[i].Err = errQuarantined(record.quarantine())
+		case record.troubled.Load():
 			// Policies that were slow before are evaluated last, so that they do not
 			// use up the time of the others.
 			last = append(last, i)
@@ -92,11 +92,11 @@ func newBatch(ctx context.Context, e *Evaluator, entries []Entry, in *rego.Input
 		}
 	}
 	b.todo = append(b.todo, last...)
-	b.patience = e.options.Deadline
+	b.firstTimeout = e.options.Deadline
 	for _, i := range b.todo {
-		b.patience = min(b.patience, entries[i].timeout())
+		b.firstTimeout = min(b.firstTimeout, entries[i].timeout())
 	}
-	b.patience += grace
+	b.firstTimeout += grace
 	return b
 }
 
@@ -108,7 +108,7 @@ func (b *batch) evaluate() {
 	b.lock.Lock()
 	defer b.lock.Unlock()
 	for i := range b.evaluations {
-		if b.evaluations[i].Outcome == "" {
+		if b.evaluations[i].Result == "" {
 			b.giveUp(i)
 		}
 	}
@@ -117,12 +117,12 @@ func (b *batch) evaluate() {
 // giveUp records that a policy was not evaluated because the request has ended.
 func (b *batch) giveUp(entry int) {
 	evaluation := &b.evaluations[entry]
-	evaluation.Outcome, evaluation.Err = OutcomeError, errRequestEnded(b.ctx)
+	evaluation.Result, evaluation.Err = ResultError, noResultError(b.ctx)
 	if errors.Is(evaluation.Err, context.DeadlineExceeded) {
-		evaluation.Outcome = OutcomeTimeout
+		evaluation.Result = ResultTimeout
 	}
 	if slices.Contains(b.trials, entry) {
-		b.settle(b.records[entry], void, true)
+		b.applyHealth(b.records[entry], void, true)
 	}
 }
 
@@ -162,7 +162,7 @@ func (b *batch) takeToken() bool {
 
 // watch waits for the workers, and leaves behind those that do not stop.
 func (b *batch) watch() {
-	timer := time.NewTimer(b.patience)
+	timer := time.NewTimer(b.firstTimeout)
 	defer timer.Stop()
 	ended := b.ctx.Done()
 	for {
@@ -170,7 +170,7 @@ func (b *batch) watch() {
 		case <-b.done:
 			return
 		case <-timer.C:
-			timer.Reset(b.desert(time.Now()))
+			timer.Reset(b.abandon(time.Now()))
 		case <-ended:
 			ended = nil
 			b.end(time.Now().Add(grace))
@@ -192,12 +192,12 @@ func (b *batch) end(overdue time.Time) {
 	}
 }
 
-// desert leaves behind workers with an overdue policy, and starts workers for the rest
+// abandon leaves behind workers with an overdue policy, and starts workers for the rest
 // of their work. It returns how long to wait until the next policy can be overdue.
-func (b *batch) desert(now time.Time) time.Duration {
+func (b *batch) abandon(now time.Time) time.Duration {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	wait := b.patience
+	wait := b.firstTimeout
 	for _, w := range slices.Clone(b.workers) {
 		if !w.busy {
 			continue
@@ -206,14 +206,14 @@ func (b *batch) desert(now time.Time) time.Duration {
 			wait = min(wait, left)
 			continue
 		}
-		b.record(w, rego.Result{}, errPolicyTimeout(b.entries[w.entry].timeout()), OutcomeTimeout)
-		w.deserted, w.holds = true, b.evaluator.leave()
-		if known := b.records[w.entry]; b.starved() {
-			b.settle(known, void, w.trial)
+		b.record(w, rego.Result{}, errPolicyTimeout(b.entries[w.entry].timeout()), ResultTimeout)
+		w.abandoned, w.holds = true, b.evaluator.leave()
+		if record := b.records[w.entry]; b.starved() {
+			b.applyHealth(record, void, w.trial)
 		} else {
 			w.lost = true
 			options := &b.evaluator.options
-			b.evaluator.announce(known.lose(&options.Quarantine, w.trial, options.Clock.Now()))
+			b.evaluator.announce(record.lose(&options.Quarantine, w.trial, options.Clock.Now()))
 		}
 		b.remove(w)
 		if w.holds {
@@ -291,63 +291,63 @@ func (b *batch) evaluateOne(w *worker) (result rego.Result, err error) {
 func (b *batch) finish(w *worker, result rego.Result, err error) bool {
 	b.lock.Lock()
 	defer b.lock.Unlock()
-	known := b.records[w.entry]
-	if w.deserted {
+	record := b.records[w.entry]
+	if w.abandoned {
 		b.evaluator.behind.Add(-1)
 		if w.holds {
 			<-b.evaluator.tokens
 		}
 		if w.lost {
-			known.find()
+			record.find()
 		}
 		return false
 	}
 	w.busy = false
 
-	found, v := outcome(&result), passed
+	found, v := resultOf(&result), passed
 	if err != nil {
 		if b.ctx.Err() != nil && ended(err) {
 			return true // evaluate gives it up
 		}
 		found, v = failure(err)
-		if found == OutcomeTimeout {
+		if found == ResultTimeout {
 			err = errPolicyTimeout(b.entries[w.entry].timeout())
 		}
 	}
 	b.record(w, result, err, found)
-	if found == OutcomeTimeout && b.starved() {
+	if found == ResultTimeout && b.starved() {
 		v = void
 	}
-	b.settle(known, v, w.trial)
+	b.applyHealth(record, v, w.trial)
 	return true
 }
 
-// settle updates the health in a policy's record. A healthy policy takes no lock.
-func (b *batch) settle(known *record, v verdict, trial bool) {
-	if v == struck || known.troubled.Load() {
+// applyHealth updates the health in a policy's record. A healthy policy takes no lock.
+func (b *batch) applyHealth(record *record, v healthEffect, trial bool) {
+	if v == struck || record.troubled.Load() {
 		options := &b.evaluator.options
-		b.evaluator.announce(known.settle(&options.Quarantine, v, trial, options.Clock.Now()))
+		b.evaluator.announce(record.applyHealth(&options.Quarantine, v, trial, options.Clock.Now()))
 	}
 }
 
 // starved reports whether the process has received less than half a CPU since the first
 // worker began. The durations are not meaningful then.
 func (b *batch) starved() bool {
-	now, known := b.evaluator.options.CPUTime()
-	return known && now-b.cpuTime < time.Since(b.began)/2
+	now, record := b.evaluator.options.CPUTime()
+	return record && now-b.cpuTime < time.Since(b.began)/2
 }
 
-// failure returns the Outcome of an evaluation without a result, and its effect on the
+// failure returns the Result of an evaluation without a result, and its effect on the
 // health of the policy.
-func failure(err error) (Outcome, verdict) {
+func failure(err error) (Result, healthEffect) {
 	var panicked *PanicError
 	switch {
 	case errors.As(err, &panicked):
-		return OutcomeError, struck
+		return ResultError, struck
 	case ended(err):
-		return OutcomeTimeout, struck
+		return ResultTimeout, struck
 	default:
-		return OutcomeError, passed
+		return ResultError, passed
 	}
 }
 
@@ -357,9 +357,9 @@ func ended(err error) bool {
 }
 
 // record stores the result of an evaluation. The caller holds the lock.
-func (b *batch) record(w *worker, result rego.Result, err error, found Outcome) {
+func (b *batch) record(w *worker, result rego.Result, err error, found Result) {
 	evaluation := &b.evaluations[w.entry]
-	evaluation.Outcome, evaluation.Err = found, err
+	evaluation.Result, evaluation.Err = found, err
 	evaluation.Duration, evaluation.Truncated = time.Since(w.began), result.Truncated
 	b.results[w.entry] = result
 	b.records[w.entry].count(found, evaluation.Duration)

@@ -62,7 +62,7 @@ func TestSetsAreReplacedUnderLoad(t *testing.T) {
 	for n := range replacements {
 		next := generation(n + 1)
 		current.Store(next)
-		evaluator.Keep(next)
+		evaluator.Retain(next)
 		got := evaluator.Statistics("p05", "sha256:p05").Count
 		if got < count {
 			t.Fatalf("the statistics of a policy that stayed went from %d to %d", count, got)

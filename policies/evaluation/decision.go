@@ -45,44 +45,44 @@ const (
 type Evaluation struct {
 	Policy, Digest string
 	Enforcement    Enforcement
-	// Outcome is the result of the policy, regardless of its enforcement.
-	Outcome Outcome
+	// Result is the result of the policy, regardless of its enforcement.
+	Result Result
 	// Duration is 0 when the policy was not evaluated.
 	Duration time.Duration
 	// Truncated is true if the policy found more than it may return.
 	Truncated bool
-	// Err is the reason why there is no result for OutcomeError, OutcomeTimeout and
-	// OutcomeQuarantined.
+	// Err is the reason why there is no result for ResultError, ResultTimeout and
+	// ResultQuarantined.
 	Err error
 }
 
-// Outcome is the kind of result of an evaluation.
-type Outcome string
+// Result is the kind of result of an evaluation.
+type Result string
 
 const (
-	// OutcomeAllow is that nothing was found.
-	OutcomeAllow Outcome = "allow"
-	// OutcomeDeny is that rule deny found something.
-	OutcomeDeny Outcome = "deny"
-	// OutcomeWarn is that only rule warn found something.
-	OutcomeWarn Outcome = "warn"
-	// OutcomeError is that the policy failed, or that the client canceled the request.
-	OutcomeError Outcome = "error"
-	// OutcomeTimeout is that the deadline of the policy, or of the whole request, passed.
-	OutcomeTimeout Outcome = "timeout"
-	// OutcomeQuarantined is that the policy was not evaluated, because it has exceeded
+	// ResultAllow is that nothing was found.
+	ResultAllow Result = "allow"
+	// ResultDeny is that rule deny found something.
+	ResultDeny Result = "deny"
+	// ResultWarn is that only rule warn found something.
+	ResultWarn Result = "warn"
+	// ResultError is that the policy failed, or that the client canceled the request.
+	ResultError Result = "error"
+	// ResultTimeout is that the deadline of the policy, or of the whole request, passed.
+	ResultTimeout Result = "timeout"
+	// ResultQuarantined is that the policy was not evaluated, because it has exceeded
 	// its deadline too often.
-	OutcomeQuarantined Outcome = "quarantined"
+	ResultQuarantined Result = "quarantined"
 )
 
 // Failed reports whether there is no result, so that the failure mode decides.
-func (o Outcome) Failed() bool {
-	return o == OutcomeError || o == OutcomeTimeout || o == OutcomeQuarantined
+func (o Result) Failed() bool {
+	return o == ResultError || o == ResultTimeout || o == ResultQuarantined
 }
 
 // merge adds the result of one policy.
 func (d *Decision) merge(entry *Entry, result *rego.Result, evaluation *Evaluation) {
-	if evaluation.Outcome.Failed() {
+	if evaluation.Result.Failed() {
 		if entry.FailureMode == FailureModeAllow {
 			return
 		}
@@ -117,14 +117,14 @@ func (d *Decision) add(entry *Entry, rule Rule, failure bool, findings ...rego.F
 	}
 }
 
-// outcome returns the Outcome of an evaluation with a result.
-func outcome(result *rego.Result) Outcome {
+// resultOf returns the Result of an evaluation with a result.
+func resultOf(result *rego.Result) Result {
 	switch {
 	case len(result.Deny) > 0:
-		return OutcomeDeny
+		return ResultDeny
 	case len(result.Warn) > 0:
-		return OutcomeWarn
+		return ResultWarn
 	default:
-		return OutcomeAllow
+		return ResultAllow
 	}
 }

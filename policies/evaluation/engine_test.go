@@ -211,16 +211,16 @@ func TestHostilePolicies(t *testing.T) {
 		took := time.Since(began)
 		for _, evaluation := range decision.Evaluations {
 			bad := strings.HasPrefix(evaluation.Policy, "hostile-")
-			if !bad && evaluation.Outcome != policyset.OutcomeDeny {
-				t.Errorf("good policy %s: %s (%v)", evaluation.Policy, evaluation.Outcome, evaluation.Err)
+			if !bad && evaluation.Result != policyset.ResultDeny {
+				t.Errorf("good policy %s: %s (%v)", evaluation.Policy, evaluation.Result, evaluation.Err)
 			}
 			// The limit is generous: the host may be busy, and the race detector slows
 			// the test down.
 			if bad && evaluation.Duration > 5*time.Second {
-				t.Errorf("%s: %s took %v, its deadline is 50 ms", evaluation.Policy, evaluation.Outcome, evaluation.Duration)
+				t.Errorf("%s: %s took %v, its deadline is 50 ms", evaluation.Policy, evaluation.Result, evaluation.Duration)
 			}
 			if bad && testing.Verbose() {
-				t.Logf("%s: %s after %v: %v", evaluation.Policy, evaluation.Outcome, evaluation.Duration, evaluation.Err)
+				t.Logf("%s: %s after %v: %v", evaluation.Policy, evaluation.Result, evaluation.Duration, evaluation.Err)
 			}
 		}
 		t.Logf("the request took %v", took)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ErrQuarantined is what Evaluation.Err wraps under OutcomeQuarantined.
+// ErrQuarantined is what Evaluation.Err wraps under ResultQuarantined.
 var ErrQuarantined = errors.New("it is quarantined")
 
 // PanicError is the Evaluation.Err of a policy that panicked. Its text omits the value, which could contain
@@ -30,9 +30,9 @@ func errPolicyTimeout(limit time.Duration) error {
 	return &timeoutError{fmt.Sprintf("it did not end within %v", limit)}
 }
 
-// errRequestEnded returns the reason why a policy has no result if its request ended first, or no worker is
+// noResultError returns the reason why a policy has no result if its request ended first, or no worker is
 // left to evaluate it.
-func errRequestEnded(ctx context.Context) error {
+func noResultError(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return &timeoutError{"too many evaluations have not ended although their time is over"}
 	}

@@ -111,27 +111,27 @@ func (e *Evaluator) Evaluate(ctx context.Context, entries []Entry, in *rego.Inpu
 	return decision
 }
 
-// Keep removes the state of versions of policies that are not in a set. The publisher
+// Retain removes the state of versions of policies that are not in a set. The publisher
 // of sets calls it after each new set, otherwise the memory of old versions is never
 // freed.
-func (e *Evaluator) Keep(s *Set) { e.records.keep(s.Entries()) }
+func (e *Evaluator) Retain(s *Set) { e.records.retain(s.Entries()) }
 
 // Statistics returns the statistics of one version of a policy; empty if it has not
 // been evaluated.
 func (e *Evaluator) Statistics(name, digest string) Statistics {
-	if known := e.records.load()[version{name, digest}]; known != nil {
-		return known.statistics()
+	if record := e.records.load()[version{name, digest}]; record != nil {
+		return record.statistics()
 	}
 	return Statistics{}
 }
 
 // Quarantined returns the quarantine of a policy, whatever its version.
 func (e *Evaluator) Quarantined(name string) (Quarantine, bool) {
-	for key, known := range e.records.load() {
+	for key, record := range e.records.load() {
 		if key.name != name {
 			continue
 		}
-		if q := known.quarantine(); q != nil {
+		if q := record.quarantine(); q != nil {
 			return *q, true
 		}
 	}

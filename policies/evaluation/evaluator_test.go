@@ -33,60 +33,60 @@ func TestDecision(t *testing.T) {
 	for name, tc := range map[string]struct {
 		entry policyset.Entry
 		want  policyset.Decision
-		then  policyset.Outcome
+		then  policyset.Result
 	}{
 		"nothing found": {
 			entry: policyset.Entry{Policy: allowing("p")},
-			then:  policyset.OutcomeAllow,
+			then:  policyset.ResultAllow,
 		},
 		"findings refuse and warn": {
 			entry: policyset.Entry{Policy: finding("p", both)},
 			want:  policyset.Decision{Denials: denied, Warnings: warned},
-			then:  policyset.OutcomeDeny,
+			then:  policyset.ResultDeny,
 		},
 		"a warning does not refuse": {
 			entry: policyset.Entry{Policy: finding("p", rego.Result{Warn: findings("hm")})},
 			want:  policyset.Decision{Warnings: warned},
-			then:  policyset.OutcomeWarn,
+			then:  policyset.ResultWarn,
 		},
 		"under Warn all findings are warnings": {
 			entry: policyset.Entry{Policy: finding("p", both), Enforcement: policyset.EnforcementWarn},
 			want:  policyset.Decision{Warnings: slices.Concat(denied, warned)},
-			then:  policyset.OutcomeDeny,
+			then:  policyset.ResultDeny,
 		},
 		"under Audit findings are only recorded": {
 			entry: policyset.Entry{Policy: finding("p", both), Enforcement: policyset.EnforcementAudit},
 			want:  policyset.Decision{Audited: slices.Concat(denied, warned)},
-			then:  policyset.OutcomeDeny,
+			then:  policyset.ResultDeny,
 		},
 		"a failure refuses when nothing else is said": {
 			entry: policyset.Entry{Policy: failing("p")},
 			want:  policyset.Decision{Denials: failed},
-			then:  policyset.OutcomeError,
+			then:  policyset.ResultError,
 		},
 		"a failure under failure mode Allow is no objection": {
 			entry: policyset.Entry{Policy: failing("p"), FailureMode: policyset.FailureModeAllow},
-			then:  policyset.OutcomeError,
+			then:  policyset.ResultError,
 		},
 		"a failure under Warn is a warning": {
 			entry: policyset.Entry{Policy: failing("p"), Enforcement: policyset.EnforcementWarn},
 			want:  policyset.Decision{Warnings: failed},
-			then:  policyset.OutcomeError,
+			then:  policyset.ResultError,
 		},
 		"a failure under Audit is recorded": {
 			entry: policyset.Entry{Policy: failing("p"), Enforcement: policyset.EnforcementAudit},
 			want:  policyset.Decision{Audited: failed},
-			then:  policyset.OutcomeError,
+			then:  policyset.ResultError,
 		},
 		"a timeout is a failure": {
 			entry: policyset.Entry{Policy: slow("p"), Timeout: time.Millisecond},
 			want:  policyset.Decision{Denials: violation(policyset.RuleDeny, "could not be evaluated: it did not end within 1ms", true)},
-			then:  policyset.OutcomeTimeout,
+			then:  policyset.ResultTimeout,
 		},
 		"a panic is a failure that does not tell its value": {
 			entry: policyset.Entry{Policy: panicking("p")},
 			want:  policyset.Decision{Denials: violation(policyset.RuleDeny, "could not be evaluated: it failed inside the policy engine (panic)", true)},
-			then:  policyset.OutcomeError,
+			then:  policyset.ResultError,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -98,10 +98,10 @@ func TestDecision(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got, cmpopts.IgnoreFields(policyset.Decision{}, "Evaluations")); diff != "" {
 				t.Errorf("decision (-want +got):\n%s", diff)
 			}
-			if got.Evaluations[0].Outcome != tc.then {
-				t.Errorf("outcome %s, want %s", got.Evaluations[0].Outcome, tc.then)
+			if got.Evaluations[0].Result != tc.then {
+				t.Errorf("outcome %s, want %s", got.Evaluations[0].Result, tc.then)
 			}
-			if len(observed) != 1 || observed[0].Outcome != tc.then {
+			if len(observed) != 1 || observed[0].Result != tc.then {
 				t.Errorf("observed %v", observed)
 			}
 			if failed := got.Evaluations[0].Err != nil; failed != tc.then.Failed() {
@@ -144,16 +144,16 @@ func TestOneBadPolicyDoesNotHinderOthers(t *testing.T) {
 		{Policy: allowing("e")},
 		{Policy: denying("f", "no")},
 	}
-	want := map[string]policyset.Outcome{
-		"a": policyset.OutcomeError, "b": policyset.OutcomeTimeout, "c": policyset.OutcomeTimeout,
-		"d": policyset.OutcomeError, "e": policyset.OutcomeAllow, "f": policyset.OutcomeDeny,
+	want := map[string]policyset.Result{
+		"a": policyset.ResultError, "b": policyset.ResultTimeout, "c": policyset.ResultTimeout,
+		"d": policyset.ResultError, "e": policyset.ResultAllow, "f": policyset.ResultDeny,
 	}
 	evaluator := policyset.NewEvaluator(policyset.Options{Workers: 1, CPUTime: noCPUTime})
 	for range 3 {
-		if diff := cmp.Diff(want, outcomes(evaluator.Evaluate(t.Context(), entries, nil))); diff != "" {
+		if diff := cmp.Diff(want, resultsOf(evaluator.Evaluate(t.Context(), entries, nil))); diff != "" {
 			t.Fatalf("outcomes (-want +got):\n%s", diff)
 		}
-		want["c"] = policyset.OutcomeQuarantined // until its first evaluation ends
+		want["c"] = policyset.ResultQuarantined // until its first evaluation ends
 	}
 	var panicked *policyset.PanicError
 	decision := evaluator.Evaluate(t.Context(), entries[:1], nil)
@@ -174,14 +174,14 @@ func TestSlowPoliciesComeLast(t *testing.T) {
 		Workers: 1, Deadline: 120 * time.Millisecond,
 		Quarantine: policyset.QuarantineOptions{Strikes: 1 << 30}, CPUTime: noCPUTime,
 	})
-	last := policyset.OutcomeTimeout
+	last := policyset.ResultTimeout
 	for range 40 {
 		began := time.Now()
-		last = outcomes(evaluator.Evaluate(t.Context(), entries, nil))["z"]
+		last = resultsOf(evaluator.Evaluate(t.Context(), entries, nil))["z"]
 		if took := time.Since(began); took > 5*time.Second {
 			t.Fatalf("a request with a deadline of 120 ms took %v", took)
 		}
-		if last == policyset.OutcomeDeny {
+		if last == policyset.ResultDeny {
 			return
 		}
 	}
@@ -196,7 +196,7 @@ func TestRequestEnds(t *testing.T) {
 		entries := []policyset.Entry{{Policy: slow("a"), Timeout: time.Hour}, {Policy: slow("b"), Timeout: time.Hour}}
 		decision := evaluator.Evaluate(t.Context(), entries, nil)
 		for _, evaluation := range decision.Evaluations {
-			if evaluation.Outcome != policyset.OutcomeTimeout || !errors.Is(evaluation.Err, context.DeadlineExceeded) {
+			if evaluation.Result != policyset.ResultTimeout || !errors.Is(evaluation.Err, context.DeadlineExceeded) {
 				t.Errorf("%+v", evaluation)
 			}
 			if q, found := evaluator.Quarantined(evaluation.Policy); found {
@@ -216,7 +216,7 @@ func TestRequestEnds(t *testing.T) {
 			return rego.Result{}, inner.Err()
 		})}}
 		decision := evaluator.Evaluate(ctx, entries, nil)
-		if got := decision.Evaluations[0]; got.Outcome != policyset.OutcomeError || !errors.Is(got.Err, context.Canceled) {
+		if got := decision.Evaluations[0]; got.Result != policyset.ResultError || !errors.Is(got.Err, context.Canceled) {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -235,7 +235,7 @@ func TestRequestEnds(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		decision := evaluator.Evaluate(ctx, []policyset.Entry{{Policy: allowing("b")}}, nil)
-		if got := decision.Evaluations[0].Outcome; got != policyset.OutcomeTimeout {
+		if got := decision.Evaluations[0].Result; got != policyset.ResultTimeout {
 			t.Errorf("outcome %s", got)
 		}
 		close(release)
@@ -293,7 +293,7 @@ func TestEvaluationsThatAreLeftBehindAreBounded(t *testing.T) {
 		requests.Add(1)
 		go func() {
 			defer requests.Done()
-			if got := evaluator.Evaluate(t.Context(), entries, nil).Evaluations[0].Outcome; got != policyset.OutcomeTimeout {
+			if got := evaluator.Evaluate(t.Context(), entries, nil).Evaluations[0].Result; got != policyset.ResultTimeout {
 				t.Errorf("outcome %s", got)
 			}
 		}()
@@ -309,11 +309,11 @@ func TestEvaluationsThatAreLeftBehindAreBounded(t *testing.T) {
 		evaluator.Evaluate(t.Context(), entries, nil)
 	}
 	// Several policies of one request: when the last worker retains its token, policies that have not begun end with
-	// OutcomeTimeout.
+	// ResultTimeout.
 	decision := evaluator.Evaluate(t.Context(), []policyset.Entry{entries[0], {Policy: allowing("other")}}, nil)
 	for _, evaluation := range decision.Evaluations {
-		if evaluation.Outcome != policyset.OutcomeTimeout {
-			t.Errorf("%s: outcome %s", evaluation.Policy, evaluation.Outcome)
+		if evaluation.Result != policyset.ResultTimeout {
+			t.Errorf("%s: outcome %s", evaluation.Policy, evaluation.Result)
 		}
 	}
 	if got := peak.Load(); got > most {
@@ -321,7 +321,7 @@ func TestEvaluationsThatAreLeftBehindAreBounded(t *testing.T) {
 	}
 	close(release)
 	deadline = time.Now().Add(time.Minute)
-	for evaluator.Evaluate(t.Context(), []policyset.Entry{{Policy: allowing("after")}}, nil).Evaluations[0].Outcome != policyset.OutcomeAllow {
+	for evaluator.Evaluate(t.Context(), []policyset.Entry{{Policy: allowing("after")}}, nil).Evaluations[0].Result != policyset.ResultAllow {
 		if time.Now().After(deadline) {
 			t.Fatal("the workers are not free again")
 		}

@@ -96,10 +96,10 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-func outcomes(d policyset.Decision) map[string]policyset.Outcome {
-	found := map[string]policyset.Outcome{}
+func resultsOf(d policyset.Decision) map[string]policyset.Result {
+	found := map[string]policyset.Result{}
 	for _, evaluation := range d.Evaluations {
-		found[evaluation.Policy] = evaluation.Outcome
+		found[evaluation.Policy] = evaluation.Result
 	}
 	return found
 }

@@ -73,12 +73,12 @@ type Quarantine struct {
 	Ended bool
 }
 
-// verdict is the effect of one evaluation on the policy's health.
-type verdict int
+// healthEffect is the effect of one evaluation on the policy's health.
+type healthEffect int
 
 const (
 	// passed: it ended in time, with a result or an error.
-	passed verdict = iota
+	passed healthEffect = iota
 	// struck: it exceeded its own deadline, or panicked.
 	struck
 	// void: it was ended by another deadline, or received too little CPU time.
@@ -102,7 +102,7 @@ type health struct {
 }
 
 // admit reports whether the policy may be evaluated, and whether that is a trial. The
-// verdict of a trial must be passed to settle.
+// effect of a trial must be passed to apply.
 func (h *health) admit(now time.Time) (admitted, trial bool) {
 	switch {
 	case h.stuck > 0:
@@ -117,8 +117,8 @@ func (h *health) admit(now time.Time) (admitted, trial bool) {
 	}
 }
 
-// settle applies the verdict of an admitted evaluation.
-func (h *health) settle(o *QuarantineOptions, v verdict, trial bool, now time.Time) *Quarantine {
+// apply applies the effect of an admitted evaluation.
+func (h *health) apply(o *QuarantineOptions, v healthEffect, trial bool, now time.Time) *Quarantine {
 	if trial {
 		h.trial = false
 		switch v {

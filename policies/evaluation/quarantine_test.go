@@ -23,10 +23,10 @@ type ward struct {
 	evaluator *policyset.Evaluator
 	entries   []policyset.Entry
 	ill       atomic.Bool
-	// cpuPerLook is the CPU time that the process uses between two calls of CPUTime.
-	cpuTime, cpuPerLook atomic.Int64
-	announced           []string
-	lock                sync.Mutex
+	// cpuPerCheck is the CPU time that the process uses between two calls of CPUTime.
+	cpuTime, cpuPerCheck atomic.Int64
+	announced            []string
+	lock                 sync.Mutex
 }
 
 func newWard(t *testing.T) *ward {
@@ -34,9 +34,9 @@ func newWard(t *testing.T) *ward {
 	w.ill.Store(true)
 	w.evaluator = policyset.NewEvaluator(policyset.Options{
 		Clock: w.clock, OnQuarantine: w.announce,
-		CPUTime: func() (time.Duration, bool) { return time.Duration(w.cpuTime.Add(w.cpuPerLook.Load())), true },
+		CPUTime: func() (time.Duration, bool) { return time.Duration(w.cpuTime.Add(w.cpuPerCheck.Load())), true },
 	})
-	w.cpuPerLook.Store(int64(time.Hour))
+	w.cpuPerCheck.Store(int64(time.Hour))
 	w.entries = []policyset.Entry{{Timeout: time.Millisecond, Policy: policy("p", func(ctx context.Context) (rego.Result, error) {
 		if !w.ill.Load() {
 			return rego.Result{}, nil
@@ -61,12 +61,12 @@ func (w *ward) announce(q policyset.Quarantine) {
 }
 
 // request evaluates the policy for n requests, which must all have the same result.
-func (w *ward) request(n int, want policyset.Outcome) policyset.Decision {
+func (w *ward) request(n int, want policyset.Result) policyset.Decision {
 	w.t.Helper()
 	var decision policyset.Decision
 	for i := range n {
 		decision = w.evaluator.Evaluate(w.t.Context(), w.entries, nil)
-		if got := decision.Evaluations[0].Outcome; got != want {
+		if got := decision.Evaluations[0].Result; got != want {
 			w.t.Fatalf("request %d of %d: outcome %s, want %s", i+1, n, got, want)
 		}
 	}
@@ -88,14 +88,14 @@ func (w *ward) wantAnnounced(want ...string) {
 func TestQuarantine(t *testing.T) {
 	t.Run("begins after five timeouts in a row, and the failure mode applies", func(t *testing.T) {
 		w := newWard(t)
-		w.request(policyset.DefaultQuarantineStrikes, policyset.OutcomeTimeout)
-		decision := w.request(3, policyset.OutcomeQuarantined)
+		w.request(policyset.DefaultQuarantineStrikes, policyset.ResultTimeout)
+		decision := w.request(3, policyset.ResultQuarantined)
 		const want = "p: could not be evaluated: it is quarantined until 2026-11-21T20:00:10Z because it took too long again and again"
 		if diff := cmp.Diff([]string{want}, texts(decision.Denials)); diff != "" {
 			t.Error(diff)
 		}
 		w.entries[0].FailureMode = policyset.FailureModeAllow
-		if decision := w.request(1, policyset.OutcomeQuarantined); len(decision.Denials) > 0 {
+		if decision := w.request(1, policyset.ResultQuarantined); len(decision.Denials) > 0 {
 			t.Errorf("denied under failure mode Allow: %v", decision.Denials)
 		}
 		w.wantAnnounced("1 for 10s")
@@ -111,62 +111,62 @@ func TestQuarantine(t *testing.T) {
 		w := newWard(t)
 		for range 3 {
 			w.ill.Store(true)
-			w.request(policyset.DefaultQuarantineStrikes-1, policyset.OutcomeTimeout)
+			w.request(policyset.DefaultQuarantineStrikes-1, policyset.ResultTimeout)
 			w.ill.Store(false)
-			w.request(1, policyset.OutcomeAllow)
+			w.request(1, policyset.ResultAllow)
 		}
 		w.wantAnnounced()
 	})
 	t.Run("does not begin when the timeouts are far apart", func(t *testing.T) {
 		w := newWard(t)
 		for range 3 * policyset.DefaultQuarantineStrikes {
-			w.request(1, policyset.OutcomeTimeout)
+			w.request(1, policyset.ResultTimeout)
 			w.pass(policyset.DefaultQuarantineWindow/2 + time.Second)
 		}
 		w.wantAnnounced()
 	})
 	t.Run("lasts longer each time that a trial fails, up to a limit", func(t *testing.T) {
 		w := newWard(t)
-		w.request(policyset.DefaultQuarantineStrikes, policyset.OutcomeTimeout)
+		w.request(policyset.DefaultQuarantineStrikes, policyset.ResultTimeout)
 		w.wantAnnounced("1 for 10s")
 		for i, want := range []string{"20s", "40s", "1m20s", "2m40s", "5m20s", "10m0s", "10m0s"} {
 			q, _ := w.evaluator.Quarantined("p")
 			w.clock.SetTime(q.Until)
-			w.request(1, policyset.OutcomeTimeout)
-			w.request(2, policyset.OutcomeQuarantined)
+			w.request(1, policyset.ResultTimeout)
+			w.request(2, policyset.ResultQuarantined)
 			w.wantAnnounced(fmt.Sprintf("%d for %s", i+2, want))
 		}
 	})
 	t.Run("ends when a trial passes, and is not forgotten at once", func(t *testing.T) {
 		w := newWard(t)
-		w.request(policyset.DefaultQuarantineStrikes, policyset.OutcomeTimeout)
+		w.request(policyset.DefaultQuarantineStrikes, policyset.ResultTimeout)
 		w.pass(policyset.DefaultQuarantineFirst)
 		w.ill.Store(false)
-		w.request(3, policyset.OutcomeAllow)
+		w.request(3, policyset.ResultAllow)
 		w.wantAnnounced("1 for 10s", "1 ended")
 		if q, found := w.evaluator.Quarantined("p"); found {
 			t.Errorf("still %+v", q)
 		}
 
 		w.ill.Store(true)
-		w.request(policyset.DefaultQuarantineStrikes, policyset.OutcomeTimeout)
+		w.request(policyset.DefaultQuarantineStrikes, policyset.ResultTimeout)
 		w.wantAnnounced("2 for 20s")
 
 		w.pass(20 * time.Second)
 		w.ill.Store(false)
-		w.request(1, policyset.OutcomeAllow)
+		w.request(1, policyset.ResultAllow)
 		w.pass(policyset.DefaultQuarantineMax)
-		w.request(1, policyset.OutcomeAllow)
+		w.request(1, policyset.ResultAllow)
 		w.ill.Store(true)
-		w.request(policyset.DefaultQuarantineStrikes, policyset.OutcomeTimeout)
+		w.request(policyset.DefaultQuarantineStrikes, policyset.ResultTimeout)
 		w.wantAnnounced("2 ended", "1 for 10s")
 	})
 	t.Run("lets one request try, and goes on when that was given up", func(t *testing.T) {
 		w := newWard(t)
-		w.request(policyset.DefaultQuarantineStrikes, policyset.OutcomeTimeout)
+		w.request(policyset.DefaultQuarantineStrikes, policyset.ResultTimeout)
 		w.pass(policyset.DefaultQuarantineFirst)
 
-		began, ended := make(chan struct{}), make(chan policyset.Outcome)
+		began, ended := make(chan struct{}), make(chan policyset.Result)
 		w.entries[0].Timeout = time.Hour
 		w.entries[0].Policy = policy("p", func(ctx context.Context) (rego.Result, error) {
 			close(began)
@@ -175,24 +175,24 @@ func TestQuarantine(t *testing.T) {
 		})
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		go func() { ended <- w.evaluator.Evaluate(ctx, w.entries, nil).Evaluations[0].Outcome }()
+		go func() { ended <- w.evaluator.Evaluate(ctx, w.entries, nil).Evaluations[0].Result }()
 		<-began
-		w.request(3, policyset.OutcomeQuarantined)
+		w.request(3, policyset.ResultQuarantined)
 		cancel()
-		if got := <-ended; got != policyset.OutcomeError {
+		if got := <-ended; got != policyset.ResultError {
 			t.Errorf("the trial ended with %s", got)
 		}
 		w.entries[0].Policy = allowing("p")
-		w.request(1, policyset.OutcomeAllow)
+		w.request(1, policyset.ResultAllow)
 	})
 	t.Run("is left behind by a new version", func(t *testing.T) {
 		w := newWard(t)
-		w.request(policyset.DefaultQuarantineStrikes, policyset.OutcomeTimeout)
+		w.request(policyset.DefaultQuarantineStrikes, policyset.ResultTimeout)
 		better := allowing("p")
 		better.digest = "sha256:better"
 		w.entries[0].Policy = better
-		w.request(1, policyset.OutcomeAllow)
-		w.evaluator.Keep(policyset.NewSet(w.entries))
+		w.request(1, policyset.ResultAllow)
+		w.evaluator.Retain(policyset.NewSet(w.entries))
 		if q, found := w.evaluator.Quarantined("p"); found {
 			t.Errorf("still %+v", q)
 		}
@@ -207,25 +207,25 @@ func TestQuarantine(t *testing.T) {
 		w := newWard(t)
 		p := panicking("p")
 		w.entries[0].Policy = p
-		w.request(policyset.DefaultQuarantineStrikes, policyset.OutcomeError)
-		w.request(1, policyset.OutcomeQuarantined)
+		w.request(policyset.DefaultQuarantineStrikes, policyset.ResultError)
+		w.request(1, policyset.ResultQuarantined)
 		w.wantAnnounced("1 for 10s")
 	})
 	t.Run("does not begin for errors, which take no time", func(t *testing.T) {
 		w := newWard(t)
 		w.entries[0].Policy = failing("p")
-		w.request(3*policyset.DefaultQuarantineStrikes, policyset.OutcomeError)
+		w.request(3*policyset.DefaultQuarantineStrikes, policyset.ResultError)
 		if got := w.evaluator.Statistics("p", "sha256:p"); got.Errors != 15 {
 			t.Errorf("statistics %+v", got)
 		}
 	})
 	t.Run("does not begin while the process gets no CPU", func(t *testing.T) {
 		w := newWard(t)
-		w.cpuPerLook.Store(0)
-		w.request(3*policyset.DefaultQuarantineStrikes, policyset.OutcomeTimeout)
+		w.cpuPerCheck.Store(0)
+		w.request(3*policyset.DefaultQuarantineStrikes, policyset.ResultTimeout)
 		release := make(chan struct{})
 		w.entries[0].Policy = stuck("p", release)
-		w.request(2, policyset.OutcomeTimeout)
+		w.request(2, policyset.ResultTimeout)
 		close(release)
 		w.wantAnnounced()
 		if got := w.evaluator.Statistics("p", "sha256:p"); got.Timeouts != 3*policyset.DefaultQuarantineStrikes+2 {
@@ -236,13 +236,13 @@ func TestQuarantine(t *testing.T) {
 		w := newWard(t)
 		release := make(chan struct{})
 		w.entries[0].Policy = stuck("p", release)
-		w.request(1, policyset.OutcomeTimeout)
-		decision := w.request(1, policyset.OutcomeQuarantined)
+		w.request(1, policyset.ResultTimeout)
+		decision := w.request(1, policyset.ResultQuarantined)
 		if got := decision.Evaluations[0].Err.Error(); !strings.Contains(got, "does not end") {
 			t.Errorf("error %q", got)
 		}
 		w.pass(time.Hour)
-		w.request(1, policyset.OutcomeQuarantined)
+		w.request(1, policyset.ResultQuarantined)
 		w.wantAnnounced("1 for 10s")
 
 		close(release)
@@ -250,7 +250,7 @@ func TestQuarantine(t *testing.T) {
 			q, _ := w.evaluator.Quarantined("p")
 			return q.Stuck == 0
 		})
-		w.request(1, policyset.OutcomeAllow)
+		w.request(1, policyset.ResultAllow)
 		w.wantAnnounced("1 ended")
 	})
 }

@@ -53,12 +53,12 @@ func microseconds(d time.Duration) int64 {
 }
 
 // count adds an evaluation to the statistics.
-func (r *record) count(o Outcome, duration time.Duration) {
+func (r *record) count(o Result, duration time.Duration) {
 	r.durations.add(duration)
 	switch o {
-	case OutcomeError:
+	case ResultError:
 		r.errors.Add(1)
-	case OutcomeTimeout:
+	case ResultTimeout:
 		r.timeouts.Add(1)
 	}
 }
@@ -72,8 +72,8 @@ func (r *record) admit(now time.Time) (admitted, trial bool) {
 	return r.health.admit(now)
 }
 
-func (r *record) settle(o *QuarantineOptions, v verdict, trial bool, now time.Time) *Quarantine {
-	return r.change(func(h *health) *Quarantine { return h.settle(o, v, trial, now) })
+func (r *record) applyHealth(o *QuarantineOptions, v healthEffect, trial bool, now time.Time) *Quarantine {
+	return r.change(func(h *health) *Quarantine { return h.apply(o, v, trial, now) })
 }
 
 func (r *record) lose(o *QuarantineOptions, trial bool, now time.Time) *Quarantine {
@@ -148,8 +148,8 @@ func (r *records) add(entries []Entry, found []*record) {
 	defer r.lock.Unlock()
 	current := r.load()
 	next := make(map[version]*record, len(current)+len(entries))
-	for key, known := range current {
-		next[key] = known
+	for key, record := range current {
+		next[key] = record
 	}
 	for i := range entries {
 		key := versionOf(entries[i].Policy)
@@ -161,16 +161,16 @@ func (r *records) add(entries []Entry, found []*record) {
 	r.current.Store(&next)
 }
 
-// keep removes versions that are not among entries.
-func (r *records) keep(entries []Entry) {
+// retain removes versions that are not among entries.
+func (r *records) retain(entries []Entry) {
 	r.lock.Lock()
 	defer r.lock.Unlock()
 	current := r.load()
 	next := make(map[version]*record, len(entries))
 	for i := range entries {
 		key := versionOf(entries[i].Policy)
-		if known := current[key]; known != nil {
-			next[key] = known
+		if record := current[key]; record != nil {
+			next[key] = record
 		}
 	}
 	r.current.Store(&next)

@@ -9,15 +9,15 @@ import (
 // use; the zero value is empty.
 type Set struct {
 	entries []Entry
-	index   map[door]*shelf
+	index   map[indexKey]*indexEntry
 }
 
-// door is the key of the index: the kind and the operation of a request.
-type door struct{ kind, operation string }
+// indexKey is the key of the index: the kind and the operation of a request.
+type indexKey struct{ kind, operation string }
 
-// shelf holds the policies of one key of the index, sorted by name. Both slices have
+// indexEntry holds the policies of one key of the index, sorted by name. Both slices have
 // the same order.
-type shelf struct {
+type indexEntry struct {
 	entries  []Entry
 	criteria []criteria
 }
@@ -25,14 +25,14 @@ type shelf struct {
 // NewSet returns a set of policies. If several have the same name, the last one is
 // used.
 func NewSet(entries []Entry) *Set {
-	s := &Set{entries: byName(entries), index: map[door]*shelf{}}
+	s := &Set{entries: byName(entries), index: map[indexKey]*indexEntry{}}
 	for _, entry := range s.entries {
 		criteria := newCriteria(&entry.Match)
 		for _, kind := range unique(entry.Match.kinds()) {
 			for _, operation := range unique(entry.Match.operations()) {
-				at := door{kind, operation}
+				at := indexKey{kind, operation}
 				if s.index[at] == nil {
-					s.index[at] = &shelf{}
+					s.index[at] = &indexEntry{}
 				}
 				s.index[at].entries = append(s.index[at].entries, entry)
 				s.index[at].criteria = append(s.index[at].criteria, criteria)
@@ -45,14 +45,14 @@ func NewSet(entries []Entry) *Set {
 func byName(entries []Entry) []Entry {
 	sorted := slices.Clone(entries)
 	slices.SortStableFunc(sorted, func(a, b Entry) int { return cmp.Compare(a.Policy.Name(), b.Policy.Name()) })
-	kept := sorted[:0]
+	unique := sorted[:0]
 	for i := range sorted {
 		if i+1 < len(sorted) && sorted[i+1].Policy.Name() == sorted[i].Policy.Name() {
 			continue
 		}
-		kept = append(kept, sorted[i])
+		unique = append(unique, sorted[i])
 	}
-	return slices.Clip(kept)
+	return slices.Clip(unique)
 }
 
 func unique(names []string) []string {
@@ -68,29 +68,29 @@ func (s *Set) Len() int { return len(s.entries) }
 // Empty reports whether no policy applies to an operation on a kind, regardless of all
 // other fields of the request. It costs one map look-up.
 func (s *Set) Empty(kind, operation string) bool {
-	return s.index[door{kind, operation}] == nil
+	return s.index[indexKey{kind, operation}] == nil
 }
 
 // Matching returns the policies that apply to a request, sorted by name. The caller
 // must not modify the slice.
 func (s *Set) Matching(q Query) []Entry {
-	shelf := s.index[door{q.Kind, q.Operation}]
-	if shelf == nil {
+	found := s.index[indexKey{q.Kind, q.Operation}]
+	if found == nil {
 		return nil
 	}
 	// Most policies apply to all requests of their kind: the slice is copied only if
 	// one of them does not match.
 	first := 0
-	for first < len(shelf.entries) && shelf.criteria[first].meets(&q) {
+	for first < len(found.entries) && found.criteria[first].meets(&q) {
 		first++
 	}
-	if first == len(shelf.entries) {
-		return shelf.entries
+	if first == len(found.entries) {
+		return found.entries
 	}
-	matching := append(make([]Entry, 0, len(shelf.entries)-1), shelf.entries[:first]...)
-	for i := first + 1; i < len(shelf.entries); i++ {
-		if shelf.criteria[i].meets(&q) {
-			matching = append(matching, shelf.entries[i])
+	matching := append(make([]Entry, 0, len(found.entries)-1), found.entries[:first]...)
+	for i := first + 1; i < len(found.entries); i++ {
+		if found.criteria[i].meets(&q) {
+			matching = append(matching, found.entries[i])
 		}
 	}
 	return matching

@@ -26,9 +26,9 @@ type Case struct {
 	// Instancetype and Preference are the objects that a VirtualMachine names, nil if it
 	// names none; Resolve sets them.
 	Instancetype, Preference map[string]any
-	// Anyone is true if the user is unknown, as in an audit: the subjects of policies are
+	// IgnoreSubjects is true if the user is unknown, as in an audit: the subjects of policies are
 	// ignored.
-	Anyone bool
+	IgnoreSubjects bool
 
 	// compared caches the result of the comparison with the template.
 	compared *values
@@ -65,7 +65,7 @@ func (c *Case) Query() policyset.Query {
 		ObjectLabels:    labelsOf(c.Object),
 		OldObjectLabels: labelsOf(c.OldObject),
 		User:            c.Request.UserInfo,
-		HasUser:         !c.Anyone,
+		HasUser:         !c.IgnoreSubjects,
 	}
 	if c.Template != nil {
 		q.Template = &policyset.TemplateRef{Namespace: c.Template.Namespace, Name: c.Template.Name, Labels: c.Template.Labels}

@@ -107,7 +107,7 @@ func TestQuery(t *testing.T) {
 	if diff := cmp.Diff(want, c.Query()); diff != "" {
 		t.Error(diff)
 	}
-	c = policyinput.Case{Request: c.Request, Anyone: true}
+	c = policyinput.Case{Request: c.Request, IgnoreSubjects: true}
 	if diff := cmp.Diff(policyset.Query{Operation: "UPDATE", Kind: "VirtualMachine", Namespace: "team-a", User: ada}, c.Query()); diff != "" {
 		t.Error(diff)
 	}

@@ -103,12 +103,12 @@ func withoutManagedFields(object map[string]any) map[string]any {
 	for key, value := range object {
 		out[key] = value
 	}
-	kept := make(map[string]any, len(metadata))
+	result := make(map[string]any, len(metadata))
 	for key, value := range metadata {
 		if key != "managedFields" {
-			kept[key] = value
+			result[key] = value
 		}
 	}
-	out["metadata"] = kept
+	out["metadata"] = result
 	return out
 }

@@ -18,9 +18,9 @@ import (
 type Record struct {
 	// UID is the UID of the request.
 	UID string `json:"uid,omitempty"`
-	// Outcome is "allowed", "warned" (allowed with a warning) or "denied", by the
+	// Result is "allowed", "warned" (allowed with a warning) or "denied", by the
 	// policies alone.
-	Outcome string `json:"outcome"`
+	Result string `json:"outcome"`
 	// Policies are the evaluated policies.
 	Policies []RecordedPolicy `json:"policies"`
 	// Findings are all findings of the policies.
@@ -39,7 +39,7 @@ type RecordedPolicy struct {
 	// Digest is rego.Policy.Digest, as in status.activeDigest of the policy.
 	Digest      string                `json:"digest"`
 	Enforcement policyset.Enforcement `json:"enforcement"`
-	Outcome     policyset.Outcome     `json:"outcome"`
+	Result      policyset.Result      `json:"outcome"`
 	// Microseconds is the duration of the evaluation in microseconds.
 	Microseconds int64 `json:"microseconds"`
 	// Error is the reason why there is no result, redacted by Redact.
@@ -55,11 +55,11 @@ type RecordedFinding struct {
 	rego.Finding
 }
 
-// Values of Record.Outcome.
+// Values of Record.Result.
 const (
-	OutcomeAllowed = "allowed"
-	OutcomeWarned  = "warned"
-	OutcomeDenied  = "denied"
+	ResultAllowed = "allowed"
+	ResultWarned  = "warned"
+	ResultDenied  = "denied"
 )
 
 // Record returns the record of a decision about the case, with the document and the input
@@ -72,9 +72,9 @@ func (c *Case) Record(uid string, d policyset.Decision, document rego.Document, 
 	if err != nil {
 		return Record{}, err
 	}
-	r := Record{UID: uid, Outcome: OutcomeOf(d), Policies: []RecordedPolicy{}, InputDigest: input.Digest(), Masked: paths, Input: raw}
+	r := Record{UID: uid, Result: ResultOf(d), Policies: []RecordedPolicy{}, InputDigest: input.Digest(), Masked: paths, Input: raw}
 	for _, e := range d.Evaluations {
-		policy := RecordedPolicy{Name: e.Policy, Digest: e.Digest, Enforcement: e.Enforcement, Outcome: e.Outcome, Microseconds: e.Duration.Microseconds()}
+		policy := RecordedPolicy{Name: e.Policy, Digest: e.Digest, Enforcement: e.Enforcement, Result: e.Result, Microseconds: e.Duration.Microseconds()}
 		if e.Err != nil {
 			policy.Error = e.Err.Error()
 		}
@@ -101,15 +101,15 @@ func copied(d policyset.Decision) policyset.Decision {
 	}
 }
 
-// OutcomeOf returns the Outcome of a Record for a decision.
-func OutcomeOf(d policyset.Decision) string {
+// ResultOf returns the Result of a Record for a decision.
+func ResultOf(d policyset.Decision) string {
 	switch {
 	case len(d.Denials) > 0:
-		return OutcomeDenied
+		return ResultDenied
 	case len(d.Warnings) > 0:
-		return OutcomeWarned
+		return ResultWarned
 	default:
-		return OutcomeAllowed
+		return ResultAllowed
 	}
 }
 

@@ -91,18 +91,18 @@ func TestRecord(t *testing.T) {
 		Warnings: []policyset.Violation{{Policy: "owners", Finding: rego.Finding{Message: "no owner"}}},
 		Audited:  []policyset.Violation{{Policy: "quiet", Finding: rego.Finding{Message: "psst"}}},
 		Evaluations: []policyset.Evaluation{
-			{Policy: "passwords", Digest: "sha256:1", Enforcement: policyset.EnforcementDeny, Outcome: policyset.OutcomeDeny, Duration: 1500 * time.Microsecond},
-			{Policy: "slow", Digest: "sha256:2", Enforcement: policyset.EnforcementWarn, Outcome: policyset.OutcomeTimeout, Err: errors.New("too slow")},
+			{Policy: "passwords", Digest: "sha256:1", Enforcement: policyset.EnforcementDeny, Result: policyset.ResultDeny, Duration: 1500 * time.Microsecond},
+			{Policy: "slow", Digest: "sha256:2", Enforcement: policyset.EnforcementWarn, Result: policyset.ResultTimeout, Err: errors.New("too slow")},
 		},
 	}, document, input)
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := policyinput.Record{
-		UID: "uid-1", Outcome: "denied", InputDigest: input.Digest(),
+		UID: "uid-1", Result: "denied", InputDigest: input.Digest(),
 		Policies: []policyinput.RecordedPolicy{
-			{Name: "passwords", Digest: "sha256:1", Enforcement: "Deny", Outcome: "deny", Microseconds: 1500},
-			{Name: "slow", Digest: "sha256:2", Enforcement: "Warn", Outcome: "timeout", Error: "too slow"},
+			{Name: "passwords", Digest: "sha256:1", Enforcement: "Deny", Result: "deny", Microseconds: 1500},
+			{Name: "slow", Digest: "sha256:2", Enforcement: "Warn", Result: "timeout", Error: "too slow"},
 		},
 		Findings: []policyinput.RecordedFinding{
 			{Policy: "passwords", Action: "deny", Finding: rego.Finding{Message: "***", Field: "spec", Fix: "hide it"}},
@@ -165,7 +165,7 @@ func TestOutcomeOf(t *testing.T) {
 	for want, d := range map[string]policyset.Decision{
 		"allowed": {Audited: some}, "warned": {Warnings: some, Audited: some}, "denied": {Denials: some, Warnings: some},
 	} {
-		if got := policyinput.OutcomeOf(d); got != want {
+		if got := policyinput.ResultOf(d); got != want {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}

@@ -70,19 +70,19 @@ func TestEveryPolicyIsCompleteAsAnExample(t *testing.T) {
 					t.Errorf("parameter %s lacks a description or a default", parameter.name)
 				}
 			}
-			refused, passed := 0, 0
+			rejected, passed := 0, 0
 			for _, test := range policy.Spec.Tests {
 				if test.Parameters == nil {
 					t.Errorf("test %q depends on the parameters of whoever uses the policy", test.Name)
 				}
 				if len(test.Deny)+len(test.Warn) > 0 {
-					refused++
+					rejected++
 				} else {
 					passed++
 				}
 			}
-			if refused == 0 || passed == 0 {
-				t.Errorf("%d tests find something and %d find nothing", refused, passed)
+			if rejected == 0 || passed == 0 {
+				t.Errorf("%d tests find something and %d find nothing", rejected, passed)
 			}
 		})
 	}

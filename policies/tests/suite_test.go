@@ -33,7 +33,7 @@ func newCompiler(t testing.TB) *rego.Compiler {
 	return compiler
 }
 
-func machine(cores int, labels map[string]any) rego.Document {
+func vm(cores int, labels map[string]any) rego.Document {
 	return rego.Document{Object: map[string]any{
 		"metadata": map[string]any{"labels": labels},
 		"spec":     map[string]any{"template": map[string]any{"spec": map[string]any{"domain": map[string]any{"cpu": map[string]any{"cores": cores}}}}},
@@ -47,15 +47,15 @@ func TestCases(t *testing.T) {
 		test Case
 		want string
 	}{
-		"nothing expected, nothing found":  {Case{Document: machine(4, owned)}, ""},
-		"what is expected is found":        {Case{Document: machine(5, nil), Deny: []string{"5 cores are more than 4"}, Warn: []string{"no owner"}}, ""},
-		"other parameters for this case":   {Case{Document: machine(5, owned), Parameters: map[string]any{"max": 8}}, ""},
-		"something is missing":             {Case{Document: machine(4, owned), Deny: []string{"x"}}, `deny does not say "x"`},
-		"something was not expected":       {Case{Document: machine(5, owned)}, `deny says "5 cores are more than 4", which was not expected`},
-		"something else is said":           {Case{Document: machine(5, owned), Deny: []string{"x", "y"}}, `deny does not say "x", "y"; deny says "5 cores are more than 4", which was not expected`},
-		"a warning instead of a denial":    {Case{Document: machine(4, nil), Deny: []string{"no owner"}}, `deny does not say "no owner"; warn says "no owner", which was not expected`},
+		"nothing expected, nothing found":  {Case{Document: vm(4, owned)}, ""},
+		"what is expected is found":        {Case{Document: vm(5, nil), Deny: []string{"5 cores are more than 4"}, Warn: []string{"no owner"}}, ""},
+		"other parameters for this case":   {Case{Document: vm(5, owned), Parameters: map[string]any{"max": 8}}, ""},
+		"something is missing":             {Case{Document: vm(4, owned), Deny: []string{"x"}}, `deny does not say "x"`},
+		"something was not expected":       {Case{Document: vm(5, owned)}, `deny says "5 cores are more than 4", which was not expected`},
+		"something else is said":           {Case{Document: vm(5, owned), Deny: []string{"x", "y"}}, `deny does not say "x", "y"; deny says "5 cores are more than 4", which was not expected`},
+		"a warning instead of a denial":    {Case{Document: vm(4, nil), Deny: []string{"no owner"}}, `deny does not say "no owner"; warn says "no owner", which was not expected`},
 		"the input is not JSON":            {Case{Document: rego.Document{Object: map[string]any{"x": struct{}{}}}}, "input.object: a value of type struct {} is not JSON"},
-		"a message that is expected twice": {Case{Document: machine(4, nil), Warn: []string{"no owner", "no owner"}}, `warn does not say "no owner"`},
+		"a message that is expected twice": {Case{Document: vm(4, nil), Warn: []string{"no owner", "no owner"}}, `warn does not say "no owner"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy, err := newCompiler(t).Compile(context.Background(), definition)
@@ -100,7 +100,7 @@ todo_test_of_tomorrow if false
 
 func TestRun(t *testing.T) {
 	report, err := Run(context.Background(), newCompiler(t), definition, Suite{
-		Cases:   []Case{{Name: "small", Document: machine(4, owned)}},
+		Cases:   []Case{{Name: "small", Document: vm(4, owned)}},
 		Modules: []Module{{Name: "limits_test.rego", Source: tests}},
 	})
 	if err != nil {

@@ -49,7 +49,7 @@ func TestPagesAreReadAgain(t *testing.T) {
 			},
 		} {
 			t.Run(tc.name+" of "+kind, func(t *testing.T) {
-				source := &shelf{machines: []string{"n/1", "n/2", "n/3", "n/4"}, failures: append([]error{}, tc.failures...)}
+				source := &fakePager{vms: []string{"n/1", "n/2", "n/3", "n/4"}, failures: append([]error{}, tc.failures...)}
 				found, err := read(t.Context(), source)
 				if got := strings.Join(source.reads, " "); got != tc.want {
 					t.Errorf("reads %s, want %s", got, tc.want)

@@ -13,11 +13,11 @@ import (
 // audit reads and evaluates every VM that approvals govern or policies apply to, writes the Reports, and returns the results. only limits
 // it to some namespaces; nil means no limit.
 func (r *Reconciler) audit(ctx context.Context, of *lastAudit, only map[string]bool, start time.Time) (byNamespace, error) {
-	ledger, openErr := r.openLedger(ctx, only, start)
+	writer, openErr := r.openReportWriter(ctx, only, start)
 	if openErr != nil {
 		// Reports are for other tools. VMs are evaluated without them.
 		log.FromContext(ctx).Error(openErr, "no Reports are written by this audit")
-		r.metrics.unwritten.Inc()
+		r.metrics.failedReports.Inc()
 	}
 	launchers, err := r.launcherChecks(ctx)
 	if err != nil {
@@ -26,7 +26,7 @@ func (r *Reconciler) audit(ctx context.Context, of *lastAudit, only map[string]b
 	snapshot := of.snapshot
 	policing := r.policingOf(start)
 	s := scan{
-		machines:    r.machines,
+		vms:         r.vms,
 		templates:   r.options.Templates,
 		claims:      r.claims,
 		instances:   r.instanceCheck,
@@ -40,8 +40,8 @@ func (r *Reconciler) audit(ctx context.Context, of *lastAudit, only map[string]b
 		namespaces:  len(snapshot.Namespaces),
 		retries:     pageRetries(),
 		finished: func(ctx context.Context, n namespaceTally) {
-			if ledger != nil {
-				ledger.write(ctx, n)
+			if writer != nil {
+				writer.write(ctx, n)
 			}
 		},
 	}
@@ -53,13 +53,13 @@ func (r *Reconciler) audit(ctx context.Context, of *lastAudit, only map[string]b
 		return nil, err
 	}
 	if openErr == nil {
-		r.closeLedger(ctx, ledger, only != nil)
+		r.closeReportWriter(ctx, writer, only != nil)
 	}
 	return found, nil
 }
 
-// openLedger returns nil when the definition of Reports is not installed.
-func (r *Reconciler) openLedger(ctx context.Context, only map[string]bool, start time.Time) (*ledger, error) {
+// openReportWriter returns nil when the definition of Reports is not installed.
+func (r *Reconciler) openReportWriter(ctx context.Context, only map[string]bool, start time.Time) (*reportWriter, error) {
 	switch {
 	case only == nil:
 		return r.reports.open(ctx, start)
@@ -93,9 +93,9 @@ func (r *Reconciler) instanceCheck() *instanceCheck {
 	return check
 }
 
-// closeLedger completes the Reports and counts them. partial is true if the audit was limited to some namespaces.
-func (r *Reconciler) closeLedger(ctx context.Context, ledger *ledger, partial bool) {
-	if ledger == nil {
+// closeReportWriter completes the Reports and counts them. partial is true if the audit was limited to some namespaces.
+func (r *Reconciler) closeReportWriter(ctx context.Context, writer *reportWriter, partial bool) {
+	if writer == nil {
 		if !partial {
 			r.reportless.Store(true)
 			r.metrics.served.Set(0)
@@ -103,13 +103,13 @@ func (r *Reconciler) closeLedger(ctx context.Context, ledger *ledger, partial bo
 		}
 		return
 	}
-	kept, failures, err := ledger.close(ctx)
+	current, failures, err := writer.close(ctx)
 	if !partial {
 		r.reportless.Store(false)
 		r.metrics.served.Set(1)
-		r.metrics.reports.Set(float64(kept))
+		r.metrics.reports.Set(float64(current))
 	}
-	r.metrics.unwritten.Add(float64(failures))
+	r.metrics.failedReports.Add(float64(failures))
 	if err != nil {
 		log.FromContext(ctx).Error(err, "some Reports could not be kept", "reports", failures)
 	}

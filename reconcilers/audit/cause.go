@@ -11,7 +11,7 @@ import (
 // Rules that a VM can violate. A Report names them.
 const (
 	ruleNoTemplate          = "NoTemplate"
-	ruleTemplateGone        = "TemplateGone"
+	ruleTemplateNotFound    = "TemplateGone"
 	ruleTemplateInvalid     = "TemplateInvalid"
 	ruleTemplateNotApproved = "TemplateNotApproved"
 	ruleTemplateChanged     = "TemplateChanged"
@@ -23,7 +23,7 @@ const (
 	ruleLauncherDifferent   = "LauncherDifferent"
 	ruleForeignOwner        = "ForeignOwner"
 	ruleSizeDifferent       = "SizeDifferent"
-	ruleNoMachine           = "NoVirtualMachine"
+	ruleNoVM                = "NoVirtualMachine"
 )
 
 // ruleClosedParameter is the rule of warnings about VMs that satisfy an approval except for parameters that the approval does not list. In

@@ -20,7 +20,7 @@ import (
 // TestWhatChangedIsAuditedAlone checks that a change in a governed namespace causes one list of that namespace, and that such audits take
 // at most a tenth of the time.
 func TestWhatChangedIsAuditedAlone(t *testing.T) {
-	source := &shelf{machines: []string{"free/x", "team-a/1", "team-a/2", "team-b/1"}}
+	source := &fakePager{vms: []string{"free/x", "team-a/1", "team-a/2", "team-b/1"}}
 	seen := &fakeObserved{}
 	clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
 	metrics, err := newMetrics(prometheus.NewRegistry())
@@ -28,8 +28,8 @@ func TestWhatChangedIsAuditedAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := &Reconciler{
-		options:  Options{Templates: noTemplateCache{}, Observed: seen, Clock: clock},
-		machines: source, instances: &shelf{}, claims: &shelf{}, kubevirts: &shelf{}, metrics: metrics, outcomes: newOutcomes(), pending: map[string]bool{},
+		options: Options{Templates: noTemplateCache{}, Observed: seen, Clock: clock},
+		vms:     source, instances: &fakePager{}, claims: &fakePager{}, kubevirts: &fakePager{}, metrics: metrics, lastResults: newLastResults(), pending: map[string]bool{},
 	}
 	r.reportless.Store(true)
 	reconciled := func(wantReads ...string) reconcile.Result {
@@ -56,13 +56,13 @@ func TestWhatChangedIsAuditedAlone(t *testing.T) {
 			Approvals:  []coverage.Approval{{Approval: coverage.Compile(object), Object: object}},
 			Namespaces: []coverage.Namespace{{Name: "free"}, {Name: "team-a"}, {Name: "team-b"}},
 		},
-		found: byNamespace{"team-b": results{machines: 7, approvals: counts{"a": {conforming: 7}}}},
+		found: byNamespace{"team-b": results{vms: 7, approvals: counts{"a": {conforming: 7}}}},
 	}
 	reconciled("team-a@")
-	if got := r.last.found.total(); got.machines != 9 || got.approvals["a"].conforming != 7 || got.approvals["a"].violating != 2 {
-		t.Errorf("%d machines, %+v", got.machines, got.approvals["a"])
+	if got := r.last.found.total(); got.vms != 9 || got.approvals["a"].conforming != 7 || got.approvals["a"].violating != 2 {
+		t.Errorf("%d machines, %+v", got.vms, got.approvals["a"])
 	}
-	if one, _ := r.outcomes.of(r.last.snapshot.Approvals[0]); one == nil || one.count.violating != 2 {
+	if one, _ := r.lastResults.of(r.last.snapshot.Approvals[0]); one == nil || one.count.violating != 2 {
 		t.Errorf("the approval is told %+v", one)
 	}
 	if got := testutil.ToFloat64(metrics.changed); got != 1 {
@@ -78,7 +78,7 @@ func TestWhatChangedIsAuditedAlone(t *testing.T) {
 		t.Errorf("it comes again after %v", result.RequeueAfter)
 	}
 	clock.SetTime(r.last.rest)
-	source.machines = []string{"team-b/1"}
+	source.vms = []string{"team-b/1"}
 	reconciled("team-a@")
 	if got := slices.Sorted(maps.Keys(r.last.found)); !slices.Equal(got, []string{"team-b"}) {
 		t.Errorf("a namespace without machines is still counted: %v", got)
@@ -86,7 +86,7 @@ func TestWhatChangedIsAuditedAlone(t *testing.T) {
 
 	// Namespaces of a failed audit are audited again.
 	seen.changed = []string{"team-b"}
-	source.failures = []error{apierrors.NewForbidden(machineVersion.WithResource("virtualmachines").GroupResource(), "", nil)}
+	source.failures = []error{apierrors.NewForbidden(vmVersion.WithResource("virtualmachines").GroupResource(), "", nil)}
 	if _, err := r.Reconcile(t.Context(), changed); err == nil || len(r.pending) != 1 {
 		t.Errorf("got %v, pending %v", err, r.pending)
 	}
@@ -94,7 +94,7 @@ func TestWhatChangedIsAuditedAlone(t *testing.T) {
 		t.Errorf("%v failures are counted", got)
 	}
 	reconciled("team-b@")
-	if got := r.last.found["team-b"]; got.machines != 1 || len(r.pending) > 0 {
+	if got := r.last.found["team-b"]; got.vms != 1 || len(r.pending) > 0 {
 		t.Errorf("found %+v, pending %v", got, r.pending)
 	}
 }

@@ -26,7 +26,7 @@ type diskCheck struct {
 func (c *diskCheck) apply(ctx context.Context, page []found) error {
 	for i := range page {
 		one := &page[i]
-		if len(one.judgement.satisfied) == 0 || len(one.disks) == 0 || !approval.DecidesOnDisks(one.covering) {
+		if len(one.evaluation.satisfied) == 0 || len(one.disks) == 0 || !approval.DecidesOnDisks(one.approvals) {
 			continue
 		}
 		if c.namespace != one.subject.namespace {
@@ -35,7 +35,7 @@ func (c *diskCheck) apply(ctx context.Context, page []found) error {
 			}
 		}
 		if why := foreignDisk(*one, c.claims); why != nil {
-			one.judgement = judgement{cause: why}
+			one.evaluation = evaluation{cause: why}
 		}
 	}
 	return nil
@@ -66,7 +66,7 @@ func foreignDisk(one found, claims map[string]map[string]string) *cause {
 		if !exists || disks.Own(labels, one.subject.uid) {
 			continue
 		}
-		if denying := approval.DenyingDisk(one.covering, labels); len(denying) > 0 {
+		if denying := approval.DenyingDisk(one.approvals, labels); len(denying) > 0 {
 			problems[name] = fmt.Sprintf("claim %s was not created for this machine: %s", name, disks.Problem(labels))
 			if by == "" {
 				by = denying[0].Name()

@@ -40,12 +40,12 @@ func TestDisksOfOthersAreReported(t *testing.T) {
 	own, other := map[string]string{"kubevirt.io/created-by": "u"}, map[string]string{"kubevirt.io/created-by": "v", "restored": "yes"}
 	strict := approve("a")
 	for _, tc := range []struct {
-		name     string
-		covering []*approval.Approval
-		disks    []string
-		claims   map[string]map[string]string
-		want     *cause
-		lists    int
+		name      string
+		approvals []*approval.Approval
+		disks     []string
+		claims    map[string]map[string]string
+		want      *cause
+		lists     int
 	}{
 		{name: "a disk that KubeVirt created", disks: []string{"root"}, claims: map[string]map[string]string{"root": own}, lists: 1},
 		{name: "a disk that does not exist yet", disks: []string{"root"}, lists: 1},
@@ -54,32 +54,32 @@ func TestDisksOfOthersAreReported(t *testing.T) {
 			want: &cause{rule: "ExistingDisk", approval: "a", message: "claim data was not created for this machine: its label kubevirt.io/created-by names another VirtualMachine, " +
 				"claim root was not created for this machine: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"},
 		},
-		{name: "the approval allows it", covering: []*approval.Approval{approve("a", allowing(nil))}, disks: []string{"root"}, claims: map[string]map[string]string{"root": nil}},
+		{name: "the approval allows it", approvals: []*approval.Approval{approve("a", allowing(nil))}, disks: []string{"root"}, claims: map[string]map[string]string{"root": nil}},
 		{
 			name: "the approval allows those with a label", disks: []string{"data"}, claims: map[string]map[string]string{"data": other}, lists: 1,
-			covering: []*approval.Approval{approve("a", allowing(&v1alpha1.LabelSelector{MatchLabels: map[string]string{"restored": "yes"}}))},
+			approvals: []*approval.Approval{approve("a", allowing(&v1alpha1.LabelSelector{MatchLabels: map[string]string{"restored": "yes"}}))},
 		},
 		{
-			name: "another approval does not", covering: []*approval.Approval{approve("a", allowing(nil)), approve("b")}, disks: []string{"root"}, claims: map[string]map[string]string{"root": nil}, lists: 1,
+			name: "another approval does not", approvals: []*approval.Approval{approve("a", allowing(nil)), approve("b")}, disks: []string{"root"}, claims: map[string]map[string]string{"root": nil}, lists: 1,
 			want: &cause{rule: "ExistingDisk", approval: "b", message: "claim root was not created for this machine: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"},
 		},
-		{name: "an approval that audits", covering: []*approval.Approval{approve("a", enforcing(v1alpha1.EnforcementAudit))}, disks: []string{"root"}, claims: map[string]map[string]string{"root": nil}},
+		{name: "an approval that audits", approvals: []*approval.Approval{approve("a", enforcing(v1alpha1.EnforcementAudit))}, disks: []string{"root"}, claims: map[string]map[string]string{"root": nil}},
 		{name: "a VM without such disks"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if tc.covering == nil {
-				tc.covering = []*approval.Approval{strict}
+			if tc.approvals == nil {
+				tc.approvals = []*approval.Approval{strict}
 			}
 			lister := &claims{of: map[string]map[string]map[string]string{"team-a": tc.claims}}
-			page := []found{{subject: subject{"team-a", "web", "u"}, covering: tc.covering, judgement: judgement{satisfied: tc.covering}, disks: tc.disks}}
+			page := []found{{subject: subject{"team-a", "web", "u"}, approvals: tc.approvals, evaluation: evaluation{satisfied: tc.approvals}, disks: tc.disks}}
 			check := diskCheck{lister: lister, retries: oneTry}
 			if err := check.apply(t.Context(), page); err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(tc.want, page[0].judgement.cause, cmp.AllowUnexported(cause{})); diff != "" {
+			if diff := cmp.Diff(tc.want, page[0].evaluation.cause, cmp.AllowUnexported(cause{})); diff != "" {
 				t.Errorf("cause (-want +got):\n%s", diff)
 			}
-			if satisfied := len(page[0].judgement.satisfied) > 0; satisfied != (tc.want == nil) {
+			if satisfied := len(page[0].evaluation.satisfied) > 0; satisfied != (tc.want == nil) {
 				t.Errorf("it satisfies an approval: %v", satisfied)
 			}
 			if len(lister.lists) != tc.lists {
@@ -92,7 +92,7 @@ func TestDisksOfOthersAreReported(t *testing.T) {
 func TestClaimsAreListedOnceForEachNamespace(t *testing.T) {
 	strict := []*approval.Approval{approve("a")}
 	vm := func(namespace string, satisfied []*approval.Approval) found {
-		return found{subject: subject{namespace, "web", "u"}, covering: strict, judgement: judgement{satisfied: satisfied}, disks: []string{"root"}}
+		return found{subject: subject{namespace, "web", "u"}, approvals: strict, evaluation: evaluation{satisfied: satisfied}, disks: []string{"root"}}
 	}
 	lister := &claims{}
 	check := diskCheck{lister: lister, retries: oneTry}

@@ -17,9 +17,9 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// writtenByKubeVirt are annotations that KubeVirt v1.8 and v1.9 add to a VirtualMachineInstance. Labels that begin with kubevirt.io/ are
+// kubeVirtAnnotations are annotations that KubeVirt v1.8 and v1.9 add to a VirtualMachineInstance. Labels that begin with kubevirt.io/ are
 // reserved for KubeVirt, which virt-api enforces.
-var writtenByKubeVirt = map[string]bool{
+var kubeVirtAnnotations = map[string]bool{
 	"alpha.kubevirt.io/EmulatorThreadCompleteToEvenParity": true,
 	"kubevirt.io/cluster-instancetype-name":                true,
 	"kubevirt.io/cluster-preference-name":                  true,
@@ -67,7 +67,7 @@ type instance struct {
 func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 	for i := range page {
 		one := &page[i]
-		if len(one.judgement.satisfied) == 0 || one.running == nil {
+		if len(one.evaluation.satisfied) == 0 || one.running == nil {
 			continue
 		}
 		if c.namespace != one.subject.namespace {
@@ -79,12 +79,12 @@ func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 		if !exists {
 			continue
 		}
-		different := differing(one.running, seen.runs, one.judgement.satisfied)
+		different := differing(one.running, seen.runs, one.evaluation.satisfied)
 		if len(different) > 0 {
-			one.judgement = judgement{cause: newCause(ruleInstanceDifferent, one.judgement.satisfied[0].Name(),
+			one.evaluation = evaluation{cause: newCause(ruleInstanceDifferent, one.evaluation.satisfied[0].Name(),
 				"its VirtualMachineInstance differs from it at %s", enumerate(different, "fields"))}
 		} else if len(seen.foreign) > 0 {
-			one.judgement = judgement{cause: newCause(ruleForeignOwner, one.judgement.satisfied[0].Name(),
+			one.evaluation = evaluation{cause: newCause(ruleForeignOwner, one.evaluation.satisfied[0].Name(),
 				"its VirtualMachineInstance has %s, which belongs to no controller of virtual machines", enumerate(seen.foreign, "owners and finalizers"))}
 		}
 	}
@@ -157,9 +157,9 @@ func (c *instanceCheck) of(ctx context.Context, object map[string]any, namespace
 	if status["created"] != true || c.sizes == nil {
 		return nil
 	}
-	size, known := c.resolve(ctx, object, namespace, sizing.Instancetype)
+	size, exists := c.resolve(ctx, object, namespace, sizing.Instancetype)
 	preferred, also := c.resolve(ctx, object, namespace, sizing.Preference)
-	if !known || !also {
+	if !exists || !also {
 		return nil
 	}
 	return c.runs(object, size, preferred)
@@ -198,7 +198,7 @@ func (c *instanceCheck) runs(object, instancetype, preference map[string]any) ru
 	// The VM's own annotations take precedence.
 	for _, from := range []map[string]any{machine.MapAt(preference, "spec", "annotations"), machine.MapAt(size, "annotations"), machine.MapAt(template, "metadata", "annotations")} {
 		for key, value := range from {
-			if !writtenByKubeVirt[key] && !c.isWritable(key) {
+			if !kubeVirtAnnotations[key] && !c.isWritable(key) {
 				annotations[key] = value
 			}
 		}
@@ -251,11 +251,11 @@ func items(list []any, fields ...string) []any {
 	var reduced []any
 	for _, each := range list {
 		item, _ := each.(map[string]any)
-		kept := map[string]any{"name": item["name"]}
+		current := map[string]any{"name": item["name"]}
 		for _, field := range fields {
-			kept[field] = item[field]
+			current[field] = item[field]
 		}
-		reduced = append(reduced, kept)
+		reduced = append(reduced, current)
 	}
 	return reduced
 }
@@ -291,16 +291,16 @@ func volumes(list []any, hotplug bool) []any {
 // cpu returns the number of sockets, cores and threads of a guest. The default is one of each; if the guest specifies none, the CPUs of its
 // pod are the number of sockets.
 func cpu(guest map[string]any) map[string]any {
-	said, counts := machine.MapAt(guest, "domain", "cpu"), map[string]any{}
-	asked := false
+	requested, counts := machine.MapAt(guest, "domain", "cpu"), map[string]any{}
+	specified := false
 	for _, key := range []string{"sockets", "cores", "threads"} {
 		counts[key] = int64(1)
-		if n, err := strconv.ParseInt(fmt.Sprint(said[key]), 10, 64); err == nil && n > 0 {
-			counts[key], asked = n, true
+		if n, err := strconv.ParseInt(fmt.Sprint(requested[key]), 10, 64); err == nil && n > 0 {
+			counts[key], specified = n, true
 		}
 	}
 	resources := machine.MapAt(guest, "domain", "resources")
-	if of := given(machine.MapAt(resources, "limits")["cpu"], machine.MapAt(resources, "requests")["cpu"]); of != nil && !asked {
+	if of := given(machine.MapAt(resources, "limits")["cpu"], machine.MapAt(resources, "requests")["cpu"]); of != nil && !specified {
 		if quantity, err := resource.ParseQuantity(fmt.Sprint(of)); err == nil {
 			counts["sockets"] = quantity.Value()
 		}
@@ -311,13 +311,13 @@ func cpu(guest map[string]any) map[string]any {
 // memory returns the memory of a guest. The default is what its pod requests, then the limit of its pod.
 func memory(guest map[string]any) any {
 	resources := machine.MapAt(guest, "domain", "resources")
-	said := given(machine.MapAt(guest, "domain", "memory")["guest"], machine.MapAt(resources, "requests")["memory"], machine.MapAt(resources, "limits")["memory"])
-	if said == nil {
+	requested := given(machine.MapAt(guest, "domain", "memory")["guest"], machine.MapAt(resources, "requests")["memory"], machine.MapAt(resources, "limits")["memory"])
+	if requested == nil {
 		return nil
 	}
-	quantity, err := resource.ParseQuantity(fmt.Sprint(said))
+	quantity, err := resource.ParseQuantity(fmt.Sprint(requested))
 	if err != nil {
-		return said
+		return requested
 	}
 	return quantity.Value()
 }

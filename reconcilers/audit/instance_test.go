@@ -144,7 +144,7 @@ func (l listed) page(_ context.Context, namespace, token string, visit func(map[
 }
 
 func TestInstancesAreComparedWithTheMachineThatControlsThem(t *testing.T) {
-	satisfied := judgement{satisfied: []*approval.Approval{approve("one", overrides)}}
+	satisfied := evaluation{satisfied: []*approval.Approval{approve("one", overrides)}}
 	c := &instanceCheck{sizes: sizes{}, retries: oneTry, lister: listed{
 		`{metadata: {name: own, finalizers: [kubevirt.io/foregroundDeleteVirtualMachine], ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, name: own, controller: true, uid: "1"}]}, spec: {schedulerName: evil}}`,
 		`{metadata: {name: passes, ownerReferences: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, name: own, controller: true, uid: "1"}]}}`,
@@ -152,10 +152,10 @@ func TestInstancesAreComparedWithTheMachineThatControlsThem(t *testing.T) {
 		`{metadata: {name: free, ownerReferences: [{kind: VirtualMachine, name: free, uid: "2"}]}, spec: {schedulerName: evil}}`,
 	}}
 	page := []found{
-		{subject: subject{namespace: "n", uid: "1"}, judgement: satisfied, running: c.runs(nil, nil, nil)},
-		{subject: subject{namespace: "n", uid: "2"}, judgement: satisfied, running: c.runs(nil, nil, nil)},
-		{subject: subject{namespace: "n", uid: "1"}, judgement: satisfied},
-		{subject: subject{namespace: "n", uid: "3"}, judgement: satisfied, running: c.runs(nil, nil, nil)},
+		{subject: subject{namespace: "n", uid: "1"}, evaluation: satisfied, running: c.runs(nil, nil, nil)},
+		{subject: subject{namespace: "n", uid: "2"}, evaluation: satisfied, running: c.runs(nil, nil, nil)},
+		{subject: subject{namespace: "n", uid: "1"}, evaluation: satisfied},
+		{subject: subject{namespace: "n", uid: "3"}, evaluation: satisfied, running: c.runs(nil, nil, nil)},
 	}
 	if err := c.apply(t.Context(), page); err != nil {
 		t.Fatal(err)
@@ -164,7 +164,7 @@ func TestInstancesAreComparedWithTheMachineThatControlsThem(t *testing.T) {
 	held := &cause{rule: "ForeignOwner", approval: "one",
 		message: "its VirtualMachineInstance has owner ConfigMap none, finalizer example.com/a, which belongs to no controller of virtual machines"}
 	for i, wants := range []*cause{want, nil, nil, held} {
-		if diff := cmp.Diff(wants, page[i].judgement.cause, cmp.AllowUnexported(cause{})); diff != "" {
+		if diff := cmp.Diff(wants, page[i].evaluation.cause, cmp.AllowUnexported(cause{})); diff != "" {
 			t.Errorf("machine %d (-want +got):\n%s", i, diff)
 		}
 	}

@@ -15,16 +15,16 @@ type Observed interface {
 	Changed() <-chan struct{}
 	// Take returns the namespaces in which something changed since the last call.
 	Take() []string
-	Machines(namespace string) []observed.Object
+	VMs(namespace string) []observed.Object
 	Instances(namespace string) []observed.Object
 	Pods(namespace string) []observed.Object
 }
 
 // Kinds of owners, and of objects that belong to no VirtualMachine.
 const (
-	kindMachine  = "VirtualMachine"
-	kindInstance = "VirtualMachineInstance"
-	kindPod      = "Pod"
+	kindVirtualMachine = "VirtualMachine"
+	kindInstance       = "VirtualMachineInstance"
+	kindPod            = "Pod"
 )
 
 // launcherCheck compares the pods of running VMs with the pods that KubeVirt creates.
@@ -48,7 +48,7 @@ func (c *launcherCheck) apply(page []found) {
 	}
 	for i := range page {
 		one := &page[i]
-		if len(one.judgement.satisfied) == 0 {
+		if len(one.evaluation.satisfied) == 0 {
 			continue
 		}
 		if c.namespace != one.subject.namespace {
@@ -66,7 +66,7 @@ func (c *launcherCheck) apply(page []found) {
 			}
 		}
 		if len(problems) > 0 {
-			one.judgement = judgement{cause: newCause(ruleLauncherDifferent, one.judgement.satisfied[0].Name(),
+			one.evaluation = evaluation{cause: newCause(ruleLauncherDifferent, one.evaluation.satisfied[0].Name(),
 				"what runs it is not what KubeVirt makes of it: %s", enumerate(problems, "containers"))}
 		}
 	}
@@ -75,7 +75,7 @@ func (c *launcherCheck) apply(page []found) {
 func (c *launcherCheck) read(namespace string) {
 	c.namespace, c.instances, c.pods = namespace, map[types.UID]observed.Object{}, map[types.UID][]observed.Object{}
 	for _, instance := range c.observed.Instances(namespace) {
-		if instance.OwnerKind == kindMachine {
+		if instance.OwnerKind == kindVirtualMachine {
 			c.instances[instance.OwnerUID] = instance
 		}
 	}
@@ -94,13 +94,13 @@ type stray struct {
 }
 
 // strays returns the strays of a namespace, given the names of its listed VirtualMachines by their UIDs.
-func (c *launcherCheck) strays(namespace string, machines map[types.UID]string) []stray {
+func (c *launcherCheck) strays(namespace string, vms map[types.UID]string) []stray {
 	if !c.observed.Synced() {
 		return nil
 	}
 	names := map[types.UID]string{}
-	for _, machine := range c.observed.Machines(namespace) {
-		names[machine.UID] = machine.Name
+	for _, vm := range c.observed.VMs(namespace) {
+		names[vm.UID] = vm.Name
 	}
 	var list []stray
 	running, pods := map[types.UID]bool{}, map[types.UID]bool{}
@@ -109,12 +109,12 @@ func (c *launcherCheck) strays(namespace string, machines map[types.UID]string) 
 		if instance.Ended || c.open(instance.OwnerKind) {
 			continue
 		}
-		owner, listed := machines[instance.OwnerUID]
+		owner, listed := vms[instance.OwnerUID]
 		if !listed {
 			owner, listed = names[instance.OwnerUID]
 		}
 		switch {
-		case instance.OwnerKind != kindMachine || !listed:
+		case instance.OwnerKind != kindVirtualMachine || !listed:
 			list = append(list, stray{kindInstance, instance.Name, instance.UID, "a VirtualMachineInstance that belongs to no VirtualMachine"})
 		case owner != instance.Name:
 			list = append(list, stray{kindInstance, instance.Name, instance.UID,

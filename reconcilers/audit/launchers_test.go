@@ -13,14 +13,14 @@ import (
 
 // fakeObserved is an Observed in memory.
 type fakeObserved struct {
-	unsynced                  bool
-	machines, instances, pods []observed.Object
-	changed                   []string
+	unsynced             bool
+	vms, instances, pods []observed.Object
+	changed              []string
 }
 
-func (s *fakeObserved) Synced() bool                      { return !s.unsynced }
-func (s *fakeObserved) Changed() <-chan struct{}          { return nil }
-func (s *fakeObserved) Machines(string) []observed.Object { return s.machines }
+func (s *fakeObserved) Synced() bool                 { return !s.unsynced }
+func (s *fakeObserved) Changed() <-chan struct{}     { return nil }
+func (s *fakeObserved) VMs(string) []observed.Object { return s.vms }
 
 func (s *fakeObserved) Instances(string) []observed.Object { return s.instances }
 func (s *fakeObserved) Pods(string) []observed.Object      { return s.pods }
@@ -133,17 +133,17 @@ func TestPodsAreComparedOfTheMachineThatTheyRun(t *testing.T) {
 			{Name: "hp", UID: "p-5", OwnerUID: "p-4", Containers: []observed.Container{{Name: "hotplug-disk", Image: "evil/l"}}},
 		},
 	}
-	satisfied := judgement{satisfied: []*approval.Approval{approve("one")}}
+	satisfied := evaluation{satisfied: []*approval.Approval{approve("one")}}
 	audited := func() (causes []string) {
 		check := &launcherCheck{observed: seen, images: kubevirtImages(t, deployed)}
 		var page []found
 		for _, name := range []string{"web", "other", "ended", "plugged", "stopped"} {
-			page = append(page, found{subject: subject{"n", name, types.UID(name)}, judgement: satisfied})
+			page = append(page, found{subject: subject{"n", name, types.UID(name)}, evaluation: satisfied})
 		}
-		page = append(page, found{subject: subject{"n", "web", "web"}, judgement: judgement{cause: &cause{message: "its own"}}})
+		page = append(page, found{subject: subject{"n", "web", "web"}, evaluation: evaluation{cause: &cause{message: "its own"}}})
 		check.apply(page)
 		for i := range page {
-			if why := page[i].judgement.cause; why != nil {
+			if why := page[i].evaluation.cause; why != nil {
 				causes = append(causes, page[i].subject.name+" "+why.rule+": "+why.message)
 			}
 		}
@@ -165,7 +165,7 @@ func TestPodsAreComparedOfTheMachineThatTheyRun(t *testing.T) {
 
 func TestWhatBelongsToNoMachine(t *testing.T) {
 	seen := &fakeObserved{
-		machines: []observed.Object{{Name: "fresh", UID: "fresh"}},
+		vms: []observed.Object{{Name: "fresh", UID: "fresh"}},
 		instances: []observed.Object{
 			{Name: "web", UID: "i-web", OwnerKind: "VirtualMachine", OwnerUID: "web"},
 			{Name: "fresh", UID: "i-fresh", OwnerKind: "VirtualMachine", OwnerUID: "fresh"},
@@ -212,7 +212,7 @@ func TestWhatBelongsToNoMachine(t *testing.T) {
 
 // TestAScanReportsWhatBelongsToNoMachine also checks a namespace without VMs.
 func TestAScanReportsWhatBelongsToNoMachine(t *testing.T) {
-	source := &shelf{machines: []string{"free/x", "team-a/1"}}
+	source := &fakePager{vms: []string{"free/x", "team-a/1"}}
 	s, finished := scanOf(source, 3, "team-a", "team-b")
 	seen := &fakeObserved{pods: []observed.Object{{Name: "attack", UID: "p"}}}
 	s.launchers = func() *launcherCheck { return &launcherCheck{observed: seen} }
@@ -221,8 +221,8 @@ func TestAScanReportsWhatBelongsToNoMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	total := all.total()
-	if got := total.approvals["a"]; got.violating != 3 || total.machines != 1 || got.violations[2].Namespace != "team-b" || got.violations[2].Name != "attack" || got.violations[2].Kind != "Pod" || got.violations[0].Kind != "" && got.violations[1].Kind != "" {
-		t.Errorf("%d machines, %+v", total.machines, got)
+	if got := total.approvals["a"]; got.violating != 3 || total.vms != 1 || got.violations[2].Namespace != "team-b" || got.violations[2].Name != "attack" || got.violations[2].Kind != "Pod" || got.violations[0].Kind != "" && got.violations[1].Kind != "" {
+		t.Errorf("%d machines, %+v", total.vms, got)
 	}
 	for namespace, want := range map[string]int{"team-a": 2, "team-b": 1} {
 		if got, _ := finished.Load(namespace); got != want {

@@ -10,15 +10,15 @@ import (
 
 // metrics are for administrators. Replicas that are not the leader have none of the values.
 type metrics struct {
-	machines    *prometheus.GaugeVec
-	policed     *prometheus.GaugeVec
-	duration    prometheus.Gauge
-	lastSuccess prometheus.Gauge
-	failures    prometheus.Counter
-	reports     prometheus.Gauge
-	served      prometheus.Gauge
-	unwritten   prometheus.Counter
-	changed     prometheus.Counter
+	vms           *prometheus.GaugeVec
+	policed       *prometheus.GaugeVec
+	duration      prometheus.Gauge
+	lastSuccess   prometheus.Gauge
+	failures      prometheus.Counter
+	reports       prometheus.Gauge
+	served        prometheus.Gauge
+	failedReports prometheus.Counter
+	changed       prometheus.Counter
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
@@ -26,7 +26,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		return prometheus.NewGauge(prometheus.GaugeOpts{Name: name, Help: help})
 	}
 	m := &metrics{
-		machines: prometheus.NewGaugeVec(prometheus.GaugeOpts{
+		vms: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "stencil_audit_machines",
 			Help: "VirtualMachines in the namespaces that an approval covers, at the last audit: those that satisfy this approval (conforming), those of them that have a value of a parameter which the approval does not list (warned), and those that satisfy none of the approvals that cover them (violating).",
 		}, []string{"approval", "result"}),
@@ -41,14 +41,14 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		}),
 		reports: gauge("stencil_audit_reports", "OpenReports Reports that the last audit has written or found current."),
 		served:  gauge("stencil_audit_reports_served", "1 when the definition of OpenReports Reports is installed, so that the audit writes some."),
-		unwritten: prometheus.NewCounter(prometheus.CounterOpts{
+		failedReports: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "stencil_audit_report_failures_total", Help: "OpenReports Reports that could not be written or deleted.",
 		}),
 		changed: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "stencil_audit_changed_namespaces_total", Help: "Namespaces that were audited because a VirtualMachine, an instance, a pod or a claim in them changed.",
 		}),
 	}
-	for _, collector := range []prometheus.Collector{m.machines, m.policed, m.duration, m.lastSuccess, m.failures, m.reports, m.served, m.unwritten, m.changed} {
+	for _, collector := range []prometheus.Collector{m.vms, m.policed, m.duration, m.lastSuccess, m.failures, m.reports, m.served, m.failedReports, m.changed} {
 		if err := registerer.Register(collector); err != nil {
 			return nil, fmt.Errorf("registering the metrics of the audit: %w", err)
 		}
@@ -58,12 +58,12 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 
 // publish sets the metrics of approvals with these names.
 func (m *metrics) publish(names []string, found counts) {
-	m.machines.Reset()
+	m.vms.Reset()
 	for _, name := range names {
 		one := found.of(name)
-		m.machines.WithLabelValues(name, "conforming").Set(float64(one.conforming))
-		m.machines.WithLabelValues(name, "warned").Set(float64(one.warned))
-		m.machines.WithLabelValues(name, "violating").Set(float64(one.violating))
+		m.vms.WithLabelValues(name, "conforming").Set(float64(one.conforming))
+		m.vms.WithLabelValues(name, "warned").Set(float64(one.warned))
+		m.vms.WithLabelValues(name, "violating").Set(float64(one.violating))
 	}
 }
 

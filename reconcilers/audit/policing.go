@@ -65,8 +65,8 @@ type policing struct {
 	namespaces    Namespaces
 	// now is when the audit began.
 	now time.Time
-	// known caches namespaces, also those that are not found, so that each is waited for only once.
-	known sync.Map
+	// namespaceCache caches namespaces, also those that are not found, so that each is waited for only once.
+	namespaceCache sync.Map
 }
 
 const operationCreate = "CREATE"
@@ -87,12 +87,12 @@ func (p *policing) appliesIn(namespace map[string]string) bool {
 	})
 }
 
-// judge evaluates every policy that applies to a VM.
-func (p *policing) judge(ctx context.Context, object map[string]any, namespace string) []ruling {
+// evaluate evaluates every policy that applies to a VM.
+func (p *policing) evaluate(ctx context.Context, object map[string]any, namespace string) []ruling {
 	c := policyinput.Case{
-		Request: rego.Request{Operation: operationCreate, Kind: rego.KindVirtualMachine, Namespace: namespace, Time: p.now},
-		Object:  object,
-		Anyone:  true,
+		Request:        rego.Request{Operation: operationCreate, Kind: rego.KindVirtualMachine, Namespace: namespace, Time: p.now},
+		Object:         object,
+		IgnoreSubjects: true,
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	c.Request.Name = machine.StringAt(metadata, "name")
@@ -114,12 +114,12 @@ func (p *policing) judge(ctx context.Context, object map[string]any, namespace s
 }
 
 func (p *policing) namespace(ctx context.Context, name string) rego.Namespace {
-	if known, found := p.known.Load(name); found {
-		return known.(rego.Namespace)
+	if cached, found := p.namespaceCache.Load(name); found {
+		return cached.(rego.Namespace)
 	}
 	namespace := rego.Namespace{Name: name}
 	namespace.Labels, namespace.Annotations, _ = p.namespaces.Namespace(ctx, name)
-	p.known.Store(name, namespace)
+	p.namespaceCache.Store(name, namespace)
 	return namespace
 }
 
@@ -150,7 +150,7 @@ func rulings(entries []policyset.Entry, decision policyset.Decision) []ruling {
 	}
 	failed := map[string]bool{}
 	for _, e := range decision.Evaluations {
-		failed[e.Policy] = e.Outcome.Failed()
+		failed[e.Policy] = e.Result.Failed()
 	}
 	var list []ruling
 	for i := range entries {
@@ -194,7 +194,7 @@ func (r *Reconciler) policingOf(now time.Time) *policing {
 		return nil
 	}
 	set := r.options.Policies.Set()
-	r.evaluator.Keep(set)
+	r.evaluator.Retain(set)
 	return &policing{
 		set:           set,
 		evaluator:     r.evaluator,

@@ -40,14 +40,14 @@ func policy(t *testing.T, name, source string, changes ...func(*policyset.Entry)
 	return e
 }
 
-// surroundings implements the other inputs of policies.
-type surroundings struct{}
+// fakeCaches implements the other inputs of policies.
+type fakeCaches struct{}
 
-func (surroundings) Namespace(_ context.Context, name string) (labels, annotations map[string]string, known bool) {
+func (fakeCaches) Namespace(_ context.Context, name string) (labels, annotations map[string]string, known bool) {
 	return map[string]string{"env": strings.TrimPrefix(name, "team-")}, nil, true
 }
 
-func (surroundings) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
+func (fakeCaches) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
 	if r.Name != "huge" {
 		return nil, errors.New("it does not exist")
 	}
@@ -55,10 +55,10 @@ func (surroundings) Resolve(_ context.Context, r sizing.Reference) (map[string]a
 }
 
 func policingBy(entries ...policyset.Entry) *policing {
-	return &policing{set: policyset.NewSet(entries), evaluator: newAuditEvaluator(), templates: noTemplates{}, instancetypes: surroundings{}, namespaces: surroundings{}}
+	return &policing{set: policyset.NewSet(entries), evaluator: newAuditEvaluator(), templates: noTemplates{}, instancetypes: fakeCaches{}, namespaces: fakeCaches{}}
 }
 
-func machineOf(namespace, name, instancetype string) map[string]any {
+func vmOf(namespace, name, instancetype string) map[string]any {
 	vm := map[string]any{"metadata": map[string]any{"namespace": namespace, "name": name}, "spec": map[string]any{}}
 	if instancetype != "" {
 		vm["spec"].(map[string]any)["instancetype"] = map[string]any{"name": instancetype}
@@ -93,7 +93,7 @@ func TestPolicing(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got []string
-			for _, one := range policingBy(tc.entry).judge(t.Context(), machineOf("team-a", "web", tc.instancetype), "team-a") {
+			for _, one := range policingBy(tc.entry).evaluate(t.Context(), vmOf("team-a", "web", tc.instancetype), "team-a") {
 				text := one.objection
 				switch {
 				case one.failed && tc.instancetype != "huge" && strings.HasPrefix(text, "could not be evaluated: "):
@@ -137,7 +137,7 @@ func TestPoliced(t *testing.T) {
 }
 
 func TestAScanAsksPoliciesInTheSameWalk(t *testing.T) {
-	source := &shelf{machines: []string{"team-a/1", "team-a/2", "team-b/1", "team-c/1"}}
+	source := &fakePager{vms: []string{"team-a/1", "team-a/2", "team-b/1", "team-c/1"}}
 	s, finished := scanOf(source, 3, "team-a")
 	s.policing = policingBy(policy(t, "second", `deny contains "no second" if input.object.metadata.name == "2"`))
 	s.policed = map[string]bool{"team-a": true, "team-b": true}
@@ -153,15 +153,15 @@ func TestAScanAsksPoliciesInTheSameWalk(t *testing.T) {
 	if diff := cmp.Diff(want, found.policies, cmp.AllowUnexported(count{})); diff != "" {
 		t.Errorf("policies (-want +got):\n%s", diff)
 	}
-	if found.machines != 3 || found.approvals["a"].violating != 2 {
-		t.Errorf("%d machines, approvals %+v", found.machines, found.approvals["a"])
+	if found.vms != 3 || found.approvals["a"].violating != 2 {
+		t.Errorf("%d machines, approvals %+v", found.vms, found.approvals["a"])
 	}
 	if _, both := finished.Load("team-b"); !both {
 		t.Error("no Report about a namespace that only policies apply in")
 	}
 }
 
-func sortedReads(s *shelf) []string {
+func sortedReads(s *fakePager) []string {
 	reads := append([]string(nil), s.reads...)
 	if len(reads) == 2 && reads[0] > reads[1] {
 		reads[0], reads[1] = reads[1], reads[0]

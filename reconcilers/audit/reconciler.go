@@ -75,14 +75,14 @@ type Options struct {
 // Reconciler audits. It handles two requests: coverage.Cluster audits everything, and changed audits the namespaces in which observed
 // objects changed. Reconcile is never called concurrently.
 type Reconciler struct {
-	options   Options
-	machines  pager
-	instances pager
-	claims    pager
-	kubevirts pager
-	reports   *reports
-	metrics   *metrics
-	outcomes  *outcomes
+	options     Options
+	vms         pager
+	instances   pager
+	claims      pager
+	kubevirts   pager
+	reports     *reports
+	metrics     *metrics
+	lastResults *lastResults
 	// evaluator evaluates policies, and policies writes their statuses.
 	evaluator *policyset.Evaluator
 	policies  policyStatuses
@@ -114,8 +114,8 @@ func New(options Options) (*Reconciler, error) {
 			return nil, err
 		}
 	}
-	r := &Reconciler{options: options, outcomes: newOutcomes(), evaluator: newAuditEvaluator(), pending: map[string]bool{}}
-	if r.machines, err = newAPIServer(options.Config, "virtualmachines"); err != nil {
+	r := &Reconciler{options: options, lastResults: newLastResults(), evaluator: newAuditEvaluator(), pending: map[string]bool{}}
+	if r.vms, err = newAPIServer(options.Config, "virtualmachines"); err != nil {
 		return nil, err
 	}
 	if r.instances, err = newAPIServer(options.Config, "virtualmachineinstances"); err != nil {
@@ -182,7 +182,7 @@ func (r *Reconciler) failed(ctx context.Context, err error) error {
 	// A process that is no longer the leader reports nothing.
 	if ctx.Err() == nil {
 		r.metrics.failures.Inc()
-		r.outcomes.failed(err)
+		r.lastResults.failed(err)
 	}
 	return fmt.Errorf("auditing: %w", err)
 }
@@ -196,7 +196,7 @@ func (r *Reconciler) publish(ctx context.Context, end time.Time) error {
 	}
 	r.metrics.publish(names, found.approvals)
 	r.metrics.publishPolicies(r.last.states, found.policies)
-	r.outcomes.succeeded(r.last.snapshot, found.approvals, end)
+	r.lastResults.succeeded(r.last.snapshot, found.approvals, end)
 	if err := r.policies.write(ctx, r.last.states, found.policies, end); err != nil {
 		return fmt.Errorf("writing to policies what an audit found: %w", err)
 	}

@@ -71,7 +71,7 @@ func reportOf(n namespaceTally, now time.Time) (*openreports.Report, string) {
 				"digest":      o.ruling.digest,
 			},
 			Subjects: []corev1.ObjectReference{{
-				APIVersion: machineVersion.String(), Kind: kindMachine, Namespace: n.namespace, Name: o.name, UID: o.uid,
+				APIVersion: vmVersion.String(), Kind: kindVirtualMachine, Namespace: n.namespace, Name: o.name, UID: o.uid,
 			}},
 		})
 	}
@@ -108,7 +108,7 @@ func apiVersionOf(kind string) string {
 	if kind == kindPod {
 		return "v1"
 	}
-	return machineVersion.String()
+	return vmVersion.String()
 }
 
 // severityOf maps an enforcement to the severity of a result.

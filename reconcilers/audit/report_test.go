@@ -13,8 +13,8 @@ import (
 
 func tallied() namespaceTally {
 	return namespaceTally{namespace: "team-a", conforming: 4, violating: 2, findings: []finding{
-		{kind: kindMachine, name: "web", uid: "u1", cause: cause{ruleNoTemplate, "a", "it names no template"}, enforcement: v1alpha1.EnforcementDeny, approvals: []string{"a", "b"}},
-		{kind: kindMachine, name: "db", uid: "u2", cause: cause{ruleDifferent, "b", "differs"}, enforcement: v1alpha1.EnforcementWarn, approvals: []string{"b"}},
+		{kind: kindVirtualMachine, name: "web", uid: "u1", cause: cause{ruleNoTemplate, "a", "it names no template"}, enforcement: v1alpha1.EnforcementDeny, approvals: []string{"a", "b"}},
+		{kind: kindVirtualMachine, name: "db", uid: "u2", cause: cause{ruleDifferent, "b", "differs"}, enforcement: v1alpha1.EnforcementWarn, approvals: []string{"b"}},
 	}}
 }
 
@@ -99,7 +99,7 @@ summary:
 
 func TestAWarningOfAReport(t *testing.T) {
 	n := tallied()
-	n.warned, n.warnings = 1, []finding{{kind: kindMachine, name: "old", uid: "u3", cause: cause{ruleClosedParameter, "a", "parameters[P]: no"}, enforcement: v1alpha1.EnforcementDeny, approvals: []string{"a"}}}
+	n.warned, n.warnings = 1, []finding{{kind: kindVirtualMachine, name: "old", uid: "u3", cause: cause{ruleClosedParameter, "a", "parameters[P]: no"}, enforcement: v1alpha1.EnforcementDeny, approvals: []string{"a"}}}
 	report, _ := reportOf(n, noon)
 	if got := report.Summary; got.Pass != 3 || got.Warn != 1 || got.Fail != 2 {
 		t.Errorf("summary: %+v", got)

@@ -55,23 +55,23 @@ var ours = labels.Set{managedBy: managedByStencil}.String()
 // storedReport identifies a Report that exists.
 type storedReport struct{ version, digest string }
 
-// ledger writes the Reports of one audit. It is safe for concurrent use.
-type ledger struct {
+// reportWriter writes the Reports of one audit. It is safe for concurrent use.
+type reportWriter struct {
 	reports *reports
 	now     time.Time
 
 	mutex sync.Mutex
 	// before are the Reports that existed and have not been processed yet, by namespace.
 	before   map[string]storedReport
-	kept     int
+	current  int
 	failures int
 	// examples are the first of the failures.
 	examples []error
 }
 
 // open lists the existing Reports. It returns nil if the definition of Reports is not installed.
-func (r *reports) open(ctx context.Context, now time.Time) (*ledger, error) {
-	l := &ledger{reports: r, now: now, before: map[string]storedReport{}}
+func (r *reports) open(ctx context.Context, now time.Time) (*reportWriter, error) {
+	l := &reportWriter{reports: r, now: now, before: map[string]storedReport{}}
 	options := metav1.ListOptions{LabelSelector: ours, Limit: pageSize}
 	for {
 		page, err := r.metadata.Resource(reportResource).List(ctx, options)
@@ -93,8 +93,8 @@ func (r *reports) open(ctx context.Context, now time.Time) (*ledger, error) {
 }
 
 // openOnly is open for an audit of some namespaces, if the definition of Reports is installed.
-func (r *reports) openOnly(ctx context.Context, now time.Time, namespaces []string) (*ledger, error) {
-	l := &ledger{reports: r, now: now, before: map[string]storedReport{}}
+func (r *reports) openOnly(ctx context.Context, now time.Time, namespaces []string) (*reportWriter, error) {
+	l := &reportWriter{reports: r, now: now, before: map[string]storedReport{}}
 	for _, namespace := range namespaces {
 		one, err := r.metadata.Resource(reportResource).Namespace(namespace).Get(ctx, reportName, metav1.GetOptions{})
 		switch {
@@ -109,7 +109,7 @@ func (r *reports) openOnly(ctx context.Context, now time.Time, namespaces []stri
 }
 
 // write stores the Report of a namespace, unless its content is stored already.
-func (l *ledger) write(ctx context.Context, n namespaceTally) {
+func (l *reportWriter) write(ctx context.Context, n namespaceTally) {
 	report, digest := reportOf(n, l.now)
 	before, exists := l.take(n.namespace)
 	if exists && before.digest == digest {
@@ -136,7 +136,7 @@ func (l *ledger) write(ctx context.Context, n namespaceTally) {
 }
 
 // take removes the Report of a namespace from those that have not been processed.
-func (l *ledger) take(namespace string) (storedReport, bool) {
+func (l *reportWriter) take(namespace string) (storedReport, bool) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	before, exists := l.before[namespace]
@@ -144,11 +144,11 @@ func (l *ledger) take(namespace string) (storedReport, bool) {
 	return before, exists
 }
 
-func (l *ledger) note(err error) {
+func (l *reportWriter) note(err error) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	if err == nil {
-		l.kept++
+		l.current++
 		return
 	}
 	l.failures++
@@ -159,7 +159,7 @@ func (l *ledger) note(err error) {
 
 // close deletes the Reports of namespaces that are no longer audited or contain no VM. It returns the number of current Reports, and how
 // many could not be written or deleted.
-func (l *ledger) close(ctx context.Context) (kept, failures int, err error) {
+func (l *reportWriter) close(ctx context.Context) (current, failures int, err error) {
 	for namespace, before := range l.before {
 		err := l.reports.objects.Resource(reportResource).Namespace(namespace).Delete(ctx, reportName, metav1.DeleteOptions{
 			Preconditions: &metav1.Preconditions{ResourceVersion: &before.version},
@@ -168,5 +168,5 @@ func (l *ledger) close(ctx context.Context) (kept, failures int, err error) {
 			l.note(fmt.Errorf("deleting the Report of namespace %s: %w", namespace, err))
 		}
 	}
-	return l.kept, l.failures, errors.Join(l.examples...)
+	return l.current, l.failures, errors.Join(l.examples...)
 }

@@ -35,8 +35,8 @@ func TestReportsThatCannotBeListed(t *testing.T) {
 			metrics.served.Set(1)
 			clock := clocktesting.NewFakePassiveClock(time.Date(2026, 11, 23, 12, 0, 0, 0, time.UTC))
 			r := &Reconciler{
-				options:  Options{Templates: noTemplateCache{}, Clock: clock},
-				machines: &shelf{}, instances: &shelf{}, claims: &shelf{}, kubevirts: &shelf{}, metrics: metrics,
+				options: Options{Templates: noTemplateCache{}, Clock: clock},
+				vms:     &fakePager{}, instances: &fakePager{}, claims: &fakePager{}, kubevirts: &fakePager{}, metrics: metrics,
 				reports: &reports{metadata: client},
 			}
 			if _, err := r.audit(t.Context(), &lastAudit{}, nil, clock.Now()); err != nil {
@@ -48,7 +48,7 @@ func TestReportsThatCannotBeListed(t *testing.T) {
 			if got := testutil.ToFloat64(metrics.served); got != tc.wantServed {
 				t.Errorf("served %v, want %v", got, tc.wantServed)
 			}
-			if got := testutil.ToFloat64(metrics.unwritten); got != tc.wantUnwritten {
+			if got := testutil.ToFloat64(metrics.failedReports); got != tc.wantUnwritten {
 				t.Errorf("unwritten %v, want %v", got, tc.wantUnwritten)
 			}
 		})

@@ -37,7 +37,7 @@ func scopes(governed []string, namespaces int) []string {
 
 // scan reads and evaluates every VM in governed namespaces, and in those in which policies apply.
 type scan struct {
-	machines  pager
+	vms       pager
 	templates Templates
 	// claims reads claims; if nil, disks are not evaluated.
 	claims pager
@@ -68,7 +68,7 @@ type scan struct {
 // results are the counts of each approval and each policy, by name, and the number of VMs.
 type results struct {
 	approvals, policies counts
-	machines            int
+	vms                 int
 }
 
 // byNamespace holds the results of each namespace.
@@ -85,7 +85,7 @@ func (b byNamespace) total() results {
 
 // add adds other results.
 func (r *results) add(other results) {
-	r.machines += other.machines
+	r.vms += other.vms
 	for name, one := range other.approvals {
 		r.approvals.of(name).add(one)
 	}
@@ -135,10 +135,10 @@ func (s scan) run(ctx context.Context) (byNamespace, error) {
 
 // found is a VM with its evaluation.
 type found struct {
-	subject   subject
-	covering  []*approval.Approval
-	judgement judgement
-	rulings   []ruling
+	subject    subject
+	approvals  []*approval.Approval
+	evaluation evaluation
+	rulings    []ruling
 	// disks are the names of the claims of its dataVolumeTemplates.
 	disks []string
 	// running is what it should run as; nil if it is not running.
@@ -157,11 +157,11 @@ func (s scan) list(ctx context.Context, scope string) (byNamespace, error) {
 	var launchers *launcherCheck
 	if s.launchers != nil {
 		launchers = s.launchers()
-		t.strays = func(namespace string, machines map[types.UID]string) ([]stray, []*approval.Approval) {
+		t.strays = func(namespace string, vms map[types.UID]string) ([]stray, []*approval.Approval) {
 			if len(s.governed[namespace]) == 0 {
 				return nil, nil
 			}
-			return launchers.strays(namespace, machines), s.governed[namespace]
+			return launchers.strays(namespace, vms), s.governed[namespace]
 		}
 	}
 	for token := ""; ; {
@@ -183,7 +183,7 @@ func (s scan) list(ctx context.Context, scope string) (byNamespace, error) {
 			launchers.apply(page)
 		}
 		for _, one := range page {
-			t.record(one.subject, one.covering, one.judgement, one.rulings)
+			t.record(one.subject, one.approvals, one.evaluation, one.rulings)
 		}
 		if next == "" {
 			break
@@ -205,9 +205,9 @@ func (s scan) list(ctx context.Context, scope string) (byNamespace, error) {
 func (s scan) page(ctx context.Context, scope, token string, running *instanceCheck) (page []found, next string, err error) {
 	err = readAgain(ctx, s.retries, func(ctx context.Context) (err error) {
 		page = page[:0]
-		next, err = s.machines.page(ctx, scope, token, func(object map[string]any) {
-			if one, judged := s.judge(ctx, object); judged {
-				if running != nil && len(one.judgement.satisfied) > 0 {
+		next, err = s.vms.page(ctx, scope, token, func(object map[string]any) {
+			if one, applies := s.evaluate(ctx, object); applies {
+				if running != nil && len(one.evaluation.satisfied) > 0 {
 					one.running = running.of(ctx, object, one.subject.namespace)
 				}
 				page = append(page, one)
@@ -228,8 +228,8 @@ func describe(scope string) string {
 	return "namespace " + scope
 }
 
-// judge evaluates one VM. It returns false if no approval governs the VM and no policy applies to it.
-func (s scan) judge(ctx context.Context, object map[string]any) (found, bool) {
+// evaluate evaluates one VM. It returns false if no approval governs the VM and no policy applies to it.
+func (s scan) evaluate(ctx context.Context, object map[string]any) (found, bool) {
 	metadata, _ := object["metadata"].(map[string]any)
 	one := found{subject: subject{
 		namespace: machine.StringAt(metadata, "namespace"),
@@ -237,28 +237,28 @@ func (s scan) judge(ctx context.Context, object map[string]any) (found, bool) {
 		uid:       types.UID(machine.StringAt(metadata, "uid")),
 	}}
 	if s.policed[one.subject.namespace] {
-		one.rulings = s.policing.judge(ctx, object, one.subject.namespace)
+		one.rulings = s.policing.evaluate(ctx, object, one.subject.namespace)
 	}
-	one.covering = s.governed[one.subject.namespace]
-	if len(one.covering) > 0 {
-		one.judgement = judge(object, one.subject.namespace, one.covering, s.templates, s.cluster)
+	one.approvals = s.governed[one.subject.namespace]
+	if len(one.approvals) > 0 {
+		one.evaluation = evaluate(object, one.subject.namespace, one.approvals, s.templates, s.cluster)
 		if why := s.beyondSpec(ctx, object, one); why != nil {
-			one.judgement = judgement{cause: why}
+			one.evaluation = evaluation{cause: why}
 		}
 		spec, _ := object["spec"].(map[string]any)
 		for _, template := range disks.Templates(spec) {
 			one.disks = append(one.disks, template.Name)
 		}
 	}
-	return one, len(one.covering)+len(one.rulings) > 0
+	return one, len(one.approvals)+len(one.rulings) > 0
 }
 
 // beyondSpec returns the cause if a VM that satisfies an approval violates it by its metadata or its status, nil otherwise.
 func (s scan) beyondSpec(ctx context.Context, object map[string]any, one found) *cause {
-	if len(one.judgement.satisfied) == 0 {
+	if len(one.evaluation.satisfied) == 0 {
 		return nil
 	}
-	satisfied := one.judgement.satisfied[0].Name()
+	satisfied := one.evaluation.satisfied[0].Name()
 	if why := s.controllers.ownership(object, satisfied); why != nil || s.sizes == nil {
 		return why
 	}

@@ -47,11 +47,11 @@ func TestScopes(t *testing.T) {
 	}
 }
 
-// shelf is a pager over VMs in memory, with three in each page.
-type shelf struct {
+// fakePager is a pager over VMs in memory, with three in each page.
+type fakePager struct {
 	mutex sync.Mutex
-	// machines are sorted NAMESPACE/NAME.
-	machines []string
+	// vms are sorted NAMESPACE/NAME.
+	vms []string
 	// failures are the errors of the next calls, each after a visit of one VM.
 	failures []error
 	reads    []string
@@ -60,7 +60,7 @@ type shelf struct {
 	wait              time.Duration
 }
 
-func (s *shelf) page(ctx context.Context, namespace, token string, visit func(map[string]any)) (string, error) {
+func (s *fakePager) page(ctx context.Context, namespace, token string, visit func(map[string]any)) (string, error) {
 	s.mutex.Lock()
 	s.reads = append(s.reads, namespace+"@"+token)
 	s.running++
@@ -70,7 +70,7 @@ func (s *shelf) page(ctx context.Context, namespace, token string, visit func(ma
 		failure, s.failures = s.failures[0], s.failures[1:]
 	}
 	var mine []string
-	for _, one := range s.machines {
+	for _, one := range s.vms {
 		if (namespace == everywhere || strings.HasPrefix(one, namespace+"/")) && one > token {
 			mine = append(mine, one)
 		}
@@ -109,11 +109,11 @@ type noTemplates struct{}
 func (noTemplates) Get(string, string) *templatecache.Template { return nil }
 
 // scanOf returns a scan that collects finished namespaces.
-func scanOf(machines pager, namespaces int, governed ...string) (scan, *sync.Map) {
+func scanOf(vms pager, namespaces int, governed ...string) (scan, *sync.Map) {
 	finished := &sync.Map{}
 	retries := pageRetries()
 	retries.Duration = time.Millisecond
-	s := scan{machines: machines, templates: noTemplates{}, namespaces: namespaces, retries: retries, governed: map[string][]*approval.Approval{},
+	s := scan{vms: vms, templates: noTemplates{}, namespaces: namespaces, retries: retries, governed: map[string][]*approval.Approval{},
 		finished: func(_ context.Context, n namespaceTally) { finished.Store(n.namespace, n.violating) }}
 	for _, namespace := range governed {
 		s.governed[namespace] = []*approval.Approval{approve("a")}
@@ -122,7 +122,7 @@ func scanOf(machines pager, namespaces int, governed ...string) (scan, *sync.Map
 }
 
 func TestScan(t *testing.T) {
-	machines := []string{"free/x", "team-a/1", "team-a/2", "team-a/3", "team-a/4", "team-b/1"}
+	vms := []string{"free/x", "team-a/1", "team-a/2", "team-a/3", "team-a/4", "team-b/1"}
 	unavailable := apierrors.NewServiceUnavailable("busy")
 	many := func() (names []string) {
 		for i := range fewNamespaces {
@@ -166,7 +166,7 @@ func TestScan(t *testing.T) {
 		{name: "where nothing is governed nothing is read", namespaces: 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			source := &shelf{machines: machines, failures: tc.failures}
+			source := &fakePager{vms: vms, failures: tc.failures}
 			s, finished := scanOf(source, tc.namespaces, tc.governed...)
 			all, err := s.run(t.Context())
 			if len(source.reads) != tc.wantReads {
@@ -194,15 +194,15 @@ func TestScan(t *testing.T) {
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("violating machines by namespace (-want +got):\n%s", diff)
 			}
-			if found.machines != sum || sum > 0 && int(found.approvals["a"].violating) != sum {
-				t.Errorf("%d judged, %d counted, %v found", found.machines, sum, found.approvals["a"])
+			if found.vms != sum || sum > 0 && int(found.approvals["a"].violating) != sum {
+				t.Errorf("%d judged, %d counted, %v found", found.vms, sum, found.approvals["a"])
 			}
 		})
 	}
 }
 
 func TestAScanReadsTwoListsAtATime(t *testing.T) {
-	source := &shelf{wait: 5 * time.Millisecond}
+	source := &fakePager{wait: 5 * time.Millisecond}
 	var governed []string
 	for i := range fewNamespaces {
 		governed = append(governed, fmt.Sprintf("n%02d", i))
@@ -217,7 +217,7 @@ func TestAScanReadsTwoListsAtATime(t *testing.T) {
 }
 
 func TestAScanEndsWithItsContext(t *testing.T) {
-	s, _ := scanOf(&shelf{wait: time.Hour}, 100, "team-a", "team-b")
+	s, _ := scanOf(&fakePager{wait: time.Hour}, 100, "team-a", "team-b")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() {

@@ -38,7 +38,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	}
 	statusSources := append(r.options.Coverage.Sources(statusDelay),
 		single.OnChange(coverage.Cluster, statusDelay, r.options.Templates.Changed), r.auditEnded())
-	return single.Add(mgr, controllerOf(statusController, &statuses{r.options, r.outcomes}), statusSources...)
+	return single.Add(mgr, controllerOf(statusController, &statuses{r.options, r.lastResults}), statusSources...)
 }
 
 func controllerOf(name string, reconciler reconcile.Reconciler) single.Controller {
@@ -53,7 +53,7 @@ func (r *Reconciler) auditEnded() source.Source {
 				select {
 				case <-ctx.Done():
 					return
-				case <-r.outcomes.news:
+				case <-r.lastResults.changed:
 					q.Add(coverage.Cluster)
 				}
 			}

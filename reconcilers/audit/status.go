@@ -17,8 +17,8 @@ import (
 // maximumMessage is the maximum length of a condition's message in bytes.
 const maximumMessage = 4096
 
-// outcome is the result of the last audit for one approval.
-type outcome struct {
+// lastResult is the result of the last audit for one approval.
+type lastResult struct {
 	// uid and generation are those of the approval that was audited.
 	uid        types.UID
 	generation int64
@@ -37,7 +37,7 @@ type observation struct {
 	// sorted.
 	unusable []string
 	// audited is the result of the last audit for this generation, nil if there was none since this process became the leader.
-	audited *outcome
+	audited *lastResult
 	// auditFailure is why the last audit failed, nil if it succeeded.
 	auditFailure error
 }

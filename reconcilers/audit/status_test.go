@@ -24,8 +24,8 @@ func readyCondition(generation int64, status metav1.ConditionStatus, reason, mes
 
 func TestStatusOf(t *testing.T) {
 	violations := []v1alpha1.Violation{{Namespace: "team-a", Name: "web", Cause: "no"}}
-	audited := func(at time.Time) *outcome {
-		return &outcome{generation: 1, count: count{conforming: 3, violating: 1, violations: violations}, at: at}
+	audited := func(at time.Time) *lastResult {
+		return &lastResult{generation: 1, count: count{conforming: 3, violating: 1, violations: violations}, at: at}
 	}
 	enforced := readyCondition(1, metav1.ConditionTrue, v1alpha1.ReasonEnforced, "it is enforced")
 	full := v1alpha1.TemplateApprovalStatus{
@@ -63,7 +63,7 @@ func TestStatusOf(t *testing.T) {
 		{
 			name:        "an audit that finds anything else does",
 			stored:      full,
-			observation: observation{generation: 1, templates: 2, namespaces: 1, audited: &outcome{generation: 1, count: count{conforming: 4}, at: noon.Add(time.Hour)}},
+			observation: observation{generation: 1, templates: 2, namespaces: 1, audited: &lastResult{generation: 1, count: count{conforming: 4}, at: noon.Add(time.Hour)}},
 			want: with(full, func(s *v1alpha1.TemplateApprovalStatus) {
 				s.Conforming, s.Violating, s.Violations = ptr.To[int32](4), ptr.To[int32](0), nil
 				s.LastAuditTime = &metav1.Time{Time: noon.Add(time.Hour)}
@@ -119,7 +119,7 @@ func TestStatusOf(t *testing.T) {
 		},
 		{
 			name: "an audit brings its warnings",
-			observation: observation{generation: 1, templates: 2, namespaces: 1, audited: &outcome{
+			observation: observation{generation: 1, templates: 2, namespaces: 1, audited: &lastResult{
 				generation: 1, count: count{conforming: 3, violating: 1, violations: violations, warned: 1, warnings: violations}, at: noon,
 			}},
 			want: with(full, func(s *v1alpha1.TemplateApprovalStatus) { s.Warned, s.Warnings = 1, violations }),

@@ -30,8 +30,8 @@ const conflictDelay = time.Second
 
 // statuses is the controller that updates the statuses of the approvals, during and between audits. It handles a single request.
 type statuses struct {
-	options  Options
-	outcomes *outcomes
+	options     Options
+	lastResults *lastResults
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -45,8 +45,8 @@ func (s *statuses) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	}
 	approved := countTemplates(snapshot.Approvals, s.options.Templates.List())
 	covered := map[string]int32{}
-	for _, covering := range snapshot.Governed() {
-		for _, a := range covering {
+	for _, approvals := range snapshot.Governed() {
+		for _, a := range approvals {
 			covered[a.Name()]++
 		}
 	}
@@ -60,8 +60,8 @@ func (s *statuses) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 			unusable:   approved[a.Name()].unusable,
 			namespaces: covered[a.Name()],
 		}
-		o.audited, o.auditFailure = s.outcomes.of(a)
-		err := s.keep(ctx, a.Object, statusOf(a.Object.Status, o))
+		o.audited, o.auditFailure = s.lastResults.of(a)
+		err := s.update(ctx, a.Object, statusOf(a.Object.Status, o))
 		if apierrors.IsConflict(err) {
 			conflict = true
 			continue
@@ -74,8 +74,8 @@ func (s *statuses) Reconcile(ctx context.Context, _ reconcile.Request) (reconcil
 	return reconcile.Result{RequeueAfter: conflictDelay}, nil
 }
 
-// keep writes a status that differs from the stored one, and emits events and logs about the change.
-func (s *statuses) keep(ctx context.Context, stored *v1alpha1.TemplateApproval, status v1alpha1.TemplateApprovalStatus) error {
+// update writes a status that differs from the stored one, and emits events and logs about the change.
+func (s *statuses) update(ctx context.Context, stored *v1alpha1.TemplateApproval, status v1alpha1.TemplateApprovalStatus) error {
 	if equality.Semantic.DeepEqual(stored.Status, status) {
 		return nil
 	}

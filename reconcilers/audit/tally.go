@@ -130,10 +130,10 @@ type tally struct {
 	found   byNamespace
 	current namespaceTally
 	// results and machines are of the current namespace; the latter are names by UIDs.
-	results  results
-	machines map[types.UID]string
+	results results
+	vms     map[types.UID]string
 	// strays returns the strays of a namespace, and the approvals that select it. It may be nil.
-	strays func(namespace string, machines map[types.UID]string) ([]stray, []*approval.Approval)
+	strays func(namespace string, vms map[types.UID]string) ([]stray, []*approval.Approval)
 	// finished is called with each namespace after its last VM has been counted.
 	finished func(namespaceTally)
 }
@@ -147,52 +147,52 @@ func (t *tally) begin(namespace string) {
 	t.finish()
 	t.current.namespace = namespace
 	t.results = results{approvals: counts{}, policies: counts{}}
-	t.machines = map[types.UID]string{}
+	t.vms = map[types.UID]string{}
 }
 
 // record counts one VM.
-func (t *tally) record(vm subject, covering []*approval.Approval, judged judgement, rulings []ruling) {
+func (t *tally) record(vm subject, approvals []*approval.Approval, evaluated evaluation, rulings []ruling) {
 	if t.current.namespace != vm.namespace {
 		t.begin(vm.namespace)
 	}
-	t.results.machines++
-	t.machines[vm.uid] = vm.name
-	if len(covering) > 0 {
-		t.approved(vm, covering, judged)
+	t.results.vms++
+	t.vms[vm.uid] = vm.name
+	if len(approvals) > 0 {
+		t.approved(vm, approvals, evaluated)
 	}
 	t.ruled(vm, rulings)
 }
 
 // approved counts the decision of approvals on a VM.
-func (t *tally) approved(vm subject, covering []*approval.Approval, judged judgement) {
-	if len(judged.satisfied) > 0 {
+func (t *tally) approved(vm subject, approvals []*approval.Approval, evaluated evaluation) {
+	if len(evaluated.satisfied) > 0 {
 		t.current.conforming++
-		for _, a := range judged.satisfied {
+		for _, a := range evaluated.satisfied {
 			one := t.results.approvals.of(a.Name())
 			one.conforming++
-			if closed := judged.closed[a.Name()]; closed != nil {
+			if closed := evaluated.closed[a.Name()]; closed != nil {
 				one.warn(v1alpha1.Violation{Namespace: vm.namespace, Name: vm.name, Cause: closed.rule + ": " + closed.message})
 			}
 		}
-		if warning := judged.warning(); warning != nil {
+		if warning := evaluated.warning(); warning != nil {
 			t.current.warned++
 			if !t.current.full() {
-				t.current.warnings = append(t.current.warnings, findingOf(vm, covering, *warning))
+				t.current.warnings = append(t.current.warnings, findingOf(vm, approvals, *warning))
 			}
 		}
 		return
 	}
-	t.violate(findingOf(vm, covering, *judged.cause), covering)
+	t.violate(findingOf(vm, approvals, *evaluated.cause), approvals)
 }
 
 // violate counts a violation.
-func (t *tally) violate(one finding, covering []*approval.Approval) {
+func (t *tally) violate(one finding, approvals []*approval.Approval) {
 	t.current.violating++
 	violation := v1alpha1.Violation{Namespace: t.current.namespace, Name: one.name, Cause: one.cause.message}
-	if one.kind != kindMachine {
+	if one.kind != kindVirtualMachine {
 		violation.Kind = one.kind
 	}
-	for _, a := range covering {
+	for _, a := range approvals {
 		t.results.approvals.of(a.Name()).violate(violation)
 	}
 	if !t.current.full() {
@@ -200,9 +200,9 @@ func (t *tally) violate(one finding, covering []*approval.Approval) {
 	}
 }
 
-func findingOf(vm subject, covering []*approval.Approval, why cause) finding {
-	one := finding{kind: kindMachine, name: vm.name, uid: vm.uid, cause: why, enforcement: strictest(covering)}
-	for _, a := range covering {
+func findingOf(vm subject, approvals []*approval.Approval, why cause) finding {
+	one := finding{kind: kindVirtualMachine, name: vm.name, uid: vm.uid, cause: why, enforcement: strictest(approvals)}
+	for _, a := range approvals {
 		one.approvals = append(one.approvals, a.Name())
 	}
 	return one
@@ -231,14 +231,14 @@ func (t *tally) finish() {
 		return
 	}
 	if t.strays != nil {
-		list, covering := t.strays(namespace, t.machines)
+		list, approvals := t.strays(namespace, t.vms)
 		for _, one := range list {
-			f := findingOf(subject{namespace, one.name, one.uid}, covering, *newCause(ruleNoMachine, covering[0].Name(), "%s", one.message))
+			f := findingOf(subject{namespace, one.name, one.uid}, approvals, *newCause(ruleNoVM, approvals[0].Name(), "%s", one.message))
 			f.kind = one.kind
-			t.violate(f, covering)
+			t.violate(f, approvals)
 		}
 	}
-	if t.results.machines > 0 || t.current.violating > 0 {
+	if t.results.vms > 0 || t.current.violating > 0 {
 		t.found[namespace] = t.results
 		t.finished(t.current)
 	}
@@ -246,10 +246,10 @@ func (t *tally) finish() {
 }
 
 // strictest returns the strictest enforcement of the approvals.
-func strictest(covering []*approval.Approval) v1alpha1.Enforcement {
+func strictest(approvals []*approval.Approval) v1alpha1.Enforcement {
 	order := []v1alpha1.Enforcement{v1alpha1.EnforcementAudit, v1alpha1.EnforcementWarn, v1alpha1.EnforcementDeny}
 	highest := 0
-	for _, a := range covering {
+	for _, a := range approvals {
 		highest = max(highest, slices.Index(order, a.Enforcement()))
 	}
 	return order[highest]

@@ -41,8 +41,8 @@ func TestTally(t *testing.T) {
 	a, b := approve("a", enforcing(v1alpha1.EnforcementWarn)), approve("b", enforcing(v1alpha1.EnforcementAudit))
 	both := []*approval.Approval{a, b}
 	why := cause{rule: ruleNoTemplate, approval: "a", message: "it names no template"}
-	good := func(by ...*approval.Approval) judgement { return judgement{satisfied: by} }
-	bad := judgement{cause: &why}
+	good := func(by ...*approval.Approval) evaluation { return evaluation{satisfied: by} }
+	bad := evaluation{cause: &why}
 	vm := func(namespace, name string) subject { return subject{namespace, name, types.UID(name)} }
 
 	var finished []namespaceTally
@@ -83,9 +83,9 @@ func TestATallyOfWarnings(t *testing.T) {
 	vm := func(name string) subject { return subject{"team-a", name, types.UID(name)} }
 	var finished []namespaceTally
 	counted := newTally(func(n namespaceTally) { finished = append(finished, n) })
-	counted.record(vm("one"), both, judgement{satisfied: []*approval.Approval{a}, closed: map[string]*cause{"a": why}}, nil)
-	counted.record(vm("two"), both, judgement{satisfied: both, closed: map[string]*cause{"a": why}}, nil)
-	counted.record(vm("three"), both, judgement{satisfied: both}, nil)
+	counted.record(vm("one"), both, evaluation{satisfied: []*approval.Approval{a}, closed: map[string]*cause{"a": why}}, nil)
+	counted.record(vm("two"), both, evaluation{satisfied: both, closed: map[string]*cause{"a": why}}, nil)
+	counted.record(vm("three"), both, evaluation{satisfied: both}, nil)
 	counted.finish()
 
 	warning := func(name string) v1alpha1.Violation {
@@ -114,7 +114,7 @@ func TestATallyOfWarnings(t *testing.T) {
 
 func TestATallyIsBounded(t *testing.T) {
 	a := []*approval.Approval{approve("a")}
-	bad := judgement{cause: &cause{message: "no"}}
+	bad := evaluation{cause: &cause{message: "no"}}
 	findings := 0
 	counted := newTally(func(n namespaceTally) { findings += len(n.findings) })
 	for i := range 3 * maximumResults {
@@ -163,9 +163,9 @@ func TestATallyOfPolicies(t *testing.T) {
 	good, bad := ruling{policy: "sizes"}, ruling{policy: "owners", objection: "no owner"}
 	var finished []namespaceTally
 	counted := newTally(func(n namespaceTally) { finished = append(finished, n) })
-	counted.record(vm("team-a", "one"), nil, judgement{}, []ruling{bad, good})
-	counted.record(vm("team-a", "two"), a, judgement{satisfied: a}, []ruling{good})
-	counted.record(vm("team-b", "one"), nil, judgement{}, []ruling{bad})
+	counted.record(vm("team-a", "one"), nil, evaluation{}, []ruling{bad, good})
+	counted.record(vm("team-a", "two"), a, evaluation{satisfied: a}, []ruling{good})
+	counted.record(vm("team-b", "one"), nil, evaluation{}, []ruling{bad})
 	counted.finish()
 	violation := func(namespace, name string) v1alpha1.Violation {
 		return v1alpha1.Violation{Namespace: namespace, Name: name, Cause: "no owner"}

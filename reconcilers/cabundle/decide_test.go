@@ -168,7 +168,7 @@ func TestDecide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			given := state{now: noon, current: tc.current, configurations: tc.configurations}
 			for _, each := range tc.formers {
-				given.formers = append(given.formers, each.remembered())
+				given.formers = append(given.formers, each.previous())
 			}
 			planned := decide(given, overlap)
 			got := want{Again: planned.again}
@@ -198,7 +198,7 @@ type replaced struct {
 	since     time.Time
 }
 
-func (r replaced) remembered() former {
+func (r replaced) previous() former {
 	return former{r.authority.Certificate, r.since}
 }
 

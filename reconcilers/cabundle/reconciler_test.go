@@ -36,8 +36,8 @@ type cluster struct {
 	reconciler *Reconciler
 	recorder   *events.FakeRecorder
 	clock      *clocktesting.FakePassiveClock
-	// refuse, if set, is the error of the next patch.
-	refuse error
+	// failure, if set, is the error of the next patch.
+	failure error
 	// stale, if set, is the result of Configurations.
 	stale []publication.Configuration
 }
@@ -95,8 +95,8 @@ func (c *cluster) Configurations(ctx context.Context) ([]publication.Configurati
 
 // Patch implements Patcher.
 func (c *cluster) Patch(ctx context.Context, object client.Object, patch client.Patch, options ...client.PatchOption) error {
-	if err := c.refuse; err != nil {
-		c.refuse = nil
+	if err := c.failure; err != nil {
+		c.failure = nil
 		return err
 	}
 	return c.Client.Patch(ctx, object, patch, options...)
@@ -303,7 +303,7 @@ func TestReconcileGoesOnAfterAFailure(t *testing.T) {
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			c := newCluster(t, render(nil), validate(nil), secret(authority))
-			c.refuse = tc.refuse
+			c.failure = tc.refuse
 			_, err := c.reconciler.Reconcile(t.Context(), reconcile.Request{NamespacedName: secretName})
 			message := ""
 			if err != nil {

@@ -180,9 +180,9 @@ func (s subresourceClient) expand(ctx context.Context, namespace string, vm map[
 // explained sets the message of an error to KubeVirt's, which client-go omits.
 func explained(err error, answer []byte) error {
 	var status *apierrors.StatusError
-	var said metav1.Status
-	if errors.As(err, &status) && json.Unmarshal(answer, &said) == nil && said.Message != "" {
-		status.ErrStatus.Message = said.Message
+	var response metav1.Status
+	if errors.As(err, &status) && json.Unmarshal(answer, &response) == nil && response.Message != "" {
+		status.ErrStatus.Message = response.Message
 	}
 	return err
 }

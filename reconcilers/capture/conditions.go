@@ -71,38 +71,38 @@ func (c *conditions) captured(result *capturing.Result) {
 	if len(result.Left) == 0 {
 		c.set(v1beta1.ConditionComplete, metav1.ConditionTrue, v1beta1.ReasonEverythingCaptured, "everything of the VirtualMachine is in the template")
 	} else {
-		reason, said := v1beta1.ReasonLeftBehind, make([]string, len(result.Left))
+		reason, messages := v1beta1.ReasonLeftBehind, make([]string, len(result.Left))
 		for i, each := range result.Left {
-			said[i] = each.What
+			messages[i] = each.What
 			if each.Unreachable {
 				reason = v1beta1.ReasonUnreachable
 			}
 		}
-		c.set(v1beta1.ConditionComplete, metav1.ConditionFalse, reason, strings.Join(said, "; "))
+		c.set(v1beta1.ConditionComplete, metav1.ConditionFalse, reason, strings.Join(messages, "; "))
 	}
 	c.secrets(result)
 }
 
 func (c *conditions) secrets(result *capturing.Result) {
-	var kept, replaced []string
+	var retained, replaced []string
 	for _, each := range result.Secrets {
 		if each.Parameter == "" {
-			kept = append(kept, each.Path)
+			retained = append(retained, each.Path)
 		} else {
 			replaced = append(replaced, each.Path+" is the parameter "+each.Parameter)
 		}
 	}
-	var said []string
-	if len(kept) > 0 {
-		said = append(said, "whoever may read the template can read "+strings.Join(kept, ", "))
+	var messages []string
+	if len(retained) > 0 {
+		messages = append(messages, "whoever may read the template can read "+strings.Join(retained, ", "))
 	}
-	said = append(said, replaced...)
+	messages = append(messages, replaced...)
 	if len(result.Unsearched) > 0 {
-		said = append(said, "not of a format that can be searched: "+strings.Join(result.Unsearched, ", "))
+		messages = append(messages, "not of a format that can be searched: "+strings.Join(result.Unsearched, ", "))
 	}
-	message := strings.Join(said, "; ")
+	message := strings.Join(messages, "; ")
 	switch {
-	case len(kept) > 0:
+	case len(retained) > 0:
 		c.set(v1beta1.ConditionSecretsFound, metav1.ConditionTrue, v1beta1.ReasonSecretsKept, message)
 	case len(replaced) > 0:
 		c.set(v1beta1.ConditionSecretsFound, metav1.ConditionTrue, v1beta1.ReasonSecretsParameterized, message)

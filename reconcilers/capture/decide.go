@@ -13,9 +13,9 @@ import (
 
 // Times after which a request is reconciled again without an event.
 const (
-	lookAgain = 30 * time.Second
-	// lookSoon is for changes that cause no event here.
-	lookSoon = time.Second
+	longestWait = 30 * time.Second
+	// shortestWait is for changes that cause no event here.
+	shortestWait = time.Second
 )
 
 // step is what an action does.
@@ -64,16 +64,16 @@ func decide(s *state) action {
 	var list []check
 	switch {
 	case s.request.DeletionTimestamp != nil:
-		list = []check{unfinalized, noLink, noTemplate, noDataVolumes, noSnapshot, noFinalizer}
+		list = []check{checkFinalizer, ensureNoLink, ensureNoTemplate, ensureNoDataVolumes, ensureNoSnapshot, ensureNoFinalizer}
 	case s.ended() && s.ready():
-		list = []check{noSnapshot, noFinalizer, notExpired}
+		list = []check{ensureNoSnapshot, ensureNoFinalizer, checkExpiry}
 	case s.ended():
-		list = []check{unfinalized, noLink, noTemplate, noDataVolumes, noSnapshot, noFinalizer}
+		list = []check{checkFinalizer, ensureNoLink, ensureNoTemplate, ensureNoDataVolumes, ensureNoSnapshot, ensureNoFinalizer}
 	default:
 		list = []check{
-			inTime, finalized, served, templateIsOurs,
-			linkedTemplate, disksRemain, handedOver, noSnapshotAfterwards, released, finished,
-			snapshotTaken, snapshotRecorded, snapshotReady, contentRead, dataVolumesCreated, dataVolumesReady, templateCreated,
+			checkDeadline, ensureFinalizer, checkAPIsServed, checkTemplateOwner,
+			ensureRequestLinked, checkDisksExist, ensureHandOver, ensureSnapshotDeleted, ensureTemplateReleased, ensureFinished,
+			ensureSnapshot, ensureSnapshotRecorded, checkSnapshotReady, checkContent, ensureDataVolumes, checkDataVolumesReady, ensureTemplate,
 		}
 	}
 	for _, line := range list {
@@ -93,12 +93,12 @@ func progress(next step, reason, format string, arguments ...any) *action {
 }
 
 func waiting(s *state, reason, format string, arguments ...any) *action {
-	return &action{step: wait, reason: reason, message: fmt.Sprintf(format, arguments...), again: max(min(lookAgain, s.deadline().Sub(s.now)), lookSoon)}
+	return &action{step: wait, reason: reason, message: fmt.Sprintf(format, arguments...), again: max(min(longestWait, s.deadline().Sub(s.now)), shortestWait)}
 }
 
 // Checks of every request in progress.
 
-func inTime(s *state) *action {
+func checkDeadline(s *state) *action {
 	if s.now.Before(s.deadline()) {
 		return nil
 	}
@@ -111,21 +111,21 @@ func inTime(s *state) *action {
 	return failure(v1beta1.ReasonTimeout, "not finished within %s%s", s.deadline().Sub(s.request.CreationTimestamp.Time), last)
 }
 
-func finalized(s *state) *action {
+func ensureFinalizer(s *state) *action {
 	if slices.Contains(s.request.Finalizers, v1beta1.FinalizerSnapshotCleanup) {
 		return nil
 	}
 	return progress(addFinalizer, v1beta1.ReasonStarting, "the request was accepted")
 }
 
-func served(s *state) *action {
+func checkAPIsServed(s *state) *action {
 	if s.unknown == "" {
 		return nil
 	}
 	return waiting(s, v1beta1.ReasonWaitingForAPI, "waiting until the API server serves %s", s.unknown)
 }
 
-func templateIsOurs(s *state) *action {
+func checkTemplateOwner(s *state) *action {
 	name := templateName(s.request)
 	switch {
 	case s.template == nil && s.link() != nil, (s.underConstruction() || s.linked()) && s.template.DeletionTimestamp != nil:
@@ -138,14 +138,14 @@ func templateIsOurs(s *state) *action {
 
 // Checks after the template was created: it receives ownership of the disks and the request.
 
-func linkedTemplate(s *state) *action {
+func ensureRequestLinked(s *state) *action {
 	if s.template == nil || s.linked() {
 		return nil
 	}
 	return progress(linkRequest, v1beta1.ReasonFinishing, "VirtualMachineTemplate %s was created", s.template.Name)
 }
 
-func disksRemain(s *state) *action {
+func checkDisksExist(s *state) *action {
 	if s.template == nil {
 		return nil
 	}
@@ -157,28 +157,28 @@ func disksRemain(s *state) *action {
 	return nil
 }
 
-func handedOver(s *state) *action {
+func ensureHandOver(s *state) *action {
 	if s.template == nil || len(s.owned) == 0 {
 		return nil
 	}
 	return progress(handOver, v1beta1.ReasonFinishing, "the disks are handed over to VirtualMachineTemplate %s", s.template.Name)
 }
 
-func noSnapshotAfterwards(s *state) *action {
+func ensureSnapshotDeleted(s *state) *action {
 	if s.template == nil {
 		return nil
 	}
-	return noSnapshot(s)
+	return ensureNoSnapshot(s)
 }
 
-func released(s *state) *action {
+func ensureTemplateReleased(s *state) *action {
 	if !s.underConstruction() {
 		return nil
 	}
 	return &action{step: releaseTemplate}
 }
 
-func finished(s *state) *action {
+func ensureFinished(s *state) *action {
 	if s.template == nil {
 		return nil
 	}
@@ -187,7 +187,7 @@ func finished(s *state) *action {
 
 // Checks until the template is created.
 
-func snapshotTaken(s *state) *action {
+func ensureSnapshot(s *state) *action {
 	source := s.request.Spec.VirtualMachineRef
 	recorded := s.request.Status.SnapshotRef
 	switch {
@@ -198,15 +198,15 @@ func snapshotTaken(s *state) *action {
 		return failure(v1beta1.ReasonNameTaken, "VirtualMachineSnapshot %s/%s exists, and was not taken for this request", source.Namespace, s.snapshot.Name)
 	case s.snapshot != nil:
 		return nil
-	case s.machine == nil:
-		return failure(v1beta1.ReasonMachineNotFound, "VirtualMachine %s/%s does not exist", source.Namespace, source.Name)
-	case s.machine.DeletionTimestamp != nil:
-		return failure(v1beta1.ReasonMachineNotFound, "VirtualMachine %s/%s is being deleted", source.Namespace, source.Name)
+	case s.vm == nil:
+		return failure(v1beta1.ReasonVirtualMachineNotFound, "VirtualMachine %s/%s does not exist", source.Namespace, source.Name)
+	case s.vm.DeletionTimestamp != nil:
+		return failure(v1beta1.ReasonVirtualMachineNotFound, "VirtualMachine %s/%s is being deleted", source.Namespace, source.Name)
 	}
 	return progress(createSnapshot, v1beta1.ReasonStarting, "taking a snapshot of VirtualMachine %s/%s", source.Namespace, source.Name)
 }
 
-func snapshotRecorded(s *state) *action {
+func ensureSnapshotRecorded(s *state) *action {
 	if s.request.Status.SnapshotRef != nil {
 		return nil
 	}
@@ -224,7 +224,7 @@ func snapshotMessage(s *state) string {
 	return message
 }
 
-func snapshotReady(s *state) *action {
+func checkSnapshotReady(s *state) *action {
 	name := s.request.Spec.VirtualMachineRef.Namespace + "/" + s.snapshot.Name
 	switch {
 	case s.snapshot.DeletionTimestamp != nil:
@@ -235,10 +235,10 @@ func snapshotReady(s *state) *action {
 			trouble = "KubeVirt gives no cause"
 		}
 		return failure(v1beta1.ReasonSnapshotFailed, "VirtualMachineSnapshot %s failed: %s", name, trouble)
-	case !s.snapshot.taken() && s.machine == nil:
+	case !s.snapshot.taken() && s.vm == nil:
 		// KubeVirt would wait for the VM until the deadline. Once the snapshot has begun, KubeVirt protects the VM from deletion.
 		source := s.request.Spec.VirtualMachineRef
-		return failure(v1beta1.ReasonMachineNotFound, "VirtualMachine %s/%s was deleted before its snapshot was taken", source.Namespace, source.Name)
+		return failure(v1beta1.ReasonVirtualMachineNotFound, "VirtualMachine %s/%s was deleted before its snapshot was taken", source.Namespace, source.Name)
 	case len(s.lost) > 0:
 		return failure(v1beta1.ReasonSnapshotLost, "VirtualMachineSnapshot %s lost VolumeSnapshots before it had served: %s", name, few(s.lost))
 	case !s.snapshot.Status.ReadyToUse || s.snapshot.Status.Content == "":
@@ -247,7 +247,7 @@ func snapshotReady(s *state) *action {
 	return nil
 }
 
-func contentRead(s *state) *action {
+func checkContent(s *state) *action {
 	name := s.request.Spec.VirtualMachineRef.Namespace + "/" + s.snapshot.Status.Content
 	switch {
 	case s.content == nil || s.content.DeletionTimestamp != nil:
@@ -258,7 +258,7 @@ func contentRead(s *state) *action {
 	return nil
 }
 
-func dataVolumesCreated(s *state) *action {
+func ensureDataVolumes(s *state) *action {
 	var missing []string
 	for _, each := range s.disks {
 		switch {
@@ -274,7 +274,7 @@ func dataVolumesCreated(s *state) *action {
 	return progress(createDataVolumes, v1beta1.ReasonWaitingForDataVolumes, "copying %d disks: %s", len(s.disks), few(missing))
 }
 
-func dataVolumesReady(s *state) *action {
+func checkDataVolumesReady(s *state) *action {
 	var open []string
 	for _, each := range s.disks {
 		switch phase := each.copy.Status.Phase; {
@@ -288,7 +288,7 @@ func dataVolumesReady(s *state) *action {
 			}
 			return failure(v1beta1.ReasonDataVolumeFailed, "DataVolume %s failed: %s", each.name, trouble)
 		default:
-			open = append(open, strings.TrimRight(strings.Join([]string{each.name, phase, known(each.copy.Status.Progress), each.copy.trouble()}, " "), " "))
+			open = append(open, strings.TrimRight(strings.Join([]string{each.name, phase, reportedProgress(each.copy.Status.Progress), each.copy.trouble()}, " "), " "))
 		}
 	}
 	if len(open) == 0 {
@@ -297,8 +297,8 @@ func dataVolumesReady(s *state) *action {
 	return waiting(s, v1beta1.ReasonWaitingForDataVolumes, "%d of %d disks are copied, waiting for %s", len(s.disks)-len(open), len(s.disks), few(open))
 }
 
-// known returns the progress, or an empty string if CDI reports none.
-func known(progress string) string {
+// reportedProgress returns the progress, or an empty string if CDI reports none.
+func reportedProgress(progress string) string {
 	if progress == "N/A" {
 		return ""
 	}
@@ -313,57 +313,57 @@ func few(names []string) string {
 	return strings.Join(names, "; ")
 }
 
-func templateCreated(s *state) *action {
+func ensureTemplate(s *state) *action {
 	return progress(createTemplate, v1beta1.ReasonFinishing, "making VirtualMachineTemplate %s", templateName(s.request))
 }
 
 // Cleanup after a request that has ended or is being deleted.
 
-// unfinalized stops if the request has created nothing, or its cleanup is done.
-func unfinalized(s *state) *action {
+// checkFinalizer stops if the request has created nothing, or its cleanup is done.
+func checkFinalizer(s *state) *action {
 	if slices.Contains(s.request.Finalizers, v1beta1.FinalizerSnapshotCleanup) {
 		return nil
 	}
 	return &action{step: doNothing}
 }
 
-// noLink removes the owner reference to the template, so that a failed request is not deleted with the template.
-func noLink(s *state) *action {
+// ensureNoLink removes the owner reference to the template, so that a failed request is not deleted with the template.
+func ensureNoLink(s *state) *action {
 	if s.link() == nil || s.template != nil && !s.underConstruction() || s.ended() && s.ready() {
 		return nil
 	}
 	return &action{step: unlinkRequest}
 }
 
-func noTemplate(s *state) *action {
+func ensureNoTemplate(s *state) *action {
 	if !s.underConstruction() || s.template.DeletionTimestamp != nil {
 		return nil
 	}
 	return &action{step: deleteTemplate}
 }
 
-func noDataVolumes(s *state) *action {
+func ensureNoDataVolumes(s *state) *action {
 	if !slices.ContainsFunc(s.owned, func(each metav1.PartialObjectMetadata) bool { return each.DeletionTimestamp == nil }) {
 		return nil
 	}
 	return &action{step: deleteDataVolumes}
 }
 
-func noSnapshot(s *state) *action {
+func ensureNoSnapshot(s *state) *action {
 	if !s.ownsSnapshot() || s.snapshot.DeletionTimestamp != nil {
 		return nil
 	}
 	return &action{step: deleteSnapshot}
 }
 
-func noFinalizer(s *state) *action {
+func ensureNoFinalizer(s *state) *action {
 	if !slices.Contains(s.request.Finalizers, v1beta1.FinalizerSnapshotCleanup) {
 		return nil
 	}
 	return &action{step: removeFinalizer}
 }
 
-func notExpired(s *state) *action {
+func checkExpiry(s *state) *action {
 	seconds := s.request.Spec.TTLSecondsAfterFinished
 	if seconds == nil {
 		return nil

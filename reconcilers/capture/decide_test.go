@@ -26,7 +26,7 @@ func making(changes ...func(*state)) *state {
 	return s
 }
 
-func withMachine(s *state) { s.machine = &metav1.PartialObjectMetadata{} }
+func withVM(s *state) { s.vm = &metav1.PartialObjectMetadata{} }
 
 func withSnapshot(phase string, ready bool) func(*state) {
 	return func(s *state) {
@@ -99,23 +99,23 @@ func TestDecide(t *testing.T) {
 		want  action
 	}{
 		"a new request is guarded first": {
-			state: []func(*state){unguarded, withMachine},
+			state: []func(*state){unguarded, withVM},
 			want:  action{step: addFinalizer, reason: "Starting", message: "the request was accepted"},
 		},
 		"then the snapshot is taken": {
-			state: []func(*state){withMachine},
+			state: []func(*state){withVM},
 			want:  action{step: createSnapshot, reason: "Starting", message: "taking a snapshot of VirtualMachine shop/web"},
 		},
 		"a machine that is gone ends it": {
 			want: action{step: fail, reason: "MachineNotFound", message: "VirtualMachine shop/web does not exist"},
 		},
 		"so does one that is going": {
-			state: []func(*state){withMachine, func(s *state) { s.machine.DeletionTimestamp = &created }},
+			state: []func(*state){withVM, func(s *state) { s.vm.DeletionTimestamp = &created }},
 			want:  action{step: fail, reason: "MachineNotFound", message: "VirtualMachine shop/web is being deleted"},
 		},
 		"a kind that nobody serves is waited for": {
 			state: []func(*state){func(s *state) { s.unknown = "VirtualMachineSnapshot (snapshot.kubevirt.io/v1beta1)" }},
-			want:  action{step: wait, reason: "WaitingForAPI", message: "waiting until the API server serves VirtualMachineSnapshot (snapshot.kubevirt.io/v1beta1)", again: lookAgain},
+			want:  action{step: wait, reason: "WaitingForAPI", message: "waiting until the API server serves VirtualMachineSnapshot (snapshot.kubevirt.io/v1beta1)", again: longestWait},
 		},
 		"a snapshot that is there is remembered": {
 			state: []func(*state){withSnapshot("", false)},
@@ -134,8 +134,8 @@ func TestDecide(t *testing.T) {
 			want:  action{step: fail, reason: "NameTaken", message: "VirtualMachineSnapshot golden/capture-r-uid exists, and was not taken for this request"},
 		},
 		"a snapshot that is not ready is waited for, with what it says": {
-			state: []func(*state){withSnapshot("InProgress", false), recorded, withMachine, func(s *state) { s.snapshot.Status.Error.Message = "no freeze" }},
-			want:  action{step: wait, reason: "WaitingForSnapshot", message: "waiting for VirtualMachineSnapshot shop/capture-r-uid: InProgress: no freeze", again: lookAgain},
+			state: []func(*state){withSnapshot("InProgress", false), recorded, withVM, func(s *state) { s.snapshot.Status.Error.Message = "no freeze" }},
+			want:  action{step: wait, reason: "WaitingForSnapshot", message: "waiting for VirtualMachineSnapshot shop/capture-r-uid: InProgress: no freeze", again: longestWait},
 		},
 		"unless its machine is gone, which KubeVirt would wait for": {
 			state: []func(*state){withSnapshot("InProgress", false), recorded},
@@ -150,7 +150,7 @@ func TestDecide(t *testing.T) {
 			want:  action{step: fail, reason: "SnapshotFailed", message: "VirtualMachineSnapshot shop/capture-r-uid failed: disk on fire"},
 		},
 		"a snapshot that is gone ends it": {
-			state: []func(*state){recorded, withMachine},
+			state: []func(*state){recorded, withVM},
 			want:  action{step: fail, reason: "SnapshotLost", message: "VirtualMachineSnapshot shop/capture-r-uid was deleted before it had served"},
 		},
 		"and one of the same name is another": {
@@ -171,7 +171,7 @@ func TestDecide(t *testing.T) {
 		},
 		"copies are waited for, with progress": {
 			state: with(withDisk("d1", "Succeeded", "r-uid"), withDisk("d2", "CloneInProgress", "r-uid"), func(s *state) { s.disks[1].copy.Status.Progress = "12.5%" }),
-			want:  action{step: wait, reason: "WaitingForDataVolumes", message: "1 of 2 disks are copied, waiting for d2 CloneInProgress 12.5%", again: lookAgain},
+			want:  action{step: wait, reason: "WaitingForDataVolumes", message: "1 of 2 disks are copied, waiting for d2 CloneInProgress 12.5%", again: longestWait},
 		},
 		"a copy that has failed ends it": {
 			state: with(withDisk("d1", "Failed", "r-uid")),
@@ -179,7 +179,7 @@ func TestDecide(t *testing.T) {
 		},
 		"a copy that goes is waited for, and made anew": {
 			state: with(withDisk("d1", "Succeeded", "r-uid"), func(s *state) { s.disks[0].copy.DeletionTimestamp = &created }),
-			want:  action{step: wait, reason: "WaitingForDataVolumes", message: "0 of 1 disks are copied, waiting for d1 is being deleted, and will be made anew", again: lookAgain},
+			want:  action{step: wait, reason: "WaitingForDataVolumes", message: "0 of 1 disks are copied, waiting for d1 is being deleted, and will be made anew", again: longestWait},
 		},
 		"with all disks there comes the template": {
 			state: with(withDisk("d1", "Succeeded", "r-uid")),
@@ -222,14 +222,14 @@ func TestDecide(t *testing.T) {
 			want:  action{step: fail, reason: "TemplateDeleted", message: "VirtualMachineTemplate t was deleted before the request was finished"},
 		},
 		"time that is over ends it": {
-			state: []func(*state){withSnapshot("InProgress", false), recorded, withMachine, func(s *state) {
+			state: []func(*state){withSnapshot("InProgress", false), recorded, withVM, func(s *state) {
 				s.request.Spec.Timeout = &metav1.Duration{Duration: time.Minute}
 				s.request.Status.Conditions = []metav1.Condition{{Type: "Progressing", Status: "True", Message: "waiting for x"}}
 			}},
 			want: action{step: fail, reason: "Timeout", message: "not finished within 1m0s; the last that was known: waiting for x"},
 		},
 		"the last look is when time is over": {
-			state: []func(*state){withSnapshot("", false), recorded, withMachine, func(s *state) { s.request.Spec.Timeout = &metav1.Duration{Duration: 70 * time.Second} }},
+			state: []func(*state){withSnapshot("", false), recorded, withVM, func(s *state) { s.request.Spec.Timeout = &metav1.Duration{Duration: 70 * time.Second} }},
 			want:  action{step: wait, reason: "WaitingForSnapshot", message: "waiting for VirtualMachineSnapshot shop/capture-r-uid", again: 10 * time.Second},
 		},
 

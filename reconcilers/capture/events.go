@@ -17,15 +17,15 @@ const (
 	maximumNote = 1 << 10
 )
 
-// tell records an event about the request, and the same event about the VM.
-func (r *Reconciler) tell(s *state, machine *metav1.PartialObjectMetadata, kind, reason, doing, note string, arguments ...any) {
+// recordEvent records an event about the request, and the same event about the VM.
+func (r *Reconciler) recordEvent(s *state, vm *metav1.PartialObjectMetadata, kind, reason, doing, note string, arguments ...any) {
 	text := excerptOf(note, arguments...)
 	request := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: s.request.Namespace, Name: s.request.Name, UID: s.request.UID}}
 	request.SetGroupVersionKind(requests.GroupVersion().WithKind(requests.kind))
 	r.recorder.Eventf(request, nil, kind, reason, doing, "%s", text)
-	if machine != nil {
-		about := machine.DeepCopy()
-		about.SetGroupVersionKind(machines.GroupVersion().WithKind(machines.kind))
+	if vm != nil {
+		about := vm.DeepCopy()
+		about.SetGroupVersionKind(virtualMachines.GroupVersion().WithKind(virtualMachines.kind))
 		r.recorder.Eventf(about, nil, kind, reason, doing, "%s", text)
 	}
 }

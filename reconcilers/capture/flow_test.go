@@ -43,9 +43,9 @@ type world struct {
 	// killAt is the number of the write at which the manager is killed: after the write if done is true, before it otherwise.
 	killAt int
 	done   bool
-	// refuse returns errors for writes and reads before they happen.
-	refuse func(verb, resource, name string) error
-	uids   int
+	// failWith returns errors for writes and reads before they happen.
+	failWith func(verb, resource, name string) error
+	uids     int
 }
 
 var errKilled = errors.New("killed")
@@ -56,7 +56,7 @@ func newWorld(t *testing.T, objects ...string) *world {
 		t: t, clock: testingclock.NewFakePassiveClock(created.Time), events: events.NewFakeRecorder(100), register: prometheus.NewRegistry(), killAt: -1,
 	}
 	lists := map[schema.GroupVersionResource]string{}
-	for _, each := range []resource{requests, templates, machines, snapshots, contents, volumeSnapshots, dataVolumes} {
+	for _, each := range []resource{requests, templates, virtualMachines, snapshots, contents, volumeSnapshots, dataVolumes} {
 		lists[each.GroupVersionResource] = each.kind + "List"
 	}
 	w.client = fake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), lists)
@@ -76,8 +76,8 @@ func newWorld(t *testing.T, objects ...string) *world {
 		case clienttesting.GetAction:
 			name = a.GetName()
 		}
-		if w.refuse != nil {
-			if err := w.refuse(a.GetVerb(), a.GetResource().Resource, name); err != nil {
+		if w.failWith != nil {
+			if err := w.failWith(a.GetVerb(), a.GetResource().Resource, name); err != nil {
 				return true, nil, err
 			}
 		}
@@ -115,7 +115,7 @@ func (w *world) add(text string) {
 }
 
 func gvr(kind string) schema.GroupVersionResource {
-	for _, each := range []resource{requests, templates, machines, snapshots, contents, volumeSnapshots, dataVolumes} {
+	for _, each := range []resource{requests, templates, virtualMachines, snapshots, contents, volumeSnapshots, dataVolumes} {
 		if each.kind == kind {
 			return each.GroupVersionResource
 		}
@@ -163,8 +163,8 @@ func (w *world) change(of resource, object unstructured.Unstructured) {
 	}
 }
 
-// play simulates KubeVirt and CDI, and collects garbage.
-func (w *world) play() {
+// simulate simulates KubeVirt and CDI, and collects garbage.
+func (w *world) simulate() {
 	w.t.Helper()
 	for _, each := range w.all(snapshots) {
 		if each.Object["status"] == nil {
@@ -198,7 +198,7 @@ func (w *world) run(key types.NamespacedName) {
 			manager = w.manager()
 			continue
 		}
-		w.play()
+		w.simulate()
 		if err == nil && result.RequeueAfter == 0 {
 			return
 		}
@@ -394,7 +394,7 @@ func TestNothingIsLeftOfACaptureThatEndsAtAnyWrite(t *testing.T) {
 				if errors.Is(err, errKilled) {
 					break
 				}
-				w.play()
+				w.simulate()
 			}
 			for _, each := range w.all(requests) {
 				now := metav1.NewTime(w.clock.Now())
@@ -436,29 +436,29 @@ func TestFailures(t *testing.T) {
 	}{
 		"no machine":                 {wantReason: "MachineNotFound", wantMessage: "VirtualMachine shop/web does not exist"},
 		"a template of that name":    {objects: []string{vm, "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplate\nmetadata: {namespace: golden, name: t, uid: other}"}, wantReason: "TemplateExists"},
-		"a snapshot that is refused": {objects: []string{vm}, refuse: refusing("create", "virtualmachinesnapshots", invalid), wantReason: "CaptureRefused", wantMessage: "creating VirtualMachineSnapshot shop/capture-r-uid"},
-		"disks that are refused":     {objects: []string{vm}, refuse: refusing("create", "datavolumes", invalid), wantReason: "CaptureRefused", wantMessage: "creating DataVolume golden/"},
-		"a template that is refused": {objects: []string{vm}, refuse: refusing("create", "virtualmachinetemplates", invalid), wantReason: "CaptureRefused", wantMessage: "creating VirtualMachineTemplate golden/t"},
+		"a snapshot that is refused": {objects: []string{vm}, refuse: failing("create", "virtualmachinesnapshots", invalid), wantReason: "CaptureRefused", wantMessage: "creating VirtualMachineSnapshot shop/capture-r-uid"},
+		"disks that are refused":     {objects: []string{vm}, refuse: failing("create", "datavolumes", invalid), wantReason: "CaptureRefused", wantMessage: "creating DataVolume golden/"},
+		"a template that is refused": {objects: []string{vm}, refuse: failing("create", "virtualmachinetemplates", invalid), wantReason: "CaptureRefused", wantMessage: "creating VirtualMachineTemplate golden/t"},
 		"rights that nobody ever gives": {
-			objects: []string{vm}, more: ", timeout: 10m", refuse: refusing("create", "datavolumes", apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota"))),
+			objects: []string{vm}, more: ", timeout: 10m", refuse: failing("create", "datavolumes", apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota"))),
 			later:      func(w *world) { w.clock.SetTime(created.Add(11 * time.Minute)) },
 			wantReason: "Timeout", wantMessage: "not finished within 10m0s; the last that was known: could not create DataVolumes, and tries again",
 		},
 		"a kind that never comes": {
-			objects: []string{vm}, refuse: refusing("", "virtualmachinesnapshots", missing("virtualmachinesnapshots")),
+			objects: []string{vm}, refuse: failing("", "virtualmachinesnapshots", missing("virtualmachinesnapshots")),
 			later:      func(w *world) { w.clock.SetTime(created.Add(2 * time.Hour)) },
 			wantReason: "Timeout", wantMessage: "not finished within 1h0m0s; the last that was known: waiting until the API server serves VirtualMachineSnapshot (snapshot.kubevirt.io/v1beta1)",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, append(tc.objects, templateRequest("golden", tc.more))...)
-			w.refuse = tc.refuse
+			w.failWith = tc.refuse
 			manager := w.manager()
 			for range 30 {
 				if _, err := manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: golden}); err != nil && tc.refuse == nil {
 					t.Error(err)
 				}
-				w.play()
+				w.simulate()
 			}
 			if tc.later != nil {
 				tc.later(w)
@@ -513,8 +513,8 @@ func TestTroubleThatStaysIsToldOnce(t *testing.T) {
 		t.Run(tc.verb+" "+tc.resource, func(t *testing.T) {
 			w := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
 			forbidden := true
-			quota := refusing(tc.verb, tc.resource, apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota")))
-			w.refuse = func(verb, resource, name string) error {
+			quota := failing(tc.verb, tc.resource, apierrors.NewForbidden(schema.GroupResource{}, "x", errors.New("exceeded quota")))
+			w.failWith = func(verb, resource, name string) error {
 				if forbidden {
 					return quota(verb, resource, name)
 				}
@@ -523,7 +523,7 @@ func TestTroubleThatStaysIsToldOnce(t *testing.T) {
 			manager := w.manager()
 			attempt := func() error {
 				_, err := manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: golden})
-				w.play()
+				w.simulate()
 				return err
 			}
 			for range 30 {
@@ -548,7 +548,7 @@ func TestTroubleThatStaysIsToldOnce(t *testing.T) {
 	}
 }
 
-func refusing(verb, resource string, err error) func(verb, resource, name string) error {
+func failing(verb, resource string, err error) func(verb, resource, name string) error {
 	return func(v, r, _ string) error {
 		if r == resource && (verb == "" || v == verb) {
 			return err
@@ -566,21 +566,21 @@ func TestAKindThatComesLaterIsUsed(t *testing.T) {
 	for _, kind := range []string{"virtualmachinesnapshots", "virtualmachinesnapshotcontents", "datavolumes"} {
 		t.Run(kind, func(t *testing.T) {
 			w := newWorld(t, vm, rootSnapshot, templateRequest("golden", ""))
-			w.refuse = refusing("", kind, missing(kind))
+			w.failWith = failing("", kind, missing(kind))
 			manager := w.manager()
 			for range 10 {
 				if _, err := manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: golden}); err != nil {
 					t.Error(err)
 				}
-				if w.refuse("get", kind, "") != nil && kind != "virtualmachinesnapshotcontents" {
-					w.play()
+				if w.failWith("get", kind, "") != nil && kind != "virtualmachinesnapshotcontents" {
+					w.simulate()
 				}
 			}
 			progressing := meta.FindStatusCondition(w.request(golden).Status.Conditions, "Progressing")
 			if progressing == nil || progressing.Reason != "WaitingForAPI" && kind != "virtualmachinesnapshotcontents" {
 				t.Errorf("progressing is %+v", progressing)
 			}
-			w.refuse = nil
+			w.failWith = nil
 			w.run(golden)
 			checkReady(t, w)
 		})
@@ -624,10 +624,10 @@ func TestInstancetypes(t *testing.T) {
 			for range 20 {
 				//nolint:errcheck // What it says is in the conditions.
 				manager.Reconcile(t.Context(), reconcile.Request{NamespacedName: golden})
-				w.play()
+				w.simulate()
 				for _, each := range w.all(contents) {
-					machine := each.Object["spec"].(map[string]any)["source"].(map[string]any)["virtualMachine"].(map[string]any)
-					machine["spec"].(map[string]any)["instancetype"] = map[string]any{"name": "u1.large", "revisionName": "rev"}
+					vm := each.Object["spec"].(map[string]any)["source"].(map[string]any)["virtualMachine"].(map[string]any)
+					vm["spec"].(map[string]any)["instancetype"] = map[string]any{"name": "u1.large", "revisionName": "rev"}
 					w.change(contents, each)
 				}
 			}

@@ -125,30 +125,30 @@ func (g *gatherer) source(ctx context.Context, s *state) error {
 		return nil
 	}
 	source := s.request.Spec.VirtualMachineRef
-	machine := &metav1.PartialObjectMetadata{}
-	if found, err := g.cluster.read(ctx, machines, source.Namespace, source.Name, machine); err != nil {
+	vm := &metav1.PartialObjectMetadata{}
+	if found, err := g.cluster.read(ctx, virtualMachines, source.Namespace, source.Name, vm); err != nil {
 		return err
 	} else if found {
-		s.machine = machine
+		s.vm = vm
 	}
 	return nil
 }
 
 // restoreSize returns the size of a disk that is made from a VolumeSnapshot: a claim may be larger than requested.
 func (g *gatherer) restoreSize(ctx context.Context, namespace string, b backup) (string, error) {
-	asked := b.PersistentVolumeClaim.Spec.Resources.Requests.Storage
+	requested := b.PersistentVolumeClaim.Spec.Resources.Requests.Storage
 	taken := &volumeSnapshot{}
 	found, err := g.cluster.read(ctx, volumeSnapshots, namespace, *b.VolumeSnapshotName, taken)
 	if err != nil || !found || taken.Status.RestoreSize == "" {
 		// CDI needs the VolumeSnapshot too, and reports if it does not exist.
-		return asked, ignoreUnknown(err)
+		return requested, ignoreUnknown(err)
 	}
 	larger, err := apiresource.ParseQuantity(taken.Status.RestoreSize)
 	if err != nil {
 		return "", fmt.Errorf("reading the size of VolumeSnapshot %s/%s: %w", namespace, taken.Name, err)
 	}
-	if least, err := apiresource.ParseQuantity(asked); err == nil && least.Cmp(larger) >= 0 {
-		return asked, nil
+	if least, err := apiresource.ParseQuantity(requested); err == nil && least.Cmp(larger) >= 0 {
+		return requested, nil
 	}
 	return taken.Status.RestoreSize, nil
 }

@@ -35,7 +35,7 @@ func (r *Reconciler) createSnapshot(ctx context.Context, s *state) error {
 	err := r.cluster.create(ctx, snapshots, source.Namespace, map[string]any{
 		"metadata": metadata,
 		"spec": map[string]any{
-			"source": map[string]any{"apiGroup": machines.Group, "kind": machines.kind, "name": source.Name},
+			"source": map[string]any{"apiGroup": virtualMachines.Group, "kind": virtualMachines.kind, "name": source.Name},
 			// KubeVirt gives up the snapshot at the deadline of the request.
 			"failureDeadline": max(s.deadline().Sub(s.now).Round(time.Second), time.Second).String(),
 		},
@@ -43,7 +43,7 @@ func (r *Reconciler) createSnapshot(ctx context.Context, s *state) error {
 	if err != nil {
 		return err
 	}
-	r.tell(s, s.machine, normal, "CaptureStarted", "Snapshot", "taking a snapshot of VirtualMachine %s/%s, to make VirtualMachineTemplate %s/%s of it",
+	r.recordEvent(s, s.vm, normal, "CaptureStarted", "Snapshot", "taking a snapshot of VirtualMachine %s/%s, to make VirtualMachineTemplate %s/%s of it",
 		source.Namespace, source.Name, s.request.Namespace, templateName(s.request))
 	return nil
 }
@@ -124,7 +124,7 @@ func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) 
 	}
 	result, err := capturing.Convert(vm, options)
 	if err != nil {
-		return &refusedError{v1beta1.ReasonCaptureRefused, err}
+		return &permanentError{v1beta1.ReasonCaptureRefused, err}
 	}
 	c := conditionsOf(s)
 	c.captured(result)
@@ -150,7 +150,7 @@ func (r *Reconciler) expanded(ctx context.Context, s *state) (map[string]any, er
 	spec, _ := held["spec"].(map[string]any)
 	source := s.request.Spec.VirtualMachineRef
 	vm := map[string]any{
-		"apiVersion": machines.GroupVersion().String(), "kind": machines.kind,
+		"apiVersion": virtualMachines.GroupVersion().String(), "kind": virtualMachines.kind,
 		"metadata": metadata, "spec": spec,
 	}
 	if metadata == nil {
@@ -171,7 +171,7 @@ func (r *Reconciler) expanded(ctx context.Context, s *state) (map[string]any, er
 	case unknownKind(err):
 		return nil, &unknownKindError{expansion}
 	case apierrors.IsNotFound(err), permanent(err):
-		return nil, &refusedError{v1beta1.ReasonExpansionFailed, fmt.Errorf("expanding the instance type and the preference of VirtualMachine %s/%s: %w", source.Namespace, source.Name, err)}
+		return nil, &permanentError{v1beta1.ReasonExpansionFailed, fmt.Errorf("expanding the instance type and the preference of VirtualMachine %s/%s: %w", source.Namespace, source.Name, err)}
 	case err != nil:
 		return nil, fmt.Errorf("expanding the instance type and the preference of VirtualMachine %s/%s: %w", source.Namespace, source.Name, err)
 	}
@@ -199,11 +199,11 @@ func (r *Reconciler) deleteDataVolumes(ctx context.Context, s *state) error {
 
 // removeFinalizer removes the finalizer for the cleanup of the snapshot from the request.
 func (r *Reconciler) removeFinalizer(ctx context.Context, s *state) error {
-	kept := slices.DeleteFunc(slices.Clone(s.request.Finalizers), func(each string) bool { return each == v1beta1.FinalizerSnapshotCleanup })
-	if kept == nil {
-		kept = []string{}
+	remaining := slices.DeleteFunc(slices.Clone(s.request.Finalizers), func(each string) bool { return each == v1beta1.FinalizerSnapshotCleanup })
+	if remaining == nil {
+		remaining = []string{}
 	}
-	return r.cluster.patch(ctx, requests, s.request, finalizers(kept))
+	return r.cluster.patch(ctx, requests, s.request, finalizers(remaining))
 }
 
 // end ends the request without a template.
@@ -213,8 +213,8 @@ func (r *Reconciler) end(ctx context.Context, s *state, reason, message string) 
 	if err := r.writeStatus(ctx, s, c, nil); err != nil {
 		return err
 	}
-	r.metrics.ended(outcomeFailed, reason, r.clock.Now().Sub(s.request.CreationTimestamp.Time))
-	r.tell(s, s.sourceMachine(), warning, "CaptureFailed", "Capture", "no template was made of VirtualMachine %s/%s: %s: %s",
+	r.metrics.ended(resultFailed, reason, r.clock.Now().Sub(s.request.CreationTimestamp.Time))
+	r.recordEvent(s, s.sourceVM(), warning, "CaptureFailed", "Capture", "no template was made of VirtualMachine %s/%s: %s: %s",
 		s.request.Spec.VirtualMachineRef.Namespace, s.request.Spec.VirtualMachineRef.Name, reason, message)
 	return nil
 }
@@ -228,21 +228,21 @@ func (r *Reconciler) finish(ctx context.Context, s *state) error {
 	}
 	source, took := s.request.Spec.VirtualMachineRef, r.clock.Now().Sub(s.request.CreationTimestamp.Time)
 	if !usable {
-		r.metrics.ended(outcomeIncomplete, v1beta1.ReasonUnreachable, took)
-		r.tell(s, s.sourceMachine(), warning, "CaptureIncomplete", "Capture", "VirtualMachineTemplate %s/%s was made of VirtualMachine %s/%s, and refers to what its VirtualMachines cannot have",
+		r.metrics.ended(resultIncomplete, v1beta1.ReasonUnreachable, took)
+		r.recordEvent(s, s.sourceVM(), warning, "CaptureIncomplete", "Capture", "VirtualMachineTemplate %s/%s was made of VirtualMachine %s/%s, and refers to what its VirtualMachines cannot have",
 			s.request.Namespace, s.template.Name, source.Namespace, source.Name)
 		return nil
 	}
-	r.metrics.ended(outcomeReady, v1beta1.ReasonReconciled, took)
-	r.tell(s, s.sourceMachine(), normal, "Captured", "Capture", "VirtualMachineTemplate %s/%s was made of VirtualMachine %s/%s",
+	r.metrics.ended(resultReady, v1beta1.ReasonReconciled, took)
+	r.recordEvent(s, s.sourceVM(), normal, "Captured", "Capture", "VirtualMachineTemplate %s/%s was made of VirtualMachine %s/%s",
 		s.request.Namespace, s.template.Name, source.Namespace, source.Name)
 	return nil
 }
 
-// sourceMachine returns the VirtualMachine for events, by its name and, if the snapshot recorded it, its UID.
-func (s *state) sourceMachine() *metav1.PartialObjectMetadata {
-	if s.machine != nil {
-		return s.machine
+// sourceVM returns the VirtualMachine for events, by its name and, if the snapshot recorded it, its UID.
+func (s *state) sourceVM() *metav1.PartialObjectMetadata {
+	if s.vm != nil {
+		return s.vm
 	}
 	named := &metav1.PartialObjectMetadata{}
 	named.Namespace, named.Name = s.request.Spec.VirtualMachineRef.Namespace, s.request.Spec.VirtualMachineRef.Name

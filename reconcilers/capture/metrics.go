@@ -11,9 +11,9 @@ import (
 
 // Results of captures.
 const (
-	outcomeReady      = "ready"
-	outcomeIncomplete = "incomplete"
-	outcomeFailed     = "failed"
+	resultReady      = "ready"
+	resultIncomplete = "incomplete"
+	resultFailed     = "failed"
 )
 
 // metrics count captures that have ended.
@@ -40,14 +40,14 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		}
 	}
 	// Initialize the series, so that alerts work before the first capture ends.
-	for _, outcome := range []string{outcomeReady, outcomeIncomplete, outcomeFailed} {
-		m.duration.WithLabelValues(outcome)
+	for _, result := range []string{resultReady, resultIncomplete, resultFailed} {
+		m.duration.WithLabelValues(result)
 	}
-	m.captures.WithLabelValues(outcomeReady, v1beta1.ReasonReconciled)
+	m.captures.WithLabelValues(resultReady, v1beta1.ReasonReconciled)
 	return m, nil
 }
 
-func (m *metrics) ended(outcome, reason string, took time.Duration) {
-	m.captures.WithLabelValues(outcome, reason).Inc()
-	m.duration.WithLabelValues(outcome).Observe(took.Seconds())
+func (m *metrics) ended(result, reason string, took time.Duration) {
+	m.captures.WithLabelValues(result, reason).Inc()
+	m.duration.WithLabelValues(result).Observe(took.Seconds())
 }

@@ -27,7 +27,7 @@ func (r resource) String() string { return r.kind + " (" + r.GroupVersion().Stri
 var (
 	requests        = resource{v1beta1.GroupVersion.WithResource("virtualmachinetemplaterequests"), "VirtualMachineTemplateRequest"}
 	templates       = resource{v1beta1.GroupVersion.WithResource("virtualmachinetemplates"), "VirtualMachineTemplate"}
-	machines        = resource{schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}, "VirtualMachine"}
+	virtualMachines = resource{schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}, "VirtualMachine"}
 	snapshots       = resource{schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshots"}, "VirtualMachineSnapshot"}
 	contents        = resource{schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshotcontents"}, "VirtualMachineSnapshotContent"}
 	volumeSnapshots = resource{schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}, "VolumeSnapshot"}
@@ -187,13 +187,13 @@ func ownedBy(object metav1.Object, owner types.UID) bool {
 
 // without returns the owner references of an object except for that to one owner, in the form of JSON.
 func without(object metav1.Object, owner types.UID) []any {
-	kept := []any{}
+	remaining := []any{}
 	for _, reference := range object.GetOwnerReferences() {
 		if reference.UID != owner {
-			kept = append(kept, asMap(reference))
+			remaining = append(remaining, asMap(reference))
 		}
 	}
-	return kept
+	return remaining
 }
 
 // asMap returns a value in the form of JSON.

@@ -70,11 +70,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	case err == nil:
 	case apierrors.IsConflict(err), apierrors.IsAlreadyExists(err):
 		// An object has changed since it was read: gather again.
-		return reconcile.Result{RequeueAfter: lookSoon}, nil
+		return reconcile.Result{RequeueAfter: shortestWait}, nil
 	case s.ended() || s.request.DeletionTimestamp != nil:
 		return reconcile.Result{}, err
 	default:
-		return reconcile.Result{}, errors.Join(err, r.tellTrouble(ctx, s, next, err))
+		return reconcile.Result{}, errors.Join(err, r.reportError(ctx, s, next, err))
 	}
 	switch {
 	case next.again > 0:
@@ -86,14 +86,14 @@ func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	}
 }
 
-// refusedError is an error that retries cannot resolve.
-type refusedError struct {
+// permanentError is an error that retries cannot resolve.
+type permanentError struct {
 	reason string
 	cause  error
 }
 
-func (e *refusedError) Error() string { return e.cause.Error() }
-func (e *refusedError) Unwrap() error { return e.cause }
+func (e *permanentError) Error() string { return e.cause.Error() }
+func (e *permanentError) Unwrap() error { return e.cause }
 
 // permanent reports whether retries cannot help. Forbidden is not permanent: permissions and quotas may change meanwhile.
 func permanent(err error) bool {
@@ -101,20 +101,20 @@ func permanent(err error) bool {
 		apierrors.HasStatusCause(err, namespaceTerminating)
 }
 
-// tellTrouble ends the request if the error is permanent; otherwise it writes to the conditions why the step is retried. It returns an error
+// reportError ends the request if the error is permanent; otherwise it writes to the conditions why the step is retried. It returns an error
 // if that fails.
-func (r *Reconciler) tellTrouble(ctx context.Context, s *state, next action, trouble error) error {
-	var refused *refusedError
+func (r *Reconciler) reportError(ctx context.Context, s *state, next action, failure error) error {
+	var lasting *permanentError
 	var unknown *unknownKindError
 	switch {
-	case errors.As(trouble, &refused):
-		return r.end(ctx, s, refused.reason, trouble.Error())
-	case errors.As(trouble, &unknown):
+	case errors.As(failure, &lasting):
+		return r.end(ctx, s, lasting.reason, failure.Error())
+	case errors.As(failure, &unknown):
 		return r.progressing(ctx, s, v1beta1.ReasonWaitingForAPI, fmt.Sprintf("waiting until the API server serves %s", unknown.resource))
-	case permanent(trouble):
-		return r.end(ctx, s, v1beta1.ReasonCaptureRefused, trouble.Error())
+	case permanent(failure):
+		return r.end(ctx, s, v1beta1.ReasonCaptureRefused, failure.Error())
 	default:
-		return r.progressing(ctx, s, v1beta1.ReasonRetrying, couldNot(next.step)+trouble.Error())
+		return r.progressing(ctx, s, v1beta1.ReasonRetrying, couldNot(next.step)+failure.Error())
 	}
 }
 
@@ -187,15 +187,15 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *state, c *conditions, m
 		return err
 	}
 	// Subsequent changes apply to the current version of the request.
-	written := &v1beta1.VirtualMachineTemplateRequest{}
-	found, err := r.cluster.read(ctx, requests, s.request.Namespace, s.request.Name, written)
+	current := &v1beta1.VirtualMachineTemplateRequest{}
+	found, err := r.cluster.read(ctx, requests, s.request.Namespace, s.request.Name, current)
 	switch {
 	case err != nil:
 		return err
-	case !found || written.UID != s.request.UID || written.DeletionTimestamp != nil && s.request.DeletionTimestamp == nil:
+	case !found || current.UID != s.request.UID || current.DeletionTimestamp != nil && s.request.DeletionTimestamp == nil:
 		return apierrors.NewConflict(requests.GroupResource(), s.request.Name, errors.New("the request was deleted meanwhile"))
 	}
-	s.request = written
+	s.request = current
 	return nil
 }
 

@@ -32,8 +32,8 @@ type state struct {
 	disks []disk
 	// owned are the DataVolumes that the request owns.
 	owned []metav1.PartialObjectMetadata
-	// machine is read until the snapshot is taken; nil if there is none.
-	machine *metav1.PartialObjectMetadata
+	// vm is read until the snapshot is taken; nil if there is none.
+	vm *metav1.PartialObjectMetadata
 	// unknown is a kind that the API server does not serve; empty if it serves all that were read.
 	unknown string
 }
@@ -98,13 +98,13 @@ func (s *state) ownsSnapshot() bool {
 	if s.snapshot == nil {
 		return false
 	}
-	if known := s.request.Status.SnapshotRef; known != nil {
-		return known.UID == s.snapshot.UID
+	if recorded := s.request.Status.SnapshotRef; recorded != nil {
+		return recorded.UID == s.snapshot.UID
 	}
 	if s.request.Spec.VirtualMachineRef.Namespace == s.request.Namespace {
 		return ownedBy(s.snapshot, s.uid())
 	}
 	return s.snapshot.Labels[v1beta1.LabelRequestUID] == string(s.uid()) &&
-		s.snapshot.Spec.Source.Kind == machines.kind && s.snapshot.Spec.Source.Name == s.request.Spec.VirtualMachineRef.Name &&
+		s.snapshot.Spec.Source.Kind == virtualMachines.kind && s.snapshot.Spec.Source.Name == s.request.Spec.VirtualMachineRef.Name &&
 		!s.snapshot.CreationTimestamp.Before(&s.request.CreationTimestamp)
 }

@@ -51,9 +51,9 @@ func newWake(config *rest.Config, log logr.Logger) (*wake, error) {
 func (w *wake) source() source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		w.queue = queue
-		late := []watching.Late{w.watch(requests, "", &requestStore{wake: w, known: map[types.UID]metav1.ObjectMeta{}})}
+		late := []watching.Late{w.watch(requests, "", &requestStore{wake: w, metadata: map[types.UID]metav1.ObjectMeta{}})}
 		for _, each := range []resource{snapshots, dataVolumes, templates} {
-			late = append(late, w.watch(each, v1beta1.LabelRequestUID, &madeStore{wake: w, known: map[string]types.UID{}}))
+			late = append(late, w.watch(each, v1beta1.LabelRequestUID, &madeStore{wake: w, uids: map[string]types.UID{}}))
 		}
 		go watching.RunLate(ctx, w.log, w.served, late...)
 		return nil
@@ -80,8 +80,8 @@ func (w *wake) watch(of resource, selector string, into cache.ReflectorStore) wa
 
 func (w *wake) add(key types.NamespacedName) { w.queue.Add(reconcile.Request{NamespacedName: key}) }
 
-// concern enqueues the request with this UID, if there is one.
-func (w *wake) concern(uid types.UID) {
+// enqueue enqueues the request with this UID, if there is one.
+func (w *wake) enqueue(uid types.UID) {
 	w.mutex.Lock()
 	key, found := w.byUID[uid]
 	w.mutex.Unlock()
@@ -90,8 +90,8 @@ func (w *wake) concern(uid types.UID) {
 	}
 }
 
-// everything enqueues all requests.
-func (w *wake) everything() {
+// enqueueAll enqueues all requests.
+func (w *wake) enqueueAll() {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	for _, key := range w.byUID {
@@ -103,8 +103,8 @@ func (w *wake) everything() {
 // reports a failed step, and the step would be retried at once instead of at increasing intervals.
 type requestStore struct {
 	*wake
-	// known holds the metadata of the requests that changes independently of the status. Only the reflector uses it.
-	known map[types.UID]metav1.ObjectMeta
+	// metadata is the part of the requests' metadata that changes independently of the status. Only the reflector uses it.
+	metadata map[types.UID]metav1.ObjectMeta
 }
 
 var _ cache.ReflectorStore = &requestStore{}
@@ -119,9 +119,9 @@ func (s *requestStore) Add(object any) error {
 	s.mutex.Lock()
 	s.byUID[request.UID] = key
 	s.mutex.Unlock()
-	before, known := s.known[request.UID]
-	s.known[request.UID] = beyondStatus(request)
-	if !known || !equality.Semantic.DeepEqual(before, s.known[request.UID]) {
+	before, found := s.metadata[request.UID]
+	s.metadata[request.UID] = beyondStatus(request)
+	if !found || !equality.Semantic.DeepEqual(before, s.metadata[request.UID]) {
 		s.add(key)
 	}
 	return nil
@@ -144,7 +144,7 @@ func (s *requestStore) Delete(object any) error {
 	if err != nil {
 		return err
 	}
-	delete(s.known, request.UID)
+	delete(s.metadata, request.UID)
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	delete(s.byUID, request.UID)
@@ -156,7 +156,7 @@ func (s *requestStore) Replace(objects []any, _ string) error {
 	s.mutex.Lock()
 	clear(s.byUID)
 	s.mutex.Unlock()
-	clear(s.known)
+	clear(s.metadata)
 	for _, object := range objects {
 		if err := s.Add(object); err != nil {
 			return err
@@ -171,8 +171,8 @@ func (s *requestStore) Resync() error { return nil }
 // madeStore receives the objects of one kind that were created for requests.
 type madeStore struct {
 	*wake
-	// known holds the UIDs of the requests by namespace and name of the objects. Only the reflector uses it.
-	known map[string]types.UID
+	// uids holds the UIDs of the requests by namespace and name of the objects. Only the reflector uses it.
+	uids map[string]types.UID
 }
 
 var _ cache.ReflectorStore = &madeStore{}
@@ -184,8 +184,8 @@ func (s *madeStore) Add(object any) error {
 		return err
 	}
 	uid := types.UID(made.Labels[v1beta1.LabelRequestUID])
-	s.known[made.Namespace+"/"+made.Name] = uid
-	s.concern(uid)
+	s.uids[made.Namespace+"/"+made.Name] = uid
+	s.enqueue(uid)
 	return nil
 }
 
@@ -198,20 +198,20 @@ func (s *madeStore) Delete(object any) error {
 	if err != nil {
 		return fmt.Errorf("reading the name of what was deleted: %w", err)
 	}
-	s.concern(s.known[key])
-	delete(s.known, key)
+	s.enqueue(s.uids[key])
+	delete(s.uids, key)
 	return nil
 }
 
 // Replace implements cache.ReflectorStore. It receives the first list of a kind, and a list after each lost watch.
 func (s *madeStore) Replace(objects []any, _ string) error {
-	clear(s.known)
+	clear(s.uids)
 	for _, object := range objects {
 		if err := s.Add(object); err != nil {
 			return err
 		}
 	}
-	s.everything()
+	s.enqueueAll()
 	return nil
 }
 

@@ -22,7 +22,7 @@ const (
 )
 
 // condition returns the condition PolicyCompliant, without the time of its last transition; nil for a template that no policy applies to.
-func (j judgement) condition(generation int64) *metav1.Condition {
+func (j evaluation) condition(generation int64) *metav1.Condition {
 	if len(j.applying) == 0 {
 		return nil
 	}
@@ -32,13 +32,13 @@ func (j judgement) condition(generation int64) *metav1.Condition {
 			Reason: reason, Message: excerpt.Of(message, maximumMessage),
 		}
 	}
-	refused, failed := split(j.decision.Denials)
+	denied, failed := split(j.decision.Denials)
 	others := slices.Concat(j.decision.Warnings, j.decision.Audited)
 	switch {
-	case j.unjudged != nil:
-		return is(metav1.ConditionUnknown, j.unjudged.Reason, j.unjudged.Message)
-	case len(refused) > 0:
-		return is(metav1.ConditionFalse, v1beta1.ReasonPolicyViolations, "with its defaults, VirtualMachines of this template are refused: "+enumerate(refused))
+	case j.sampleError != nil:
+		return is(metav1.ConditionUnknown, j.sampleError.Reason, j.sampleError.Message)
+	case len(denied) > 0:
+		return is(metav1.ConditionFalse, v1beta1.ReasonPolicyViolations, "with its defaults, VirtualMachines of this template are refused: "+enumerate(denied))
 	case len(failed) > 0:
 		return is(metav1.ConditionUnknown, v1beta1.ReasonNotEvaluated, enumerate(failed))
 	case len(others) > 0:
@@ -87,7 +87,7 @@ func text(v policyset.Violation) string {
 
 // objections returns the first violation of the rule deny of each policy, by the policy's name, whatever its enforcement. A policy that
 // could not be evaluated has none.
-func (j judgement) objections() map[string]string {
+func (j evaluation) objections() map[string]string {
 	first := map[string]string{}
 	for _, v := range slices.Concat(j.decision.Denials, j.decision.Warnings, j.decision.Audited) {
 		if v.Failure || v.Rule != policyset.RuleDeny {

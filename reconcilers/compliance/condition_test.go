@@ -14,7 +14,7 @@ func TestMessagesAreBounded(t *testing.T) {
 		v.Message = strings.Repeat("ä", 1000)
 		many = append(many, v)
 	}
-	j := judgement{applying: []string{"p"}, decision: policyset.Decision{Denials: many}}
+	j := evaluation{applying: []string{"p"}, decision: policyset.Decision{Denials: many}}
 	if got := len(j.condition(1).Message); got > maximumMessage || got < maximumMessage-4 {
 		t.Errorf("%d bytes", got)
 	}

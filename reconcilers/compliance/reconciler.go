@@ -109,7 +109,7 @@ func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 type memory struct {
 	set          *policyset.Set
 	instancetype <-chan struct{}
-	judgements   map[subject]judgement
+	evaluations  map[subject]evaluation
 }
 
 // subject is what a result depends on besides the policies and the instance types.
@@ -121,11 +121,11 @@ type subject struct {
 }
 
 // recall returns the cached results, or nil if the policies or the instance types have changed.
-func (m *memory) recall(set *policyset.Set, instancetype <-chan struct{}) map[subject]judgement {
+func (m *memory) recall(set *policyset.Set, instancetype <-chan struct{}) map[subject]evaluation {
 	if m.set != set || m.instancetype != instancetype {
 		return nil
 	}
-	return m.judgements
+	return m.evaluations
 }
 
 // syncDelay is how long to wait for the caches at the start.
@@ -140,9 +140,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	start := o.Clock.Now()
 	// Read before everything else: a later change triggers the next check.
 	instancetype, set := o.Instancetypes.Changed(), o.Policies.Set()
-	r.evaluator.Keep(set)
-	known := r.memory.recall(set, instancetype)
-	fresh := make(map[subject]judgement, len(known))
+	r.evaluator.Retain(set)
+	cached := r.memory.recall(set, instancetype)
+	fresh := make(map[subject]evaluation, len(cached))
 	states := o.Policies.States()
 	counts := newTally(namesOf(states))
 	noncompliant := 0
@@ -151,13 +151,13 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		if ctx.Err() != nil {
 			return reconcile.Result{}, ctx.Err()
 		}
-		judged := r.judge(ctx, set, t, known, fresh)
-		counts.record(t, judged)
-		condition := judged.condition(t.Generation)
+		evaluated := r.evaluate(ctx, set, t, cached, fresh)
+		counts.record(t, evaluated)
+		condition := evaluated.condition(t.Generation)
 		if condition != nil && condition.Status == metav1.ConditionFalse {
 			noncompliant++
 		}
-		failures = append(failures, r.keep(ctx, t, condition))
+		failures = append(failures, r.writeCondition(ctx, t, condition))
 	}
 	counts.finish()
 	for _, state := range states {
@@ -166,7 +166,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 			failures = append(failures, r.statuses.policy(ctx, name, want))
 		}
 	}
-	r.memory = memory{set: set, instancetype: instancetype, judgements: fresh}
+	r.memory = memory{set: set, instancetype: instancetype, evaluations: fresh}
 	if err := errors.Join(failures...); err != nil {
 		r.metrics.failures.Inc()
 		return reconcile.Result{}, err
@@ -177,23 +177,23 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: o.Interval}, nil
 }
 
-func (r *Reconciler) judge(ctx context.Context, set *policyset.Set, t *templatecache.Template, known, fresh map[subject]judgement) judgement {
+func (r *Reconciler) evaluate(ctx context.Context, set *policyset.Set, t *templatecache.Template, cached, fresh map[subject]evaluation) evaluation {
 	// A namespace may be missing because it is being deleted or because the watch is behind. Then its metadata is empty, and the next check
 	// corrects the result.
 	labels, annotations, _ := r.options.Namespaces.Namespace(ctx, t.Namespace)
 	compiled, _ := t.Compiled()
 	key := subject{t.UID, t.Generation, compiled, fingerprint(t.Labels, t.Annotations, labels, annotations)}
-	judged, found := known[key]
+	result, found := cached[key]
 	if !found {
 		namespace := rego.Namespace{Name: t.Namespace, Labels: labels, Annotations: annotations}
-		judged = judge{set, r.evaluator, r.options.Instancetypes.Cached(), r.options.Clock.Now()}.judge(ctx, t, namespace)
+		result = evaluator{set, r.evaluator, r.options.Instancetypes.Cached(), r.options.Clock.Now()}.evaluate(ctx, t, namespace)
 	}
-	fresh[key] = judged
-	return judged
+	fresh[key] = result
+	return result
 }
 
-// keep writes a condition that differs from the stored one.
-func (r *Reconciler) keep(ctx context.Context, t *templatecache.Template, condition *metav1.Condition) error {
+// writeCondition writes a condition that differs from the stored one.
+func (r *Reconciler) writeCondition(ctx context.Context, t *templatecache.Template, condition *metav1.Condition) error {
 	stored := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant)
 	if condition == nil {
 		if stored == nil {

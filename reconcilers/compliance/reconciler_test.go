@@ -79,13 +79,13 @@ type world struct {
 	writes     int
 }
 
-type shelf struct{ *world }
+type fakeTemplates struct{ *world }
 
-func (s shelf) List() []*templatecache.Template {
+func (s fakeTemplates) List() []*templatecache.Template {
 	return append([]*templatecache.Template(nil), s.templates...)
 }
-func (s shelf) Synced() bool             { return true }
-func (s shelf) Changed() <-chan struct{} { return nil }
+func (s fakeTemplates) Synced() bool             { return true }
+func (s fakeTemplates) Changed() <-chan struct{} { return nil }
 
 type council struct{ *world }
 
@@ -108,7 +108,7 @@ func (c catalogue) Resolve(_ context.Context, r sizing.Reference) (map[string]an
 	return map[string]any{"kind": r.Kind, "metadata": map[string]any{"name": r.Name}, "spec": map[string]any{"cpu": map[string]any{"guest": float64(guest)}}}, nil
 }
 
-func (w *world) Namespace(context.Context, string) (labels, annotations map[string]string, known bool) {
+func (w *world) Namespace(context.Context, string) (labels, annotations map[string]string, cached bool) {
 	return w.namespace, nil, true
 }
 
@@ -149,7 +149,7 @@ func (w *world) reconciler(t *testing.T, clock clock.PassiveClock) *Reconciler {
 		t.Errorf("metric names: %v %v", problems, err)
 	}
 	return newReconciler(Options{
-		Templates: shelf{w}, Policies: council{w}, Instancetypes: catalogue{w}, Namespaces: w, Interval: time.Hour, Clock: clock,
+		Templates: fakeTemplates{w}, Policies: council{w}, Instancetypes: catalogue{w}, Namespaces: w, Interval: time.Hour, Clock: clock,
 	}, w, m)
 }
 

@@ -26,8 +26,8 @@ func newTally(policies []string) tally {
 }
 
 // record counts one template. A template that could not be evaluated is not counted.
-func (t tally) record(of *templatecache.Template, j judgement) {
-	if j.unjudged != nil {
+func (t tally) record(of *templatecache.Template, j evaluation) {
+	if j.sampleError != nil {
 		return
 	}
 	objections := j.objections()

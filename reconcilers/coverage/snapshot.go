@@ -34,18 +34,18 @@ type Snapshot struct {
 	// Namespaces are sorted by name.
 	Namespaces []Namespace
 
-	// known caches the result of Governed; nil if there is no cache.
-	known *selections
+	// cached is the cache of the result of Governed; nil if there is no cache.
+	cached *selections
 }
 
 // Governed returns the namespaces that an approval selects, each with the approvals that select it, sorted by name. The lists must not be
 // changed.
 func (s Snapshot) Governed() map[string][]*approval.Approval {
-	known := s.known
-	if known == nil {
-		known = &selections{}
+	cached := s.cached
+	if cached == nil {
+		cached = &selections{}
 	}
-	return known.of(s)
+	return cached.of(s)
 }
 
 // selections caches which approvals select the namespaces, so that a change of one namespace does not compare all approvals with the labels
@@ -58,8 +58,8 @@ type selections struct {
 
 // selection is the approvals that select a namespace with these labels.
 type selection struct {
-	labels   map[string]string
-	covering []*approval.Approval
+	labels    map[string]string
+	approvals []*approval.Approval
 }
 
 func (k *selections) of(s Snapshot) map[string][]*approval.Approval {
@@ -81,8 +81,8 @@ func (k *selections) of(s Snapshot) map[string][]*approval.Approval {
 			one = selection{namespace.Labels, slices.Clip(find(namespace))}
 		}
 		next[namespace.Name] = one
-		if len(one.covering) > 0 {
-			governed[namespace.Name] = one.covering
+		if len(one.approvals) > 0 {
+			governed[namespace.Name] = one.approvals
 		}
 	}
 	k.namespaces = next
@@ -101,7 +101,7 @@ func (s Snapshot) finder() func(Namespace) []*approval.Approval {
 			selecting = append(selecting, i)
 		}
 	}
-	return func(namespace Namespace) (covering []*approval.Approval) {
+	return func(namespace Namespace) (approvals []*approval.Approval) {
 		candidates := selecting
 		if listed := named[namespace.Name]; len(listed) > 0 {
 			candidates = append(slices.Clone(selecting), listed...)
@@ -110,9 +110,9 @@ func (s Snapshot) finder() func(Namespace) []*approval.Approval {
 		}
 		for _, i := range candidates {
 			if a := s.Approvals[i].Approval; a.SelectsNamespace(namespace.Name, namespace.Labels) {
-				covering = append(covering, a)
+				approvals = append(approvals, a)
 			}
 		}
-		return covering
+		return approvals
 	}
 }

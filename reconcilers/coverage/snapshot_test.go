@@ -25,7 +25,7 @@ func object(name string, generation int64, change func(*v1alpha1.TemplateApprova
 func everywhere(s *v1alpha1.TemplateApprovalSpec) { s.NamespaceSelector = &v1alpha1.LabelSelector{} }
 
 func TestGoverned(t *testing.T) {
-	w := &Watch{spared: []string{"stencil-system"}, compiled: map[types.UID]*approval.Approval{}}
+	w := &Watch{excluded: []string{"stencil-system"}, compiled: map[types.UID]*approval.Approval{}}
 	snapshot := Snapshot{
 		Approvals: w.compile([]v1alpha1.TemplateApproval{
 			object("labels", 1, func(s *v1alpha1.TemplateApprovalSpec) {
@@ -39,8 +39,8 @@ func TestGoverned(t *testing.T) {
 		Namespaces: []Namespace{{Name: "kube-system"}, {Name: "stencil-system"}, {Name: "team-a", Labels: map[string]string{"tenant": "yes"}}, {Name: "team-b"}},
 	}
 	got := map[string][]string{}
-	for namespace, covering := range snapshot.Governed() {
-		for _, a := range covering {
+	for namespace, approvals := range snapshot.Governed() {
+		for _, a := range approvals {
 			got[namespace] = append(got[namespace], a.Name())
 		}
 	}
@@ -77,14 +77,14 @@ func TestSelectionsAreRemembered(t *testing.T) {
 				}
 			}))
 		}
-		snapshot := Snapshot{Approvals: w.compile(objects), known: &w.selections}
+		snapshot := Snapshot{Approvals: w.compile(objects), cached: &w.selections}
 		for _, name := range []string{"team-a", "team-b", "team-c"} {
 			if random.IntN(10) > 0 {
 				snapshot.Namespaces = append(snapshot.Namespaces, Namespace{Name: name, Labels: labels[random.IntN(len(labels))]})
 			}
 		}
 		anew := snapshot
-		anew.known = nil
+		anew.cached = nil
 		got, want := snapshot.Governed(), anew.Governed()
 		if !maps.EqualFunc(got, want, slices.Equal[[]*approval.Approval]) {
 			t.Fatalf("remembered %v, found %v", got, want)

@@ -33,8 +33,8 @@ type Options struct {
 
 // Watch caches the approvals and the namespaces. It is a manager.Runnable that runs on the leader.
 type Watch struct {
-	cache  cache.Cache
-	spared []string
+	cache    cache.Cache
+	excluded []string
 
 	mutex    sync.Mutex
 	compiled map[types.UID]*approval.Approval
@@ -61,7 +61,7 @@ func New(options Options) (*Watch, error) {
 	}
 	w := &Watch{cache: watches, compiled: map[types.UID]*approval.Approval{}}
 	if options.OwnNamespace != "" {
-		w.spared = []string{options.OwnNamespace}
+		w.excluded = []string{options.OwnNamespace}
 	}
 	return w, nil
 }
@@ -85,7 +85,7 @@ func (w *Watch) NeedLeaderElection() bool { return true }
 
 // Snapshot returns the state of the watches. It returns an error before the first lists have arrived.
 func (w *Watch) Snapshot(ctx context.Context) (Snapshot, error) {
-	snapshot := Snapshot{known: &w.selections}
+	snapshot := Snapshot{cached: &w.selections}
 	approvals := &v1alpha1.TemplateApprovalList{}
 	// No caller changes the objects of the cache, and there may be thousands of namespaces.
 	if err := w.cache.List(ctx, approvals, client.UnsafeDisableDeepCopy); err != nil {
@@ -119,23 +119,23 @@ func (w *Watch) compile(objects []v1alpha1.TemplateApproval) []Approval {
 	present := make(map[types.UID]*approval.Approval, len(objects))
 	for i := range objects {
 		object := &objects[i]
-		known := w.compiled[object.UID]
-		if known == nil || known.Generation() != object.Generation {
-			known = Compile(object, w.spared...)
+		compiled := w.compiled[object.UID]
+		if compiled == nil || compiled.Generation() != object.Generation {
+			compiled = Compile(object, w.excluded...)
 		}
-		present[object.UID] = known
-		approvals[i] = Approval{known, object}
+		present[object.UID] = compiled
+		approvals[i] = Approval{compiled, object}
 	}
 	w.compiled = present
 	slices.SortFunc(approvals, func(a, b Approval) int { return cmp.Compare(a.Name(), b.Name()) })
 	return approvals
 }
 
-// Compile compiles an approval; an invalid one is closed. It does not select the namespaces in spared.
-func Compile(object *v1alpha1.TemplateApproval, spared ...string) *approval.Approval {
-	compiled, err := approval.Compile(object, approval.Excluding(spared...))
+// Compile compiles an approval; an invalid one is closed. It does not select the namespaces in excluded.
+func Compile(object *v1alpha1.TemplateApproval, excluded ...string) *approval.Approval {
+	compiled, err := approval.Compile(object, approval.Excluding(excluded...))
 	if err != nil {
-		return approval.Closed(object, err, approval.Excluding(spared...))
+		return approval.Closed(object, err, approval.Excluding(excluded...))
 	}
 	return compiled
 }

@@ -78,9 +78,9 @@ type Options struct {
 type Reconciler struct {
 	options Options
 	metrics metrics
-	// last is the last plan that was applied, at lookedAt.
-	last     plan
-	lookedAt time.Time
+	// last is the last plan that was applied, at refreshedAt.
+	last        plan
+	refreshedAt time.Time
 	// reported is the text of the last event about unknown names.
 	reported string
 }
@@ -103,9 +103,9 @@ func New(o Options) (*Reconciler, error) {
 
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconcile.Result, error) {
-	fresh := !r.lookedAt.IsZero() && r.options.Now().Sub(r.lookedAt) < freshness
+	fresh := !r.refreshedAt.IsZero() && r.options.Now().Sub(r.refreshedAt) < freshness
 	if !fresh {
-		if err := r.look(ctx); err != nil {
+		if err := r.refresh(ctx); err != nil {
 			return reconcile.Result{}, err
 		}
 	}
@@ -123,8 +123,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: interval}, nil
 }
 
-// look gathers, decides and writes the binding.
-func (r *Reconciler) look(ctx context.Context) error {
+// refresh gathers, decides and writes the binding.
+func (r *Reconciler) refresh(ctx context.Context) error {
 	installed, existing, err := r.gather(ctx)
 	if err != nil {
 		return err
@@ -149,7 +149,7 @@ func (r *Reconciler) look(ctx context.Context) error {
 			r.event(corev1.EventTypeWarning, reasonUnknown, note)
 		}
 	}
-	r.last, r.lookedAt = decided, r.options.Now()
+	r.last, r.refreshedAt = decided, r.options.Now()
 	return nil
 }
 

@@ -19,8 +19,8 @@ type change struct {
 	state           approval.NamespaceState
 	// before is the value of the label, empty when there is none.
 	before string
-	// covering are the approvals that select the namespace.
-	covering []*approval.Approval
+	// approvals are the approvals that select the namespace.
+	approvals []*approval.Approval
 }
 
 // plan is the result of decide.
@@ -40,11 +40,11 @@ func decide(snapshot coverage.Snapshot) plan {
 		if namespace.Terminating {
 			continue
 		}
-		covering := governed[namespace.Name]
-		key := namesOf(covering)
+		approvals := governed[namespace.Name]
+		key := namesOf(approvals)
 		state, known := states[key]
 		if !known {
-			state = approval.StateOf(covering)
+			state = approval.StateOf(approvals)
 			states[key] = state
 		}
 		for _, a := range state.Omitted {
@@ -58,7 +58,7 @@ func decide(snapshot coverage.Snapshot) plan {
 		}
 		p.changes = append(p.changes, change{
 			namespace: namespace.Name, resourceVersion: namespace.ResourceVersion,
-			state: state, before: before, covering: covering,
+			state: state, before: before, approvals: approvals,
 		})
 	}
 	return p
@@ -76,18 +76,18 @@ func namesOf(approvals []*approval.Approval) string {
 // ungoverned without an approval.
 func (c change) note() string {
 	switch {
-	case c.before == c.state.Governed, c.before == "" && len(c.covering) == 0:
+	case c.before == c.state.Governed, c.before == "" && len(c.approvals) == 0:
 		return ""
-	case len(c.covering) == 0:
+	case len(c.approvals) == 0:
 		return "no TemplateApproval covers this namespace any more: VirtualMachines may be created here without an approved template"
 	}
 	var names []string
-	for _, a := range c.covering[:min(len(c.covering), maximumNames)] {
+	for _, a := range c.approvals[:min(len(c.approvals), maximumNames)] {
 		names = append(names, a.Name())
 	}
 	more := ""
-	if len(c.covering) > maximumNames {
-		more = fmt.Sprintf(" and %d more", len(c.covering)-maximumNames)
+	if len(c.approvals) > maximumNames {
+		more = fmt.Sprintf(" and %d more", len(c.approvals)-maximumNames)
 	}
 	return fmt.Sprintf("covered by TemplateApproval %s%s: %s", strings.Join(names, ", "), more, map[string]string{
 		v1alpha1.GovernedDeny:  "VirtualMachines here must come from an approved template",

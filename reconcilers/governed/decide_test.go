@@ -217,7 +217,7 @@ func TestDecideTellsForWhichApprovalANamespaceHasNoRoom(t *testing.T) {
 
 func TestANoteNamesFewApprovals(t *testing.T) {
 	x := approve("x", func(s *v1alpha1.TemplateApprovalSpec) { s.Namespaces = []string{"team-a"} }).Approval
-	c := change{state: approval.NamespaceState{Governed: "true"}, covering: slices.Repeat([]*approval.Approval{x}, maximumNames+2)}
+	c := change{state: approval.NamespaceState{Governed: "true"}, approvals: slices.Repeat([]*approval.Approval{x}, maximumNames+2)}
 	if got := c.note(); !strings.Contains(got, "x, x, x, x, x and 2 more:") {
 		t.Error(got)
 	}

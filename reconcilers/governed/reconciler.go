@@ -170,10 +170,10 @@ func (r *Reconciler) apply(ctx context.Context, c change) (written bool, err err
 		return true, nil
 	}
 	reason := reasonGoverned
-	if len(c.covering) == 0 {
+	if len(c.approvals) == 0 {
 		reason = reasonUngoverned
 	}
-	logf.FromContext(ctx).Info("changed the label of a namespace", "namespace", c.namespace, "governed", c.state.Governed, "approvals", namesOf(c.covering))
+	logf.FromContext(ctx).Info("changed the label of a namespace", "namespace", c.namespace, "governed", c.state.Governed, "approvals", namesOf(c.approvals))
 	r.options.Recorder.Eventf(namespace, nil, corev1.EventTypeNormal, reason, actionLabel, "%s", note)
 	return true, nil
 }

@@ -21,7 +21,7 @@ const owner = "stencil-governed"
 func pendingOf(changes []change, activeBefore map[string]bool) map[string]int {
 	pending := map[string]int{}
 	for _, c := range changes {
-		for _, a := range c.covering {
+		for _, a := range c.approvals {
 			if c.before != c.state.Governed || !activeBefore[a.Name()] {
 				pending[a.Name()]++
 			}

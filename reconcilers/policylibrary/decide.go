@@ -9,8 +9,8 @@ import (
 // tick is the interval of reconciliations without a reported change.
 const tick = 5 * time.Minute
 
-// wanted is a policy that is enabled.
-type wanted struct {
+// enabled is an enabled policy.
+type enabled struct {
 	name, digest string
 }
 
@@ -34,7 +34,7 @@ type plan struct {
 }
 
 // decide returns the plan. stored are the policies that are enabled or carry the label.
-func decide(switchedOn []wanted, stored []found) plan {
+func decide(switchedOn []enabled, stored []found) plan {
 	var p plan
 	byName := map[string]found{}
 	for _, each := range stored {
@@ -51,7 +51,7 @@ func decide(switchedOn []wanted, stored []found) plan {
 		}
 	}
 	for _, is := range stored {
-		stays := slices.ContainsFunc(switchedOn, func(want wanted) bool { return want.name == is.name })
+		stays := slices.ContainsFunc(switchedOn, func(want enabled) bool { return want.name == is.name })
 		if is.ours && !stays {
 			p.remove = append(p.remove, is.name)
 		}

@@ -7,29 +7,29 @@ import (
 )
 
 func TestDecide(t *testing.T) {
-	on := []wanted{{name: "a", digest: "1"}}
+	on := []enabled{{name: "a", digest: "1"}}
 	for name, tc := range map[string]struct {
-		wanted []wanted
-		found  []found
-		want   plan
+		enabled []enabled
+		found   []found
+		want    plan
 	}{
 		"what is missing is applied": {
-			wanted: on, want: plan{apply: []string{"a"}},
+			enabled: on, want: plan{apply: []string{"a"}},
 		},
 		"what was applied and has not changed since is left alone": {
-			wanted: on, found: []found{{name: "a", ours: true, generation: 3, applied: 3, digest: "1"}},
+			enabled: on, found: []found{{name: "a", ours: true, generation: 3, applied: 3, digest: "1"}},
 		},
 		"what another process has applied is applied once more": {
-			wanted: on, found: []found{{name: "a", ours: true, generation: 3, digest: "1"}}, want: plan{apply: []string{"a"}},
+			enabled: on, found: []found{{name: "a", ours: true, generation: 3, digest: "1"}}, want: plan{apply: []string{"a"}},
 		},
 		"what somebody has changed is applied": {
-			wanted: on, found: []found{{name: "a", ours: true, generation: 4, applied: 3, digest: "1"}}, want: plan{apply: []string{"a"}},
+			enabled: on, found: []found{{name: "a", ours: true, generation: 4, applied: 3, digest: "1"}}, want: plan{apply: []string{"a"}},
 		},
 		"what the values have changed is applied": {
-			wanted: on, found: []found{{name: "a", ours: true, generation: 3, applied: 3, digest: "0"}}, want: plan{apply: []string{"a"}},
+			enabled: on, found: []found{{name: "a", ours: true, generation: 3, applied: 3, digest: "0"}}, want: plan{apply: []string{"a"}},
 		},
 		"somebody else's policy of that name stays": {
-			wanted: on, found: []found{{name: "a", generation: 1}}, want: plan{foreign: []string{"a"}},
+			enabled: on, found: []found{{name: "a", generation: 1}}, want: plan{foreign: []string{"a"}},
 		},
 		"what is switched off goes, and only what is ours": {
 			found: []found{{name: "b", ours: true, generation: 1}, {name: "a", ours: true, generation: 1}, {name: "c", generation: 1}},
@@ -37,7 +37,7 @@ func TestDecide(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, decide(tc.wanted, tc.found), cmp.AllowUnexported(plan{})); diff != "" {
+			if diff := cmp.Diff(tc.want, decide(tc.enabled, tc.found), cmp.AllowUnexported(plan{})); diff != "" {
 				t.Error(diff)
 			}
 		})

@@ -25,7 +25,7 @@ var kind = v1alpha1.GroupVersion.WithKind("VirtualMachinePolicy")
 
 // manifest is a policy to apply.
 type manifest struct {
-	wanted
+	enabled
 	object *unstructured.Unstructured
 }
 
@@ -61,7 +61,7 @@ func readManifest(key string, configMap *corev1.ConfigMap) (manifest, error) {
 	digest := hex.EncodeToString(sum[:])
 	object.SetLabels(with(object.GetLabels(), Label, configMap.Name))
 	object.SetAnnotations(with(object.GetAnnotations(), digestAnnotation, digest))
-	return manifest{wanted: wanted{name: object.GetName(), digest: digest}, object: object}, nil
+	return manifest{enabled: enabled{name: object.GetName(), digest: digest}, object: object}, nil
 }
 
 func with(entries map[string]string, key, value string) map[string]string {

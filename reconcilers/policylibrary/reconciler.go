@@ -59,10 +59,10 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	manifests, problems := manifestsOf(configMap)
 	failed := errors.Join(problems...)
-	switchedOn := make([]wanted, 0, len(manifests))
+	switchedOn := make([]enabled, 0, len(manifests))
 	byName := map[string]manifest{}
 	for _, each := range manifests {
-		switchedOn = append(switchedOn, each.wanted)
+		switchedOn = append(switchedOn, each.enabled)
 		byName[each.name] = each
 	}
 	stored, err := r.stored(ctx, switchedOn)
@@ -115,7 +115,7 @@ func (r *Reconciler) release(ctx context.Context) (*corev1.ConfigMap, *metav1.Ow
 }
 
 // stored reads the policies that are enabled or carry the label.
-func (r *Reconciler) stored(ctx context.Context, switchedOn []wanted) ([]found, error) {
+func (r *Reconciler) stored(ctx context.Context, switchedOn []enabled) ([]found, error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(kind.GroupVersion().WithKind(kind.Kind + "List"))
 	if err := r.options.Reader.List(ctx, list, client.MatchingLabels{Label: r.options.ConfigMap.Name}); err != nil {

@@ -66,7 +66,7 @@ func statusOf(o observation) v1alpha1.VirtualMachinePolicyStatus {
 
 // setCondition is meta.SetStatusCondition with a clock.
 func setCondition(conditions *[]metav1.Condition, condition metav1.Condition, now time.Time) {
-	if known := meta.FindStatusCondition(*conditions, condition.Type); known == nil || known.Status != condition.Status {
+	if present := meta.FindStatusCondition(*conditions, condition.Type); present == nil || present.Status != condition.Status {
 		condition.LastTransitionTime = metav1.NewTime(now)
 	}
 	meta.SetStatusCondition(conditions, condition)

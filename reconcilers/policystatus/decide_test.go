@@ -39,14 +39,14 @@ func observed(changes ...change) observation {
 	object := &v1alpha1.VirtualMachinePolicy{ObjectMeta: metav1.ObjectMeta{Name: "one", UID: "uid", Generation: 3}}
 	object.Spec.Rego, object.Spec.Enforcement, object.Spec.FailureMode = "package x", v1alpha1.EnforcementDeny, v1alpha1.FailureModeDeny
 	o := observation{now: noon, routed: true, State: policycache.State{Object: object, Built: 3}}
-	inForce(3, "d3")(&o)
+	withActive(3, "d3")(&o)
 	for _, apply := range changes {
 		apply(&o)
 	}
 	return o
 }
 
-func inForce(generation int64, digest string) change {
+func withActive(generation int64, digest string) change {
 	return func(o *observation) {
 		o.Active = &policycache.Active{
 			Generation: generation,
@@ -58,9 +58,9 @@ func inForce(generation int64, digest string) change {
 	}
 }
 
-func nothingInForce(o *observation) { o.Active = nil }
-func broken(o *observation)         { o.Active, o.Broken = nil, &policyset.Entry{} }
-func notRouted(o *observation)      { o.routed = false }
+func nothingActive(o *observation) { o.Active = nil }
+func broken(o *observation)        { o.Active, o.Broken = nil, &policyset.Entry{} }
+func notRouted(o *observation)     { o.routed = false }
 
 func problems(list ...rego.Problem) change { return func(o *observation) { o.Problems = list } }
 
@@ -116,19 +116,19 @@ func TestConditions(t *testing.T) {
 			given: observed(tests(4)), compiled: fine, tested: "True TestsPassed: 4 of 4 tests pass", active: active,
 		},
 		"one that does not compile": {
-			given:    observed(problems(rego.Problem{Row: 2, Column: 3, Message: "no"}, rego.Problem{}, rego.Problem{}), inForce(2, "d2")),
+			given:    observed(problems(rego.Problem{Row: 2, Column: 3, Message: "no"}, rego.Problem{}, rego.Problem{}), withActive(2, "d2")),
 			compiled: "False CompileError: 2:3: no, and 2 more problems",
 			tested:   "False NotCompiled: it does not compile, so no test can run",
 			active:   "False LastGoodVersion: generation 3 is not in force because it does not compile; generation 2 stays in force",
 		},
 		"one whose tests fail": {
-			given:    observed(tests(9, "a", "b", "c", "d", "e", "f"), inForce(1, "d1")),
+			given:    observed(tests(9, "a", "b", "c", "d", "e", "f"), withActive(1, "d1")),
 			compiled: fine,
 			tested:   `False TestsFailed: 6 of 9 tests fail: "a", "b", "c", "d", "e" and 1 more`,
 			active:   "False LastGoodVersion: generation 3 is not in force because its tests fail; generation 1 stays in force",
 		},
 		"a new one whose tests fail": {
-			given:    observed(tests(1, "a"), nothingInForce),
+			given:    observed(tests(1, "a"), nothingActive),
 			compiled: fine,
 			tested:   `False TestsFailed: 1 of 1 tests fail: "a"`,
 			active:   "False NeverActive: no version of it has been in force yet, because its tests fail; nothing is judged by it",
@@ -200,7 +200,7 @@ func TestTheRestOfTheStatus(t *testing.T) {
 			},
 		},
 		"the last good version is kept while spec is broken": {
-			given: observed(inForce(2, "d2"), problems(
+			given: observed(withActive(2, "d2"), problems(
 				rego.Problem{Row: 1, Column: 2, Line: "x := y", Message: "no"}, rego.Problem{Field: "parameters.a", Message: long},
 			)),
 			want: v1alpha1.VirtualMachinePolicyStatus{
@@ -215,7 +215,7 @@ func TestTheRestOfTheStatus(t *testing.T) {
 			},
 		},
 		"nothing in force": {
-			given: observed(nothingInForce, tests(2, "a")),
+			given: observed(nothingActive, tests(2, "a")),
 			want: v1alpha1.VirtualMachinePolicyStatus{
 				ObservedGeneration: 3, FailedTests: []v1alpha1.FailedPolicyTest{{Name: "a", Message: "failure of a"}},
 			},

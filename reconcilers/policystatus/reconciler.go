@@ -77,7 +77,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 			// It is being compiled. The end of the compilation causes another request.
 			continue
 		}
-		failures = append(failures, r.keep(ctx, state), r.prune(ctx, state.Object))
+		failures = append(failures, r.updateStatus(ctx, state), r.prune(ctx, state.Object))
 		if meta.IsStatusConditionFalse(state.Object.Status.Conditions, v1alpha1.ConditionActive) {
 			// A quarantine ends when the replicas no longer repeat it.
 			again = alarm
@@ -86,8 +86,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{RequeueAfter: again}, errors.Join(failures...)
 }
 
-// keep writes the status of one policy if it differs from the stored one, and an event if its condition Active has changed.
-func (r *Reconciler) keep(ctx context.Context, state policycache.State) error {
+// updateStatus writes the status of one policy if it differs from the stored one, and an event if its condition Active has changed.
+func (r *Reconciler) updateStatus(ctx context.Context, state policycache.State) error {
 	next := statusOf(observation{State: state, routed: r.routed(&state), now: r.options.Clock.Now()})
 	if same(own(&state.Object.Status), next) {
 		return nil

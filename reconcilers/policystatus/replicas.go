@@ -95,7 +95,7 @@ func storedEntry(status *v1alpha1.VirtualMachinePolicyStatus, name string) *v1al
 
 // stamped returns a copy of the entry with the time of the write.
 func stamped(entry *v1alpha1.PolicyReplica, now time.Time) v1alpha1.PolicyReplica {
-	written := *entry
-	written.LastUpdateTime = metav1.NewTime(now.Truncate(time.Second))
-	return written
+	updated := *entry
+	updated.LastUpdateTime = metav1.NewTime(now.Truncate(time.Second))
+	return updated
 }

@@ -25,7 +25,7 @@ func TestWhatAReplicaSays(t *testing.T) {
 	if diff := cmp.Diff(want, entryOf(&o.State, "pod")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	nothingInForce(&o)
+	nothingActive(&o)
 	if got := entryOf(&o.State, "pod"); got != nil {
 		t.Errorf("of a policy that is not in force: %+v", got)
 	}

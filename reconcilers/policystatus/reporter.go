@@ -17,8 +17,8 @@ const DefaultInterval = time.Minute
 // farewell is the timeout for a replica to remove its entries when it ends.
 const farewell = 5 * time.Second
 
-// look is how often a replica checks whether there is something to write.
-const look = 5 * time.Second
+// checkInterval is how often a replica checks whether there is something to write.
+const checkInterval = 5 * time.Second
 
 // ReporterOptions are what a Reporter needs.
 type ReporterOptions struct {
@@ -54,7 +54,7 @@ func (r *Reporter) NeedLeaderElection() bool { return false }
 // Start reports until ctx ends, and then removes its entries.
 func (r *Reporter) Start(ctx context.Context) error {
 	defer r.leave(ctx)
-	ticker := r.options.Clock.NewTicker(look)
+	ticker := r.options.Clock.NewTicker(checkInterval)
 	defer ticker.Stop()
 	for {
 		stirred := r.options.Policies.StatesChanged()

@@ -38,25 +38,25 @@ const (
 	notEnding = "!has(object.metadata.deletionTimestamp) || object.?spec != oldObject.?spec"
 )
 
-func conditions(door Door, exempt exemption.Names) []admissionregistrationv1.MatchCondition {
+func conditions(entry Entry, exempt exemption.Names) []admissionregistrationv1.MatchCondition {
 	var list []admissionregistrationv1.MatchCondition
 	add := func(name, expression string) {
 		list = append(list, admissionregistrationv1.MatchCondition{Name: name, Expression: expression})
 	}
 	// There is no object in a DELETE.
-	if door.Kind == v1alpha1.PolicyKindVirtualMachine && door.Operation != v1alpha1.PolicyOperationDelete {
-		if door.Templated {
+	if entry.Kind == v1alpha1.PolicyKindVirtualMachine && entry.Operation != v1alpha1.PolicyOperationDelete {
+		if entry.Templated {
 			add("has-template-ref", hasReference)
 		} else {
 			add("has-no-template-ref", hasNoReference)
 		}
 		add("has-no-rules", hasNoRules)
 	}
-	if door.Operation == v1alpha1.PolicyOperationUpdate {
+	if entry.Operation == v1alpha1.PolicyOperationUpdate {
 		add("relevant-change", relevantChange)
 		add("not-ending", notEnding)
 	}
-	if expression := notExempt(door, exempt); expression != "" {
+	if expression := notExempt(entry, exempt); expression != "" {
 		add("not-exempt", expression)
 	}
 	return list
@@ -64,24 +64,24 @@ func conditions(door Door, exempt exemption.Names) []admissionregistrationv1.Mat
 
 // notExempt returns the condition that excludes exempt users; empty if no user is exempt, or if requests of exempt users to this entry are
 // evaluated, too.
-func notExempt(door Door, exempt exemption.Names) string {
+func notExempt(entry Entry, exempt exemption.Names) string {
 	expression := exempt.Expression()
 	if expression == "" {
 		return ""
 	}
 	expression = "!(" + expression + ")"
 	switch {
-	case door.Kind == kindInstance && door.Operation == v1alpha1.PolicyOperationCreate:
+	case entry.Kind == kindInstance && entry.Operation == v1alpha1.PolicyOperationCreate:
 		// virt-controller creates them from VirtualMachines, ReplicaSets and pools, which were evaluated.
 		return expression
-	case door.Operation == v1alpha1.PolicyOperationCreate:
+	case entry.Operation == v1alpha1.PolicyOperationCreate:
 		// Creations by exempt users are evaluated: they may be on behalf of a user.
 		return ""
-	case door.Operation != v1alpha1.PolicyOperationUpdate:
+	case entry.Operation != v1alpha1.PolicyOperationUpdate:
 		return expression
-	case door.Kind == kindInstance:
+	case entry.Kind == kindInstance:
 		return expression + " || " + fromVirtAPI + " && object.?spec != oldObject.?spec"
-	case door.Kind == v1alpha1.PolicyKindVirtualMachine:
+	case entry.Kind == v1alpha1.PolicyKindVirtualMachine:
 		return expression + " || " + fromVirtAPI + " && object.?spec.?template != oldObject.?spec.?template"
 	default:
 		return expression

@@ -22,8 +22,8 @@ const nameSuffix = ".policies." + v1alpha1.GroupName
 // VirtualMachine, see machine.View.
 const kindInstance v1alpha1.PolicyKind = machine.KindInstance
 
-// Door identifies an entry of the configuration by the kind and the operation of its requests.
-type Door struct {
+// Entry identifies a webhook of the configuration by the kind and the operation of its requests.
+type Entry struct {
 	Kind      v1alpha1.PolicyKind
 	Operation v1alpha1.PolicyOperation
 	// Templated is for VirtualMachines that refer to a template, in namespaces that the comparing webhook excludes.
@@ -31,7 +31,7 @@ type Door struct {
 }
 
 // name returns the name of the entry.
-func (d Door) name() string {
+func (d Entry) name() string {
 	kind := string(d.Kind)
 	if d.Templated {
 		kind = "templated" + kind
@@ -57,26 +57,26 @@ func rule(group, resource string, versions ...string) admissionregistrationv1.Ru
 	}
 }
 
-// doorsOf returns the entries for the requests that a policy evaluates. excluded is whether the comparing webhook excludes namespaces: then
+// entriesOf returns the entries for the requests that a policy evaluates. excluded is whether the comparing webhook excludes namespaces: then
 // VirtualMachines from templates have a separate entry, except for their deletion.
-func doorsOf(match *v1alpha1.PolicyMatch, excluded bool) []Door {
-	var doors []Door
+func entriesOf(match *v1alpha1.PolicyMatch, excluded bool) []Entry {
+	var entries []Entry
 	for _, kind := range match.Kinds {
 		for _, operation := range match.Operations {
 			stored := kind == v1alpha1.PolicyKindVirtualMachine && operation != v1alpha1.PolicyOperationDelete
 			if !stored || len(match.Templates) == 0 {
-				doors = append(doors, Door{Kind: kind, Operation: operation})
+				entries = append(entries, Entry{Kind: kind, Operation: operation})
 			}
 			// These come from no template.
 			if stored && len(match.Templates) == 0 {
-				doors = append(doors, Door{Kind: kindInstance, Operation: operation})
+				entries = append(entries, Entry{Kind: kindInstance, Operation: operation})
 			}
 			if stored && excluded {
-				doors = append(doors, Door{Kind: kind, Operation: operation, Templated: true})
+				entries = append(entries, Entry{Kind: kind, Operation: operation, Templated: true})
 			}
 		}
 	}
-	return doors
+	return entries
 }
 
 // comparing is the webhook of the chart that compares VirtualMachines with their templates, and evaluates policies.
@@ -126,7 +126,7 @@ func (s *Settings) clientConfig(caBundle []byte) admissionregistrationv1.Webhook
 
 // need holds the requirements of the policies for one entry.
 type need struct {
-	door Door
+	entry Entry
 	// closed is set if a request that cannot be evaluated is denied.
 	closed bool
 	// namespaces and objects are the selectors of the policies if these are equal; otherwise nil.
@@ -135,24 +135,24 @@ type need struct {
 
 // needs returns the requirements of the policies for each entry, sorted by the name of the entry.
 func needs(policies []*v1alpha1.VirtualMachinePolicySpec, excluded bool) []need {
-	found := map[Door]*need{}
+	found := map[Entry]*need{}
 	for _, policy := range policies {
-		for _, door := range doorsOf(&policy.Match, excluded) {
-			if found[door] == nil {
-				found[door] = &need{door: door, namespaces: policy.Match.NamespaceSelector, objects: policy.Match.ObjectSelector}
+		for _, entry := range entriesOf(&policy.Match, excluded) {
+			if found[entry] == nil {
+				found[entry] = &need{entry: entry, namespaces: policy.Match.NamespaceSelector, objects: policy.Match.ObjectSelector}
 			}
-			if door.Kind == kindInstance {
+			if entry.Kind == kindInstance {
 				// Policies evaluate the labels of a pool's VMs, not those of the pool.
-				found[door].objects = nil
+				found[entry].objects = nil
 			}
-			found[door].add(policy)
+			found[entry].add(policy)
 		}
 	}
 	list := make([]need, 0, len(found))
 	for _, each := range found {
 		list = append(list, *each)
 	}
-	slices.SortFunc(list, func(a, b need) int { return cmp.Compare(a.door.name(), b.door.name()) })
+	slices.SortFunc(list, func(a, b need) int { return cmp.Compare(a.entry.name(), b.entry.name()) })
 	return list
 }
 
@@ -168,9 +168,9 @@ func (n *need) add(policy *v1alpha1.VirtualMachinePolicySpec) {
 	}
 }
 
-// wanted returns the entries that policies need, with the API server's defaults. excluded selects the namespaces that the comparing webhook
+// desired returns the entries that policies need, with the API server's defaults. excluded selects the namespaces that the comparing webhook
 // excludes, and caBundle returns the caBundle of an entry.
-func wanted(
+func desired(
 	policies []*v1alpha1.VirtualMachinePolicySpec, s *Settings, excluded *metav1.LabelSelectorRequirement, caBundle func(entry string) []byte,
 ) []admissionregistrationv1.ValidatingWebhook {
 	list := []admissionregistrationv1.ValidatingWebhook{}
@@ -179,15 +179,15 @@ func wanted(
 		if each.closed {
 			failure = admissionregistrationv1.Fail
 		}
-		name := each.door.name()
+		name := each.entry.name()
 		namespaces := selector(each.namespaces)
-		if each.door.Templated {
+		if each.entry.Templated {
 			namespaces.MatchExpressions = append(namespaces.MatchExpressions, *excluded)
 		}
 		list = append(list, admissionregistrationv1.ValidatingWebhook{
 			Name:                    name,
 			ClientConfig:            s.clientConfig(caBundle(name)),
-			Rules:                   rules(each.door),
+			Rules:                   rules(each.entry),
 			FailurePolicy:           &failure,
 			MatchPolicy:             ptr.To(admissionregistrationv1.Equivalent),
 			NamespaceSelector:       namespaces,
@@ -195,17 +195,17 @@ func wanted(
 			SideEffects:             ptr.To(admissionregistrationv1.SideEffectClassNone),
 			TimeoutSeconds:          ptr.To(s.TimeoutSeconds),
 			AdmissionReviewVersions: []string{"v1"},
-			MatchConditions:         conditions(each.door, s.Exempt),
+			MatchConditions:         conditions(each.entry, s.Exempt),
 		})
 	}
 	return list
 }
 
-func rules(door Door) []admissionregistrationv1.RuleWithOperations {
+func rules(entry Entry) []admissionregistrationv1.RuleWithOperations {
 	var list []admissionregistrationv1.RuleWithOperations
-	for _, rule := range resources[door.Kind] {
+	for _, rule := range resources[entry.Kind] {
 		list = append(list, admissionregistrationv1.RuleWithOperations{
-			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationType(door.Operation)},
+			Operations: []admissionregistrationv1.OperationType{admissionregistrationv1.OperationType(entry.Operation)},
 			Rule:       rule,
 		})
 	}
@@ -229,7 +229,7 @@ func selector(from *v1alpha1.LabelSelector) *metav1.LabelSelector {
 
 // different returns the names of the entries that differ, including missing and additional ones. caBundles are not compared: other
 // components write them.
-func different(live, wanted []admissionregistrationv1.ValidatingWebhook) []string {
+func different(live, desired []admissionregistrationv1.ValidatingWebhook) []string {
 	names := map[string]bool{}
 	by := func(list []admissionregistrationv1.ValidatingWebhook) map[string]*admissionregistrationv1.ValidatingWebhook {
 		found := map[string]*admissionregistrationv1.ValidatingWebhook{}
@@ -241,7 +241,7 @@ func different(live, wanted []admissionregistrationv1.ValidatingWebhook) []strin
 		}
 		return found
 	}
-	has, wants := by(live), by(wanted)
+	has, wants := by(live), by(desired)
 	var list []string
 	for name := range names {
 		if !equality.Semantic.DeepEqual(has[name], wants[name]) {

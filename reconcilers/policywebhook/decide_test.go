@@ -181,7 +181,7 @@ func TestEntries(t *testing.T) {
 			if tc.excluded != nil {
 				excluded = &metav1.LabelSelectorRequirement{Key: v1alpha1.LabelGoverned, Operator: metav1.LabelSelectorOpIn, Values: tc.excluded}
 			}
-			for _, w := range wanted(tc.policies, settings, excluded, func(string) []byte { return nil }) {
+			for _, w := range desired(tc.policies, settings, excluded, func(string) []byte { return nil }) {
 				one := seen{Name: w.Name, Failure: string(*w.FailurePolicy)}
 				for _, pair := range []struct {
 					selector *metav1.LabelSelector
@@ -210,7 +210,7 @@ func TestAWholeEntry(t *testing.T) {
 		Service:        admissionregistrationv1.ServiceReference{Namespace: "stencil-system", Name: "stencil-webhook"},
 		TimeoutSeconds: 10, Exempt: exemption.Parse([]string{"kubevirt-handler", "system:serviceaccount:kube-system:b"}, ""),
 	}
-	got := wanted([]*v1alpha1.VirtualMachinePolicySpec{policy(on("DELETE"))}, settings, nil, func(name string) []byte { return []byte("bundle of " + name) })
+	got := desired([]*v1alpha1.VirtualMachinePolicySpec{policy(on("DELETE"))}, settings, nil, func(name string) []byte { return []byte("bundle of " + name) })
 	want := []admissionregistrationv1.ValidatingWebhook{{
 		Name: "delete.virtualmachine.policies.stencil.kubevirt.io",
 		ClientConfig: admissionregistrationv1.WebhookClientConfig{
@@ -243,7 +243,7 @@ func TestAWholeEntry(t *testing.T) {
 		t.Errorf("entry (-want +got):\n%s", diff)
 	}
 	settings.URL = "https://gateway.example.com/stencil/"
-	got = wanted([]*v1alpha1.VirtualMachinePolicySpec{policy(on("DELETE"))}, settings, nil, func(string) []byte { return nil })
+	got = desired([]*v1alpha1.VirtualMachinePolicySpec{policy(on("DELETE"))}, settings, nil, func(string) []byte { return nil })
 	if diff := cmp.Diff(admissionregistrationv1.WebhookClientConfig{URL: ptr.To("https://gateway.example.com/stencil/validate-policies")}, got[0].ClientConfig); diff != "" {
 		t.Errorf("with a URL (-want +got):\n%s", diff)
 	}

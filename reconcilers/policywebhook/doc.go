@@ -2,7 +2,7 @@
 // it contains no webhook, and requests are not delayed.
 //
 // It runs on the leader. Gather: the active policies, from package policycache; the current configuration; and the configuration of
-// Stencil's other validating webhooks, from which new entries take their caBundle. Decide ([wanted], pure): one entry for each kind and
+// Stencil's other validating webhooks, from which new entries take their caBundle. Decide ([desired], pure): one entry for each kind and
 // operation that a policy evaluates. Apply: a patch of the entries, conditional on the resource version that was read.
 //
 // # Entries

@@ -58,11 +58,11 @@ type Options struct {
 	Configuration string
 	// Reference is the name of the ValidatingWebhookConfiguration of Stencil's other webhooks. New entries get its caBundle.
 	Reference string
-	// BundleKept is set if another component writes the caBundles of the entries. Otherwise they are those of the reference, unless an
+	// BundleManaged is set if another component writes the caBundles of the entries. Otherwise they are those of the reference, unless an
 	// annotation of the configuration requests them from cert-manager.
-	BundleKept bool
-	Settings   Settings
-	Policies   Policies
+	BundleManaged bool
+	Settings      Settings
+	Policies      Policies
 	// Client writes the configuration.
 	Client Patcher
 	// Recorder receives an event about the configuration when it is restored.
@@ -76,12 +76,12 @@ type Reconciler struct {
 	options  Options
 	reader   client.Reader
 	restored prometheus.Counter
-	// kept are the entries that were last written or found unchanged; nil before. Reconcile is never called concurrently.
-	kept []admissionregistrationv1.ValidatingWebhook
+	// lastEntries are the entries that were last written or found unchanged; nil before. Reconcile is never called concurrently.
+	lastEntries []admissionregistrationv1.ValidatingWebhook
 
 	mutex sync.Mutex
-	// doors are the existing entries; nil before the configuration was read.
-	doors map[Door]bool
+	// entries are the existing entries; nil before the configuration was read.
+	entries map[Entry]bool
 	// excluded is whether VirtualMachines from templates have separate entries.
 	excluded bool
 	changed  chan struct{}
@@ -104,11 +104,11 @@ func New(options Options) (*Reconciler, error) {
 }
 
 // Open reports whether all entries that a policy needs exist. The second result is false until the configuration was read.
-func (r *Reconciler) Open(match *v1alpha1.PolicyMatch) (open, known bool) {
+func (r *Reconciler) Open(match *v1alpha1.PolicyMatch) (open, read bool) {
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	closed := slices.ContainsFunc(doorsOf(match, r.excluded), func(door Door) bool { return !r.doors[door] })
-	return !closed, r.doors != nil
+	closed := slices.ContainsFunc(entriesOf(match, r.excluded), func(entry Entry) bool { return !r.entries[entry] })
+	return !closed, r.entries != nil
 }
 
 // Changed returns a channel that is closed when the result of Open may have changed.
@@ -118,22 +118,22 @@ func (r *Reconciler) Changed() <-chan struct{} {
 	return r.changed
 }
 
-func (r *Reconciler) publish(entries []admissionregistrationv1.ValidatingWebhook, excluded bool) {
-	doors := map[Door]bool{}
+func (r *Reconciler) publish(webhooks []admissionregistrationv1.ValidatingWebhook, excluded bool) {
+	existing := map[Entry]bool{}
 	for kind := range resources {
 		for _, operation := range []v1alpha1.PolicyOperation{v1alpha1.PolicyOperationCreate, v1alpha1.PolicyOperationUpdate, v1alpha1.PolicyOperationDelete} {
 			for _, templated := range []bool{false, true} {
-				door := Door{Kind: kind, Operation: operation, Templated: templated}
-				if slices.ContainsFunc(entries, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == door.name() }) {
-					doors[door] = true
+				entry := Entry{Kind: kind, Operation: operation, Templated: templated}
+				if slices.ContainsFunc(webhooks, func(w admissionregistrationv1.ValidatingWebhook) bool { return w.Name == entry.name() }) {
+					existing[entry] = true
 				}
 			}
 		}
 	}
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
-	if r.doors == nil || excluded != r.excluded || !maps.Equal(doors, r.doors) {
-		r.doors, r.excluded = doors, excluded
+	if r.entries == nil || excluded != r.excluded || !maps.Equal(existing, r.entries) {
+		r.entries, r.excluded = existing, excluded
 		close(r.changed)
 		r.changed = make(chan struct{})
 	}
@@ -159,7 +159,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 		return reconcile.Result{}, fmt.Errorf("reading the webhook configuration %s: %w", r.options.Reference, err)
 	}
 	excluded := excludedBy(reference)
-	entries := wanted(inForce(r.options.Policies.States()), &r.options.Settings, excluded, r.bundles(live, reference))
+	entries := desired(activeSpecs(r.options.Policies.States()), &r.options.Settings, excluded, r.bundles(live, reference))
 	err = r.apply(ctx, live, entries)
 	if apierrors.IsConflict(err) || apierrors.IsNotFound(err) {
 		return reconcile.Result{RequeueAfter: conflictDelay}, nil
@@ -171,8 +171,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	return reconcile.Result{}, nil
 }
 
-// inForce returns the specs of the policies that apply to requests: the active version, or the stored one of a broken policy.
-func inForce(states []policycache.State) []*v1alpha1.VirtualMachinePolicySpec {
+// activeSpecs returns the specs of the policies that apply to requests: the active version, or the stored one of a broken policy.
+func activeSpecs(states []policycache.State) []*v1alpha1.VirtualMachinePolicySpec {
 	var specs []*v1alpha1.VirtualMachinePolicySpec
 	for i := range states {
 		switch s := &states[i]; {
@@ -192,13 +192,13 @@ func (r *Reconciler) bundles(live, reference *admissionregistrationv1.Validating
 	for _, webhook := range reference.Webhooks {
 		common = webhook.ClientConfig.CABundle
 	}
-	kept := r.options.BundleKept
+	managed := r.options.BundleManaged
 	for name := range live.Annotations {
-		kept = kept || strings.HasPrefix(name, injectorAnnotations)
+		managed = managed || strings.HasPrefix(name, injectorAnnotations)
 	}
 	return func(entry string) []byte {
 		for _, webhook := range live.Webhooks {
-			if kept && webhook.Name == entry && len(webhook.ClientConfig.CABundle) > 0 {
+			if managed && webhook.Name == entry && len(webhook.ClientConfig.CABundle) > 0 {
 				return webhook.ClientConfig.CABundle
 			}
 		}
@@ -210,7 +210,7 @@ func (r *Reconciler) bundles(live, reference *admissionregistrationv1.Validating
 func (r *Reconciler) apply(ctx context.Context, live *admissionregistrationv1.ValidatingWebhookConfiguration, entries []admissionregistrationv1.ValidatingWebhook) error {
 	differing := different(live.Webhooks, entries)
 	if len(differing) == 0 && sameBundles(live.Webhooks, entries) {
-		r.kept = entries
+		r.lastEntries = entries
 		return nil
 	}
 	changed := live.DeepCopy()
@@ -221,7 +221,7 @@ func (r *Reconciler) apply(ctx context.Context, live *admissionregistrationv1.Va
 	}
 	log := logf.FromContext(ctx).WithValues("configuration", live.Name, "webhooks", differing)
 	// The policies need the same entries as before, so another client has changed the configuration.
-	if r.kept != nil && len(differing) > 0 && len(different(r.kept, entries)) == 0 {
+	if r.lastEntries != nil && len(differing) > 0 && len(different(r.lastEntries, entries)) == 0 {
 		r.restored.Inc()
 		log.Info("restored the webhooks of the policies")
 		r.options.Recorder.Eventf(live, nil, corev1.EventTypeWarning, reasonRestored, actionRestore,
@@ -229,13 +229,13 @@ func (r *Reconciler) apply(ctx context.Context, live *admissionregistrationv1.Va
 	} else {
 		log.Info("changed the webhooks of the policies")
 	}
-	r.kept = entries
+	r.lastEntries = entries
 	return nil
 }
 
 // sameBundles compares the caBundles of entries that are otherwise equal.
-func sameBundles(live, wanted []admissionregistrationv1.ValidatingWebhook) bool {
-	return slices.EqualFunc(live, wanted, func(a, b admissionregistrationv1.ValidatingWebhook) bool {
+func sameBundles(live, desired []admissionregistrationv1.ValidatingWebhook) bool {
+	return slices.EqualFunc(live, desired, func(a, b admissionregistrationv1.ValidatingWebhook) bool {
 		return a.Name == b.Name && string(a.ClientConfig.CABundle) == string(b.ClientConfig.CABundle)
 	})
 }

@@ -51,7 +51,7 @@ type world struct {
 	*Reconciler
 }
 
-func newWorld(t *testing.T, bundleKept bool, annotations map[string]string) *world {
+func newWorld(t *testing.T, bundleManaged bool, annotations map[string]string) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := admissionregistrationv1.AddToScheme(scheme); err != nil {
@@ -71,7 +71,7 @@ func newWorld(t *testing.T, bundleKept bool, annotations map[string]string) *wor
 	).Build()
 	var err error
 	w.Reconciler, err = New(Options{
-		Configuration: "stencil-policies", Reference: "stencil-validate", BundleKept: bundleKept,
+		Configuration: "stencil-policies", Reference: "stencil-validate", BundleManaged: bundleManaged,
 		Settings: Settings{URL: "https://x", TimeoutSeconds: 10},
 		Policies: w.policies, Client: w.client, Recorder: w.recorder, Registerer: prometheus.NewRegistry(),
 	})
@@ -132,7 +132,7 @@ func TestEntriesComeAndGoWithThePolicies(t *testing.T) {
 	if diff := cmp.Diff(map[string]string{createVM: ""}, w.reconcile()); diff != "" {
 		t.Errorf("before the policies are known (-want +got):\n%s", diff)
 	}
-	if _, known := w.Open(&policy().Match); known {
+	if _, read := w.Open(&policy().Match); read {
 		t.Error("doors are known before the policies are")
 	}
 	w.policies.unsynced = false
@@ -150,8 +150,8 @@ func TestEntriesComeAndGoWithThePolicies(t *testing.T) {
 		t.Error("nobody is told that doors are open")
 	}
 	for name, want := range map[v1alpha1.PolicyOperation]bool{"CREATE": true, "UPDATE": true, "DELETE": false} {
-		if got, known := w.Open(&policy(on(name)).Match); got != want || !known {
-			t.Errorf("%s is open: %v, known: %v", name, got, known)
+		if got, read := w.Open(&policy(on(name)).Match); got != want || !read {
+			t.Errorf("%s is open: %v, known: %v", name, got, read)
 		}
 	}
 	if w.get().Labels["kept"] != "true" {
@@ -247,8 +247,8 @@ func TestNothingIsCreatedWhereTheConfigurationIsGone(t *testing.T) {
 	if _, err := w.Reconcile(t.Context(), reconcile.Request{}); err != nil {
 		t.Fatal(err)
 	}
-	if open, known := w.Open(&policy().Match); open || !known {
-		t.Errorf("doors are said to be open: %v, known: %v", open, known)
+	if open, read := w.Open(&policy().Match); open || !read {
+		t.Errorf("doors are said to be open: %v, known: %v", open, read)
 	}
 	if err := w.client.Get(t.Context(), client.ObjectKey{Name: "stencil-policies"}, &admissionregistrationv1.ValidatingWebhookConfiguration{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("want it to stay gone: %v", err)

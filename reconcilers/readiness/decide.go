@@ -30,7 +30,7 @@ type observation struct {
 	// compliance is the template's condition PolicyCompliant; nil if no policy applies.
 	compliance *metav1.Condition
 	// dryRun is the result of a dry run; nil if dry runs are disabled.
-	dryRun *verdict
+	dryRun *dryRunResult
 }
 
 // decide returns the conditions of a template, without times.
@@ -39,11 +39,11 @@ func decide(o observation) []metav1.Condition {
 	if o.dryRun != nil {
 		conditions = append(conditions, dryRunSucceeded(o))
 	}
-	judged := conditions
+	evaluated := conditions
 	if o.compliance != nil {
-		judged = append(judged[:len(judged):len(judged)], *o.compliance)
+		evaluated = append(evaluated[:len(evaluated):len(evaluated)], *o.compliance)
 	}
-	conditions = append(conditions, readiness(judged))
+	conditions = append(conditions, readiness(evaluated))
 	for i := range conditions {
 		conditions[i].ObservedGeneration = o.generation
 		conditions[i].Message = excerpt.Of(conditions[i].Message, maximumMessage)

@@ -35,8 +35,8 @@ const (
 	dryRunLife = 24 * time.Hour
 )
 
-// verdict is the result of a dry run, as a condition.
-type verdict struct {
+// dryRunResult is the result of a dry run, as a condition.
+type dryRunResult struct {
 	status          metav1.ConditionStatus
 	reason, message string
 }
@@ -50,20 +50,20 @@ type subject struct {
 }
 
 type answer struct {
-	verdict
+	dryRunResult
 	subject
 	at time.Time
 }
 
-// machines creates VirtualMachines in dry runs.
-type machines interface {
+// vmCreator creates VirtualMachines in dry runs.
+type vmCreator interface {
 	create(ctx context.Context, machine *unstructured.Unstructured) error
 }
 
 // dryRuns performs dry runs in the background, a few per second, and caches their results.
 type dryRuns struct {
 	templates Templates
-	machines  machines
+	creator   vmCreator
 	metrics   *metrics
 	clock     clock.WithTicker
 	limiter   flowcontrol.RateLimiter
@@ -71,48 +71,48 @@ type dryRuns struct {
 	// done is called when there is a new result.
 	done func(types.NamespacedName)
 
-	mutex   sync.Mutex
-	answers map[types.NamespacedName]answer
-	wanted  map[types.NamespacedName]subject
+	mutex     sync.Mutex
+	answers   map[types.NamespacedName]answer
+	requested map[types.NamespacedName]subject
 }
 
-func newDryRuns(templates Templates, machines machines, m *metrics, clock clock.WithTicker, done func(types.NamespacedName)) *dryRuns {
+func newDryRuns(templates Templates, creator vmCreator, m *metrics, clock clock.WithTicker, done func(types.NamespacedName)) *dryRuns {
 	return &dryRuns{
-		templates: templates, machines: machines, metrics: m, clock: clock, done: done,
+		templates: templates, creator: creator, metrics: m, clock: clock, done: done,
 		limiter: flowcontrol.NewTokenBucketRateLimiter(dryRunsPerSecond, dryRunsAtOnce),
 		queue: workqueue.NewTypedRateLimitingQueue(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](dryRunRetry, longestDryRunRetry)),
-		answers: map[types.NamespacedName]answer{}, wanted: map[types.NamespacedName]subject{},
+		answers: map[types.NamespacedName]answer{}, requested: map[types.NamespacedName]subject{},
 	}
 }
 
-// verdict returns the cached result for a template, and requests a dry run if that is missing or outdated. After a start, the condition
+// result returns the cached result for a template, and requests a dry run if that is missing or outdated. After a start, the condition
 // that the previous leader wrote for the same generation is used until there is a new result.
-func (d *dryRuns) verdict(name types.NamespacedName, t *templatecache.Template, sizes string) *verdict {
+func (d *dryRuns) result(name types.NamespacedName, t *templatecache.Template, sizes string) *dryRunResult {
 	about := subject{t.UID, t.Generation, sizes}
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
-	d.wanted[name] = about
-	known, is := d.answers[name]
-	if is && known.subject == about && d.clock.Since(known.at) < dryRunLife {
-		return &known.verdict
+	d.requested[name] = about
+	cached, is := d.answers[name]
+	if is && cached.subject == about && d.clock.Since(cached.at) < dryRunLife {
+		return &cached.dryRunResult
 	}
 	d.queue.Add(name)
-	if is && known.uid == about.uid && known.generation == about.generation {
-		return &known.verdict
+	if is && cached.uid == about.uid && cached.generation == about.generation {
+		return &cached.dryRunResult
 	}
 	stored := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionDryRunSucceeded)
 	if !is && stored != nil && stored.ObservedGeneration == t.Generation {
-		return &verdict{stored.Status, stored.Reason, stored.Message}
+		return &dryRunResult{stored.Status, stored.Reason, stored.Message}
 	}
-	return &verdict{metav1.ConditionUnknown, v1beta1.ReasonNotTried, "its turn has not come yet"}
+	return &dryRunResult{metav1.ConditionUnknown, v1beta1.ReasonNotTried, "its turn has not come yet"}
 }
 
 func (d *dryRuns) forget(name types.NamespacedName) {
 	d.mutex.Lock()
 	defer d.mutex.Unlock()
 	delete(d.answers, name)
-	delete(d.wanted, name)
+	delete(d.requested, name)
 }
 
 // Start performs dry runs until ctx ends. The manager calls it on the leader.
@@ -132,11 +132,11 @@ func (d *dryRuns) Start(ctx context.Context) error {
 func (d *dryRuns) next(ctx context.Context, name types.NamespacedName) {
 	t := d.templates.Get(name.Namespace, name.Name)
 	d.mutex.Lock()
-	about, wanted := d.wanted[name]
-	known, is := d.answers[name]
+	about, requested := d.requested[name]
+	cached, is := d.answers[name]
 	d.mutex.Unlock()
-	fresh := is && known.subject == about && d.clock.Since(known.at) < dryRunLife && known.reason != v1beta1.ReasonNotTried
-	if t == nil || !wanted || fresh || t.UID != about.uid || t.Generation != about.generation {
+	fresh := is && cached.subject == about && d.clock.Since(cached.at) < dryRunLife && cached.reason != v1beta1.ReasonNotTried
+	if t == nil || !requested || fresh || t.UID != about.uid || t.Generation != about.generation {
 		d.queue.Forget(name)
 		return
 	}
@@ -149,7 +149,7 @@ func (d *dryRuns) next(ctx context.Context, name types.NamespacedName) {
 	}
 	d.metrics.dryRuns.WithLabelValues(strings.ToLower(found.reason)).Inc()
 	d.mutex.Lock()
-	if d.wanted[name] == about {
+	if d.requested[name] == about {
 		d.answers[name] = answer{found, about, d.clock.Now()}
 	}
 	d.mutex.Unlock()
@@ -164,22 +164,22 @@ func (d *dryRuns) next(ctx context.Context, name types.NamespacedName) {
 }
 
 // try creates the VM of a template's defaults in a dry run.
-func (d *dryRuns) try(ctx context.Context, t *templatecache.Template) verdict {
+func (d *dryRuns) try(ctx context.Context, t *templatecache.Template) dryRunResult {
 	made, problem := sample.Plain(t)
 	if problem != nil {
-		return verdict{metav1.ConditionUnknown, problem.Reason, problem.Message}
+		return dryRunResult{metav1.ConditionUnknown, problem.Reason, problem.Message}
 	}
-	made.Object["apiVersion"], made.Object["kind"] = machineResource.GroupVersion().String(), "VirtualMachine"
+	made.Object["apiVersion"], made.Object["kind"] = vmResource.GroupVersion().String(), "VirtualMachine"
 	ctx, cancel := context.WithTimeout(ctx, dryRunDeadline)
 	defer cancel()
-	return judge(d.machines.create(ctx, &unstructured.Unstructured{Object: made.Object}), made.Secrets)
+	return resultOf(d.creator.create(ctx, &unstructured.Unstructured{Object: made.Object}), made.Secrets)
 }
 
-// judge returns the result for an answer of the API server. Values of sensitive parameters are removed: an error may quote them.
-func judge(err error, secrets []string) verdict {
+// resultOf returns the result for an answer of the API server. Values of sensitive parameters are removed: an error may quote them.
+func resultOf(err error, secrets []string) dryRunResult {
 	if err == nil || apierrors.IsAlreadyExists(err) {
 		// An existing VM of the same name is reported last, after all admission checks.
-		return verdict{metav1.ConditionTrue, v1beta1.ReasonAccepted, "the VirtualMachine of the template's defaults was accepted in a dry run"}
+		return dryRunResult{metav1.ConditionTrue, v1beta1.ReasonAccepted, "the VirtualMachine of the template's defaults was accepted in a dry run"}
 	}
 	text := err.Error()
 	for _, secret := range secrets {
@@ -187,23 +187,23 @@ func judge(err error, secrets []string) verdict {
 	}
 	text = excerpt.Of(text, maximumMessage)
 	var status apierrors.APIStatus
-	refused := errors.As(err, &status) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
+	rejected := errors.As(err, &status) && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) ||
 		apierrors.IsForbidden(err) && !strings.Contains(text, "cannot create resource") ||
 		status.Status().Code == 422 || status.Status().Code == 409 || status.Status().Code == 413)
-	if !refused {
-		return verdict{metav1.ConditionUnknown, v1beta1.ReasonNotTried, "the dry run could not be made: " + text}
+	if !rejected {
+		return dryRunResult{metav1.ConditionUnknown, v1beta1.ReasonNotTried, "the dry run could not be made: " + text}
 	}
-	return verdict{metav1.ConditionFalse, v1beta1.ReasonRefused, "the VirtualMachine of the template's defaults is refused: " + text}
+	return dryRunResult{metav1.ConditionFalse, v1beta1.ReasonRefused, "the VirtualMachine of the template's defaults is refused: " + text}
 }
 
-var machineResource = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
+var vmResource = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 
 // dryRunner creates VMs in dry runs only.
 type dryRunner struct{ client dynamic.Interface }
 
-func (d dryRunner) create(ctx context.Context, machine *unstructured.Unstructured) error {
-	_, err := d.client.Resource(machineResource).Namespace(machine.GetNamespace()).
-		Create(ctx, machine, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
+func (d dryRunner) create(ctx context.Context, vm *unstructured.Unstructured) error {
+	_, err := d.client.Resource(vmResource).Namespace(vm.GetNamespace()).
+		Create(ctx, vm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}, FieldManager: fieldManager})
 	// Not wrapped: the message is shown to the template's owner.
 	return err
 }

@@ -44,7 +44,7 @@ func TestTheVerdictOfADryRun(t *testing.T) {
 		{"the API server is away", context.DeadlineExceeded, "Unknown", "NotTried", "the dry run could not be made: context deadline exceeded"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			got := judge(tc.err, []string{"hunter22"})
+			got := resultOf(tc.err, []string{"hunter22"})
 			if string(got.status) != tc.status || got.reason != tc.reason || got.message != tc.message {
 				t.Errorf("got %+v", got)
 			}
@@ -59,10 +59,10 @@ type press struct {
 	err   error
 }
 
-func (p *press) create(_ context.Context, machine *unstructured.Unstructured) error {
+func (p *press) create(_ context.Context, vm *unstructured.Unstructured) error {
 	p.mutex.Lock()
 	defer p.mutex.Unlock()
-	p.made = append(p.made, machine)
+	p.made = append(p.made, vm)
 	return p.err
 }
 
@@ -79,7 +79,7 @@ func TestADryRunIsMadeOnceForEachContent(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- d.Start(ctx) }()
-	ask := func(sizes string) *verdict { return d.verdict(box, templatecache.Compile(w.templates[box]), sizes) }
+	ask := func(sizes string) *dryRunResult { return d.result(box, templatecache.Compile(w.templates[box]), sizes) }
 	answer := func() {
 		t.Helper()
 		select {
@@ -130,13 +130,13 @@ func TestWhatAnotherLeaderFoundOutStands(t *testing.T) {
 	object := vmt(t, "box", fromFedora)
 	w, r, _ := start(t, object)
 	r.dryRuns = newDryRuns(library{w}, &press{}, r.metrics, clocktesting.NewFakeClock(noon), func(types.NamespacedName) {})
-	object.Status.Conditions = decide(observation{generation: 3, dryRun: &verdict{"True", "Accepted", "fine"}})
-	got := r.dryRuns.verdict(types.NamespacedName{Namespace: "golden", Name: "box"}, templatecache.Compile(object), "")
+	object.Status.Conditions = decide(observation{generation: 3, dryRun: &dryRunResult{"True", "Accepted", "fine"}})
+	got := r.dryRuns.result(types.NamespacedName{Namespace: "golden", Name: "box"}, templatecache.Compile(object), "")
 	if got.reason != "Accepted" || got.message != "fine" {
 		t.Errorf("got %+v", got)
 	}
 	object.Generation = 4
-	got = r.dryRuns.verdict(types.NamespacedName{Namespace: "golden", Name: "box"}, templatecache.Compile(object), "")
+	got = r.dryRuns.result(types.NamespacedName{Namespace: "golden", Name: "box"}, templatecache.Compile(object), "")
 	if got.reason != "NotTried" || !strings.Contains(got.message, "turn") {
 		t.Errorf("of another content: %+v", got)
 	}

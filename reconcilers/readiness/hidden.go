@@ -16,7 +16,7 @@ var unread = v1beta1.SourceStatus{State: v1beta1.SourceUnknown, Reason: reasonNo
 func hidden(kind sources.Kind, in map[string]any, field, namespace string) []reference {
 	found := named(kind, in, field, namespace)
 	for i := range found {
-		found[i].known = unread
+		found[i].state = unread
 	}
 	return found
 }

@@ -12,13 +12,13 @@ import (
 type index struct {
 	mutex      sync.Mutex
 	dependents map[sources.Key]map[types.NamespacedName]struct{}
-	looked     map[types.NamespacedName]map[sources.Key]bool
+	referenced map[types.NamespacedName]map[sources.Key]bool
 }
 
 func newIndex() *index {
 	return &index{
 		dependents: map[sources.Key]map[types.NamespacedName]struct{}{},
-		looked:     map[types.NamespacedName]map[sources.Key]bool{},
+		referenced: map[types.NamespacedName]map[sources.Key]bool{},
 	}
 }
 
@@ -27,7 +27,7 @@ func newIndex() *index {
 func (x *index) set(template types.NamespacedName, seen map[sources.Key]bool) (more bool) {
 	x.mutex.Lock()
 	defer x.mutex.Unlock()
-	for key := range x.looked[template] {
+	for key := range x.referenced[template] {
 		if !seen[key] {
 			delete(x.dependents[key], template)
 			if len(x.dependents[key]) == 0 {
@@ -36,17 +36,17 @@ func (x *index) set(template types.NamespacedName, seen map[sources.Key]bool) (m
 		}
 	}
 	if len(seen) == 0 {
-		delete(x.looked, template)
+		delete(x.referenced, template)
 		return false
 	}
 	for key := range seen {
-		more = more || !x.looked[template][key]
+		more = more || !x.referenced[template][key]
 		if x.dependents[key] == nil {
 			x.dependents[key] = map[types.NamespacedName]struct{}{}
 		}
 		x.dependents[key][template] = struct{}{}
 	}
-	x.looked[template] = seen
+	x.referenced[template] = seen
 	return more
 }
 

@@ -28,13 +28,13 @@ type metrics struct {
 	writes  prometheus.Counter
 	dryRuns *prometheus.CounterVec
 
-	mutex sync.Mutex
-	known map[types.NamespacedName]metav1.Condition
+	mutex      sync.Mutex
+	conditions map[types.NamespacedName]metav1.Condition
 }
 
 func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
-		known: map[types.NamespacedName]metav1.Condition{},
+		conditions: map[types.NamespacedName]metav1.Condition{},
 		writes: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "stencil_template_readiness_writes_total",
 			Help: "Statuses of VirtualMachineTemplates that were written because their readiness had changed.",
@@ -61,9 +61,9 @@ func (m *metrics) observe(name types.NamespacedName, ready *metav1.Condition) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
 	if ready == nil {
-		delete(m.known, name)
+		delete(m.conditions, name)
 	} else {
-		m.known[name] = *ready
+		m.conditions[name] = *ready
 	}
 }
 
@@ -77,11 +77,11 @@ func (m *metrics) Describe(into chan<- *prometheus.Desc) {
 func (m *metrics) Collect(into chan<- prometheus.Metric) {
 	m.mutex.Lock()
 	defer m.mutex.Unlock()
-	if len(m.known) == 0 {
+	if len(m.conditions) == 0 {
 		return
 	}
 	counts := map[metav1.ConditionStatus]int{metav1.ConditionTrue: 0, metav1.ConditionFalse: 0, metav1.ConditionUnknown: 0}
-	for name, condition := range m.known {
+	for name, condition := range m.conditions {
 		counts[condition.Status]++
 		// A template with status Unknown is not ready, either.
 		if condition.Status != metav1.ConditionTrue && counts[metav1.ConditionFalse]+counts[metav1.ConditionUnknown] <= maximumSeries {

@@ -103,7 +103,7 @@ func TestFindListsEverythingThatATemplateDependsOn(t *testing.T) {
 	found := find(outline, "golden")
 	var got []string
 	for _, v := range found.volumes {
-		got = append(got, fmt.Sprintf("%s: %s %s", v.name, v.Key, v.known.State))
+		got = append(got, fmt.Sprintf("%s: %s %s", v.name, v.Key, v.state.State))
 	}
 	got = append(got, found.instancetype.String(), found.preference.String())
 	for _, n := range found.networks {
@@ -138,14 +138,14 @@ func TestFindListsEverythingThatATemplateDependsOn(t *testing.T) {
 	}
 }
 
-// shelf is a fake lookup.
-type shelf struct {
+// fakeSources is a fake lookup.
+type fakeSources struct {
 	mutex   sync.Mutex
 	objects map[sources.Key]sources.Object
 	unknown map[sources.Kind]error
 }
 
-func (s *shelf) Get(key sources.Key) (sources.Object, bool, error) {
+func (s *fakeSources) Get(key sources.Key) (sources.Object, bool, error) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	if err := s.unknown[key.Kind]; err != nil {
@@ -155,9 +155,9 @@ func (s *shelf) Get(key sources.Key) (sources.Object, bool, error) {
 	return object, found, nil
 }
 
-func (s *shelf) Settled() bool { return true }
+func (s *fakeSources) Synced() bool { return true }
 
-func (s *shelf) put(key sources.Key, object sources.Object) {
+func (s *fakeSources) put(key sources.Key, object sources.Object) {
 	s.mutex.Lock()
 	defer s.mutex.Unlock()
 	s.objects[key] = object
@@ -170,7 +170,7 @@ func in(kind sources.Kind, name string) sources.Key {
 func TestTheStateOfASource(t *testing.T) {
 	usable := sources.Object{Ready: true}
 	judged := func(to sources.Key) sources.Object {
-		return sources.Object{Judged: true, Ready: true, To: to, Spec: to}
+		return sources.Object{ReadyReported: true, Ready: true, To: to, Spec: to}
 	}
 	fedora, claim, snapshot := in(sources.DataSource, "fedora"), in(sources.Claim, "disk"), in(sources.Snapshot, "daily")
 	disk := in(sources.DataVolume, "disk")
@@ -187,17 +187,17 @@ func TestTheStateOfASource(t *testing.T) {
 		{name: "a DataSource that stands for a snapshot", of: fedora, objects: map[sources.Key]sources.Object{fedora: judged(snapshot), snapshot: usable}, want: "Ready"},
 		{name: "a DataSource that is not there", of: fedora, want: "NotFound", reason: "NotFound", message: "DataSource golden/fedora does not exist"},
 		{
-			name: "a DataSource whose claim is not there", of: fedora, objects: map[sources.Key]sources.Object{fedora: {Judged: true, Reason: "NotFound", To: claim}},
+			name: "a DataSource whose claim is not there", of: fedora, objects: map[sources.Key]sources.Object{fedora: {ReadyReported: true, Reason: "NotFound", To: claim}},
 			want: "NotFound", reason: "NotFound", message: "DataSource golden/fedora stands for PersistentVolumeClaim golden/disk: PersistentVolumeClaim golden/disk does not exist",
 		},
 		{
 			name: "a DataSource whose claim is being imported says how far that is", of: fedora,
-			objects: map[sources.Key]sources.Object{fedora: {Judged: true, Reason: "ImportInProgress", To: claim}, claim: usable, disk: {Importing: true, Progress: "40%", Reason: "ImportInProgress"}},
+			objects: map[sources.Key]sources.Object{fedora: {ReadyReported: true, Reason: "ImportInProgress", To: claim}, claim: usable, disk: {Importing: true, Progress: "40%", Reason: "ImportInProgress"}},
 			want:    "Importing", reason: "ImportInProgress", message: "DataSource golden/fedora stands for PersistentVolumeClaim golden/disk: DataVolume golden/disk is being filled",
 		},
 		{
 			name: "a DataSource that CDI refuses for a reason of its own", of: fedora,
-			objects: map[sources.Key]sources.Object{fedora: {Judged: true, Reason: "NoSource", Message: "no source", To: claim}, claim: usable},
+			objects: map[sources.Key]sources.Object{fedora: {ReadyReported: true, Reason: "NoSource", Message: "no source", To: claim}, claim: usable},
 			want:    "NotReady", reason: "NoSource", message: "CDI says that DataSource golden/fedora is not ready: no source",
 		},
 		{name: "a DataSource that stands for nothing", of: fedora, objects: map[sources.Key]sources.Object{fedora: {}}, want: "NotReady", reason: "NoSource", message: "DataSource golden/fedora names nothing that it stands for"},
@@ -228,7 +228,7 @@ func TestTheStateOfASource(t *testing.T) {
 		{name: "a name that depends on a parameter", of: in(sources.Claim, "${CLAIM}"), want: "Unknown", reason: "ParameterRequired", message: "its name depends on a parameter that has no default"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			r := &resolver{lookup: &shelf{objects: tc.objects, unknown: tc.unknown}, seen: map[sources.Key]bool{}}
+			r := &resolver{lookup: &fakeSources{objects: tc.objects, unknown: tc.unknown}, seen: map[sources.Key]bool{}}
 			got := r.resolve(reference{Key: tc.of})
 			if diff := cmp.Diff(v1beta1.SourceStatus{State: tc.want, Reason: tc.reason, Message: tc.message}, got.SourceStatus); diff != "" {
 				t.Error(diff)
@@ -271,8 +271,8 @@ func TestTheConditionsOfATemplate(t *testing.T) {
 			name: "a policy refuses it", observed: observation{compliance: &metav1.Condition{Type: "PolicyCompliant", Status: "False", Reason: "PolicyViolations", Message: "too big"}},
 			want: "Valid=True/Compiled SourcesReady=True/AllReady Ready=False/PolicyViolations", message: "too big",
 		},
-		{name: "a dry run is refused", observed: observation{dryRun: &verdict{"False", "Refused", "no"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=False/Refused Ready=False/DryRunFailed", message: "no"},
-		{name: "a dry run waits", observed: observation{dryRun: &verdict{"Unknown", "NotTried", "later"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=Unknown/NotTried Ready=True/Reconciled", message: v1beta1.MessageReady},
+		{name: "a dry run is refused", observed: observation{dryRun: &dryRunResult{"False", "Refused", "no"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=False/Refused Ready=False/DryRunFailed", message: "no"},
+		{name: "a dry run waits", observed: observation{dryRun: &dryRunResult{"Unknown", "NotTried", "later"}}, want: "Valid=True/Compiled SourcesReady=True/AllReady DryRunSucceeded=Unknown/NotTried Ready=True/Reconciled", message: v1beta1.MessageReady},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			conditions := decide(tc.observed)
@@ -292,7 +292,7 @@ func TestTheConditionsOfATemplate(t *testing.T) {
 
 // world holds the reconciler's inputs and its writes.
 type world struct {
-	shelf
+	fakeSources
 	t         *testing.T
 	templates map[types.NamespacedName]*v1beta1.VirtualMachineTemplate
 	writes    int
@@ -331,7 +331,7 @@ var noon = time.Date(2026, 11, 22, 12, 0, 0, 0, time.UTC)
 
 func start(t *testing.T, templates ...*v1beta1.VirtualMachineTemplate) (*world, *Reconciler, *events.FakeRecorder) {
 	t.Helper()
-	w := &world{t: t, shelf: shelf{objects: map[sources.Key]sources.Object{}}, templates: map[types.NamespacedName]*v1beta1.VirtualMachineTemplate{}}
+	w := &world{t: t, fakeSources: fakeSources{objects: map[sources.Key]sources.Object{}}, templates: map[types.NamespacedName]*v1beta1.VirtualMachineTemplate{}}
 	for _, one := range templates {
 		w.templates[types.NamespacedName{Namespace: one.Namespace, Name: one.Name}] = one
 	}
@@ -342,11 +342,11 @@ func start(t *testing.T, templates ...*v1beta1.VirtualMachineTemplate) (*world, 
 	}
 	recorder := events.NewFakeRecorder(10)
 	r := newReconciler(Options{Templates: library{w}, Recorder: recorder, Clock: clocktesting.NewFakeClock(noon)}, w, m)
-	r.sources = &w.shelf
+	r.sources = &w.fakeSources
 	return w, r, recorder
 }
 
-func (w *world) look(r *Reconciler, name string) {
+func (w *world) reconcile(r *Reconciler, name string) {
 	w.t.Helper()
 	if _, err := r.Reconcile(w.t.Context(), reconcile.Request{NamespacedName: types.NamespacedName{Namespace: "golden", Name: name}}); err != nil {
 		w.t.Fatal(err)
@@ -365,7 +365,7 @@ spec:
 func TestATemplateFollowsItsSources(t *testing.T) {
 	w, r, recorder := start(t, vmt(t, "box", fromFedora))
 	box := types.NamespacedName{Namespace: "golden", Name: "box"}
-	w.look(r, "box")
+	w.reconcile(r, "box")
 	if got := w.templates[box].Status; meta.IsStatusConditionTrue(got.Conditions, "Ready") || got.Volumes[0].State != "NotFound" {
 		t.Fatalf("got %+v", got)
 	}
@@ -376,7 +376,7 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 	if r.isNews(box, templatecache.Compile(w.templates[box])) {
 		t.Error("its own write is taken for news")
 	}
-	w.look(r, "box")
+	w.reconcile(r, "box")
 	if w.writes != 1 {
 		t.Errorf("%d writes although nothing changed", w.writes)
 	}
@@ -384,9 +384,9 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 	if got := r.index.of(in(sources.DataSource, "fedora")); len(got) != 1 || got[0] != box {
 		t.Fatalf("nobody would hear of the DataSource: %v", got)
 	}
-	w.put(in(sources.DataSource, "fedora"), sources.Object{Judged: true, Ready: true, To: in(sources.Claim, "disk")})
+	w.put(in(sources.DataSource, "fedora"), sources.Object{ReadyReported: true, Ready: true, To: in(sources.Claim, "disk")})
 	w.put(in(sources.Claim, "disk"), sources.Object{Ready: true})
-	w.look(r, "box")
+	w.reconcile(r, "box")
 	want := v1beta1.TemplateVolume{Volume: "root", Kind: "DataSource", Namespace: "golden", Name: "fedora", SourceStatus: v1beta1.SourceStatus{State: "Ready"}}
 	if diff := cmp.Diff([]v1beta1.TemplateVolume{want}, w.templates[box].Status.Volumes); diff != "" {
 		t.Error(diff)
@@ -399,7 +399,7 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 	}
 
 	delete(w.templates, box)
-	w.look(r, "box")
+	w.reconcile(r, "box")
 	if got := r.index.of(sources.Key{Kind: sources.DataSource}); len(got) != 0 {
 		t.Errorf("a template that is gone is still told: %v", got)
 	}
@@ -408,12 +408,12 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 func TestWhatSomebodyElseWroteIsPutRight(t *testing.T) {
 	w, r, _ := start(t, vmt(t, "box", fromFedora))
 	box := types.NamespacedName{Namespace: "golden", Name: "box"}
-	w.look(r, "box")
+	w.reconcile(r, "box")
 	w.templates[box].Status.Volumes = nil
 	if !r.isNews(box, templatecache.Compile(w.templates[box])) {
 		t.Error("it is taken for the own write")
 	}
-	w.look(r, "box")
+	w.reconcile(r, "box")
 	if len(w.templates[box].Status.Volumes) != 1 || w.writes != 2 {
 		t.Errorf("%d writes, %+v", w.writes, w.templates[box].Status.Volumes)
 	}
@@ -422,11 +422,11 @@ func TestWhatSomebodyElseWroteIsPutRight(t *testing.T) {
 func TestATransitionKeepsItsTime(t *testing.T) {
 	w, r, _ := start(t, vmt(t, "box", fromFedora))
 	box := types.NamespacedName{Namespace: "golden", Name: "box"}
-	w.look(r, "box")
+	w.reconcile(r, "box")
 	clock := r.options.Clock.(*clocktesting.FakeClock)
 	clock.Step(time.Hour)
 	w.put(in(sources.DataSource, "fedora"), sources.Object{To: in(sources.Claim, "disk")})
-	w.look(r, "box")
+	w.reconcile(r, "box")
 	for kind, want := range map[string]time.Time{"Ready": noon, "SourcesReady": noon, "Valid": noon} {
 		if got := meta.FindStatusCondition(w.templates[box].Status.Conditions, kind).LastTransitionTime.Time; !got.Equal(want) {
 			t.Errorf("%s changed at %s, want %s", kind, got, want)
@@ -444,7 +444,7 @@ func TestAWriteThatFailsIsTriedAgain(t *testing.T) {
 		t.Error("an event tells what was not written")
 	}
 	w.fail = nil
-	w.look(r, "box")
+	w.reconcile(r, "box")
 	if w.writes != 1 {
 		t.Errorf("%d writes", w.writes)
 	}

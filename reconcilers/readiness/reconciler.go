@@ -56,14 +56,14 @@ type Reconciler struct {
 	// dryRuns is nil if dry runs are disabled.
 	dryRuns *dryRuns
 
-	mutex   sync.Mutex
-	written map[types.NamespacedName]echo
+	mutex  sync.Mutex
+	echoes map[types.NamespacedName]echo
 }
 
 // watches reads the objects that templates depend on; sources.Watches implements it.
 type watches interface {
 	lookup
-	Settled() bool
+	Synced() bool
 }
 
 // echo identifies the state of a template after its status was written. It holds digests, because there is one for every template.
@@ -77,13 +77,13 @@ func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
 	if o.Clock == nil {
 		o.Clock = clock.RealClock{}
 	}
-	return &Reconciler{options: o, statuses: s, metrics: m, index: newIndex(), written: map[types.NamespacedName]echo{}}
+	return &Reconciler{options: o, statuses: s, metrics: m, index: newIndex(), echoes: map[types.NamespacedName]echo{}}
 }
 
 // Reconcile implements reconcile.Reconciler: it processes one template.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
-	if !r.options.Templates.Synced() || !r.sources.Settled() {
-		return reconcile.Result{RequeueAfter: settleDelay}, nil
+	if !r.options.Templates.Synced() || !r.sources.Synced() {
+		return reconcile.Result{RequeueAfter: syncDelay}, nil
 	}
 	name := request.NamespacedName
 	t := r.options.Templates.Get(name.Namespace, name.Name)
@@ -110,7 +110,7 @@ func (r *Reconciler) gather(name types.NamespacedName, t *templatecache.Template
 		o.found = resolver.survey(find(outline, t.Namespace))
 	}
 	if r.dryRuns != nil {
-		o.dryRun = r.dryRuns.verdict(name, t, sizes(o.found))
+		o.dryRun = r.dryRuns.result(name, t, sizes(o.found))
 	}
 	return o, resolver.seen
 }
@@ -180,20 +180,20 @@ func (r *Reconciler) expect(name types.NamespacedName, t *templatecache.Template
 	r.mutex.Lock()
 	defer r.mutex.Unlock()
 	if status == nil {
-		delete(r.written, name)
+		delete(r.echoes, name)
 		return
 	}
 	conditions := status.Conditions
 	if compliance := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant); compliance != nil {
 		conditions = append(slices.Clone(conditions), *compliance)
 	}
-	r.written[name] = echo{t.UID, t.Generation, digest(conditions), templatecache.Digest(&status.TemplateSources)}
+	r.echoes[name] = echo{t.UID, t.Generation, digest(conditions), templatecache.Digest(&status.TemplateSources)}
 }
 
 // isNews reports whether a template differs from the last state that was written.
 func (r *Reconciler) isNews(name types.NamespacedName, t *templatecache.Template) bool {
 	r.mutex.Lock()
-	expected, is := r.written[name]
+	expected, is := r.echoes[name]
 	r.mutex.Unlock()
 	return t == nil || !is || expected != echo{t.UID, t.Generation, digest(t.Conditions), t.Sources}
 }

@@ -24,8 +24,8 @@ type volume struct {
 // reference is an object that a VM refers to.
 type reference struct {
 	sources.Key
-	// known is the state of objects that are not read; empty for those that are.
-	known v1beta1.SourceStatus
+	// state is the state of objects that are not read; empty for those that are.
+	state v1beta1.SourceStatus
 }
 
 type network struct {
@@ -98,7 +98,7 @@ func filledFrom(spec map[string]any, namespace string) reference {
 	}
 	for _, elsewhere := range remoteKinds {
 		if _, is := source[elsewhere.field]; is {
-			return reference{Key: sources.Key{Kind: elsewhere.kind}, known: remote}
+			return reference{Key: sources.Key{Kind: elsewhere.kind}, state: remote}
 		}
 	}
 	for _, claim := range []string{"storage", "pvc"} {
@@ -109,9 +109,9 @@ func filledFrom(spec map[string]any, namespace string) reference {
 		}
 	}
 	if _, is := source["upload"]; is {
-		return reference{Key: sources.Key{Kind: "Upload"}, known: v1beta1.SourceStatus{State: v1beta1.SourceReady}}
+		return reference{Key: sources.Key{Kind: "Upload"}, state: v1beta1.SourceStatus{State: v1beta1.SourceReady}}
 	}
-	return reference{Key: sources.Key{Kind: "Blank"}, known: v1beta1.SourceStatus{State: v1beta1.SourceReady}}
+	return reference{Key: sources.Key{Kind: "Blank"}, state: v1beta1.SourceStatus{State: v1beta1.SourceReady}}
 }
 
 var remote = v1beta1.SourceStatus{State: v1beta1.SourceRemote}
@@ -121,7 +121,7 @@ func populatedFrom(from map[string]any, namespace string) reference {
 	kind := sources.Kind(machine.StringAt(from, "kind"))
 	found := reference{Key: keyIn(kind, from, namespace)}
 	if kind != sources.Claim && kind != sources.Snapshot {
-		found.known = unread
+		found.state = unread
 	}
 	return found
 }
@@ -130,7 +130,7 @@ func populatedFrom(from map[string]any, namespace string) reference {
 func volumeReferences(one map[string]any, namespace string) []reference {
 	switch {
 	case one["containerDisk"] != nil:
-		image := reference{Key: sources.Key{Kind: "ContainerDisk"}, known: remote}
+		image := reference{Key: sources.Key{Kind: "ContainerDisk"}, state: remote}
 		return append([]reference{image}, hidden("Secret", machine.MapAt(one, "containerDisk"), "imagePullSecret", namespace)...)
 	case one["dataVolume"] != nil:
 		return named(sources.DataVolume, machine.MapAt(one, "dataVolume"), "name", namespace)
@@ -163,7 +163,7 @@ func sizing(matcher map[string]any, namespace string, clusterWide, namespaced so
 		found.Kind, found.Namespace = namespaced, namespace
 	}
 	if found.Name == "" {
-		found.known = v1beta1.SourceStatus{State: v1beta1.SourceUnknown, Reason: reasonInferred, Message: "KubeVirt infers it from a volume when the VirtualMachine is created"}
+		found.state = v1beta1.SourceStatus{State: v1beta1.SourceUnknown, Reason: reasonInferred, Message: "KubeVirt infers it from a volume when the VirtualMachine is created"}
 	}
 	return found
 }

@@ -53,8 +53,8 @@ var ready = result{SourceStatus: v1beta1.SourceStatus{State: v1beta1.SourceReady
 
 // resolve returns the state of the object that a reference names.
 func (r *resolver) resolve(from reference) result {
-	if from.known.State != "" {
-		return result{SourceStatus: from.known}
+	if from.state.State != "" {
+		return result{SourceStatus: from.state}
 	}
 	if strings.Contains(from.Namespace+from.Name, "${") {
 		return is(v1beta1.SourceUnknown, reasonParameterRequired, "its name depends on a parameter that has no default")
@@ -138,7 +138,7 @@ func (r *resolver) dataSource(key sources.Key) result {
 	}
 	behind := r.resolve(reference{Key: to})
 	switch {
-	case object.Judged && !object.Ready && (behind.State == v1beta1.SourceReady || behind.State == v1beta1.SourceUnknown):
+	case object.ReadyReported && !object.Ready && (behind.State == v1beta1.SourceReady || behind.State == v1beta1.SourceUnknown):
 		return is(v1beta1.SourceNotReady, object.Reason, "CDI says that %s is not ready: %s", key, object.Message)
 	case behind.State != v1beta1.SourceReady:
 		behind.Message = fmt.Sprintf("%s stands for %s: %s", key, to, behind.Message)

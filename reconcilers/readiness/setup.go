@@ -20,14 +20,14 @@ import (
 )
 
 const (
-	// settleDelay is how long to wait until the watches are synced at the start.
-	settleDelay = 200 * time.Millisecond
+	// syncDelay is how long to wait until the watches are synced at the start.
+	syncDelay = 200 * time.Millisecond
 	// workers is the number of templates that are processed concurrently.
 	workers = 4
 	// The delays between attempts to write a status.
 	shortestRetry, longestRetry = time.Second, time.Minute
-	// patience is the timeout for the sources of the controller to start; they wait for nothing.
-	patience = time.Hour
+	// sourceStartTimeout is the timeout for the sources of the controller to start; they wait for nothing.
+	sourceStartTimeout = time.Hour
 )
 
 // SetupWithManager adds a Reconciler and its watches to the manager, which runs them on the leader.
@@ -69,7 +69,7 @@ func SetupWithManager(mgr manager.Manager, o Options) error {
 		Reconciler:              r,
 		MaxConcurrentReconciles: workers,
 		RateLimiter:             workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](shortestRetry, longestRetry),
-		CacheSyncTimeout:        patience,
+		CacheSyncTimeout:        sourceStartTimeout,
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller of template readiness: %w", err)

@@ -79,7 +79,7 @@ func mentionedBundles(m manifest) map[string]bool {
 }
 
 // withoutForeignBundles returns a list of webhooks with only the caBundles of those in keep.
-func withoutForeignBundles(webhooks any, keep map[string]bool) any {
+func withoutForeignBundles(webhooks any, retained map[string]bool) any {
 	list, ok := webhooks.([]any)
 	if !ok {
 		return webhooks
@@ -90,7 +90,7 @@ func withoutForeignBundles(webhooks any, keep map[string]bool) any {
 		if _, found := caBundleOf(webhook); !found {
 			continue
 		}
-		if name, _ := webhook["name"].(string); keep[name] {
+		if name, _ := webhook["name"].(string); retained[name] {
 			continue
 		}
 		webhook = maps.Clone(webhook)

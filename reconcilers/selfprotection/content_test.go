@@ -30,7 +30,7 @@ webhooks:
 - {name: a, failurePolicy: Fail, clientConfig: {service: {name: s}}}
 - {name: b, clientConfig: {url: "https://x", caBundle: QQ==}}
 `)}
-	settled := contentOf(object(t, header+`
+	storedContent := contentOf(object(t, header+`
 metadata: {name: v, labels: {ours: "1"}, annotations: {also: ours}}
 webhooks:
 - {name: a, failurePolicy: Fail, timeoutSeconds: 10, clientConfig: {service: {name: s, port: 443}}}
@@ -95,10 +95,10 @@ webhooks:
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			stored := contentOf(object(t, header+tc.stored), m)
-			if diff := cmp.Diff(tc.want, stored.differences(settled)); diff != "" {
+			if diff := cmp.Diff(tc.want, stored.differences(storedContent)); diff != "" {
 				t.Errorf("differences (-want +got):\n%s", diff)
 			}
-			if got, want := stored.equal(settled), len(tc.want) == 0; got != want {
+			if got, want := stored.equal(storedContent), len(tc.want) == 0; got != want {
 				t.Errorf("equal: want %t, got %t", want, got)
 			}
 		})
@@ -107,13 +107,13 @@ webhooks:
 
 func TestWebhooksThatAManifestLeavesToOthers(t *testing.T) {
 	m := manifest{object: object(t, header+`metadata: {name: v, labels: {ours: "1"}}`)}
-	settled := contentOf(object(t, header+`metadata: {name: v, labels: {ours: "1"}}`), m)
+	storedContent := contentOf(object(t, header+`metadata: {name: v, labels: {ours: "1"}}`), m)
 	stored := object(t, header+`
 metadata: {name: v, labels: {ours: "2"}}
 webhooks:
 - {name: a, clientConfig: {url: "https://x", caBundle: Qg==}}
 `)
-	if diff := cmp.Diff([]string{"labels.ours"}, contentOf(stored, m).differences(settled)); diff != "" {
+	if diff := cmp.Diff([]string{"labels.ours"}, contentOf(stored, m).differences(storedContent)); diff != "" {
 		t.Errorf("differences (-want +got):\n%s", diff)
 	}
 	want := object(t, header+`

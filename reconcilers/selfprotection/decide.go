@@ -4,9 +4,9 @@ import "time"
 
 // Times of the decision.
 const (
-	// patience is how long an object must be missing before it is restored. In that time, an uninstallation removes the manager's rights or
+	// missingGracePeriod is how long an object must be missing before it is restored. In that time, an uninstallation removes the manager's rights or
 	// the ConfigMap.
-	patience = 2 * time.Second
+	missingGracePeriod = 2 * time.Second
 	// quiet is how long nothing is restored after a write of the ConfigMap, because an upgrade may be in progress.
 	quiet = 10 * time.Second
 	// spacing is the minimum time between two restorations of the same object, so that a client that changes it repeatedly does not
@@ -30,7 +30,7 @@ type observed struct {
 	// byManager is set if the manager creates the object instead of Helm, and held if the ConfigMap that it requires does not exist.
 	byManager, held bool
 	// reportOnly is set for an object that is not restored, and known if its current problem has been reported.
-	reportOnly, known bool
+	reportOnly, reported bool
 }
 
 // state is the input of decide.
@@ -62,7 +62,7 @@ func decide(s state) plan {
 		return p
 	}
 	for _, object := range s.objects {
-		if object.present && object.same || object.known {
+		if object.present && object.same || object.reported {
 			continue
 		}
 		if !object.present && object.held {
@@ -75,7 +75,7 @@ func decide(s state) plan {
 			// Neither does an upgrade create it, nor an uninstallation delete it.
 			due = object.restored.Add(spacing)
 		case !object.present:
-			due = later(due, object.missingSince.Add(patience))
+			due = later(due, object.missingSince.Add(missingGracePeriod))
 		}
 		switch wait := due.Sub(s.now); {
 		case wait > 0:

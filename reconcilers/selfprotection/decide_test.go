@@ -48,15 +48,15 @@ func TestDecide(t *testing.T) {
 		{
 			name:  "what has just gone missing may belong to an uninstallation and is waited for",
 			state: state{active: true, objects: []observed{{identity: render, missingSince: ago(time.Second / 2)}}},
-			want:  want{Again: patience - time.Second/2},
+			want:  want{Again: missingGracePeriod - time.Second/2},
 		},
 		{
 			name: "what stays missing is created again, whatever else has to wait",
 			state: state{active: true, objects: []observed{
-				{identity: render, missingSince: ago(patience)},
-				{identity: policy, missingSince: ago(patience / 2)},
+				{identity: render, missingSince: ago(missingGracePeriod)},
+				{identity: policy, missingSince: ago(missingGracePeriod / 2)},
 			}},
-			want: want{Create: []string{render.String()}, Again: patience / 2},
+			want: want{Create: []string{render.String()}, Again: missingGracePeriod / 2},
 		},
 		{
 			name: "an upgrade is given time to arrive",
@@ -75,7 +75,7 @@ func TestDecide(t *testing.T) {
 			name: "whoever changes an object again and again is answered once a second",
 			state: state{active: true, objects: []observed{
 				{identity: render, present: true, restored: ago(spacing / 4)},
-				{identity: policy, missingSince: ago(patience), restored: ago(spacing / 2)},
+				{identity: policy, missingSince: ago(missingGracePeriod), restored: ago(spacing / 2)},
 			}},
 			want: want{Again: spacing / 2},
 		},
@@ -91,8 +91,8 @@ func TestDecide(t *testing.T) {
 			name: "it holds up nothing else",
 			state: state{active: true, objects: []observed{
 				{identity: binding, byManager: true, held: true, missingSince: ago(time.Hour)},
-				{identity: policy, missingSince: ago(patience)},
-				{identity: render, missingSince: ago(patience - requirementTick/2)},
+				{identity: policy, missingSince: ago(missingGracePeriod)},
+				{identity: render, missingSince: ago(missingGracePeriod - requirementTick/2)},
 			}},
 			want: want{Create: []string{policy.String()}, Again: requirementTick / 2},
 		},
@@ -136,16 +136,16 @@ func TestDecide(t *testing.T) {
 			name: "what is not restored is reported, in the same time",
 			state: state{active: true, objects: []observed{
 				{identity: policy, present: true, reportOnly: true},
-				{identity: other, missingSince: ago(patience), reportOnly: true},
-				{identity: binding, missingSince: ago(patience / 2), reportOnly: true},
+				{identity: other, missingSince: ago(missingGracePeriod), reportOnly: true},
+				{identity: binding, missingSince: ago(missingGracePeriod / 2), reportOnly: true},
 			}},
-			want: want{Report: []string{policy.String(), other.String()}, Again: patience / 2},
+			want: want{Report: []string{policy.String(), other.String()}, Again: missingGracePeriod / 2},
 		},
 		{
 			name: "and once",
 			state: state{active: true, objects: []observed{
-				{identity: policy, present: true, reportOnly: true, known: true},
-				{identity: other, missingSince: ago(time.Hour), reportOnly: true, known: true},
+				{identity: policy, present: true, reportOnly: true, reported: true},
+				{identity: other, missingSince: ago(time.Hour), reportOnly: true, reported: true},
 			}},
 			want: want{Again: tick},
 		},

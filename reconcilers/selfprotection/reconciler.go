@@ -55,9 +55,9 @@ type Reconciler struct {
 
 // memory is the state of an object between reconciliations.
 type memory struct {
-	// settled is the content that the API server stores for the manifest with this digest.
-	digest  string
-	settled content
+	// storedContent is the content that the API server stores for the manifest with this digest.
+	digest        string
+	storedContent content
 	// missingSince is when the object was first observed missing; zero while it exists.
 	missingSince time.Time
 	// restored is when it was last restored.
@@ -182,46 +182,46 @@ func (r *Reconciler) readRelease(ctx context.Context) (release, error) {
 
 // observe compares one object with its manifest. upgrading is set during the quiet time after a change of the release.
 func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now time.Time, upgrading bool) (observed, error) {
-	known := r.memory[m.identity]
-	if known == nil {
-		known = &memory{}
-		r.memory[m.identity] = known
+	cached := r.memory[m.identity]
+	if cached == nil {
+		cached = &memory{}
+		r.memory[m.identity] = cached
 	}
-	if known.digest != m.digest {
-		known.digest, known.settled = m.digest, nil
+	if cached.digest != m.digest {
+		cached.digest, cached.storedContent = m.digest, nil
 	}
 	stored := m.empty()
 	err := r.options.Reader.Get(ctx, client.ObjectKeyFromObject(stored), stored)
 	if err != nil && !apierrors.IsNotFound(err) {
 		return observed{}, fmt.Errorf("reading %s: %w", m.identity, err)
 	}
-	one := observed{identity: m.identity, present: err == nil, restored: known.restored, byManager: m.requires != "", reportOnly: m.reported}
+	one := observed{identity: m.identity, present: err == nil, restored: cached.restored, byManager: m.requires != "", reportOnly: m.reported}
 	if !one.present {
-		known.problem = deleted
-		one.known = known.reported == deleted
+		cached.problem = deleted
+		one.reported = cached.reported == deleted
 		if one.byManager {
 			if one.held, err = r.lacks(ctx, m.requires); err != nil {
 				return observed{}, err
 			}
 		}
-		if known.missingSince.IsZero() {
-			known.missingSince = now
+		if cached.missingSince.IsZero() {
+			cached.missingSince = now
 		}
-		one.missingSince = known.missingSince
+		one.missingSince = cached.missingSince
 		return one, nil
 	}
-	known.missingSince = time.Time{}
+	cached.missingSince = time.Time{}
 	found.stored[m.identity] = stored
 	if m.reported {
-		known.problem = found.problem(m, stored)
-		one.same, one.known = known.problem == "", known.problem != "" && known.reported == known.problem
+		cached.problem = found.problem(m, stored)
+		one.same, one.reported = cached.problem == "", cached.problem != "" && cached.reported == cached.problem
 		if one.same {
 			r.metrics.changed.DeleteLabelValues(m.kind, m.name)
-			known.reported = ""
+			cached.reported = ""
 		}
 		return one, nil
 	}
-	if known.settled == nil {
+	if cached.storedContent == nil {
 		trial := replacement(stored, m)
 		err := r.options.Client.Update(ctx, trial, client.DryRunAll, client.FieldOwner(fieldManager))
 		if upgrading && apierrors.IsForbidden(err) {
@@ -231,9 +231,9 @@ func (r *Reconciler) observe(ctx context.Context, found release, m manifest, now
 		if err != nil {
 			return observed{}, fmt.Errorf("trying what %s would be: %w", m.identity, err)
 		}
-		known.settled = contentOf(trial, m)
+		cached.storedContent = contentOf(trial, m)
 	}
-	one.same = known.settled.equal(contentOf(stored, m))
+	one.same = cached.storedContent.equal(contentOf(stored, m))
 	return one, nil
 }
 
@@ -260,8 +260,8 @@ func (r *Reconciler) create(ctx context.Context, found release, who identity) er
 	if err != nil {
 		return fmt.Errorf("creating %s again: %w", who, err)
 	}
-	known := r.memory[who]
-	known.settled, known.missingSince, known.reported = contentOf(object, m), time.Time{}, ""
+	cached := r.memory[who]
+	cached.storedContent, cached.missingSince, cached.reported = contentOf(object, m), time.Time{}, ""
 	why := "it had been deleted"
 	if m.requires != "" {
 		why = "ConfigMap " + m.requires + ", which it requires, exists"
@@ -282,9 +282,9 @@ func (r *Reconciler) replace(ctx context.Context, found release, who identity) e
 	if err != nil {
 		return fmt.Errorf("replacing %s: %w", who, err)
 	}
-	known := r.memory[who]
-	paths := contentOf(before, m).differences(known.settled)
-	known.settled = contentOf(object, m)
+	cached := r.memory[who]
+	paths := contentOf(before, m).differences(cached.storedContent)
+	cached.storedContent = contentOf(object, m)
 	r.report(ctx, found, object, who, changed(paths, lastChange(before.GetManagedFields(), found.manager)))
 	return r.handOver(ctx, found, object)
 }

@@ -50,9 +50,9 @@ func (found release) problem(m manifest, stored *unstructured.Unstructured) stri
 
 // reportChange reports a changed or missing object that is not restored: event, metric and log. Each problem is reported once.
 func (r *Reconciler) reportChange(ctx context.Context, found release, who identity) {
-	known := r.memory[who]
-	problem := known.problem
-	known.reported = problem
+	cached := r.memory[who]
+	problem := cached.problem
+	cached.reported = problem
 	object := found.stored[who]
 	if object == nil {
 		object = who.empty()

@@ -119,13 +119,13 @@ func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	nobody, err := plane.User("nobody-in-particular", user.Groups...)
+	withoutRole, err := plane.User("nobody-in-particular", user.Groups...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	space := namespace(t, plane)
 	others := map[string]bool{}
-	for _, right := range rightsOf(t, nobody, space) {
+	for _, right := range rightsOf(t, withoutRole, space) {
 		others[right] = true
 	}
 	var own []string

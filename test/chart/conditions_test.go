@@ -13,7 +13,7 @@ import (
 
 // No server answers the webhooks here, so a request passes only when the API server does not call them.
 func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
-	plane, space, users := withMachines(t, install.Options{}, "owner", namesake)
+	plane, space, users := withVMs(t, install.Options{}, "owner", namesake)
 	user, exempt := users["owner"], users[controller]
 	for _, user := range users {
 		if err := plane.Bind(t.Context(), user, space, "stencil-template-user"); err != nil {
@@ -123,14 +123,14 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 
 // The API server calls the webhooks for VirtualMachines without a template only in namespaces with Stencil's label.
 func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
-	plane, space, users := withMachines(t, install.Options{}, "owner", namesake)
+	plane, space, users := withVMs(t, install.Options{}, "owner", namesake)
 	// With the label value true, the policies would deny requests that the webhook has not decided.
 	mustKubectl(t, plane, "", "label", "namespace", space, "stencil.kubevirt.io/governed=warn")
 	const (
 		render = `failed calling webhook "governed.template.kubevirt.io"`
 		body   = `"spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {"devices": {}}}}}`
 	)
-	machine := func(version, metadata string) string {
+	vm := func(version, metadata string) string {
 		return `{"apiVersion": "kubevirt.io/` + version + `", "kind": "VirtualMachine", "metadata": {` + metadata + `}, ` + body + `}`
 	}
 	change := func(name, change string, more ...string) []string {
@@ -142,13 +142,13 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 		change []string
 		want   string
 	}{
-		"a machine is created":                          {create: machine("v1", `"name": "a"`), want: render},
-		"a machine is created whose name is to be made": {create: machine("v1", `"generateName": "a"`), want: render},
-		"a machine is created in the old version":       {create: machine("v1alpha3", `"name": "a"`), want: render},
+		"a machine is created":                          {create: vm("v1", `"name": "a"`), want: render},
+		"a machine is created whose name is to be made": {create: vm("v1", `"generateName": "a"`), want: render},
+		"a machine is created in the old version":       {create: vm("v1alpha3", `"name": "a"`), want: render},
 		"a machine with a reference is created": {
-			create: machine("v1", `"name": "a", "annotations": {"template.kubevirt.io/template-ref": "x"}`), want: `failed calling webhook "render.template.kubevirt.io"`,
+			create: vm("v1", `"name": "a", "annotations": {"template.kubevirt.io/template-ref": "x"}`), want: `failed calling webhook "render.template.kubevirt.io"`,
 		},
-		"KubeVirt creates a machine":         {as: users[controller], create: machine("v1", `"name": "a"`)},
+		"KubeVirt creates a machine":         {as: users[controller], create: vm("v1", `"name": "a"`)},
 		"a stored machine gets a spec":       {change: change("plain", `{"spec": {"runStrategy": "Always"}}`), want: render},
 		"a stored machine gets what it has":  {change: change("plain", `{"spec": {"runStrategy": "Halted"}}`)},
 		"a stored machine is labelled":       {change: []string{"label", "vm", "plain", "a=b"}},
@@ -156,13 +156,13 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 		"a stored machine gets a status":     {change: change("plain", `{"status": {"created": true}}`, "--subresource=status")},
 		"a stored machine is deleted":        {change: []string{"delete", "vm", "plain"}},
 		"KubeVirt changes a machine":         {as: users[controller], change: change("plain", `{"spec": {"runStrategy": "Always"}}`)},
-		"an account of its name creates one": {as: users[namesake], create: machine("v1", `"name": "a"`), want: render},
+		"an account of its name creates one": {as: users[namesake], create: vm("v1", `"name": "a"`), want: render},
 		"a rendered machine gets a spec":     {change: change("rendered", `{"spec": {"template": {"spec": {"hostname": "h"}}}}`), want: `failed calling webhook "render.template.kubevirt.io"`},
 		"a rendered machine is started":      {change: change("rendered", `{"spec": {"runStrategy": "Always"}}`), want: `failed calling webhook "virtualmachine.validate.template.kubevirt.io"`},
 	}
 	t.Run("while nobody answers, machines without a template are created and changed", func(t *testing.T) {
 		for _, arguments := range [][]string{{"create", "-f", "-"}, change("plain", `{"spec": {"runStrategy": "Always"}}`)} {
-			result := kubectl(t, plane, users["owner"], machine("v1", `"name": "a"`), append(arguments, "--namespace", space, "--dry-run=server")...)
+			result := kubectl(t, plane, users["owner"], vm("v1", `"name": "a"`), append(arguments, "--namespace", space, "--dry-run=server")...)
 			if result.Code != 0 {
 				t.Errorf("refused: %s", result.Stderr)
 			}
@@ -173,7 +173,7 @@ func TestWhatTheAPIServerAsksTheManagerForInGovernedNamespaces(t *testing.T) {
 		`[{"op": "test", "path": "/webhooks/1/name", "value": "governed.template.kubevirt.io"}, {"op": "replace", "path": "/webhooks/1/failurePolicy", "value": "Fail"}]`)
 	// The API server observes the label and the webhooks a moment later.
 	eventually(t, "the namespace and the webhooks are known", func() string {
-		return missing(render, kubectl(t, plane, users["owner"], machine("v1", `"name": "a"`), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
+		return missing(render, kubectl(t, plane, users["owner"], vm("v1", `"name": "a"`), "create", "--namespace", space, "--dry-run=server", "-f", "-"))
 	})
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -320,7 +320,7 @@ func TestWhatTheAPIServerAsksTheManagerAboutTemplates(t *testing.T) {
 
 // Instances of VirtualMachines and claims, where an approval denies; also from KubeVirt, which no approval evaluates.
 func TestWhatTheAPIServerAsksTheManagerAboutInstances(t *testing.T) {
-	plane, space, users := withMachines(t, install.Options{})
+	plane, space, users := withVMs(t, install.Options{})
 	if err := plane.Grant(t.Context(), users[controller], "", rbacv1.PolicyRule{
 		APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachineinstances"}, Verbs: []string{"*"},
 	}); err != nil {

@@ -14,9 +14,9 @@ import (
 // secretValue is the value of a parameter, which no message may repeat.
 const secretValue = "p4ssw0rd"
 
-// machines are two VirtualMachines in YAML that were stored before the chart was installed: one that was rendered from a template, and one without a
+// virtualMachines are two VirtualMachines in YAML that were stored before the chart was installed: one that was rendered from a template, and one without a
 // template.
-const machines = `
+const virtualMachines = `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
 metadata:
@@ -50,13 +50,13 @@ const controller = "system:serviceaccount:kubevirt:kubevirt-controller"
 // namesake is an account of the same name in a namespace without KubeVirt.
 const namesake = "system:serviceaccount:elsewhere:kubevirt-controller"
 
-// withMachines installs the chart, with webhooks that no server answers, into a plane where the VirtualMachines are already stored, and returns their
+// withVMs installs the chart, with webhooks that no server answers, into a plane where the VirtualMachines are already stored, and returns their
 // namespace. The given users, the controller and a stranger may do anything to VirtualMachines there.
-func withMachines(t *testing.T, options install.Options, users ...string) (plane *controlplane.Plane, space string, known map[string]*controlplane.User) {
+func withVMs(t *testing.T, options install.Options, users ...string) (plane *controlplane.Plane, space string, known map[string]*controlplane.User) {
 	t.Helper()
 	plane = shared.Plane(t)
 	space = namespace(t, plane)
-	mustKubectl(t, plane, machines, "create", "--namespace", space, "-f", "-")
+	mustKubectl(t, plane, virtualMachines, "create", "--namespace", space, "-f", "-")
 	known = map[string]*controlplane.User{}
 	for _, name := range append(users, controller, "stranger") {
 		user, err := plane.User(name)

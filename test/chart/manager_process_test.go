@@ -44,13 +44,13 @@ func TestTheManagerWorksWithItsRightsThroughAnUpgrade(t *testing.T) {
 
 	space := namespace(t, plane)
 	mustKubectl(t, plane, strings.ReplaceAll(template, "namespace: default", "namespace: "+space), "apply", "-f", "-")
-	machine := func(name string) string {
+	vm := func(name string) string {
 		return `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "` + name + `", "namespace": "` + space +
 			`", "annotations": {"template.kubevirt.io/template-ref": "kept"}}}`
 	}
 	create := func(name string) {
 		t.Helper()
-		mustKubectl(t, plane, machine(name), "create", "--validate=false", "-f", "-")
+		mustKubectl(t, plane, vm(name), "create", "--validate=false", "-f", "-")
 		if got := mustKubectl(t, plane, "", "get", "vm", name, "--namespace", space, "--output", "jsonpath={.spec.runStrategy}"); got != "Halted" {
 			t.Errorf("runStrategy of %s is %q, want what the template says", name, got)
 		}

@@ -262,7 +262,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Another service account of the namespace has the permissions of all users and of all service accounts.
-			nobody, err := plane.User("system:serviceaccount:"+install.Namespace+":nobody", manager.Groups...)
+			withoutRole, err := plane.User("system:serviceaccount:"+install.Namespace+":nobody", manager.Groups...)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -270,7 +270,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 				slices.Sort(want)
 				// The API server's authorizer observes roles and bindings a little after they are stored.
 				eventually(t, "the manager has the rights that are listed", func() string {
-					common := rightsOf(t, nobody, namespace)
+					common := rightsOf(t, withoutRole, namespace)
 					got := slices.DeleteFunc(rightsOf(t, manager, namespace), func(right string) bool { return slices.Contains(common, right) })
 					if !slices.Equal(got, want) {
 						return "in namespace " + namespace + " the manager may\n" + strings.Join(got, "\n") + "\nwant\n" + strings.Join(want, "\n")

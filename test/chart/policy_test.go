@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	refRemoved = "annotation template.kubevirt.io/template-ref of a stored VirtualMachine cannot be removed; " +
+	referenceRemoved = "annotation template.kubevirt.io/template-ref of a stored VirtualMachine cannot be removed; " +
 		"it records which template the VirtualMachine was rendered from: send the annotation with its stored value"
 	refAdded = "annotation template.kubevirt.io/template-ref cannot be added to a stored VirtualMachine; " +
 		"a template is rendered only when the VirtualMachine is created: leave the annotation out, " +
@@ -41,7 +41,7 @@ func labelsChanged(keys string) string {
 func TestPolicyTemplateReference(t *testing.T) {
 	const parameter, curious = "parameter.template.kubevirt.io/", "system:kube-curious"
 	// The webhook exempts this user, so only the policy can deny the request.
-	plane, space, users := withMachines(t, install.Options{Values: map[string]any{"exemptUsers": []any{controller, curious}}}, curious)
+	plane, space, users := withVMs(t, install.Options{Values: map[string]any{"exemptUsers": []any{controller, curious}}}, curious)
 	user := users[curious]
 
 	annotations := func(change map[string]any) string { return patch(t, map[string]any{"annotations": change}, nil) }
@@ -72,10 +72,10 @@ func TestPolicyTemplateReference(t *testing.T) {
 			patch: annotations(map[string]any{"template.kubevirt.io/template-ref": "golden/windows"}), want: refChanged,
 		},
 		"the reference is removed": {
-			machine: "rendered", patch: annotations(map[string]any{"template.kubevirt.io/template-ref": nil}), want: refRemoved,
+			machine: "rendered", patch: annotations(map[string]any{"template.kubevirt.io/template-ref": nil}), want: referenceRemoved,
 		},
 		"all annotations are removed": {
-			machine: "rendered", patch: patch(t, map[string]any{"annotations": nil}, nil), want: refRemoved,
+			machine: "rendered", patch: patch(t, map[string]any{"annotations": nil}, nil), want: referenceRemoved,
 		},
 		"a reference is added": {
 			machine: "plain", patch: annotations(map[string]any{"template.kubevirt.io/template-ref": "golden/fedora"}), want: refAdded,
@@ -173,9 +173,9 @@ func TestPolicyTemplateReference(t *testing.T) {
 	}
 
 	t.Run("a manifest without any of it takes the place of the stored one", func(t *testing.T) {
-		manifest := strings.ReplaceAll(strings.Split(machines, "---")[1], "name: plain", "name: rendered")
+		manifest := strings.ReplaceAll(strings.Split(virtualMachines, "---")[1], "name: plain", "name: rendered")
 		result := kubectl(t, plane, user, manifest, "replace", "--namespace", space, "-f", "-")
-		if complaint := missing(refRemoved, result); complaint != "" {
+		if complaint := missing(referenceRemoved, result); complaint != "" {
 			t.Error(complaint)
 		}
 	})

@@ -43,7 +43,7 @@ func TestBindingsOfPoliciesThatReadTheIndexAreLeftToTheManager(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			rendered := render(t, tc.release, tc.values)
-			kept := protected(t, rendered, tc.prefix)
+			bindings := protected(t, rendered, tc.prefix)
 			var installed, byManager []string
 			for key, object := range rendered {
 				if slices.Contains(registrations, object.GetKind()) {
@@ -65,11 +65,11 @@ func TestBindingsOfPoliciesThatReadTheIndexAreLeftToTheManager(t *testing.T) {
 			}
 			all := slices.Concat(installed, byManager)
 			slices.Sort(all)
-			if diff := gocmp.Diff(all, slices.Sorted(maps.Keys(kept))); diff != "" {
+			if diff := gocmp.Diff(all, slices.Sorted(maps.Keys(bindings))); diff != "" {
 				t.Errorf("objects that the manager keeps (-want +got):\n%s", diff)
 			}
 			for _, key := range byManager {
-				name := kept[key].GetName()
+				name := bindings[key].GetName()
 				missing := "Deny"
 				if strings.HasSuffix(name, "-namespace-coverage") {
 					missing = "Allow"
@@ -78,11 +78,11 @@ func TestBindingsOfPoliciesThatReadTheIndexAreLeftToTheManager(t *testing.T) {
 					"policyName": name, "validationActions": []any{"Deny"},
 					"paramRef": map[string]any{"name": "stencil-approval-index", "namespace": "stencil-system", "parameterNotFoundAction": missing},
 				}
-				if diff := gocmp.Diff(want, plain(t, kept.field(t, key, "{.spec}"))); diff != "" {
+				if diff := gocmp.Diff(want, plain(t, bindings.field(t, key, "{.spec}"))); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", key, diff)
 				}
 			}
-			for key, object := range kept {
+			for key, object := range bindings {
 				requires := ""
 				if slices.Contains(byManager, key) {
 					requires = "stencil-approval-index"

@@ -20,7 +20,7 @@ func TestWebhooks(t *testing.T) {
 	mayBeGoverned := map[string]any{"matchExpressions": []any{map[string]any{
 		"key": "stencil.kubevirt.io/governed", "operator": "NotIn", "values": []string{"false", "audit"},
 	}}}
-	machines := func(operations ...string) []any {
+	vmRule := func(operations ...string) []any {
 		return []any{map[string]any{
 			"apiGroups": []string{"kubevirt.io"}, "apiVersions": []string{"v1", "v1alpha3"},
 			"operations": operations, "resources": []string{"virtualmachines"}, "scope": "Namespaced",
@@ -39,7 +39,7 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[0].admissionReviewVersions}": []string{"v1"},
 				renderWebhook + " {.webhooks[0].namespaceSelector}":       nil,
 				renderWebhook + " {.webhooks[0].objectSelector}":          nil,
-				renderWebhook + " {.webhooks[0].rules}":                   machines("CREATE", "UPDATE"),
+				renderWebhook + " {.webhooks[0].rules}":                   vmRule("CREATE", "UPDATE"),
 				renderWebhook + " {.webhooks[0].matchConditions[*].name}": []string{
 					"has-template-ref", "create-or-rendered-change", "create-or-not-exempt",
 				},
@@ -83,7 +83,7 @@ func TestWebhooks(t *testing.T) {
 				renderWebhook + " {.webhooks[1].reinvocationPolicy}":      "Never",
 				renderWebhook + " {.webhooks[1].namespaceSelector}":       governed,
 				renderWebhook + " {.webhooks[1].objectSelector}":          nil,
-				renderWebhook + " {.webhooks[1].rules}":                   machines("CREATE", "UPDATE"),
+				renderWebhook + " {.webhooks[1].rules}":                   vmRule("CREATE", "UPDATE"),
 				renderWebhook + " {.webhooks[1].matchConditions[*].name}": []string{"has-no-template-ref", "create-or-spec-change", "not-exempt"},
 			},
 		},
@@ -105,7 +105,7 @@ func TestWebhooks(t *testing.T) {
 				validateWebhook + " {.webhooks[1].clientConfig}":            service("/validate-virtualmachine"),
 				validateWebhook + " {.webhooks[1].namespaceSelector}":       mayBeGoverned,
 				validateWebhook + " {.webhooks[1].objectSelector}":          nil,
-				validateWebhook + " {.webhooks[1].rules}":                   machines("CREATE", "UPDATE"),
+				validateWebhook + " {.webhooks[1].rules}":                   vmRule("CREATE", "UPDATE"),
 				validateWebhook + " {.webhooks[1].matchConditions[*].name}": []string{"has-template-ref", "has-no-rules", "create-or-relevant-change", "create-or-not-exempt"},
 			},
 		},
@@ -114,7 +114,7 @@ func TestWebhooks(t *testing.T) {
 				validateWebhook + " {.webhooks[2].clientConfig}":            service("/validate-virtualmachine"),
 				validateWebhook + " {.webhooks[2].namespaceSelector}":       nil,
 				validateWebhook + " {.webhooks[2].objectSelector}":          nil,
-				validateWebhook + " {.webhooks[2].rules}":                   machines("CREATE", "UPDATE"),
+				validateWebhook + " {.webhooks[2].rules}":                   vmRule("CREATE", "UPDATE"),
 				validateWebhook + " {.webhooks[2].matchConditions[*].name}": []string{"has-rules", "create-or-not-exempt"},
 			},
 		},

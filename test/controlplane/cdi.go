@@ -182,12 +182,12 @@ func (p *Plane) runCDI(ctx context.Context) (port int, err error) {
 // awaitCDI returns when the API server calls CDI's webhook for DataVolumes, and CDI has the capabilities of the storage classes.
 func (p *Plane) awaitCDI(ctx context.Context, client dynamic.Interface) error {
 	return deadline.Wait(ctx, "CDI validates DataVolumes and has profiles of the storage classes", startLimit, func(ctx context.Context) error {
-		return errors.Join(judgesDataVolumes(ctx, client), profiles(ctx, client))
+		return errors.Join(validatesDataVolumes(ctx, client), profiles(ctx, client))
 	})
 }
 
-// judgesDataVolumes creates, in a dry run, a DataVolume that only CDI's webhook denies.
-func judgesDataVolumes(ctx context.Context, client dynamic.Interface) error {
+// validatesDataVolumes creates, in a dry run, a DataVolume that only CDI's webhook denies.
+func validatesDataVolumes(ctx context.Context, client dynamic.Interface) error {
 	const apiVersion, kind = "cdi.kubevirt.io/v1beta1", "DataVolume"
 	_, err := client.Resource(resourceOf(apiVersion, kind)).Namespace(metav1.NamespaceDefault).Create(ctx,
 		object(apiVersion, kind, metav1.NamespaceDefault, "readiness", map[string]any{"spec": map[string]any{}}),

@@ -81,7 +81,7 @@ func TestCDIFillsVolumesFromEverything(t *testing.T) {
 func TestAMachineWithItsDataVolumeIsSnapshotted(t *testing.T) {
 	plane := shared.Plane(t)
 	own := namespace(t, plane)
-	apply(t, plane, own, machine("web", `{"runStrategy": "Halted",
+	apply(t, plane, own, vmManifest("web", `{"runStrategy": "Halted",
 		"dataVolumeTemplates": [{"metadata": {"name": "web-root"}, "spec": {
 			"source": {"http": {"url": "http://images.example/fedora.qcow2"}},
 			"storage": {"resources": {"requests": {"storage": "1Gi"}}}}}],

@@ -13,7 +13,7 @@ func TestComponentsAreAddedToARunningPlane(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := namespace(t, plane)
-	if created := kubectl(t, plane, nil, machine("before", haltedSpec), "create", "-n", own, "-f", "-"); created.Code != 0 {
+	if created := kubectl(t, plane, nil, vmManifest("before", haltedSpec), "create", "-n", own, "-f", "-"); created.Code != 0 {
 		t.Fatal(created.Stderr)
 	}
 	if got := kubectl(t, plane, nil, "", "get", "datavolumes"); !strings.Contains(got.Stderr, "the server doesn't have a resource type") {
@@ -31,7 +31,7 @@ func TestComponentsAreAddedToARunningPlane(t *testing.T) {
 		becomes(t, plane, own, "vm/before", ".status.printableStatus", "Stopped")
 	})
 	t.Run("virt-api defaults a new one", func(t *testing.T) {
-		if created := kubectl(t, plane, nil, machine("after", haltedSpec), "create", "-n", own, "-f", "-"); created.Code != 0 {
+		if created := kubectl(t, plane, nil, vmManifest("after", haltedSpec), "create", "-n", own, "-f", "-"); created.Code != 0 {
 			t.Fatal(created.Stderr)
 		}
 		becomes(t, plane, own, "vm/after", ".spec.template.spec.architecture", runtime.GOARCH)

@@ -37,8 +37,8 @@ func field(t *testing.T, plane *Plane, namespace, object, path string) string {
 	return got.Stdout
 }
 
-// told waits for an event about an object in any namespace.
-func told(t *testing.T, plane *Plane, name, want string) {
+// awaitEvent waits for an event about an object in any namespace.
+func awaitEvent(t *testing.T, plane *Plane, name, want string) {
 	t.Helper()
 	eventually(t, "there is the event "+want, func() error {
 		got := kubectl(t, plane, nil, "", "get", "events", "-A", "-o",
@@ -117,7 +117,7 @@ func TestStorageDeletesAndExpandsAsItsRulesSay(t *testing.T) {
 		pv := volume(t, "busy")
 		plane.CSI().When(csi.DeleteVolume, csi.Rule{Namespace: own, Name: "busy", Fail: "the volume is in use", Times: 2})
 		remove("pvc/busy")
-		told(t, plane, pv, "Warning VolumeFailedDelete: the volume is in use")
+		awaitEvent(t, plane, pv, "Warning VolumeFailedDelete: the volume is in use")
 		vanishes(t, plane, own, "pv/"+pv)
 	})
 	t.Run("a snapshot waits with its content until that can be deleted", func(t *testing.T) {
@@ -127,7 +127,7 @@ func TestStorageDeletesAndExpandsAsItsRulesSay(t *testing.T) {
 		content := field(t, plane, own, "volumesnapshot/kept", ".status.boundVolumeSnapshotContentName")
 		release := plane.CSI().When(csi.DeleteSnapshot, csi.Rule{Namespace: own, Name: "kept", Fail: "the array is offline"})
 		remove("volumesnapshot/kept")
-		told(t, plane, content, "Warning SnapshotDeleteError: Failed to delete snapshot")
+		awaitEvent(t, plane, content, "Warning SnapshotDeleteError: Failed to delete snapshot")
 		for _, object := range []string{"volumesnapshot/kept", "volumesnapshotcontent/" + content} {
 			if got := field(t, plane, own, object, ".metadata.deletionTimestamp"); got == "" {
 				t.Errorf("%s is not being deleted", object)
@@ -150,7 +150,7 @@ func TestStorageDeletesAndExpandsAsItsRulesSay(t *testing.T) {
 		pv := volume(t, "small")
 		release := plane.CSI().When(csi.ExpandVolume, csi.Rule{Namespace: own, Name: "small", Fail: "the pool is full"})
 		enlarge(t, "small")
-		told(t, plane, "small", fmt.Sprintf("Warning VolumeResizeFailed: resize volume %q by resizer %q failed: the pool is full", pv, csi.Name))
+		awaitEvent(t, plane, "small", fmt.Sprintf("Warning VolumeResizeFailed: resize volume %q by resizer %q failed: the pool is full", pv, csi.Name))
 		for _, object := range []string{"pvc/small .status.capacity.storage", "pv/" + pv + " .spec.capacity.storage"} {
 			name, path, _ := strings.Cut(object, " ")
 			if got := field(t, plane, own, name, path); got != "1Gi" {

@@ -23,7 +23,7 @@ func (p *Plane) awaitKubeVirt(ctx context.Context, client dynamic.Interface) err
 // sets it.
 func admitsVirtualMachines(ctx context.Context, client dynamic.Interface) error {
 	const apiVersion, kind = "kubevirt.io/v1", "VirtualMachine"
-	machine := object(apiVersion, kind, metav1.NamespaceDefault, "readiness", map[string]any{
+	vm := object(apiVersion, kind, metav1.NamespaceDefault, "readiness", map[string]any{
 		"spec": map[string]any{
 			"runStrategy": "Halted",
 			"template": map[string]any{"spec": map[string]any{"domain": map[string]any{
@@ -33,7 +33,7 @@ func admitsVirtualMachines(ctx context.Context, client dynamic.Interface) error 
 		},
 	})
 	admitted, err := client.Resource(resourceOf(apiVersion, kind)).Namespace(metav1.NamespaceDefault).
-		Create(ctx, machine, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		Create(ctx, vm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 	if err != nil {
 		return fmt.Errorf("creating a VirtualMachine in a dry run: %w", err)
 	}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// machine returns the manifest of a VirtualMachine with this spec.
-func machine(name, spec string) string {
+// vmManifest returns the manifest of a VirtualMachine with this spec.
+func vmManifest(name, spec string) string {
 	return fmt.Sprintf(`{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": %q}, "spec": %s}`, name, spec)
 }
 
@@ -23,17 +23,17 @@ func TestVirtAPIJudgesVirtualMachines(t *testing.T) {
 		want     []string
 	}{
 		"a disk without a volume is refused in virt-api's words": {
-			manifest: machine("diskless", `{"runStrategy": "Halted", "template": {"spec": {"domain": {
+			manifest: vmManifest("diskless", `{"runStrategy": "Halted", "template": {"spec": {"domain": {
 				"devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}, "memory": {"guest": "1Gi"}}}}}`),
 			want: []string{"spec.template.spec.domain.devices.disks[0].name", "domain.devices.disks[0].Name 'root' not found"},
 		},
 		"a machine that says when it runs twice is refused": {
-			manifest: machine("twice", `{"runStrategy": "Halted", "running": true, "template": {"spec": {"domain": {
+			manifest: vmManifest("twice", `{"runStrategy": "Halted", "running": true, "template": {"spec": {"domain": {
 				"devices": {}, "memory": {"guest": "1Gi"}}}}}`),
 			want: []string{"spec.running", "Running and RunStrategy are mutually exclusive"},
 		},
 		"a wrong type is refused by the schema": {
-			manifest: machine("mistyped", `{"runStrategy": "Halted", "template": {"spec": {"domain": {
+			manifest: vmManifest("mistyped", `{"runStrategy": "Halted", "template": {"spec": {"domain": {
 				"cpu": {"cores": "two"}, "devices": {}, "memory": {"guest": "1Gi"}}}}}`),
 			want: []string{"spec.template.spec.domain.cpu.cores", "must be of type integer"},
 		},
@@ -55,7 +55,7 @@ func TestVirtAPIJudgesVirtualMachines(t *testing.T) {
 func TestVirtControllerReportsAVirtualMachineStopped(t *testing.T) {
 	plane := shared.Plane(t)
 	own := namespace(t, plane)
-	created := kubectl(t, plane, nil, machine("web", haltedSpec), "create", "-n", own, "-f", "-", "-o", "json")
+	created := kubectl(t, plane, nil, vmManifest("web", haltedSpec), "create", "-n", own, "-f", "-", "-o", "json")
 	if created.Code != 0 {
 		t.Fatal(created.Stderr)
 	}
@@ -100,7 +100,7 @@ func TestTheCatalogueAndTheAggregatedAPIExpandAMachine(t *testing.T) {
 	}
 	spec := `{"runStrategy": "Halted", "instancetype": {"name": "u1.medium"}, "preference": {"name": "fedora"},
 		"template": {"spec": {"domain": {"devices": {}}}}}`
-	created := kubectl(t, plane, user, machine("typed", spec), "create", "-n", own, "-f", "-")
+	created := kubectl(t, plane, user, vmManifest("typed", spec), "create", "-n", own, "-f", "-")
 	if created.Code != 0 {
 		t.Fatal(created.Stderr)
 	}

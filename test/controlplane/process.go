@@ -104,8 +104,8 @@ func (s *process) await(ctx context.Context, ready func(context.Context) error) 
 	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		asking, cancel := context.WithTimeout(ctx, askLimit)
-		err := ready(asking)
+		attempt, cancel := context.WithTimeout(ctx, askLimit)
+		err := ready(attempt)
 		cancel()
 		if err == nil {
 			return nil

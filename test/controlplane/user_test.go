@@ -29,7 +29,7 @@ func TestPermissions(t *testing.T) {
 		}
 		return user
 	}
-	reader, auditor, editor, nobody := user("reader"), user("auditor"), user("editor"), user("nobody")
+	reader, auditor, editor, withoutRole := user("reader"), user("auditor"), user("editor"), user("nobody")
 	readSecrets := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"secrets"}, Verbs: []string{"get", "list"}}
 	if err := plane.Grant(t.Context(), reader, own, readSecrets); err != nil {
 		t.Fatal(err)
@@ -45,7 +45,7 @@ func TestPermissions(t *testing.T) {
 		arguments []string
 		allowed   bool
 	}{
-		"a new user may nothing":                                    {as: nobody, arguments: []string{"get", "secrets", "-n", own}},
+		"a new user may nothing":                                    {as: withoutRole, arguments: []string{"get", "secrets", "-n", own}},
 		"a rule in a namespace holds there":                         {as: reader, arguments: []string{"get", "secrets", "-n", own}, allowed: true},
 		"a rule in a namespace does not hold in another":            {as: reader, arguments: []string{"get", "secrets", "-n", other}},
 		"a rule allows no other verb":                               {as: reader, arguments: []string{"delete", "secret", "a", "-n", own}},

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Machine reads the load of this host from Linux, see proc_loadavg(5). On other systems it is unknown.
-func Machine() Load {
+// HostLoad reads the load of this host from Linux, see proc_loadavg(5). On other systems it is unknown.
+func HostLoad() Load {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {
 		return Load{}

@@ -63,7 +63,7 @@ func watch(ctx context.Context, cancel context.CancelCauseFunc, what string, lim
 		case <-tick.C:
 		}
 		now := time.Now()
-		budget.Charge(now.Sub(last), Machine())
+		budget.Charge(now.Sub(last), HostLoad())
 		last = now
 	}
 	cancel(&ExceededError{What: what, Limit: limit, Waited: budget.Waited()})

@@ -68,7 +68,7 @@ spec:
         devices: {}
 `
 
-const laidOutMachine = `apiVersion: kubevirt.io/v1
+const laidOutVM = `apiVersion: kubevirt.io/v1
 kind: VirtualMachine
 metadata:
   name: web-4
@@ -130,50 +130,50 @@ const subresources = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces
 func templateSteps(example func(string) string, defaulted bool) []step {
 	file := func(path string) string { return filepath.Clean(example(path)) }
 	all := []step{
-		{says: "The admin publishes golden templates and lets team A use them.",
+		{text: "The admin publishes golden templates and lets team A use them.",
 			args: []string{"apply", "-f", file("golden"), "-f", file("access")}},
 		{args: []string{"get", "vmt", "--namespace=golden"}},
 
-		{says: "Ada, of team A, writes a name, a template and a size …", as: "ada",
+		{text: "Ada, of team A, writes a name, a template and a size …", as: "ada",
 			args: []string{"create", "--namespace=team-a", "-f", file("machines/web-1.yaml")}, timed: "The first VM was created from a template"},
-		{says: "… and this is what is stored.", as: "ada",
+		{text: "… and this is what is stored.", as: "ada",
 			args: []string{"get", "vm", "web-1", "--namespace=team-a", "-o", "yaml"}},
-		{says: "A generated name; the password is given, used, and not kept as an annotation.", as: "ada",
+		{text: "A generated name; the password is given, used, and not kept as an annotation.", as: "ada",
 			args: []string{"create", "--namespace=team-a", "-f", file("machines/runner.yaml"), "-o",
 				`jsonpath={.metadata.name}{"\n"}{.metadata.annotations}{"\n"}{.spec.template.spec.volumes[1].cloudInitNoCloud.userData}{"\n"}`}},
-		{says: "What Ada writes beside the reference is laid over the template; parameters are checked and typed.", as: "ada",
+		{text: "What Ada writes beside the reference is laid over the template; parameters are checked and typed.", as: "ada",
 			args: []string{"create", "--namespace=team-a", "-f", file("machines/database.yaml"), "-o",
 				`jsonpath={.metadata.labels}{"\n"}{.spec.template.spec.domain.cpu}{" "}{.spec.template.spec.networks[*].name}{" "}{.spec.template.spec.nodeSelector}{"\n"}`}},
-		{says: "The same manifest a second time changes nothing: what GitOps needs.", as: "ada",
+		{text: "The same manifest a second time changes nothing: what GitOps needs.", as: "ada",
 			args: []string{"apply", "--server-side", "--namespace=team-a", "-f", file("machines/web-1.yaml")}},
 		{as: "ada", args: []string{"apply", "--server-side", "--namespace=team-a", "-f", file("machines/web-1.yaml")}},
 
-		{says: "Refused: every mistake at once, each with its field.", as: "ada", stdin: manyMistakes,
-			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "CORES"},
-		{says: "Refused: a template that does not exist.", as: "ada",
+		{text: "Refused: every mistake at once, each with its field.", as: "ada", stdin: manyMistakes,
+			args: []string{"create", "--namespace=team-a", "-f", "-"}, wantDenied: "CORES"},
+		{text: "Refused: a template that does not exist.", as: "ada",
 			stdin: "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: lost\n  annotations:\n    template.kubevirt.io/template-ref: golden/nowhere\n",
-			args:  []string{"create", "--namespace=team-a", "-f", "-"}, refused: "not found"},
-		{says: "Refused: another template for a VM that is stored.", as: "ada",
-			args:    []string{"annotate", "vm", "web-1", "--namespace=team-a", "--overwrite", "template.kubevirt.io/template-ref=golden/windows"},
-			refused: "template-ref"},
-		{says: "Eve may create VMs in team-a and use no template.",
+			args:  []string{"create", "--namespace=team-a", "-f", "-"}, wantDenied: "not found"},
+		{text: "Refused: another template for a VM that is stored.", as: "ada",
+			args:       []string{"annotate", "vm", "web-1", "--namespace=team-a", "--overwrite", "template.kubevirt.io/template-ref=golden/windows"},
+			wantDenied: "template-ref"},
+		{text: "Eve may create VMs in team-a and use no template.",
 			args: []string{"create", "rolebinding", "eve", "--namespace=team-a", "--role=machine-owner", "--user=eve"}},
 		{as: "eve", args: []string{"create", "--namespace=team-a", "--dry-run=server", "-f", file("machines/web-1.yaml")},
-			refused: "may not use it"},
-		{says: "Refused: a template that could never be rendered, to its author.",
+			wantDenied: "may not use it"},
+		{text: "Refused: a template that could never be rendered, to its author.",
 			stdin: "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplate\nmetadata:\n  name: typo\n  namespace: golden\nspec:\n  parameters:\n  - name: NAME\n  virtualMachine:\n    metadata:\n      name: ${NAMME}\n    spec:\n      runStrategy: Halted\n      template:\n        spec:\n          domain:\n            cpu:\n              coress: 2\n",
-			args:  []string{"create", "-f", "-"}, refused: "coress"},
+			args:  []string{"create", "-f", "-"}, wantDenied: "coress"},
 
-		{says: "Bob has no right on VMs and none on templates; the admin lets him process templates, and create VMs from fedora in team-a.",
+		{text: "Bob has no right on VMs and none on templates; the admin lets him process templates, and create VMs from fedora in team-a.",
 			args: []string{"apply", "-f", file("process")}},
-		{says: "Processed: what the template makes, with nothing stored. virtctl template process asks the same way.", as: "bob", stdin: "parameters: {NAME: probe, INSTANCETYPE: u1.large}",
+		{text: "Processed: what the template makes, with nothing stored. virtctl template process asks the same way.", as: "bob", stdin: "parameters: {NAME: probe, INSTANCETYPE: u1.large}",
 			laidOut: true, args: []string{"create", "--raw", subresources + "fedora/process", "-f", "-"}},
-		{says: "Created for Bob, who may not create VMs himself …", as: "bob", stdin: "parameters: {NAME: bobs, INSTANCETYPE: u1.small}\ntargetNamespace: team-a",
+		{text: "Created for Bob, who may not create VMs himself …", as: "bob", stdin: "parameters: {NAME: bobs, INSTANCETYPE: u1.small}\ntargetNamespace: team-a",
 			quiet: true, args: []string{"create", "--raw", subresources + "fedora/create", "-f", "-"}},
-		{says: "… which the VM tells.",
+		{text: "… which the VM tells.",
 			args: []string{"get", "vm", "bobs", "--namespace=team-a", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/created-by}{" has "}{.spec.instancetype.name}{"\n"}`}},
-		{says: "Refused: another template than the one that Bob was given.", as: "bob", stdin: "parameters: {NAME: other}",
-			args: []string{"create", "--raw", subresources + "ubuntu/create", "-f", "-"}, refused: "forbidden"},
+		{text: "Refused: another template than the one that Bob was given.", as: "bob", stdin: "parameters: {NAME: other}",
+			args: []string{"create", "--raw", subresources + "ubuntu/create", "-f", "-"}, wantDenied: "forbidden"},
 	}
 	if defaulted {
 		// The other steps show VMs without defaults, to be the same everywhere.
@@ -186,35 +186,35 @@ func templateSteps(example func(string) string, defaulted bool) []step {
 func virtualizationSteps(example func(string) string, defaulted bool) []step {
 	file := func(path string) string { return filepath.Clean(example(path)) }
 	all := []step{
-		{says: "KubeVirt's own controllers take over the VMs that were created before.", as: "ada", holds: "Stopped",
+		{text: "KubeVirt's own controllers take over the VMs that were created before.", as: "ada", holds: "Stopped",
 			args: []string{"get", "vm", "--namespace=team-a", "-L", "vm.kubevirt.io/template,vm.kubevirt.io/template.revision"}},
 
-		{says: "A policy in Rego: VMs of team A have owners, and large ones are pointed out. It was compiled, type-checked and tested before it is in force.",
+		{text: "A policy in Rego: VMs of team A have owners, and large ones are pointed out. It was compiled, type-checked and tested before it is in force.",
 			args: []string{"apply", "-f", file("policies/owners.yaml")}},
 		{quiet: true, args: []string{"wait", "vmpol/owners", "--for=condition=Active", "--timeout=60s"}},
-		{says: "Refused: a VM without an owner, whatever it comes from.", as: "ada",
-			args: []string{"create", "--namespace=team-a", "-f", file("machines/runner.yaml")}, refused: "policy owners (medium): the machine has no owner"},
-		{says: "Previewed: what approvals, policies and everybody else would say if Bob created this VM now.", as: "bob",
+		{text: "Refused: a VM without an owner, whatever it comes from.", as: "ada",
+			args: []string{"create", "--namespace=team-a", "-f", file("machines/runner.yaml")}, wantDenied: "policy owners (medium): the machine has no owner"},
+		{text: "Previewed: what approvals, policies and everybody else would say if Bob created this VM now.", as: "bob",
 			stdin:   "parameters: {NAME: probe, INSTANCETYPE: u1.large}\ntargetNamespace: team-a\nexplain: true",
 			laidOut: true, part: "decisions", holds: `"policy":"owners"`, args: []string{"create", "--raw", subresources + "fedora/process", "-f", "-"}},
-		{says: "Warned: a VM that is large by its instance type.", as: "ada",
+		{text: "Warned: a VM that is large by its instance type.", as: "ada",
 			args: []string{"create", "--namespace=team-a", "-f", file("policies/large.yaml")}},
-		{says: "Refused: a policy with a misspelt field, which would never find anything.",
-			args: []string{"apply", "-f", file("policies/mistaken.yaml")}, refused: "did you mean cores"},
+		{text: "Refused: a policy with a misspelt field, which would never find anything.",
+			args: []string{"apply", "-f", file("policies/mistaken.yaml")}, wantDenied: "did you mean cores"},
 		{quiet: true, args: []string{"delete", "vmpol", "owners"}},
 
-		{says: "Team A's namespace becomes a governed one: the admin approves two templates, some values, and little beside them.",
+		{text: "Team A's namespace becomes a governed one: the admin approves two templates, some values, and little beside them.",
 			args: []string{"apply", "-f", file("approvals/team-a.yaml")}},
 		{quiet: true, args: []string{"wait", "namespace/team-a", "--timeout=60s",
 			`--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=true`}},
-		{says: "An approved VM is created as before; app.kubernetes.io/name and runStrategy are overrides of the approval.", as: "ada", stdin: approved,
+		{text: "An approved VM is created as before; app.kubernetes.io/name and runStrategy are overrides of the approval.", as: "ada", stdin: approved,
 			args: []string{"create", "--namespace=team-a", "-f", "-"}},
-		{says: "Refused: fields that nobody approved, each by its path, on a VM from an approved template.", as: "ada", stdin: unapprovedFields,
-			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "spec.template.spec.nodeSelector"},
-		{says: "Refused: a size that nobody approved.", as: "ada", stdin: unapprovedValue,
-			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "INSTANCETYPE"},
-		{says: "Refused: a VM without a template; Ada is told which ones she may use.", as: "ada", stdin: untemplated,
-			args: []string{"create", "--namespace=team-a", "-f", "-"}, refused: "you may use: golden/fedora, golden/ubuntu"},
+		{text: "Refused: fields that nobody approved, each by its path, on a VM from an approved template.", as: "ada", stdin: unapprovedFields,
+			args: []string{"create", "--namespace=team-a", "-f", "-"}, wantDenied: "spec.template.spec.nodeSelector"},
+		{text: "Refused: a size that nobody approved.", as: "ada", stdin: unapprovedValue,
+			args: []string{"create", "--namespace=team-a", "-f", "-"}, wantDenied: "INSTANCETYPE"},
+		{text: "Refused: a VM without a template; Ada is told which ones she may use.", as: "ada", stdin: untemplated,
+			args: []string{"create", "--namespace=team-a", "-f", "-"}, wantDenied: "you may use: golden/fedora, golden/ubuntu"},
 	}
 	all = append(all, captureSteps()...)
 	if defaulted {
@@ -227,13 +227,13 @@ func virtualizationSteps(example func(string) string, defaulted bool) []step {
 func captureSteps() []step {
 	return []step{
 		{quiet: true, args: []string{"create", "namespace", "workshop"}},
-		{says: "A VM that somebody has set up by hand becomes a template: its disk is copied, and the password in it becomes a parameter.", stdin: workbench,
+		{text: "A VM that somebody has set up by hand becomes a template: its disk is copied, and the password in it becomes a parameter.", stdin: workbench,
 			args: []string{"create", "--namespace=workshop", "-f", "-"}},
 		{quiet: true, holds: "Succeeded", args: []string{"get", "datavolume", "workbench", "--namespace=workshop"}},
 		{stdin: capture, args: []string{"create", "--namespace=workshop", "-f", "-"}},
 		{args: []string{"wait", "vmtr/workbench", "--namespace=workshop", "--for=condition=Ready", "--timeout=120s"}},
 		{args: []string{"get", "vmtr,vmt,datavolume", "--namespace=workshop"}},
-		{says: "What stood in dollar signs there still does, and the password is a new one.", stdin: captured,
+		{text: "What stood in dollar signs there still does, and the password is a new one.", stdin: captured,
 			args: []string{"create", "--namespace=workshop", "-f", "-", "-o", `jsonpath={.spec.template.spec.volumes[?(@.name=="init")].cloudInitNoCloud.userData}{"\n"}`}},
 	}
 }
@@ -244,11 +244,11 @@ const skipDefaults = "defaults.template.kubevirt.io/skip"
 func guestSteps() []step {
 	dryRun := []string{"create", "--namespace=team-a", "--dry-run=server", "-f", "-", "-o", "jsonpath={.spec.template.spec.domain}"}
 	return []step{
-		{says: "So far team A was left alone by what fills in what guests see: machine type, PCI addresses and the like are decided on some node.", as: "ada", stdin: laidOutMachine,
+		{text: "So far team A was left alone by what fills in what guests see: machine type, PCI addresses and the like are decided on some node.", as: "ada", stdin: laidOutVM,
 			laidOut: true, args: dryRun},
-		{says: "Now a real libvirt lays the same VM out before it is stored.",
+		{text: "Now a real libvirt lays the same VM out before it is stored.",
 			args: []string{"label", "namespace", "team-a", skipDefaults + "-"}},
-		{says: "What is different (KubeVirt draws the numbers of the firmware for each VM):", as: "ada", stdin: laidOutMachine,
+		{text: "What is different (KubeVirt draws the numbers of the firmware for each VM):", as: "ada", stdin: laidOutVM,
 			holds: "pciAddress", laidOut: true, compared: true, args: dryRun},
 	}
 }

@@ -33,14 +33,14 @@ type tour struct {
 
 // step is one command of the tour. A step with an unexpected result ends the demo with an error, so the demo is a test as well.
 type step struct {
-	// says introduces the step.
-	says string
+	// text introduces the step.
+	text string
 	as   string
 	// stdin is a manifest, printed before the command.
 	stdin string
 	args  []string
-	// refused is a text that the denial must contain; empty when the command has to succeed.
-	refused string
+	// wantDenied is a text that the denial must contain; empty when the command has to succeed.
+	wantDenied string
 	// holds is a text that the output must contain. The API server may observe the change of an earlier step a moment later, so the command is
 	// repeated until it does.
 	holds string
@@ -110,8 +110,8 @@ func (t *tour) show(ctx context.Context, steps []step) error {
 }
 
 func (t *tour) take(ctx context.Context, s step) error {
-	if s.says != "" {
-		fmt.Fprintf(t.out, "\n── %s\n", s.says)
+	if s.text != "" {
+		fmt.Fprintf(t.out, "\n── %s\n", s.text)
 	}
 	user, prompt := (*controlplane.User)(nil), "admin$ "
 	switch s.as {
@@ -168,10 +168,10 @@ func (t *tour) take(ctx context.Context, s step) error {
 		fmt.Fprintln(t.out, strings.TrimRight(output, "\n"))
 	}
 	switch {
-	case s.refused == "" && result.Code != 0:
+	case s.wantDenied == "" && result.Code != 0:
 		return fmt.Errorf("kubectl %s was refused", strings.Join(s.args, " "))
-	case s.refused != "" && (result.Code == 0 || !strings.Contains(output, s.refused)):
-		return fmt.Errorf("kubectl %s should have been refused with %q", strings.Join(s.args, " "), s.refused)
+	case s.wantDenied != "" && (result.Code == 0 || !strings.Contains(output, s.wantDenied)):
+		return fmt.Errorf("kubectl %s should have been refused with %q", strings.Join(s.args, " "), s.wantDenied)
 	}
 	if s.timed != "" {
 		fmt.Fprintf(t.out, "\n── %s %.0f s after the start.\n", s.timed, time.Since(t.start).Seconds())

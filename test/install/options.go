@@ -85,10 +85,10 @@ func (o Options) ManagerArgs() []string {
 		"--policy-webhooks-trust=" + prefix + "-validate",
 		"--policy-webhooks-address=" + cmp.Or(o.ManagerURL, o.Namespace+"/"+prefix+"-webhook"),
 	}
-	doors, _ := o.Values["doors"].(map[string]any)
+	entryPoints, _ := o.Values["doors"].(map[string]any)
 	var open []string
-	for _, name := range slices.Sorted(maps.Keys(doors)) {
-		if doors[name] == "Open" {
+	for _, name := range slices.Sorted(maps.Keys(entryPoints)) {
+		if entryPoints[name] == "Open" {
 			open = append(open, name)
 		}
 	}

@@ -33,11 +33,11 @@ func AwaitPolicies(ctx context.Context, plane *controlplane.Plane) error {
 		// One of the last policies in the alphabet: when it is enforced, the others are too.
 		const request = `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplateRequest",
 			"metadata": {"name": "probe", "namespace": "default"}, "spec": {"virtualMachineRef": {"namespace": "default", "name": "probe"}}}`
-		refused, err := plane.Kubectl(ctx, probe, request, "create", "--dry-run=server", "-f", "-")
+		denied, err := plane.Kubectl(ctx, probe, request, "create", "--dry-run=server", "-f", "-")
 		if err != nil {
 			return err
 		}
-		if answer := refused.Stdout + refused.Stderr; !strings.Contains(answer, "denied request: not allowed to") {
+		if answer := denied.Stdout + denied.Stderr; !strings.Contains(answer, "denied request: not allowed to") {
 			return errors.New(answer)
 		}
 		return nil

@@ -117,7 +117,7 @@ func (o *oracle) compare(t *testing.T, machine *virtv1.VirtualMachine, sizes siz
 	o.counts.machines++
 	want, err := o.kubeVirt.theirs(ctx, o.definer, machine, sizes)
 	got, ourErr := mine(ctx, o.definer, machine, sizes, shapes.Cluster)
-	var refused, ourRefused *launcher.RefusedError
+	var refused, ourRefused *launcher.RejectedError
 	switch {
 	case errors.As(err, &refused) && errors.As(ourErr, &ourRefused):
 		o.counts.refused++

@@ -57,7 +57,7 @@ func Binary(ctx context.Context, name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	folder, err := store()
+	folder, err := storeFolder()
 	if err != nil {
 		return "", err
 	}
@@ -79,12 +79,12 @@ func Build(ctx context.Context, root string, further ...string) (digest string, 
 	if err != nil {
 		return "", err
 	}
-	folder, err := store()
+	folder, err := storeFolder()
 	if err != nil {
 		return "", err
 	}
 	prune(folder, digest)
-	return digest, keep(built, filepath.Join(folder, digest))
+	return digest, store(built, filepath.Join(folder, digest))
 }
 
 // build builds programs into bin/ of the checkout. The Go command does nothing for those that are current. Calls of several processes
@@ -129,8 +129,8 @@ func (p program) build(ctx context.Context, root, bin string) error {
 	return nil
 }
 
-// keep copies the programs to a folder that appears atomically.
-func keep(built, folder string) error {
+// store copies the programs to a folder that appears atomically.
+func store(built, folder string) error {
 	if _, err := os.Stat(folder); err == nil {
 		now := time.Now()
 		return os.Chtimes(folder, now, now)
@@ -178,8 +178,8 @@ func prune(folder, except string) {
 	}
 }
 
-// store returns the folder in Stencil's cache that has one folder for each digest.
-func store() (string, error) {
+// storeFolder returns the folder in Stencil's cache that has one folder for each digest.
+func storeFolder() (string, error) {
 	// syscall.Getenv, not os.Getenv: the location of the cache does not change the result of a test.
 	base, found := syscall.Getenv("STENCIL_CACHE")
 	if !found || base == "" {

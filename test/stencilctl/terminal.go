@@ -16,12 +16,12 @@ import (
 // read.
 type Answer struct{ Prompt, Text string }
 
-// patience is the timeout of a command on a terminal, answers included.
-const patience = time.Minute
+// timeout is the timeout of a command on a terminal, answers included.
+const timeout = time.Minute
 
 // OnTerminal runs the command on a terminal, and types the answers.
 func (c Command) OnTerminal(ctx context.Context, answers ...Answer) (Result, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	command := c.command(ctx)
 	keyboard, err := pty.StartWithSize(command, &pty.Winsize{Rows: 50, Cols: 200})

@@ -26,7 +26,7 @@ func New(server delegation.Server, next admission.Handler) *Handler {
 
 // Handle implements admission.Handler.
 func (h *Handler) Handle(ctx context.Context, request admission.Request) admission.Response {
-	user, _, err := h.server.Person(request.UserInfo)
+	user, _, err := h.server.RequestingUser(request.UserInfo)
 	if err != nil {
 		resource := schema.GroupResource{Group: request.Resource.Group, Resource: request.Resource.Resource}
 		status := apierrors.NewForbidden(resource, request.Name, err).Status()

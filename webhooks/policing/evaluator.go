@@ -83,7 +83,7 @@ func (e *Evaluator) Evaluate(ctx context.Context, request admission.Request, obj
 	case err != nil:
 		e.count(request, resultUnavailable)
 	case evaluated:
-		e.count(request, policyinput.OutcomeOf(decision))
+		e.count(request, policyinput.ResultOf(decision))
 	}
 	return decision, err
 }

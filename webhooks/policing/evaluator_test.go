@@ -402,7 +402,7 @@ func TestTheDecisionLog(t *testing.T) {
 	if diff := cmp.Diff(want, record.Findings); diff != "" {
 		t.Error(diff)
 	}
-	if record.UID != "request-1" || record.Outcome != "denied" || len(record.Masked) != 1 || record.Policies[0].Digest != leak.Digest() {
+	if record.UID != "request-1" || record.Result != "denied" || len(record.Masked) != 1 || record.Policies[0].Digest != leak.Digest() {
 		t.Errorf("got %+v", record)
 	}
 	document, err := record.Document()

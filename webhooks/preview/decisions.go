@@ -66,7 +66,7 @@ func ofPolicies(d policyset.Decision) []v1beta1.Decision {
 	for _, evaluation := range d.Evaluations {
 		switch {
 		case reported[evaluation.Policy]:
-		case evaluation.Outcome.Failed():
+		case evaluation.Result.Failed():
 			all = append(all, v1beta1.Decision{
 				Decision: v1beta1.EffectAllow, Kind: v1beta1.DecisionKindPolicy, Policy: evaluation.Policy, Message: "it could not be evaluated, which it lets pass",
 			})

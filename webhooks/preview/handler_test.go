@@ -53,7 +53,7 @@ func TestWhatIsSaid(t *testing.T) {
 		{name: "nobody judges", decisions: decision.Decisions{Approvals: allowed}, want: []v1beta1.Decision{}},
 		{
 			name:      "everybody consents",
-			decisions: decision.Decisions{Approvals: approval.Decision{Governed: true, Allowed: true, By: "team"}, Policies: policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeAllow}}}},
+			decisions: decision.Decisions{Approvals: approval.Decision{Governed: true, Allowed: true, By: "team"}, Policies: policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Result: policyset.ResultAllow}}}},
 			want:      []v1beta1.Decision{{Decision: "allow", Kind: "TemplateApproval", Policy: "team"}, {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "sizes"}},
 		},
 		{
@@ -65,7 +65,7 @@ func TestWhatIsSaid(t *testing.T) {
 			name: "everybody denies",
 			decisions: decision.Decisions{
 				Approvals: approval.Decision{Governed: true, Enforcement: v1alpha1.EnforcementDeny, Objections: objection},
-				Policies:  policyset.Decision{Denials: []policyset.Violation{violation}, Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeDeny}, {Policy: "other", Outcome: policyset.OutcomeAllow}}},
+				Policies:  policyset.Decision{Denials: []policyset.Violation{violation}, Evaluations: []policyset.Evaluation{{Policy: "sizes", Result: policyset.ResultDeny}, {Policy: "other", Result: policyset.ResultAllow}}},
 				Rules:     vmrules.Decision{Denials: []vmrules.Finding{finding}},
 			},
 			want: []v1beta1.Decision{approved("deny", "large is not allowed"), policy("deny", "too large"), rule("deny"), {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "other"}},
@@ -95,7 +95,7 @@ func TestWhatIsSaid(t *testing.T) {
 			name: "a policy that fails and lets pass, and a size that is not known",
 			decisions: decision.Decisions{
 				Approvals: allowed,
-				Policies:  policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Outcome: policyset.OutcomeTimeout}}},
+				Policies:  policyset.Decision{Evaluations: []policyset.Evaluation{{Policy: "sizes", Result: policyset.ResultTimeout}}},
 				Rules:     vmrules.Decision{Unevaluated: []vmrules.Finding{finding}},
 			},
 			want: []v1beta1.Decision{rule("deny"), {Decision: "allow", Kind: "VirtualMachinePolicy", Policy: "sizes", Message: "it could not be evaluated, which it lets pass"}},

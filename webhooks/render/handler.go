@@ -98,7 +98,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if denial != nil {
 		return *denial
 	}
-	user, delegated, err := h.server.Person(request.UserInfo)
+	user, delegated, err := h.server.RequestingUser(request.UserInfo)
 	if err != nil {
 		return deny.With(apierrors.NewForbidden(vmResource, vm.Name(), err).Status())
 	}

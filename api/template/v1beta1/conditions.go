@@ -87,8 +87,8 @@ const (
 
 // Reasons of the condition Ready of a request that has ended and is not ready.
 const (
-	// ReasonMachineNotFound is the reason when the VirtualMachine does not exist.
-	ReasonMachineNotFound = "MachineNotFound"
+	// ReasonVirtualMachineNotFound is the reason when the VirtualMachine does not exist.
+	ReasonVirtualMachineNotFound = "MachineNotFound"
 
 	// ReasonTemplateExists is the reason when a template with that name exists that the
 	// request did not create.

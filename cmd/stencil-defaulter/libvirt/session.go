@@ -139,7 +139,7 @@ func refusal(doing string, err error) error {
 		switch failure.Code {
 		case binding.ERR_XML_ERROR, binding.ERR_XML_DETAIL, binding.ERR_CONFIG_UNSUPPORTED, binding.ERR_INVALID_ARG,
 			binding.ERR_XML_INVALID_SCHEMA, binding.ERR_NO_SUPPORT, binding.ERR_INTERNAL_ERROR, binding.ERR_ARGUMENT_UNSUPPORTED:
-			return &launcher.RefusedError{Message: failure.Message}
+			return &launcher.RejectedError{Message: failure.Message}
 		}
 	}
 	return fmt.Errorf("%s: %w", doing, err)

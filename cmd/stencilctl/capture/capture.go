@@ -149,7 +149,7 @@ func (c *capturing) follow(ctx context.Context, client *cluster.Client, created 
 	timeout := time.After(c.timeout)
 	ticks := time.NewTicker(c.every)
 	defer ticks.Stop()
-	told := map[string]metav1.Condition{}
+	reported := map[string]metav1.Condition{}
 	for {
 		object, err := client.Get(ctx, cluster.TemplateRequests, namespace, name)
 		switch {
@@ -158,7 +158,7 @@ func (c *capturing) follow(ctx context.Context, client *cluster.Client, created 
 		case object == nil:
 			return nil, cli.Cluster(fmt.Errorf("%s was deleted; with a ttl it may have been finished", qualified(name)))
 		default:
-			state, err := c.look(object, told)
+			state, err := c.report(object, reported)
 			if err != nil || state != nil {
 				return state, err
 			}
@@ -174,17 +174,17 @@ func (c *capturing) follow(ctx context.Context, client *cluster.Client, created 
 	}
 }
 
-// look prints the conditions that have changed. It returns the object when it is ready.
-func (c *capturing) look(object map[string]any, told map[string]metav1.Condition) (map[string]any, error) {
+// report prints the conditions that have changed. It returns the object when it is ready.
+func (c *capturing) report(object map[string]any, reported map[string]metav1.Condition) (map[string]any, error) {
 	var request v1beta1.VirtualMachineTemplateRequest
 	if err := templates.Decode(object, &request); err != nil {
 		return nil, cli.Cluster(fmt.Errorf("reading the request: %w", err))
 	}
 	ready, ended := false, false
 	for _, condition := range request.Status.Conditions {
-		last := told[condition.Type]
+		last := reported[condition.Type]
 		if last.Status != condition.Status || last.Reason != condition.Reason || last.Message != condition.Message {
-			told[condition.Type] = condition
+			reported[condition.Type] = condition
 			fmt.Fprintf(c.streams.Err, "%s %s (%s): %s\n", condition.Type, condition.Status, condition.Reason, condition.Message)
 		}
 		ready = ready || condition.Type == v1beta1.ConditionReady && condition.Status == metav1.ConditionTrue

@@ -99,7 +99,7 @@ func TestResolve(t *testing.T) {
 		"an object that may not be read":   {reference: sizing.Reference{Kind: sizing.KindClusterPreference, Name: "secret"}, fails: "no"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := NewSurroundings(client(t, answers))
+			s := NewContext(client(t, answers))
 			tc.reference.Namespace = "shop"
 			for range 2 { // the second time from the cache
 				object, err := s.Resolve(t.Context(), tc.reference)

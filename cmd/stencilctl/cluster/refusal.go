@@ -25,18 +25,18 @@ func Failed(doing string, err error) error {
 	for _, cause := range refusal.Causes {
 		text += "\n  " + cause.String()
 	}
-	return cli.Cluster(&told{text: text, err: err})
+	return cli.Cluster(&rephrasedError{text: text, err: err})
 }
 
-// told is an error with another text.
-type told struct {
+// rephrasedError is an error with another text.
+type rephrasedError struct {
 	text string
 	err  error
 }
 
-func (t *told) Error() string { return t.text }
+func (t *rephrasedError) Error() string { return t.text }
 
-func (t *told) Unwrap() error { return t.err }
+func (t *rephrasedError) Unwrap() error { return t.err }
 
 // Refusal is the API server's response to a request that it rejects.
 type Refusal struct {
@@ -68,12 +68,12 @@ func RefusalOf(err error) (Refusal, bool) {
 	if !errors.As(err, &status) {
 		return Refusal{}, false
 	}
-	said := status.Status()
-	r := Refusal{Code: said.Code, Reason: said.Reason, Message: said.Message}
-	if said.Details == nil {
+	response := status.Status()
+	r := Refusal{Code: response.Code, Reason: response.Reason, Message: response.Message}
+	if response.Details == nil {
 		return r, true
 	}
-	for _, cause := range said.Details.Causes {
+	for _, cause := range response.Details.Causes {
 		switch cause.Type {
 		case metav1.CauseTypeUnexpectedServerResponse:
 			continue // it repeats the message

@@ -26,11 +26,11 @@ var resources = map[string]struct {
 }
 
 // Resolve implements sizing.Resolver.
-func (s *Surroundings) Resolve(ctx context.Context, r sizing.Reference) (map[string]any, error) {
+func (s *Context) Resolve(ctx context.Context, r sizing.Reference) (map[string]any, error) {
 	key := r
 	key.Path = nil
-	if known, found := s.sizes[key]; found {
-		return known.object, known.err
+	if cached, found := s.sizes[key]; found {
+		return cached.object, cached.err
 	}
 	var found size
 	found.object, found.err = s.resolve(ctx, r)
@@ -38,7 +38,7 @@ func (s *Surroundings) Resolve(ctx context.Context, r sizing.Reference) (map[str
 	return found.object, found.err
 }
 
-func (s *Surroundings) resolve(ctx context.Context, r sizing.Reference) (map[string]any, error) {
+func (s *Context) resolve(ctx context.Context, r sizing.Reference) (map[string]any, error) {
 	if r.Revision != "" {
 		revision, err := s.client.Get(ctx, revisions, r.Namespace, r.Revision)
 		if err != nil {

@@ -89,22 +89,22 @@ func (c *converting) run(ctx context.Context, names []string) error {
 		return err
 	}
 	var converted []*v1beta1.VirtualMachineTemplate
-	refused, lost := 0, 0
+	rejected, lost := 0, 0
 	for i, in := range inputs {
 		made, losses := c.one(in, fmt.Sprintf("[%d/%d] ", i+1, len(inputs)))
 		if made == nil {
-			refused++
+			rejected++
 			continue
 		}
 		lost += losses
 		converted = append(converted, made)
 	}
 	fmt.Fprintf(c.streams.Err, "%s: %d converted with %s, %d refused\n",
-		cli.Count(len(inputs), "Template", "Templates"), len(converted), cli.Count(lost, "loss", "losses"), refused)
+		cli.Count(len(inputs), "Template", "Templates"), len(converted), cli.Count(lost, "loss", "losses"), rejected)
 	if err := c.print(converted); err != nil {
 		return err
 	}
-	if refused > 0 {
+	if rejected > 0 {
 		return cli.ErrFindings
 	}
 	return nil
@@ -160,14 +160,14 @@ func (c *converting) written() ([]input, error) {
 func (c *converting) one(in input, progress string) (made *v1beta1.VirtualMachineTemplate, losses int) {
 	made, notes, err := openshift.Convert(in.object, openshift.Options{Parentheses: c.syntax.Is(parentheses)})
 	var causes []string
-	var refused *openshift.RefusedError
+	var rejected *openshift.RejectedError
 	switch {
-	case errors.As(err, &refused):
-		for _, cause := range refused.Causes {
+	case errors.As(err, &rejected):
+		for _, cause := range rejected.Causes {
 			causes = append(causes, cause.String())
 		}
 	default:
-		causes = judge(made)
+		causes = evaluate(made)
 	}
 	if len(causes) > 0 {
 		fmt.Fprintf(c.streams.Err, "%s%s: %s\n", progress, in.from, c.streams.Paint(cli.Red, "refused"))
@@ -188,8 +188,8 @@ func (c *converting) one(in input, progress string) (made *v1beta1.VirtualMachin
 	return made, losses
 }
 
-// judge returns why the template webhook would deny a template.
-func judge(made *v1beta1.VirtualMachineTemplate) []string {
+// evaluate returns why the template webhook would deny a template.
+func evaluate(made *v1beta1.VirtualMachineTemplate) []string {
 	_, err := template.Compile(made)
 	var invalid *template.InvalidError
 	switch {

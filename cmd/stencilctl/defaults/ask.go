@@ -25,8 +25,8 @@ const (
 	stopLimit    = 5 * time.Second
 )
 
-// ask sends the request to the running defaulter, or to one that it starts.
-func (f *filling) ask(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error) {
+// request sends the request to the running defaulter, or to one that it starts.
+func (f *filling) request(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error) {
 	if f.socket != "" {
 		return client.New(f.socket).Defaults(ctx, request)
 	}
@@ -38,11 +38,11 @@ func (f *filling) ask(ctx context.Context, request *defaulting.Request) (*defaul
 	if err != nil {
 		return nil, fmt.Errorf("making a folder for the defaulter: %w", err)
 	}
-	response, err := askStarted(ctx, path, folder, request)
+	response, err := requestStarted(ctx, path, folder, request)
 	return response, errors.Join(err, os.RemoveAll(folder))
 }
 
-func askStarted(ctx context.Context, path, folder string, request *defaulting.Request) (*defaulting.Response, error) {
+func requestStarted(ctx context.Context, path, folder string, request *defaulting.Request) (*defaulting.Response, error) {
 	// A defaulter that is started as root changes to another user, which needs access to its
 	// folder.
 	if err := os.Chmod(folder, 0o755); err != nil {

@@ -69,10 +69,10 @@ func (f *filling) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	response, err := f.ask(ctx, request)
+	response, err := f.request(ctx, request)
 	var problem *defaulting.Problem
 	if errors.As(err, &problem) && problem.Status == http.StatusUnprocessableEntity {
-		f.refused(problem)
+		f.report(problem)
 		return cli.ErrFindings
 	}
 	if err != nil {
@@ -133,8 +133,8 @@ func (s sizes) Resolve(_ context.Context, r sizing.Reference) (map[string]any, e
 	return nil, errors.New("no file holds it")
 }
 
-// refused prints why the VirtualMachine cannot be defined.
-func (f *filling) refused(problem *defaulting.Problem) {
+// report prints why the VirtualMachine cannot be defined.
+func (f *filling) report(problem *defaulting.Problem) {
 	fmt.Fprintln(f.streams.Out, f.streams.Paint(cli.Red, problem.Detail)+":")
 	for _, cause := range problem.Causes {
 		fmt.Fprintf(f.streams.Out, "  %s: %s\n", cause.Path, cause.Detail)

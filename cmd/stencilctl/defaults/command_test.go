@@ -31,16 +31,16 @@ spec: {devices: {preferredDiskBus: virtio}}
 `
 
 // serve answers on a socket, and stores the last request.
-func serve(t *testing.T, status int, answer any) (socket string, asked *defaulting.Request) {
+func serve(t *testing.T, status int, answer any) (socket string, received *defaulting.Request) {
 	t.Helper()
 	socket = filepath.Join(t.TempDir(), "s")
 	listener, err := net.Listen("unix", socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	asked = &defaulting.Request{}
+	received = &defaulting.Request{}
 	server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if err := json.NewDecoder(r.Body).Decode(asked); err != nil {
+		if err := json.NewDecoder(r.Body).Decode(received); err != nil {
 			t.Error(err)
 		}
 		w.WriteHeader(status)
@@ -50,7 +50,7 @@ func serve(t *testing.T, status int, answer any) (socket string, asked *defaulti
 	})}
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
-	return socket, asked
+	return socket, received
 }
 
 // run runs the command with the files on its standard input.
@@ -85,7 +85,7 @@ with libvirt 11.3.0 and QEMU 9.2.0, as KubeVirt v1.8.2 starts machines
 		"the machine": {"yaml", "kind: VirtualMachine\nspec:\n  a: 1\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			socket, asked := serve(t, http.StatusOK, answer)
+			socket, received := serve(t, http.StatusOK, answer)
 			got, err := run(t, files, "--socket", socket, "-o", tc.format)
 			if err != nil {
 				t.Fatal(err)
@@ -93,8 +93,8 @@ with libvirt 11.3.0 and QEMU 9.2.0, as KubeVirt v1.8.2 starts machines
 			if diff := cmp.Diff(tc.want, got); diff != "" {
 				t.Errorf("output (-want +got):\n%s", diff)
 			}
-			if asked.Preference == nil || asked.Preference.Devices.PreferredDiskBus != "virtio" || asked.Instancetype != nil || !asked.DryRun {
-				t.Errorf("asked %+v", asked)
+			if received.Preference == nil || received.Preference.Devices.PreferredDiskBus != "virtio" || received.Instancetype != nil || !received.DryRun {
+				t.Errorf("asked %+v", received)
 			}
 		})
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
 )
 
-var machines = kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines")
+var virtualMachines = kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines")
 
 // pinning is one of the commands unpin and repin.
 type pinning struct {
@@ -106,14 +106,14 @@ func (p *pinning) run(ctx context.Context, names []string) (err error) {
 func (p *pinning) selected(ctx context.Context, names []string) ([]map[string]any, error) {
 	var list []map[string]any
 	if len(names) == 0 {
-		err := p.client.List(ctx, machines, p.selector, func(vm map[string]any) error {
+		err := p.client.List(ctx, virtualMachines, p.selector, func(vm map[string]any) error {
 			list = append(list, vm)
 			return nil
 		})
 		return list, err
 	}
 	for _, name := range names {
-		vm, err := p.client.Get(ctx, machines, p.client.Namespace, name)
+		vm, err := p.client.Get(ctx, virtualMachines, p.client.Namespace, name)
 		if err != nil {
 			return nil, cluster.Failed("reading VirtualMachine "+name, err)
 		}
@@ -153,12 +153,12 @@ func (p *pinning) one(ctx context.Context, vm map[string]any, attempt int) error
 			// The decision is made again: the VM may have been started.
 			fresh, err := p.reread(ctx, vm)
 			if err != nil {
-				return p.refused(name, err)
+				return p.deniedError(name, err)
 			}
 			return p.one(ctx, fresh, attempt+1)
 		}
 		if err != nil {
-			return p.refused(name, err)
+			return p.deniedError(name, err)
 		}
 		vm = updated
 	}
@@ -215,7 +215,7 @@ func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) erro
 	}
 	if err != nil {
 		p.done--
-		return p.refused(name+" has nothing of defaulting now, and repin has to be repeated", err)
+		return p.deniedError(name+" has nothing of defaulting now, and repin has to be repeated", err)
 	}
 	annotations := object(filled, "metadata", "annotations")
 	if failed, _ := annotations[contract.AnnotationDefaultsFailed].(string); failed != "" {
@@ -228,7 +228,7 @@ func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) erro
 		p.skip(name, err)
 		return nil
 	}
-	fmt.Fprintf(p.streams.Out, "  filled in: machine type %s, %d PCI addresses\n", written.Machine, len(written.Addresses))
+	fmt.Fprintf(p.streams.Out, "  filled in: machine type %s, %d PCI addresses\n", written.VM, len(written.Addresses))
 	return nil
 }
 
@@ -237,7 +237,7 @@ func (p *pinning) update(ctx context.Context, vm map[string]any) (map[string]any
 	metadata := object(vm, "metadata")
 	namespace, _ := metadata["namespace"].(string)
 	name, _ := metadata["name"].(string)
-	return p.client.Update(ctx, machines, namespace, name, vm, cluster.Written{DryRun: !p.confirm})
+	return p.client.Update(ctx, virtualMachines, namespace, name, vm, cluster.Written{DryRun: !p.confirm})
 }
 
 // reread returns the VirtualMachine as it is stored now. The error is the API server's.
@@ -245,25 +245,25 @@ func (p *pinning) reread(ctx context.Context, vm map[string]any) (map[string]any
 	metadata := object(vm, "metadata")
 	namespace, _ := metadata["namespace"].(string)
 	name, _ := metadata["name"].(string)
-	fresh, err := p.client.Get(ctx, machines, namespace, name)
+	fresh, err := p.client.Get(ctx, virtualMachines, namespace, name)
 	if err == nil && fresh == nil {
-		err = apierrors.NewNotFound(machines.GroupResource(), name)
+		err = apierrors.NewNotFound(virtualMachines.GroupResource(), name)
 	}
 	return fresh, err
 }
 
-// refused reports that the API server rejected a change; any other error ends the command.
-func (p *pinning) refused(name string, err error) error {
+// deniedError reports that the API server rejected a change; any other error ends the command.
+func (p *pinning) deniedError(name string, err error) error {
 	if apierrors.IsConflict(err) {
 		p.skip(name, errors.New("somebody has changed it meanwhile"))
 		return nil
 	}
-	refusal, isRefusal := cluster.RefusalOf(err)
-	if !isRefusal {
+	denial, isDenial := cluster.RefusalOf(err)
+	if !isDenial {
 		return cluster.Failed("changing "+name, err)
 	}
-	p.skip(name, fmt.Errorf("refused: %s", refusal.Message))
-	for _, cause := range refusal.Causes {
+	p.skip(name, fmt.Errorf("refused: %s", denial.Message))
+	for _, cause := range denial.Causes {
 		fmt.Fprintf(p.streams.Out, "  %s\n", cause)
 	}
 	return nil

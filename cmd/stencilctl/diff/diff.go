@@ -55,7 +55,7 @@ in is not shown.`,
 
 // report is the JSON and YAML output.
 type report struct {
-	Machine  string `json:"machine"`
+	VM       string `json:"machine"`
 	Template string `json:"template"`
 	// Changed means that the template has changed since the VirtualMachine was rendered.
 	Changed     bool         `json:"templateChanged"`
@@ -67,7 +67,7 @@ type report struct {
 type difference struct {
 	Path     string `json:"path"`
 	Template string `json:"template"`
-	Machine  string `json:"machine"`
+	VM       string `json:"machine"`
 }
 
 func (d *differing) run(ctx context.Context, names []string) error {
@@ -80,7 +80,7 @@ func (d *differing) run(ctx context.Context, names []string) error {
 		return cli.Usage(errors.New("the standard input cannot be both the VirtualMachine and the template"))
 	}
 	reader := &source.Reader{In: d.streams.In}
-	vm, err := d.machine(ctx, reader, names)
+	vm, err := d.vm(ctx, reader, names)
 	if err != nil {
 		return err
 	}
@@ -96,12 +96,12 @@ func (d *differing) run(ctx context.Context, names []string) error {
 	if err != nil {
 		return cli.Internal(err)
 	}
-	found := report{Machine: name(read), Template: t.From, Differences: []difference{}, Parameters: map[string]string{}}
+	found := report{VM: name(read), Template: t.From, Differences: []difference{}, Parameters: map[string]string{}}
 	if rendered := read.Record().Digest; rendered != "" {
 		found.Changed = rendered != t.Compiled.Digest()
 	}
 	for _, each := range match.Differences() {
-		found.Differences = append(found.Differences, difference{Path: each.Path, Template: each.Want, Machine: each.Got})
+		found.Differences = append(found.Differences, difference{Path: each.Path, Template: each.Want, VM: each.Got})
 	}
 	for parameter, value := range match.Values() {
 		if !t.Compiled.Sensitive(parameter) {
@@ -117,10 +117,10 @@ func (d *differing) run(ctx context.Context, names []string) error {
 	return nil
 }
 
-// machine reads the VirtualMachine.
-func (d *differing) machine(ctx context.Context, reader *source.Reader, names []string) (map[string]any, error) {
+// vm reads the VirtualMachine.
+func (d *differing) vm(ctx context.Context, reader *source.Reader, names []string) (map[string]any, error) {
 	if d.file != "" {
-		object, err := reader.One(d.file, "VirtualMachine", (*source.Object).IsMachine)
+		object, err := reader.One(d.file, "VirtualMachine", (*source.Object).IsVirtualMachine)
 		if err != nil {
 			return nil, err
 		}
@@ -191,14 +191,14 @@ func (d *differing) print(found *report) error {
 	if !d.format.Is(cli.Table) {
 		return d.format.Write(d.streams.Out, found)
 	}
-	fmt.Fprintf(d.streams.Out, "VirtualMachine %s and template %s: %s\n", d.streams.Paint(cli.Bold, found.Machine), found.Template,
+	fmt.Fprintf(d.streams.Out, "VirtualMachine %s and template %s: %s\n", d.streams.Paint(cli.Bold, found.VM), found.Template,
 		cli.Count(len(found.Differences), "difference", "differences"))
 	if found.Changed {
 		fmt.Fprintln(d.streams.Out, "  the template has changed since the machine was rendered from it")
 	}
 	for _, each := range found.Differences {
 		fmt.Fprintf(d.streams.Out, "%s\n  template %s\n  machine  %s\n", each.Path,
-			d.streams.Paint(cli.Red, each.Template), d.streams.Paint(cli.Green, each.Machine))
+			d.streams.Paint(cli.Red, each.Template), d.streams.Paint(cli.Green, each.VM))
 	}
 	return nil
 }

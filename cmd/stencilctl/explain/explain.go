@@ -45,7 +45,7 @@ permissions, the template and the values of its parameters are looked at one by 
 
 // report is the JSON and YAML output.
 type report struct {
-	Machine string `json:"machine"`
+	VM      string `json:"machine"`
 	Allowed bool   `json:"allowed"`
 	// Template is the referenced template, empty when there is none.
 	Template string  `json:"template,omitempty"`
@@ -69,8 +69,8 @@ type check struct {
 	Details []string `json:"details,omitempty"`
 }
 
-func (r *report) add(what, outcome string, details ...string) {
-	r.Checks = append(r.Checks, check{What: what, Outcome: outcome, Details: details})
+func (r *report) add(what, result string, details ...string) {
+	r.Checks = append(r.Checks, check{What: what, Outcome: result, Details: details})
 }
 
 func (e *explaining) run(ctx context.Context) error {
@@ -78,7 +78,7 @@ func (e *explaining) run(ctx context.Context) error {
 		return cli.Usage(errors.New("a VirtualMachine must be given: -f FILE"))
 	}
 	reader := &source.Reader{In: e.streams.In}
-	object, err := reader.One(e.file, "VirtualMachine", (*source.Object).IsMachine)
+	object, err := reader.One(e.file, "VirtualMachine", (*source.Object).IsVirtualMachine)
 	if err != nil {
 		return err
 	}
@@ -91,14 +91,14 @@ func (e *explaining) run(ctx context.Context) error {
 	if namespace == "" || e.cluster.Namespace() != "" {
 		namespace = client.Namespace
 	}
-	found := report{Machine: namespace + "/" + object.Name(), Checks: []check{}}
+	found := report{VM: namespace + "/" + object.Name(), Checks: []check{}}
 	x := examination{client: client, object: object, namespace: namespace, report: &found}
-	if err := x.look(ctx); err != nil {
+	if err := x.examine(ctx); err != nil {
 		return err
 	}
 	_, err = client.Create(ctx, cluster.VirtualMachines, namespace, object.Content, cluster.Written{DryRun: true})
-	if said, refused := cluster.RefusalOf(err); refused {
-		found.Refusal = explainRefusal(said)
+	if denial, denied := cluster.RefusalOf(err); denied {
+		found.Refusal = explainRefusal(denial)
 	} else if err != nil {
 		return cluster.Failed("asking what would happen", err)
 	}
@@ -123,7 +123,7 @@ type examination struct {
 	report    *report
 }
 
-func (x *examination) look(ctx context.Context) error {
+func (x *examination) examine(ctx context.Context) error {
 	if err := x.permission(ctx, "you may create VirtualMachines in namespace "+x.namespace, access{
 		Group: "kubevirt.io", Resource: "virtualmachines", Verb: "create", Namespace: x.namespace,
 	}); err != nil {

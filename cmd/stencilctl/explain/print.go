@@ -11,11 +11,11 @@ func (e *explaining) print(found *report) error {
 		return e.format.Write(e.streams.Out, found)
 	}
 	out, paint := e.streams.Out, e.streams.Paint
-	verdict := paint(cli.Green, "would be created")
+	decision := paint(cli.Green, "would be created")
 	if !found.Allowed {
-		verdict = paint(cli.Red, "would be refused")
+		decision = paint(cli.Red, "would be refused")
 	}
-	fmt.Fprintf(out, "VirtualMachine %s %s\n", paint(cli.Bold, found.Machine), verdict)
+	fmt.Fprintf(out, "VirtualMachine %s %s\n", paint(cli.Bold, found.VM), decision)
 	for _, c := range found.Checks {
 		style := map[string]cli.Style{passed: cli.Green, failed: cli.Red, unknown: cli.Yellow}[c.Outcome]
 		fmt.Fprintf(out, "  %s %s\n", paint(style, fmt.Sprintf("%-7s", c.Outcome)), c.What)

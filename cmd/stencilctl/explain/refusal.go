@@ -48,10 +48,10 @@ var meanings = []struct{ name, meaning string }{
 	{"virtualmachines-mutator.kubevirt.io", "KubeVirt's own defaults"},
 }
 
-func explainRefusal(said cluster.Refusal) *refusal {
-	r := &refusal{Code: said.Code, Reason: string(said.Reason), By: "the API server", Message: said.Message, Causes: said.Causes}
+func explainRefusal(denial cluster.Refusal) *refusal {
+	r := &refusal{Code: denial.Code, Reason: string(denial.Reason), By: "the API server", Message: denial.Message, Causes: denial.Causes}
 	for _, denier := range deniers {
-		if found := denier.pattern.FindStringSubmatch(said.Message); found != nil {
+		if found := denier.pattern.FindStringSubmatch(denial.Message); found != nil {
 			r.By, r.Meaning = denier.kind+found[1], denier.meaning
 			if !strings.HasPrefix(denier.meaning, "a webhook that does not answer") {
 				r.Meaning = meaning(found[1], denier.meaning)
@@ -59,7 +59,7 @@ func explainRefusal(said cluster.Refusal) *refusal {
 			return r
 		}
 	}
-	switch said.Code {
+	switch denial.Code {
 	case 401:
 		r.Meaning = "it does not know who you are"
 	case 403:

@@ -25,16 +25,16 @@ import (
 
 // render renders a created VirtualMachine that references a template and has not been rendered.
 // Without the template it is not changed.
-func (s *Scene) render(ctx context.Context, c *Case, user rego.UserInfo) error {
+func (s *Fixture) render(ctx context.Context, c *Case, user rego.UserInfo) error {
 	if c.Request.Kind != rego.KindVirtualMachine {
 		return nil
 	}
 	vm, _ := machine.Read(c.Object)
-	written, names := vm.Reference()
+	name, names := vm.Reference()
 	if _, rendered := vm.Annotations[contract.AnnotationRendered]; !names || rendered {
 		return nil
 	}
-	reference, errs := machine.ParseReference(written, c.Request.Namespace)
+	reference, errs := machine.ParseReference(name, c.Request.Namespace)
 	if len(errs) > 0 {
 		return errs.ToAggregate()
 	}
@@ -55,7 +55,7 @@ func (s *Scene) render(ctx context.Context, c *Case, user rego.UserInfo) error {
 		Object:    runtime.RawExtension{Raw: raw},
 		UserInfo:  authenticationv1.UserInfo{Username: user.Username, Groups: user.Groups},
 	}}
-	handler := render.New(render.Options{Templates: shelf{s}, Permissions: everybody{}, Approvals: none{}})
+	handler := render.New(render.Options{Templates: fixtureCache{s}, Permissions: everybody{}, Approvals: none{}})
 	response := handler.Handle(ctx, request)
 	if !response.Allowed {
 		if response.Result != nil {
@@ -82,18 +82,18 @@ func (s *Scene) render(ctx context.Context, c *Case, user rego.UserInfo) error {
 	return nil
 }
 
-// shelf provides the templates of a scene to the webhook.
-type shelf struct{ scene *Scene }
+// fixtureCache provides the templates of a fixture to the webhook.
+type fixtureCache struct{ fixture *Fixture }
 
-func (s shelf) Synced() bool { return true }
+func (s fixtureCache) Synced() bool { return true }
 
-func (s shelf) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
-	return s.scene.template(namespace, name)
+func (s fixtureCache) Wait(_ context.Context, namespace, name string, _ time.Duration) *templatecache.Template {
+	return s.fixture.template(namespace, name)
 }
 
-func (s shelf) List() []*templatecache.Template {
+func (s fixtureCache) List() []*templatecache.Template {
 	var all []*templatecache.Template
-	for _, template := range s.scene.templates {
+	for _, template := range s.fixture.templates {
 		all = append(all, template)
 	}
 	return all

@@ -13,7 +13,7 @@ var errNoFile = errors.New("no file holds it (--instancetype, --preference)")
 
 // Resolve implements sizing.Resolver. If no file holds the revision, the object that it was
 // made of is used.
-func (s *Scene) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
+func (s *Fixture) Resolve(_ context.Context, r sizing.Reference) (map[string]any, error) {
 	if r.Revision != "" {
 		revision := s.find(func(o *source.Object) bool {
 			return o.Kind == kindRevision && o.Name() == r.Revision && o.Namespace() == r.Namespace
@@ -35,16 +35,16 @@ func (s *Scene) Resolve(_ context.Context, r sizing.Reference) (map[string]any, 
 // Sized returns the part of an instance type or a preference that is in the input of policies.
 func Sized(object map[string]any) map[string]any {
 	metadata, _ := object["metadata"].(map[string]any)
-	kept := map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}}
+	retained := map[string]any{"labels": map[string]any{}, "annotations": map[string]any{}}
 	for _, key := range []string{"name", "namespace", "labels", "annotations"} {
 		if value, found := metadata[key]; found {
-			kept[key] = value
+			retained[key] = value
 		}
 	}
-	return map[string]any{"kind": object["kind"], "metadata": kept, "spec": object["spec"]}
+	return map[string]any{"kind": object["kind"], "metadata": retained, "spec": object["spec"]}
 }
 
-func (s *Scene) find(is func(*source.Object) bool) map[string]any {
+func (s *Fixture) find(is func(*source.Object) bool) map[string]any {
 	i := slices.IndexFunc(s.sizes, func(o source.Object) bool { return is(&o) })
 	if i < 0 {
 		return nil

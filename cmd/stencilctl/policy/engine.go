@@ -13,9 +13,9 @@ import (
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-// patience is the timeout of one policy. A policy that exceeds the timeout of a cluster is
+// policyTimeout is the timeout of one policy. A policy that exceeds the timeout of a cluster is
 // reported, but a busy host must not change the result.
-const patience = 10 * time.Second
+const policyTimeout = 10 * time.Second
 
 // engine holds compiled policies.
 type engine struct {
@@ -53,7 +53,7 @@ func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Poli
 		}
 		e.compiled[policy.Name()], e.limits[policy.Name()] = compiled, policy.Spec.Timeout
 		entry := policy.Spec.Entry(compiled)
-		entry.Timeout = patience
+		entry.Timeout = policyTimeout
 		entries = append(entries, entry)
 	}
 	if len(problems) > 0 {
@@ -64,16 +64,16 @@ func newEngine(ctx context.Context, streams cli.Streams, policies []*source.Poli
 	return e, nil
 }
 
-// judge evaluates the policies on a case.
-func (e *engine) judge(ctx context.Context, c *policyinput.Case, resolver sizing.Resolver) (verdict, error) {
+// evaluate evaluates the policies for a case.
+func (e *engine) evaluate(ctx context.Context, c *policyinput.Case, resolver sizing.Resolver) (result, error) {
 	entries := e.set.Matching(c.Query())
-	v := verdict{Kind: c.Request.Kind, Namespace: c.Request.Namespace, Name: c.Request.Name, Operation: c.Request.Operation, Allowed: true}
-	asked := map[string]bool{}
+	v := result{Kind: c.Request.Kind, Namespace: c.Request.Namespace, Name: c.Request.Name, Operation: c.Request.Operation, Allowed: true}
+	selected := map[string]bool{}
 	for i := range entries {
-		asked[entries[i].Policy.Name()] = true
+		selected[entries[i].Policy.Name()] = true
 	}
 	for _, entry := range e.set.Entries() {
-		if !asked[entry.Policy.Name()] {
+		if !selected[entry.Policy.Name()] {
 			v.NotAsked = append(v.NotAsked, entry.Policy.Name())
 		}
 	}
@@ -89,9 +89,9 @@ func (e *engine) judge(ctx context.Context, c *policyinput.Case, resolver sizing
 	policyinput.AddUnresolved(&decision, entries, unresolved)
 	v.take(decision)
 	for i := range v.Policies {
-		asked := &v.Policies[i]
-		if limit := e.limits[asked.Name]; time.Duration(asked.Microseconds)*time.Microsecond > limit {
-			v.Notes = append(v.Notes, fmt.Sprintf("policy %s took %d ms, a cluster ends it after %d ms", asked.Name, asked.Microseconds/1000, limit.Milliseconds()))
+		selected := &v.Policies[i]
+		if limit := e.limits[selected.Name]; time.Duration(selected.Microseconds)*time.Microsecond > limit {
+			v.Notes = append(v.Notes, fmt.Sprintf("policy %s took %d ms, a cluster ends it after %d ms", selected.Name, selected.Microseconds/1000, limit.Milliseconds()))
 		}
 	}
 	return v, nil

@@ -39,7 +39,7 @@ the log. Values that the log masks may make a difference, which is told.`,
 		Args: cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if e.decision != "" {
-				return e.replay(command.Context())
+				return e.replayAll(command.Context())
 			}
 			return e.run(command.Context())
 		},
@@ -57,7 +57,7 @@ func (e *evaluation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	scene, err := e.requests.scene(reader)
+	fixture, err := e.requests.fixture(reader)
 	if err != nil {
 		return err
 	}
@@ -69,30 +69,30 @@ func (e *evaluation) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	verdicts := []verdict{}
-	err = e.requests.each(ctx, scene, func(c *offline.Case) error {
-		v, err := engine.judge(ctx, &c.Case, scene)
+	results := []result{}
+	err = e.requests.each(ctx, fixture, func(c *offline.Case) error {
+		v, err := engine.evaluate(ctx, &c.Case, fixture)
 		v.Rendered, v.Notes = c.Rendered, append(c.Notes, v.Notes...)
-		verdicts = append(verdicts, v)
+		results = append(results, v)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return e.print(verdicts)
+	return e.print(results)
 }
 
-func (e *evaluation) print(verdicts []verdict) error {
+func (e *evaluation) print(results []result) error {
 	var err error
 	if !e.format.Is(cli.Table) {
-		err = e.format.Write(e.streams.Out, verdicts)
+		err = e.format.Write(e.streams.Out, results)
 	} else {
-		for i := range verdicts {
-			verdicts[i].print(e.streams.Out, e.streams)
+		for i := range results {
+			results[i].print(e.streams.Out, e.streams)
 		}
 	}
-	for i := range verdicts {
-		if !verdicts[i].Allowed {
+	for i := range results {
+		if !results[i].Allowed {
 			err = errors.Join(err, cli.ErrFindings)
 			break
 		}

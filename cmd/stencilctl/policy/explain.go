@@ -60,7 +60,7 @@ All policies are asked, also those whose match does not select the object. Reque
 			if err != nil {
 				return err
 			}
-			scene, err := requests.scene(reader)
+			fixture, err := requests.fixture(reader)
 			if err != nil {
 				return err
 			}
@@ -73,8 +73,8 @@ All policies are asked, also those whose match does not select the object. Reque
 				return err
 			}
 			all := []explanation{}
-			err = requests.each(ctx, scene, func(c *offline.Case) error {
-				found, err := engine.explain(ctx, c, scene, policies)
+			err = requests.each(ctx, fixture, func(c *offline.Case) error {
+				found, err := engine.explain(ctx, c, fixture, policies)
 				all = append(all, found...)
 				return err
 			})
@@ -96,8 +96,8 @@ All policies are asked, also those whose match does not select the object. Reque
 	return command
 }
 
-func (e *engine) explain(ctx context.Context, c *offline.Case, scene *offline.Scene, policies []*source.Policy) ([]explanation, error) {
-	for _, err := range c.Resolve(ctx, scene) {
+func (e *engine) explain(ctx context.Context, c *offline.Case, fixture *offline.Fixture, policies []*source.Policy) ([]explanation, error) {
+	for _, err := range c.Resolve(ctx, fixture) {
 		c.Notes = append(c.Notes, err.Error())
 	}
 	input, err := rego.NewInput(c.Document())
@@ -116,12 +116,12 @@ func (e *engine) explain(ctx context.Context, c *offline.Case, scene *offline.Sc
 		}
 		for _, each := range found.Rules {
 			row, _, _ := policy.Locate(each.Row, 0)
-			told := rule{Entry: each.Entry, Row: row, Line: each.Line, Fired: each.Fired, Findings: each.Findings}
+			result := rule{Entry: each.Entry, Row: row, Line: each.Line, Fired: each.Fired, Findings: each.Findings}
 			if !each.Fired && each.StoppedRow > 0 {
 				row, column, _ := policy.Locate(each.StoppedRow, each.StoppedColumn)
-				told.Stopped = &stop{Row: row, Column: column, Expression: each.StoppedAt}
+				result.Stopped = &stop{Row: row, Column: column, Expression: each.StoppedAt}
 			}
-			one.Rules = append(one.Rules, told)
+			one.Rules = append(one.Rules, result)
 		}
 		all = append(all, one)
 	}
@@ -130,7 +130,7 @@ func (e *engine) explain(ctx context.Context, c *offline.Case, scene *offline.Sc
 
 func (x *explanation) print(streams cli.Streams) {
 	out := streams.Out
-	v := verdict{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}
+	v := result{Kind: x.Kind, Namespace: x.Namespace, Name: x.Name}
 	fmt.Fprintf(out, "%s (%s) and policy %s in %s\n", streams.Paint(cli.Bold, v.object()), x.Operation, streams.Paint(cli.Bold, x.Policy), x.File)
 	for _, note := range x.Notes {
 		fmt.Fprintf(out, "  %s %s\n", streams.Paint(cli.Faint, "note"), note)

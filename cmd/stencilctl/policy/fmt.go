@@ -137,7 +137,7 @@ func formatted(file *source.File) ([]byte, []problem) {
 		}
 		modules = append(modules, string(after))
 	}
-	return file.Rewritten(modules), problems
+	return file.WithModules(modules), problems
 }
 
 // withSpaces replaces each tab of indentation by two spaces: kubectl prints a text with tabs on

@@ -21,7 +21,7 @@ import (
 // replayed is a decision of the log that was evaluated again. Its JSON form is output.
 type replayed struct {
 	UID string `json:"uid,omitempty"`
-	verdict
+	result
 	// Same means that the findings equal those of the log.
 	Same bool `json:"same"`
 	// OnlyInLog and OnlyNow are findings that only one side has.
@@ -29,8 +29,8 @@ type replayed struct {
 	OnlyNow   []string `json:"onlyNow,omitempty"`
 }
 
-// replay evaluates decisions of the log again.
-func (e *evaluation) replay(ctx context.Context) error {
+// replayAll evaluates decisions of the log again.
+func (e *evaluation) replayAll(ctx context.Context) error {
 	if len(e.requests.policies) == 0 {
 		return cli.Usage(errors.New("policies must be given (-p)"))
 	}
@@ -118,7 +118,7 @@ func (e *engine) again(ctx context.Context, record *policyinput.Record) (replaye
 		return replayed{}, cli.Usage(err)
 	}
 	request := document.Request
-	r := replayed{UID: record.UID, verdict: verdict{
+	r := replayed{UID: record.UID, result: result{
 		Kind: request.Kind, Namespace: request.Namespace, Name: request.Name, Operation: request.Operation,
 	}}
 	var entries []policyset.Entry
@@ -132,7 +132,7 @@ func (e *engine) again(ctx context.Context, record *policyinput.Record) (replaye
 		if entry.Policy.Digest() != logged.Digest {
 			r.Notes = append(r.Notes, fmt.Sprintf("policy %s is another version than the one that decided: %s, then %s", logged.Name, entry.Policy.Digest(), logged.Digest))
 		}
-		if logged.Outcome.Failed() {
+		if logged.Result.Failed() {
 			r.Notes = append(r.Notes, fmt.Sprintf("policy %s came to no result then: %s", logged.Name, logged.Error))
 		}
 		// The enforcement at the time of the log entry applies.
@@ -197,7 +197,7 @@ func (r *replayed) compare(record *policyinput.Record) {
 func finding(action, policy, message string) string { return action + " " + policy + ": " + message }
 
 func (r *replayed) print(streams cli.Streams) {
-	r.verdict.print(streams.Out, streams)
+	r.result.print(streams.Out, streams)
 	if r.Same {
 		fmt.Fprintf(streams.Out, "  %s\n", streams.Paint(cli.Green, "the same as in the log"))
 		return

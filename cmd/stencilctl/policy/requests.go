@@ -43,8 +43,8 @@ func (r *requests) register(command *cobra.Command) {
 	_ = command.RegisterFlagCompletionFunc("operation", cobra.FixedCompletions([]string{offline.Create, offline.Update, offline.Delete}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// scene reads the files.
-func (r *requests) scene(reader *source.Reader) (*offline.Scene, error) {
+// fixture reads the files.
+func (r *requests) fixture(reader *source.Reader) (*offline.Fixture, error) {
 	r.request.Operation = strings.ToUpper(r.request.Operation)
 	switch r.request.Operation {
 	case "", offline.Create, offline.Update, offline.Delete:
@@ -66,21 +66,21 @@ func (r *requests) scene(reader *source.Reader) (*offline.Scene, error) {
 	if err != nil {
 		return nil, err
 	}
-	var surroundings []source.Object
+	var contextObjects []source.Object
 	for _, paths := range [][]string{r.templates, r.instancetypes, r.preference} {
 		found, err := reader.Objects(paths)
 		if err != nil {
 			return nil, err
 		}
-		surroundings = append(surroundings, found...)
+		contextObjects = append(contextObjects, found...)
 	}
-	return offline.NewScene(subjects, old, surroundings)
+	return offline.NewFixture(subjects, old, contextObjects)
 }
 
 // each calls a function for each request.
-func (r *requests) each(ctx context.Context, scene *offline.Scene, call func(*offline.Case) error) error {
-	for i := range scene.Subjects {
-		c, err := scene.Case(ctx, &scene.Subjects[i], r.request)
+func (r *requests) each(ctx context.Context, fixture *offline.Fixture, call func(*offline.Case) error) error {
+	for i := range fixture.Subjects {
+		c, err := fixture.Case(ctx, &fixture.Subjects[i], r.request)
 		if err != nil {
 			return err
 		}

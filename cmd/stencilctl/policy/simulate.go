@@ -50,11 +50,11 @@ types, preferences and ControllerRevisions; what cannot be read is told.`,
 
 // simulated is the JSON and YAML output. Objects are those with findings.
 type simulated struct {
-	Judged  int       `json:"judged"`
-	Denied  int       `json:"denied"`
-	Warned  int       `json:"warned"`
-	Audited int       `json:"audited"`
-	Objects []verdict `json:"objects"`
+	Evaluated int      `json:"judged"`
+	Denied    int      `json:"denied"`
+	Warned    int      `json:"warned"`
+	Audited   int      `json:"audited"`
+	Objects   []result `json:"objects"`
 	// Missing are the objects that could not be read.
 	Missing []string `json:"missing,omitempty"`
 }
@@ -80,11 +80,11 @@ func (s *simulation) run(ctx context.Context) error {
 		return err
 	}
 
-	found := simulated{Objects: []verdict{}}
-	surroundings := cluster.NewSurroundings(client)
+	found := simulated{Objects: []result{}}
+	context := cluster.NewContext(client)
 	for _, kind := range engine.kinds() {
 		err := client.List(ctx, resourcesOf[kind], s.selector, func(object map[string]any) error {
-			v, err := engine.judge(ctx, surroundings.Case(ctx, kind, object), surroundings)
+			v, err := engine.evaluate(ctx, context.Case(ctx, kind, object), context)
 			if err == nil {
 				err = ctx.Err()
 			}
@@ -97,7 +97,7 @@ func (s *simulation) run(ctx context.Context) error {
 			return err
 		}
 	}
-	found.Missing = surroundings.Missing
+	found.Missing = context.Missing
 	return s.print(&found)
 }
 
@@ -119,8 +119,8 @@ func (e *engine) kinds() []string {
 
 // take counts a result. Only results with findings are retained, or printed at once in the
 // table format.
-func (s *simulation) take(found *simulated, v verdict) {
-	found.Judged++
+func (s *simulation) take(found *simulated, v result) {
+	found.Evaluated++
 	switch {
 	case !v.Allowed:
 		found.Denied++
@@ -145,7 +145,7 @@ func (s *simulation) print(found *simulated) error {
 	var err error
 	if s.format.Is(cli.Table) {
 		fmt.Fprintf(s.streams.Out, "%s judged: %d would be denied, %d warned about, %d only recorded\n",
-			cli.Count(found.Judged, "object was", "objects were"), found.Denied, found.Warned, found.Audited)
+			cli.Count(found.Evaluated, "object was", "objects were"), found.Denied, found.Warned, found.Audited)
 	} else {
 		err = s.format.Write(s.streams.Out, found)
 	}

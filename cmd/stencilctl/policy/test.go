@@ -57,16 +57,16 @@ type report struct {
 	Policy string `json:"policy"`
 	File   string `json:"file"`
 	// Problems are the reasons why no test could run.
-	Problems []problem `json:"problems,omitempty"`
-	Tests    []result  `json:"tests"`
-	Passed   int       `json:"passed"`
-	Failed   int       `json:"failed"`
-	Skipped  int       `json:"skipped"`
-	Coverage *coverage `json:"coverage,omitempty"`
+	Problems []problem    `json:"problems,omitempty"`
+	Tests    []testResult `json:"tests"`
+	Passed   int          `json:"passed"`
+	Failed   int          `json:"failed"`
+	Skipped  int          `json:"skipped"`
+	Coverage *coverage    `json:"coverage,omitempty"`
 }
 
-// result is the result of one test.
-type result struct {
+// testResult is the result of one test.
+type testResult struct {
 	Name string `json:"name"`
 	// File and Row are the position of a test in Rego.
 	File         string `json:"file,omitempty"`
@@ -133,7 +133,7 @@ func (t *testing) run(ctx context.Context, paths []string) error {
 
 func (t *testing) test(ctx context.Context, compiler *rego.Compiler, policy *source.Policy) (report, error) {
 	r := report{
-		Policy: policy.Name(), File: policy.File, Tests: []result{},
+		Policy: policy.Name(), File: policy.File, Tests: []testResult{},
 		Problems: manifestProblems(policy.File, policy.Name(), policy.Problems),
 	}
 	found, err := suite.Run(ctx, compiler, policy.Spec.Definition, suite.Suite{Cases: policy.Spec.Cases, Modules: policy.Modules})
@@ -164,7 +164,7 @@ func (t *testing) test(ctx context.Context, compiler *rego.Compiler, policy *sou
 }
 
 func (r *report) add(from suite.Result) {
-	to := result{
+	to := testResult{
 		Name: from.Name, File: from.File, Row: from.Row, Outcome: testPassed, Failure: from.Failure,
 		Microseconds: from.Duration.Microseconds(), duration: from.Duration,
 	}

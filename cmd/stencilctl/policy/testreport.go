@@ -54,7 +54,7 @@ func (t *testing) table(reports []report) {
 	fmt.Fprintln(out)
 }
 
-func (t *testing) line(r result) {
+func (t *testing) line(r testResult) {
 	name := r.Name
 	if r.File != "" {
 		name = fmt.Sprintf("%s:%d: %s", r.File, r.Row, r.Name)

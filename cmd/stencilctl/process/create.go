@@ -71,7 +71,7 @@ func (p *processing) complete(ctx context.Context, name string, given map[string
 		return nil, err
 	}
 	if p.streams.Prompt != nil {
-		if err := p.ask(ctx, t, given); err != nil {
+		if err := p.prompt(ctx, t, given); err != nil {
 			return nil, err
 		}
 	}
@@ -81,8 +81,8 @@ func (p *processing) complete(ctx context.Context, name string, given map[string
 	return p.locally(ctx, t, given)
 }
 
-// ask prompts for the missing values.
-func (p *processing) ask(ctx context.Context, t *templates.Template, given map[string]string) error {
+// prompt prompts for the missing values.
+func (p *processing) prompt(ctx context.Context, t *templates.Template, given map[string]string) error {
 	missing := t.Missing(given)
 	if len(missing) == 0 {
 		return nil
@@ -90,7 +90,7 @@ func (p *processing) ask(ctx context.Context, t *templates.Template, given map[s
 	fmt.Fprintf(p.streams.Err, "The template %s needs %s.\n", t.From, cli.Count(len(missing), "value", "values"))
 	for i := range missing {
 		f := field{streams: p.streams, parameter: &missing[i], template: t}
-		value, err := f.ask(ctx)
+		value, err := f.prompt(ctx)
 		if err != nil {
 			return cli.Usage(fmt.Errorf("parameter %s has no value: %w", missing[i].Name, ended(err)))
 		}

@@ -47,7 +47,7 @@ func (p *processing) printDecisions(decisions []v1beta1.Decision) error {
 	}
 	rows := [][]string{{"DECISION", "BY", "FIELD", "MESSAGE"}}
 	for _, d := range decisions {
-		rows = append(rows, []string{string(d.Decision), by(d), orNone(oneLine(d.Field)), orNone(said(d))})
+		rows = append(rows, []string{string(d.Decision), by(d), orNone(oneLine(d.Field)), orNone(messageOf(d))})
 	}
 	return cli.Columns(p.streams.Out, rows...)
 }
@@ -66,7 +66,7 @@ func by(d v1beta1.Decision) string {
 	}
 }
 
-func said(d v1beta1.Decision) string {
+func messageOf(d v1beta1.Decision) string {
 	text := oneLine(d.Message)
 	if d.Fix != "" {
 		text += "; fix: " + oneLine(d.Fix)

@@ -21,9 +21,9 @@ type field struct {
 	template  *templates.Template
 }
 
-// ask repeats the prompt until the answer is valid for the parameter. Prompts are written to
+// prompt repeats the prompt until the answer is valid for the parameter. Prompts are written to
 // standard error, so that the output can be piped.
-func (f *field) ask(ctx context.Context) (string, error) {
+func (f *field) prompt(ctx context.Context) (string, error) {
 	p, w := f.parameter, f.streams.Err
 	title := p.Name
 	if p.DisplayName != "" && p.DisplayName != p.Name {

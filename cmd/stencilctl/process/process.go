@@ -179,7 +179,7 @@ func (p *processing) locally(ctx context.Context, t *templates.Template, given m
 	for _, name := range t.Unused(given) {
 		fmt.Fprintf(p.streams.Err, "Warning: parameter %s is declared and never referred to\n", name)
 	}
-	violations, warnings := t.Judge(vm)
+	violations, warnings := t.Evaluate(vm)
 	for _, warning := range warnings {
 		fmt.Fprintf(p.streams.Err, "Warning: %s\n", warning)
 	}
@@ -253,8 +253,8 @@ func (p *processing) remotely(ctx context.Context, name string, given map[string
 // unserved adds a hint to the error of a cluster that does not serve the API of subresources.
 // In that case the API server's message contains no object name.
 func unserved(err error) error {
-	said, refused := cluster.RefusalOf(err)
-	if refused && said.Code == http.StatusNotFound && !strings.Contains(said.Message, "\"") {
+	denial, denied := cluster.RefusalOf(err)
+	if denied && denial.Code == http.StatusNotFound && !strings.Contains(denial.Message, "\"") {
 		return fmt.Errorf("%w; it may not serve %s: --local renders here", err, templates.Subresources.GroupVersion())
 	}
 	return err

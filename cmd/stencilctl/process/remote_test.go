@@ -17,8 +17,8 @@ import (
 	"github.com/vmstencil/stencil/cmd/stencilctl/process"
 )
 
-// asked is a request that the cluster received.
-type asked struct {
+// recordedRequest is a request that the cluster received.
+type recordedRequest struct {
 	Method, URI string
 	Body        map[string]any
 }
@@ -31,11 +31,11 @@ type answered struct {
 }
 
 // clusterOf returns a cluster that answers requests by method and path, and records them.
-func clusterOf(t *testing.T, answers map[string]answered) (url string, requests *[]asked) {
+func clusterOf(t *testing.T, answers map[string]answered) (url string, requests *[]recordedRequest) {
 	t.Helper()
-	requests = &[]asked{}
+	requests = &[]recordedRequest{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		one := asked{Method: r.Method, URI: r.URL.RequestURI()}
+		one := recordedRequest{Method: r.Method, URI: r.URL.RequestURI()}
 		raw, err := io.ReadAll(r.Body)
 		if err == nil && len(raw) > 0 {
 			err = json.Unmarshal(raw, &one.Body)
@@ -78,14 +78,14 @@ func TestProcessInTheCluster(t *testing.T) {
 		wantCode  int
 		wantOut   string
 		wantErr   string
-		wantAsked []asked
+		wantAsked []recordedRequest
 	}{
 		{
 			name:    "values are sent, the message and warnings go to standard error",
 			line:    []string{"golden/web", "-p", "NAME=web-1", "-p", "SIZE=1.10"},
 			answers: map[string]answered{"POST " + subresources + "web/process": {code: 200, body: processed, warning: "parameter SIZE is declared and never referred to"}},
 			wantOut: vm, wantErr: "Warning: parameter SIZE is declared and never referred to\nhello\n",
-			wantAsked: []asked{{Method: "POST", URI: subresources + "web/process", Body: map[string]any{
+			wantAsked: []recordedRequest{{Method: "POST", URI: subresources + "web/process", Body: map[string]any{
 				"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "ProcessOptions",
 				"parameters": map[string]any{"NAME": "web-1", "SIZE": "1.10"},
 			}}},
@@ -95,7 +95,7 @@ func TestProcessInTheCluster(t *testing.T) {
 			line:    []string{"web", "-n", "golden", "--create", "--target-namespace", "shop", "-o", "name"},
 			answers: map[string]answered{"POST " + subresources + "web/create": {code: 200, body: processed}},
 			wantOut: "virtualmachine.kubevirt.io/web-1\n", wantErr: "hello\n",
-			wantAsked: []asked{{Method: "POST", URI: subresources + "web/create", Body: map[string]any{
+			wantAsked: []recordedRequest{{Method: "POST", URI: subresources + "web/create", Body: map[string]any{
 				"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "ProcessOptions", "targetNamespace": "shop",
 			}}},
 		},
@@ -115,7 +115,7 @@ func TestProcessInTheCluster(t *testing.T) {
 				"allow      TemplateApproval/team        <none>              <none>\n" +
 				"allow      TemplateApproval             <none>              the approvals of the namespace exempt you\n",
 			wantErr: "error: something was found\n",
-			wantAsked: []asked{{Method: "POST", URI: subresources + "web/process", Body: map[string]any{
+			wantAsked: []recordedRequest{{Method: "POST", URI: subresources + "web/process", Body: map[string]any{
 				"apiVersion": "subresources.template.kubevirt.io/v1beta1", "kind": "ProcessOptions",
 				"parameters": map[string]any{"NAME": "web-1"}, "targetNamespace": "shop", "explain": true,
 			}}},
@@ -183,7 +183,7 @@ func TestProcessInTheCluster(t *testing.T) {
 				"POST /apis/kubevirt.io/v1/namespaces/shop/virtualmachines":                            {code: 201, body: `{"metadata": {"name": "web-1"}}`},
 			},
 			wantOut: "virtualmachine.kubevirt.io/web-1\n", wantErr: "from here\n",
-			wantAsked: []asked{
+			wantAsked: []recordedRequest{
 				{Method: "GET", URI: "/apis/template.kubevirt.io/v1beta1/namespaces/golden/virtualmachinetemplates/web"},
 				{Method: "POST", URI: "/apis/kubevirt.io/v1/namespaces/shop/virtualmachines?fieldValidation=Strict", Body: map[string]any{
 					"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",

@@ -63,9 +63,9 @@ func (r *Reader) Files(paths []string) ([]File, error) {
 	return files, nil
 }
 
-// Rewritten returns the content of the file with its modules replaced; nothing else changes. A
+// WithModules returns the content of the file with its modules replaced; nothing else changes. A
 // module without a known placement must not change.
-func (f *File) Rewritten(modules []string) []byte {
+func (f *File) WithModules(modules []string) []byte {
 	content := slices.Clone(f.Content)
 	// From the end, so that earlier rows do not shift.
 	for i, module := range slices.Backward(f.Modules) {

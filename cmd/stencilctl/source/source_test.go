@@ -206,10 +206,10 @@ func TestRewrittenFilesChangeInTheModulesOnly(t *testing.T) {
 	}
 	file := files[0]
 	same := []string{file.Modules[0].Source, file.Modules[1].Source, file.Modules[2].Source}
-	if diff := cmp.Diff(string(file.Content), string(file.Rewritten(same))); diff != "" {
+	if diff := cmp.Diff(string(file.Content), string(file.WithModules(same))); diff != "" {
 		t.Errorf("nothing was changed, yet (-want +got):\n%s", diff)
 	}
-	got := string(file.Rewritten([]string{"package first\n\nx := 1\n\n\ny := 2\n", "package second\n", same[2]}))
+	got := string(file.WithModules([]string{"package first\n\nx := 1\n\n\ny := 2\n", "package second\n", same[2]}))
 	want := strings.NewReplacer(
 		"    package first\n\n    deny contains \"no\" if input.object.spec.running\n", "    package first\n\n    x := 1\n\n\n    y := 2\n",
 		"        package second\n\n        # ---\n        deny contains \"no\"\n", "        package second\n",

@@ -19,8 +19,8 @@ func (o *Object) IsTemplate() bool {
 	return o.Kind == kindTemplate && strings.HasPrefix(version, v1beta1.GroupVersion.Group+"/")
 }
 
-// IsMachine reports whether the object is a VirtualMachine.
-func (o *Object) IsMachine() bool {
+// IsVirtualMachine reports whether the object is a VirtualMachine.
+func (o *Object) IsVirtualMachine() bool {
 	version, _ := o.Content["apiVersion"].(string)
 	return o.Kind == "VirtualMachine" && strings.HasPrefix(version, "kubevirt.io/")
 }

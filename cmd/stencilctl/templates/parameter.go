@@ -9,28 +9,28 @@ import (
 
 // Constraint describes the values that a parameter accepts, "" when it accepts any text.
 func Constraint(p *v1beta1.Parameter) string {
-	var said []string
+	var clauses []string
 	switch {
 	case p.Sensitive && len(p.Enum) > 0:
-		said = append(said, "one of a list")
+		clauses = append(clauses, "one of a list")
 	case len(p.Enum) > 0:
-		said = append(said, "one of "+strings.Join(p.Enum, ", "))
+		clauses = append(clauses, "one of "+strings.Join(p.Enum, ", "))
 	}
 	switch p.Type {
 	case v1beta1.ParameterTypeInt:
-		said = append(said, integer(p))
+		clauses = append(clauses, integer(p))
 	case v1beta1.ParameterTypeBool:
-		said = append(said, "true or false")
+		clauses = append(clauses, "true or false")
 	case v1beta1.ParameterTypeBase64:
-		said = append(said, "base64")
+		clauses = append(clauses, "base64")
 	}
 	if p.Multiline {
-		said = append(said, "several lines")
+		clauses = append(clauses, "several lines")
 	}
 	if p.Pattern != "" {
-		said = append(said, "matches "+p.Pattern)
+		clauses = append(clauses, "matches "+p.Pattern)
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(clauses, "; ")
 }
 
 func integer(p *v1beta1.Parameter) string {

@@ -8,10 +8,10 @@ import (
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
-// Judge evaluates a VirtualMachine against the rules of the template and against those in its
+// Evaluate evaluates a VirtualMachine against the rules of the template and against those in its
 // own annotations. A rule that fails on a VirtualMachine with an instance type may depend on
 // values of the instance type, so the failure is a warning and the cluster decides.
-func (t *Template) Judge(vm map[string]any) (violations, warnings []string) {
+func (t *Template) Evaluate(vm map[string]any) (violations, warnings []string) {
 	metadata, _ := vm["metadata"].(map[string]any)
 	decision := vmrules.Case{
 		Object:    vm,

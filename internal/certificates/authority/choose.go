@@ -15,9 +15,9 @@ const (
 	untrusted trust = iota
 	// published: every configuration has the authority, but some API server may not have observed it.
 	published
-	// settled: every API server trusts the authority; the clock of one may be a little behind, and the leaf so new that its validity has not begun
+	// synced: every API server trusts the authority; the clock of one may be a little behind, and the leaf so new that its validity has not begun
 	// there.
-	settled
+	synced
 	// seasoned: every API server accepts the leaf.
 	seasoned
 )
@@ -40,48 +40,48 @@ func choose(now time.Time, leaves []*leaf, present *leaf, configurations []publi
 	var best choice
 	var next time.Time
 	for _, candidate := range leaves {
-		judged := judge(now, candidate, configurations, settling)
-		next = earliest(next, judged.next)
+		decision := evaluate(now, candidate, configurations, settling)
+		next = earliest(next, decision.next)
 		switch {
 		case !bundle.ValidAt(candidate.x509, now):
 			continue
-		case best.leaf == nil, judged.trust > best.trust:
-			best = judged
-		case judged.trust < best.trust:
+		case best.leaf == nil, decision.trust > best.trust:
+			best = decision
+		case decision.trust < best.trust:
 			continue
-		case judged.trust == untrusted && best.leaf == present:
+		case decision.trust == untrusted && best.leaf == present:
 			continue
 		default:
-			best = judged
+			best = decision
 		}
 	}
 	best.next = next
 	return best
 }
 
-// judge returns how far a single leaf is trusted, and when that may change by itself.
-func judge(now time.Time, candidate *leaf, configurations []publication.Published, settling time.Duration) choice {
-	judged := choice{leaf: candidate, trust: seasoned}
+// evaluate returns how far a single leaf is trusted, and when that may change by itself.
+func evaluate(now time.Time, candidate *leaf, configurations []publication.Published, settling time.Duration) choice {
+	result := choice{leaf: candidate, trust: seasoned}
 	// limit limits the trust to a level until settling has passed since a moment.
 	limit := func(level trust, since time.Time) {
 		if end := since.Add(settling); now.Before(end) {
-			judged.trust = min(judged.trust, level)
-			judged.next = earliest(judged.next, end)
+			result.trust = min(result.trust, level)
+			result.next = earliest(result.next, end)
 		}
 	}
-	limit(settled, candidate.x509.NotBefore)
+	limit(synced, candidate.x509.NotBefore)
 	for _, configuration := range configurations {
 		since, trusted := trustedSince(now, candidate, configuration.Authorities)
 		if !trusted {
-			judged.missing = append(judged.missing, configuration.Configuration)
+			result.missing = append(result.missing, configuration.Configuration)
 			continue
 		}
 		limit(published, since)
 	}
-	if len(judged.missing) > 0 || !bundle.ValidAt(candidate.x509, now) {
-		judged.trust = untrusted
+	if len(result.missing) > 0 || !bundle.ValidAt(candidate.x509, now) {
+		result.trust = untrusted
 	}
-	return judged
+	return result
 }
 
 // trustedSince returns since when a configuration vouches for the leaf. When the configuration has no other valid authority, that is the zero time:

@@ -90,7 +90,7 @@ func TestChoose(t *testing.T) {
 		"a replica that has just started serves its only certificate at once": {
 			leaves:    []string{"just now"},
 			published: []publication.Published{publishes(render, trusts(before, long))},
-			want:      want{Leaf: "just now", Trust: settled, Next: noon.Add(4 * time.Second)},
+			want:      want{Leaf: "just now", Trust: synced, Next: noon.Add(4 * time.Second)},
 		},
 		"a new authority that nobody has published yet changes nothing": {
 			leaves: []string{"old", "new"}, present: "old",

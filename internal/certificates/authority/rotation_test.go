@@ -24,9 +24,9 @@ func testContext(t *testing.T) (context.Context, context.CancelFunc) {
 
 // caller simulates an API server that observes a changed caBundle with a delay.
 type caller struct {
-	lag   time.Duration
-	mutex sync.Mutex
-	heard []bundleAt
+	lag      time.Duration
+	mutex    sync.Mutex
+	received []bundleAt
 }
 
 type bundleAt struct {
@@ -34,22 +34,22 @@ type bundleAt struct {
 	roots *x509.CertPool
 }
 
-func (c *caller) tell(authorities ...*certificatestest.Authority) {
+func (c *caller) notify(authorities ...*certificatestest.Authority) {
 	roots := x509.NewCertPool()
 	for _, authority := range authorities {
 		roots.AddCert(authority.Certificate)
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	c.heard = append(c.heard, bundleAt{time.Now(), roots})
+	c.received = append(c.received, bundleAt{time.Now(), roots})
 }
 
 // roots returns the authorities that the caller trusts: the last bundle that it has had time to observe.
 func (c *caller) roots() *x509.CertPool {
 	c.mutex.Lock()
 	defer c.mutex.Unlock()
-	last := c.heard[0].roots
-	for _, bundle := range c.heard {
+	last := c.received[0].roots
+	for _, bundle := range c.received {
 		if time.Since(bundle.at) >= c.lag {
 			last = bundle.roots
 		}
@@ -92,7 +92,7 @@ func TestRotationLosesNoConnection(t *testing.T) {
 	source := newSource(Options{Settling: settling, Publication: published, Logger: logr.Discard()}, signer)
 
 	present := newAuthority()
-	api.tell(present)
+	api.notify(present)
 	published.publish(publishes(render, publication.Authority{Certificate: present.Certificate, Since: time.Now()}))
 	signer.sign(newServing(present))
 
@@ -112,7 +112,7 @@ func TestRotationLosesNoConnection(t *testing.T) {
 		// The leader needs some time.
 		waitFor(ctx, t, "the delay of the leader", elapsed(publishDelay))
 		now := time.Now()
-		api.tell(next, former)
+		api.notify(next, former)
 		published.publish(publishes(render,
 			publication.Authority{Certificate: next.Certificate, Since: now},
 			publication.Authority{Certificate: former.Certificate, Since: now.Add(-time.Hour)},

@@ -160,11 +160,11 @@ func (s *Source) follow(ctx context.Context) {
 // advance collects what the library has signed and, when there is a reason to, decides what to serve. It returns a channel that is closed when what
 // is published changes.
 func (s *Source) advance() <-chan struct{} {
-	synced := s.options.Publication.Synced()
+	publicationSynced := s.options.Publication.Synced()
 	configurations, changed := s.options.Publication.Published()
 	now := s.options.Clock.Now()
 	added := s.collect()
-	news := added || changed != s.considered || synced != s.synced
+	news := added || changed != s.considered || publicationSynced != s.synced
 	if len(s.leaves) == 0 || !news && now.Before(s.due) {
 		return changed
 	}
@@ -175,13 +175,13 @@ func (s *Source) advance() <-chan struct{} {
 	}
 	decision := choose(now, s.leaves, present, configurations, s.options.Settling)
 	s.serving.Store(&decision)
-	if synced && decision.trust >= settled {
+	if publicationSynced && decision.trust >= synced {
 		s.accepted.Store(true)
 	}
 	s.report(decision, present)
 	s.prune(decision, now)
 
-	s.considered, s.synced = changed, synced
+	s.considered, s.synced = changed, publicationSynced
 	s.due = earliest(decision.next, now.Add(reconsiderInterval))
 	return changed
 }
@@ -222,23 +222,23 @@ func (s *Source) report(decision choice, before *leaf) {
 // prune drops the leaves that will not be served any more: those older than one that is accepted everywhere, expired ones, and the oldest of too
 // many, in case the Secret is rewritten endlessly.
 func (s *Source) prune(decision choice, now time.Time) {
-	var kept []*leaf
+	var retained []*leaf
 	for _, each := range s.leaves {
 		switch {
 		case each == decision.leaf && decision.trust == seasoned:
-			kept = nil
+			retained = nil
 		case each != decision.leaf && bundle.Expired(each.x509, now):
 			continue
 		}
-		kept = append(kept, each)
+		retained = append(retained, each)
 	}
-	for i := 0; len(kept) > maximumLeaves; {
-		if kept[i] == decision.leaf {
+	for i := 0; len(retained) > maximumLeaves; {
+		if retained[i] == decision.leaf {
 			i++
 		}
-		kept = append(kept[:i:i], kept[i+1:]...)
+		retained = append(retained[:i:i], retained[i+1:]...)
 	}
-	s.leaves = kept
+	s.leaves = retained
 }
 
 // GetCertificate implements certificates.Source.

@@ -13,16 +13,16 @@ import (
 	"github.com/vmstencil/stencil/internal/certificates/publication"
 )
 
-// scene is a source with dependencies that the test controls.
-type scene struct {
+// fixture is a source with dependencies that the test controls.
+type fixture struct {
 	source      *Source
 	signer      *fakeSigner
 	publication *fakePublication
 	clock       *clocktesting.FakeClock
 }
 
-func newScene(t *testing.T) *scene {
-	s := &scene{signer: &fakeSigner{}, publication: newFakePublication(), clock: clocktesting.NewFakeClock(noon)}
+func newFixture(t *testing.T) *fixture {
+	s := &fixture{signer: &fakeSigner{}, publication: newFakePublication(), clock: clocktesting.NewFakeClock(noon)}
 	s.source = newSource(Options{
 		Settling:    settling,
 		Publication: s.publication,
@@ -38,7 +38,7 @@ type observed struct {
 	Ready   string
 }
 
-func (s *scene) observe() observed {
+func (s *fixture) observe() observed {
 	var o observed
 	o.Serving, _ = s.source.GetCertificate(nil)
 	if err := s.source.Ready(nil); err != nil {
@@ -55,7 +55,7 @@ func TestSourceThroughALife(t *testing.T) {
 	second := two.Serving(t, noon.Add(100*time.Second), 24*time.Hour)
 	third := two.Serving(t, noon.Add(200*time.Second), 24*time.Hour)
 
-	s := newScene(t)
+	s := newFixture(t)
 	at := func(second int) time.Time { return noon.Add(time.Duration(second) * time.Second) }
 	since := func(authority *certificatestest.Authority, second int) publication.Authority {
 		return publication.Authority{Certificate: authority.Certificate, Since: at(second)}
@@ -114,7 +114,7 @@ func TestSourceThroughALife(t *testing.T) {
 func TestSourceKeepsAFewCertificates(t *testing.T) {
 	served := certificatestest.NewAuthority(t, ago(time.Hour), 48*time.Hour)
 	other := certificatestest.NewAuthority(t, ago(time.Hour), 48*time.Hour)
-	s := newScene(t)
+	s := newFixture(t)
 	s.publication.publish(publishes(render, trusts(served, time.Hour)))
 	first := served.Serving(t, ago(time.Minute), 24*time.Hour)
 	s.signer.sign(first)
@@ -132,7 +132,7 @@ func TestSourceKeepsAFewCertificates(t *testing.T) {
 }
 
 func TestSourceStopsWithItsContext(t *testing.T) {
-	s := newScene(t)
+	s := newFixture(t)
 	done := make(chan error, 1)
 	ctx, cancel := testContext(t)
 	go func() { done <- s.source.Start(ctx) }()

@@ -36,7 +36,7 @@ type Options struct {
 type Watch struct {
 	clock   clock.PassiveClock
 	watched []watched
-	ledger  *ledger
+	state   *publishedState
 }
 
 // watched is one configuration with the cache that holds it, and nothing else.
@@ -52,7 +52,7 @@ func New(ctx context.Context, options Options) (*Watch, error) {
 	if options.Clock == nil {
 		options.Clock = clock.RealClock{}
 	}
-	watch := &Watch{clock: options.Clock, ledger: newLedger()}
+	watch := &Watch{clock: options.Clock, state: newPublishedState()}
 	for _, target := range options.Targets {
 		one, err := cache.New(options.Config, cache.Options{
 			HTTPClient: options.HTTPClient,
@@ -83,12 +83,12 @@ func New(ctx context.Context, options Options) (*Watch, error) {
 // recorder records the changes of a configuration.
 func (w *Watch) recorder(target Target) toolscache.ResourceEventHandler {
 	record := func(object any) {
-		w.ledger.record(ConfigurationOf(object.(client.Object)), w.clock.Now())
+		w.state.record(ConfigurationOf(object.(client.Object)), w.clock.Now())
 	}
 	return toolscache.ResourceEventHandlerFuncs{
 		AddFunc:    record,
 		UpdateFunc: func(_, object any) { record(object) },
-		DeleteFunc: func(any) { w.ledger.forget(target) },
+		DeleteFunc: func(any) { w.state.forget(target) },
 	}
 }
 
@@ -123,7 +123,7 @@ func (w *Watch) Synced() bool {
 
 // Published returns what the existing configurations publish, and a channel that is closed when that changes.
 func (w *Watch) Published() ([]Published, <-chan struct{}) {
-	return w.ledger.snapshot()
+	return w.state.snapshot()
 }
 
 // Configurations returns the existing configurations from the caches.

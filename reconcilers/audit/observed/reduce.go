@@ -49,11 +49,11 @@ type reducer func(object map[string]any, into *Object) any
 
 // reduced returns the retained fields of an object, in an annotation of an object that a reflector accepts.
 func reduced(object *unstructured.Unstructured, reduce reducer) *metav1.PartialObjectMetadata {
-	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
+	partial := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 		Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion(), Annotations: map[string]string{},
 	}}
 	if value, found := object.GetAnnotations()[initialEventsEnd]; found {
-		kept.Annotations[initialEventsEnd] = value
+		partial.Annotations[initialEventsEnd] = value
 	}
 	one := Object{Name: object.GetName(), UID: object.GetUID(), Ended: object.GetDeletionTimestamp() != nil}
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
@@ -70,13 +70,13 @@ func reduced(object *unstructured.Unstructured, reduce reducer) *metav1.PartialO
 	}
 	content, err := json.Marshal(one)
 	if err == nil {
-		kept.Annotations[contentAnnotation] = string(content)
+		partial.Annotations[contentAnnotation] = string(content)
 	}
-	return kept
+	return partial
 }
 
-// reduceMachine includes of the status only whether the VirtualMachine runs, and its references to sizes.
-func reduceMachine(object map[string]any, _ *Object) any {
+// reduceVM includes of the status only whether the VirtualMachine runs, and its references to sizes.
+func reduceVM(object map[string]any, _ *Object) any {
 	status := machine.MapAt(object, "status")
 	return []any{object["spec"], machine.MapAt(object, "metadata")["annotations"], status["created"], status["instancetypeRef"], status["preferenceRef"]}
 }

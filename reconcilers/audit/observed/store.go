@@ -63,15 +63,15 @@ var _ cache.ReflectorStore = (*store)(nil)
 func newStore(c *changes) *store { return &store{changes: c, objects: map[string]map[string]Object{}} }
 
 func read(object any) (namespace string, one Object, err error) {
-	kept, ok := object.(*metav1.PartialObjectMetadata)
+	metadata, ok := object.(*metav1.PartialObjectMetadata)
 	if !ok {
 		return "", Object{}, fmt.Errorf("what is observed was given as a %T", object)
 	}
-	one.Name = kept.Name
-	if content := kept.Annotations[contentAnnotation]; content != "" {
+	one.Name = metadata.Name
+	if content := metadata.Annotations[contentAnnotation]; content != "" {
 		err = json.Unmarshal([]byte(content), &one)
 	}
-	return kept.Namespace, one, err
+	return metadata.Namespace, one, err
 }
 
 // Add implements cache.ReflectorStore.

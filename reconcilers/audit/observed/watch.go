@@ -29,11 +29,11 @@ const launcherPods = kubevirtv1.AppLabel + " in (virt-launcher, hotplug-disk)"
 
 // Watch watches all four kinds. It runs until the context of Start ends. All methods are safe for concurrent use.
 type Watch struct {
-	changes                           *changes
-	machines, instances, claims, pods *store
-	late                              []watching.Late
-	served                            discovery.ServerResourcesInterface
-	log                               logr.Logger
+	changes                      *changes
+	vms, instances, claims, pods *store
+	late                         []watching.Late
+	served                       discovery.ServerResourcesInterface
+	log                          logr.Logger
 }
 
 // New returns a Watch that has not started. It fails when no client can be made of the configuration.
@@ -54,7 +54,7 @@ func New(config *rest.Config, log logr.Logger) (*Watch, error) {
 		into     *store
 		reduce   reducer
 	}{
-		{kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines"), "", w.machines, reduceMachine},
+		{kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines"), "", w.vms, reduceVM},
 		{kubevirtv1.SchemeGroupVersion.WithResource("virtualmachineinstances"), "", w.instances, reduceInstance},
 		{corev1.SchemeGroupVersion.WithResource("persistentvolumeclaims"), "", w.claims, reduceClaim},
 		{corev1.SchemeGroupVersion.WithResource("pods"), launcherPods, w.pods, reducePod},
@@ -69,7 +69,7 @@ func New(config *rest.Config, log logr.Logger) (*Watch, error) {
 
 func newWatch() *Watch {
 	c := newChanges()
-	return &Watch{changes: c, machines: newStore(c), instances: newStore(c), claims: newStore(c), pods: newStore(c)}
+	return &Watch{changes: c, vms: newStore(c), instances: newStore(c), claims: newStore(c), pods: newStore(c)}
 }
 
 // source lists and watches objects, and reduces them to what is retained.
@@ -115,7 +115,7 @@ func (w *Watch) Start(ctx context.Context) error {
 
 // Synced reports whether the objects of each kind have been listed, or the API server does not serve the kind.
 func (w *Watch) Synced() bool {
-	return w.machines.isSynced() && w.instances.isSynced() && w.claims.isSynced() && w.pods.isSynced()
+	return w.vms.isSynced() && w.instances.isSynced() && w.claims.isSynced() && w.pods.isSynced()
 }
 
 // Changed returns a channel that is closed when a namespace is added to those that Take returns.
@@ -124,8 +124,8 @@ func (w *Watch) Changed() <-chan struct{} { return w.changes.next() }
 // Take returns the namespaces, sorted, in which something changed since the last call.
 func (w *Watch) Take() []string { return w.changes.take() }
 
-// Machines returns the VirtualMachines of a namespace.
-func (w *Watch) Machines(namespace string) []Object { return w.machines.in(namespace) }
+// VMs returns the VirtualMachines of a namespace.
+func (w *Watch) VMs(namespace string) []Object { return w.vms.in(namespace) }
 
 // Instances returns the VirtualMachineInstances of a namespace.
 func (w *Watch) Instances(namespace string) []Object { return w.instances.in(namespace) }

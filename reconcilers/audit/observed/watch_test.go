@@ -30,7 +30,7 @@ func TestWhatIsRetained(t *testing.T) {
 		text   string
 		want   Object
 	}{
-		"of a machine": {reduceMachine, `{metadata: {name: web, uid: vm-1}, spec: {a: b}}`, Object{Name: "web", UID: "vm-1"}},
+		"of a machine": {reduceVM, `{metadata: {name: web, uid: vm-1}, spec: {a: b}}`, Object{Name: "web", UID: "vm-1"}},
 		"of an instance": {
 			reduceInstance,
 			`{metadata: {name: web, uid: i-1, ` + owned + `, annotations: {hooks.kubevirt.io/hookSidecars: "[]"}}, spec: {
@@ -82,9 +82,9 @@ func TestWhatIsNoChange(t *testing.T) {
 		"an owner of an instance":      {reduceInstance, `{metadata: {name: a}}`, `{metadata: {name: a, ` + owned + `}}`, true},
 		"a finalizer of an instance":   {reduceInstance, `{metadata: {name: a}}`, `{metadata: {name: a, finalizers: [a/b]}}`, true},
 		"an instance of the same name": {reduceInstance, `{metadata: {name: a, uid: a}}`, `{metadata: {name: a, uid: b}}`, true},
-		"conditions of a machine":      {reduceMachine, `{metadata: {name: a}, status: {created: true}}`, `{metadata: {name: a}, status: {created: true, ready: true, conditions: [a]}}`, false},
-		"a machine that is started":    {reduceMachine, `{metadata: {name: a}}`, `{metadata: {name: a}, status: {created: true}}`, true},
-		"the size of a machine":        {reduceMachine, `{metadata: {name: a}}`, `{metadata: {name: a}, status: {instancetypeRef: {name: b}}}`, true},
+		"conditions of a machine":      {reduceVM, `{metadata: {name: a}, status: {created: true}}`, `{metadata: {name: a}, status: {created: true, ready: true, conditions: [a]}}`, false},
+		"a machine that is started":    {reduceVM, `{metadata: {name: a}}`, `{metadata: {name: a}, status: {created: true}}`, true},
+		"the size of a machine":        {reduceVM, `{metadata: {name: a}}`, `{metadata: {name: a}, status: {instancetypeRef: {name: b}}}`, true},
 		"the state of a pod":           {reducePod, `{metadata: {name: a}, status: {phase: Pending}}`, `{metadata: {name: a, annotations: {a: b}}, status: {phase: Running}}`, false},
 		"the image of a pod":           {reducePod, `{metadata: {name: a}, spec: {containers: [{name: a, image: b}]}}`, `{metadata: {name: a}, spec: {containers: [{name: a, image: c}]}}`, true},
 		"a pod that ends":              {reducePod, `{metadata: {name: a}}`, `{metadata: {name: a}, status: {phase: Failed}}`, true},
@@ -100,11 +100,11 @@ func TestWhatIsNoChange(t *testing.T) {
 			if diff := cmp.Diff([]string{"team-a"}, w.Take()); diff != "" {
 				t.Errorf("what is new is no change: %s", diff)
 			}
-			heard := w.Changed()
+			changed := w.Changed()
 			if err := s.Update(reduced(in(object(t, tc.now)), tc.reduce)); err != nil {
 				t.Fatal(err)
 			}
-			if got := len(w.Take()) > 0; got != tc.want || closed(heard) != tc.want {
+			if got := len(w.Take()) > 0; got != tc.want || closed(changed) != tc.want {
 				t.Errorf("changed: %v, want %v", got, tc.want)
 			}
 		})
@@ -162,7 +162,7 @@ func TestListsAndDeletions(t *testing.T) {
 	if len(w.Pods("c")) != 1 {
 		t.Error("a failure has forgotten what is known")
 	}
-	for _, s := range []*store{w.machines, w.instances, w.claims, w.pods} {
+	for _, s := range []*store{w.vms, w.instances, w.claims, w.pods} {
 		s.failed(apierrors.NewNotFound(schema.GroupResource{}, ""))
 	}
 	if !w.Synced() || len(w.Pods("c")) > 0 {

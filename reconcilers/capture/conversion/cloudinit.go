@@ -30,8 +30,8 @@ const (
 )
 
 // cloudInit searches the content of the VM's cloud-init volumes, and inserts parameters.
-func (c *conversion) cloudInit(machine map[string]any) {
-	for i, volume := range objects(machine["volumes"]) {
+func (c *conversion) cloudInit(vm map[string]any) {
+	for i, volume := range objects(vm["volumes"]) {
 		for _, source := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
 			from, found := volume[source].(map[string]any)
 			if !found {
@@ -88,7 +88,7 @@ func (c *conversion) document(text, key, path string) (literal, bool) {
 	}
 	s := &search{conversion: c, path: path, replace: c.options.Spec.Secrets == v1beta1.CaptureSecretsParameterize && key == "userData", mark: mark(text)}
 	s.mapping(root.Content[0])
-	if key == "userData" && c.wants(v1beta1.CaptureSSHKey) && !c.declared(string(v1beta1.CaptureSSHKey)) {
+	if key == "userData" && c.parameterized(v1beta1.CaptureSSHKey) && !c.declared(string(v1beta1.CaptureSSHKey)) {
 		s.sshKey(root.Content[0])
 	}
 	if len(s.references) == 0 {

@@ -88,8 +88,8 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 	metadata, _ := vm["metadata"].(map[string]any)
 	spec, _ := vm["spec"].(map[string]any)
 	template, _ := spec["template"].(map[string]any)
-	machine, _ := template["spec"].(map[string]any)
-	if machine == nil {
+	guest, _ := template["spec"].(map[string]any)
+	if guest == nil {
 		return nil, fmt.Errorf("converting the VirtualMachine: it has no spec.template.spec")
 	}
 	c := &conversion{options: options, disks: map[string]Disk{}}
@@ -102,15 +102,15 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 		Name: string(v1beta1.CaptureName), Description: "Name of the VirtualMachine",
 		Generate: v1beta1.GeneratorExpression, From: "vm-[a-z0-9]{5}", Required: true,
 	}}
-	c.machineSpec(spec)
-	c.identity(machine)
-	c.state(machine)
-	c.volumes(spec, machine)
-	c.bootImage(machine)
-	c.claims(machine)
-	c.credentials(machine)
-	c.cloudInit(machine)
-	c.networks(machine)
+	c.vmSpec(spec)
+	c.identity(guest)
+	c.state(guest)
+	c.volumes(spec, guest)
+	c.bootImage(guest)
+	c.claims(guest)
+	c.credentials(guest)
+	c.cloudInit(guest)
+	c.networks(guest)
 	made := map[string]any{
 		"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
 		"metadata": c.metadata(metadata), "spec": spec,
@@ -130,8 +130,8 @@ func Convert(vm map[string]any, options Options) (*Result, error) {
 	return &c.result, nil
 }
 
-// wants reports whether a value is requested to become a parameter.
-func (c *conversion) wants(parameter v1beta1.CaptureParameter) bool {
+// parameterized reports whether a value is requested to become a parameter.
+func (c *conversion) parameterized(parameter v1beta1.CaptureParameter) bool {
 	for _, wanted := range c.options.Spec.Parameterize {
 		if wanted == parameter {
 			return true

@@ -40,7 +40,7 @@ var bookkeeping = []string{
 // ownName are the labels that may contain the name of the VirtualMachine.
 var ownName = []string{"kubevirt.io/vm", "kubevirt.io/domain", "vm.kubevirt.io/name"}
 
-func keeps(key string) bool {
+func isRetained(key string) bool {
 	return !slices.ContainsFunc(bookkeeping, func(entry string) bool {
 		return key == entry || strings.HasSuffix(entry, "/") && strings.HasPrefix(key, entry)
 	})
@@ -75,7 +75,7 @@ func (c *conversion) entries(value any) map[string]any {
 	kept := map[string]any{}
 	for key, each := range given {
 		switch {
-		case !keeps(key):
+		case !isRetained(key):
 		case each == c.source && slices.Contains(ownName, key):
 			kept[key] = literal("${NAME}")
 		default:

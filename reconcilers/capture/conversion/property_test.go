@@ -22,8 +22,8 @@ import (
 // pieces are the parts of texts of random VMs: all that has a meaning in the template's language.
 var pieces = []string{"${A}", "${NAME}", "$${NAME}", "${{NAME}}", "$$${", "$", "{", "}", "a", "\n", "\"", "é", "${HOME:-/root}", "\\"}
 
-// randomMachine returns a VirtualMachine with values in all fields of KubeVirt's types.
-func randomMachine(seed int64) *virtv1.VirtualMachine {
+// randomVM returns a VirtualMachine with values in all fields of KubeVirt's types.
+func randomVM(seed int64) *virtv1.VirtualMachine {
 	vm := &virtv1.VirtualMachine{}
 	random := rand.New(rand.NewPCG(uint64(seed), 1))
 	text := func() string {
@@ -96,7 +96,7 @@ func changed(vm *virtv1.VirtualMachine, name string, copied map[string]capturing
 func TestEveryMachineRendersBack(t *testing.T) {
 	renewed := 0
 	for seed := range int64(60) {
-		vm := randomMachine(seed)
+		vm := randomVM(seed)
 		var disks []capturing.Disk
 		copied := map[string]capturing.Disk{}
 		kept := vm.Spec.Template.Spec.Volumes[:0]

@@ -62,45 +62,45 @@ func (s *search) mapping(root *yaml.Node) {
 		s.everything(root, "")
 		return
 	}
-	known := map[*yaml.Node]bool{}
+	visited := map[*yaml.Node]bool{}
 	if password := value(root, "password"); secretScalar(password) {
-		known[password] = true
+		visited[password] = true
 		s.password(password, "password", "")
 	}
-	s.users(value(root, "users"), "users", known)
+	s.users(value(root, "users"), "users", visited)
 	if user := value(root, "user"); user != nil && user.Kind == yaml.MappingNode {
-		s.user(user, "user", known)
+		s.user(user, "user", visited)
 	}
 	chpasswd := value(root, "chpasswd")
-	s.list(value(chpasswd, "list"), known)
-	s.users(value(chpasswd, "users"), "chpasswd.users", known)
+	s.list(value(chpasswd, "list"), visited)
+	s.users(value(chpasswd, "users"), "chpasswd.users", visited)
 	keys := value(root, "ssh_keys")
 	if keys != nil && keys.Kind == yaml.MappingNode {
 		for i := 0; i+1 < len(keys.Content); i += 2 {
 			if each := keys.Content[i+1]; each.Kind == yaml.ScalarNode && privateKey.MatchString(each.Value) {
-				known[each] = true
+				visited[each] = true
 				s.key(each, "ssh_keys."+keys.Content[i].Value)
 			}
 		}
 	}
-	s.rest(root, "", known)
+	s.rest(root, "", visited)
 }
 
 // users searches the passwords of users.
-func (s *search) users(users *yaml.Node, path string, known map[*yaml.Node]bool) {
+func (s *search) users(users *yaml.Node, path string, visited map[*yaml.Node]bool) {
 	if users == nil || users.Kind != yaml.SequenceNode {
 		return
 	}
 	for i, user := range users.Content {
 		if user.Kind == yaml.MappingNode {
-			s.user(user, fmt.Sprintf("%s[%d]", path, i), known)
+			s.user(user, fmt.Sprintf("%s[%d]", path, i), visited)
 		}
 	}
 }
 
 // user searches one user. A hash and its password cannot be generated together, so a field for a hash is replaced by the field for a
 // password.
-func (s *search) user(user *yaml.Node, path string, known map[*yaml.Node]bool) {
+func (s *search) user(user *yaml.Node, path string, visited map[*yaml.Node]bool) {
 	name := ""
 	if node := value(user, "name"); node != nil && node.Kind == yaml.ScalarNode {
 		name = node.Value
@@ -115,7 +115,7 @@ func (s *search) user(user *yaml.Node, path string, known map[*yaml.Node]bool) {
 		if !secretScalar(password) {
 			continue
 		}
-		known[password] = true
+		visited[password] = true
 		s.password(password, path+"."+key.Value, name)
 		if !s.replace || password.Kind != yaml.ScalarNode {
 			continue
@@ -130,7 +130,7 @@ func (s *search) user(user *yaml.Node, path string, known map[*yaml.Node]bool) {
 }
 
 // list searches chpasswd.list, which is a list of USER:PASSWORD or one text with such lines.
-func (s *search) list(list *yaml.Node, known map[*yaml.Node]bool) {
+func (s *search) list(list *yaml.Node, visited map[*yaml.Node]bool) {
 	switch {
 	case list == nil:
 	case list.Kind == yaml.SequenceNode:
@@ -139,7 +139,7 @@ func (s *search) list(list *yaml.Node, known map[*yaml.Node]bool) {
 			if item.Kind != yaml.ScalarNode || !found || tolerable(strings.TrimSpace(password)) {
 				continue
 			}
-			known[item] = true
+			visited[item] = true
 			var reference literal
 			if s.replace {
 				reference = s.declarePassword(user)
@@ -148,7 +148,7 @@ func (s *search) list(list *yaml.Node, known map[*yaml.Node]bool) {
 			s.note(fmt.Sprintf("chpasswd.list[%d]", i), reference)
 		}
 	case list.Kind == yaml.ScalarNode:
-		known[list] = true
+		visited[list] = true
 		lines := strings.Split(list.Value, "\n")
 		for i, line := range lines {
 			user, password, found := strings.Cut(line, ":")
@@ -223,7 +223,7 @@ var secretKeys = map[string]bool{
 }
 
 // rest reports secrets at other places, and retains their values, except for private keys.
-func (s *search) rest(node *yaml.Node, path string, known map[*yaml.Node]bool) {
+func (s *search) rest(node *yaml.Node, path string, visited map[*yaml.Node]bool) {
 	switch node.Kind {
 	case yaml.MappingNode:
 		for i := 0; i+1 < len(node.Content); i += 2 {
@@ -232,19 +232,19 @@ func (s *search) rest(node *yaml.Node, path string, known map[*yaml.Node]bool) {
 			if path != "" {
 				at = path + "." + at
 			}
-			if secretKeys[strings.ToLower(key.Value)] && secretScalar(each) && !known[each] {
+			if secretKeys[strings.ToLower(key.Value)] && secretScalar(each) && !visited[each] {
 				s.note(at, "")
 				continue
 			}
-			s.rest(each, at, known)
+			s.rest(each, at, visited)
 		}
 	case yaml.SequenceNode:
 		for i, each := range node.Content {
-			s.rest(each, fmt.Sprintf("%s[%d]", path, i), known)
+			s.rest(each, fmt.Sprintf("%s[%d]", path, i), visited)
 		}
 	case yaml.ScalarNode:
 		switch {
-		case known[node]:
+		case visited[node]:
 		case privateKey.MatchString(node.Value):
 			s.key(node, path)
 		case isCommand(path) && passwordCommand.MatchString(node.Value):

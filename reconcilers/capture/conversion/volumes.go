@@ -8,10 +8,10 @@ import (
 )
 
 // volumes makes dataVolumeTemplates of the disks that were copied, and reports references of the other volumes.
-func (c *conversion) volumes(spec, machine map[string]any) {
+func (c *conversion) volumes(spec, vm map[string]any) {
 	class, hasClass := c.storageClass()
 	var templates []any
-	list, _ := machine["volumes"].([]any)
+	list, _ := vm["volumes"].([]any)
 	kept := list[:0]
 	dumps := map[any]bool{}
 	for i, item := range list {
@@ -37,10 +37,10 @@ func (c *conversion) volumes(spec, machine map[string]any) {
 		kept = append(kept, item)
 	}
 	if list != nil {
-		machine["volumes"] = kept
+		vm["volumes"] = kept
 	}
 	// KubeVirt adds no disk for a dump, but a user may have added one.
-	domain, _ := machine["domain"].(map[string]any)
+	domain, _ := vm["domain"].(map[string]any)
 	devices, _ := domain["devices"].(map[string]any)
 	if disks, found := devices["disks"].([]any); found && len(dumps) > 0 {
 		left := disks[:0]
@@ -109,7 +109,7 @@ type storageParameter struct {
 
 // storageClass makes the class of the first copied disk a parameter. Disks of another class retain theirs.
 func (c *conversion) storageClass() (storageParameter, bool) {
-	if !c.wants(v1beta1.CaptureStorageClass) {
+	if !c.parameterized(v1beta1.CaptureStorageClass) {
 		return storageParameter{}, false
 	}
 	for _, disk := range c.options.Disks {
@@ -176,8 +176,8 @@ func (c *conversion) secretReferences(volume map[string]any, source, path string
 }
 
 // bootImage reports the Secret with which the image of a kernel is pulled.
-func (c *conversion) bootImage(machine map[string]any) {
-	domain, _ := machine["domain"].(map[string]any)
+func (c *conversion) bootImage(vm map[string]any) {
+	domain, _ := vm["domain"].(map[string]any)
 	firmware, _ := domain["firmware"].(map[string]any)
 	kernel, _ := firmware["kernelBoot"].(map[string]any)
 	image, _ := kernel["container"].(map[string]any)
@@ -186,8 +186,8 @@ func (c *conversion) bootImage(machine map[string]any) {
 }
 
 // claims reports the devices that the VM claims.
-func (c *conversion) claims(machine map[string]any) {
-	for i, claim := range objects(machine["resourceClaims"]) {
+func (c *conversion) claims(vm map[string]any) {
+	for i, claim := range objects(vm["resourceClaims"]) {
 		for _, from := range []struct{ key, kind string }{{"resourceClaimName", "ResourceClaim"}, {"resourceClaimTemplateName", "ResourceClaimTemplate"}} {
 			name, _ := claim[from.key].(string)
 			c.reference(fmt.Sprintf("spec.template.spec.resourceClaims[%d].%s", i, from.key), from.kind, name)
@@ -196,8 +196,8 @@ func (c *conversion) claims(machine map[string]any) {
 }
 
 // credentials reports the Secrets that accessCredentials name.
-func (c *conversion) credentials(machine map[string]any) {
-	for i, credential := range objects(machine["accessCredentials"]) {
+func (c *conversion) credentials(vm map[string]any) {
+	for i, credential := range objects(vm["accessCredentials"]) {
 		for _, key := range []string{"sshPublicKey", "userPassword"} {
 			kind, _ := credential[key].(map[string]any)
 			source, _ := kind["source"].(map[string]any)

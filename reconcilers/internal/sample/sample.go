@@ -46,8 +46,8 @@ func assume(parameters []v1beta1.Parameter, namePattern string) (values map[stri
 // Error is why a template has no sample: the reason and the message of a condition.
 type Error struct{ Reason, Message string }
 
-// Machine is the VirtualMachine of a template's defaults.
-type Machine struct {
+// VM is the VirtualMachine of a template's defaults.
+type VM struct {
 	Object map[string]any
 	// Secrets are the values of sensitive parameters in Object, and their encodings.
 	Secrets []string
@@ -68,7 +68,7 @@ func Of(t *templatecache.Template) (map[string]any, *Error) {
 
 // Plain returns the same VM as if a user had written it without a template: in the template's namespace, with a name, and without a
 // reference to the template.
-func Plain(t *templatecache.Template) (*Machine, *Error) {
+func Plain(t *templatecache.Template) (*VM, *Error) {
 	compiled, err := t.Compiled()
 	if err != nil {
 		return nil, uncompiled(err)
@@ -81,7 +81,7 @@ func Plain(t *templatecache.Template) (*Machine, *Error) {
 	if err != nil {
 		return nil, unrendered(err)
 	}
-	made := &Machine{Object: object, compiled: compiled, values: values}
+	made := &VM{Object: object, compiled: compiled, values: values}
 	for name, value := range binding.Values() {
 		if value != "" && compiled.Sensitive(name) {
 			made.Secrets = append(append(made.Secrets, template.Encodings(value)...), value)

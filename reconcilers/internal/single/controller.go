@@ -11,9 +11,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 )
 
-// patience is the timeout for the watches of a controller to start. They may have to wait for the definition of a kind, and a timeout would
+// cacheSyncTimeout is the timeout for the watches of a controller to start. They may have to wait for the definition of a kind, and a timeout would
 // end a process that serves webhooks.
-const patience = 365 * 24 * time.Hour
+const cacheSyncTimeout = 365 * 24 * time.Hour
 
 // Controller holds the parameters of Add.
 type Controller struct {
@@ -29,7 +29,7 @@ func Add(mgr manager.Manager, c Controller, sources ...source.Source) error {
 	one, err := controller.New(c.Name, mgr, controller.Options{
 		Reconciler:       c.Reconciler,
 		RateLimiter:      workqueue.NewTypedItemExponentialFailureRateLimiter[reconcile.Request](c.ShortestRetry, c.LongestRetry),
-		CacheSyncTimeout: patience,
+		CacheSyncTimeout: cacheSyncTimeout,
 	})
 	if err != nil {
 		return fmt.Errorf("making the controller %s: %w", c.Name, err)

@@ -16,8 +16,8 @@ type Object struct {
 	Deleting bool
 	// Ready is set if the object by itself can be used.
 	Ready bool
-	// Judged is set if Ready is reported by a controller: by CDI for DataSources.
-	Judged bool
+	// ReadyReported is set if Ready is reported by a controller: by CDI for DataSources.
+	ReadyReported bool
 	// Importing is set while it is being filled; Progress is the completed part, rounded down to tens of percent.
 	Importing bool
 	Progress  string
@@ -30,7 +30,7 @@ type Object struct {
 // maximumMessage is the maximum length of a stored message, in bytes.
 const maximumMessage = 512
 
-func said(message string) string { return excerpt.Of(message, maximumMessage) }
+func truncate(message string) string { return excerpt.Of(message, maximumMessage) }
 
 func text(object map[string]any, path ...string) string {
 	found, _, _ := unstructured.NestedString(object, path...)
@@ -64,7 +64,7 @@ func reduceSnapshot(object *unstructured.Unstructured) Object {
 		return Object{Ready: true}
 	}
 	if problem := text(object.Object, "status", "error", "message"); problem != "" {
-		return Object{Reason: "Failed", Message: said(problem)}
+		return Object{Reason: "Failed", Message: truncate(problem)}
 	}
 	return Object{Reason: "NotReadyToUse", Message: "it is not ready to use yet"}
 }
@@ -81,7 +81,7 @@ func reduceDataVolume(object *unstructured.Unstructured) Object {
 		if running["reason"] == "Error" {
 			reason, message = "Error", text(running, "message")
 		}
-		return Object{Reason: reason, Message: said(message)}
+		return Object{Reason: reason, Message: truncate(message)}
 	case strings.HasSuffix(phase, "InProgress"), strings.HasSuffix(phase, "Scheduled"):
 		return Object{Importing: true, Progress: tens(text(object.Object, "status", "progress")), Reason: phase}
 	case phase == "":
@@ -106,9 +106,9 @@ func reduceDataSource(object *unstructured.Unstructured) Object {
 		reduced.To = spec
 	}
 	if ready := condition(object, "Ready"); ready != nil {
-		reduced.Judged, reduced.Ready = true, ready["status"] == "True"
+		reduced.ReadyReported, reduced.Ready = true, ready["status"] == "True"
 		if !reduced.Ready {
-			reduced.Reason, reduced.Message = text(ready, "reason"), said(text(ready, "message"))
+			reduced.Reason, reduced.Message = text(ready, "reason"), truncate(text(ready, "message"))
 		}
 	}
 	return reduced

@@ -51,7 +51,7 @@ func TestWhatIsKeptOfAnObject(t *testing.T) {
 		{
 			"a DataSource that CDI calls ready", reduceDataSource,
 			`{metadata: {namespace: golden}, spec: {source: {pvc: {name: old}}}, status: {source: {pvc: {name: disk, namespace: golden}}, conditions: [{type: Ready, status: "True"}]}}`,
-			Object{Judged: true, Ready: true, To: disk, Spec: Key{Kind: Claim, Namespace: "golden", Name: "old"}},
+			Object{ReadyReported: true, Ready: true, To: disk, Spec: Key{Kind: Claim, Namespace: "golden", Name: "old"}},
 		},
 		{
 			"a DataSource that CDI has not seen", reduceDataSource, `{metadata: {namespace: golden}, spec: {source: {pvc: {name: disk}}}}`,
@@ -60,7 +60,7 @@ func TestWhatIsKeptOfAnObject(t *testing.T) {
 		{
 			"a DataSource without its source", reduceDataSource,
 			`{metadata: {namespace: golden}, spec: {source: {snapshot: {name: s, namespace: x}}}, status: {source: {}, conditions: [{type: Ready, status: "False", reason: NotFound, message: Snapshot not found}]}}`,
-			Object{Judged: true, Reason: "NotFound", Message: "Snapshot not found", To: Key{Snapshot, "x", "s"}, Spec: Key{Snapshot, "x", "s"}},
+			Object{ReadyReported: true, Reason: "NotFound", Message: "Snapshot not found", To: Key{Snapshot, "x", "s"}, Spec: Key{Snapshot, "x", "s"}},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -72,8 +72,8 @@ func TestWhatIsKeptOfAnObject(t *testing.T) {
 }
 
 func TestOnlyWhatMeansSomethingIsNews(t *testing.T) {
-	var heard []string
-	s := newStore(Claim, reduceClaim, func(k Key) { heard = append(heard, k.String()) })
+	var received []string
+	s := newStore(Claim, reduceClaim, func(k Key) { received = append(received, k.String()) })
 	bound := object(t, `{metadata: {namespace: golden, name: disk}, status: {phase: Bound}}`)
 	touched := bound.DeepCopy()
 	touched.SetAnnotations(map[string]string{"touched": "yes"})
@@ -94,11 +94,11 @@ func TestOnlyWhatMeansSomethingIsNews(t *testing.T) {
 		{"another list has it again", func() error { return s.Replace([]any{bound}, "3") }, []string{"PersistentVolumeClaim golden/disk"}},
 		{"and the next has not", func() error { return s.Replace(nil, "4") }, []string{"PersistentVolumeClaim golden/disk"}},
 	} {
-		heard = nil
+		received = nil
 		if err := step.do(); err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(step.want, heard); diff != "" {
+		if diff := cmp.Diff(step.want, received); diff != "" {
 			t.Errorf("%s: %s", step.name, diff)
 		}
 	}
@@ -108,28 +108,28 @@ func TestOnlyWhatMeansSomethingIsNews(t *testing.T) {
 }
 
 func TestAKindThatIsInstalledLater(t *testing.T) {
-	heard := 0
-	s := newStore(Network, nil, func(Key) { heard++ })
+	received := 0
+	s := newStore(Network, nil, func(Key) { received++ })
 	name := types.NamespacedName{Namespace: "golden", Name: "vlan"}
-	if _, _, unknown := s.get(name); !errors.Is(unknown, errNotYet) || s.settled() {
+	if _, _, unknown := s.get(name); !errors.Is(unknown, errNotYet) || s.isSynced() {
 		t.Errorf("before anything: %v", unknown)
 	}
 	s.failed(errors.New("the connection was reset"))
-	if s.settled() {
+	if s.isSynced() {
 		t.Error("a passing failure says nothing")
 	}
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "network-attachment-definitions"}, "")
 	s.failed(gone)
 	s.failed(gone)
 	var notServed *NotServedError
-	if _, _, unknown := s.get(name); !errors.As(unknown, &notServed) || !s.settled() || heard != 1 {
-		t.Errorf("while it is not served: %v, heard %d", unknown, heard)
+	if _, _, unknown := s.get(name); !errors.As(unknown, &notServed) || !s.isSynced() || received != 1 {
+		t.Errorf("while it is not served: %v, heard %d", unknown, received)
 	}
 	if err := s.Replace([]any{&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "golden", Name: "vlan"}}}, "1"); err != nil {
 		t.Fatal(err)
 	}
-	if got, found, unknown := s.get(name); !found || unknown != nil || !got.Ready || heard != 2 {
-		t.Errorf("when it is: %+v %v %v, heard %d", got, found, unknown, heard)
+	if got, found, unknown := s.get(name); !found || unknown != nil || !got.Ready || received != 2 {
+		t.Errorf("when it is: %+v %v %v, heard %d", got, found, unknown, received)
 	}
 	s.failed(apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")))
 	if _, _, unknown := s.get(name); unknown == nil || unknown.Error() != "the manager may not list objects of the kind NetworkAttachmentDefinition" {

@@ -11,8 +11,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// kept is an object to be stored, with the metadata that a reflector requires.
-type kept struct {
+// entry is an object to be stored, with the metadata that a reflector requires.
+type entry struct {
 	metav1.ObjectMeta
 	Object
 }
@@ -53,8 +53,8 @@ func (s *store) get(name types.NamespacedName) (object Object, found bool, unkno
 	return object, found, nil
 }
 
-// settled reports whether the first list has arrived, or cannot arrive.
-func (s *store) settled() bool {
+// isSynced reports whether the first list has arrived, or cannot arrive.
+func (s *store) isSynced() bool {
 	s.mutex.RLock()
 	defer s.mutex.RUnlock()
 	return s.synced || s.problem != nil
@@ -62,18 +62,18 @@ func (s *store) settled() bool {
 
 // Transformer implements cache.TransformingStore: objects are reduced while a list streams in.
 func (s *store) Transformer() cache.TransformFunc {
-	return func(object any) (any, error) { return s.keep(object) }
+	return func(object any) (any, error) { return s.entryOf(object) }
 }
 
-func (s *store) keep(object any) (*kept, error) {
-	if already, is := object.(*kept); is {
+func (s *store) entryOf(object any) (*entry, error) {
+	if already, is := object.(*entry); is {
 		return already, nil
 	}
 	meta, is := object.(metav1.Object)
 	if !is {
 		return nil, fmt.Errorf("the watch of %ss was given a %T", s.kind, object)
 	}
-	made := &kept{ObjectMeta: metav1.ObjectMeta{Namespace: meta.GetNamespace(), Name: meta.GetName(), ResourceVersion: meta.GetResourceVersion()}}
+	made := &entry{ObjectMeta: metav1.ObjectMeta{Namespace: meta.GetNamespace(), Name: meta.GetName(), ResourceVersion: meta.GetResourceVersion()}}
 	if whole, is := object.(*unstructured.Unstructured); is && s.reduce != nil {
 		made.Object = s.reduce(whole)
 	} else {
@@ -85,17 +85,17 @@ func (s *store) keep(object any) (*kept, error) {
 
 // Add implements cache.ReflectorStore.
 func (s *store) Add(object any) error {
-	fresh, err := s.keep(object)
+	added, err := s.entryOf(object)
 	if err != nil {
 		return err
 	}
-	name := types.NamespacedName{Namespace: fresh.Namespace, Name: fresh.Name}
+	name := types.NamespacedName{Namespace: added.Namespace, Name: added.Name}
 	s.mutex.Lock()
 	before, was := s.objects[name]
-	s.objects[name] = fresh.Object
+	s.objects[name] = added.Object
 	s.mutex.Unlock()
-	if !was || before != fresh.Object {
-		s.tell(name)
+	if !was || before != added.Object {
+		s.notify(name)
 	}
 	return nil
 }
@@ -113,41 +113,41 @@ func (s *store) Delete(object any) error {
 	if err != nil {
 		return fmt.Errorf("reading the name of a deleted %s: %w", s.kind, err)
 	}
-	gone := types.NamespacedName{Namespace: namespace, Name: name}
+	deleted := types.NamespacedName{Namespace: namespace, Name: name}
 	s.mutex.Lock()
-	delete(s.objects, gone)
+	delete(s.objects, deleted)
 	s.mutex.Unlock()
-	s.tell(gone)
+	s.notify(deleted)
 	return nil
 }
 
 // Replace implements cache.ReflectorStore: the first list, and each one after a watch was lost for good.
 func (s *store) Replace(objects []any, _ string) error {
-	fresh := make(map[types.NamespacedName]Object, len(objects))
+	replacement := make(map[types.NamespacedName]Object, len(objects))
 	for _, object := range objects {
-		one, err := s.keep(object)
+		one, err := s.entryOf(object)
 		if err != nil {
 			return err
 		}
-		fresh[types.NamespacedName{Namespace: one.Namespace, Name: one.Name}] = one.Object
+		replacement[types.NamespacedName{Namespace: one.Namespace, Name: one.Name}] = one.Object
 	}
 	s.mutex.Lock()
 	before, first := s.objects, !s.synced || s.problem != nil
-	s.objects, s.synced, s.problem = fresh, true, nil
+	s.objects, s.synced, s.problem = replacement, true, nil
 	s.mutex.Unlock()
 	if first {
 		// Only now are missing objects distinguished from objects that were not read.
 		s.changed(Key{Kind: s.kind})
 		return nil
 	}
-	for name, object := range fresh {
+	for name, object := range replacement {
 		if was, is := before[name]; !is || was != object {
-			s.tell(name)
+			s.notify(name)
 		}
 	}
 	for name := range before {
-		if _, is := fresh[name]; !is {
-			s.tell(name)
+		if _, is := replacement[name]; !is {
+			s.notify(name)
 		}
 	}
 	return nil
@@ -156,7 +156,7 @@ func (s *store) Replace(objects []any, _ string) error {
 // Resync implements cache.ReflectorStore; nothing has to be processed without a change.
 func (s *store) Resync() error { return nil }
 
-func (s *store) tell(name types.NamespacedName) {
+func (s *store) notify(name types.NamespacedName) {
 	s.changed(Key{Kind: s.kind, Namespace: name.Namespace, Name: name.Name})
 }
 
@@ -172,10 +172,10 @@ func (s *store) failed(err error) {
 		return
 	}
 	s.mutex.Lock()
-	known := s.problem != nil
+	failedBefore := s.problem != nil
 	s.problem = problem
 	s.mutex.Unlock()
-	if !known {
+	if !failedBefore {
 		s.changed(Key{Kind: s.kind})
 	}
 }

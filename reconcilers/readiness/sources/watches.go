@@ -89,10 +89,10 @@ func (w *Watches) Start(ctx context.Context) error {
 	return nil
 }
 
-// Settled reports whether all kinds are synced or cannot be read.
-func (w *Watches) Settled() bool {
+// Synced reports whether all kinds are synced or cannot be read.
+func (w *Watches) Synced() bool {
 	for _, s := range w.stores {
-		if !s.settled() {
+		if !s.isSynced() {
 			return false
 		}
 	}

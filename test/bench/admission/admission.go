@@ -70,11 +70,11 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		if err := b.govern(ctx); err != nil {
 			return err
 		}
-		many.setups = []setup{floorTwo, judged}
+		many.setups = []setup{floorTwo, evaluated}
 		if result.governed, err = b.rounds(ctx, many, options.Progress); err != nil {
 			return err
 		}
-		return b.profile(ctx, source, judged, "admission-judged")
+		return b.profile(ctx, source, evaluated, "admission-judged")
 	})
 	return result, err
 }

@@ -30,7 +30,7 @@ var (
 	known = setup{name: "rendered, defaults known beforehand", parts: []part{policies, webhooks, ready}, body: withoutDefaults}
 )
 
-func withoutDefaults(m machines) []byte { return m.skipped }
+func withoutDefaults(m vmRequests) []byte { return m.skipped }
 
 // defaultingSetups are all that are compared.
 var defaultingSetups = []setup{skipped, known, filled}
@@ -87,7 +87,7 @@ func RunDefaulting(ctx context.Context, options Options) (result *DefaultingResu
 // startReady starts a floor that answers this patch for every VM, in addition to the webhooks of Stencil and after them.
 func (b *bench) startReady(ctx context.Context, patch []byte) error {
 	patches := map[string][]byte{}
-	for _, m := range b.machines {
+	for _, m := range b.vms {
 		patches[m.name] = patch
 	}
 	if err := b.startFloor(ctx, patches); err != nil {
@@ -127,7 +127,7 @@ func (b *bench) unlimit(ctx context.Context) error {
 func (b *bench) defaultsPatch(ctx context.Context) ([]byte, error) {
 	answers := map[string][]byte{}
 	for _, s := range []setup{skipped, filled} {
-		answer, err := b.senders[0].create(ctx, s.body(b.machines[0]))
+		answer, err := b.senders[0].create(ctx, s.body(b.vms[0]))
 		if err != nil {
 			return nil, fmt.Errorf("creating a VM (%s): %w", s.name, err)
 		}

@@ -30,7 +30,7 @@ func (b *bench) patches(ctx context.Context) (map[string][]byte, error) {
 	}
 	defer client.CloseIdleConnections()
 	patches := map[string][]byte{}
-	for _, m := range b.machines {
+	for _, m := range b.vms {
 		if patches[m.name], err = patchOf(ctx, client, url, m); err != nil {
 			return nil, fmt.Errorf("asking the render webhook: %w", err)
 		}
@@ -38,7 +38,7 @@ func (b *bench) patches(ctx context.Context) (map[string][]byte, error) {
 	return patches, nil
 }
 
-func patchOf(ctx context.Context, client *http.Client, url string, m machines) ([]byte, error) {
+func patchOf(ctx context.Context, client *http.Client, url string, m vmRequests) ([]byte, error) {
 	review, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: admissionv1.SchemeGroupVersion.String(), Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
@@ -48,7 +48,7 @@ func patchOf(ctx context.Context, client *http.Client, url string, m machines) (
 			Name:      m.name,
 			Namespace: namespace,
 			Operation: admissionv1.Create,
-			UserInfo:  authenticationv1.UserInfo{Username: person, Groups: []string{group, "system:authenticated"}},
+			UserInfo:  authenticationv1.UserInfo{Username: username, Groups: []string{group, "system:authenticated"}},
 			Object:    runtime.RawExtension{Raw: m.reference},
 			DryRun:    ptr.To(true),
 		},

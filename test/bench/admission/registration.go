@@ -45,8 +45,8 @@ type registration struct {
 	whole  int
 }
 
-// settleLimit bounds the wait until the API server observes a change of a registration.
-const settleLimit = time.Minute
+// syncLimit bounds the wait until the API server observes a change of a registration.
+const syncLimit = time.Minute
 
 // recorded returns the objects of these kinds that Stencil has registered.
 func recorded(ctx context.Context, client dynamic.Interface, resources ...schema.GroupVersionResource) ([]registered, error) {
@@ -105,7 +105,7 @@ func (r *registration) set(ctx context.Context, installed bool) error {
 	if installed {
 		wanted = r.whole
 	}
-	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, settleLimit, true, func(ctx context.Context) (_ bool, err error) {
+	err := wait.PollUntilContextTimeout(ctx, 20*time.Millisecond, syncLimit, true, func(ctx context.Context) (_ bool, err error) {
 		last, err = r.effect(ctx)
 		return last == wanted, err
 	})

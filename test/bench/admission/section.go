@@ -43,14 +43,14 @@ func (c comparison) managers() []float64 {
 func (r *Result) Section(context string) report.Section {
 	free, governed := r.free[targetClients], r.governed[targetClients]
 	one := comparison{rendered, floorOne, free, targetClients}
-	two := comparison{judged, floorTwo, governed, targetClients}
+	two := comparison{evaluated, floorTwo, governed, targetClients}
 	section := report.Section{
 		Name:    "admission",
 		Context: fmt.Sprintf("%s; medians of %d rounds", context, len(free[floorOne.name].p50)),
 		Tables: []report.Table{
 			r.floorTable(one, two),
 			processorTime(fmt.Sprintf("Processor time per create where nothing governs, clients: %d", targetClients), []setup{without, bareFloor, floorOne, rendered}, free),
-			processorTime(fmt.Sprintf("Processor time per create where an approval and a policy do, clients: %d", targetClients), []setup{floorTwo, judged}, governed),
+			processorTime(fmt.Sprintf("Processor time per create where an approval and a policy do, clients: %d", targetClients), []setup{floorTwo, evaluated}, governed),
 			r.latencies(),
 		},
 		Notes: []string{
@@ -67,8 +67,8 @@ func (r *Result) Section(context string) report.Section {
 	if len(r.single) == 0 {
 		return section
 	}
-	unjudged, target := r.unjudged()
-	section.Tables = append(section.Tables, unjudged)
+	withoutEvaluation, target := r.withoutEvaluation()
+	section.Tables = append(section.Tables, withoutEvaluation)
 	section.Targets = append(section.Targets, target)
 	return section
 }
@@ -119,7 +119,7 @@ func (r *Result) latencies() report.Table {
 	}{
 		{1, []setup{without, noRef, floorOne, rendered}, r.single},
 		{targetClients, []setup{without, floorOne, rendered}, r.free},
-		{targetClients, []setup{floorTwo, judged}, r.governed},
+		{targetClients, []setup{floorTwo, evaluated}, r.governed},
 	} {
 		for _, s := range group.setups {
 			c := group.grid[group.clients][s.name]
@@ -134,8 +134,8 @@ func (r *Result) latencies() report.Table {
 	return table
 }
 
-// unjudged is the cost for VMs without a template-ref, beside the difference that the method shows for two equal set-ups.
-func (r *Result) unjudged() (report.Table, report.Target) {
+// withoutEvaluation is the cost for VMs without a template-ref, beside the difference that the method shows for two equal set-ups.
+func (r *Result) withoutEvaluation() (report.Table, report.Target) {
 	table := report.Table{
 		Title:   "VMs without template-ref: each round's median over that of no webhook",
 		Columns: []string{"set-up", "clients", "rounds", "p50 (interval)", "throughput (interval)"},

@@ -38,11 +38,11 @@ type setup struct {
 	// parts are the installed registrations.
 	parts []part
 	// body is what is sent.
-	body func(machines) []byte
+	body func(vmRequests) []byte
 }
 
-func complete(m machines) []byte  { return m.complete }
-func reference(m machines) []byte { return m.reference }
+func complete(m vmRequests) []byte  { return m.complete }
+func reference(m vmRequests) []byte { return m.reference }
 
 var (
 	without = setup{name: "no webhook", body: complete}
@@ -56,8 +56,8 @@ var (
 	rendered  = setup{name: "Stencil, rendered", parts: []part{policies, webhooks}, body: reference}
 
 	// With an approval and a policy.
-	floorTwo = setup{name: "floor, two calls", parts: []part{policies, twoFloors}, body: reference}
-	judged   = setup{name: "Stencil, rendered and judged", parts: []part{policies, webhooks}, body: reference}
+	floorTwo  = setup{name: "floor, two calls", parts: []part{policies, twoFloors}, body: reference}
+	evaluated = setup{name: "Stencil, rendered and judged", parts: []part{policies, webhooks}, body: reference}
 )
 
 // bench is a running cluster, prepared for measurements.
@@ -65,10 +65,10 @@ type bench struct {
 	stencil       *platform.Platform
 	registrations [parts]*registration
 	// floor is nil until it is started.
-	floor    *floor
-	objects  dynamic.Interface
-	senders  []*sender
-	machines []machines
+	floor   *floor
+	objects dynamic.Interface
+	senders []*sender
+	vms     []vmRequests
 }
 
 // prepare applies the examples and makes that many clients of one user, who owns VMs and may use the template.
@@ -82,7 +82,7 @@ func prepare(ctx context.Context, stencil *platform.Platform, clients int) (*ben
 			return nil, fmt.Errorf("applying the examples in %s: %s", example, result.Stderr)
 		}
 	}
-	owner, err := stencil.Plane.User(person, group)
+	owner, err := stencil.Plane.User(username, group)
 	if err != nil {
 		return nil, err
 	}
@@ -92,12 +92,12 @@ func prepare(ctx context.Context, stencil *platform.Platform, clients int) (*ben
 		if err != nil {
 			return nil, err
 		}
-		machines, err := machinesFor(ctx, sender, client)
+		vms, err := vmRequestsFor(ctx, sender, client)
 		if err != nil {
 			return nil, err
 		}
 		b.senders = append(b.senders, sender)
-		b.machines = append(b.machines, machines)
+		b.vms = append(b.vms, vms)
 	}
 	if b.objects, err = dynamic.NewForConfig(stencil.Plane.AdminConfig()); err != nil {
 		return nil, fmt.Errorf("making a client of the API server: %w", err)
@@ -127,7 +127,7 @@ func (b *bench) record(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	b.registrations[policies] = &registration{client: b.objects, objects: objects, installed: true, effect: b.refusals, whole: 1}
+	b.registrations[policies] = &registration{client: b.objects, objects: objects, installed: true, effect: b.denials, whole: 1}
 	if objects, err = recorded(ctx, b.objects, validatingConfigurations, mutatingConfigurations); err != nil {
 		return err
 	}
@@ -177,9 +177,9 @@ func (b *bench) know(ctx context.Context, wanted []part) error {
 	return nil
 }
 
-// refusals is 1 when the API server enforces Stencil's policies: one of them denies a VM with the annotation of its creator.
-func (b *bench) refusals(ctx context.Context) (int, error) {
-	_, err := b.senders[0].create(ctx, b.machines[0].forged)
+// denials is 1 when the API server enforces Stencil's policies: one of them denies a VM with the annotation of its creator.
+func (b *bench) denials(ctx context.Context) (int, error) {
+	_, err := b.senders[0].create(ctx, b.vms[0].forged)
 	if status := apierrors.APIStatus(nil); errors.As(err, &status) {
 		return 1, nil
 	}
@@ -187,13 +187,13 @@ func (b *bench) refusals(ctx context.Context) (int, error) {
 }
 
 // callsOf returns how often webhooks are called for the creation of one VM, denied or not.
-func (b *bench) callsOf(count func(context.Context) (int, error), body func(machines) []byte) func(context.Context) (int, error) {
+func (b *bench) callsOf(count func(context.Context) (int, error), body func(vmRequests) []byte) func(context.Context) (int, error) {
 	return func(ctx context.Context) (int, error) {
 		before, err := count(ctx)
 		if err != nil {
 			return 0, err
 		}
-		_, err = b.senders[0].create(ctx, body(b.machines[0]))
+		_, err = b.senders[0].create(ctx, body(b.vms[0]))
 		if status := apierrors.APIStatus(nil); err != nil && !errors.As(err, &status) {
 			return 0, err
 		}
@@ -240,7 +240,7 @@ func newSender(config *rest.Config) (*sender, error) {
 // send makes a client's next request in a set-up.
 func (b *bench) send(s setup) load.Send {
 	return func(ctx context.Context, client int) error {
-		answer, err := b.senders[client].create(ctx, s.body(b.machines[client]))
+		answer, err := b.senders[client].create(ctx, s.body(b.vms[client]))
 		if err != nil {
 			return fmt.Errorf("creating a VM (%s): %w: %s", s.name, err, answer)
 		}

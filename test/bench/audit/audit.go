@@ -34,8 +34,8 @@ type Options struct {
 
 // Result is what Run has measured.
 type Result struct {
-	machines int
-	judging  judging
+	vms        int
+	evaluating evaluating
 	// idle is the memory of a manager that has nothing to audit.
 	idle machine.Memory
 	runs []run
@@ -54,10 +54,10 @@ const limit = 10 * time.Minute
 
 // Run measures.
 func Run(ctx context.Context, options Options) (result *Result, err error) {
-	result = &Result{machines: options.Machines}
+	result = &Result{vms: options.Machines}
 	for round := range options.Rounds {
 		options.Progress("audit: one machine, round %d of %d", round+1, options.Rounds)
-		if err := result.judging.measure(options.Golden, options.Time); err != nil {
+		if err := result.evaluating.measure(options.Golden, options.Time); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +95,7 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 }
 
 // audit starts a manager and returns when it has audited that many VMs.
-func audit(ctx context.Context, options manager.Options, machines int) (result run, err error) {
+func audit(ctx context.Context, options manager.Options, vms int) (result run, err error) {
 	process, err := manager.Start(ctx, options)
 	if err != nil {
 		return run{}, err
@@ -114,7 +114,7 @@ func audit(ctx context.Context, options manager.Options, machines int) (result r
 		switch {
 		case value(metrics, "stencil_audit_failures_total") > 0:
 			return run{}, fmt.Errorf("the audit failed:\n%s", process.Logs())
-		case value(metrics, "stencil_audit_last_success_timestamp_seconds") > 0 && int(audited) == machines:
+		case value(metrics, "stencil_audit_last_success_timestamp_seconds") > 0 && int(audited) == vms:
 			return taken(process, metrics)
 		}
 		select {

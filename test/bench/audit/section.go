@@ -29,23 +29,23 @@ func (r *Result) Section(context string) report.Section {
 	cpu := time.Duration(of(func(one run) float64 { return float64(one.cpu) }))
 	peak := int64(of(func(one run) float64 { return float64(one.memory.Peak) }))
 	resident := int64(of(func(one run) float64 { return float64(one.memory.Resident) }))
-	count := fmt.Sprintf("%d VMs", r.machines)
+	count := fmt.Sprintf("%d VMs", r.vms)
 	row := func(what string, s measurement.Series) []string {
 		return []string{what, report.Microseconds(s.Time()), fmt.Sprintf("%.0f B", s.Memory()), fmt.Sprintf("%.0f", s.Allocations())}
 	}
-	match := r.judging.match.Time()
+	match := r.evaluating.match.Time()
 	return report.Section{
 		Name:    "audit",
-		Context: fmt.Sprintf("%s; medians of %d rounds; a VM is %d bytes of JSON", context, len(r.runs), r.judging.size),
+		Context: fmt.Sprintf("%s; medians of %d rounds; a VM is %d bytes of JSON", context, len(r.runs), r.evaluating.size),
 		Tables: []report.Table{
 			{
 				Title:   "One stored Fedora VM",
 				Columns: []string{"work", "time", "memory", "allocations"},
 				Rows: [][]string{
-					row("reading it", r.judging.decode),
-					row("Match: comparing it with its template", r.judging.match),
-					row("Match under an approval with three overrides, and its values", r.judging.approved),
-					row("finding what it has beyond its template (audit only)", r.judging.beyond),
+					row("reading it", r.evaluating.decode),
+					row("Match: comparing it with its template", r.evaluating.match),
+					row("Match under an approval with three overrides, and its values", r.evaluating.approved),
+					row("finding what it has beyond its template (audit only)", r.evaluating.beyond),
 				},
 			},
 			{

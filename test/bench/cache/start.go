@@ -66,11 +66,11 @@ func measure(ctx context.Context, plane *controlplane.Plane, options manager.Opt
 		return start{}, err
 	}
 	result.cpu = used["stencil-manager"]
-	asked, err := listed(plane, begin)
+	requested, err := listed(plane, begin)
 	if err != nil {
 		return start{}, err
 	}
-	result.list = now.Sub(asked)
+	result.list = now.Sub(requested)
 
 	result.largest = result.ready.Resident
 	err = poll(ctx, process, observationStep, watch+observationStep, func() (bool, error) {

@@ -49,18 +49,18 @@ func variant(golden *v1beta1.VirtualMachineTemplate, number int) (*v1beta1.Virtu
 			parameter.From = fmt.Sprintf("f%d-[a-z0-9]{16}", number)
 		}
 	}
-	machine := string(made.Spec.VirtualMachine.Raw)
+	vm := string(made.Spec.VirtualMachine.Raw)
 	for old, replacement := range map[string]string{
 		"30Gi":            fmt.Sprintf("%dMi", 30_000+number),
 		"chpasswd:":       fmt.Sprintf("hostname: host-%05d.example.com\\nchpasswd:", number),
 		`"name":"disk-1"`: fmt.Sprintf(`"name":"disk-%d"`, number),
 	} {
-		if !strings.Contains(machine, old) {
+		if !strings.Contains(vm, old) {
 			return nil, fmt.Errorf("the golden template no longer contains %s", old)
 		}
-		machine = strings.ReplaceAll(machine, old, replacement)
+		vm = strings.ReplaceAll(vm, old, replacement)
 	}
-	made.Spec.VirtualMachine.Raw = []byte(machine)
+	made.Spec.VirtualMachine.Raw = []byte(vm)
 	return made, nil
 }
 

@@ -183,12 +183,12 @@ func many(ctx context.Context, p *process, clients, count int, body func(number 
 	}
 	var (
 		next     atomic.Int64
-		asking   sync.WaitGroup
+		requests sync.WaitGroup
 		failures = make(chan error, clients)
 	)
 	begin := time.Now()
 	for range clients {
-		asking.Go(func() {
+		requests.Go(func() {
 			for {
 				number := int(next.Add(1)) - 1
 				if number >= count {
@@ -201,7 +201,7 @@ func many(ctx context.Context, p *process, clients, count int, body func(number 
 			}
 		})
 	}
-	asking.Wait()
+	requests.Wait()
 	took := time.Since(begin)
 	close(failures)
 	return float64(count) / took.Seconds(), <-failures

@@ -9,8 +9,8 @@ import (
 )
 
 // compileMany compiles Many policies and returns how long that takes and how much memory they hold.
-func compileMany(ctx context.Context, compiler *rego.Compiler, shelf library) (time.Duration, int64, error) {
-	specs := shelf.specs(Many)
+func compileMany(ctx context.Context, compiler *rego.Compiler, policies library) (time.Duration, int64, error) {
+	specs := policies.specs(Many)
 	before := heap()
 	start := time.Now()
 	entries, err := specs.compile(ctx, compiler)

@@ -30,8 +30,8 @@ func summarize(all []time.Duration) latencies {
 }
 
 // underLoad measures requests while all policies stay, and while one after the other is compiled again and exchanged.
-func underLoad(ctx context.Context, duration time.Duration, compiler *rego.Compiler, shelf library, vm *subject) (still, exchanged latencies, exchanges int, err error) {
-	specs := shelf.specs(loaded)
+func underLoad(ctx context.Context, duration time.Duration, compiler *rego.Compiler, policies library, vm *subject) (still, exchanged latencies, exchanges int, err error) {
+	specs := policies.specs(loaded)
 	entries, err := specs.compile(ctx, compiler)
 	if err != nil {
 		return still, exchanged, 0, err
@@ -89,7 +89,7 @@ func exchange(ctx context.Context, compiler *rego.Compiler, specs library, entri
 		entries[at] = specs[at].Entry(policy)
 		set := policyset.NewSet(entries)
 		current.Store(set)
-		evaluator.Keep(set)
+		evaluator.Retain(set)
 	}
 }
 
@@ -103,7 +103,7 @@ func load(ctx context.Context, duration time.Duration, vm *subject, evaluator *p
 		due := start.Add(time.Duration(i) * time.Second / perSecond)
 		time.Sleep(time.Until(due))
 		group.Go(func() {
-			decision, err := vm.judge(ctx, evaluator, current.Load())
+			decision, err := vm.evaluate(ctx, evaluator, current.Load())
 			took[i] = time.Since(due)
 			if err == nil {
 				_, err = sound(decision, loaded)

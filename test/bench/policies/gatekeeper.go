@@ -25,8 +25,8 @@ var files embed.FS
 // reviews is how often Gatekeeper's tool reviews the VM in one measurement; its warm-up is a tenth of it.
 const reviews = 1000
 
-// asked are the parameters of each Constraint, by its kind; the VM satisfies all of them, as it does most of the ready policies.
-var asked = []struct {
+// constraintSpecs are the parameters of each Constraint, by its kind; the VM satisfies all of them, as it does most of the ready policies.
+var constraintSpecs = []struct {
 	kind       string
 	parameters map[string]any
 }{
@@ -75,7 +75,7 @@ func (g *gatekeeper) write(number int) error {
 	if err != nil {
 		return err
 	}
-	machine, err := files.ReadFile("files/machine.yaml")
+	vm, err := files.ReadFile("files/machine.yaml")
 	if err != nil {
 		return fmt.Errorf("reading the VM: %w", err)
 	}
@@ -83,7 +83,7 @@ func (g *gatekeeper) write(number int) error {
 	if err != nil {
 		return fmt.Errorf("reading Gatekeeper's policies: %w", err)
 	}
-	for name, content := range map[string][]byte{"templates.yaml": templates, "constraints.yaml": constraints, "machine.yaml": machine} {
+	for name, content := range map[string][]byte{"templates.yaml": templates, "constraints.yaml": constraints, "machine.yaml": vm} {
 		if err := os.WriteFile(filepath.Join(folder, name), content, 0o600); err != nil {
 			return fmt.Errorf("writing what Gatekeeper reviews: %w", err)
 		}
@@ -95,7 +95,7 @@ func (g *gatekeeper) write(number int) error {
 func constraints(number int) ([]byte, error) {
 	var documents []string
 	for i := range number {
-		wanted := asked[i%len(asked)]
+		wanted := constraintSpecs[i%len(constraintSpecs)]
 		spec := map[string]any{
 			"match": map[string]any{"kinds": []map[string]any{{"apiGroups": []string{"kubevirt.io"}, "kinds": []string{"VirtualMachine"}}}},
 		}
@@ -174,8 +174,8 @@ func size(printed string) (int64, error) {
 	if _, err := fmt.Sscanf(printed, "%f %s", &number, &unit); err != nil {
 		return 0, fmt.Errorf("decoding Gatekeeper's memory %q: %w", printed, err)
 	}
-	for _, known := range []string{"B", "KB", "MB", "GB"} {
-		if unit == known {
+	for _, previous := range []string{"B", "KB", "MB", "GB"} {
+		if unit == previous {
 			return int64(number), nil
 		}
 		number *= 1 << 10

@@ -10,8 +10,8 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// patience is the timeout of a hostile policy.
-const patience = 100 * time.Millisecond
+// policyTimeout is the timeout of a hostile policy.
+const policyTimeout = 100 * time.Millisecond
 
 // harmful are hostile policies. Those that compile are evaluated beside good ones.
 var harmful = []struct{ name, source string }{
@@ -60,33 +60,33 @@ deny contains "large" if {
 // Hostility is the effect of a hostile policy.
 type Hostility struct {
 	Name string
-	// Refused reports that it did not compile.
-	Refused bool
-	// Outcome and Took are of its evaluation and of the whole request.
-	Outcome policyset.Outcome
-	Took    time.Duration
+	// Rejected reports that it did not compile.
+	Rejected bool
+	// Result and Took are of its evaluation and of the whole request.
+	Result policyset.Result
+	Took   time.Duration
 }
 
 // resist evaluates the VM by twenty good policies and a hostile one. It fails when a good one has no result.
-func resist(ctx context.Context, compiler *rego.Compiler, shelf library, vm *subject) ([]Hostility, error) {
-	good, err := shelf.specs(loaded).compile(ctx, compiler)
+func resist(ctx context.Context, compiler *rego.Compiler, policies library, vm *subject) ([]Hostility, error) {
+	good, err := policies.specs(loaded).compile(ctx, compiler)
 	if err != nil {
 		return nil, err
 	}
 	var results []Hostility
 	for _, each := range harmful {
 		compiled, err := compiler.Compile(ctx, rego.Definition{Name: "hostile", Source: each.source})
-		var refused *rego.CompileError
+		var rejected *rego.CompileError
 		switch {
-		case errors.As(err, &refused):
-			results = append(results, Hostility{Name: each.name, Refused: true})
+		case errors.As(err, &rejected):
+			results = append(results, Hostility{Name: each.name, Rejected: true})
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("compiling %s: %w", each.name, err)
 		}
-		set := policyset.NewSet(append([]policyset.Entry{{Policy: compiled, Timeout: patience}}, good...))
+		set := policyset.NewSet(append([]policyset.Entry{{Policy: compiled, Timeout: policyTimeout}}, good...))
 		start := time.Now()
-		decision, err := vm.judge(ctx, policyset.NewEvaluator(policyset.Options{}), set)
+		decision, err := vm.evaluate(ctx, policyset.NewEvaluator(policyset.Options{}), set)
 		took := time.Since(start)
 		if err != nil {
 			return nil, err
@@ -95,9 +95,9 @@ func resist(ctx context.Context, compiler *rego.Compiler, shelf library, vm *sub
 		for _, evaluation := range decision.Evaluations {
 			switch {
 			case evaluation.Policy == "hostile":
-				result.Outcome = evaluation.Outcome
-			case evaluation.Outcome.Failed():
-				return nil, fmt.Errorf("beside %s, policy %s: %s: %w", each.name, evaluation.Policy, evaluation.Outcome, evaluation.Err)
+				result.Result = evaluation.Result
+			case evaluation.Result.Failed():
+				return nil, fmt.Errorf("beside %s, policy %s: %s: %w", each.name, evaluation.Policy, evaluation.Result, evaluation.Err)
 			}
 		}
 		results = append(results, result)

@@ -52,11 +52,11 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making a compiler: %w", err)
 	}
-	shelf, err := readLibrary()
+	policies, err := readLibrary()
 	if err != nil {
 		return nil, err
 	}
-	vm, err := readMachine()
+	vm, err := readVM()
 	if err != nil {
 		return nil, err
 	}
@@ -73,18 +73,18 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	}
 	for round := range options.Rounds {
 		options.Progress("policies: round %d of %d", round+1, options.Rounds)
-		if err := result.round(ctx, options, compiler, shelf, vm, other); err != nil {
+		if err := result.round(ctx, options, compiler, policies, vm, other); err != nil {
 			return nil, err
 		}
 	}
 	options.Progress("policies: those that are written to do harm")
-	result.Hostile, err = resist(ctx, compiler, shelf, vm)
+	result.Hostile, err = resist(ctx, compiler, policies, vm)
 	return result, err
 }
 
-func (r *Result) round(ctx context.Context, options Options, compiler *rego.Compiler, shelf library, vm *subject, other *gatekeeper) error {
+func (r *Result) round(ctx context.Context, options Options, compiler *rego.Compiler, policies library, vm *subject, other *gatekeeper) error {
 	for _, number := range Numbers {
-		cost, findings, err := request(ctx, options.Time, compiler, shelf, vm, number)
+		cost, findings, err := request(ctx, options.Time, compiler, policies, vm, number)
 		if err != nil {
 			return err
 		}
@@ -94,13 +94,13 @@ func (r *Result) round(ctx context.Context, options Options, compiler *rego.Comp
 		}
 		r.Gatekeeper[number] = append(r.Gatekeeper[number], cost)
 	}
-	took, held, err := compileMany(ctx, compiler, shelf)
+	took, held, err := compileMany(ctx, compiler, policies)
 	if err != nil {
 		return err
 	}
 	r.Compile, r.Held = append(r.Compile, took), append(r.Held, held)
 
-	still, exchanged, exchanges, err := underLoad(ctx, options.Time, compiler, shelf, vm)
+	still, exchanged, exchanges, err := underLoad(ctx, options.Time, compiler, policies, vm)
 	if err != nil {
 		return err
 	}

@@ -19,8 +19,8 @@ type subject struct {
 	bytes    int
 }
 
-// readMachine returns the VM of files/machine.yaml, which Gatekeeper reviews as well.
-func readMachine() (*subject, error) {
+// readVM returns the VM of files/machine.yaml, which Gatekeeper reviews as well.
+func readVM() (*subject, error) {
 	content, err := files.ReadFile("files/machine.yaml")
 	if err != nil {
 		return nil, fmt.Errorf("reading the VM: %w", err)
@@ -54,8 +54,8 @@ func (s *subject) query() policyset.Query {
 	}
 }
 
-// judge does the work of a webhook for a request: find the policies, convert the input, evaluate.
-func (s *subject) judge(ctx context.Context, evaluator *policyset.Evaluator, set *policyset.Set) (policyset.Decision, error) {
+// evaluate does the work of a webhook for a request: find the policies, convert the input, evaluate.
+func (s *subject) evaluate(ctx context.Context, evaluator *policyset.Evaluator, set *policyset.Set) (policyset.Decision, error) {
 	entries := set.Matching(s.query())
 	in, err := rego.NewInput(s.document)
 	if err != nil {
@@ -70,10 +70,10 @@ func sound(decision policyset.Decision, number int) (findings int, err error) {
 		return 0, fmt.Errorf("%d of %d policies were evaluated", len(decision.Evaluations), number)
 	}
 	for _, evaluation := range decision.Evaluations {
-		if evaluation.Outcome.Failed() {
-			return 0, fmt.Errorf("policy %s: %s: %w", evaluation.Policy, evaluation.Outcome, evaluation.Err)
+		if evaluation.Result.Failed() {
+			return 0, fmt.Errorf("policy %s: %s: %w", evaluation.Policy, evaluation.Result, evaluation.Err)
 		}
-		if evaluation.Outcome != policyset.OutcomeAllow {
+		if evaluation.Result != policyset.ResultAllow {
 			findings++
 		}
 	}
@@ -81,13 +81,13 @@ func sound(decision policyset.Decision, number int) (findings int, err error) {
 }
 
 // request measures what one request costs with a number of policies.
-func request(ctx context.Context, duration time.Duration, compiler *rego.Compiler, shelf library, vm *subject, number int) (measurement.Cost, int, error) {
-	entries, err := shelf.specs(number).compile(ctx, compiler)
+func request(ctx context.Context, duration time.Duration, compiler *rego.Compiler, policies library, vm *subject, number int) (measurement.Cost, int, error) {
+	entries, err := policies.specs(number).compile(ctx, compiler)
 	if err != nil {
 		return measurement.Cost{}, 0, err
 	}
 	set, evaluator := policyset.NewSet(entries), policyset.NewEvaluator(policyset.Options{})
-	decision, err := vm.judge(ctx, evaluator, set)
+	decision, err := vm.evaluate(ctx, evaluator, set)
 	if err != nil {
 		return measurement.Cost{}, 0, err
 	}
@@ -96,7 +96,7 @@ func request(ctx context.Context, duration time.Duration, compiler *rego.Compile
 		return measurement.Cost{}, 0, err
 	}
 	cost, err := measurement.Of(duration, func() error {
-		_, err := vm.judge(ctx, evaluator, set)
+		_, err := vm.evaluate(ctx, evaluator, set)
 		return err
 	})
 	return cost, findings, err

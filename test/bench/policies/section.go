@@ -16,7 +16,7 @@ var (
 	wantedHeld    = int64(200 << 20)
 	wantedDelay   = 5 * time.Millisecond
 	// A hostile policy ends at its timeout; the evaluator has a tenth of a second to stop it, and the good ones their time.
-	wantedHostile = patience + 150*time.Millisecond
+	wantedHostile = policyTimeout + 150*time.Millisecond
 )
 
 // Section reports the result.
@@ -92,13 +92,13 @@ func (r *Result) load() report.Table {
 }
 
 func (r *Result) hostility() report.Table {
-	table := report.Table{Title: fmt.Sprintf("A hostile policy beside %d good ones, its timeout %s", loaded, patience), Columns: []string{"policy", "ends by", "the request took"}}
+	table := report.Table{Title: fmt.Sprintf("A hostile policy beside %d good ones, its timeout %s", loaded, policyTimeout), Columns: []string{"policy", "ends by", "the request took"}}
 	for _, each := range r.Hostile {
-		if each.Refused {
+		if each.Rejected {
 			table.Rows = append(table.Rows, []string{each.Name, "not compiling", ""})
 			continue
 		}
-		table.Rows = append(table.Rows, []string{each.Name, string(each.Outcome), report.Milliseconds(each.Took)})
+		table.Rows = append(table.Rows, []string{each.Name, string(each.Result), report.Milliseconds(each.Took)})
 	}
 	return table
 }

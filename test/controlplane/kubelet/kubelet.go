@@ -167,7 +167,7 @@ func (n *Nodes) work(ctx context.Context) {
 		if ended {
 			return
 		}
-		after, err := n.play(ctx, key)
+		after, err := n.simulate(ctx, key)
 		switch {
 		case ctx.Err() != nil || apierrors.IsNotFound(err):
 		case err != nil:
@@ -179,8 +179,8 @@ func (n *Nodes) work(ctx context.Context) {
 	}
 }
 
-// play performs the next step of a pod. It returns after how long the next step may be due.
-func (n *Nodes) play(ctx context.Context, key string) (time.Duration, error) {
+// simulate performs the next step of a pod. It returns after how long the next step may be due.
+func (n *Nodes) simulate(ctx context.Context, key string) (time.Duration, error) {
 	namespace, name, err := cache.SplitMetaNamespaceKey(key)
 	if err != nil {
 		return 0, fmt.Errorf("reading the key of a pod: %w", err)

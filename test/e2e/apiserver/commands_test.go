@@ -93,8 +93,8 @@ objects: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: "$
 parameters: [{name: NAME, required: true}]
 `
 
-// machine is a manifest as users of kiosk write it.
-const machine = `
+// virtualMachine is a manifest as users of kiosk write it.
+const virtualMachine = `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
 metadata:
@@ -159,8 +159,8 @@ func TestCommands(t *testing.T) {
 		{name: "diff", as: fay, line: "diff drifted -n booth"},
 		{name: "approve", as: stencil.Plane.Admin(), line: "approve team-y --template booth/web -n team-y --allow CORES=1,2", differently: "approve team-y --allow TIER=front --any-value PASSWORD,MEMORY --enforcement Warn"},
 		{name: "approve, without rights", as: fay, line: "approve mine --template booth/web -n team-y"},
-		{name: "explain, allowed", as: fay, line: "explain -f -", stdin: strings.NewReplacer("NAME", "web-1", `"CORES"`, `"4"`).Replace(machine)},
-		{name: "explain, denied", as: fay, line: "explain -f -", stdin: strings.NewReplacer("NAME", "box", `"CORES"`, `"8"`).Replace(machine)},
+		{name: "explain, allowed", as: fay, line: "explain -f -", stdin: strings.NewReplacer("NAME", "web-1", `"CORES"`, `"4"`).Replace(virtualMachine)},
+		{name: "explain, denied", as: fay, line: "explain -f -", stdin: strings.NewReplacer("NAME", "box", `"CORES"`, `"8"`).Replace(virtualMachine)},
 		{name: "policy check", as: fay, line: "policy check docs/examples/policies/owners.yaml docs/examples/policies/mistaken.yaml"},
 		{name: "policy test", as: fay, line: "policy test docs/examples/policies/owners.yaml -v"},
 		{name: "policy eval", as: fay, line: "policy eval -f docs/examples/stencilctl/vm.yaml -p docs/examples/policies/owners.yaml -n team-a --template docs/examples/golden/fedora.yaml --instancetype docs/examples/stencilctl/sizes.yaml"},

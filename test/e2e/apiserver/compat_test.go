@@ -123,8 +123,8 @@ func TestEveryInput(t *testing.T) {
 				if got.code != tc.wantCode {
 					t.Errorf("%d, want %d: %s", got.code, tc.wantCode, got.body)
 				}
-				if asked := "application/" + strings.ToLower(form); len(tc.want) > 0 && got.header.Get("Content-Type") != asked {
-					t.Errorf("Content-Type %s, want %s", got.header.Get("Content-Type"), asked)
+				if request := "application/" + strings.ToLower(form); len(tc.want) > 0 && got.header.Get("Content-Type") != request {
+					t.Errorf("Content-Type %s, want %s", got.header.Get("Content-Type"), request)
 				}
 				body := got.asJSON(t)
 				for _, want := range tc.want {
@@ -144,9 +144,9 @@ func TestEveryInput(t *testing.T) {
 	if out := mustKubectl(t, "", "get", "virtualmachines", "--namespace="+shop(t), "-o", "name"); strings.Contains(out, "web-9") || strings.Contains(out, "crate-") {
 		t.Errorf("something was stored: %s", out)
 	}
-	for _, person := range []*controlplane.User{ada, bob, carl} {
-		if out := kubectl(t, person, "", "auth", "can-i", "get", "virtualmachinetemplates.template.kubevirt.io/box", "--namespace="+shop(t)); out.Code == 0 {
-			t.Errorf("%s may read the template", person.Name)
+	for _, user := range []*controlplane.User{ada, bob, carl} {
+		if out := kubectl(t, user, "", "auth", "can-i", "get", "virtualmachinetemplates.template.kubevirt.io/box", "--namespace="+shop(t)); out.Code == 0 {
+			t.Errorf("%s may read the template", user.Name)
 		}
 	}
 }

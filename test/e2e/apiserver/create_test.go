@@ -24,20 +24,20 @@ func creation(t *testing.T, as *controlplane.User, template, body string) reques
 
 func TestSomebodyWithoutRightsOnMachinesCreatesOne(t *testing.T) {
 	for _, version := range []string{"v1alpha1", "v1beta1"} {
-		for _, person := range []*controlplane.User{ada, carl} {
-			t.Run(version+" "+person.Name, func(t *testing.T) {
+		for _, user := range []*controlplane.User{ada, carl} {
+			t.Run(version+" "+user.Name, func(t *testing.T) {
 				discard(t, shop(t), "web-2")
-				if out := kubectl(t, person, "", "auth", "can-i", "create", "virtualmachines.kubevirt.io", "--namespace="+shop(t)); out.Code == 0 {
-					t.Fatalf("%s may create VirtualMachines", person.Name)
+				if out := kubectl(t, user, "", "auth", "can-i", "create", "virtualmachines.kubevirt.io", "--namespace="+shop(t)); out.Code == 0 {
+					t.Fatalf("%s may create VirtualMachines", user.Name)
 				}
-				got := request{as: person, path: subresource(t, version, "box", "create"), body: "parameters: {NAME: web-2, CORES: 2, UNUSED: x}"}.do(t)
+				got := request{as: user, path: subresource(t, version, "box", "create"), body: "parameters: {NAME: web-2, CORES: 2, UNUSED: x}"}.do(t)
 				p := decode(t, got)
 				if p.VirtualMachine.Metadata.UID == "" || p.VirtualMachine.Metadata.Namespace != shop(t) || p.VirtualMachine.Spec.Template.Spec.Domain.CPU.Cores != "2" {
 					t.Errorf("%+v", p.VirtualMachine)
 				}
 				annotations := p.VirtualMachine.Metadata.Annotations
 				for key, want := range map[string]string{
-					"template.kubevirt.io/created-by":              person.Name,
+					"template.kubevirt.io/created-by":              user.Name,
 					"template.kubevirt.io/template-ref":            shop(t) + "/box",
 					"parameter.template.kubevirt.io/NAME":          "web-2",
 					"parameter.template.kubevirt.io/PASSWORD":      "",
@@ -143,10 +143,10 @@ spec:
 `, "SPACE", shop(t))
 	mustKubectl(t, rules, "apply", "-f", "-")
 	t.Cleanup(func() { mustKubectl(t, rules, "delete", "--ignore-not-found", "-f", "-") })
-	everyForm(t, judgesThePerson)
+	everyForm(t, evaluatesUser)
 }
 
-func judgesThePerson(t *testing.T, version, form string) {
+func evaluatesUser(t *testing.T, version, form string) {
 	create := func(as *controlplane.User, template, body string) answer {
 		return request{as: as, path: subresource(t, version, template, "create") + "?dryRun=All", body: body}.in(t, form).do(t)
 	}

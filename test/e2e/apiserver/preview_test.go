@@ -18,9 +18,9 @@ import (
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
-// judges are all objects that can evaluate VirtualMachines of SPACE: an approval, two policies, the rules of the template, and a policy of the
+// evaluators are all objects that can evaluate VirtualMachines of SPACE: an approval, two policies, the rules of the template, and a policy of the
 // cluster that is independent of Stencil.
-const judges = `
+const evaluators = `
 apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplate
 metadata:
@@ -85,7 +85,7 @@ func TestPreview(t *testing.T) {
 	if err := stencil.Plane.Bind(t.Context(), dora, space, "stencil-template-process"); err != nil {
 		t.Fatal(err)
 	}
-	manifests := strings.ReplaceAll(judges, "SPACE", space)
+	manifests := strings.ReplaceAll(evaluators, "SPACE", space)
 	mustKubectl(t, manifests, "apply", "-f", "-")
 	t.Cleanup(func() { mustKubectl(t, manifests, "delete", "--ignore-not-found", "-f", "-") })
 	explain := func(as *controlplane.User, version, parameters string) ([]v1beta1.Decision, error) {

@@ -48,14 +48,14 @@ func TestStencilctl(t *testing.T) {
 // The kubeconfig is read as by kubectl: its contexts have a user and a namespace.
 func TestStencilctlTakesAContext(t *testing.T) {
 	config := clientcmdapi.NewConfig()
-	for _, person := range []*controlplane.User{ada, bob} {
-		own, err := clientcmd.LoadFromFile(person.Kubeconfig)
+	for _, user := range []*controlplane.User{ada, bob} {
+		own, err := clientcmd.LoadFromFile(user.Kubeconfig)
 		if err != nil {
 			t.Fatal(err)
 		}
 		config.Clusters["plane"] = own.Clusters[own.Contexts[own.CurrentContext].Cluster]
-		config.AuthInfos[person.Name] = own.AuthInfos[person.Name]
-		config.Contexts[person.Name] = &clientcmdapi.Context{Cluster: "plane", AuthInfo: person.Name, Namespace: shop(t)}
+		config.AuthInfos[user.Name] = own.AuthInfos[user.Name]
+		config.Contexts[user.Name] = &clientcmdapi.Context{Cluster: "plane", AuthInfo: user.Name, Namespace: shop(t)}
 	}
 	config.CurrentContext = bob.Name
 	file := filepath.Join(t.TempDir(), "config")

@@ -97,27 +97,27 @@ func TestVirtctl(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		refused := func(want string, arguments ...string) {
+		denied := func(want string, arguments ...string) {
 			t.Helper()
 			arguments = append([]string{"create", "--vm-name", "virtctl-vm", "-n", space}, arguments...)
 			if out, problems, code := virtctl(gus, arguments...); code == 0 || !strings.Contains(problems, want) {
 				t.Errorf("exit code %d, want %q: %s%s", code, want, out, problems)
 			}
 		}
-		refused(`cannot create resource "virtualmachinetemplaterequests"`)
+		denied(`cannot create resource "virtualmachinetemplaterequests"`)
 		grant("template.kubevirt.io", "virtualmachinetemplaterequests", "create")
-		refused("not allowed to read VirtualMachine " + space + "/virtctl-vm")
+		denied("not allowed to read VirtualMachine " + space + "/virtctl-vm")
 		grant("kubevirt.io", "virtualmachines", "get")
-		refused("virtualmachinesnapshots.snapshot.kubevirt.io")
+		denied("virtualmachinesnapshots.snapshot.kubevirt.io")
 		grant("snapshot.kubevirt.io", "virtualmachinesnapshots", "create")
-		refused("datavolumes.cdi.kubevirt.io")
+		denied("datavolumes.cdi.kubevirt.io")
 		grant("cdi.kubevirt.io", "datavolumes", "create")
-		refused("virtualmachinetemplates.template.kubevirt.io")
+		denied("virtualmachinetemplates.template.kubevirt.io")
 		grant("template.kubevirt.io", "virtualmachinetemplates", "create")
 		other := floor(t)
-		refused("not allowed to use VirtualMachine "+other+"/virtctl-vm as the source", "--vm-namespace", other)
+		denied("not allowed to use VirtualMachine "+other+"/virtctl-vm as the source", "--vm-namespace", other)
 
-		refused(`spec.virtualMachineRef: Not found: "` + space + `/virtctl-vm"`)
+		denied(`spec.virtualMachineRef: Not found: "` + space + `/virtctl-vm"`)
 		harness.Must(t, stencil.Plane, dora, gen.Manifest(gen.VM("virtctl-vm", gen.SmallSpec())), "create", "--namespace="+space, "-f", "-")
 		out, problems, code := virtctl(gus, "create", "--vm-name", "virtctl-vm", "-n", space, "--name", "virtctl-template")
 		if code != 0 {
@@ -143,8 +143,8 @@ func TestVirtctl(t *testing.T) {
 			t.Fatalf("exit code %d: %s%s", code, out, problems)
 		}
 		// virtctl cannot escape ${HOME} for the guest, which is not a parameter: see below for the differences between the two.
-		if refused := kubectl(t, nil, out, "create", "--namespace="+space, "-f", "-"); refused.Code == 0 || !strings.Contains(refused.Stderr, "no parameter is called HOME") {
-			t.Errorf("%s%s", refused.Stdout, refused.Stderr)
+		if denied := kubectl(t, nil, out, "create", "--namespace="+space, "-f", "-"); denied.Code == 0 || !strings.Contains(denied.Stderr, "no parameter is called HOME") {
+			t.Errorf("%s%s", denied.Stdout, denied.Stderr)
 		}
 		out = strings.ReplaceAll(out, "${HOME}", "$${HOME}")
 		mustKubectl(t, out, "create", "--namespace="+space, "-f", "-")

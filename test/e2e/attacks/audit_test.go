@@ -106,7 +106,7 @@ func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(string(database))
-	create(machine("extra", "golden/fedora", nil, `spec:
+	create(vm("extra", "golden/fedora", nil, `spec:
   template:
     metadata: {annotations: {example.com/sidecar: evil}}
     spec:
@@ -124,11 +124,11 @@ spec:
   overrides: [spec.runStrategy]
 `, "apply", "-f", "-")
 	approved := []string{
-		machine("fedora", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.medium"}, "spec: {runStrategy: Always}\n"),
-		machine("ubuntu", "golden/ubuntu", map[string]string{"CORES": "2", "SSH_KEY": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEexampleEXAMPLEexampleEXAMPLEexample ada@example.com"}, ""),
-		machine("windows", "golden/windows", map[string]string{"ANSWERS": "answers"}, ""),
-		machine("inferred", "golden/inferred", nil, ""),
-		machine("bare", "golden/bare", nil, ""),
+		vm("fedora", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.medium"}, "spec: {runStrategy: Always}\n"),
+		vm("ubuntu", "golden/ubuntu", map[string]string{"CORES": "2", "SSH_KEY": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEexampleEXAMPLEexampleEXAMPLEexample ada@example.com"}, ""),
+		vm("windows", "golden/windows", map[string]string{"ANSWERS": "answers"}, ""),
+		vm("inferred", "golden/inferred", nil, ""),
+		vm("bare", "golden/bare", nil, ""),
 	}
 	for _, one := range approved {
 		create(one)

@@ -70,7 +70,7 @@ func TestCopiesOfMachines(t *testing.T) {
 	for which, namespace := range spaces {
 		t.Run("in a namespace "+which, func(t *testing.T) {
 			in := "--namespace=" + namespace
-			source := machine("source", "golden/diskless", map[string]string{"TOKEN": "s3cret"}, "")
+			source := vm("source", "golden/diskless", map[string]string{"TOKEN": "s3cret"}, "")
 			eventually(t, "the source is stored", func() string {
 				if out := kubectl(t, copier, source, "create", in, "-f", "-"); out.Code != 0 {
 					return out.Stderr

@@ -58,7 +58,7 @@ func (b bench) must(t *testing.T, as *controlplane.User, stdin string, arguments
 // create creates a VM that is to run.
 func (b bench) create(t *testing.T, name string) controlplane.Result {
 	t.Helper()
-	return b.kubectl(t, b.insider, machine(name, "kiosks/stand", nil, "spec: {runStrategy: Always}\n"), "create", "-f", "-")
+	return b.kubectl(t, b.insider, vm(name, "kiosks/stand", nil, "spec: {runStrategy: Always}\n"), "create", "-f", "-")
 }
 
 func labelled(label string) string {
@@ -187,7 +187,7 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 	t.Run("the disk before the VM", func(t *testing.T) {
 		for kind, manifest := range map[string]string{"DataVolume": volume("early-root", ""), "PersistentVolumeClaim": claim("early-root", "")} {
 			b.must(t, b.insider, manifest, "create", "-f", "-")
-			refused(t, b.create(t, "early"), `it is not approved in namespace "`+b.space+`": spec.dataVolumeTemplates[0].metadata.name: `+kind+` "early-root" exists already, `+
+			wantDenied(t, b.create(t, "early"), `it is not approved in namespace "`+b.space+`": spec.dataVolumeTemplates[0].metadata.name: `+kind+` "early-root" exists already, `+
 				`and the VirtualMachine would start from it: delete it or choose another name, or ask a cluster admin to allow it with existingDisks (approval "vault")`)
 			b.must(t, b.insider, manifest, "delete", "-f", "-")
 		}
@@ -205,7 +205,7 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 			"that CDI copies from a DataImportCron": fmt.Sprintf(cron, labelled(forged)),
 		} {
 			t.Run(name, func(t *testing.T) {
-				refused(t, b.kubectl(t, b.insider, manifest, "create", "-f", "-"), "forbidden", "label kubevirt.io/created-by tells which VirtualMachine a disk was created for")
+				wantDenied(t, b.kubectl(t, b.insider, manifest, "create", "-f", "-"), "forbidden", "label kubevirt.io/created-by tells which VirtualMachine a disk was created for")
 			})
 		}
 	})
@@ -219,11 +219,11 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 			{"label", "dv", "web-root", "--overwrite", "kubevirt.io/created-by=other"},
 			{"label", "pvc", "web-root", "kubevirt.io/created-by-"},
 		} {
-			refused(t, b.kubectl(t, b.insider, "", args...), "forbidden", "cannot be added, changed or removed later")
+			wantDenied(t, b.kubectl(t, b.insider, "", args...), "forbidden", "cannot be added, changed or removed later")
 		}
 		b.must(t, b.insider, "", "label", "pvc", "web-root", "backup=nightly")
 		// The label that CDI derives from KUBEVIRT_IO_CREATED_BY in the environment of an imported image.
-		refused(t, b.kubectl(t, b.cdi, "", "label", "pvc", "later", label), "forbidden", "import an image without KUBEVIRT_IO_CREATED_BY")
+		wantDenied(t, b.kubectl(t, b.cdi, "", "label", "pvc", "later", label), "forbidden", "import an image without KUBEVIRT_IO_CREATED_BY")
 	})
 
 	t.Run("the disk between the VM and KubeVirt", func(t *testing.T) {
@@ -253,7 +253,7 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 		b.populate(t, "left-root")
 		b.starts(t, "left")
 		b.must(t, b.insider, "", "delete", "vm", "left", "--cascade=orphan")
-		refused(t, b.create(t, "left"), `DataVolume "left-root" exists already`)
+		wantDenied(t, b.create(t, "left"), `DataVolume "left-root" exists already`)
 	})
 }
 
@@ -291,7 +291,7 @@ func TestExistingDisksAreAllowedWhereEachApprovalSaysSo(t *testing.T) {
 	approve("strict", "{}")
 	b.must(t, b.insider, claim("second-root", "restored: yes-of-course"), "create", "-f", "-")
 	harness.Eventually(t, "the second approval denies", func() error {
-		out := b.kubectl(t, b.insider, machine("second", "kiosks/stand", nil, ""), "create", "--dry-run=server", "-f", "-")
+		out := b.kubectl(t, b.insider, vm("second", "kiosks/stand", nil, ""), "create", "--dry-run=server", "-f", "-")
 		if !strings.Contains(out.Stderr, `PersistentVolumeClaim "second-root" exists already`) || !strings.Contains(out.Stderr, `(approval "strict")`) {
 			return errors.New(out.Stdout + out.Stderr)
 		}
@@ -345,7 +345,7 @@ spec:
 		"[{digest: 'sha256:0'}]": "spec.templates[0].sources[0].digest",
 		"[]":                     "spec.templates[0].sources",
 	} {
-		refused(t, b.kubectl(t, nil, approval(sources), "apply", "-f", "-"), want)
+		wantDenied(t, b.kubectl(t, nil, approval(sources), "apply", "-f", "-"), want)
 	}
 	pinned := uid("release-1")
 	b.must(t, nil, approval("[{uid: "+pinned+"}]"), "apply", "-f", "-")
@@ -354,7 +354,7 @@ spec:
 
 	create := func(name, template string) controlplane.Result {
 		t.Helper()
-		return b.kubectl(t, b.insider, machine(name, template, nil, ""), "create", "-f", "-")
+		return b.kubectl(t, b.insider, vm(name, template, nil, ""), "create", "-f", "-")
 	}
 	const objection = `spec.dataVolumeTemplates[0].spec.sourceRef: the content of the disk is none that is approved with template kiosks/copy: `
 	harness.Eventually(t, "the approval holds", func() error {
@@ -364,17 +364,17 @@ spec:
 		return nil
 	})
 	b.must(t, b.insider, source("{pvc: {name: rootkit, namespace: "+space+"}}"), "apply", "-f", "-")
-	refused(t, create("retargeted", "kiosks/copy"), objection+"PersistentVolumeClaim "+space+"/rootkit with UID "+uid("rootkit")+` (approval "pinned")`)
+	wantDenied(t, create("retargeted", "kiosks/copy"), objection+"PersistentVolumeClaim "+space+"/rootkit with UID "+uid("rootkit")+` (approval "pinned")`)
 
 	b.must(t, b.insider, source("{pvc: {name: release-1, namespace: "+space+"}}"), "apply", "-f", "-")
 	b.must(t, b.insider, "", "delete", "pvc", "release-1")
-	refused(t, create("deleted", "kiosks/copy"), objection+"PersistentVolumeClaim "+space+"/release-1 does not exist")
+	wantDenied(t, create("deleted", "kiosks/copy"), objection+"PersistentVolumeClaim "+space+"/release-1 does not exist")
 	b.must(t, b.insider, claim("release-1", ""), "create", "-f", "-")
-	refused(t, create("replaced", "kiosks/copy"), objection+"PersistentVolumeClaim "+space+"/release-1 with UID "+uid("release-1"))
+	wantDenied(t, create("replaced", "kiosks/copy"), objection+"PersistentVolumeClaim "+space+"/release-1 with UID "+uid("release-1"))
 
 	b.must(t, b.insider, "", "delete", "datasource", "base")
-	refused(t, create("gone", "kiosks/copy"), objection+"DataSource "+space+"/base does not exist")
-	refused(t, create("tagged", "kiosks/kiosk"), `spec.template.spec.volumes[0].containerDisk.image: the content of the disk is none that is approved with template kiosks/kiosk: `+
+	wantDenied(t, create("gone", "kiosks/copy"), objection+"DataSource "+space+"/base does not exist")
+	wantDenied(t, create("tagged", "kiosks/kiosk"), `spec.template.spec.volumes[0].containerDisk.image: the content of the disk is none that is approved with template kiosks/kiosk: `+
 		`the image is not named by its digest, as in NAME@sha256:…`)
 	// Existing VMs remain usable.
 	b.must(t, b.insider, "", "patch", "vm", "first", "--type=merge", "-p", `{"spec":{"runStrategy":"Manual"}}`)

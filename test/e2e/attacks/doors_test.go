@@ -14,7 +14,7 @@ func TestTheOtherDoorsToAMachineAreClosed(t *testing.T) {
 		{"a VirtualMachineRestore", "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineRestore\nmetadata: {name: attack}\nspec: {target: {apiGroup: kubevirt.io, kind: VirtualMachine, name: b}, virtualMachineSnapshotName: s}"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			refused(t, kubectl(t, mallory, tc.manifest, "create", "-f", "-"), "ValidatingAdmissionPolicy")
+			wantDenied(t, kubectl(t, mallory, tc.manifest, "create", "-f", "-"), "ValidatingAdmissionPolicy")
 		})
 	}
 }

@@ -110,7 +110,7 @@ func prepare(ctx context.Context) (err error) {
 // awaitApproval returns when the manager and the API server enforce the approval in a namespace.
 func awaitApproval(ctx context.Context, namespace string) error {
 	return deadline.Wait(ctx, "the approval holds in namespace "+namespace, harness.Limit, func(ctx context.Context) error {
-		out, err := stencil.Plane.Kubectl(ctx, mallory, machine("probe", "golden/windows", map[string]string{"ANSWERS": "a"}, ""),
+		out, err := stencil.Plane.Kubectl(ctx, mallory, vm("probe", "golden/windows", map[string]string{"ANSWERS": "a"}, ""),
 			"create", "--namespace="+namespace, "--dry-run=server", "-f", "-")
 		if err == nil && !strings.Contains(out.Stderr, "not approved") {
 			err = errors.New(out.Stdout + out.Stderr)
@@ -135,8 +135,8 @@ func get(t *testing.T, name string) *unstructured.Unstructured {
 	return stored(t, "virtualmachine", name)
 }
 
-// machine returns a manifest of a VM that refers to a template.
-func machine(name, ref string, parameters map[string]string, rest string) string {
+// vm returns a manifest of a VM that refers to a template.
+func vm(name, ref string, parameters map[string]string, rest string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  annotations:\n    template.kubevirt.io/template-ref: %q\n", name, ref)
 	for key, value := range parameters {
@@ -146,8 +146,8 @@ func machine(name, ref string, parameters map[string]string, rest string) string
 	return b.String()
 }
 
-// refused checks that an attack was denied, with all of the texts on standard error.
-func refused(t *testing.T, out controlplane.Result, wants ...string) {
+// wantDenied checks that an attack was denied, with all of the texts on standard error.
+func wantDenied(t *testing.T, out controlplane.Result, wants ...string) {
 	t.Helper()
 	if out.Code == 0 {
 		t.Fatalf("it was taken: %s", out.Stdout)

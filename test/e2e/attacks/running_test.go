@@ -27,7 +27,7 @@ func stored(t *testing.T, kind, name string) *unstructured.Unstructured {
 // running creates a VirtualMachine that runs, and returns the name of the pod that virt-controller made for it.
 func running(t *testing.T, name string) (pod string) {
 	t.Helper()
-	mustKubectl(t, mallory, machine(name, "kiosks/kiosk", nil, "spec: {runStrategy: Always}\n"), "create", "-f", "-")
+	mustKubectl(t, mallory, vm(name, "kiosks/kiosk", nil, "spec: {runStrategy: Always}\n"), "create", "-f", "-")
 	harness.Eventually(t, "virt-controller has made the pod of "+name, func() error {
 		pod = strings.TrimSpace(kubectl(t, nil, "", "get", "pod", "-l", "vm.kubevirt.io/name="+name, "-o", "name").Stdout)
 		if pod == "" {
@@ -95,7 +95,7 @@ func TestTheRunningMachineIsTheApprovedOne(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := state(t, pod)
-			refused(t, kubectl(t, insider, tc.stdin, tc.args...), "forbidden", tc.want)
+			wantDenied(t, kubectl(t, insider, tc.stdin, tc.args...), "forbidden", tc.want)
 			if diff := cmp.Diff(before, state(t, pod)); diff != "" {
 				t.Errorf("something changed:\n%s", diff)
 			}

@@ -17,7 +17,7 @@ func eventually(t *testing.T, what string, missing func() string) {
 
 // TestAnApprovedMachineStaysWhatItIs tries every change of a stored VM.
 func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
-	mustKubectl(t, mallory, machine("frozen", "golden/fedora", nil, ""), "create", "-f", "-")
+	mustKubectl(t, mallory, vm("frozen", "golden/fedora", nil, ""), "create", "-f", "-")
 	spec := func(patch string) []string { return []string{"patch", "vm", "frozen", "--type=merge", "-p", patch} }
 	for _, tc := range []struct {
 		name  string
@@ -43,7 +43,7 @@ func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			before := get(t, "frozen")
-			refused(t, kubectl(t, mallory, tc.stdin, tc.args...), tc.want...)
+			wantDenied(t, kubectl(t, mallory, tc.stdin, tc.args...), tc.want...)
 			if diff := cmp.Diff(before.Object["spec"], get(t, "frozen").Object["spec"]); diff != "" {
 				t.Errorf("the VM changed:\n%s", diff)
 			}
@@ -56,11 +56,11 @@ func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		refused(t, kubectl(t, mallory, string(raw), "replace", "-f", "-"), "spec.template.spec.hostname")
+		wantDenied(t, kubectl(t, mallory, string(raw), "replace", "-f", "-"), "spec.template.spec.hostname")
 	})
 	t.Run("in two small steps", func(t *testing.T) {
 		mustKubectl(t, mallory, "", spec(`{"spec":{"runStrategy":"Manual"}}`)...)
-		refused(t, kubectl(t, mallory, "", spec(`{"spec":{"runStrategy":"Manual","template":{"spec":{"hostname":"h"}}}}`)...), "spec.template.spec.hostname")
+		wantDenied(t, kubectl(t, mallory, "", spec(`{"spec":{"runStrategy":"Manual","template":{"spec":{"hostname":"h"}}}}`)...), "spec.template.spec.hostname")
 	})
 	t.Run("what the overrides list may change", func(t *testing.T) {
 		mustKubectl(t, mallory, "", spec(`{"spec":{"runStrategy":"Halted"}}`)...)
@@ -96,6 +96,6 @@ func TestANamespaceIsNotRelabelledToEscape(t *testing.T) {
 		{"label", "namespace", space, "--overwrite", "tier=free"},
 		{"patch", "namespace", space, "--type=json", "-p", `[{"op":"remove","path":"/metadata/labels/tier"}]`},
 	} {
-		refused(t, kubectl(t, mallory, "", args...), "templateapprovals")
+		wantDenied(t, kubectl(t, mallory, "", args...), "templateapprovals")
 	}
 }

@@ -49,12 +49,12 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 	}
 	own := strings.Replace(string(fedora), "namespace: golden", "namespace: team-b", 1)
 	mustKubectl(t, nil, own, "create", "--namespace=team-b", "-f", "-")
-	for role, person := range map[string]*controlplane.User{"stencil-template-user": ben, "kubevirt.io:edit": mallory} {
-		if err := stencil.Plane.Bind(t.Context(), person, "team-b", role); err != nil {
+	for role, user := range map[string]*controlplane.User{"stencil-template-user": ben, "kubevirt.io:edit": mallory} {
+		if err := stencil.Plane.Bind(t.Context(), user, "team-b", role); err != nil {
 			t.Fatal(err)
 		}
 	}
-	attack := func(ref string) string { return machine("attack", ref, nil, "") }
+	attack := func(ref string) string { return vm("attack", ref, nil, "") }
 	for _, tc := range []struct {
 		name     string
 		as       *controlplane.User

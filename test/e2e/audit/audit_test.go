@@ -18,8 +18,8 @@ import (
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-// patience is the timeout for the result of an audit.
-const patience = 30 * time.Second
+// timeout is the timeout for the result of an audit.
+const timeout = 30 * time.Second
 
 // approve returns the manifest of an approval of the templates of a namespace; rest is the YAML of the other fields of spec.
 func approve(name, templates, rest string) string {
@@ -42,7 +42,7 @@ type finding struct {
 // awaitFinding waits until the status of an approval contains the finding.
 func awaitFinding(t *testing.T, plane *controlplane.Plane, approval string, want finding) {
 	t.Helper()
-	harness.Within(t, "approval "+approval+" has its findings", patience, func() error {
+	harness.Within(t, "approval "+approval+" has its findings", timeout, func() error {
 		object, err := read(t, plane, approval)
 		if err != nil {
 			return err
@@ -88,18 +88,18 @@ func TestAuditFindsWhatIsNotApproved(t *testing.T) {
 	own(t, plane, small(golden, "small", 2), "apply", "-f", "-")
 	own(t, plane, small(golden, "doomed", 2), "apply", "-f", "-")
 	own(t, plane, small(other, "foreign", 2), "apply", "-f", "-")
-	machineOf := func(name, from string, values map[string]string) *unstructured.Unstructured {
+	vmOf := func(name, from string, values map[string]string) *unstructured.Unstructured {
 		return rendered(t, plane, team, name, from, values)
 	}
 	cores := []string{"spec", "template", "spec", "domain", "cpu", "cores"}
 
 	store(t, plane,
-		machineOf("good", golden+"/small", nil),
-		set(t, machineOf("by-override", golden+"/small", nil), "Always", "spec", "runStrategy"),
-		set(t, machineOf("resized", golden+"/small", nil), int64(64), cores...),
-		machineOf("huge", golden+"/small", map[string]string{"MEMORY": "64Gi"}),
-		machineOf("orphan", golden+"/doomed", nil),
-		machineOf("stranger", other+"/foreign", nil),
+		vmOf("good", golden+"/small", nil),
+		set(t, vmOf("by-override", golden+"/small", nil), "Always", "spec", "runStrategy"),
+		set(t, vmOf("resized", golden+"/small", nil), int64(64), cores...),
+		vmOf("huge", golden+"/small", map[string]string{"MEMORY": "64Gi"}),
+		vmOf("orphan", golden+"/doomed", nil),
+		vmOf("stranger", other+"/foreign", nil),
 		&unstructured.Unstructured{Object: map[string]any{
 			"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
 			"metadata": map[string]any{"name": "handmade", "namespace": team},
@@ -143,7 +143,7 @@ func TestAuditFindsWhatIsNotApproved(t *testing.T) {
 		}
 	})
 	t.Run("an event tells of the first violations", func(t *testing.T) {
-		harness.Within(t, "an event tells of the violations", patience, func() error {
+		harness.Within(t, "an event tells of the violations", timeout, func() error {
 			got, err := lookup(t, plane, "get", "events", "--namespace=default", "-o",
 				`jsonpath={range .items[?(@.involvedObject.name=="`+name+`")]}{.type} {.reason}: {.message}{"\n"}{end}`)
 			want := "Warning ViolationsFound: 5 VirtualMachines are not approved, " + team + "/handmade first: it names no template"
@@ -161,7 +161,7 @@ func TestAuditFindsWhatIsNotApproved(t *testing.T) {
 		audits := leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil)
 		// An unrelated change triggers an audit.
 		kubectl(t, plane, "", "label", "namespace", other, "touched=yes")
-		harness.Within(t, "there is another audit", patience, func() error {
+		harness.Within(t, "there is another audit", timeout, func() error {
 			if leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil) == audits {
 				return errors.New("there was no audit")
 			}
@@ -187,7 +187,7 @@ func TestAuditFollowsChanges(t *testing.T) {
   namespaceSelector: {matchLabels: {tenant: `+team+`}}`))
 	condition := func(want string) {
 		t.Helper()
-		harness.Within(t, "the condition is as wanted", patience, func() error {
+		harness.Within(t, "the condition is as wanted", timeout, func() error {
 			object, err := read(t, plane, name)
 			if err != nil {
 				return err
@@ -212,7 +212,7 @@ func TestAuditFollowsChanges(t *testing.T) {
 	awaitFinding(t, plane, name, finding{Conforming: 2})
 
 	// The approval does not list MEMORY, and one VM has another value than the default.
-	harness.Within(t, "there is a warning", patience, func() error {
+	harness.Within(t, "there is a warning", timeout, func() error {
 		object, err := read(t, plane, name)
 		if err != nil {
 			return err
@@ -280,9 +280,9 @@ func TestAuditPages(t *testing.T) {
 	golden, team := namespace(t, plane), namespace(t, plane)
 	own(t, plane, small(golden, "small", 2), "apply", "-f", "-")
 	model := rendered(t, plane, team, "x", golden+"/small", nil)
-	const machines = 1203
+	const vms = 1203
 	var all []*unstructured.Unstructured
-	for i := range machines {
+	for i := range vms {
 		vm := model.DeepCopy()
 		vm.SetName(fmt.Sprintf("m%04d", i))
 		if i%2 == 1 {
@@ -296,7 +296,7 @@ func TestAuditPages(t *testing.T) {
 	l := newLeader(t, plane)
 	l.addGoverning(t)
 	l.run(t)
-	want := finding{Conforming: (machines + 1) / 2, Violating: machines / 2}
+	want := finding{Conforming: (vms + 1) / 2, Violating: vms / 2}
 	for i := range v1alpha1.MaxViolations {
 		want.Causes = append(want.Causes, fmt.Sprintf("m%04d: differs from template %s/small at spec.template.spec.domain.cpu.cores", 2*i+1, golden))
 	}

@@ -171,11 +171,11 @@ func causes(status v1alpha1.TemplateApprovalStatus) map[string]string {
 }
 
 // conforms waits until the given number of VMs conform and none violates.
-func (s governedPlatform) conforms(t *testing.T, what string, machines int32) {
+func (s governedPlatform) conforms(t *testing.T, what string, vms int32) {
 	t.Helper()
 	harness.Within(t, what, minute, func() error {
 		status := s.status(t)
-		if status.Conforming == nil || *status.Conforming != machines || *status.Violating != 0 {
+		if status.Conforming == nil || *status.Conforming != vms || *status.Violating != 0 {
 			return fmt.Errorf("status: %+v, violations %v", status.Conforming, causes(status))
 		}
 		return nil

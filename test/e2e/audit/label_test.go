@@ -20,7 +20,7 @@ func TestTheLabelFollowsTheApprovals(t *testing.T) {
 					wanted = "true"
 				}
 			}
-			harness.Within(t, "namespace "+namespace+" has the right label", patience, func() error {
+			harness.Within(t, "namespace "+namespace+" has the right label", timeout, func() error {
 				got, err := lookup(t, plane, "get", "namespace", namespace, "-o", `jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}`)
 				if got != wanted || err != nil {
 					return fmt.Errorf("namespace %s has label %q, want %q (%w)", namespace, got, wanted, err)
@@ -60,7 +60,7 @@ func TestTheLabelFollowsTheApprovals(t *testing.T) {
 		labelled()
 	})
 	t.Run("events tell the namespace's people", func(t *testing.T) {
-		harness.Within(t, "events tell of the approval", patience, func() error {
+		harness.Within(t, "events tell of the approval", timeout, func() error {
 			got, err := lookup(t, plane, "get", "events", "--namespace=default", "-o",
 				`jsonpath={range .items[?(@.involvedObject.name=="`+named+`")]}{.reason}: {.message}{"\n"}{end}`)
 			for _, want := range []string{

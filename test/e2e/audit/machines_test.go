@@ -21,7 +21,7 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane"
 )
 
-var machineResource = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
+var vmResource = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 
 // small is the manifest of a template with two parameters.
 func small(namespace, name string, cores int) string {
@@ -94,7 +94,7 @@ func set(t *testing.T, vm *unstructured.Unstructured, value any, path ...string)
 }
 
 // store creates VirtualMachines as the owner. They are not evaluated: no webhook is registered, and their namespaces are not governed yet.
-func store(t *testing.T, plane *controlplane.Plane, machines ...*unstructured.Unstructured) {
+func store(t *testing.T, plane *controlplane.Plane, vms ...*unstructured.Unstructured) {
 	t.Helper()
 	client, err := dynamic.NewForConfig(owner.Config())
 	if err != nil {
@@ -105,13 +105,13 @@ func store(t *testing.T, plane *controlplane.Plane, machines ...*unstructured.Un
 	for range 4 {
 		group.Go(func() {
 			for vm := range work {
-				if _, err := client.Resource(machineResource).Namespace(vm.GetNamespace()).Create(t.Context(), vm, metav1.CreateOptions{}); err != nil {
+				if _, err := client.Resource(vmResource).Namespace(vm.GetNamespace()).Create(t.Context(), vm, metav1.CreateOptions{}); err != nil {
 					t.Errorf("storing %s: %v", vm.GetName(), err)
 				}
 			}
 		})
 	}
-	for _, vm := range machines {
+	for _, vm := range vms {
 		work <- vm
 	}
 	close(work)

@@ -93,7 +93,7 @@ func TestTheAuditSeesWhatNothingPrevented(t *testing.T) {
 	claim := func(name string) string {
 		return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name + "}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
 	}
-	stand := func(name string) string {
+	stored := func(name string) string {
 		return strings.ReplaceAll(`
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
@@ -176,11 +176,11 @@ spec:
 		},
 		{
 			name: "the disk before the VM", of: "early", want: "claim early-root " + lacks,
-			steps: []step{{args: []string{"create", "-f", "-"}, stdin: claim("early-root")}, {args: []string{"create", "-f", "-"}, stdin: stand("early")}},
+			steps: []step{{args: []string{"create", "-f", "-"}, stdin: claim("early-root")}, {args: []string{"create", "-f", "-"}, stdin: stored("early")}},
 		},
 		{
 			name: "the disk between the VM and KubeVirt", of: "raced", want: "claim raced-root " + lacks,
-			steps: []step{{args: []string{"create", "-f", "-"}, stdin: stand("raced")}, {args: []string{"create", "-f", "-"}, stdin: claim("raced-root")}},
+			steps: []step{{args: []string{"create", "-f", "-"}, stdin: stored("raced")}, {args: []string{"create", "-f", "-"}, stdin: claim("raced-root")}},
 		},
 		{
 			name: "a VM of no template", of: "handmade", want: "it names no template",

@@ -60,7 +60,7 @@ func TestReports(t *testing.T) {
 	}
 	await := func(namespace, want string) {
 		t.Helper()
-		harness.Within(t, "the Report of "+namespace+" is as wanted", patience, func() error {
+		harness.Within(t, "the Report of "+namespace+" is as wanted", timeout, func() error {
 			if diff := cmp.Diff(want, report(namespace)); diff != "" {
 				return fmt.Errorf("report of %s (-want +got):\n%s", namespace, diff)
 			}
@@ -90,7 +90,7 @@ func TestReports(t *testing.T) {
 	}
 	before, audits := version(), leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil)
 	kubectl(t, plane, "", "label", "namespace", idle, "touched-")
-	harness.Within(t, "there is another audit", patience, func() error {
+	harness.Within(t, "there is another audit", timeout, func() error {
 		if leader.metric(t, "stencil_audit_last_success_timestamp_seconds", nil) == audits {
 			return fmt.Errorf("there was no audit")
 		}

@@ -277,7 +277,7 @@ func TestSelfProtection(t *testing.T) {
 		if err := install.Uninstall(context.WithoutCancel(t.Context()), plane, install.Options{}); err != nil {
 			t.Fatal(err)
 		}
-		gone := func() error {
+		missing := func() error {
 			left, err := lookup(t, plane, "get", "mutatingwebhookconfiguration,validatingwebhookconfiguration,validatingadmissionpolicy,validatingadmissionpolicybinding",
 				"--selector", "app.kubernetes.io/part-of=stencil", "-o", "name")
 			if left != "" {
@@ -286,8 +286,8 @@ func TestSelfProtection(t *testing.T) {
 			return err
 		}
 		// On a slow host the garbage collector takes part of the time.
-		harness.Within(t, "nothing is left", time.Minute, gone)
-		always(t, 4*time.Second, gone)
+		harness.Within(t, "nothing is left", time.Minute, missing)
+		always(t, 4*time.Second, missing)
 	})
 	t.Run("what was restored goes with the release", func(t *testing.T) {
 		if err := install.Chart(t.Context(), plane, protecting("Restore")); err != nil {

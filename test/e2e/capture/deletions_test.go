@@ -23,8 +23,8 @@ func index(name string) int {
 	return slices.IndexFunc(steps, func(each step) bool { return each.name == name })
 }
 
-// outcome checks the result of a capture after an object was removed.
-type outcome func(t *testing.T, c *capture, release func())
+// result checks the result of a capture after an object was removed.
+type result func(t *testing.T, c *capture, release func())
 
 func isFinished(t *testing.T, c *capture, release func()) {
 	t.Helper()
@@ -50,7 +50,7 @@ func goesBeforeRelease(t *testing.T, c *capture, release func()) {
 	release()
 }
 
-func fails(reasons ...string) outcome {
+func fails(reasons ...string) result {
 	return func(t *testing.T, c *capture, release func()) {
 		t.Helper()
 		release()
@@ -61,7 +61,7 @@ func fails(reasons ...string) outcome {
 
 // failsBeforeRelease checks for a failure that a capture must report while it is held. The held write may be in progress, and an object that takes a
 // while to be deleted may still exist after it.
-func failsBeforeRelease(reasons ...string) outcome {
+func failsBeforeRelease(reasons ...string) result {
 	return func(t *testing.T, c *capture, release func()) {
 		t.Helper()
 		c.failed(t, reasons)
@@ -71,7 +71,7 @@ func failsBeforeRelease(reasons ...string) outcome {
 }
 
 // isMadeAnew waits until the required number of objects exist, none of them being deleted, and then checks that the capture succeeds.
-func isMadeAnew(kind schema.GroupVersionResource, want int) outcome {
+func isMadeAnew(kind schema.GroupVersionResource, want int) result {
 	return func(t *testing.T, c *capture, release func()) {
 		t.Helper()
 		eventually(t, fmt.Sprintf("there are %d %s", want, kind.Resource), func() string {
@@ -89,34 +89,34 @@ func isMadeAnew(kind schema.GroupVersionResource, want int) outcome {
 func TestDeletionsLeaveNothing(t *testing.T) {
 	s := real.on(t)
 	request := func(t *testing.T, c *capture) { c.remove(t, requests, c.golden, "r") }
-	machine := func(t *testing.T, c *capture) { c.remove(t, machines, c.shop, "web") }
+	vm := func(t *testing.T, c *capture) { c.remove(t, virtualMachines, c.shop, "web") }
 	snapshot := func(t *testing.T, c *capture) { c.remove(t, snapshots, c.shop, c.one(t, snapshots, c.shop)) }
 	disk := func(t *testing.T, c *capture) { c.remove(t, dataVolumes, c.golden, c.one(t, dataVolumes, c.golden)) }
 	template := func(t *testing.T, c *capture) { c.remove(t, templates, c.golden, "r") }
-	ofMachine := func(t *testing.T, c *capture) { c.remove(t, namespaces, "", c.shop) }
+	ofVM := func(t *testing.T, c *capture) { c.remove(t, namespaces, "", c.shop) }
 	ofRequest := func(t *testing.T, c *capture) { c.remove(t, namespaces, "", c.golden) }
 	for _, tc := range []struct {
 		name   string
 		delete func(t *testing.T, c *capture)
 		// from is the first step, and before the one that follows the last.
 		from, before int
-		want         outcome
+		want         result
 	}{
 		{"the request", request, 0, snapshotServed, goesAndLeavesNothing},
 		// The held write would be the last one.
 		{"the request", request, snapshotServed, afterwards, goesBeforeRelease},
 		{"the namespace of the request", ofRequest, 0, afterwards, goesAndLeavesNothing},
 
-		{"the machine", machine, 0, snapshotExists, fails("MachineNotFound")},
+		{"the machine", vm, 0, snapshotExists, fails("MachineNotFound")},
 		// KubeVirt retains a VM until its snapshot is taken.
-		{"the machine", machine, snapshotExists, afterwards, isFinished},
+		{"the machine", vm, snapshotExists, afterwards, isFinished},
 
 		{"the snapshot", snapshot, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost")},
 		{"the snapshot", snapshot, templateExists, snapshotServed, isFinished},
 
-		{"the namespace of the machine", ofMachine, snapshotExists - 1, snapshotExists, failsBeforeRelease("MachineNotFound", "CaptureRefused")},
-		{"the namespace of the machine", ofMachine, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost", "MachineNotFound")},
-		{"the namespace of the machine", ofMachine, templateExists, afterwards, isFinished},
+		{"the namespace of the machine", ofVM, snapshotExists - 1, snapshotExists, failsBeforeRelease("MachineNotFound", "CaptureRefused")},
+		{"the namespace of the machine", ofVM, snapshotExists, templateExists, failsBeforeRelease("SnapshotLost", "MachineNotFound")},
+		{"the namespace of the machine", ofVM, templateExists, afterwards, isFinished},
 
 		{"a disk", disk, disksExist, templateExists, isMadeAnew(dataVolumes, 2)},
 		{"a disk", disk, templateExists, templateOwns, fails("DataVolumeFailed")},

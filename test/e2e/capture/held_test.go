@@ -27,26 +27,26 @@ type step struct {
 	beside bool
 	// after is a write that is denied first. It is for a write like one that comes earlier in the capture.
 	after string
-	// says is a part of the request's progress message at this step.
-	says string
+	// progress is a part of the request's progress message at this step.
+	progress string
 }
 
 // steps are all moments of a capture, in their order: before each write but those of the status, and while it waits for others.
 var steps = []step{
-	{name: "before it is guarded", write: "UPDATE.virtualmachinetemplaterequests", says: "could not add the finalizer"},
-	{name: "before the snapshot", write: "CREATE.virtualmachinesnapshots", beside: true, says: "could not create the snapshot"},
-	{name: "while the snapshot is taken", storage: csi.TakeSnapshot, says: "waiting for VirtualMachineSnapshot"},
-	{name: "until the snapshot is ready", storage: csi.ReadySnapshot, says: ": Succeeded"},
-	{name: "before the disks are copied", write: "CREATE.datavolumes", says: "could not create DataVolumes"},
-	{name: "while the disks are copied", storage: csi.ProvisionVolume, says: "0 of 2 disks are copied, waiting for"},
-	{name: beforeTemplate, write: "CREATE.virtualmachinetemplates", says: "could not create the template"},
+	{name: "before it is guarded", write: "UPDATE.virtualmachinetemplaterequests", progress: "could not add the finalizer"},
+	{name: "before the snapshot", write: "CREATE.virtualmachinesnapshots", beside: true, progress: "could not create the snapshot"},
+	{name: "while the snapshot is taken", storage: csi.TakeSnapshot, progress: "waiting for VirtualMachineSnapshot"},
+	{name: "until the snapshot is ready", storage: csi.ReadySnapshot, progress: ": Succeeded"},
+	{name: "before the disks are copied", write: "CREATE.datavolumes", progress: "could not create DataVolumes"},
+	{name: "while the disks are copied", storage: csi.ProvisionVolume, progress: "0 of 2 disks are copied, waiting for"},
+	{name: beforeTemplate, write: "CREATE.virtualmachinetemplates", progress: "could not create the template"},
 	{
-		name: "before the request is the template's", write: "UPDATE.virtualmachinetemplaterequests", says: "could not have the template own the request",
+		name: "before the request is the template's", write: "UPDATE.virtualmachinetemplaterequests", progress: "could not have the template own the request",
 		after: "CREATE.virtualmachinetemplates",
 	},
-	{name: "before the disks are handed over", write: "UPDATE.datavolumes", says: "could not hand the DataVolumes over to the template"},
-	{name: "before the snapshot is deleted", write: "DELETE.virtualmachinesnapshots", beside: true, says: "could not delete the snapshot"},
-	{name: "before the template is let go of", write: "UPDATE.virtualmachinetemplates", says: "could not have the request own the template no more"},
+	{name: "before the disks are handed over", write: "UPDATE.datavolumes", progress: "could not hand the DataVolumes over to the template"},
+	{name: "before the snapshot is deleted", write: "DELETE.virtualmachinesnapshots", beside: true, progress: "could not delete the snapshot"},
+	{name: "before the template is let go of", write: "UPDATE.virtualmachinetemplates", progress: "could not have the request own the template no more"},
 }
 
 // beforeTemplate divides the steps: until then a capture needs its snapshot, and afterwards the template exists.
@@ -114,8 +114,8 @@ func installHold(s *stage) error {
 	return nil
 }
 
-// refuse denies the manager a write in a namespace, or none when write is empty. A namespace that no longer exists allows no writes.
-func (c *capture) refuse(t *testing.T, namespace, write string) {
+// deny denies the manager a write in a namespace, or none when write is empty. A namespace that no longer exists allows no writes.
+func (c *capture) deny(t *testing.T, namespace, write string) {
 	t.Helper()
 	value := any(write)
 	if write == "" {
@@ -146,8 +146,8 @@ func (c *capture) hold(t *testing.T, at step) (release func()) {
 	if at.after != "" {
 		write = at.after
 	}
-	c.refuse(t, namespace, write)
-	release = func() { c.refuse(t, namespace, "") }
+	c.deny(t, namespace, write)
+	release = func() { c.deny(t, namespace, "") }
 	t.Cleanup(release)
 	return release
 }
@@ -156,10 +156,10 @@ func (c *capture) hold(t *testing.T, at step) (release func()) {
 func (c *capture) reach(t *testing.T, at step) {
 	t.Helper()
 	if at.after != "" {
-		c.says(t, c.golden, "r", "could not create the template")
-		c.refuse(t, c.golden, at.write)
+		c.awaitProgress(t, c.golden, "r", "could not create the template")
+		c.deny(t, c.golden, at.write)
 	}
-	c.says(t, c.golden, "r", at.says)
+	c.awaitProgress(t, c.golden, "r", at.progress)
 	if at.storage != csi.TakeSnapshot {
 		return
 	}

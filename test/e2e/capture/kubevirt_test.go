@@ -68,9 +68,9 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 			t.Errorf("the template lacks %s", want)
 		}
 	}
-	for _, unwanted := range []string{"hunter2", "secret-serial", "02:00:00", `"hostname"`, `"instancetype"`, `"D1"`} {
-		if strings.Contains(text, unwanted) {
-			t.Errorf("the template has %s", unwanted)
+	for _, absent := range []string{"hunter2", "secret-serial", "02:00:00", `"hostname"`, `"instancetype"`, `"D1"`} {
+		if strings.Contains(text, absent) {
+			t.Errorf("the template has %s", absent)
 		}
 	}
 	if t.Failed() {

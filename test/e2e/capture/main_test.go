@@ -55,7 +55,7 @@ type stage struct {
 	// owner has the role edit in the namespaces of the tests, and own is this user's client; client is the administrator's.
 	owner       *controlplane.User
 	own, client dynamic.Interface
-	player      *player
+	controllers *fakeControllers
 }
 
 // alone is for managers of which one runs at a time: the lease of a killed one need not expire.
@@ -68,10 +68,10 @@ var (
 		},
 		prepare: installHold,
 	}
-	played = &stage{
+	fake = &stage{
 		options: platform.Options{ControllerManager: true, ManagerArgs: alone, Log: os.Stderr},
 		prepare: func(s *stage) error {
-			s.player = startPlayer(s.client)
+			s.controllers = startFakeControllers(s.client)
 			return s.standIn(context.Background())
 		},
 	}
@@ -86,9 +86,9 @@ func run(m *testing.M) int {
 		return 1
 	}
 	code := m.Run()
-	for _, each := range []*stage{real, played} {
-		if each.player != nil {
-			each.player.stop()
+	for _, each := range []*stage{real, fake} {
+		if each.controllers != nil {
+			each.controllers.stop()
 		}
 		if each.platform == nil {
 			continue
@@ -150,14 +150,14 @@ func (s *stage) namespace(t *testing.T, prefix string) string {
 }
 
 var (
-	requests    = schema.GroupVersionResource{Group: "template.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinetemplaterequests"}
-	templates   = schema.GroupVersionResource{Group: "template.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinetemplates"}
-	machines    = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
-	snapshots   = schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshots"}
-	contents    = schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshotcontents"}
-	dataVolumes = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
-	claims      = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
-	namespaces  = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
+	requests        = schema.GroupVersionResource{Group: "template.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinetemplaterequests"}
+	templates       = schema.GroupVersionResource{Group: "template.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinetemplates"}
+	virtualMachines = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
+	snapshots       = schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshots"}
+	contents        = schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshotcontents"}
+	dataVolumes     = schema.GroupVersionResource{Group: "cdi.kubevirt.io", Version: "v1beta1", Resource: "datavolumes"}
+	claims          = schema.GroupVersionResource{Version: "v1", Resource: "persistentvolumeclaims"}
+	namespaces      = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	// volumeSnapshots and volumeContents are those of the storage, which is on the real stage only.
 	volumeSnapshots = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshots"}
 	volumeContents  = schema.GroupVersionResource{Group: "snapshot.storage.k8s.io", Version: "v1", Resource: "volumesnapshotcontents"}
@@ -226,8 +226,8 @@ func (s *stage) ends(t *testing.T, namespace, name string) map[string]metav1.Con
 	return last
 }
 
-// says waits until the progress message of an unfinished request contains part.
-func (s *stage) says(t *testing.T, namespace, name, part string) {
+// awaitProgress waits until the progress message of an unfinished request contains part.
+func (s *stage) awaitProgress(t *testing.T, namespace, name, part string) {
 	t.Helper()
 	eventually(t, "the request "+name+" tells "+part, func() string {
 		last := s.conditions(t, namespace, name)

@@ -24,7 +24,7 @@ func (s *stage) standIn(ctx context.Context) error {
 	_, err = client.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{
 		ObjectMeta: metav1.ObjectMeta{Name: "played-edit", Labels: map[string]string{"rbac.authorization.k8s.io/aggregate-to-edit": "true"}},
 		Rules: []rbacv1.PolicyRule{{
-			APIGroups: []string{machines.Group, snapshots.Group, dataVolumes.Group}, Resources: []string{"*"}, Verbs: []string{"*"},
+			APIGroups: []string{virtualMachines.Group, snapshots.Group, dataVolumes.Group}, Resources: []string{"*"}, Verbs: []string{"*"},
 		}},
 	}, metav1.CreateOptions{})
 	return err

@@ -18,19 +18,19 @@ import (
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
-// written is the output of a process so far.
-type written struct {
+// outputBuffer is the output of a process so far.
+type outputBuffer struct {
 	mutex sync.Mutex
 	text  bytes.Buffer
 }
 
-func (w *written) Write(part []byte) (int, error) {
+func (w *outputBuffer) Write(part []byte) (int, error) {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return w.text.Write(part)
 }
 
-func (w *written) String() string {
+func (w *outputBuffer) String() string {
 	w.mutex.Lock()
 	defer w.mutex.Unlock()
 	return w.text.String()
@@ -38,8 +38,8 @@ func (w *written) String() string {
 
 // capturing is a running stencilctl capture.
 type capturing struct {
-	command      *exec.Cmd
-	output, told written
+	command        *exec.Cmd
+	output, stderr outputBuffer
 }
 
 // stencilctl starts stencilctl capture as a user, for the VM of c.
@@ -51,26 +51,26 @@ func (c *capture) stencilctl(t *testing.T, as *controlplane.User, more ...string
 	}
 	run := &capturing{command: exec.CommandContext(t.Context(), binary, append([]string{"capture", "-n", c.golden, "--wait", "--poll-interval=100ms"}, more...)...)}
 	run.command.Env = append(os.Environ(), "KUBECONFIG="+as.Kubeconfig)
-	run.command.Stdout, run.command.Stderr = &run.output, &run.told
+	run.command.Stdout, run.command.Stderr = &run.output, &run.stderr
 	if err := run.command.Start(); err != nil {
 		t.Fatal(err)
 	}
 	return run
 }
 
-// tells waits until the command has written a text to its standard error.
-func (r *capturing) tells(t *testing.T, part string) {
+// awaitOutput waits until the command has written a text to its standard error.
+func (r *capturing) awaitOutput(t *testing.T, part string) {
 	t.Helper()
 	eventually(t, "stencilctl prints "+part, func() string {
-		if told := r.told.String(); !strings.Contains(told, part) {
-			return "want " + part + " in\n" + told
+		if output := r.stderr.String(); !strings.Contains(output, part) {
+			return "want " + part + " in\n" + output
 		}
 		return ""
 	})
 }
 
 // ends waits for the end of the command, and checks its exit code and that it has written these texts, in their order.
-func (r *capturing) ends(t *testing.T, code int, output string, told ...string) {
+func (r *capturing) ends(t *testing.T, code int, output string, want ...string) {
 	t.Helper()
 	var exit *exec.ExitError
 	if err := r.command.Wait(); err != nil && !errors.As(err, &exit) {
@@ -82,18 +82,18 @@ func (r *capturing) ends(t *testing.T, code int, output string, told ...string) 
 	if got := r.output.String(); got != output {
 		t.Errorf("it printed %q, want %q", got, output)
 	}
-	rest := r.told.String()
-	for _, part := range told {
+	rest := r.stderr.String()
+	for _, part := range want {
 		_, after, found := strings.Cut(rest, part)
 		if !found {
-			t.Fatalf("want %q in\n%sof\n%s", part, rest, r.told.String())
+			t.Fatalf("want %q in\n%sof\n%s", part, rest, r.stderr.String())
 		}
 		rest = after
 	}
 }
 
-// told matches a line about a condition.
-var told = regexp.MustCompile(`^(Progressing|Ready|Complete|SecretsFound) (True|False|Unknown) \([A-Za-z]+\): .+$`)
+// conditionLine matches a line about a condition.
+var conditionLine = regexp.MustCompile(`^(Progressing|Ready|Complete|SecretsFound) (True|False|Unknown) \([A-Za-z]+\): .+$`)
 
 // TestStencilctlTellsHowFarACaptureHasCome runs stencilctl as a user who may capture the VM and read the request.
 func TestStencilctlTellsHowFarACaptureHasCome(t *testing.T) {
@@ -115,9 +115,9 @@ func TestStencilctlTellsHowFarACaptureHasCome(t *testing.T) {
 		take, copy := at("while the snapshot is taken"), at("while the disks are copied")
 		taken, copied := c.hold(t, take), c.hold(t, copy)
 		run := c.stencilctl(t, ada, c.shop+"/web", "--name=web", "--labels=os=none")
-		run.tells(t, "Progressing True (WaitingForSnapshot): waiting for VirtualMachineSnapshot "+c.shop+"/capture-")
+		run.awaitOutput(t, "Progressing True (WaitingForSnapshot): waiting for VirtualMachineSnapshot "+c.shop+"/capture-")
 		taken()
-		run.tells(t, "Progressing True (WaitingForDataVolumes): 0 of 2 disks are copied, waiting for web-")
+		run.awaitOutput(t, "Progressing True (WaitingForDataVolumes): 0 of 2 disks are copied, waiting for web-")
 		copied()
 		run.ends(t, 0, "virtualmachinetemplate.template.kubevirt.io/web ready\n",
 			ofRequest+"web-", created,
@@ -125,15 +125,15 @@ func TestStencilctlTellsHowFarACaptureHasCome(t *testing.T) {
 			"Progressing True (WaitingForDataVolumes): 0 of 2 disks are copied, waiting for web-",
 			"Progressing False (Reconciled): VirtualMachineTemplate web was made\n",
 			"Ready True (Reconciled): VirtualMachineTemplate web was made\n")
-		lines := strings.Split(strings.TrimSuffix(run.told.String(), "\n"), "\n")
+		lines := strings.Split(strings.TrimSuffix(run.stderr.String(), "\n"), "\n")
 		for i, line := range lines[1:] {
-			if !told.MatchString(line) || line == lines[i] {
+			if !conditionLine.MatchString(line) || line == lines[i] {
 				t.Errorf("the line %q is no news about a condition", line)
 			}
 		}
 		for _, want := range []string{"Complete True (EverythingCaptured): everything of the VirtualMachine is in the template", "SecretsFound False (NoSecrets): "} {
-			if !strings.Contains(run.told.String(), want) {
-				t.Errorf("want %q in\n%s", want, run.told.String())
+			if !strings.Contains(run.stderr.String(), want) {
+				t.Errorf("want %q in\n%s", want, run.stderr.String())
 			}
 		}
 		if made := s.all(t, templates, c.golden); len(made) != 1 || made[0].GetLabels()["os"] != "none" {

@@ -124,7 +124,7 @@ func ensureTemplate(t *testing.T) {
 	t.Helper()
 	requests := newRequests(t)
 	harness.Eventually(t, "the template is stored", func() error { return requests.ensureTemplate(t.Context()) })
-	harness.Eventually(t, "the template is rendered", func() error { return requests.machine(t.Context(), "probe") })
+	harness.Eventually(t, "the template is rendered", func() error { return requests.vm(t.Context(), "probe") })
 }
 
 // kubectl runs kubectl as the administrator; it has to succeed.

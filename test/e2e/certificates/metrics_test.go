@@ -30,7 +30,7 @@ func TestDocumentationListsEveryMetric(t *testing.T) {
 	process := startReplica(t)
 	requests := newRequests(t)
 	for _, request := range []func() error{
-		func() error { return requests.machine(t.Context(), "measured") },
+		func() error { return requests.vm(t.Context(), "measured") },
 		func() error { return requests.template(t.Context(), "measured") },
 	} {
 		if err := request(); err != nil {

@@ -61,7 +61,7 @@ func TestCABundleIsPutBack(t *testing.T) {
 			})
 		})
 	}
-	if err := newRequests(t).machine(t.Context(), "afterwards"); err != nil {
+	if err := newRequests(t).vm(t.Context(), "afterwards"); err != nil {
 		t.Error(err)
 	}
 }

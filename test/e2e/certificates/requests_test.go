@@ -18,8 +18,8 @@ import (
 )
 
 var (
-	machines  = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
-	templates = schema.GroupVersionResource{Group: "template.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinetemplates"}
+	virtualMachines = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
+	templates       = schema.GroupVersionResource{Group: "template.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinetemplates"}
 )
 
 // requests makes requests that need the webhooks and leave nothing behind.
@@ -38,9 +38,9 @@ func newRequests(t *testing.T) requests {
 
 var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
-// machine creates a VirtualMachine from the template and checks that it was rendered.
-func (r requests) machine(ctx context.Context, name string) error {
-	created, err := r.client.Resource(machines).Namespace("default").Create(ctx, &unstructured.Unstructured{Object: map[string]any{
+// vm creates a VirtualMachine from the template and checks that it was rendered.
+func (r requests) vm(ctx context.Context, name string) error {
+	created, err := r.client.Resource(virtualMachines).Namespace("default").Create(ctx, &unstructured.Unstructured{Object: map[string]any{
 		"apiVersion": "kubevirt.io/v1",
 		"kind":       "VirtualMachine",
 		"metadata": map[string]any{
@@ -112,7 +112,7 @@ func startStream(t *testing.T) *stream {
 		s.work.Go(func() {
 			s.repeat(ctx, func(ctx context.Context, n int) error {
 				if (n+i)%2 == 0 {
-					return requests.machine(ctx, fmt.Sprintf("machine-%d-%d", i, n))
+					return requests.vm(ctx, fmt.Sprintf("machine-%d-%d", i, n))
 				}
 				return requests.template(ctx, fmt.Sprintf("template-%d-%d", i, n))
 			})

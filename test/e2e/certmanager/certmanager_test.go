@@ -23,7 +23,7 @@ spec:
     spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}
 `
 
-const machine = `
+const vmManifest = `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine
 metadata: {name: web-1, namespace: default, annotations: {template.kubevirt.io/template-ref: box}}
@@ -112,7 +112,7 @@ func TestBothServersServeWithWhatCertManagerIssues(t *testing.T) {
 		mustKubectl(t, policy, "apply", "-f", "-")
 		t.Cleanup(func() { mustKubectl(t, "", "delete", "virtualmachinepolicy", "names") })
 		harness.Eventually(t, "the policy refuses", func() error {
-			out := kubectl(t, nil, strings.Replace(machine, "web-1", "taken", 1), "create", "--dry-run=server", "-f", "-")
+			out := kubectl(t, nil, strings.Replace(vmManifest, "web-1", "taken", 1), "create", "--dry-run=server", "-f", "-")
 			if out.Code == 0 || !strings.Contains(out.Stderr, "this name is taken") {
 				return fmt.Errorf("exit code %d: %s%s", out.Code, out.Stdout, out.Stderr)
 			}
@@ -157,7 +157,7 @@ func reached(t *testing.T) {
 		if out := kubectl(t, nil, template, "apply", "-f", "-"); out.Code != 0 {
 			return errors.New(out.Stderr)
 		}
-		out := kubectl(t, nil, machine, "create", "--dry-run=server", "-o", "jsonpath={.spec.runStrategy}", "-f", "-")
+		out := kubectl(t, nil, vmManifest, "create", "--dry-run=server", "-o", "jsonpath={.spec.runStrategy}", "-f", "-")
 		if out.Stdout != "Halted" {
 			return fmt.Errorf("the manager is not reached: %s%s", out.Stdout, out.Stderr)
 		}

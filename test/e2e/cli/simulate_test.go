@@ -54,8 +54,9 @@ spec:
 
 // simulated is the part of the output that the tests check.
 type simulated struct {
-	Judged, Denied, Warned, Audited int
-	Objects                         []struct {
+	Evaluated               int `json:"judged"`
+	Denied, Warned, Audited int
+	Objects                 []struct {
 		Kind, Namespace, Name      string
 		Denials, Warnings, Audited []struct{ Policy, Message string }
 	}
@@ -153,7 +154,7 @@ spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 3}, devices:
 		if diff := cmp.Diff(everywhere, got.lines()); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
-		if got.Judged != 8 || got.Denied != 4 || got.Warned != 1 || got.Audited != 1 || got.Missing != nil {
+		if got.Evaluated != 8 || got.Denied != 4 || got.Warned != 1 || got.Audited != 1 || got.Missing != nil {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -165,7 +166,7 @@ spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 3}, devices:
 	})
 	t.Run("selected by labels", func(t *testing.T) {
 		got := simulate(t, plane.Admin(), 0, "-A", "-l", "name=small")
-		if got.Judged != 1 || len(got.Objects) != 0 {
+		if got.Evaluated != 1 || len(got.Objects) != 0 {
 			t.Errorf("%+v", got)
 		}
 	})
@@ -194,7 +195,7 @@ spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 3}, devices:
 			t.Fatal(err)
 		}
 		got := simulate(t, user, 0, "-n", "shop")
-		if got.Judged != 4 || len(got.Missing) != 1 || !strings.HasPrefix(got.Missing[0], "labels of namespace shop: ") {
+		if got.Evaluated != 4 || len(got.Missing) != 1 || !strings.HasPrefix(got.Missing[0], "labels of namespace shop: ") {
 			t.Errorf("%+v", got)
 		}
 		simulate(t, user, 3, "-A")

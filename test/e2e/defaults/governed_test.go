@@ -26,7 +26,7 @@ func conforms(t *testing.T, count int) {
 
 func TestDefaultsAreApproved(t *testing.T) {
 	discard(t, "vault", "good")
-	mustKubectl(t, ada, machine("good", "vault", "golden/pinned", ""), "--namespace=vault", "apply", "-f", "-")
+	mustKubectl(t, ada, vmObject("good", "vault", "golden/pinned", ""), "--namespace=vault", "apply", "-f", "-")
 	vm := stored(t, "vault", "good")
 	if !version.MatchString(domain(t, vm, "machine", "type")) || !address.MatchString(domain(t, vm, "devices", "disks", "root", "disk", "pciAddress")) {
 		t.Errorf("it is stored with %s", domain(t, vm))
@@ -36,7 +36,7 @@ func TestDefaultsAreApproved(t *testing.T) {
 		t.Errorf("KubeVirt's own defaults are missing: %s", domain(t, vm))
 	}
 	conforms(t, 1)
-	mustKubectl(t, ada, machine("good", "vault", "golden/pinned", ""), "--namespace=vault", "apply", "-f", "-")
+	mustKubectl(t, ada, vmObject("good", "vault", "golden/pinned", ""), "--namespace=vault", "apply", "-f", "-")
 	mustKubectl(t, ada, "", "--namespace=vault", "patch", "virtualmachine", "good", "--type=merge", "--patch", `{"spec": {"runStrategy": "Manual"}}`)
 	if again := stored(t, "vault", "good"); at(t, vm, "spec", "template") != at(t, again, "spec", "template") {
 		t.Errorf("the template has changed from\n%s\nto\n%s", at(t, vm, "spec", "template"), at(t, again, "spec", "template"))
@@ -60,14 +60,14 @@ func TestNobodyWritesDefaultsByHand(t *testing.T) {
 		"the wish for no defaults": {"    defaults.template.kubevirt.io/skip: \"true\"\n", "metadata.annotations"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			out := kubectl(t, ada, machine("attack", "vault", "golden/pinned", tc.written), "--namespace=vault", "create", "-f", "-")
+			out := kubectl(t, ada, vmObject("attack", "vault", "golden/pinned", tc.written), "--namespace=vault", "create", "-f", "-")
 			if out.Code == 0 || !strings.Contains(out.Stderr, tc.want) {
 				t.Errorf("exit %d: %s", out.Code, out.Stderr)
 			}
 		})
 	}
 
-	mustKubectl(t, ada, machine("victim", "vault", "golden/pinned", ""), "--namespace=vault", "create", "-f", "-")
+	mustKubectl(t, ada, vmObject("victim", "vault", "golden/pinned", ""), "--namespace=vault", "create", "-f", "-")
 	before := stored(t, "vault", "victim")
 	for name, patch := range map[string]string{
 		"a machine type":       `[{"op": "replace", "path": "/spec/template/spec/domain/machine/type", "value": "pc-q35-2.1"}]`,
@@ -115,7 +115,7 @@ func TestAnUpdateOfAMachineWithoutDefaultsIsNotRefused(t *testing.T) {
 	discard(t, "vault", "bare")
 	restart := withoutDefaulter(t)
 	defer restart()
-	mustKubectl(t, ada, machine("bare", "vault", "golden/pinned", ""), "--namespace=vault", "create", "-f", "-")
+	mustKubectl(t, ada, vmObject("bare", "vault", "golden/pinned", ""), "--namespace=vault", "create", "-f", "-")
 	restart()
 	before := stored(t, "vault", "bare")
 	mustKubectl(t, ada, "", "--namespace=vault", "patch", "virtualmachine", "bare", "--type=merge", "--patch", `{"spec": {"runStrategy": "Manual"}}`)

@@ -108,13 +108,13 @@ func prepare(ctx context.Context) (err error) {
 	// All of this applies as soon as the manager has read the approval and the template, and the API server calls the webhook.
 	last := ""
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		refused, err := stencil.Plane.Kubectl(ctx, ada, machine("probe", "vault", "golden/fedora", ""), "create", "--dry-run=server", "-f", "-")
+		denied, err := stencil.Plane.Kubectl(ctx, ada, vmObject("probe", "vault", "golden/fedora", ""), "create", "--dry-run=server", "-f", "-")
 		if err != nil {
 			return false, err
 		}
-		filled, err := stencil.Plane.Kubectl(ctx, ada, machine("probe", "vault", "golden/pinned", ""), "create", "--dry-run=server", "-o", "json", "-f", "-")
-		last = refused.Stderr + filled.Stderr
-		return strings.Contains(refused.Stderr, "not approved") && strings.Contains(filled.Stdout, "pciAddress"), err
+		filled, err := stencil.Plane.Kubectl(ctx, ada, vmObject("probe", "vault", "golden/pinned", ""), "create", "--dry-run=server", "-o", "json", "-f", "-")
+		last = denied.Stderr + filled.Stderr
+		return strings.Contains(denied.Stderr, "not approved") && strings.Contains(filled.Stdout, "pciAddress"), err
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("waiting for approval and defaults: %w: %s", err, last), errors.New(stencil.Manager.Logs()))
@@ -187,13 +187,13 @@ func domain(t *testing.T, vm *unstructured.Unstructured, path ...string) string 
 	return at(t, vm, append([]string{"spec", "template", "spec", "domain"}, path...)...)
 }
 
-// machine returns the manifest of a VirtualMachine that refers to a template.
-func machine(name, namespace, ref, rest string) string {
+// vmObject returns the manifest of a VirtualMachine that refers to a template.
+func vmObject(name, namespace, ref, rest string) string {
 	return fmt.Sprintf("apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  namespace: %s\n  annotations:\n    template.kubevirt.io/template-ref: %s\n%s", name, namespace, ref, rest)
 }
 
-// written returns the manifest of a VirtualMachine with two virtio disks and without a template.
-func written(name, more string) string {
+// vmWith returns the manifest of a VirtualMachine with two virtio disks and without a template.
+func vmWith(name, more string) string {
 	return `
 apiVersion: kubevirt.io/v1
 kind: VirtualMachine

@@ -41,7 +41,7 @@ func TestUnpinAndRepin(t *testing.T) {
 	stencilctl := buildStencilctl(t)
 	discard(t, "team-a", "pin-1", "pin-2", "pin-own")
 	labelled := func(name, more string) string {
-		return strings.Replace(written(name, more), "namespace: team-a", "namespace: team-a, labels: {pins: some}", 1)
+		return strings.Replace(vmWith(name, more), "namespace: team-a", "namespace: team-a, labels: {pins: some}", 1)
 	}
 	mustKubectl(t, ada, labelled("pin-1", ""), "create", "-f", "-")
 	mustKubectl(t, ada, labelled("pin-2", `, pciAddress: "0000:0a:00.0"`), "create", "-f", "-")
@@ -103,13 +103,13 @@ func TestUnpinAndRepin(t *testing.T) {
 		want(code, output, 1, "team-a/pin-1: it runs, or is to run: stop it first", "team-a/missing: there is none", "0 of 1 changed")
 	})
 	t.Run("nor one whose owner wants it left alone", func(t *testing.T) {
-		mustKubectl(t, ada, strings.Replace(written("pin-own", ""), "namespace: team-a", `namespace: team-a, annotations: {defaults.template.kubevirt.io/skip: "true"}`, 1), "create", "-f", "-")
+		mustKubectl(t, ada, strings.Replace(vmWith("pin-own", ""), "namespace: team-a", `namespace: team-a, annotations: {defaults.template.kubevirt.io/skip: "true"}`, 1), "create", "-f", "-")
 		code, output := stencilctl(ada, "defaults", "repin", "pin-own", "-n", "team-a", "--confirm")
 		want(code, output, 1, "it is to be left alone")
 	})
 	t.Run("an approval judges it as any other update", func(t *testing.T) {
 		discard(t, "vault", "pin-governed")
-		mustKubectl(t, ada, machine("pin-governed", "vault", "golden/pinned", ""), "--namespace=vault", "create", "-f", "-")
+		mustKubectl(t, ada, vmObject("pin-governed", "vault", "golden/pinned", ""), "--namespace=vault", "create", "-f", "-")
 		for _, more := range []string{"--confirm", "--confirm=false"} {
 			code, output := stencilctl(ada, "defaults", "unpin", "--all", "-n", "vault", more)
 			want(code, output, 1, "vault/pin-governed: refused: ", "not approved", "0 of 1")

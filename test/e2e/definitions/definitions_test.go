@@ -23,7 +23,7 @@ func TestSchemas(t *testing.T) {
 	const (
 		template = "VirtualMachineTemplate"
 		request  = "VirtualMachineTemplateRequest"
-		machine  = "virtualMachineRef: {namespace: a, name: b}"
+		vm       = "virtualMachineRef: {namespace: a, name: b}"
 	)
 	for name, tc := range map[string]struct {
 		kind, spec string
@@ -56,11 +56,11 @@ func TestSchemas(t *testing.T) {
 		"a default that is not listed":             {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, enum: [a, b], value: c}]}`, refused: `spec.parameters[0].value: Invalid value: value must be one of enum`},
 		"a value that is listed twice":             {kind: template, spec: `{virtualMachine: {}, parameters: [{name: A, enum: [a, a]}]}`, refused: `spec.parameters[0].enum[1]: Duplicate value: "a"`},
 		"another policy for undefined references":  {kind: template, spec: `{virtualMachine: {}, undefinedReferences: Ignore}`, refused: `spec.undefinedReferences: Unsupported value: "Ignore"`},
-		"a request with all it can have":           {kind: request, spec: `{` + machine + `, templateName: c, templateLabels: {a: b, xtemplate.kubevirt.io/a: b}, ttlSecondsAfterFinished: 0}`},
+		"a request with all it can have":           {kind: request, spec: `{` + vm + `, templateName: c, templateLabels: {a: b, xtemplate.kubevirt.io/a: b}, ttlSecondsAfterFinished: 0}`},
 		"a request for nothing":                    {kind: request, spec: `{}`, refused: `spec.virtualMachineRef: Required value`},
 		"a request for a VirtualMachine somewhere": {kind: request, spec: `{virtualMachineRef: {name: a}}`, refused: `spec.virtualMachineRef.namespace: Required value`},
-		"a label that is reserved":                 {kind: request, spec: `{` + machine + `, templateLabels: {template.kubevirt.io/a: b}}`, refused: `spec.templateLabels: Invalid value: keys must not start with template.kubevirt.io/`},
-		"a time to live below zero":                {kind: request, spec: `{` + machine + `, ttlSecondsAfterFinished: -1}`, refused: `spec.ttlSecondsAfterFinished: Invalid value: -1`},
+		"a label that is reserved":                 {kind: request, spec: `{` + vm + `, templateLabels: {template.kubevirt.io/a: b}}`, refused: `spec.templateLabels: Invalid value: keys must not start with template.kubevirt.io/`},
+		"a time to live below zero":                {kind: request, spec: `{` + vm + `, ttlSecondsAfterFinished: -1}`, refused: `spec.ttlSecondsAfterFinished: Invalid value: -1`},
 	} {
 		for _, version := range []string{"v1alpha1", "v1beta1"} {
 			t.Run(version+": "+name, func(t *testing.T) {

@@ -78,7 +78,7 @@ func explain(t *testing.T, as *controlplane.User, manifest string) (code int, ou
 	return ran.Code, ran.Output + ran.Problems
 }
 
-func machine(name, template, beside string) string {
+func vm(name, template, beside string) string {
 	return "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: " + name + "\n  annotations:\n    template.kubevirt.io/template-ref: " + template + "\n" + beside
 }
 
@@ -92,7 +92,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{
 			name: "an approved machine", as: func() *controlplane.User { return ada },
-			manifest: machine("web-1", "golden/fedora", "    parameter.template.kubevirt.io/INSTANCETYPE: u1.small\n"),
+			manifest: vm("web-1", "golden/fedora", "    parameter.template.kubevirt.io/INSTANCETYPE: u1.small\n"),
 			want: []string{
 				"VirtualMachine team-a/web-1 would be created\n",
 				"  ok      you may create VirtualMachines in namespace team-a\n",
@@ -101,7 +101,7 @@ func TestExplain(t *testing.T) {
 		},
 		{
 			name: "a value and a field that nobody approved", as: func() *controlplane.User { return ada },
-			manifest: machine("web-2", "golden/fedora", "    parameter.template.kubevirt.io/INSTANCETYPE: u1.8xlarge\nspec: {template: {spec: {nodeSelector: {disktype: ssd}}}}\n"),
+			manifest: vm("web-2", "golden/fedora", "    parameter.template.kubevirt.io/INSTANCETYPE: u1.8xlarge\nspec: {template: {spec: {nodeSelector: {disktype: ssd}}}}\n"),
 			wantCode: 1,
 			want: []string{
 				"VirtualMachine team-a/web-2 would be refused\n",
@@ -113,7 +113,7 @@ func TestExplain(t *testing.T) {
 		},
 		{
 			name: "a template that one may not use", as: func() *controlplane.User { return bob },
-			manifest: machine("web-3", "golden/fedora", ""),
+			manifest: vm("web-3", "golden/fedora", ""),
 			wantCode: 1,
 			want: []string{
 				"  no      you may use template golden/fedora\n          no role gives you verb use on virtualmachinetemplates.template.kubevirt.io with resourceName fedora in namespace golden\n",
@@ -129,7 +129,7 @@ func TestExplain(t *testing.T) {
 		},
 		{
 			name: "values that the template does not take, which its owner is told before the approval", as: func() *controlplane.User { return stencil.Plane.Admin() },
-			manifest: machine("Web", "golden/windows", "    parameter.template.kubevirt.io/DISK: 1Gi\n"),
+			manifest: vm("Web", "golden/windows", "    parameter.template.kubevirt.io/DISK: 1Gi\n"),
 			wantCode: 1,
 			want: []string{
 				"  ok      template golden/windows exists and is valid\n",
@@ -139,13 +139,13 @@ func TestExplain(t *testing.T) {
 		},
 		{
 			name: "a template that is not there", as: func() *controlplane.User { return stencil.Plane.Admin() },
-			manifest: machine("web-4", "golden/none", ""),
+			manifest: vm("web-4", "golden/none", ""),
 			wantCode: 1,
 			want:     []string{"  no      template golden/none exists and is valid\n          there is no such template\n"},
 		},
 		{
 			name: "an unknown field", as: func() *controlplane.User { return ada },
-			manifest: machine("web-5", "golden/fedora", "spec: {runstrategy: Always}\n"),
+			manifest: vm("web-5", "golden/fedora", "spec: {runstrategy: Always}\n"),
 			wantCode: 1,
 			want:     []string{"VirtualMachine team-a/web-5 would be refused\n", "runstrategy"},
 		},

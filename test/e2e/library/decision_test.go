@@ -45,15 +45,15 @@ func decision(t *testing.T) string {
 		}
 		return ""
 	})
-	text, err := yaml.Marshal(settled(input))
+	text, err := yaml.Marshal(defaulted(input))
 	if err != nil {
 		t.Fatal(err)
 	}
 	return "\n```yaml\n" + string(text) + "```\n\n"
 }
 
-// settled replaces the values that vary between runs.
-func settled(value any) any {
+// defaulted replaces the values that vary between runs.
+func defaulted(value any) any {
 	switch value := value.(type) {
 	case map[string]any:
 		for key, inner := range value {
@@ -68,12 +68,12 @@ func settled(value any) any {
 			case key == "authentication.kubernetes.io/credential-id":
 				value[key] = []any{"X509SHA256=…"}
 			default:
-				value[key] = settled(inner)
+				value[key] = defaulted(inner)
 			}
 		}
 	case []any:
 		for i := range value {
-			value[i] = settled(value[i])
+			value[i] = defaulted(value[i])
 		}
 	}
 	return value

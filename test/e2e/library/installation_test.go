@@ -155,12 +155,12 @@ spec:
     package nothing
     deny contains "no machines today" if input.request.operation == "CREATE"
 `, "create", "-f", "-")
-		machine := func() controlplane.Result {
+		createVM := func() controlplane.Result {
 			return kubectl(t, ada, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: free}\nspec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}\n",
 				"create", "--namespace=team-a", "--dry-run=server", "-f", "-")
 		}
 		eventually(t, "the policy is in force", func() string {
-			if got := machine(); !strings.Contains(got.Stderr, "no machines today") {
+			if got := createVM(); !strings.Contains(got.Stderr, "no machines today") {
 				return fmt.Sprintf("the policy is not in force: exit %d: %s", got.Code, got.Stderr)
 			}
 			return ""
@@ -175,7 +175,7 @@ spec:
 			return ""
 		})
 		eventually(t, "VirtualMachines are created again", func() string {
-			if got := machine(); got.Code != 0 {
+			if got := createVM(); got.Code != 0 {
 				return "VirtualMachines are still refused: " + got.Stderr
 			}
 			return ""

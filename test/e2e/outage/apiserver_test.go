@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	shelf       = "shelf"
-	subresource = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/" + shelf + "/virtualmachinetemplates/box/"
+	catalogue   = "shelf"
+	subresource = "/apis/subresources.template.kubevirt.io/v1beta1/namespaces/" + catalogue + "/virtualmachinetemplates/box/"
 )
 
 // works processes a template and creates from it, and checks that a change of the template has an effect.
@@ -23,11 +23,11 @@ func works(t *testing.T, version int) {
 		"spec":{"message":"version %d","virtualMachine":{"metadata":{"generateName":"box-"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"memory":{"guest":"64Mi"},"devices":{}}}}}}}}`, version)
 	want := fmt.Sprintf(`"message":"version %d"`, version)
 	harness.Eventually(t, "process and create render the newest template", func() error {
-		if out := kubectl(t, nil, shelf, template, "apply", "-f", "-"); out.Code != 0 {
+		if out := kubectl(t, nil, catalogue, template, "apply", "-f", "-"); out.Code != 0 {
 			return errors.New(out.Stderr)
 		}
 		for _, verb := range []string{"process", "create"} {
-			got := kubectl(t, ada, shelf, "{}", "create", "--raw", subresource+verb+"?dryRun=All", "-f", "-")
+			got := kubectl(t, ada, catalogue, "{}", "create", "--raw", subresource+verb+"?dryRun=All", "-f", "-")
 			if got.Code != 0 || !strings.Contains(got.Stdout, want) {
 				return fmt.Errorf("%s: exit code %d: %s%s", verb, got.Code, got.Stdout, got.Stderr)
 			}
@@ -40,7 +40,7 @@ func TestProcessAndCreateSurviveRestarts(t *testing.T) {
 	rule := rbacv1.PolicyRule{
 		APIGroups: []string{"subresources.template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates/process", "virtualmachinetemplates/create"}, Verbs: []string{"create"},
 	}
-	if err := stencil.Plane.Grant(t.Context(), ada, shelf, rule); err != nil {
+	if err := stencil.Plane.Grant(t.Context(), ada, catalogue, rule); err != nil {
 		t.Fatal(err)
 	}
 	works(t, 1)
@@ -71,8 +71,8 @@ func TestProcessAndCreateSurviveRestarts(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Requests that do not involve it continue to work.
-		must(t, nil, shelf, "", "get", "vmt", "box")
-		denied(t, kubectl(t, ada, shelf, "{}", "create", "--raw", subresource+"process", "-f", "-"), "unable to handle the request")
+		must(t, nil, catalogue, "", "get", "vmt", "box")
+		denied(t, kubectl(t, ada, catalogue, "{}", "create", "--raw", subresource+"process", "-f", "-"), "unable to handle the request")
 		if err := stencil.StartAPIServer(); err != nil {
 			t.Fatal(err)
 		}

@@ -6,8 +6,8 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane"
 )
 
-func notListed(approval, template string) refusal {
-	return refusal{"approved-templates", "TemplateApproval " + approval + " does not approve template " + template +
+func notListed(approval, template string) denial {
+	return denial{"approved-templates", "TemplateApproval " + approval + " does not approve template " + template +
 		" for you in this namespace, and no other does: name one that is approved"}
 }
 
@@ -33,7 +33,7 @@ func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
 		for name, tc := range map[string]struct {
 			as              *controlplane.User // owner when nil
 			namespace, from string             // space when empty
-			want            refusal
+			want            denial
 		}{
 			"one that is listed by name":                              {from: "golden/fedora"},
 			"one of a namespace that is listed by labels":             {from: copper + "/anything"},
@@ -61,7 +61,7 @@ func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
 	})
 	t.Run("an approval that warns refuses nothing", func(t *testing.T) {
 		enforce(t, "lists", "Warn")
-		eventually(t, "the approval warns", func() string { return refusal{}.complaint(create(owner, space, "golden/windows")) })
+		eventually(t, "the approval warns", func() string { return denial{}.complaint(create(owner, space, "golden/windows")) })
 		enforce(t, "lists", "Deny")
 		eventually(t, "the approval denies", func() string {
 			return notListed("lists", "golden/windows").complaint(create(owner, space, "golden/windows"))
@@ -74,7 +74,7 @@ func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
 			return notListed("lists", "golden/fedora").complaint(create(owner, space, "golden/fedora"))
 		})
 		serve(`{"spec": {"subjects": [{"kind": "User", "name": "somebody"}, {"kind": "User", "name": "owner"}]}}`)
-		eventually(t, "the approval serves the owner", func() string { return refusal{}.complaint(create(owner, space, "golden/fedora")) })
+		eventually(t, "the approval serves the owner", func() string { return denial{}.complaint(create(owner, space, "golden/fedora")) })
 	})
 }
 
@@ -93,19 +93,19 @@ func TestSeveralApprovalsListTemplatesTogether(t *testing.T) {
 	}
 	approve(t, "lists-left", object{"namespaces": []any{space}, "templates": golden("fedora")})
 	approve(t, "lists-right", object{"namespaces": []any{space}, "templates": golden("fedora", "ubuntu")})
-	refusal{}.check(t, create(owner, "golden/fedora"))
-	refusal{}.check(t, create(owner, "golden/ubuntu"))
+	denial{}.check(t, create(owner, "golden/fedora"))
+	denial{}.check(t, create(owner, "golden/ubuntu"))
 	notListed("lists-left, lists-right", "golden/windows").check(t, create(owner, "golden/windows"))
 
 	t.Run("an approval for some", func(t *testing.T) {
-		admins := person(t, "uses-windows")
+		admins := newOwner(t, "uses-windows")
 		if err := shared.Plane(t).Bind(t.Context(), admins, "golden", "stencil-template-user"); err != nil {
 			t.Fatal(err)
 		}
 		approve(t, "lists-some", object{"namespaces": []any{space}, "templates": golden("fedora", "windows"), "subjects": []any{object{"kind": "User", "name": admins.Name}}})
-		refusal{}.check(t, create(admins, "golden/windows"))
-		refusal{}.check(t, create(admins, "golden/ubuntu"))
-		refusal{}.check(t, create(owner, "golden/fedora"))
+		denial{}.check(t, create(admins, "golden/windows"))
+		denial{}.check(t, create(admins, "golden/ubuntu"))
+		denial{}.check(t, create(owner, "golden/fedora"))
 		notListed("lists-left, lists-right, lists-some", "golden/windows").check(t, create(owner, "golden/windows"))
 	})
 	t.Run("a refusal names three of them", func(t *testing.T) {

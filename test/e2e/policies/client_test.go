@@ -211,7 +211,7 @@ func text(of *unstructured.Unstructured, path ...string) string {
 // mustPass fails the test for a request that was denied.
 func mustPass(t *testing.T, result controlplane.Result) {
 	t.Helper()
-	if complaint := (refusal{}).complaint(result); complaint != "" {
+	if complaint := (denial{}).complaint(result); complaint != "" {
 		t.Fatal(complaint)
 	}
 }

@@ -18,9 +18,9 @@ import (
 	"github.com/vmstencil/stencil/test/metrics"
 )
 
-// settler may create namespaces, and is their admin, as with self-service on many clusters. KubeVirt adds its own kinds to the role admin, including
+// bindingController may create namespaces, and is their admin, as with self-service on many clusters. KubeVirt adds its own kinds to the role admin, including
 // those that install KubeVirt.
-var settler = []rbacv1.PolicyRule{
+var bindingController = []rbacv1.PolicyRule{
 	{APIGroups: []string{""}, Verbs: []string{"create", "get"}, Resources: []string{"namespaces", "serviceaccounts", "serviceaccounts/token"}},
 	{APIGroups: []string{"kubevirt.io"}, Verbs: []string{"create", "get", "update", "delete"}, Resources: []string{"kubevirts"}},
 }
@@ -73,7 +73,7 @@ func bound(t *testing.T, namespace, name string) {
 // Users choose the names of namespaces and service accounts. The name of a controller proves nothing.
 func TestOnlyInstalledControllersAreExempt(t *testing.T) {
 	test := t
-	mallory := person(t, "settler", settler...)
+	mallory := newOwner(t, "settler", bindingController...)
 	space, undecidedSpace := namespace(t), ""
 	approve(t, "controllers", object{
 		"namespaces": []any{space}, "namespaceSelector": object{"matchLabels": object{"example.com/controllers": "yes"}},
@@ -109,7 +109,7 @@ func TestOnlyInstalledControllersAreExempt(t *testing.T) {
 		if err := install.AwaitExempt(t.Context(), shared.Plane(t), user); err != nil {
 			t.Fatalf("%v\n%s", err, stencil.process.Logs())
 		}
-		refusal{}.check(t, create(t, installed, space))
+		denial{}.check(t, create(t, installed, space))
 		attack(t)
 
 		t.Run("a binding that somebody changes is restored", func(t *testing.T) {
@@ -125,8 +125,8 @@ func TestOnlyInstalledControllersAreExempt(t *testing.T) {
 			withoutManager(t)
 			undecidedSpace = undecided(t, object{"generateName": "policies-"}, "example.com/controllers=yes")
 			defer func() { undecidedSpace = "" }()
-			refusal{}.check(t, create(t, installed, space))
-			refusal{}.check(t, create(t, installed, undecidedSpace))
+			denial{}.check(t, create(t, installed, space))
+			denial{}.check(t, create(t, installed, undecidedSpace))
 			attack(t)
 			_, other := account(t, mallory, "settlement-2", "kubevirt-controller")
 			needsTemplate("controllers").check(t, create(t, other, space))

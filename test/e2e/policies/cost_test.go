@@ -77,7 +77,7 @@ func TestAnApprovalThatIsTooLarge(t *testing.T) {
 			notListed("large", reference).check(t, create(admin, templated("a", reference)))
 
 			approve(t, "small", object{"namespaces": []any{space}, "templates": fedora, "exemptSubjects": exempts(owner)})
-			refusal{}.check(t, create(admin, templated("a", "golden/fedora")))
+			denial{}.check(t, create(admin, templated("a", "golden/fedora")))
 			needsTemplate("large, small").check(t, create(owner, plain("a")))
 			mustPass(t, acting(t, nil, "").patch(allApprovals, "large",
 				encode(object{"spec": object{"subjects": nil, "templates": templates(1, 20, "t"), "exemptSubjects": exempts(owner)}})))
@@ -85,9 +85,9 @@ func TestAnApprovalThatIsTooLarge(t *testing.T) {
 				if got := active(t, "large"); got.Status != "True" {
 					return fmt.Sprintf("condition Active is %+v", got)
 				}
-				return refusal{}.complaint(create(owner, plain("a")))
+				return denial{}.complaint(create(owner, plain("a")))
 			})
-			refusal{}.check(t, create(admin, templated("a", "golden/t-000000000000000000")))
+			denial{}.check(t, create(admin, templated("a", "golden/t-000000000000000000")))
 		})
 	}
 	for _, list := range []string{"subjects", "exemptSubjects"} {
@@ -146,9 +146,9 @@ func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 	many := func(list []string) string { return strings.Join(list, ",") }
 	// sections has one list for each subject, as if each were listed by a different approval.
 	sections := func(before string, list []string) string { return before + strings.Join(list, "|"+before) }
-	type answers struct{ machine, template refusal }
+	type answers struct{ vm, template denial }
 	closed := answers{needsTemplate("n"), notListed("n", "golden/fedora")}
-	listed, exempt := answers{needsTemplate("n"), refusal{}}, answers{}
+	listed, exempt := answers{needsTemplate("n"), denial{}}, answers{}
 
 	cases := map[string]struct {
 		state string
@@ -181,14 +181,14 @@ func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 			member := impersonating(t, space, "member", tc.crowd...).dry()
 			change := encode(object{"metadata": object{"labels": object{governedLabel: "true"}, "annotations": object{approvalsAnnotation: tc.state}}})
 			mustPass(t, acting(t, nil, "").patch(namespaces, space, change))
-			eventually(t, "the API server has read the annotation", func() string { return tc.want.machine.complaint(member.create(plain("a"))) })
+			eventually(t, "the API server has read the annotation", func() string { return tc.want.vm.complaint(member.create(plain("a"))) })
 			eventually(t, "it judges templates by it", func() string { return tc.want.template.complaint(member.create(templated("a", "golden/fedora"))) })
-			var door, plugged, written refusal
-			d := doors()[1]
-			if tc.want.machine != (refusal{}) {
-				door, plugged, written = d.closed("n"), unplugged("n"), statusClosed
+			var entryPoint, plugged, written denial
+			d := entryPoints()[1]
+			if tc.want.vm != (denial{}) {
+				entryPoint, plugged, written = d.closed("n"), unplugged("n"), statusClosed
 			}
-			door.check(t, member.create(d.manifest(d.versions[1], object{"name": "a"})))
+			entryPoint.check(t, member.create(d.manifest(d.versions[1], object{"name": "a"})))
 			written.check(t, member.patch(vms, "stored", encode(object{"status": object{"ready": true}}), "status"))
 			virtAPI := impersonating(t, space, virtAPI.Name, tc.crowd...).dry()
 			plugged.check(t, virtAPI.patch(vms, "stored", encode(object{"status": object{"volumeRequests": []any{entry("data")}}}), "status"))
@@ -213,7 +213,7 @@ func TestNamespacesOfManyLabelsStayWithinTheBudgets(t *testing.T) {
 	})}})
 	space := namespace(t, labels...)
 	eventually(t, "the approval governs", func() string { return needsTemplate("many-labels").complaint(probe(t, space)) })
-	labeller, removed := person(t, "labeller", labelling), object{}
+	labeller, removed := newOwner(t, "labeller", labelling), object{}
 	for i := range many {
 		removed[label(i)] = nil
 	}

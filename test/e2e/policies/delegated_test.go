@@ -16,9 +16,9 @@ import (
 )
 
 var (
-	withSpec = refusal{"delegated-machines", "the API server of templates sends VirtualMachines without spec, which the template makes: send a " +
+	withSpec = denial{"delegated-machines", "the API server of templates sends VirtualMachines without spec, which the template makes: send a " +
 		"VirtualMachine with a spec as a user who may create VirtualMachines"}
-	fromTemplatesOnly = refusal{"delegated-machines", "the API server of templates creates VirtualMachines from templates only, and for a person whose " +
+	fromTemplatesOnly = denial{"delegated-machines", "the API server of templates creates VirtualMachines from templates only, and for a person whose " +
 		"name stands in annotation template.kubevirt.io/created-by"}
 )
 
@@ -42,7 +42,7 @@ func TestTheServersTokenSendsNoSpec(t *testing.T) {
 	delegated := func(metadata object) object {
 		all := object{"name": "a", "annotations": object{templateRef: "golden/fedora", "template.kubevirt.io/created-by": "ada"}}
 		maps.Copy(all, metadata)
-		return object{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": all, "spec": machineSpec()}
+		return object{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": all, "spec": vmSpec()}
 	}
 	entry := func(manager string, fields object) object {
 		return object{"manager": manager, "operation": "Update", "apiVersion": "kubevirt.io/v1", "time": "2026-01-01T00:00:00Z", "fieldsType": "FieldsV1", "fieldsV1": fields}
@@ -68,7 +68,7 @@ func TestTheServersTokenSendsNoSpec(t *testing.T) {
 		manifest object
 		manager  string
 		extra    map[string][]string
-		want     refusal
+		want     denial
 	}{
 		"a spec":                               {manifest: delegated(nil), want: withSpec},
 		"by a field manager of another name":   {manifest: delegated(nil), manager: "kube-apiserver", want: withSpec},
@@ -97,7 +97,7 @@ func TestTheServersTokenSendsNoSpec(t *testing.T) {
 		withSpec.check(t, answered(err))
 	})
 	t.Run("another user with the same spec", func(t *testing.T) {
-		refusal{}.check(t, dry(t, owner, space).create(templated("a", "golden/fedora")))
+		denial{}.check(t, dry(t, owner, space).create(templated("a", "golden/fedora")))
 	})
 }
 

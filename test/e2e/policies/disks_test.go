@@ -52,10 +52,10 @@ func TestWhoseDiskItIsIsWrittenByKubeVirtAlone(t *testing.T) {
 			mustPass(t, admin.create(disk(kind, "plain", none)))
 		}
 	}
-	user := person(t, "disks-user", managesDisks...)
-	handyman := person(t, "disks-handyman", managesDisks...)
-	cdi := person(t, "system:serviceaccount:cdi:cdi-sa", append(slices.Clone(managesDisks), install.Bypass())...)
-	sets := person(t, "system:serviceaccount:kube-system:statefulset-controller", managesDisks...)
+	user := newOwner(t, "disks-user", managesDisks...)
+	handyman := newOwner(t, "disks-handyman", managesDisks...)
+	cdi := newOwner(t, "system:serviceaccount:cdi:cdi-sa", append(slices.Clone(managesDisks), install.Bypass())...)
+	sets := newOwner(t, "system:serviceaccount:kube-system:statefulset-controller", managesDisks...)
 	for _, rule := range managesDisks {
 		if err := shared.Plane(t).Grant(t.Context(), controller, "", rule); err != nil {
 			t.Fatal(err)
@@ -63,21 +63,21 @@ func TestWhoseDiskItIsIsWrittenByKubeVirtAlone(t *testing.T) {
 	}
 	approve(t, "disks", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": handyman.Name}}})
 
-	const told = "label kubevirt.io/created-by tells which VirtualMachine a disk was created for, and "
-	created := refusal{"disk-provenance", told + "KubeVirt alone sets it in a namespace that TemplateApproval disks governs: leave it out"}
-	changed := refusal{"disk-provenance", told + "cannot be added, changed or removed later in a namespace that TemplateApproval disks governs: leave it as it is stored"}
-	late := refusal{"disk-provenance", "CDI sets label kubevirt.io/created-by when it creates a claim, and cannot change it afterwards in a governed namespace: " +
+	const deniedMessage = "label kubevirt.io/created-by tells which VirtualMachine a disk was created for, and "
+	created := denial{"disk-provenance", deniedMessage + "KubeVirt alone sets it in a namespace that TemplateApproval disks governs: leave it out"}
+	changed := denial{"disk-provenance", deniedMessage + "cannot be added, changed or removed later in a namespace that TemplateApproval disks governs: leave it as it is stored"}
+	late := denial{"disk-provenance", "CDI sets label kubevirt.io/created-by when it creates a claim, and cannot change it afterwards in a governed namespace: " +
 		"import an image without KUBEVIRT_IO_CREATED_BY in its environment"}
 
 	t.Run("creating", func(t *testing.T) {
 		for _, kind := range kinds {
 			for _, as := range []*controlplane.User{user, sets, nil} {
 				created.check(t, dry(t, as, space).create(disk(kind, "new", mine)))
-				refusal{}.check(t, dry(t, as, space).create(disk(kind, "new", none)))
-				refusal{}.check(t, dry(t, as, free).create(disk(kind, "new", mine)))
+				denial{}.check(t, dry(t, as, space).create(disk(kind, "new", none)))
+				denial{}.check(t, dry(t, as, free).create(disk(kind, "new", mine)))
 			}
 			for _, as := range []*controlplane.User{controller, cdi, handyman} {
-				refusal{}.check(t, dry(t, as, space).create(disk(kind, "new", mine)))
+				denial{}.check(t, dry(t, as, space).create(disk(kind, "new", mine)))
 			}
 		}
 	})
@@ -97,10 +97,10 @@ func TestWhoseDiskItIsIsWrittenByKubeVirtAlone(t *testing.T) {
 					changed.check(t, dry(t, sets, space).patch(kind, tc.of, change))
 					changed.check(t, dry(t, nil, space).patch(kind, tc.of, change))
 					late.check(t, dry(t, cdi, space).patch(kind, tc.of, change))
-					refusal{}.check(t, dry(t, controller, space).patch(kind, tc.of, change))
-					refusal{}.check(t, dry(t, handyman, space).patch(kind, tc.of, change))
-					refusal{}.check(t, dry(t, user, free).patch(kind, tc.of, change))
-					refusal{}.check(t, dry(t, cdi, free).patch(kind, tc.of, change))
+					denial{}.check(t, dry(t, controller, space).patch(kind, tc.of, change))
+					denial{}.check(t, dry(t, handyman, space).patch(kind, tc.of, change))
+					denial{}.check(t, dry(t, user, free).patch(kind, tc.of, change))
+					denial{}.check(t, dry(t, cdi, free).patch(kind, tc.of, change))
 				}
 			})
 		}
@@ -109,9 +109,9 @@ func TestWhoseDiskItIsIsWrittenByKubeVirtAlone(t *testing.T) {
 	t.Run("what stays permitted", func(t *testing.T) {
 		for _, kind := range kinds {
 			for _, as := range []*controlplane.User{user, cdi} {
-				refusal{}.check(t, dry(t, as, space).patch(kind, "own", encode(metadata("labels", object{"app": "db"}))))
-				refusal{}.check(t, dry(t, as, space).patch(kind, "own", encode(metadata("annotations", object{"note": "n"}))))
-				refusal{}.check(t, dry(t, as, space).delete(kind, "own"))
+				denial{}.check(t, dry(t, as, space).patch(kind, "own", encode(metadata("labels", object{"app": "db"}))))
+				denial{}.check(t, dry(t, as, space).patch(kind, "own", encode(metadata("annotations", object{"note": "n"}))))
+				denial{}.check(t, dry(t, as, space).delete(kind, "own"))
 			}
 		}
 	})
@@ -120,7 +120,7 @@ func TestWhoseDiskItIsIsWrittenByKubeVirtAlone(t *testing.T) {
 			object{"kind": "ServiceAccount", "namespace": "cdi", "name": "cdi-sa"},
 		}}})))
 		eventually(t, "CDI is exempt", func() string {
-			return refusal{}.complaint(dry(t, cdi, space).patch(pvcs, "plain", encode(metadata("labels", object{createdBy: "other"}))))
+			return denial{}.complaint(dry(t, cdi, space).patch(pvcs, "plain", encode(metadata("labels", object{createdBy: "other"}))))
 		})
 	})
 }

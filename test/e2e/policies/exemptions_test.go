@@ -8,7 +8,7 @@ import (
 
 func TestExemptSubjects(t *testing.T) {
 	t.Parallel()
-	people := map[string]*controlplane.User{}
+	users := map[string]*controlplane.User{}
 	for name, groups := range map[string][]string{
 		"ann":                               nil,
 		"bea":                               {"machinists", "owners"},
@@ -26,7 +26,7 @@ func TestExemptSubjects(t *testing.T) {
 		if err := shared.Plane(t).Grant(t.Context(), person, "", ownership...); err != nil {
 			t.Fatal(err)
 		}
-		people[name] = person
+		users[name] = person
 	}
 	space := namespace(t)
 	mustPass(t, acting(t, nil, space).create(plain("stored")))
@@ -54,10 +54,10 @@ func TestExemptSubjects(t *testing.T) {
 				t.Parallel()
 				wantCreate, wantUpdate := needsTemplate("exempts"), frozen("exempts")
 				if tc.exempt {
-					wantCreate, wantUpdate = refusal{}, refusal{}
+					wantCreate, wantUpdate = denial{}, denial{}
 				}
-				wantCreate.check(t, dry(t, people[tc.who], space).create(plain("a")))
-				wantUpdate.check(t, dry(t, people[tc.who], space).patch(vms, "stored", `{"spec": {"runStrategy": "Always"}}`))
+				wantCreate.check(t, dry(t, users[tc.who], space).create(plain("a")))
+				wantUpdate.check(t, dry(t, users[tc.who], space).patch(vms, "stored", `{"spec": {"runStrategy": "Always"}}`))
 			})
 		}
 	})
@@ -73,23 +73,23 @@ func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
 		return dry(t, as, namespace).create(plain("a"))
 	}
 
-	refusal{}.check(t, create(owner, space))
+	denial{}.check(t, create(owner, space))
 	needsTemplate("first").check(t, create(stranger, space))
 
 	t.Run("a second one that does not exempt the person", func(t *testing.T) {
 		approve(t, "second", object{"namespaces": []any{space}})
 		needsTemplate("first, second").check(t, create(owner, space))
-		refusal{}.check(t, create(owner, other))
+		denial{}.check(t, create(owner, other))
 	})
 	t.Run("a second one that exempts the person too", func(t *testing.T) {
 		approve(t, "third", object{"namespaces": []any{space}, "exemptSubjects": exempts(owner)})
-		refusal{}.check(t, create(owner, space))
+		denial{}.check(t, create(owner, space))
 	})
 	for _, enforcement := range []string{"Warn", "Audit"} {
 		t.Run("a second one that does not exempt the person and refuses nothing either: "+enforcement, func(t *testing.T) {
 			approve(t, "lax", object{"namespaces": []any{space}})
 			enforce(t, "lax", enforcement)
-			eventually(t, "the approval refuses nothing", func() string { return refusal{}.complaint(create(owner, space)) })
+			eventually(t, "the approval refuses nothing", func() string { return denial{}.complaint(create(owner, space)) })
 			needsTemplate("first, lax").check(t, create(stranger, space))
 		})
 	}
@@ -101,15 +101,15 @@ func TestSeveralApprovalsOfOneNamespace(t *testing.T) {
 		needsTemplate("silent").check(t, create(owner, other))
 	})
 	t.Run("only those pass whom both exempt", func(t *testing.T) {
-		ann, bea := person(t, "ann-of-two"), person(t, "bea-of-two")
+		ann, bea := newOwner(t, "ann-of-two"), newOwner(t, "bea-of-two")
 		approve(t, "left", object{"namespaces": []any{other}, "exemptSubjects": append(exempts(ann), exempts(owner)...)})
 		approve(t, "right", object{"namespaces": []any{other}, "exemptSubjects": append(exempts(owner), exempts(bea)...)})
-		refusal{}.check(t, create(owner, other))
+		denial{}.check(t, create(owner, other))
 		needsTemplate("left, right").check(t, create(ann, other))
 		needsTemplate("left, right").check(t, create(bea, other))
 	})
 	t.Run("without an approval there is nothing to refuse", func(t *testing.T) {
-		refusal{}.check(t, create(owner, other))
+		denial{}.check(t, create(owner, other))
 	})
 }
 
@@ -164,7 +164,7 @@ func TestSubjectsOfUnusualNames(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			exempt, listed := needsTemplate("unusual"), notListed("unusual", "golden/fedora")
 			if tc.named {
-				exempt, listed = refusal{}, refusal{}
+				exempt, listed = denial{}, denial{}
 			}
 			exempt.check(t, dry(t, tc.as, space).create(plain("a")))
 			listed.check(t, dry(t, tc.as, space).create(templated("a", "golden/fedora")))
@@ -178,8 +178,8 @@ func TestSubjectsOfUnusualNames(t *testing.T) {
 		create := func(as *controlplane.User) controlplane.Result {
 			return dry(t, as, served).create(templated("a", "golden/fedora"))
 		}
-		refusal{}.check(t, create(user("unusual-member", directoryGroup)))
-		refusal{}.check(t, create(user(reserved)))
+		denial{}.check(t, create(user("unusual-member", directoryGroup)))
+		denial{}.check(t, create(user(reserved)))
 		notListed("serves", "golden/fedora").check(t, create(user("unusual-part", "cn=operators", "dc=com")))
 		notListed("serves", "golden/fedora").check(t, create(owner))
 	})

@@ -23,8 +23,8 @@ func plug(t *testing.T, space string) controlplane.Result {
 }
 
 // unplugged is the denial of plugging a volume in or unplugging it.
-func unplugged(approval string) refusal {
-	return refusal{"hotplug", "volumes cannot be plugged in or unplugged in a namespace that TemplateApproval " + approval +
+func unplugged(approval string) denial {
+	return denial{"hotplug", "volumes cannot be plugged in or unplugged in a namespace that TemplateApproval " + approval +
 		" governs: change volumes in spec of the VirtualMachine, if an approval lists them as overrides; " +
 		"a cluster admin can allow it with the chart value doors.hotplug"}
 }
@@ -48,7 +48,7 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 			mustPass(t, admin.patch(vms, name, encode(object{"status": object{"volumeRequests": []any{entry("old"), entry("done")}}}), "status"))
 		}
 	}
-	handyman := person(t, "handyman")
+	handyman := newOwner(t, "handyman")
 	approve(t, "unplugs", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": handyman.Name}}})
 
 	requests := func(entries ...any) object { return object{"status": object{"volumeRequests": entries}} }
@@ -58,7 +58,7 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 	template := func(spec object) object { return object{"spec": object{"template": object{"spec": spec}}} }
 	plugged := object{"volumes": []any{volume("root"), volume("data")}, "domain": object{"devices": object{"disks": []any{disk("root"), disk("data")}}}}
 
-	const machines, instances = "virtualmachines", "virtualmachineinstances"
+	const vms, instances = "virtualmachines", "virtualmachineinstances"
 	cases := map[string]struct {
 		as       *controlplane.User // virt-api when nil
 		resource string
@@ -66,20 +66,20 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 		change   object
 		refused  bool
 	}{
-		"virt-api appends a request to plug a volume in":          {resource: machines, status: true, change: requests(entry("old"), entry("done"), entry("data")), refused: true},
-		"virt-api appends a request to unplug one":                {resource: machines, status: true, change: requests(entry("old"), entry("done"), removal), refused: true},
-		"virt-api replaces all requests":                          {resource: machines, status: true, change: requests(entry("data")), refused: true},
-		"virt-api has a request ask for another claim":            {resource: machines, status: true, change: requests(other, entry("done")), refused: true},
-		"the controller appends one":                              {as: controller, resource: machines, status: true, change: requests(entry("old"), entry("data")), refused: true},
-		"somebody exempt appends one":                             {as: handyman, resource: machines, status: true, change: requests(entry("data"))},
-		"the controller takes one away that is done":              {as: controller, resource: machines, status: true, change: requests(entry("old"))},
-		"the controller takes all away":                           {as: controller, resource: machines, status: true, change: requests()},
-		"the controller writes other things":                      {as: controller, resource: machines, status: true, change: object{"status": object{"created": true, "ready": true}}},
-		"virt-api asks for a restart":                             {resource: machines, status: true, change: object{"status": object{"stateChangeRequests": []any{object{"action": "Stop"}}}}},
-		"virt-api plugs a volume into spec":                       {resource: machines, change: template(plugged), refused: true},
-		"virt-api starts a machine":                               {resource: machines, change: object{"spec": object{"runStrategy": "Always"}}},
-		"virt-api fills in defaults when it starts a machine":     {resource: machines, change: object{"spec": object{"runStrategy": "Always", "template": object{"spec": object{"domain": object{"machine": object{"type": "q35"}}}}}}},
-		"the controller plugs a volume into spec":                 {as: controller, resource: machines, change: template(plugged)},
+		"virt-api appends a request to plug a volume in":          {resource: vms, status: true, change: requests(entry("old"), entry("done"), entry("data")), refused: true},
+		"virt-api appends a request to unplug one":                {resource: vms, status: true, change: requests(entry("old"), entry("done"), removal), refused: true},
+		"virt-api replaces all requests":                          {resource: vms, status: true, change: requests(entry("data")), refused: true},
+		"virt-api has a request ask for another claim":            {resource: vms, status: true, change: requests(other, entry("done")), refused: true},
+		"the controller appends one":                              {as: controller, resource: vms, status: true, change: requests(entry("old"), entry("data")), refused: true},
+		"somebody exempt appends one":                             {as: handyman, resource: vms, status: true, change: requests(entry("data"))},
+		"the controller takes one away that is done":              {as: controller, resource: vms, status: true, change: requests(entry("old"))},
+		"the controller takes all away":                           {as: controller, resource: vms, status: true, change: requests()},
+		"the controller writes other things":                      {as: controller, resource: vms, status: true, change: object{"status": object{"created": true, "ready": true}}},
+		"virt-api asks for a restart":                             {resource: vms, status: true, change: object{"status": object{"stateChangeRequests": []any{object{"action": "Stop"}}}}},
+		"virt-api plugs a volume into spec":                       {resource: vms, change: template(plugged), refused: true},
+		"virt-api starts a machine":                               {resource: vms, change: object{"spec": object{"runStrategy": "Always"}}},
+		"virt-api fills in defaults when it starts a machine":     {resource: vms, change: object{"spec": object{"runStrategy": "Always", "template": object{"spec": object{"domain": object{"machine": object{"type": "q35"}}}}}}},
+		"the controller plugs a volume into spec":                 {as: controller, resource: vms, change: template(plugged)},
 		"virt-api plugs a volume into an instance":                {resource: instances, change: object{"spec": plugged}, refused: true},
 		"virt-api unplugs one from an instance":                   {resource: instances, change: object{"spec": object{"volumes": []any{}}}, refused: true},
 		"virt-api puts another claim under a volume":              {resource: instances, change: object{"spec": object{"volumes": []any{object{"name": "root", "persistentVolumeClaim": object{"claimName": "another"}}}}}, refused: true},
@@ -87,12 +87,12 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 		"the controller plugs a volume into an instance":          {as: controller, resource: instances, change: object{"spec": plugged}},
 		"the controller writes the status of an instance":         {as: controller, resource: instances, change: object{"status": object{"phase": "Running"}}},
 		"virt-api writes the status of an instance with its spec": {resource: instances, change: object{"status": object{"phase": "Running"}, "spec": plugged}, refused: true},
-		"a machine without requests gets none":                    {resource: machines, status: true, change: object{"metadata": object{"labels": object{"a": "b"}}}},
+		"a machine without requests gets none":                    {resource: vms, status: true, change: object{"metadata": object{"labels": object{"a": "b"}}}},
 		"virt-api labels an instance":                             {resource: instances, change: object{"metadata": object{"labels": object{"a": "b"}}}},
-		"virt-api labels a machine":                               {resource: machines, change: object{"metadata": object{"labels": object{"a": "b"}}}},
+		"virt-api labels a machine":                               {resource: vms, change: object{"metadata": object{"labels": object{"a": "b"}}}},
 		"virt-api sends the volumes that an instance has":         {resource: instances, change: object{"spec": object{"volumes": []any{volume("root")}}}},
-		"virt-api sends the requests that there are":              {resource: machines, status: true, change: requests(entry("done"), entry("old"))},
-		"the requests are sent again beside a change of status":   {as: controller, resource: machines, status: true, change: object{"status": object{"created": true, "volumeRequests": []any{entry("old"), entry("done")}}}},
+		"virt-api sends the requests that there are":              {resource: vms, status: true, change: requests(entry("done"), entry("old"))},
+		"the requests are sent again beside a change of status":   {as: controller, resource: vms, status: true, change: object{"status": object{"created": true, "volumeRequests": []any{entry("old"), entry("done")}}}},
 	}
 	t.Run("each", func(t *testing.T) {
 		for name, tc := range cases {
@@ -104,7 +104,7 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 				}
 				names := []string{"stored"}
 				// A template makes no difference here; for other fields, the spec of a VirtualMachine without one is frozen.
-				if tc.resource == machines {
+				if tc.resource == vms {
 					names = []string{"rendered"}
 					if tc.status {
 						names = []string{"rendered", "stored"}
@@ -120,13 +120,13 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 							resource := schema.GroupVersionResource{Group: "kubevirt.io", Version: version, Resource: tc.resource}
 							return dry(t, as, space).patch(resource, name, encode(tc.change), subresources...)
 						}
-						want := refusal{}
+						want := denial{}
 						if tc.refused {
 							want = unplugged("unplugs")
 						}
 						want.check(t, patch(space))
 						if tc.refused {
-							refusal{}.check(t, patch(free))
+							denial{}.check(t, patch(free))
 						}
 					}
 				}
@@ -137,6 +137,6 @@ func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {
 		mustPass(t, acting(t, nil, "").patch(allApprovals, "unplugs", encode(object{"spec": object{"exemptSubjects": []any{
 			object{"kind": "ServiceAccount", "namespace": "kubevirt", "name": "kubevirt-apiserver"},
 		}}})))
-		eventually(t, "virt-api is exempt", func() string { return refusal{}.complaint(plug(t, space)) })
+		eventually(t, "virt-api is exempt", func() string { return denial{}.complaint(plug(t, space)) })
 	})
 }

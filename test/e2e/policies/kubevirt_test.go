@@ -36,7 +36,7 @@ func TestKubeVirtInAGovernedNamespace(t *testing.T) {
 	client := clientOf(t, plane.AdminConfig())
 	in := func(t *testing.T, space string) requests { return requests{t: t, client: client, namespace: space} }
 	web := func(reference any) string {
-		spec := machineSpec()
+		spec := vmSpec()
 		spec["template"].(object)["spec"].(object)["domain"].(object)["memory"] = object{"guest": "64Mi"}
 		metadata := object{"name": "web"}
 		if reference != nil {

@@ -42,14 +42,14 @@ func TestMachinesInAGovernedNamespaceComeFromTemplates(t *testing.T) {
 	cases := map[string]struct {
 		as      *controlplane.User // owner when nil
 		request request
-		want    refusal
+		want    denial
 	}{
 		"a machine without a template is created": {request: create(plain("a")), want: needsTemplate("governs")},
 		"it is created in the old version of the API": {
-			request: create(machine("v1alpha3", object{"name": "a"}, nil)), want: needsTemplate("governs"),
+			request: create(vm("v1alpha3", object{"name": "a"}, nil)), want: needsTemplate("governs"),
 		},
 		"it is created with a name that is yet to be made": {
-			request: create(machine("v1", object{"generateName": "a-"}, nil)), want: needsTemplate("governs"),
+			request: create(vm("v1", object{"generateName": "a-"}, nil)), want: needsTemplate("governs"),
 		},
 		"it is created by kubectl apply": {
 			request: func(as requests) controlplane.Result {
@@ -61,7 +61,7 @@ func TestMachinesInAGovernedNamespaceComeFromTemplates(t *testing.T) {
 		"it is created by a service account":         {as: account, request: create(plain("a")), want: needsTemplate("governs")},
 		"it is created by the cluster administrator": {as: shared.Plane(t).Admin(), request: create(plain("a")), want: needsTemplate("governs")},
 		"it is created with no metadata but the name, and no annotations": {
-			request: create(machine("v1", object{"name": "a", "annotations": nil, "labels": nil}, nil)), want: needsTemplate("governs"),
+			request: create(vm("v1", object{"name": "a", "annotations": nil, "labels": nil}, nil)), want: needsTemplate("governs"),
 		},
 		"its reference is null, which the API server takes for an empty one": {
 			request: func(as requests) controlplane.Result {
@@ -71,14 +71,14 @@ func TestMachinesInAGovernedNamespaceComeFromTemplates(t *testing.T) {
 			want: malformed,
 		},
 		"its reference is spelt with capital letters": {
-			request: create(machine("v1", object{"name": "a", "annotations": object{"Template.kubevirt.io/Template-Ref": "golden/fedora"}}, nil)),
+			request: create(vm("v1", object{"name": "a", "annotations": object{"Template.kubevirt.io/Template-Ref": "golden/fedora"}}, nil)),
 			want:    needsTemplate("governs"),
 		},
 		"its reference is a label": {
-			request: create(machine("v1", object{"name": "a", "labels": object{templateRef: "fedora"}}, nil)), want: needsTemplate("governs"),
+			request: create(vm("v1", object{"name": "a", "labels": object{templateRef: "fedora"}}, nil)), want: needsTemplate("governs"),
 		},
 		"it claims to be rendered, and names no template": {
-			request: create(machine("v1", object{"name": "a", "annotations": object{"template.kubevirt.io/rendered": `{"namespace":"golden","name":"fedora"}`},
+			request: create(vm("v1", object{"name": "a", "annotations": object{"template.kubevirt.io/rendered": `{"namespace":"golden","name":"fedora"}`},
 				"labels": object{"vm.kubevirt.io/template": "fedora"}}, nil)),
 			want: needsTemplate("governs"),
 		},
@@ -113,13 +113,13 @@ func TestMachinesInAGovernedNamespaceComeFromTemplates(t *testing.T) {
 		"the spec of one with a template is for webhooks": {request: patch("rendered", spec)},
 		"a stored one gets a reference": {
 			request: patch("stored", `{"metadata": {"annotations": {"`+templateRef+`": "golden/fedora"}}}`),
-			want: refusal{"template-reference", "annotation template.kubevirt.io/template-ref cannot be added to a stored VirtualMachine; " +
+			want: denial{"template-reference", "annotation template.kubevirt.io/template-ref cannot be added to a stored VirtualMachine; " +
 				"a template is rendered only when the VirtualMachine is created: leave the annotation out, " +
 				"or delete this VirtualMachine and create it with the annotation"},
 		},
 		"one with a template loses its reference": {
 			request: patch("rendered", `{"metadata": {"annotations": null}}`),
-			want: refusal{"template-reference", "annotation template.kubevirt.io/template-ref of a stored VirtualMachine cannot be removed; " +
+			want: denial{"template-reference", "annotation template.kubevirt.io/template-ref of a stored VirtualMachine cannot be removed; " +
 				"it records which template the VirtualMachine was rendered from: send the annotation with its stored value"},
 		},
 	}
@@ -139,9 +139,9 @@ func TestMachinesInAGovernedNamespaceComeFromTemplates(t *testing.T) {
 		stores := acting(t, owner, space)
 		needsTemplate("governs").check(t, stores.create(plain("real")))
 		frozen("governs").check(t, stores.patch(vms, "stored", spec))
-		refusal{}.check(t, stores.create(templated("real", "golden/fedora")))
-		refusal{}.check(t, stores.label(vms, "stored", "real=true"))
-		refusal{}.check(t, stores.delete(vms, "deleted"))
+		denial{}.check(t, stores.create(templated("real", "golden/fedora")))
+		denial{}.check(t, stores.label(vms, "stored", "real=true"))
+		denial{}.check(t, stores.delete(vms, "deleted"))
 		left, err := stores.to(vms).List(t.Context(), metav1.ListOptions{})
 		if err != nil {
 			t.Fatal(err)

@@ -104,29 +104,29 @@ func kubectl(t *testing.T, as *controlplane.User, stdin string, arguments ...str
 	return harness.Kubectl(t, shared.Plane(t), as, stdin, arguments...)
 }
 
-// refusal is the expected denial of a policy; the zero value expects the request to pass.
-type refusal struct{ policy, message string }
+// denial is the expected denial of a policy; the zero value expects the request to pass.
+type denial struct{ policy, message string }
 
 // complaint returns how a result differs from the expected one. The message must be the policy's whole message.
-func (r refusal) complaint(result controlplane.Result) string {
-	said := strings.TrimSpace(result.Stderr)
-	if r == (refusal{}) {
+func (r denial) complaint(result controlplane.Result) string {
+	stderr := strings.TrimSpace(result.Stderr)
+	if r == (denial{}) {
 		if result.Code != 0 {
-			return "refused: " + said
+			return "refused: " + stderr
 		}
 		return ""
 	}
 	want := fmt.Sprintf("ValidatingAdmissionPolicy 'stencil-%s' with binding 'stencil-%s' denied request: %s", r.policy, r.policy, r.message)
 	// Warnings may precede it, and the cause may be repeated after it.
-	answered := slices.ContainsFunc(strings.Split(said, "\n"), func(line string) bool { return strings.HasSuffix(line, want) })
+	answered := slices.ContainsFunc(strings.Split(stderr, "\n"), func(line string) bool { return strings.HasSuffix(line, want) })
 	if result.Code == 0 || !answered {
-		return fmt.Sprintf("answered\n%s%s\nwant\n%s", result.Stdout, said, want)
+		return fmt.Sprintf("answered\n%s%s\nwant\n%s", result.Stdout, stderr, want)
 	}
 	return ""
 }
 
 // check fails the test if a result differs from the expected one.
-func (r refusal) check(t *testing.T, result controlplane.Result) {
+func (r denial) check(t *testing.T, result controlplane.Result) {
 	t.Helper()
 	if complaint := r.complaint(result); complaint != "" {
 		t.Error(complaint)

@@ -21,18 +21,18 @@ var labelling = rbacv1.PolicyRule{
 // relabelled denies a change of a label that some approval selects by. outdated denies the same change by authorized users while the label that was
 // computed from the previous labels stays.
 var (
-	relabelled = refusal{"namespace-coverage", "TemplateApprovals select namespaces by a label that this request changes: keep the labels that their " +
+	relabelled = denial{"namespace-coverage", "TemplateApprovals select namespaces by a label that this request changes: keep the labels that their " +
 		"namespaceSelectors name, or have them changed by a user who may update templateapprovals.stencil.kubevirt.io"}
-	outdated = refusal{"namespace-coverage", "TemplateApprovals select namespaces by a label that this request changes: remove label " +
+	outdated = denial{"namespace-coverage", "TemplateApprovals select namespaces by a label that this request changes: remove label " +
 		"stencil.kubevirt.io/governed in the same request, as Stencil's webhook does while its manager runs"}
 )
 
-func kept(what string) refusal {
-	return refusal{"governed-label", what + " of a Namespace is kept by Stencil and follows from the TemplateApprovals: " +
+func protected(what string) denial {
+	return denial{"governed-label", what + " of a Namespace is kept by Stencil and follows from the TemplateApprovals: " +
 		"leave it as it is stored, or have it changed by somebody who may update templateapprovals.stencil.kubevirt.io"}
 }
 
-var keptLabel, keptAnnotation = kept("label " + governedLabel), kept("annotation " + approvalsAnnotation)
+var protectedLabel, protectedAnnotation = protected("label " + governedLabel), protected("annotation " + approvalsAnnotation)
 
 // managing permits to update one approval, or all of them.
 func managing(approvals ...string) rbacv1.PolicyRule {
@@ -42,8 +42,8 @@ func managing(approvals ...string) rbacv1.PolicyRule {
 }
 
 func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
-	labeller, one := person(t, "labeller", labelling), person(t, "labeller-one", labelling, managing("labels"))
-	approver := personWhoApproves(t)
+	labeller, one := newOwner(t, "labeller", labelling), newOwner(t, "labeller-one", labelling, managing("labels"))
+	approver := newApprover(t)
 	space := namespace(t, "env=prod", "team=a", "zone=x", "region=eu")
 	free := namespace(t, "team=a")
 	listed := namespace(t, "env=prod")
@@ -68,7 +68,7 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 		as        *controlplane.User // labeller when nil
 		namespace string             // space when empty
 		changes   []string
-		want      refusal
+		want      denial
 	}{
 		"the label is removed":                                            {changes: []string{"env-"}, want: relabelled},
 		"the label gets another value":                                    {changes: []string{"env=dev"}, want: relabelled},
@@ -87,7 +87,7 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 		"it is removed by the administrator, with that":                   {as: shared.Plane(t).Admin(), changes: []string{"env-", undecide}},
 		"other labels change":                                             {changes: []string{"team=b", "zone-", "x=y"}},
 		"other labels change, and the namespace becomes undecided":        {namespace: free, changes: []string{"team=b", undecide}},
-		"other labels change, and a governed namespace becomes undecided": {changes: []string{"team=b", undecide}, want: keptLabel},
+		"other labels change, and a governed namespace becomes undecided": {changes: []string{"team=b", undecide}, want: protectedLabel},
 		"the label gets the value it has":                                 {changes: []string{"env=prod"}},
 		"a namespace that is listed by name loses the label":              {namespace: listed, changes: []string{"env-"}, want: relabelled},
 		"a namespace outside gets the label":                              {namespace: free, changes: []string{"env=prod"}, want: relabelled},
@@ -142,7 +142,7 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 	t.Run("whatever the approval does", func(t *testing.T) {
 		for _, enforcement := range []string{"Warn", "Audit"} {
 			enforce(t, "labels", enforcement)
-			eventually(t, "the approval refuses nothing", func() string { return refusal{}.complaint(probe(t, space)) })
+			eventually(t, "the approval refuses nothing", func() string { return denial{}.complaint(probe(t, space)) })
 			relabelled.check(t, label(labeller, space, "env-"))
 		}
 		enforce(t, "labels", "Deny")
@@ -154,27 +154,27 @@ func TestRelabellingANamespaceIsNoEscape(t *testing.T) {
 	})
 	t.Run("a selector of everything leaves no way out, and labels are free", func(t *testing.T) {
 		approve(t, "all", object{"namespaceSelector": object{}})
-		refusal{}.check(t, label(labeller, space, "team-"))
+		denial{}.check(t, label(labeller, space, "team-"))
 	})
 	t.Run("a namespace is deleted with its labels", func(t *testing.T) {
-		refusal{}.check(t, dry(t, nil, "").delete(namespaces, space))
+		denial{}.check(t, dry(t, nil, "").delete(namespaces, space))
 	})
 }
 
 // managersLabel denies the manager all labels but its own.
-var managersLabel = refusal{"manager-namespaces", "Stencil's manager changes no label of a Namespace but stencil.kubevirt.io/governed: change others as another user"}
+var managersLabel = denial{"manager-namespaces", "Stencil's manager changes no label of a Namespace but stencil.kubevirt.io/governed: change others as another user"}
 
 // The policies trust what Stencil writes to namespaces, so no other user may change it. All users may remove the label where it is false: that allows
 // nothing.
 func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
-	labeller := person(t, "labeller", labelling, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}})
-	approver := personWhoApproves(t)
+	labeller := newOwner(t, "labeller", labelling, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}})
+	approver := newApprover(t)
 	if err := shared.Plane(t).Grant(t.Context(), approver, "", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"},
 	}); err != nil {
 		t.Fatal(err)
 	}
-	one := person(t, "labeller-one", labelling, managing("keeps"))
+	one := newOwner(t, "labeller-one", labelling, managing("keeps"))
 	manager, err := install.Options{}.ManagerUser(shared.Plane(t))
 	if err != nil {
 		t.Fatal(err)
@@ -190,28 +190,28 @@ func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 	)
 	for name, tc := range map[string]struct {
 		namespace, metadata string
-		want                refusal
+		want                denial
 	}{
-		"the label is changed":                        {space, `{"labels": {` + label + `: "false"}}`, keptLabel},
-		"the label is emptied":                        {space, `{"labels": {` + label + `: ""}}`, keptLabel},
-		"the label gets a value that nobody writes":   {free, `{"labels": {` + label + `: "maybe"}}`, keptLabel},
-		"the label of a namespace outside is changed": {free, `{"labels": {` + label + `: "true"}}`, keptLabel},
-		"the annotation is changed":                   {space, `{"annotations": {` + annotation + `: "1;keeps;;golden/*,silver/*"}}`, keptAnnotation},
-		"the annotation is emptied":                   {space, `{"annotations": {` + annotation + `: ""}}`, keptAnnotation},
-		"the annotation is added":                     {free, `{"annotations": {` + annotation + `: "1;keeps;;golden/*"}}`, keptAnnotation},
-		"the label is removed":                        {space, `{"labels": {` + label + `: null}}`, keptLabel},
-		"the annotation is removed":                   {space, `{"annotations": {` + annotation + `: null}}`, keptAnnotation},
-		"all labels are removed":                      {space, `{"labels": null}`, keptLabel},
-		"all annotations are removed":                 {space, `{"annotations": null}`, keptAnnotation},
-		"both are removed":                            {space, `{"labels": {` + label + `: null}, "annotations": {` + annotation + `: null}}`, keptLabel},
+		"the label is changed":                        {space, `{"labels": {` + label + `: "false"}}`, protectedLabel},
+		"the label is emptied":                        {space, `{"labels": {` + label + `: ""}}`, protectedLabel},
+		"the label gets a value that nobody writes":   {free, `{"labels": {` + label + `: "maybe"}}`, protectedLabel},
+		"the label of a namespace outside is changed": {free, `{"labels": {` + label + `: "true"}}`, protectedLabel},
+		"the annotation is changed":                   {space, `{"annotations": {` + annotation + `: "1;keeps;;golden/*,silver/*"}}`, protectedAnnotation},
+		"the annotation is emptied":                   {space, `{"annotations": {` + annotation + `: ""}}`, protectedAnnotation},
+		"the annotation is added":                     {free, `{"annotations": {` + annotation + `: "1;keeps;;golden/*"}}`, protectedAnnotation},
+		"the label is removed":                        {space, `{"labels": {` + label + `: null}}`, protectedLabel},
+		"the annotation is removed":                   {space, `{"annotations": {` + annotation + `: null}}`, protectedAnnotation},
+		"all labels are removed":                      {space, `{"labels": null}`, protectedLabel},
+		"all annotations are removed":                 {space, `{"annotations": null}`, protectedAnnotation},
+		"both are removed":                            {space, `{"labels": {` + label + `: null}, "annotations": {` + annotation + `: null}}`, protectedLabel},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.want.check(t, patch(labeller, tc.namespace, tc.metadata))
 			tc.want.check(t, patch(labeller, tc.namespace, tc.metadata, "status"))
 			tc.want.check(t, patch(one, tc.namespace, tc.metadata))
-			refusal{}.check(t, patch(approver, tc.namespace, tc.metadata))
-			refusal{}.check(t, patch(manager, tc.namespace, tc.metadata))
-			refusal{}.check(t, patch(nil, tc.namespace, tc.metadata))
+			denial{}.check(t, patch(approver, tc.namespace, tc.metadata))
+			denial{}.check(t, patch(manager, tc.namespace, tc.metadata))
+			denial{}.check(t, patch(nil, tc.namespace, tc.metadata))
 		})
 	}
 	for name, tc := range map[string]struct{ namespace, metadata string }{
@@ -223,8 +223,8 @@ func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 		"the label of a namespace outside is sent again": {free, `{"labels": {` + label + `: "false"}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			refusal{}.check(t, patch(labeller, tc.namespace, tc.metadata))
-			refusal{}.check(t, patch(labeller, tc.namespace, tc.metadata, "status"))
+			denial{}.check(t, patch(labeller, tc.namespace, tc.metadata))
+			denial{}.check(t, patch(labeller, tc.namespace, tc.metadata, "status"))
 		})
 	}
 	t.Run("the label is changed by way of finalize", func(t *testing.T) {
@@ -232,7 +232,7 @@ func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 		labels := changed.GetLabels()
 		labels[governedLabel] = "false"
 		changed.SetLabels(labels)
-		keptLabel.check(t, acting(t, labeller, "").replace(encode(changed.Object), "finalize"))
+		protectedLabel.check(t, acting(t, labeller, "").replace(encode(changed.Object), "finalize"))
 	})
 	t.Run("a namespace is created", func(t *testing.T) {
 		create := func(as *controlplane.User, labels, annotations object) controlplane.Result {
@@ -240,16 +240,16 @@ func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 			return dry(t, as, "").create(manifest)
 		}
 		for _, value := range []string{"false", "true", "", "maybe"} {
-			keptLabel.check(t, create(labeller, object{governedLabel: value}, nil))
-			refusal{}.check(t, create(approver, object{governedLabel: value}, nil))
+			protectedLabel.check(t, create(labeller, object{governedLabel: value}, nil))
+			denial{}.check(t, create(approver, object{governedLabel: value}, nil))
 		}
-		keptAnnotation.check(t, create(labeller, nil, object{approvalsAnnotation: "1;;;golden/*"}))
-		refusal{}.check(t, create(approver, nil, object{approvalsAnnotation: "1;;;golden/*"}))
-		refusal{}.check(t, create(labeller, object{"team": "a"}, object{"note": "mine"}))
+		protectedAnnotation.check(t, create(labeller, nil, object{approvalsAnnotation: "1;;;golden/*"}))
+		denial{}.check(t, create(approver, nil, object{approvalsAnnotation: "1;;;golden/*"}))
+		denial{}.check(t, create(labeller, object{"team": "a"}, object{"note": "mine"}))
 	})
 	t.Run("what is removed is written again", func(t *testing.T) {
 		before := acting(t, nil, "").get(namespaces, space).GetAnnotations()[approvalsAnnotation]
-		refusal{}.check(t, acting(t, approver, "").patch(namespaces, space,
+		denial{}.check(t, acting(t, approver, "").patch(namespaces, space,
 			`{"metadata": {"labels": {`+label+`: null}, "annotations": {`+annotation+`: null}}}`))
 		eventually(t, "label and annotation are as before", func() string {
 			now := acting(t, nil, "").get(namespaces, space)
@@ -277,8 +277,8 @@ func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 func TestTheIndexIsKept(t *testing.T) {
 	const name = "stencil-approval-index"
 	editing := rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"*"}}
-	editor, approver := person(t, "editor", editing), person(t, "approving-editor", editing, managing())
-	keptIndex := refusal{"approval-index", "ConfigMap stencil-approval-index is written by Stencil and follows from the TemplateApprovals: leave it, or have it changed by " +
+	editor, approver := newOwner(t, "editor", editing), newOwner(t, "approving-editor", editing, managing())
+	protectedIndex := denial{"approval-index", "ConfigMap stencil-approval-index is written by Stencil and follows from the TemplateApprovals: leave it, or have it changed by " +
 		"a user who may update templateapprovals.stencil.kubevirt.io"}
 	space := namespace(t)
 	index := func(name string) string {
@@ -298,14 +298,14 @@ func TestTheIndexIsKept(t *testing.T) {
 		},
 	} {
 		t.Run(what, func(t *testing.T) {
-			keptIndex.check(t, request(dry(t, editor, install.Namespace)))
-			refusal{}.check(t, request(dry(t, editor, space)))
-			refusal{}.check(t, request(dry(t, approver, install.Namespace)))
-			refusal{}.check(t, request(dry(t, nil, install.Namespace)))
+			protectedIndex.check(t, request(dry(t, editor, install.Namespace)))
+			denial{}.check(t, request(dry(t, editor, space)))
+			denial{}.check(t, request(dry(t, approver, install.Namespace)))
+			denial{}.check(t, request(dry(t, nil, install.Namespace)))
 		})
 	}
 	t.Run("others are free", func(t *testing.T) {
-		refusal{}.check(t, dry(t, editor, install.Namespace).create(index("mine")))
+		denial{}.check(t, dry(t, editor, install.Namespace).create(index("mine")))
 	})
 	t.Run("what the administrator changes is written again", func(t *testing.T) {
 		admin := acting(t, nil, install.Namespace)
@@ -327,15 +327,15 @@ func TestTheIndexIsKept(t *testing.T) {
 	t.Run("nobody but users who may update approvals creates it", func(t *testing.T) {
 		withoutManager(t)
 		mustPass(t, acting(t, nil, install.Namespace).delete(configMaps, name))
-		keptIndex.check(t, dry(t, editor, install.Namespace).create(index(name)))
-		refusal{}.check(t, dry(t, approver, install.Namespace).create(index(name)))
+		protectedIndex.check(t, dry(t, editor, install.Namespace).create(index(name)))
+		denial{}.check(t, dry(t, approver, install.Namespace).create(index(name)))
 	})
 }
 
-// personWhoApproves may change labels of namespaces, and update every approval.
-func personWhoApproves(t *testing.T) *controlplane.User {
+// newApprover may change labels of namespaces, and update every approval.
+func newApprover(t *testing.T) *controlplane.User {
 	t.Helper()
-	approver := person(t, "approver", labelling)
+	approver := newOwner(t, "approver", labelling)
 	if err := shared.Plane(t).Bind(t.Context(), approver, "", "stencil-template-approver"); err != nil {
 		t.Fatal(err)
 	}

@@ -12,24 +12,24 @@ import (
 
 const templateRef = "template.kubevirt.io/template-ref"
 
-// machineSpec is the least that the definition of VirtualMachine accepts.
-func machineSpec() object {
+// vmSpec is the least that the definition of VirtualMachine accepts.
+func vmSpec() object {
 	return object{"runStrategy": "Halted", "template": object{"spec": object{"domain": object{"devices": object{}}}}}
 }
 
-// machine returns a VirtualMachine in JSON; a reference of nil leaves the annotation out.
-func machine(version string, metadata object, reference any) string {
+// vm returns a VirtualMachine in JSON; a reference of nil leaves the annotation out.
+func vm(version string, metadata object, reference any) string {
 	if reference != nil {
 		metadata["annotations"] = object{templateRef: reference}
 	}
-	return encode(object{"apiVersion": "kubevirt.io/" + version, "kind": "VirtualMachine", "metadata": metadata, "spec": machineSpec()})
+	return encode(object{"apiVersion": "kubevirt.io/" + version, "kind": "VirtualMachine", "metadata": metadata, "spec": vmSpec()})
 }
 
 // plain is a VirtualMachine without a template.
-func plain(name string) string { return machine("v1", object{"name": name}, nil) }
+func plain(name string) string { return vm("v1", object{"name": name}, nil) }
 
 // templated is a VirtualMachine with a reference.
-func templated(name, reference string) string { return machine("v1", object{"name": name}, reference) }
+func templated(name, reference string) string { return vm("v1", object{"name": name}, reference) }
 
 // approval returns a TemplateApproval in JSON, of every template of namespace golden unless spec has templates.
 func approval(name string, spec object) string {
@@ -122,23 +122,23 @@ func probe(t *testing.T, namespace string) controlplane.Result {
 }
 
 // needsTemplate is the denial of creating a VirtualMachine without a template; several approvals are separated by a comma and a space.
-func needsTemplate(approval string) refusal {
-	return refusal{"governed-machines", "VirtualMachines in a namespace that TemplateApproval " + approval + " governs are created from approved templates: " +
+func needsTemplate(approval string) denial {
+	return denial{"governed-machines", "VirtualMachines in a namespace that TemplateApproval " + approval + " governs are created from approved templates: " +
 		"set annotation template.kubevirt.io/template-ref to NAMESPACE/NAME of one, and leave out spec"}
 }
 
 // frozen is the denial of changing the spec of a VirtualMachine that was stored without a template.
-func frozen(approval string) refusal {
-	return refusal{"governed-machines", "spec of a VirtualMachine without a template cannot be changed in a namespace that TemplateApproval " + approval +
+func frozen(approval string) denial {
+	return denial{"governed-machines", "spec of a VirtualMachine without a template cannot be changed in a namespace that TemplateApproval " + approval +
 		" governs: keep it as it is stored, or create a new VirtualMachine from an approved template"}
 }
 
 // unreadable is the denial of everything in a namespace that has the label without a readable annotation.
-func unreadable(policy string) refusal {
-	return refusal{policy, "annotation stencil.kubevirt.io/approvals of this governed namespace is missing or cannot be read, so nothing is allowed here: " +
+func unreadable(policy string) denial {
+	return denial{policy, "annotation stencil.kubevirt.io/approvals of this governed namespace is missing or cannot be read, so nothing is allowed here: " +
 		"wait until Stencil has written it, or see the conditions of its TemplateApprovals"}
 }
 
 // notDecided is the denial of what an approval may deny, in a namespace without the label.
-var notDecided = refusal{"undecided-namespaces", "a TemplateApproval may govern this namespace, and Stencil has not decided yet: try again in a moment; " +
+var notDecided = denial{"undecided-namespaces", "a TemplateApproval may govern this namespace, and Stencil has not decided yet: try again in a moment; " +
 	"while no manager of Stencil runs, a user who may update templateapprovals.stencil.kubevirt.io can set label stencil.kubevirt.io/governed of the namespace"}

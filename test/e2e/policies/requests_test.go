@@ -34,15 +34,15 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 	)
 	const ask = ": ask an administrator of "
 	var (
-		noSource = refusal{"template-request", "not allowed to use VirtualMachine " + source + "/web as the source of a VirtualMachineTemplateRequest" + ask +
+		noSource = denial{"template-request", "not allowed to use VirtualMachine " + source + "/web as the source of a VirtualMachineTemplateRequest" + ask +
 			"its namespace for verb create on virtualmachinetemplaterequests/source"}
-		noVolumes = refusal{"template-request", "not allowed to create DataVolumes in namespace " + target + ", which hold the disks of the template" + ask +
+		noVolumes = denial{"template-request", "not allowed to create DataVolumes in namespace " + target + ", which hold the disks of the template" + ask +
 			"the namespace for verb create on datavolumes.cdi.kubevirt.io"}
-		noTemplates = refusal{"template-request", "not allowed to create VirtualMachineTemplates in namespace " + target + ask +
+		noTemplates = denial{"template-request", "not allowed to create VirtualMachineTemplates in namespace " + target + ask +
 			"the namespace for verb create on virtualmachinetemplates.template.kubevirt.io"}
-		noReading = refusal{"template-request", "not allowed to read VirtualMachine " + target + "/web, which the template would show" + ask +
+		noReading = denial{"template-request", "not allowed to read VirtualMachine " + target + "/web, which the template would show" + ask +
 			"the namespace for verb get on virtualmachines.kubevirt.io"}
-		noSnapshots = refusal{"template-request", "not allowed to create VirtualMachineSnapshots in namespace " + target + ", from which the template is made" + ask +
+		noSnapshots = denial{"template-request", "not allowed to create VirtualMachineSnapshots in namespace " + target + ", from which the template is made" + ask +
 			"the namespace for verb create on virtualmachinesnapshots.snapshot.kubevirt.io"}
 	)
 	type rules = []rbacv1.PolicyRule
@@ -50,7 +50,7 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 		// target and source are the user's permissions in these namespaces.
 		target, source rules
 		from           string
-		want           refusal
+		want           denial
 	}{
 		"of another namespace, with all it takes":                             {from: source, target: rules{volumes, templates}, source: rules{lending}},
 		"of another namespace, all of whose machines are lent":                {from: source, target: rules{volumes, templates}, source: rules{lendingAll}},
@@ -92,7 +92,7 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 		}
 	})
 	t.Run("the administrator", func(t *testing.T) {
-		refusal{}.check(t, acting(t, nil, target).create(request("v1beta1", source)))
+		denial{}.check(t, acting(t, nil, target).create(request("v1beta1", source)))
 	})
 	t.Run("the chart's role for lending", func(t *testing.T) {
 		user, err := shared.Plane(t).User("borrower")
@@ -106,6 +106,6 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 		if err := shared.Plane(t).Bind(t.Context(), user, source, "stencil-template-source"); err != nil {
 			t.Fatal(err)
 		}
-		refusal{}.check(t, acting(t, user, target).create(request("v1beta1", source)))
+		denial{}.check(t, acting(t, user, target).create(request("v1beta1", source)))
 	})
 }

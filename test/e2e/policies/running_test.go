@@ -22,17 +22,17 @@ var (
 // metadata is a change of labels or annotations, or of another field of metadata.
 func metadata(field string, value any) object { return object{"metadata": object{field: value}} }
 
-func closedKey(key, approval string) refusal {
-	return refusal{"running-machines", "labels and annotations of a running VirtualMachineInstance reach its pod, so " + key +
+func closedKey(key, approval string) denial {
+	return denial{"running-machines", "labels and annotations of a running VirtualMachineInstance reach its pod, so " + key +
 		" cannot be changed in a namespace that TemplateApproval " + approval + " governs: a cluster admin can permit the key with the chart value writableInstanceKeys"}
 }
 
 var (
-	instanceClosed = refusal{"running-machines", "KubeVirt alone writes spec and status of a VirtualMachineInstance in a governed namespace: " +
+	instanceClosed = denial{"running-machines", "KubeVirt alone writes spec and status of a VirtualMachineInstance in a governed namespace: " +
 		"change the VirtualMachine, where its template and the approvals permit it"}
-	statusClosed = refusal{"running-machines", "KubeVirt alone writes the status of a VirtualMachine in a governed namespace: " +
+	statusClosed = denial{"running-machines", "KubeVirt alone writes the status of a VirtualMachine in a governed namespace: " +
 		"use virtctl or the subresources to start, stop and restart it"}
-	ownershipClosed = refusal{"running-machines", "finalizers and ownerReferences of virtual machines cannot be changed in a governed namespace: " +
+	ownershipClosed = denial{"running-machines", "finalizers and ownerReferences of virtual machines cannot be changed in a governed namespace: " +
 		"a cluster admin can exempt the controller that needs to with exemptSubjects of the TemplateApproval"}
 )
 
@@ -50,7 +50,7 @@ func TestRunningMachinesStayAsTheyWereApproved(t *testing.T) {
 		mustPass(t, admin.create(templated("stored", "golden/fedora")))
 		mustPass(t, admin.create(plain("plain")))
 	}
-	handyman := person(t, "running-handyman")
+	handyman := newOwner(t, "running-handyman")
 	approve(t, "running", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": handyman.Name}}})
 	owners := []any{object{"apiVersion": "v1", "kind": "ConfigMap", "name": "none", "uid": "11111111-2222-3333-4444-555555555555"}}
 	reference := object{"status": object{"instancetypeRef": object{"name": "u1.small", "kind": "virtualmachineclusterinstancetype",
@@ -61,9 +61,9 @@ func TestRunningMachinesStayAsTheyWereApproved(t *testing.T) {
 		names        []string
 		change       object
 		subresources []string
-		want         refusal // the zero value for what everybody may do
+		want         denial // the zero value for what everybody may do
 	}
-	machines, both := []string{"stored", "plain"}, vms
+	vms, both := []string{"stored", "plain"}, vms
 	cases := map[string]write{
 		"a hook sidecar":              {resource: instances, change: metadata("annotations", object{"hooks.kubevirt.io/hookSidecars": image}), want: closedKey("hooks.kubevirt.io/hookSidecars", "running")},
 		"another network":             {resource: instances, change: metadata("annotations", object{"v1.multus-cni.io/default-network": "other/net"}), want: closedKey("v1.multus-cni.io/default-network", "running")},
@@ -82,12 +82,12 @@ func TestRunningMachinesStayAsTheyWereApproved(t *testing.T) {
 		"owners of an instance":     {resource: instances, change: metadata("ownerReferences", owners), want: ownershipClosed},
 		"status of an instance":     {resource: instances, change: object{"status": object{"phase": "Failed"}}, want: instanceClosed},
 		"spec of an instance":       {resource: instances, change: object{"spec": object{"nodeSelector": object{"a": "b"}}}, want: instanceClosed},
-		"finalizers of a VM":        {resource: both, names: machines, change: metadata("finalizers", []any{"example.com/a"}), want: ownershipClosed},
-		"owners of a VM":            {resource: both, names: machines, change: metadata("ownerReferences", owners), want: ownershipClosed},
+		"finalizers of a VM":        {resource: both, names: vms, change: metadata("finalizers", []any{"example.com/a"}), want: ownershipClosed},
+		"owners of a VM":            {resource: both, names: vms, change: metadata("ownerReferences", owners), want: ownershipClosed},
 		"an instance type of one's own": {
-			resource: both, names: machines, change: reference, subresources: []string{"status"}, want: statusClosed,
+			resource: both, names: vms, change: reference, subresources: []string{"status"}, want: statusClosed,
 		},
-		"any status of a VM": {resource: both, names: machines, change: object{"status": object{"ready": true}}, subresources: []string{"status"}, want: statusClosed},
+		"any status of a VM": {resource: both, names: vms, change: object{"status": object{"ready": true}}, subresources: []string{"status"}, want: statusClosed},
 
 		"what kubectl apply writes":     {resource: instances, change: metadata("annotations", object{"kubectl.kubernetes.io/last-applied-configuration": "{}"})},
 		"what Velero marks":             {resource: instances, change: metadata("labels", object{"velero.io/backup-name": "nightly", "velero.io/restore-name": "r"})},
@@ -98,7 +98,7 @@ func TestRunningMachinesStayAsTheyWereApproved(t *testing.T) {
 		"the name of an application":    {resource: instances, change: metadata("labels", object{"app.kubernetes.io/part-of": "shop"})},
 		"an open key is taken away":     {resource: instances, change: metadata("labels", object{"velero.io/backup-name": nil})},
 		"what is stored":                {resource: instances, change: object{"metadata": object{"labels": object{"team": "a"}}, "status": object{"phase": "Running"}}},
-		"a label of a VM":               {resource: both, names: machines, change: metadata("labels", object{"role": "db"})},
+		"a label of a VM":               {resource: both, names: vms, change: metadata("labels", object{"role": "db"})},
 	}
 	t.Run("each", func(t *testing.T) {
 		for name, tc := range cases {
@@ -115,9 +115,9 @@ func TestRunningMachinesStayAsTheyWereApproved(t *testing.T) {
 						}
 						tc.want.check(t, patch(owner, space))
 						tc.want.check(t, patch(nil, space))
-						refusal{}.check(t, patch(controller, space))
-						refusal{}.check(t, patch(handyman, space))
-						refusal{}.check(t, patch(owner, free))
+						denial{}.check(t, patch(controller, space))
+						denial{}.check(t, patch(handyman, space))
+						denial{}.check(t, patch(owner, free))
 					}
 				}
 			})
@@ -129,11 +129,11 @@ func TestRunningMachinesStayAsTheyWereApproved(t *testing.T) {
 				"spec": object{"domain": object{"devices": object{}}}, "status": object{"phase": "Running"},
 			})
 			closedKey("team", "running").check(t, dry(t, owner, space).replace(replacement))
-			refusal{}.check(t, dry(t, owner, free).replace(replacement))
+			denial{}.check(t, dry(t, owner, free).replace(replacement))
 		})
 		t.Run("an instance is deleted", func(t *testing.T) {
 			t.Parallel()
-			refusal{}.check(t, dry(t, owner, space).delete(instances, "stored"))
+			denial{}.check(t, dry(t, owner, space).delete(instances, "stored"))
 		})
 	})
 }
@@ -155,23 +155,23 @@ func TestMigrationsSayNothingAboutTheirPod(t *testing.T) {
 		stored.SetName("stored")
 		mustPass(t, acting(t, nil, space).create(encode(stored.Object)))
 	}
-	handyman := person(t, "migrations-handyman")
+	handyman := newOwner(t, "migrations-handyman")
 	approve(t, "migrates", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": handyman.Name}}})
 
-	annotation := func(key string) refusal {
-		return refusal{"migrations", "annotation " + key + " of a VirtualMachineInstanceMigration is refused in a namespace that TemplateApproval migrates governs: leave it out"}
+	annotation := func(key string) denial {
+		return denial{"migrations", "annotation " + key + " of a VirtualMachineInstanceMigration is refused in a namespace that TemplateApproval migrates governs: leave it out"}
 	}
-	field := func(name string) refusal {
-		return refusal{"migrations", "spec." + name + " of a VirtualMachineInstanceMigration is refused in a namespace that TemplateApproval migrates governs: leave it out"}
+	field := func(name string) denial {
+		return denial{"migrations", "spec." + name + " of a VirtualMachineInstanceMigration is refused in a namespace that TemplateApproval migrates governs: leave it out"}
 	}
-	changed := refusal{"migrations", "KubeVirt alone changes a VirtualMachineInstanceMigration in a governed namespace: delete it and create another one"}
-	node := refusal{"migrations", "the target node of a migration cannot be chosen in a governed namespace: migrate without addedNodeSelector; " +
+	changed := denial{"migrations", "KubeVirt alone changes a VirtualMachineInstanceMigration in a governed namespace: delete it and create another one"}
+	node := denial{"migrations", "the target node of a migration cannot be chosen in a governed namespace: migrate without addedNodeSelector; " +
 		"a cluster admin can permit it with the chart value doors.migrationNodeSelector"}
 	selector := object{"addedNodeSelector": object{"kubernetes.io/hostname": "node-1"}}
 
 	for name, tc := range map[string]struct {
 		manifest string
-		want     refusal
+		want     denial
 	}{
 		"another image":             {migration(object{"kubevirt.io/func-test-migration-target-image-override": "attack"}, object{}), annotation("kubevirt.io/func-test-migration-target-image-override")},
 		"any annotation":            {migration(object{"a": "b"}, object{}), annotation("a")},
@@ -186,9 +186,9 @@ func TestMigrationsSayNothingAboutTheirPod(t *testing.T) {
 			for _, version := range []string{"kubevirt.io/v1", "kubevirt.io/v1alpha3"} {
 				manifest := strings.Replace(tc.manifest, `"kubevirt.io/v1"`, `"`+version+`"`, 1)
 				tc.want.check(t, dry(t, owner, space).create(manifest))
-				refusal{}.check(t, dry(t, controller, space).create(manifest))
-				refusal{}.check(t, dry(t, handyman, space).create(manifest))
-				refusal{}.check(t, dry(t, owner, free).create(manifest))
+				denial{}.check(t, dry(t, controller, space).create(manifest))
+				denial{}.check(t, dry(t, handyman, space).create(manifest))
+				denial{}.check(t, dry(t, owner, free).create(manifest))
 			}
 		})
 	}
@@ -211,25 +211,25 @@ func TestMigrationsSayNothingAboutTheirPod(t *testing.T) {
 				if name != "a finalizer" { // it has none
 					changed.check(t, patch(owner, space))
 				}
-				refusal{}.check(t, patch(controller, space))
-				refusal{}.check(t, patch(handyman, space))
-				refusal{}.check(t, patch(owner, free))
+				denial{}.check(t, patch(controller, space))
+				denial{}.check(t, patch(handyman, space))
+				denial{}.check(t, patch(owner, free))
 			})
 		}
-		refusal{}.check(t, dry(t, owner, space).patch(migrations, "stored", encode(metadata("labels", object{"a": "b"}))))
-		refusal{}.check(t, dry(t, owner, space).delete(migrations, "stored"))
+		denial{}.check(t, dry(t, owner, space).patch(migrations, "stored", encode(metadata("labels", object{"a": "b"}))))
+		denial{}.check(t, dry(t, owner, space).delete(migrations, "stored"))
 	})
 	t.Run("virt-api creates migrations for users", func(t *testing.T) {
-		refusal{}.check(t, dry(t, virtAPI, space).create(migration(object{}, object{})))
+		denial{}.check(t, dry(t, virtAPI, space).create(migration(object{}, object{})))
 		node.check(t, dry(t, virtAPI, space).create(migration(object{}, selector)))
-		refusal{}.check(t, dry(t, virtAPI, free).create(migration(object{}, selector)))
+		denial{}.check(t, dry(t, virtAPI, free).create(migration(object{}, selector)))
 	})
 	t.Run("an approval that exempts virt-api lets it choose the node", func(t *testing.T) {
 		mustPass(t, acting(t, nil, "").patch(allApprovals, "migrates", encode(object{"spec": object{"exemptSubjects": []any{
 			object{"kind": "ServiceAccount", "namespace": "kubevirt", "name": "kubevirt-apiserver"},
 		}}})))
 		eventually(t, "virt-api is exempt", func() string {
-			return refusal{}.complaint(dry(t, virtAPI, space).create(migration(object{}, selector)))
+			return denial{}.complaint(dry(t, virtAPI, space).create(migration(object{}, selector)))
 		})
 	})
 }
@@ -255,22 +255,22 @@ func TestPodsOfMachinesAreKubeVirts(t *testing.T) {
 		mustPass(t, admin.create(pod("hp-volume-abcde", object{"labels": object{"kubevirt.io": "hotplug-disk"}})))
 		mustPass(t, admin.create(pod("plain", object{})))
 	}
-	keeper := person(t, "pods-keeper", managesPods)
-	handyman := person(t, "pods-handyman", managesPods)
+	podManager := newOwner(t, "pods-keeper", managesPods)
+	handyman := newOwner(t, "pods-handyman", managesPods)
 	if err := shared.Plane(t).Grant(t.Context(), controller, "", managesPods); err != nil {
 		t.Fatal(err)
 	}
 	approve(t, "pods", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": handyman.Name}}})
 
-	created := refusal{"launcher-pods", "KubeVirt alone creates pods of virtual machines in a governed namespace: create a VirtualMachine from an approved template, or " +
+	created := denial{"launcher-pods", "KubeVirt alone creates pods of virtual machines in a governed namespace: create a VirtualMachine from an approved template, or " +
 		"leave out the labels and the owner that belong to KubeVirt"}
-	entered := refusal{"launcher-pods", "commands cannot be run in the pod of a virtual machine in a governed namespace, because they control the virtual machine: use its " +
+	entered := denial{"launcher-pods", "commands cannot be run in the pod of a virtual machine in a governed namespace, because they control the virtual machine: use its " +
 		"console; a cluster admin can permit it to a backup tool with exemptSubjects of the TemplateApproval"}
-	changed := refusal{"launcher-pods", "KubeVirt alone changes the pod of a virtual machine in a governed namespace: change the VirtualMachine, where its template and the approvals permit it"}
+	changed := denial{"launcher-pods", "KubeVirt alone changes the pod of a virtual machine in a governed namespace: change the VirtualMachine, where its template and the approvals permit it"}
 
 	for name, tc := range map[string]struct {
 		metadata object
-		want     refusal
+		want     denial
 	}{
 		"a launcher":               {object{"labels": object{"kubevirt.io": "virt-launcher"}}, created},
 		"a pod that plugs volumes": {object{"labels": object{"kubevirt.io": "hotplug-disk"}}, created},
@@ -284,16 +284,16 @@ func TestPodsOfMachinesAreKubeVirts(t *testing.T) {
 		"a pod with an annotation instead": {metadata: object{"annotations": object{"kubevirt.io/domain": "web"}}},
 	} {
 		t.Run("creating "+name, func(t *testing.T) {
-			tc.want.check(t, dry(t, keeper, space).create(pod("attack", tc.metadata)))
-			refusal{}.check(t, dry(t, controller, space).create(pod("attack", tc.metadata)))
-			refusal{}.check(t, dry(t, handyman, space).create(pod("attack", tc.metadata)))
-			refusal{}.check(t, dry(t, keeper, free).create(pod("attack", tc.metadata)))
+			tc.want.check(t, dry(t, podManager, space).create(pod("attack", tc.metadata)))
+			denial{}.check(t, dry(t, controller, space).create(pod("attack", tc.metadata)))
+			denial{}.check(t, dry(t, handyman, space).create(pod("attack", tc.metadata)))
+			denial{}.check(t, dry(t, podManager, free).create(pod("attack", tc.metadata)))
 		})
 	}
 	for name, tc := range map[string]struct {
 		change      object
 		subresource string
-		want        refusal
+		want        denial
 	}{
 		"the image":        {change: object{"spec": object{"containers": compute("attack", "1")}}, want: changed},
 		"the deadline":     {change: object{"spec": object{"activeDeadlineSeconds": 10}}, want: changed},
@@ -319,15 +319,15 @@ func TestPodsOfMachinesAreKubeVirts(t *testing.T) {
 				}
 				return dry(t, as, space).patch(pods, name, encode(tc.change), subresources...)
 			}
-			tc.want.check(t, patch(keeper, space, "virt-launcher-web-abcde"))
-			refusal{}.check(t, patch(controller, space, "virt-launcher-web-abcde"))
-			refusal{}.check(t, patch(handyman, space, "virt-launcher-web-abcde"))
-			refusal{}.check(t, patch(keeper, free, "virt-launcher-web-abcde"))
-			refusal{}.check(t, patch(keeper, space, "plain"))
+			tc.want.check(t, patch(podManager, space, "virt-launcher-web-abcde"))
+			denial{}.check(t, patch(controller, space, "virt-launcher-web-abcde"))
+			denial{}.check(t, patch(handyman, space, "virt-launcher-web-abcde"))
+			denial{}.check(t, patch(podManager, free, "virt-launcher-web-abcde"))
+			denial{}.check(t, patch(podManager, space, "plain"))
 		})
 	}
 	t.Run("a pod becomes a launcher", func(t *testing.T) {
-		changed.check(t, dry(t, keeper, space).patch(pods, "plain", encode(metadata("labels", object{"kubevirt.io": "virt-launcher"}))))
+		changed.check(t, dry(t, podManager, space).patch(pods, "plain", encode(metadata("labels", object{"kubevirt.io": "virt-launcher"}))))
 	})
 	for _, command := range [][]string{{"exec"}, {"attach"}} {
 		t.Run(command[0], func(t *testing.T) {
@@ -345,14 +345,14 @@ func TestPodsOfMachinesAreKubeVirts(t *testing.T) {
 					t.Errorf("want an error about the pod, which does not run, got %s", result.Stderr)
 				}
 			}
-			entered.check(t, enter(keeper, space, "virt-launcher-web-abcde"))
-			entered.check(t, enter(keeper, space, "hp-volume-abcde"))
+			entered.check(t, enter(podManager, space, "virt-launcher-web-abcde"))
+			entered.check(t, enter(podManager, space, "hp-volume-abcde"))
 			passed(enter(handyman, space, "virt-launcher-web-abcde"))
-			passed(enter(keeper, space, "plain"))
-			passed(enter(keeper, free, "virt-launcher-web-abcde"))
+			passed(enter(podManager, space, "plain"))
+			passed(enter(podManager, free, "virt-launcher-web-abcde"))
 		})
 	}
 	t.Run("a pod is deleted", func(t *testing.T) {
-		refusal{}.check(t, dry(t, keeper, space).delete(pods, "virt-launcher-web-abcde"))
+		denial{}.check(t, dry(t, podManager, space).delete(pods, "virt-launcher-web-abcde"))
 	})
 }

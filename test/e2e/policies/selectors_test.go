@@ -88,7 +88,7 @@ func TestCoverage(t *testing.T) {
 			for _, labels := range tc.not {
 				// The namespace was undecided a moment ago, and may have been closed.
 				space := namespace(t, labels...)
-				eventually(t, "the namespace is free", func() string { return refusal{}.complaint(probe(t, space)) })
+				eventually(t, "the namespace is free", func() string { return denial{}.complaint(probe(t, space)) })
 			}
 		})
 	}
@@ -100,7 +100,7 @@ func TestSomeNamespacesAreNeverCovered(t *testing.T) {
 	eventually(t, "the approval governs", func() string { return needsTemplate("everywhere").complaint(probe(t, "default")) })
 	for _, name := range []string{"kube-system", "kube-public", "kube-node-lease", "stencil-system"} {
 		t.Run(name, func(t *testing.T) {
-			refusal{}.check(t, probe(t, name))
+			denial{}.check(t, probe(t, name))
 		})
 	}
 }
@@ -110,9 +110,9 @@ func TestSomeNamespacesAreNeverCovered(t *testing.T) {
 func TestCoverageFollowsLabels(t *testing.T) {
 	space := namespace(t)
 	approve(t, "follows", object{"namespaceSelector": object{"matchLabels": object{"env": "prod"}}})
-	refusal{}.check(t, probe(t, space))
+	denial{}.check(t, probe(t, space))
 	mustPass(t, acting(t, nil, "").label(namespaces, space, "env=prod", governedLabel+"-"))
 	eventually(t, "the approval governs", func() string { return needsTemplate("follows").complaint(probe(t, space)) })
 	mustPass(t, acting(t, nil, "").label(namespaces, space, "env-", governedLabel+"-"))
-	eventually(t, "the namespace is free", func() string { return refusal{}.complaint(probe(t, space)) })
+	eventually(t, "the namespace is free", func() string { return denial{}.complaint(probe(t, space)) })
 }

@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	malformed = refusal{"template-use", "annotation template.kubevirt.io/template-ref must be NAME or NAMESPACE/NAME of a VirtualMachineTemplate, " +
+	malformed = denial{"template-use", "annotation template.kubevirt.io/template-ref must be NAME or NAMESPACE/NAME of a VirtualMachineTemplate, " +
 		"with no space, capital letter or other character before, in or after them"}
-	unusable = refusal{"template-use", "no permission to use the VirtualMachineTemplate that annotation template.kubevirt.io/template-ref names: " +
+	unusable = denial{"template-use", "no permission to use the VirtualMachineTemplate that annotation template.kubevirt.io/template-ref names: " +
 		"ask an administrator of its namespace for verb use on virtualmachinetemplates.template.kubevirt.io"}
 )
 
@@ -54,7 +54,7 @@ func TestUsingATemplateTakesPermission(t *testing.T) {
 	cases := map[string]struct {
 		as        *controlplane.User
 		reference string
-		want      refusal
+		want      denial
 	}{
 		"all templates of a namespace, and one of them":       {as: owner, reference: "golden/fedora"},
 		"all templates of a namespace, and one that is not":   {as: owner, reference: "golden/missing"},
@@ -120,9 +120,9 @@ func TestUsingATemplateTakesPermission(t *testing.T) {
 		}
 	})
 	for name, manifest := range map[string]string{
-		"in the old version of the API":          machine("v1alpha3", object{"name": "a"}, "golden/windows"),
-		"with a name that is yet to be made":     machine("v1", object{"generateName": "a-"}, "golden/windows"),
-		"with forged marks of having been there": machine("v1", object{"name": "a", "labels": object{"vm.kubevirt.io/template": "fedora"}}, "golden/windows"),
+		"in the old version of the API":          vm("v1alpha3", object{"name": "a"}, "golden/windows"),
+		"with a name that is yet to be made":     vm("v1", object{"generateName": "a-"}, "golden/windows"),
+		"with forged marks of having been there": vm("v1", object{"name": "a", "labels": object{"vm.kubevirt.io/template": "fedora"}}, "golden/windows"),
 	} {
 		t.Run("a template of others "+name, func(t *testing.T) {
 			unusable.check(t, dry(t, one, space).create(manifest))
@@ -140,18 +140,18 @@ func TestUsingATemplateTakesPermission(t *testing.T) {
 			for key, value := range more {
 				metadata[key] = value
 			}
-			return machine("v1", metadata, nil)
+			return vm("v1", metadata, nil)
 		}
 		create := func(as *controlplane.User, manifest string) controlplane.Result {
 			return dry(t, as, space).create(manifest)
 		}
-		refusal{}.check(t, create(controller, copied(nil)))
+		denial{}.check(t, create(controller, copied(nil)))
 		unusable.check(t, create(stranger, copied(nil)))
 		owner := object{"apiVersion": "pool.kubevirt.io/v1beta1", "kind": "VirtualMachinePool", "name": "a", "uid": "a"}
 		unusable.check(t, create(controller, copied(object{"ownerReferences": []any{owner}})))
 	})
 	t.Run("in the name of somebody else", func(t *testing.T) {
 		unusable.check(t, impersonating(t, space, "uses-one").create(templated("a", "golden/windows")))
-		refusal{}.check(t, impersonating(t, space, "uses-one").create(templated("a", "golden/fedora")))
+		denial{}.check(t, impersonating(t, space, "uses-one").create(templated("a", "golden/fedora")))
 	})
 }

@@ -145,12 +145,12 @@ func TestADryRunHasKubeVirtJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const machine = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "stolen"}, "spec": {"runStrategy": "Halted",
+	const vm = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "stolen"}, "spec": {"runStrategy": "Halted",
 		"template": {"spec": {"domain": {"devices": {}, "memory": {"guest": "1Gi"}}}}}}`
-	if got := s.kubectl(t, manager, machine, "create", "-n", own, "--dry-run=server", "-f", "-"); got.Code != 0 {
+	if got := s.kubectl(t, manager, vm, "create", "-n", own, "--dry-run=server", "-f", "-"); got.Code != 0 {
 		t.Errorf("the manager may not try a machine: %s", got.Stderr)
 	}
-	got := s.kubectl(t, manager, machine, "create", "-n", own, "-f", "-")
+	got := s.kubectl(t, manager, vm, "create", "-n", own, "-f", "-")
 	if got.Code == 0 || !strings.Contains(got.Stderr, "creates VirtualMachines in dry runs only") {
 		t.Errorf("with the manager's token somebody creates machines: %s%s", got.Stdout, got.Stderr)
 	}
@@ -187,14 +187,14 @@ func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 	resourceVersions := func() string {
 		return s.kubectl(t, s.owner, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.metadata.name}={.metadata.resourceVersion} {end}`).Stdout
 	}
-	settled := func() error {
+	synced := func() error {
 		got := s.kubectl(t, s.owner, "", "get", "virtualmachinetemplates", "-n", own, "-o", `jsonpath={range .items[*]}{.status.conditions[?(@.type=="DryRunSucceeded")].reason} {end}`)
 		if n := strings.Count(got.Stdout, "Accepted"); n != many {
 			return fmt.Errorf("%d of %d dry runs are done", n, many)
 		}
 		return nil
 	}
-	s.eventually(t, "all dry runs are done", settled)
+	s.eventually(t, "all dry runs are done", synced)
 	before := resourceVersions()
 	if err := s.RestartManager(); err != nil {
 		t.Fatal(err)

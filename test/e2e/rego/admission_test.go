@@ -37,7 +37,7 @@ deny contains sprintf("%s of template %s may not run; its size is %s and its pas
 	active(t, "at-once-owner")
 	active(t, "at-once-running")
 
-	said := says(t, nil, "", false, []string{
+	said := awaitAnswer(t, nil, "", false, []string{
 		`virtualmachines.kubevirt.io "at-once" is forbidden:`,
 		`- it is not approved in namespace "team-a": spec.runStrategy: may not be written or changed beside the template; these may: metadata.labels.test (approval "at-once")`,
 		"- policy at-once-owner (medium): nobody owns it at metadata.labels.owner; fix: add the label owner",
@@ -50,12 +50,12 @@ deny contains sprintf("%s of template %s may not run; its size is %s and its pas
 	must(t, "", "delete", "templateapproval", "at-once")
 	other := strings.Replace(labelled, "name: at-once\n", "name: at-once-2\n", 1)
 	for _, arguments := range [][]string{{"create", "-f", "-"}, {"create", "--dry-run=server", "-f", "-"}} {
-		says(t, nil, other, false, []string{`virtualmachines.kubevirt.io "at-once-2" is forbidden: policy at-once-owner (medium): nobody owns it`}, arguments...)
+		awaitAnswer(t, nil, other, false, []string{`virtualmachines.kubevirt.io "at-once-2" is forbidden: policy at-once-owner (medium): nobody owns it`}, arguments...)
 	}
 	// A VirtualMachine with an owner passes.
 	discard(t, "at-once-3")
 	owned := strings.Replace(strings.Replace(labelled, "name: at-once\n", "name: at-once-3\n", 1), "{test: at-once}", "{test: at-once, owner: ada}", 1)
-	says(t, nil, owned, true, nil, "create", "--dry-run=server", "-f", "-")
+	awaitAnswer(t, nil, owned, true, nil, "create", "--dry-run=server", "-f", "-")
 }
 
 func TestTemplatedMachinesAreWarnedAboutAndRecorded(t *testing.T) {
@@ -69,14 +69,14 @@ warn contains "take care"`
 	applied(t, "golden-audit", "enforcement: Audit\nmatch: {templates: [{namespace: golden}]}", strings.Replace(module, "golden template", "golden template, psst", 1))
 	active(t, "golden-warn")
 	active(t, "golden-audit")
-	said := says(t, nil, templated("warned", "golden/fedora", nil, ""), true, []string{
+	said := awaitAnswer(t, nil, templated("warned", "golden/fedora", nil, ""), true, []string{
 		"Warning: policy golden-warn: it comes from a golden template", "Warning: policy golden-warn: take care",
 	}, "create", "--dry-run=server", "-f", "-")
 	if strings.Contains(said, "golden-audit") || strings.Contains(said, "psst") {
 		t.Errorf("said: %s", said)
 	}
 	// The policy does not apply to a VirtualMachine without a template.
-	if out := kubectl(t, machine("free", "other"), "create", "--dry-run=server", "-f", "-"); out.Code != 0 || out.Stderr != "" {
+	if out := kubectl(t, vmManifest("free", "other"), "create", "--dry-run=server", "-f", "-"); out.Code != 0 || out.Stderr != "" {
 		t.Errorf("exit code %d: %s", out.Code, out.Stderr)
 	}
 }
@@ -92,25 +92,25 @@ func TestSubjectsAndNamespaces(t *testing.T) {
 	applied(t, "subjects", "match: {namespaceSelector: {matchLabels: {env: prod}}, subjects: {include: [{kind: Group, name: team-a}]}}", `package x
 deny contains sprintf("%s may not, in %s", [input.request.userInfo.username, input.namespace.labels.env])`)
 	active(t, "subjects")
-	vm := strings.Replace(machine("subject", "x"), `"namespace":"default"`, `"namespace":"team-a"`, 1)
-	says(t, ada, vm, false, []string{"policy subjects (medium): ada may not, in prod"}, "create", "--dry-run=server", "-f", "-")
+	vm := strings.Replace(vmManifest("subject", "x"), `"namespace":"default"`, `"namespace":"team-a"`, 1)
+	awaitAnswer(t, ada, vm, false, []string{"policy subjects (medium): ada may not, in prod"}, "create", "--dry-run=server", "-f", "-")
 	// The policy does not apply to a user that it does not include, or in another namespace.
-	says(t, nil, vm, true, nil, "create", "--dry-run=server", "-f", "-")
+	awaitAnswer(t, nil, vm, true, nil, "create", "--dry-run=server", "-f", "-")
 	must(t, "", "label", "namespace", "team-a", "env=test", "--overwrite")
-	says(t, ada, vm, true, nil, "create", "--dry-run=server", "-f", "-")
+	awaitAnswer(t, ada, vm, true, nil, "create", "--dry-run=server", "-f", "-")
 	must(t, "", "label", "namespace", "team-a", "env=prod", "--overwrite")
 	// It does not apply to a user that it excludes, either.
 	applied(t, "subjects", "match: {namespaceSelector: {matchLabels: {env: prod}}, subjects: {exclude: [{kind: User, name: ada}]}}", `package x
 deny contains "nobody may"`)
-	says(t, nil, vm, false, []string{"nobody may"}, "create", "--dry-run=server", "-f", "-")
-	says(t, ada, vm, true, nil, "create", "--dry-run=server", "-f", "-")
+	awaitAnswer(t, nil, vm, false, []string{"nobody may"}, "create", "--dry-run=server", "-f", "-")
+	awaitAnswer(t, ada, vm, true, nil, "create", "--dry-run=server", "-f", "-")
 }
 
 func TestFailureModes(t *testing.T) {
 	const module = `package x
 deny contains "never" if to_number(input.object.metadata.labels.test) > 1`
 	for mode, check := range map[string]func(t *testing.T){
-		"Deny":  func(t *testing.T) { refused(t, "fails-deny", "policy fails-deny could not be evaluated: ") },
+		"Deny":  func(t *testing.T) { awaitDenial(t, "fails-deny", "policy fails-deny could not be evaluated: ") },
 		"Allow": func(t *testing.T) { passes(t, "fails-allow", "") },
 	} {
 		t.Run(mode, func(t *testing.T) {
@@ -139,25 +139,25 @@ deny contains "a template in use stays" if input.oldObject.metadata.labels.stays
 	active(t, "catalogue")
 	// A request for a VirtualMachine that does not exist is rejected before the policies run.
 	for _, namespace := range []string{"golden", "team-a"} {
-		must(t, strings.Replace(machine("db", "x"), `"namespace":"default"`, `"namespace":"`+namespace+`"`, 1), "create", "-f", "-")
+		must(t, strings.Replace(vmManifest("db", "x"), `"namespace":"default"`, `"namespace":"`+namespace+`"`, 1), "create", "-f", "-")
 		t.Cleanup(func() { must(t, "", "delete", "vm", "db", "--namespace", namespace, "--ignore-not-found") })
 	}
 	capture := func(from string) string {
 		return "apiVersion: template.kubevirt.io/v1beta1\nkind: VirtualMachineTemplateRequest\nmetadata: {name: capture, namespace: team-a}\nspec: {virtualMachineRef: {namespace: " + from + ", name: db}}\n"
 	}
-	says(t, nil, capture("golden"), false, []string{`virtualmachinetemplaterequests.template.kubevirt.io "capture" is forbidden: policy captures (medium): stencil-admin may not capture what is in golden at spec.virtualMachineRef.namespace`}, "create", "--dry-run=server", "-f", "-")
-	says(t, nil, capture("team-a"), true, nil, "create", "--dry-run=server", "-f", "-")
+	awaitAnswer(t, nil, capture("golden"), false, []string{`virtualmachinetemplaterequests.template.kubevirt.io "capture" is forbidden: policy captures (medium): stencil-admin may not capture what is in golden at spec.virtualMachineRef.namespace`}, "create", "--dry-run=server", "-f", "-")
+	awaitAnswer(t, nil, capture("team-a"), true, nil, "create", "--dry-run=server", "-f", "-")
 	template := func(labels string) string {
 		return "apiVersion: template.kubevirt.io/v1alpha1\nkind: VirtualMachineTemplate\nmetadata: {name: owned, namespace: team-a, labels: {" + labels + "}}\nspec: {virtualMachine: {spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}}}\n"
 	}
-	says(t, nil, template(""), false, []string{"policy catalogue (medium): a template needs an owner"}, "create", "-f", "-")
+	awaitAnswer(t, nil, template(""), false, []string{"policy catalogue (medium): a template needs an owner"}, "create", "-f", "-")
 	must(t, template("owner: ada, stays: 'true'"), "create", "-f", "-")
 	t.Cleanup(func() {
 		must(t, "", "delete", "vmpol", "catalogue", "--ignore-not-found")
 		must(t, "", "delete", "virtualmachinetemplate", "owned", "--namespace=team-a", "--ignore-not-found")
 	})
-	says(t, nil, "", false, []string{"a template needs an owner"}, "label", "--dry-run=server", "virtualmachinetemplate", "owned", "owner-", "--namespace=team-a")
-	says(t, nil, "", false, []string{"a template in use stays"}, "delete", "--dry-run=server", "virtualmachinetemplate", "owned", "--namespace=team-a")
+	awaitAnswer(t, nil, "", false, []string{"a template needs an owner"}, "label", "--dry-run=server", "virtualmachinetemplate", "owned", "owner-", "--namespace=team-a")
+	awaitAnswer(t, nil, "", false, []string{"a template in use stays"}, "delete", "--dry-run=server", "virtualmachinetemplate", "owned", "--namespace=team-a")
 }
 
 func TestDeletionOfATemplatedMachine(t *testing.T) {
@@ -169,5 +169,5 @@ func TestDeletionOfATemplatedMachine(t *testing.T) {
 	applied(t, "deletions", "match: {operations: [DELETE], templates: [{namespace: golden, name: fedora}]}", `package x
 deny contains sprintf("%s of %s stays, with %v CPUs", [input.oldObject.metadata.name, input.template.name, input.instancetype.spec.cpu.guest]) if is_null(input.object)`)
 	active(t, "deletions")
-	says(t, nil, "", false, []string{"policy deletions (medium): precious of fedora stays, with 1 CPUs"}, "delete", "--dry-run=server", "vm", "precious", "--namespace=team-a")
+	awaitAnswer(t, nil, "", false, []string{"policy deletions (medium): precious of fedora stays, with 1 CPUs"}, "delete", "--dry-run=server", "vm", "precious", "--namespace=team-a")
 }

@@ -56,7 +56,7 @@ func TestStoredMachinesAreAudited(t *testing.T) {
 	needReports(t)
 	must(t, instancetype("VirtualMachineClusterInstancetype", "audit-huge", "", 64), "apply", "-f", "-")
 	vm := func(name, size string) string {
-		return strings.Replace(machine(name, "audited"), `"runStrategy":"Halted"`, `"runStrategy":"Halted"`+size, 1)
+		return strings.Replace(vmManifest(name, "audited"), `"runStrategy":"Halted"`, `"runStrategy":"Halted"`+size, 1)
 	}
 	for _, one := range []string{vm("audit-1", ""), vm("audit-2", `,"instancetype":{"name":"audit-huge"}`), vm("audit-3", `,"instancetype":{"name":"audit-gone"}`)} {
 		must(t, one, "create", "-f", "-")

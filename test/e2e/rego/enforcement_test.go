@@ -11,7 +11,7 @@ import (
 
 func TestEnforcements(t *testing.T) {
 	for enforcement, check := range map[string]func(t *testing.T, label string){
-		"Deny":  func(t *testing.T, label string) { refused(t, label, "no "+label+" here") },
+		"Deny":  func(t *testing.T, label string) { awaitDenial(t, label, "no "+label+" here") },
 		"Warn":  func(t *testing.T, label string) { passes(t, label, "no "+label+" here") },
 		"Audit": func(t *testing.T, label string) { passes(t, label, "") },
 	} {
@@ -39,7 +39,7 @@ func TestEnforcements(t *testing.T) {
 func TestWhatARefusalSays(t *testing.T) {
 	applied(t, "says", "", denies("says"))
 	active(t, "says")
-	refused(t, "says", "policy says (high): no says here at metadata.labels.test; fix: use another label")
+	awaitDenial(t, "says", "policy says (high): no says here at metadata.labels.test; fix: use another label")
 }
 
 func TestUpdatesAndDeletions(t *testing.T) {
@@ -52,7 +52,7 @@ deny contains "not deleted" if {
   input.oldObject.metadata.labels.test == "precious"
 }`)
 	active(t, "ops")
-	must(t, machine("ops", "precious"), "apply", "-f", "-")
+	must(t, vmManifest("ops", "precious"), "apply", "-f", "-")
 	t.Cleanup(func() {
 		must(t, "", "delete", "vmpol", "ops", "--ignore-not-found")
 		harness.Eventually(t, "the machine can be deleted", func() error {
@@ -62,7 +62,7 @@ deny contains "not deleted" if {
 			return nil
 		})
 	})
-	refuses := func(words string, arguments ...string) {
+	denies := func(words string, arguments ...string) {
 		t.Helper()
 		harness.Eventually(t, "the policy refuses", func() error {
 			if got := kubectl(t, "", arguments...); got.Code == 0 || !strings.Contains(got.Stderr, words) {
@@ -71,8 +71,8 @@ deny contains "not deleted" if {
 			return nil
 		})
 	}
-	refuses("not changed like this", "label", "vm", "ops", "test=forbidden", "--overwrite")
-	refuses("not deleted", "delete", "vm", "ops")
+	denies("not changed like this", "label", "vm", "ops", "test=forbidden", "--overwrite")
+	denies("not deleted", "delete", "vm", "ops")
 	must(t, "", "label", "vm", "ops", "other=label")
 
 	// Policies do not deny requests of the controllers that run VMs.
@@ -102,13 +102,13 @@ func as(t *testing.T, user *controlplane.User, arguments ...string) {
 func TestWithoutAManager(t *testing.T) {
 	applied(t, "strict", "match: {objectSelector: {matchLabels: {test: strict}}}", denies("strict"))
 	active(t, "strict")
-	refused(t, "strict", "no strict here")
+	awaitDenial(t, "strict", "no strict here")
 	restart(t, func() {
-		refused(t, "strict", "failed calling webhook")
+		awaitDenial(t, "strict", "failed calling webhook")
 		// Where no policy with enforcement Deny applies, nothing is denied.
 		passes(t, "other", "")
 	})
-	refused(t, "strict", "no strict here")
+	awaitDenial(t, "strict", "no strict here")
 	must(t, "", "delete", "vmpol", "strict")
 
 	applied(t, "lenient", "enforcement: Warn", denies("lenient"))
@@ -116,7 +116,7 @@ func TestWithoutAManager(t *testing.T) {
 	active(t, "lenient")
 	active(t, "tolerant")
 	passes(t, "lenient", "no lenient here")
-	refused(t, "tolerant", "no tolerant here")
+	awaitDenial(t, "tolerant", "no tolerant here")
 	restart(t, func() {
 		passes(t, "lenient", "")
 		passes(t, "tolerant", "")

@@ -54,11 +54,11 @@ deny contains sprintf("a %s with GPU %s runs %s", [input.request.requestKind, gp
 		"virtualmachinepools.pool.kubevirt.io":          {aPool, "a VirtualMachinePool with GPU example.com/gpu runs Always"},
 	} {
 		t.Run(kind, func(t *testing.T) {
-			says(t, nil, tc.manifest, false, []string{kind + ` "ways" is forbidden: policy ways (medium): ` + tc.words}, "create", "-f", "-")
+			awaitAnswer(t, nil, tc.manifest, false, []string{kind + ` "ways" is forbidden: policy ways (medium): ` + tc.words}, "create", "-f", "-")
 			// Without the device it is created, and the device cannot be added later.
 			t.Cleanup(func() { must(t, "", "delete", kind, "ways", "--namespace=default", "--ignore-not-found") })
 			must(t, strings.ReplaceAll(tc.manifest, "gpus: [{name: gpu, deviceName: example.com/gpu}]", ""), "create", "-f", "-")
-			says(t, nil, tc.manifest, false, []string{tc.words}, "replace", "-f", "-")
+			awaitAnswer(t, nil, tc.manifest, false, []string{tc.words}, "replace", "-f", "-")
 			// Objects that KubeVirt's controllers create were evaluated as the objects they are created from.
 			as2(t, controller, "label", kind, "ways", "--namespace=default", "by=controller")
 		})
@@ -79,7 +79,7 @@ func TestWhatUsersAskOfSubresourcesIsEvaluated(t *testing.T) {
 	}
 	// The VirtualMachines are stored before the policy, which they violate.
 	const disks = `"domain":{"devices":{"disks":[{"name":"a"},{"name":"b"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]`
-	must(t, strings.Replace(machine("plugged", "plugged"), `"domain":{"devices":{}}`, disks, 1), "create", "-f", "-")
+	must(t, strings.Replace(vmManifest("plugged", "plugged"), `"domain":{"devices":{}}`, disks, 1), "create", "-f", "-")
 	must(t, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"plugged","namespace":"default","labels":{"test":"plugged"}},"spec":{`+disks+`}}`, "create", "-f", "-")
 	t.Cleanup(func() {
 		must(t, "", "delete", "vmpol", "plugged", "--ignore-not-found")
@@ -91,7 +91,7 @@ deny contains "only one disk" if count(input.object.spec.template.spec.volumes) 
 	for kind, path := range map[string]string{"vm": "/spec/template/spec", "vmi": "/spec"} {
 		plug := `--patch=[{"op":"add","path":"` + path + `/volumes/-","value":{"name":"c","emptyDisk":{"capacity":"1Gi"}}},` +
 			`{"op":"add","path":"` + path + `/domain/devices/disks/-","value":{"name":"c"}}]`
-		says(t, api, "", false, []string{`"plugged" is forbidden: policy plugged (medium): only one disk`}, "patch", kind, "plugged", "--type=json", plug)
+		awaitAnswer(t, api, "", false, []string{`"plugged" is forbidden: policy plugged (medium): only one disk`}, "patch", kind, "plugged", "--type=json", plug)
 		// Changes of its own metadata are not evaluated.
 		as(t, api, "annotate", kind, "plugged", "seen=true")
 	}

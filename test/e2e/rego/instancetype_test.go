@@ -17,7 +17,7 @@ func preference(name string) string {
 
 // sized returns a VirtualMachine in default with a label that the policy below selects, and a size.
 func sized(size string) string {
-	return strings.Replace(machine("sized", "sized"), `"runStrategy":"Halted"`, `"runStrategy":"Halted",`+size, 1)
+	return strings.Replace(vmManifest("sized", "sized"), `"runStrategy":"Halted"`, `"runStrategy":"Halted",`+size, 1)
 }
 
 func TestASizeLimitCannotBeDodged(t *testing.T) {
@@ -65,13 +65,13 @@ deny contains {"msg": sprintf("%v CPUs are more than 4", [cpus.count]), "field":
 		t.Run(tc.name, func(t *testing.T) {
 			vm := sized(tc.size)
 			if strings.HasPrefix(tc.size, `"template"`) {
-				vm = strings.Replace(machine("sized", "sized"), `"template":{"spec":{"domain":{"devices":{}}}}`, tc.size, 1)
+				vm = strings.Replace(vmManifest("sized", "sized"), `"template":{"spec":{"domain":{"devices":{}}}}`, tc.size, 1)
 			}
 			if tc.want == "" {
-				says(t, nil, vm, true, nil, "create", "--dry-run=server", "-f", "-")
+				awaitAnswer(t, nil, vm, true, nil, "create", "--dry-run=server", "-f", "-")
 				return
 			}
-			says(t, nil, vm, false, []string{tc.want}, "create", "--dry-run=server", "-f", "-")
+			awaitAnswer(t, nil, vm, false, []string{tc.want}, "create", "--dry-run=server", "-f", "-")
 		})
 	}
 
@@ -84,6 +84,6 @@ deny contains {"msg": sprintf("%v CPUs are more than 4", [cpus.count]), "field":
 	t.Run("a change that makes a machine too large", func(t *testing.T) {
 		t.Cleanup(func() { must(t, "", "delete", "vm", "sized", "--ignore-not-found") })
 		must(t, sized(`"instancetype":{"name":"size-small"}`), "create", "-f", "-")
-		says(t, nil, "", false, []string{"64 CPUs are more than 4"}, "patch", "vm", "sized", "--type=merge", `-p={"spec":{"instancetype":{"name":"size-huge"}}}`)
+		awaitAnswer(t, nil, "", false, []string{"64 CPUs are more than 4"}, "patch", "vm", "sized", "--type=merge", `-p={"spec":{"instancetype":{"name":"size-huge"}}}`)
 	})
 }

@@ -23,7 +23,7 @@ func TestAGoodPolicyComesIntoForce(t *testing.T) {
 	if status.ActiveGeneration != 1 || !strings.HasPrefix(status.ActiveDigest, "sha256:") || status.Title != "No good" || status.Severity != "high" || status.ObservedGeneration != 1 {
 		t.Errorf("status: %+v", status)
 	}
-	refused(t, "good", "no good here")
+	awaitDenial(t, "good", "no good here")
 	passes(t, "other", "")
 	columns := strings.Fields(strings.Split(must(t, "", "get", "vmpol", "good"), "\n")[1])
 	if got := strings.Join(columns[:5], " "); got != "good Deny True True True" {
@@ -126,7 +126,7 @@ func TestAPolicyWhoseTestsFailIsStoredAndNotInForce(t *testing.T) {
 func TestTheLastGoodVersionStaysInForce(t *testing.T) {
 	applied(t, "kept", "", denies("first"))
 	active(t, "kept")
-	refused(t, "first", "no first here")
+	awaitDenial(t, "first", "no first here")
 
 	broken := "tests:\n" + fixture("wrong", "other", `deny: ["something"]`)
 	applied(t, "kept", broken, denies("second"))
@@ -134,20 +134,20 @@ func TestTheLastGoodVersionStaysInForce(t *testing.T) {
 	if status := object.Status; status.ActiveGeneration != 1 || status.LastGood == nil || status.LastGood.Generation != 1 || status.Title != "No first" {
 		t.Errorf("status: %+v", status)
 	}
-	refused(t, "first", "no first here")
+	awaitDenial(t, "first", "no first here")
 	passes(t, "second", "")
 
 	// A manager that has never read the first version finds it in the status.
 	restart(t, nil)
 	becomes(t, "kept", map[string]string{"Active": "False LastGoodVersion"})
-	refused(t, "first", "no first here")
+	awaitDenial(t, "first", "no first here")
 	passes(t, "second", "")
 
 	applied(t, "kept", "", denies("third"))
 	if status := active(t, "kept").Status; status.LastGood != nil || status.ActiveGeneration != 3 {
 		t.Errorf("status: %+v", status)
 	}
-	refused(t, "third", "no third here")
+	awaitDenial(t, "third", "no third here")
 	passes(t, "first", "")
 }
 
@@ -156,6 +156,6 @@ func TestTwoPoliciesOfOnePackageAreTwoPolicies(t *testing.T) {
 	applied(t, "b", "", strings.ReplaceAll(denies("twin"), "no twin here", "not a twin again"))
 	active(t, "a")
 	active(t, "b")
-	refused(t, "twin", "no twin here")
-	refused(t, "twin", "not a twin again")
+	awaitDenial(t, "twin", "no twin here")
+	awaitDenial(t, "twin", "not a twin again")
 }

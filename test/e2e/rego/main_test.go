@@ -199,8 +199,8 @@ func active(t *testing.T, name string) *v1alpha1.VirtualMachinePolicy {
 	return becomes(t, name, map[string]string{"Active": "True Active"})
 }
 
-// machine returns a VirtualMachine with a label that policies of a test select.
-func machine(name, label string) string {
+// vmManifest returns a VirtualMachine with a label that policies of a test select.
+func vmManifest(name, label string) string {
 	return fmt.Sprintf(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":%q,"namespace":"default","labels":{"test":%q}},`+
 		`"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`, name, label)
 }
@@ -208,11 +208,11 @@ func machine(name, label string) string {
 // create creates a VirtualMachine in a dry run.
 func create(t *testing.T, label string) controlplane.Result {
 	t.Helper()
-	return kubectl(t, machine("one", label), "create", "--dry-run=server", "-f", "-")
+	return kubectl(t, vmManifest("one", label), "create", "--dry-run=server", "-f", "-")
 }
 
-// refused waits until a VirtualMachine is denied with these words. The API server observes webhooks a moment after they are stored.
-func refused(t *testing.T, label, words string) {
+// awaitDenial waits until a VirtualMachine is denied with these words. The API server observes webhooks a moment after they are stored.
+func awaitDenial(t *testing.T, label, words string) {
 	t.Helper()
 	harness.Eventually(t, "a machine with label "+label+" is refused", func() error {
 		if got := create(t, label); got.Code == 0 || !strings.Contains(got.Stderr, words) {

@@ -12,8 +12,8 @@ import (
 	"github.com/vmstencil/stencil/test/metrics"
 )
 
-// judging are the webhooks that validate VirtualMachines, as the metric of calls names them.
-var judging = []string{"machines", "policed"}
+// evaluators are the webhooks that validate VirtualMachines, as the metric of calls names them.
+var evaluators = []string{"machines", "policed"}
 
 // calls returns how often each webhook has been called.
 func calls(t *testing.T) map[string]float64 {
@@ -23,7 +23,7 @@ func calls(t *testing.T) map[string]float64 {
 		t.Fatal(err)
 	}
 	counts := map[string]float64{}
-	for _, webhook := range judging {
+	for _, webhook := range evaluators {
 		if counts[webhook], err = metrics.Sum(text, "stencil_webhook_duration_seconds_count", fmt.Sprintf("webhook=%q", webhook)); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +45,7 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 	t.Cleanup(func() { must(t, "", "delete", "vmt", "ruled", "--namespace=golden") })
 	applied(t, "once", "", denies("once"))
 	active(t, "once")
-	refused(t, "once", "no once here")
+	awaitDenial(t, "once", "no once here")
 
 	user, err := gen.User(t.Context(), stencil.Plane, "once", gen.UsesTemplates("golden"))
 	if err != nil {
@@ -64,11 +64,11 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 		uncompared = "create.templatedvirtualmachine.policies.stencil.kubevirt.io"
 	)
 	// With enforcement Audit nothing is evaluated for an approval, as without one.
-	excluded := map[string]judged{
+	excluded := map[string]evaluatedVM{
 		"no template": {plain, "policed", free}, "no template, with rules": {ruled, "machines", rulesToo},
 		"a template": {fromTemplate, "policed", uncompared}, "a template with rules": {fromRuled, "machines", rulesToo},
 	}
-	for enforcement, cases := range map[string]map[string]judged{
+	for enforcement, cases := range map[string]map[string]evaluatedVM{
 		"":      excluded,
 		"Audit": excluded,
 		"Warn": {
@@ -110,7 +110,7 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 				if tc.by == rulesToo {
 					want = append(want, "give it a name")
 				}
-				says(t, user, manifest("once", "a"), false, want, "create", "--namespace", namespace, "-f", "-")
+				awaitAnswer(t, user, manifest("once", "a"), false, want, "create", "--namespace", namespace, "-f", "-")
 				once := func(what, stdin string, arguments ...string) {
 					t.Helper()
 					before := calls(t)
@@ -119,7 +119,7 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 						t.Fatalf("%s: %v %s", what, err, result.Stderr)
 					}
 					after := calls(t)
-					for _, webhook := range judging {
+					for _, webhook := range evaluators {
 						got, want := after[webhook]-before[webhook], 0.0
 						if webhook == tc.webhook {
 							want = 1
@@ -139,5 +139,5 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 	}
 }
 
-// judged is a VirtualMachine, the only webhook that evaluates it, and the entry of the configuration that calls it.
-type judged struct{ manifest, webhook, by string }
+// evaluatedVM is a VirtualMachine, the only webhook that evaluates it, and the entry of the configuration that calls it.
+type evaluatedVM struct{ manifest, webhook, by string }

@@ -71,21 +71,21 @@ func TestAManagerIsNotReadyBeforeAllPoliciesAreCompiled(t *testing.T) {
 			t.Errorf("ready, and the metrics lack %q", want)
 		}
 	}
-	refused(t, "number-499", "no number-499 here")
+	awaitDenial(t, "number-499", "no number-499 here")
 	passes(t, "number-500", "")
 }
 
 func TestPoliciesThatComeAndGoDisturbNobody(t *testing.T) {
 	applied(t, "stays", "", denies("stays"))
 	active(t, "stays")
-	refused(t, "stays", "no stays here")
+	awaitDenial(t, "stays", "no stays here")
 	config := rest.CopyConfig(stencil.AdminConfig())
 	config.QPS = -1
 	client, err := dynamic.NewForConfig(config)
 	if err != nil {
 		t.Fatal(err)
 	}
-	machines := client.Resource(schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}).Namespace("default")
+	vms := client.Resource(schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}).Namespace("default")
 	ctx, stop := context.WithCancel(t.Context())
 	var requests sync.WaitGroup
 	var mutex sync.Mutex
@@ -95,12 +95,12 @@ func TestPoliciesThatComeAndGoDisturbNobody(t *testing.T) {
 			for i := 0; ctx.Err() == nil; i++ {
 				label := []string{"stays", "other"}[i%2]
 				object := &unstructured.Unstructured{}
-				if err := object.UnmarshalJSON([]byte(machine("busy", label))); err != nil {
+				if err := object.UnmarshalJSON([]byte(vmManifest("busy", label))); err != nil {
 					t.Error(err)
 					return
 				}
 				start := time.Now()
-				_, err := machines.Create(context.WithoutCancel(ctx), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+				_, err := vms.Create(context.WithoutCancel(ctx), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 				took := time.Since(start)
 				if was := err == nil; was != (label == "other") || err != nil && !strings.Contains(err.Error(), "no stays here") {
 					t.Errorf("a machine with label %s: %v", label, err)
@@ -128,7 +128,7 @@ func TestPoliciesThatComeAndGoDisturbNobody(t *testing.T) {
 func TestTwoManagers(t *testing.T) {
 	applied(t, "shared", "", denies("shared"))
 	active(t, "shared")
-	refused(t, "shared", "no shared here")
+	awaitDenial(t, "shared", "no shared here")
 	second, err := stencil.run("two")
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestTwoManagers(t *testing.T) {
 	if err := stencil.first.Stop(); err != nil {
 		t.Error(err)
 	}
-	refused(t, "shared", "no shared here")
+	awaitDenial(t, "shared", "no shared here")
 	harness.Eventually(t, "the status counts the evaluations of one replica", func() error {
 		create(t, "shared")
 		status := get(t, "shared").Status
@@ -155,11 +155,11 @@ func TestTwoManagers(t *testing.T) {
 	})
 	applied(t, "later", "", denies("later"))
 	active(t, "later")
-	refused(t, "later", "no later here")
+	awaitDenial(t, "later", "no later here")
 	if stencil.first, err = stencil.run("one"); err != nil {
 		t.Fatal(err)
 	}
-	refused(t, "later", "no later here")
+	awaitDenial(t, "later", "no later here")
 }
 
 func TestAPolicyThatIsTooSlowIsQuarantined(t *testing.T) {

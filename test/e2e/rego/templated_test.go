@@ -58,27 +58,27 @@ func as2(t *testing.T, user *controlplane.User, arguments ...string) {
 	}
 }
 
-// says waits until kubectl, run as a user, prints all of the words, and succeeds or not. It returns the standard error.
-func says(t *testing.T, user *controlplane.User, stdin string, success bool, words []string, arguments ...string) string {
+// awaitAnswer waits until kubectl, run as a user, prints all of the words, and succeeds or not. It returns the standard error.
+func awaitAnswer(t *testing.T, user *controlplane.User, stdin string, success bool, words []string, arguments ...string) string {
 	t.Helper()
-	var said string
+	var stderr string
 	harness.Eventually(t, "the answer is as wanted", func() error {
 		result, err := stencil.Kubectl(t.Context(), user, stdin, arguments...)
 		if err != nil {
 			return err
 		}
-		said = result.Stderr
+		stderr = result.Stderr
 		if (result.Code == 0) != success {
-			return fmt.Errorf("exit code %d: %s", result.Code, said)
+			return fmt.Errorf("exit code %d: %s", result.Code, stderr)
 		}
 		for _, word := range words {
-			if !strings.Contains(said, word) {
-				return fmt.Errorf("it does not say %q: %s", word, said)
+			if !strings.Contains(stderr, word) {
+				return fmt.Errorf("it does not say %q: %s", word, stderr)
 			}
 		}
 		return nil
 	})
-	return said
+	return stderr
 }
 
 func needGolden(t *testing.T) {

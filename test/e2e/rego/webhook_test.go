@@ -26,8 +26,8 @@ func entries(t *testing.T) ([]admissionregistrationv1.ValidatingWebhook, error) 
 	return object.Webhooks, nil
 }
 
-// doors waits until the configuration has these entries: "create.virtualmachine=Fail".
-func doors(t *testing.T, want ...string) {
+// awaitEntries waits until the configuration has these entries: "create.virtualmachine=Fail".
+func awaitEntries(t *testing.T, want ...string) {
 	t.Helper()
 	harness.Eventually(t, "the configuration has its entries", func() error {
 		webhooks, err := entries(t)
@@ -50,27 +50,27 @@ func doors(t *testing.T, want ...string) {
 }
 
 func TestWebhooksComeAndGoWithThePolicies(t *testing.T) {
-	doors(t)
+	awaitEntries(t)
 	applied(t, "doors-vm", "", denies("doors"))
-	doors(t, "create.templatedvirtualmachine=Fail", "create.virtualmachine=Fail", "create.virtualmachineinstance=Fail",
+	awaitEntries(t, "create.templatedvirtualmachine=Fail", "create.virtualmachine=Fail", "create.virtualmachineinstance=Fail",
 		"update.templatedvirtualmachine=Fail", "update.virtualmachine=Fail", "update.virtualmachineinstance=Fail")
 	applied(t, "doors-template", "match: {kinds: [VirtualMachineTemplate], operations: [DELETE]}\nenforcement: Warn",
 		"package x\ndeny contains \"no\" if input.oldObject.metadata.name == \"doors\"")
-	doors(t, "create.templatedvirtualmachine=Fail", "create.virtualmachine=Fail", "create.virtualmachineinstance=Fail", "delete.virtualmachinetemplate=Ignore",
+	awaitEntries(t, "create.templatedvirtualmachine=Fail", "create.virtualmachine=Fail", "create.virtualmachineinstance=Fail", "delete.virtualmachinetemplate=Ignore",
 		"update.templatedvirtualmachine=Fail", "update.virtualmachine=Fail", "update.virtualmachineinstance=Fail")
 	// A policy that no longer denies no longer fails closed.
 	applied(t, "doors-vm", "enforcement: Audit\nmatch: {operations: [CREATE]}", denies("doors"))
-	doors(t, "create.templatedvirtualmachine=Ignore", "create.virtualmachine=Ignore", "create.virtualmachineinstance=Ignore", "delete.virtualmachinetemplate=Ignore")
+	awaitEntries(t, "create.templatedvirtualmachine=Ignore", "create.virtualmachine=Ignore", "create.virtualmachineinstance=Ignore", "delete.virtualmachinetemplate=Ignore")
 	must(t, "", "delete", "vmpol", "doors-vm")
-	doors(t, "delete.virtualmachinetemplate=Ignore")
+	awaitEntries(t, "delete.virtualmachinetemplate=Ignore")
 	must(t, "", "delete", "vmpol", "doors-template")
-	doors(t)
+	awaitEntries(t)
 }
 
 func TestWhatSomebodyDoesToTheWebhooksIsUndone(t *testing.T) {
 	applied(t, "guarded", "", denies("guarded"))
 	active(t, "guarded")
-	refused(t, "guarded", "no guarded here")
+	awaitDenial(t, "guarded", "no guarded here")
 	original, err := entries(t)
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestWhatSomebodyDoesToTheWebhooksIsUndone(t *testing.T) {
 				}
 				return nil
 			})
-			refused(t, "guarded", "no guarded here")
+			awaitDenial(t, "guarded", "no guarded here")
 		})
 	}
 	events := must(t, "", "get", "events", "--field-selector=involvedObject.kind=ValidatingWebhookConfiguration,involvedObject.name=stencil-policies",

@@ -101,7 +101,7 @@ func TestASensitiveParameterIsUsedAndNotKept(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			discard(t, "secretive")
-			mustKubectl(t, ada, machine("secretive", "golden/fedora", map[string]string{"CLOUD_USER_PASSWORD": secret}, ""), append(tc.args, "-f", "-")...)
+			mustKubectl(t, ada, vm("secretive", "golden/fedora", map[string]string{"CLOUD_USER_PASSWORD": secret}, ""), append(tc.args, "-f", "-")...)
 			vm := get(t, "secretive")
 			volumes := at(t, vm, "spec", "template", "spec", "volumes").([]any)
 			if userData := fmt.Sprint(volumes[1]); !strings.Contains(userData, `password: "`+secret+`"`) {
@@ -162,11 +162,11 @@ func TestWhatThePersonWroteIsLaidOverTheTemplate(t *testing.T) {
 }
 
 func TestEveryExampleIsTakenByKubeVirt(t *testing.T) {
-	machines, err := filepath.Glob(stencil.Example("machines/*.yaml"))
-	if err != nil || len(machines) == 0 {
+	vms, err := filepath.Glob(stencil.Example("machines/*.yaml"))
+	if err != nil || len(vms) == 0 {
 		t.Fatalf("no examples: %v", err)
 	}
-	for _, path := range machines {
+	for _, path := range vms {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			raw, err := os.ReadFile(path)
 			if err != nil {
@@ -188,7 +188,7 @@ func TestEveryExampleIsTakenByKubeVirt(t *testing.T) {
 }
 
 func TestDryRunRendersAndStoresNothing(t *testing.T) {
-	out := mustKubectl(t, ada, machine("phantom", "golden/fedora", nil, ""), "create", "--dry-run=server", "-f", "-", "-o", "json")
+	out := mustKubectl(t, ada, vm("phantom", "golden/fedora", nil, ""), "create", "--dry-run=server", "-f", "-", "-o", "json")
 	if got := at(t, decode(t, out.Stdout), "spec", "instancetype", "name"); got != "u1.medium" {
 		t.Errorf("not rendered: %v", got)
 	}
@@ -199,7 +199,7 @@ func TestDryRunRendersAndStoresNothing(t *testing.T) {
 
 func TestTheDeprecatedVersionOfTheMachineIsRenderedToo(t *testing.T) {
 	discard(t, "elderly")
-	manifest := strings.Replace(machine("elderly", "golden/fedora", nil, ""), "kubevirt.io/v1\n", "kubevirt.io/v1alpha3\n", 1)
+	manifest := strings.Replace(vm("elderly", "golden/fedora", nil, ""), "kubevirt.io/v1\n", "kubevirt.io/v1alpha3\n", 1)
 	created := decode(t, mustKubectl(t, ada, manifest, "create", "-f", "-", "-o", "json").Stdout)
 	if got := at(t, created, "spec", "instancetype", "name"); got != "u1.medium" {
 		t.Errorf("not rendered: %v", got)
@@ -229,7 +229,7 @@ func TestATemplateInTheSameNamespaceNeedsNoNamespace(t *testing.T) {
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "local") })
 	mustKubectl(t, nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"use-local"},"rules":[{"apiGroups":["template.kubevirt.io"],"resources":["virtualmachinetemplates"],"resourceNames":["local"],"verbs":["use"]}]}`, "apply", "-f", "-")
 	mustKubectl(t, nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"use-local"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"use-local"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ada"}]}`, "apply", "-f", "-")
-	mustKubectl(t, ada, machine("local-1", "local", nil, ""), "create", "-f", "-")
+	mustKubectl(t, ada, vm("local-1", "local", nil, ""), "create", "-f", "-")
 	if got := get(t, "local-1").GetNamespace(); got != namespaces.Of(t) {
 		t.Errorf("a hardcoded namespace of the template was kept: %s", got)
 	}
@@ -240,7 +240,7 @@ func TestATemplateAndItsFirstMachineArriveTogether(t *testing.T) {
 	template := `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"together","namespace":"golden"},
 		"spec":{"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "together", "--namespace=golden") })
-	both := template + "\n---\n" + strings.Replace(machine("twin", "golden/together", nil, ""), "metadata:\n", "metadata:\n  namespace: "+namespaces.Of(t)+"\n", 1)
+	both := template + "\n---\n" + strings.Replace(vm("twin", "golden/together", nil, ""), "metadata:\n", "metadata:\n  namespace: "+namespaces.Of(t)+"\n", 1)
 	// The manifests name their namespaces, so kubectl gets none here.
 	out, err := stencil.Plane.Kubectl(t.Context(), nil, both, "create", "-f", "-")
 	if err != nil || out.Code != 0 {

@@ -46,11 +46,11 @@ func TestTheSameManifestASecondTimeChangesNothing(t *testing.T) {
 		{"server-side apply after client-side apply", []string{"apply"}, []string{"apply", "--server-side"}},
 	}
 	manifests := []struct{ name, manifest string }{
-		{"a reference alone", machine("again", "golden/fedora", nil, "")},
-		{"with parameters", machine("again", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, "")},
-		{"with a sensitive parameter", machine("again", "golden/fedora", map[string]string{"CLOUD_USER_PASSWORD": "open-sesame"}, "")},
-		{"with a field beside the reference", machine("again", "golden/fedora", nil, lightSpec)},
-		{"with lists that merge by name", machine("again", "golden/fedora", nil, overlaySpec)},
+		{"a reference alone", vm("again", "golden/fedora", nil, "")},
+		{"with parameters", vm("again", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, "")},
+		{"with a sensitive parameter", vm("again", "golden/fedora", map[string]string{"CLOUD_USER_PASSWORD": "open-sesame"}, "")},
+		{"with a field beside the reference", vm("again", "golden/fedora", nil, lightSpec)},
+		{"with lists that merge by name", vm("again", "golden/fedora", nil, overlaySpec)},
 	}
 	for _, command := range commands {
 		for _, m := range manifests {
@@ -105,27 +105,27 @@ func waitForController(t *testing.T, name string) {
 		status, _, _ := unstructured.NestedString(vm.Object, "status", "printableStatus")
 		if status == "" || vm.GetResourceVersion() != last {
 			last, same = vm.GetResourceVersion(), 0
-			return errNotSettled(name)
+			return errNotSynced(name)
 		}
 		if same++; same < 5 {
-			return errNotSettled(name)
+			return errNotSynced(name)
 		}
 		return nil
 	})
 }
 
-type errNotSettled string
+type errNotSynced string
 
-func (e errNotSettled) Error() string { return "VM " + string(e) + " still changes" }
+func (e errNotSynced) Error() string { return "VM " + string(e) + " still changes" }
 
 func TestAManifestThatGrowsKeepsWhatTheTemplateBrought(t *testing.T) {
 	for _, apply := range [][]string{{"apply"}, {"apply", "--server-side"}} {
 		t.Run(strings.Join(apply, " "), func(t *testing.T) {
 			discard(t, "grown")
-			mustKubectl(t, ada, machine("grown", "golden/fedora", nil, overlaySpec), append(apply, "-f", "-")...)
+			mustKubectl(t, ada, vm("grown", "golden/fedora", nil, overlaySpec), append(apply, "-f", "-")...)
 			more := strings.Replace(overlaySpec, "          - name: storage\n            bridge: {}\n", "          - name: storage\n            bridge: {}\n          - name: backup\n            bridge: {}\n", 1) +
 				"      - name: backup\n        multus:\n          networkName: backup-net\n"
-			mustKubectl(t, ada, machine("grown", "golden/fedora", nil, more), append(apply, "-f", "-")...)
+			mustKubectl(t, ada, vm("grown", "golden/fedora", nil, more), append(apply, "-f", "-")...)
 			if diff := cmp.Diff([]string{"default", "storage", "backup"}, interfaces(t, "grown")); diff != "" {
 				t.Errorf("interfaces (-want +got):\n%s", diff)
 			}
@@ -133,9 +133,9 @@ func TestAManifestThatGrowsKeepsWhatTheTemplateBrought(t *testing.T) {
 	}
 	t.Run("and client-side apply takes out what the manifest drops", func(t *testing.T) {
 		discard(t, "shrunk")
-		mustKubectl(t, ada, machine("shrunk", "golden/fedora", nil, overlaySpec), "apply", "-f", "-")
+		mustKubectl(t, ada, vm("shrunk", "golden/fedora", nil, overlaySpec), "apply", "-f", "-")
 		less := strings.NewReplacer("name: storage\n", "name: other\n").Replace(overlaySpec)
-		mustKubectl(t, ada, machine("shrunk", "golden/fedora", nil, less), "apply", "-f", "-")
+		mustKubectl(t, ada, vm("shrunk", "golden/fedora", nil, less), "apply", "-f", "-")
 		if diff := cmp.Diff([]string{"default", "other"}, interfaces(t, "shrunk")); diff != "" {
 			t.Errorf("interfaces (-want +got):\n%s", diff)
 		}
@@ -163,11 +163,11 @@ func TestAFieldThatLeavesTheManifestLeavesTheMachine(t *testing.T) {
 		} {
 			t.Run(strings.Join(apply, " ")+": "+tc.name, func(t *testing.T) {
 				discard(t, "leaver")
-				mustKubectl(t, ada, machine("leaver", "golden/fedora", nil, tc.first), append(apply, "-f", "-")...)
+				mustKubectl(t, ada, vm("leaver", "golden/fedora", nil, tc.first), append(apply, "-f", "-")...)
 				if _, found, _ := unstructured.NestedFieldNoCopy(get(t, "leaver").Object, tc.path...); !found {
 					t.Fatal("the field never came")
 				}
-				mustKubectl(t, ada, machine("leaver", "golden/fedora", nil, tc.second), append(apply, "-f", "-")...)
+				mustKubectl(t, ada, vm("leaver", "golden/fedora", nil, tc.second), append(apply, "-f", "-")...)
 				after := get(t, "leaver")
 				if value, found, _ := unstructured.NestedFieldNoCopy(after.Object, tc.path...); found {
 					t.Errorf("%v stayed: %v", tc.path, value)
@@ -191,9 +191,9 @@ func interfaces(t *testing.T, name string) []string {
 
 func TestAnUpdateWithoutASpecKeepsTheStoredOne(t *testing.T) {
 	discard(t, "kept")
-	mustKubectl(t, ada, machine("kept", "golden/fedora", nil, ""), "create", "-f", "-")
+	mustKubectl(t, ada, vm("kept", "golden/fedora", nil, ""), "create", "-f", "-")
 	before := get(t, "kept")
-	manifest := strings.Replace(machine("kept", "golden/fedora", nil, ""), "  annotations:\n", "  labels: {tier: front}\n  annotations:\n    note: hello\n", 1)
+	manifest := strings.Replace(vm("kept", "golden/fedora", nil, ""), "  annotations:\n", "  labels: {tier: front}\n  annotations:\n    note: hello\n", 1)
 	mustKubectl(t, ada, manifest, "replace", "-f", "-")
 	after := get(t, "kept")
 	if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" {
@@ -209,7 +209,7 @@ func TestAnUpdateWithoutASpecKeepsTheStoredOne(t *testing.T) {
 
 func TestAStoredMachineCanBeEdited(t *testing.T) {
 	discard(t, "edited")
-	mustKubectl(t, ada, machine("edited", "golden/fedora", nil, ""), "create", "-f", "-")
+	mustKubectl(t, ada, vm("edited", "golden/fedora", nil, ""), "create", "-f", "-")
 	for _, tc := range []struct {
 		name string
 		args []string

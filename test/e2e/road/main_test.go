@@ -107,8 +107,8 @@ func at(t *testing.T, vm *unstructured.Unstructured, fields ...string) any {
 	return value
 }
 
-// machine returns the manifest of a VM that refers to a template.
-func machine(name, ref string, parameters map[string]string, rest string) string {
+// vm returns the manifest of a VM that refers to a template.
+func vm(name, ref string, parameters map[string]string, rest string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  annotations:\n    template.kubevirt.io/template-ref: %q\n", name, ref)
 	for key, value := range parameters {

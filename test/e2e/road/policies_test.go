@@ -48,7 +48,7 @@ spec:
 		return nil
 	})
 
-	mustKubectl(t, ada, machine("elastic-1", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "-f", "-")
+	mustKubectl(t, ada, vm("elastic-1", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "-f", "-")
 	// KubeVirt retains the present instance type for it.
 	harness.Eventually(t, "KubeVirt retains the instance type of the VM", func() error {
 		status, _ := get(t, "elastic-1").Object["status"].(map[string]any)
@@ -61,7 +61,7 @@ spec:
 	mustKubectl(t, nil, size(64), "apply", "-f", "-")
 	// A new VM gets the present size,
 	harness.Eventually(t, "the policy judges by the present instance type", func() error {
-		out := kubectl(t, ada, machine("elastic-2", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "--dry-run=server", "-f", "-")
+		out := kubectl(t, ada, vm("elastic-2", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "--dry-run=server", "-f", "-")
 		if out.Code == 0 || !strings.Contains(out.Stderr, "policy elastic (medium): 64 CPUs are more than 4 at spec.instancetype.name") {
 			return fmt.Errorf("exit code %d: %s", out.Code, out.Stderr)
 		}

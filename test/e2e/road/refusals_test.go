@@ -24,32 +24,32 @@ func TestBadRequestsAreRefusedWithEveryCause(t *testing.T) {
 	}{
 		{
 			name:     "a template that does not exist, to someone who may see templates",
-			manifest: machine("bad", "golden/nowhere", nil, ""),
+			manifest: vm("bad", "golden/nowhere", nil, ""),
 			want:     []string{`Error from server (NotFound): error when creating "STDIN": admission webhook "render.template.kubevirt.io" denied the request: virtualmachinetemplates.template.kubevirt.io "golden/nowhere" not found`},
 		},
 		{
 			name:     "a template that does not exist, to someone who may use and not see",
-			manifest: machine("bad", "golden/nowhere", nil, ""), as: &carl,
+			manifest: vm("bad", "golden/nowhere", nil, ""), as: &carl,
 			want: []string{denied + `"golden/nowhere" is forbidden: it does not exist or user "carl" may not use it; ask for verb "use" on virtualmachinetemplates "nowhere" in namespace "golden"`},
 		},
 		{
 			name:     "a template that exists, to someone who may neither use nor see",
-			manifest: machine("bad", "golden/fedora", nil, ""), as: &bob,
+			manifest: vm("bad", "golden/fedora", nil, ""), as: &bob,
 			want: []string{denied + `"golden/fedora" is forbidden: it does not exist or user "bob" may not use it; ask for verb "use" on virtualmachinetemplates "fedora" in namespace "golden"`},
 		},
 		{
 			name:     "a template that does not exist, to someone who may neither use nor see",
-			manifest: machine("bad", "golden/nowhere", nil, ""), as: &bob,
+			manifest: vm("bad", "golden/nowhere", nil, ""), as: &bob,
 			want: []string{denied + `"golden/nowhere" is forbidden: it does not exist or user "bob" may not use it; ask for verb "use" on virtualmachinetemplates "nowhere" in namespace "golden"`},
 		},
 		{
 			name:     "an unknown parameter, with the nearest known name",
-			manifest: machine("bad", "golden/fedora", map[string]string{"INSTANCE_TYPE": "u1.large"}, ""),
+			manifest: vm("bad", "golden/fedora", map[string]string{"INSTANCE_TYPE": "u1.large"}, ""),
 			want:     []string{parameter + `INSTANCE_TYPE]`, `INSTANCETYPE`},
 		},
 		{
 			name:     "every cause at once: unknown, missing, ill-typed, out of bounds, not in the enum",
-			manifest: machine("bad", "golden/ubuntu", map[string]string{"CORES": "many", "ENVIRONMENT": "moon", "NOPE": "x", "MEMORY": "lots"}, ""),
+			manifest: vm("bad", "golden/ubuntu", map[string]string{"CORES": "many", "ENVIRONMENT": "moon", "NOPE": "x", "MEMORY": "lots"}, ""),
 			want: []string{
 				parameter + `CORES]: Invalid value: "many"`,
 				parameter + `ENVIRONMENT]: Unsupported value: "moon"`,
@@ -60,52 +60,52 @@ func TestBadRequestsAreRefusedWithEveryCause(t *testing.T) {
 		},
 		{
 			name:     "an integer out of bounds",
-			manifest: machine("bad", "golden/ubuntu", map[string]string{"CORES": "64", "SSH_KEY": "ssh-ed25519 AAAA"}, ""),
+			manifest: vm("bad", "golden/ubuntu", map[string]string{"CORES": "64", "SSH_KEY": "ssh-ed25519 AAAA"}, ""),
 			want:     []string{parameter + `CORES]: Invalid value: "64"`, "32"},
 		},
 		{
 			name:     "a name that contradicts an explicit parameter",
-			manifest: machine("bad", "golden/fedora", map[string]string{"NAME": "good"}, ""),
+			manifest: vm("bad", "golden/fedora", map[string]string{"NAME": "good"}, ""),
 			want:     []string{`The VirtualMachine "bad" is invalid: metadata.name: Invalid value: "bad"`, `NAME`},
 		},
 		{
 			name:     "a name that its parameter does not take",
-			manifest: machine("a-name-that-windows-cannot-bear", "golden/windows", map[string]string{"ANSWERS": "a"}, ""),
+			manifest: vm("a-name-that-windows-cannot-bear", "golden/windows", map[string]string{"ANSWERS": "a"}, ""),
 			want:     []string{`The VirtualMachine "a-name-that-windows-cannot-bear" is invalid: metadata.name: Invalid value: "a-name-that-windows-cannot-bear"`},
 		},
 		{
 			name:     "an empty reference",
-			manifest: machine("bad", "", nil, ""),
+			manifest: vm("bad", "", nil, ""),
 			want:     []string{`The VirtualMachine "bad" is invalid: ` + reference + `Required value: name a VirtualMachineTemplate as NAME or NAMESPACE/NAME`},
 		},
 		{
 			name:     "a reference that leaves its namespace",
-			manifest: machine("bad", "../fedora", nil, ""),
+			manifest: vm("bad", "../fedora", nil, ""),
 			want:     []string{reference + `Invalid value: "../fedora": the namespace part is not a namespace name`},
 		},
 		{
 			name:     "a reference in another case",
-			manifest: machine("bad", "golden/Fedora", nil, ""),
+			manifest: vm("bad", "golden/Fedora", nil, ""),
 			want:     []string{reference + `Invalid value: "golden/Fedora": the name part is not a template name`},
 		},
 		{
 			name:     "a reference with white space",
-			manifest: machine("bad", "golden/fedora ", nil, ""),
+			manifest: vm("bad", "golden/fedora ", nil, ""),
 			want:     []string{reference + `Invalid value: "golden/fedora ": the name part is not a template name`},
 		},
 		{
 			name:     "a spec that is not an object",
-			manifest: machine("bad", "golden/fedora", nil, "spec: [1]\n"),
+			manifest: vm("bad", "golden/fedora", nil, "spec: [1]\n"),
 			want:     []string{`spec`},
 		},
 		{
 			name:     "a spec that KubeVirt refuses",
-			manifest: machine("bad", "golden/fedora", nil, "spec:\n  running: true\n"),
+			manifest: vm("bad", "golden/fedora", nil, "spec:\n  running: true\n"),
 			want:     []string{`Running and RunStrategy are mutually exclusive`},
 		},
 		{
 			name:     "a value that makes the VM too large",
-			manifest: machine("bad", "golden/bulky", map[string]string{"BULK": strings.Repeat("x", 100_000)}, ""),
+			manifest: vm("bad", "golden/bulky", map[string]string{"BULK": strings.Repeat("x", 100_000)}, ""),
 			want:     []string{`1048576`},
 		},
 	} {
@@ -149,7 +149,7 @@ func TestARefusalNeverShowsASensitiveValue(t *testing.T) {
 		"virtualMachine":{"metadata":{"annotations":{"a":"${PIN}${TOKEN}"}},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`
 	mustKubectl(t, nil, template, "apply", "-f", "-", "--namespace=golden")
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "secretive", "--namespace=golden") })
-	out := kubectl(t, ada, machine("bad", "golden/secretive", map[string]string{"PIN": secret, "TOKEN": secret}, ""), "create", "-f", "-")
+	out := kubectl(t, ada, vm("bad", "golden/secretive", map[string]string{"PIN": secret, "TOKEN": secret}, ""), "create", "-f", "-")
 	if out.Code == 0 {
 		t.Fatal("it was created")
 	}
@@ -170,10 +170,10 @@ func TestARefusalNeverShowsASensitiveValue(t *testing.T) {
 func TestATemplateThatIsDeletedIsGoneForTheNextRequest(t *testing.T) {
 	mustKubectl(t, nil, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"fleeting","namespace":"golden"},
 		"spec":{"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, "create", "-f", "-", "--namespace=golden")
-	mustKubectl(t, ada, machine("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
+	mustKubectl(t, ada, vm("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
 	mustKubectl(t, nil, "", "delete", "vmt", "fleeting", "--namespace=golden")
 	harness.Eventually(t, "the template is not found", func() error {
-		out := kubectl(t, ada, machine("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
+		out := kubectl(t, ada, vm("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
 		if !strings.Contains(out.Stderr, `"golden/fleeting" not found`) {
 			return errText("the template is still used: " + out.Stdout + out.Stderr)
 		}
@@ -186,11 +186,11 @@ type errText string
 func (e errText) Error() string { return string(e) }
 
 func TestAPersonWithoutRightsOnMachinesIsStoppedByRBAC(t *testing.T) {
-	nobody, err := stencil.Plane.User("nobody-special")
+	withoutRights, err := stencil.Plane.User("nobody-special")
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := kubectl(t, nobody, machine("bad", "golden/fedora", nil, ""), "create", "--validate=false", "-f", "-")
+	out := kubectl(t, withoutRights, vm("bad", "golden/fedora", nil, ""), "create", "--validate=false", "-f", "-")
 	if !strings.Contains(out.Stderr, `cannot create resource "virtualmachines"`) {
 		t.Errorf("got %s%s", out.Stdout, out.Stderr)
 	}
@@ -199,7 +199,7 @@ func TestAPersonWithoutRightsOnMachinesIsStoppedByRBAC(t *testing.T) {
 // TestTheContractOfAStoredMachineIsFixed tests the policy on the reference.
 func TestTheContractOfAStoredMachineIsFixed(t *testing.T) {
 	discard(t, "fixed", "plain")
-	mustKubectl(t, ada, machine("fixed", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, ""), "create", "-f", "-")
+	mustKubectl(t, ada, vm("fixed", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, ""), "create", "-f", "-")
 	mustKubectl(t, ada, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"plain"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"memory":{"guest":"1Gi"},"devices":{}}}}}}`, "create", "-f", "-")
 	before := get(t, "fixed")
 	for _, tc := range []struct {

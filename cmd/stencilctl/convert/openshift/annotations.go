@@ -20,7 +20,7 @@ const (
 
 	annotationLastApplied = "kubectl.kubernetes.io/last-applied-configuration"
 	jsonPath              = "jsonpath::"
-	machineRoot           = "spec.virtualMachine"
+	vmRoot                = "spec.virtualMachine"
 	templateRoot          = ".spec.template"
 )
 
@@ -58,7 +58,7 @@ func (c *conversion) editable(text, at string) string {
 		case found[2] != strconv.Itoa(c.index):
 			c.lose(at, "%s is dropped: that is not the VirtualMachine", line)
 		default:
-			lines = append(lines, found[1]+machineRoot+found[3])
+			lines = append(lines, found[1]+vmRoot+found[3])
 		}
 	}
 	if len(lines) == 0 {

@@ -42,13 +42,13 @@ func (n Note) String() string {
 	return n.Path + ": " + n.Message
 }
 
-// RefusedError lists why a Template cannot be converted.
-type RefusedError struct {
+// RejectedError lists why a Template cannot be converted.
+type RejectedError struct {
 	Causes []Note
 }
 
 // Error lists all causes.
-func (e *RefusedError) Error() string {
+func (e *RejectedError) Error() string {
 	texts := make([]string, len(e.Causes))
 	for i, cause := range e.Causes {
 		texts[i] = cause.String()
@@ -65,12 +65,12 @@ func Is(object map[string]any) bool {
 }
 
 // Convert converts a Template, as decoded JSON, to a VirtualMachineTemplate. The Template is
-// not modified. The notes list what was changed. The error is a *RefusedError.
+// not modified. The notes list what was changed. The error is a *RejectedError.
 func Convert(template map[string]any, options Options) (*v1beta1.VirtualMachineTemplate, []Note, error) {
 	c := conversion{options: options}
 	out := c.convert(clone(template).(map[string]any))
-	if len(c.refused) > 0 {
-		return nil, nil, &RefusedError{Causes: c.refused}
+	if len(c.rejected) > 0 {
+		return nil, nil, &RejectedError{Causes: c.rejected}
 	}
 	return out, c.notes, nil
 }
@@ -79,12 +79,12 @@ type conversion struct {
 	options Options
 	// declared are the names of the parameters.
 	declared map[string]bool
-	// kept are the undeclared parameters with references that were already reported.
-	kept map[string]bool
+	// retained are the undeclared parameters with references that were already reported.
+	retained map[string]bool
 	// index is the index of the VirtualMachine among the objects.
-	index   int
-	notes   []Note
-	refused []Note
+	index    int
+	notes    []Note
+	rejected []Note
 }
 
 func (c *conversion) note(path, format string, arguments ...any) {
@@ -95,8 +95,8 @@ func (c *conversion) lose(path, format string, arguments ...any) {
 	c.notes = append(c.notes, Note{Path: path, Message: fmt.Sprintf(format, arguments...), Loss: true})
 }
 
-func (c *conversion) refuse(path, format string, arguments ...any) {
-	c.refused = append(c.refused, Note{Path: path, Message: fmt.Sprintf(format, arguments...), Loss: true})
+func (c *conversion) reject(path, format string, arguments ...any) {
+	c.rejected = append(c.rejected, Note{Path: path, Message: fmt.Sprintf(format, arguments...), Loss: true})
 }
 
 func (c *conversion) convert(template map[string]any) *v1beta1.VirtualMachineTemplate {
@@ -109,7 +109,7 @@ func (c *conversion) convert(template map[string]any) *v1beta1.VirtualMachineTem
 		}
 	}
 	out.Spec.Parameters = c.parameters(template["parameters"])
-	vm := c.machine(template["objects"])
+	vm := c.vm(template["objects"])
 	if vm == nil {
 		return nil
 	}
@@ -121,7 +121,7 @@ func (c *conversion) convert(template map[string]any) *v1beta1.VirtualMachineTem
 	out.Spec.Message = c.text(message, "message", false)
 	raw, err := json.Marshal(vm)
 	if err != nil {
-		c.refuse(at, "it cannot be written as JSON: %v", err)
+		c.reject(at, "it cannot be written as JSON: %v", err)
 		return nil
 	}
 	out.Spec.VirtualMachine = &runtime.RawExtension{Raw: raw}
@@ -130,14 +130,14 @@ func (c *conversion) convert(template map[string]any) *v1beta1.VirtualMachineTem
 
 // parameters converts the parameters of the Template.
 func (c *conversion) parameters(written any) []v1beta1.Parameter {
-	c.declared, c.kept = map[string]bool{}, map[string]bool{}
+	c.declared, c.retained = map[string]bool{}, map[string]bool{}
 	list, _ := written.([]any)
 	var parameters []v1beta1.Parameter
 	for i, item := range list {
 		at := fmt.Sprintf("parameters[%d]", i)
 		object, isObject := item.(map[string]any)
 		if !isObject {
-			c.refuse(at, "must be an object")
+			c.reject(at, "must be an object")
 			continue
 		}
 		p := v1beta1.Parameter{

@@ -283,12 +283,12 @@ func TestRefusals(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			_, _, err := openshift.Convert(parse(t, tc.template), openshift.Options{})
-			var refused *openshift.RefusedError
-			if !errors.As(err, &refused) {
+			var rejected *openshift.RejectedError
+			if !errors.As(err, &rejected) {
 				t.Fatalf("got %v, want a refusal", err)
 			}
 			var got []string
-			for _, cause := range refused.Causes {
+			for _, cause := range rejected.Causes {
 				got = append(got, cause.String())
 			}
 			if diff := cmp.Diff(tc.want, got); diff != "" {

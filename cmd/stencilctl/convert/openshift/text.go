@@ -111,8 +111,8 @@ func (c *conversion) escaped(name, reference, at string) {
 
 // undeclared reports once for each name that the reference is not replaced, as in OpenShift.
 func (c *conversion) undeclared(name, reference, at string) {
-	if !c.kept[name] {
-		c.kept[name] = true
+	if !c.retained[name] {
+		c.retained[name] = true
 		c.note(at, "%s stays as it is, because no parameter is called %s", reference, name)
 	}
 }

@@ -82,14 +82,14 @@ func TestTheWebhooksAnswerWhatWasPrepared(t *testing.T) {
 }
 
 // review encodes a review in the field order of the Go type, as the API server does.
-func review(t *testing.T, uid types.UID, machine string) []byte {
+func review(t *testing.T, uid types.UID, vm string) []byte {
 	t.Helper()
 	kind := metav1.GroupVersionKind{Group: "kubevirt.io", Version: "v1", Kind: "VirtualMachine"}
 	content, err := json.Marshal(admissionv1.AdmissionReview{
 		TypeMeta: metav1.TypeMeta{APIVersion: "admission.k8s.io/v1", Kind: "AdmissionReview"},
 		Request: &admissionv1.AdmissionRequest{
-			UID: uid, Kind: kind, RequestKind: &kind, Name: machine, Namespace: "team-a", Operation: admissionv1.Create,
-			Object: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"metadata":{"name":%q,"uid":"other"},"spec":{"name":"other"}}`, machine)},
+			UID: uid, Kind: kind, RequestKind: &kind, Name: vm, Namespace: "team-a", Operation: admissionv1.Create,
+			Object: runtime.RawExtension{Raw: fmt.Appendf(nil, `{"metadata":{"name":%q,"uid":"other"},"spec":{"name":"other"}}`, vm)},
 		},
 	})
 	if err != nil {

@@ -32,8 +32,8 @@ type environment struct {
 	brief bool
 	// profile is the folder for profiles, or empty.
 	profile string
-	// machine describes the host.
-	machine string
+	// host describes the host.
+	host string
 }
 
 func (e environment) roundsOr(usual int) int {
@@ -85,7 +85,7 @@ func runEngine(ctx context.Context, e environment) (report.Section, error) {
 	if err != nil {
 		return report.Section{}, err
 	}
-	return result.Section(e.machine), nil
+	return result.Section(e.host), nil
 }
 
 func runAdmission(ctx context.Context, e environment) (report.Section, error) {
@@ -99,7 +99,7 @@ func runAdmission(ctx context.Context, e environment) (report.Section, error) {
 	if err != nil {
 		return report.Section{}, err
 	}
-	return result.Section(e.machine), nil
+	return result.Section(e.host), nil
 }
 
 func runApprovals(ctx context.Context, e environment) (report.Section, error) {
@@ -114,7 +114,7 @@ func runApprovals(ctx context.Context, e environment) (report.Section, error) {
 	if err != nil {
 		return report.Section{}, err
 	}
-	return result.Section(e.machine), nil
+	return result.Section(e.host), nil
 }
 
 func runCache(ctx context.Context, e environment) (report.Section, error) {
@@ -134,7 +134,7 @@ func runCache(ctx context.Context, e environment) (report.Section, error) {
 	if err != nil {
 		return report.Section{}, err
 	}
-	return result.Section(e.machine), nil
+	return result.Section(e.host), nil
 }
 
 func runPolicies(ctx context.Context, e environment) (report.Section, error) {
@@ -146,7 +146,7 @@ func runPolicies(ctx context.Context, e environment) (report.Section, error) {
 	if err != nil {
 		return report.Section{}, err
 	}
-	return result.Section(e.machine), nil
+	return result.Section(e.host), nil
 }
 
 func runAudit(ctx context.Context, e environment) (report.Section, error) {
@@ -166,7 +166,7 @@ func runAudit(ctx context.Context, e environment) (report.Section, error) {
 	if err != nil {
 		return report.Section{}, err
 	}
-	return result.Section(e.machine), nil
+	return result.Section(e.host), nil
 }
 
 func runDefaulting(ctx context.Context, e environment) (report.Section, error) {
@@ -180,7 +180,7 @@ func runDefaulting(ctx context.Context, e environment) (report.Section, error) {
 	if err != nil {
 		return report.Section{}, err
 	}
-	return result.Section(e.machine), nil
+	return result.Section(e.host), nil
 }
 
 func runAdmissionDefaulting(ctx context.Context, e environment) (report.Section, error) {
@@ -193,7 +193,7 @@ func runAdmissionDefaulting(ctx context.Context, e environment) (report.Section,
 	if err != nil {
 		return report.Section{}, err
 	}
-	return result.Section(e.machine), nil
+	return result.Section(e.host), nil
 }
 
 func runProcess(ctx context.Context, e environment) (report.Section, error) {
@@ -212,7 +212,7 @@ func runProcess(ctx context.Context, e environment) (report.Section, error) {
 	if err != nil {
 		return report.Section{}, err
 	}
-	return result.Section(e.machine), nil
+	return result.Section(e.host), nil
 }
 
 func runReadiness(ctx context.Context, e environment) (report.Section, error) {
@@ -228,7 +228,7 @@ func runReadiness(ctx context.Context, e environment) (report.Section, error) {
 	if err != nil {
 		return report.Section{}, err
 	}
-	return result.Section(e.machine), nil
+	return result.Section(e.host), nil
 }
 
 // fedora reads the golden template.

@@ -79,7 +79,7 @@ func run(s settings) error {
 	}
 	missed := false
 	for _, b := range chosen {
-		section, err := measured(ctx, b, environment{root: root, rounds: s.runs, brief: s.brief, profile: s.profile, machine: machine.Class(time.Now())})
+		section, err := measured(ctx, b, environment{root: root, rounds: s.runs, brief: s.brief, profile: s.profile, host: machine.Class(time.Now())})
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}

@@ -13,12 +13,12 @@ import (
 	"github.com/vmstencil/stencil/test/controlplane"
 )
 
-// door is a kind that results in a virtual machine.
-type door struct {
+// entryPoint is a kind that results in a virtual machine.
+type entryPoint struct {
 	// value is the name of the chart's value below doors, said the name of the kind in denials.
-	value, said string
-	kind        string
-	resource    string
+	value, plural string
+	kind          string
+	resource      string
 	// versions are those with their group.
 	versions []string
 	spec     object
@@ -28,17 +28,17 @@ type door struct {
 	scales bool
 }
 
-func doors() []door {
+func entryPoints() []entryPoint {
 	instance := object{"domain": object{"devices": object{}}}
 	selector := object{"matchLabels": object{"a": "b"}}
 	labelled := object{"labels": object{"a": "b"}}
-	return []door{
+	return []entryPoint{
 		{
-			value: "virtualMachineInstance", said: "VirtualMachineInstances", kind: "VirtualMachineInstance", resource: "virtualmachineinstances",
+			value: "virtualMachineInstance", plural: "VirtualMachineInstances", kind: "VirtualMachineInstance", resource: "virtualmachineinstances",
 			versions: []string{"kubevirt.io/v1", "kubevirt.io/v1alpha3"}, spec: instance,
 		},
 		{
-			value: "virtualMachinePool", said: "VirtualMachinePools", kind: "VirtualMachinePool", resource: "virtualmachinepools",
+			value: "virtualMachinePool", plural: "VirtualMachinePools", kind: "VirtualMachinePool", resource: "virtualmachinepools",
 			versions: []string{"pool.kubevirt.io/v1alpha1", "pool.kubevirt.io/v1beta1"},
 			spec: object{"replicas": 2, "selector": selector, "virtualMachineTemplate": object{
 				"metadata": labelled, "spec": object{"runStrategy": "Halted", "template": object{"metadata": labelled, "spec": instance}},
@@ -46,23 +46,23 @@ func doors() []door {
 			grows: object{"virtualMachineTemplate": object{"spec": object{"runStrategy": "Always"}}}, scales: true,
 		},
 		{
-			value: "replicaSet", said: "VirtualMachineInstanceReplicaSets", kind: "VirtualMachineInstanceReplicaSet", resource: "virtualmachineinstancereplicasets",
+			value: "replicaSet", plural: "VirtualMachineInstanceReplicaSets", kind: "VirtualMachineInstanceReplicaSet", resource: "virtualmachineinstancereplicasets",
 			versions: []string{"kubevirt.io/v1", "kubevirt.io/v1alpha3"},
 			spec:     object{"replicas": 2, "selector": selector, "template": object{"metadata": labelled, "spec": instance}},
 			grows:    object{"template": object{"spec": object{"nodeSelector": object{"a": "b"}}}}, scales: true,
 		},
 		{
-			value: "clone", said: "VirtualMachineClones", kind: "VirtualMachineClone", resource: "virtualmachineclones",
+			value: "clone", plural: "VirtualMachineClones", kind: "VirtualMachineClone", resource: "virtualmachineclones",
 			versions: []string{"clone.kubevirt.io/v1alpha1", "clone.kubevirt.io/v1beta1"},
 			spec:     object{"source": object{"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "a"}},
 		},
 		{
-			value: "restore", said: "VirtualMachineRestores", kind: "VirtualMachineRestore", resource: "virtualmachinerestores",
+			value: "restore", plural: "VirtualMachineRestores", kind: "VirtualMachineRestore", resource: "virtualmachinerestores",
 			versions: []string{"snapshot.kubevirt.io/v1alpha1", "snapshot.kubevirt.io/v1beta1"},
 			spec:     object{"target": object{"apiGroup": "kubevirt.io", "kind": "VirtualMachine", "name": "a"}, "virtualMachineSnapshotName": "a"},
 		},
 		{
-			value: "preset", said: "VirtualMachineInstancePresets", kind: "VirtualMachineInstancePreset", resource: "virtualmachineinstancepresets",
+			value: "preset", plural: "VirtualMachineInstancePresets", kind: "VirtualMachineInstancePreset", resource: "virtualmachineinstancepresets",
 			versions: []string{"kubevirt.io/v1", "kubevirt.io/v1alpha3"},
 			spec:     object{"selector": selector, "domain": object{"devices": object{}}},
 			grows:    object{"domain": object{"cpu": object{"cores": 8}}},
@@ -70,18 +70,18 @@ func doors() []door {
 	}
 }
 
-func (d door) manifest(version string, metadata object) string {
+func (d entryPoint) manifest(version string, metadata object) string {
 	return encode(object{"apiVersion": version, "kind": d.kind, "metadata": metadata, "spec": d.spec})
 }
 
 // in is the resource in a version.
-func (d door) in(version string) schema.GroupVersionResource {
+func (d entryPoint) in(version string) schema.GroupVersionResource {
 	group, version, _ := strings.Cut(version, "/")
 	return schema.GroupVersionResource{Group: group, Version: version, Resource: d.resource}
 }
 
-func (d door) closed(approval string) refusal {
-	return refusal{"doors", d.said + " lead to virtual machines that nobody judges, so creating, changing and scaling them up is refused " +
+func (d entryPoint) closed(approval string) denial {
+	return denial{"doors", d.plural + " lead to virtual machines that nobody judges, so creating, changing and scaling them up is refused " +
 		"in a namespace that TemplateApproval " + approval + " governs: create VirtualMachines from an approved template; " +
 		"a cluster admin can allow this kind with the chart value doors." + d.value}
 }
@@ -89,13 +89,13 @@ func (d door) closed(approval string) refusal {
 func TestDoorsAreClosed(t *testing.T) {
 	t.Parallel()
 	space, free := namespace(t), namespace(t)
-	exempt := person(t, "handyman")
-	for _, d := range doors() {
+	exempt := newOwner(t, "handyman")
+	for _, d := range entryPoints() {
 		mustPass(t, acting(t, nil, space).create(d.manifest(d.versions[0], object{"name": "stored"})))
 	}
 	approve(t, "closes", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": exempt.Name}}})
 	t.Run("each", func(t *testing.T) {
-		for _, d := range doors() {
+		for _, d := range entryPoints() {
 			t.Run(d.value, func(t *testing.T) {
 				t.Parallel()
 				create := func(as *controlplane.User, version, namespace string, metadata object) controlplane.Result {
@@ -107,9 +107,9 @@ func TestDoorsAreClosed(t *testing.T) {
 				for _, version := range d.versions {
 					d.closed("closes").check(t, create(owner, version, space, object{"name": "a"}))
 					d.closed("closes").check(t, create(owner, version, space, object{"generateName": "a-"}))
-					refusal{}.check(t, create(owner, version, free, object{"name": "a"}))
-					refusal{}.check(t, create(controller, version, space, object{"name": "a"}))
-					refusal{}.check(t, create(exempt, version, space, object{"name": "a"}))
+					denial{}.check(t, create(owner, version, free, object{"name": "a"}))
+					denial{}.check(t, create(controller, version, space, object{"name": "a"}))
+					denial{}.check(t, create(exempt, version, space, object{"name": "a"}))
 				}
 				d.closed("closes").check(t, create(nil, d.versions[0], space, object{"name": "a"}))
 				d.closed("closes").check(t, dry(t, owner, space).apply(d.manifest(d.versions[1], object{"name": "a"})))
@@ -119,25 +119,25 @@ func TestDoorsAreClosed(t *testing.T) {
 				// Stored objects are not affected.
 				for _, version := range d.versions {
 					if d.kind != "VirtualMachineInstance" { // see TestRunningMachinesStayAsTheyWereApproved
-						refusal{}.check(t, patch(owner, version, object{"metadata": object{"labels": object{"a": "b"}, "finalizers": []any{"example.com/a"}}}))
+						denial{}.check(t, patch(owner, version, object{"metadata": object{"labels": object{"a": "b"}, "finalizers": []any{"example.com/a"}}}))
 					}
-					refusal{}.check(t, patch(owner, version, object{"spec": d.spec}))
+					denial{}.check(t, patch(owner, version, object{"spec": d.spec}))
 					if d.grows == nil {
 						continue
 					}
 					d.closed("closes").check(t, patch(owner, version, object{"spec": d.grows}))
-					refusal{}.check(t, patch(controller, version, object{"spec": d.grows}))
-					refusal{}.check(t, patch(exempt, version, object{"spec": d.grows}))
+					denial{}.check(t, patch(controller, version, object{"spec": d.grows}))
+					denial{}.check(t, patch(exempt, version, object{"spec": d.grows}))
 				}
-				refusal{}.check(t, dry(t, owner, space).delete(d.in(d.versions[0]), "stored"))
+				denial{}.check(t, dry(t, owner, space).delete(d.in(d.versions[0]), "stored"))
 				if d.scales {
 					for _, version := range d.versions {
 						d.closed("closes").check(t, patch(owner, version, object{"spec": object{"replicas": 3}}, "scale"))
-						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 2}}, "scale"))
-						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 1}}, "scale"))
-						refusal{}.check(t, patch(owner, version, object{"spec": object{"replicas": 0}}, "scale"))
-						refusal{}.check(t, patch(controller, version, object{"spec": object{"replicas": 3}}, "scale"))
-						refusal{}.check(t, patch(owner, version, object{"status": object{"replicas": 1}}, "status"))
+						denial{}.check(t, patch(owner, version, object{"spec": object{"replicas": 2}}, "scale"))
+						denial{}.check(t, patch(owner, version, object{"spec": object{"replicas": 1}}, "scale"))
+						denial{}.check(t, patch(owner, version, object{"spec": object{"replicas": 0}}, "scale"))
+						denial{}.check(t, patch(controller, version, object{"spec": object{"replicas": 3}}, "scale"))
+						denial{}.check(t, patch(owner, version, object{"status": object{"replicas": 1}}, "status"))
 					}
 					// With kubectl scale, as users do. It has no server-side dry run.
 					scale := func(replicas string) controlplane.Result {
@@ -145,7 +145,7 @@ func TestDoorsAreClosed(t *testing.T) {
 						return kubectl(t, owner, "", "scale", resource.Resource+"."+resource.Version+"."+resource.Group, "stored", "--namespace", space, "--replicas="+replicas)
 					}
 					d.closed("closes").check(t, scale("3"))
-					refusal{}.check(t, scale("0"))
+					denial{}.check(t, scale("0"))
 					d.closed("closes").check(t, scale("1"))
 				}
 			})
@@ -153,9 +153,9 @@ func TestDoorsAreClosed(t *testing.T) {
 	})
 	t.Run("an approval that warns closes nothing", func(t *testing.T) {
 		enforce(t, "closes", "Warn")
-		d := doors()[0]
+		d := entryPoints()[0]
 		eventually(t, "the approval warns", func() string {
-			return refusal{}.complaint(dry(t, owner, space).create(d.manifest(d.versions[0], object{"name": "a"})))
+			return denial{}.complaint(dry(t, owner, space).create(d.manifest(d.versions[0], object{"name": "a"})))
 		})
 		enforce(t, "closes", "Deny")
 	})
@@ -168,13 +168,13 @@ func TestDoorsCanBeOpened(t *testing.T) {
 	approve(t, "closes", object{"namespaces": []any{space}})
 	t.Cleanup(func() { open(t) })
 	closed := map[string]func() string{"hotplug": func() string { return unplugged("closes").complaint(plug(t, space)) }}
-	opened := map[string]func() string{"hotplug": func() string { return refusal{}.complaint(plug(t, space)) }}
-	for _, d := range doors() {
+	opened := map[string]func() string{"hotplug": func() string { return denial{}.complaint(plug(t, space)) }}
+	for _, d := range entryPoints() {
 		create := func() controlplane.Result {
 			return dry(t, owner, space).create(d.manifest(d.versions[0], object{"name": "a"}))
 		}
 		closed[d.value] = func() string { return d.closed("closes").complaint(create()) }
-		opened[d.value] = func() string { return refusal{}.complaint(create()) }
+		opened[d.value] = func() string { return denial{}.complaint(create()) }
 	}
 	for value := range opened {
 		t.Run(value, func(t *testing.T) {
@@ -189,8 +189,8 @@ func TestDoorsCanBeOpened(t *testing.T) {
 	}
 }
 
-// person returns a user who owns everything.
-func person(t *testing.T, name string, rules ...rbacv1.PolicyRule) *controlplane.User {
+// newOwner returns a user who owns everything.
+func newOwner(t *testing.T, name string, rules ...rbacv1.PolicyRule) *controlplane.User {
 	t.Helper()
 	user, err := shared.Plane(t).User(name)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/vmstencil/stencil/test/bench/measurement"
 )
 
-// judging holds one measurement per round of each kind of work.
-type judging struct {
+// evaluating holds one measurement per round of each kind of work.
+type evaluating struct {
 	// decode reads a VM, match compares it with its template, approved does so under an approval and evaluates its values, beyond finds the fields
 	// that its template does not have.
 	decode, match, approved, beyond measurement.Series
@@ -31,7 +31,7 @@ func rules(golden *v1beta1.VirtualMachineTemplate) v1alpha1.TemplateApprovalSpec
 	}
 }
 
-func (j *judging) measure(golden *v1beta1.VirtualMachineTemplate, duration time.Duration) error {
+func (j *evaluating) measure(golden *v1beta1.VirtualMachineTemplate, duration time.Duration) error {
 	compiled, err := template.Compile(golden)
 	if err != nil {
 		return fmt.Errorf("compiling the template: %w", err)

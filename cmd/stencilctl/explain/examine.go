@@ -30,8 +30,8 @@ func (x *examination) permission(ctx context.Context, what string, to access) er
 		"apiVersion": authorizationv1.SchemeGroupVersion.String(), "kind": "SelfSubjectAccessReview",
 		"spec": authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &to},
 	}, cluster.Written{})
-	if said, refused := cluster.RefusalOf(err); refused {
-		x.report.add(what, unknown, said.Message)
+	if denial, denied := cluster.RefusalOf(err); denied {
+		x.report.add(what, unknown, denial.Message)
 		return nil
 	}
 	if err != nil {
@@ -57,8 +57,8 @@ func (x *examination) permission(ctx context.Context, what string, to access) er
 func (x *examination) template(ctx context.Context, at machine.Reference) error {
 	readable := fmt.Sprintf("template %s exists and is valid", at)
 	stored, err := x.client.Get(ctx, cluster.VirtualMachineTemplate, at.Namespace, at.Name)
-	if said, refused := cluster.RefusalOf(err); refused {
-		x.report.add(readable, unknown, "you may not read it, which using it does not take: "+said.Message)
+	if denial, denied := cluster.RefusalOf(err); denied {
+		x.report.add(readable, unknown, "you may not read it, which using it does not take: "+denial.Message)
 		return nil
 	}
 	if err != nil {
@@ -95,13 +95,13 @@ func (x *examination) renders(ctx context.Context, stored map[string]any) error 
 	if metadata != nil {
 		metadata["namespace"] = x.namespace
 	}
-	scene, err := offline.NewScene([]source.Object{subject}, nil, []source.Object{{
+	fixture, err := offline.NewFixture([]source.Object{subject}, nil, []source.Object{{
 		File: "the cluster", Kind: "VirtualMachineTemplate", Raw: raw, Content: stored,
 	}})
 	if err != nil {
 		return err
 	}
-	if _, err := scene.Case(ctx, &scene.Subjects[0], offline.Request{Operation: offline.Create, Namespace: x.namespace}); err != nil {
+	if _, err := fixture.Case(ctx, &fixture.Subjects[0], offline.Request{Operation: offline.Create, Namespace: x.namespace}); err != nil {
 		text := err.Error()
 		if _, after, found := strings.Cut(text, subject.String()+": "); found {
 			text = after

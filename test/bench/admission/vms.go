@@ -14,16 +14,16 @@ import (
 
 const (
 	namespace = "team-a"
-	// person creates the VMs, as a member of the group.
-	person      = "bench"
+	// username creates the VMs, as a member of the group.
+	username    = "bench"
 	group       = "team-a"
 	templateRef = "golden/fedora"
 	// unusedRef is the annotation of the complete VM in place of the reference: it has no effect and is as long, so that both VMs are of one size.
 	unusedRef = "unjudged.kubevirt.io/template-ref"
 )
 
-// machines are the request bodies of one client.
-type machines struct {
+// vmRequests are the request bodies of one client.
+type vmRequests struct {
 	// name is that of all of them.
 	name string
 	// reference is a VM with only a template reference and one parameter, complete the VM that results from it.
@@ -35,9 +35,9 @@ type machines struct {
 	forged, labelled []byte
 }
 
-// machinesFor makes the bodies of a client: the API server renders the one, and the other is taken from its response. Except for the reference, which
+// vmRequestsFor makes the bodies of a client: the API server renders the one, and the other is taken from its response. Except for the reference, which
 // the complete one does not have and therefore the webhook is not called, both are the same.
-func machinesFor(ctx context.Context, sender *sender, client int) (machines, error) {
+func vmRequestsFor(ctx context.Context, sender *sender, client int) (vmRequests, error) {
 	name := fmt.Sprintf("bench-%04d", client)
 	reference, err := json.Marshal(map[string]any{
 		"apiVersion": "kubevirt.io/v1",
@@ -52,18 +52,18 @@ func machinesFor(ctx context.Context, sender *sender, client int) (machines, err
 		},
 	})
 	if err != nil {
-		return machines{}, fmt.Errorf("encoding a VM: %w", err)
+		return vmRequests{}, fmt.Errorf("encoding a VM: %w", err)
 	}
 	answer, err := sender.create(ctx, reference)
 	if err != nil {
-		return machines{}, fmt.Errorf("rendering a VM: %w", err)
+		return vmRequests{}, fmt.Errorf("rendering a VM: %w", err)
 	}
 	var object unstructured.Unstructured
 	if err := json.Unmarshal(answer, &object.Object); err != nil {
-		return machines{}, fmt.Errorf("decoding a rendered VM: %w", err)
+		return vmRequests{}, fmt.Errorf("decoding a rendered VM: %w", err)
 	}
 	if _, found, _ := unstructured.NestedSlice(object.Object, "spec", "dataVolumeTemplates"); !found {
-		return machines{}, fmt.Errorf("the VM was not rendered: %s", answer)
+		return vmRequests{}, fmt.Errorf("the VM was not rendered: %s", answer)
 	}
 	for _, field := range []string{"uid", "resourceVersion", "generation", "creationTimestamp", "managedFields"} {
 		unstructured.RemoveNestedField(object.Object, "metadata", field)
@@ -74,9 +74,9 @@ func machinesFor(ctx context.Context, sender *sender, client int) (machines, err
 	object.SetAnnotations(annotations)
 	complete, err := json.Marshal(object.Object)
 	if err != nil {
-		return machines{}, fmt.Errorf("encoding the complete VM: %w", err)
+		return vmRequests{}, fmt.Errorf("encoding the complete VM: %w", err)
 	}
-	m := machines{name: name, reference: reference, complete: complete}
+	m := vmRequests{name: name, reference: reference, complete: complete}
 	for _, variant := range []struct {
 		into       *[]byte
 		of         []byte
@@ -84,10 +84,10 @@ func machinesFor(ctx context.Context, sender *sender, client int) (machines, err
 	}{
 		{&m.skipped, reference, "annotations", contract.AnnotationDefaultsSkip},
 		{&m.forged, complete, "annotations", contract.AnnotationCreatedBy},
-		{&m.labelled, reference, "labels", refusedLabel},
+		{&m.labelled, reference, "labels", deniedLabel},
 	} {
 		if *variant.into, err = marked(variant.of, variant.among, variant.key); err != nil {
-			return machines{}, err
+			return vmRequests{}, err
 		}
 	}
 	return m, nil

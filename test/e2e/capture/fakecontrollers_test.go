@@ -11,19 +11,19 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// player processes snapshots, as virt-controller does, and DataVolumes, as CDI does: it lists all of them again and again. A snapshot gets its
+// fakeControllers process snapshots, as virt-controller does, and DataVolumes, as CDI does: they list all of them again and again. A snapshot gets its
 // content, with a backup of each volume that is a disk, and loses it when it is deleted; a finalizer protects it, as in KubeVirt.
-type player struct {
+type fakeControllers struct {
 	client dynamic.Interface
 	cancel context.CancelFunc
 	done   chan struct{}
 }
 
-const playerFinalizer = "snapshot.kubevirt.io/vmsnapshot-protection"
+const snapshotFinalizer = "snapshot.kubevirt.io/vmsnapshot-protection"
 
-func startPlayer(client dynamic.Interface) *player {
+func startFakeControllers(client dynamic.Interface) *fakeControllers {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &player{client: client, cancel: cancel, done: make(chan struct{})}
+	p := &fakeControllers{client: client, cancel: cancel, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		ticks := time.NewTicker(50 * time.Millisecond)
@@ -33,20 +33,20 @@ func startPlayer(client dynamic.Interface) *player {
 			case <-ctx.Done():
 				return
 			case <-ticks.C:
-				p.look(ctx)
+				p.reconcile(ctx)
 			}
 		}
 	}()
 	return p
 }
 
-func (p *player) stop() {
+func (p *fakeControllers) stop() {
 	p.cancel()
 	<-p.done
 }
 
-// look processes all objects once. An object that fails now is processed the next time: objects appear and disappear meanwhile.
-func (p *player) look(ctx context.Context) {
+// reconcile processes all objects once. An object that fails now is processed the next time: objects appear and disappear meanwhile.
+func (p *fakeControllers) reconcile(ctx context.Context) {
 	for _, each := range p.list(ctx, snapshots) {
 		p.snapshot(ctx, each)
 	}
@@ -57,7 +57,7 @@ func (p *player) look(ctx context.Context) {
 	}
 }
 
-func (p *player) list(ctx context.Context, resource schema.GroupVersionResource) []unstructured.Unstructured {
+func (p *fakeControllers) list(ctx context.Context, resource schema.GroupVersionResource) []unstructured.Unstructured {
 	found, err := p.client.Resource(resource).List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
 		// The kind may be missing, which is what a test is about.
@@ -66,13 +66,13 @@ func (p *player) list(ctx context.Context, resource schema.GroupVersionResource)
 	return found.Items
 }
 
-func (p *player) status(ctx context.Context, resource schema.GroupVersionResource, object unstructured.Unstructured, status map[string]any) {
+func (p *fakeControllers) status(ctx context.Context, resource schema.GroupVersionResource, object unstructured.Unstructured, status map[string]any) {
 	object.Object["status"] = status
 	//nolint:errcheck // It is tried again at the next look.
 	p.client.Resource(resource).Namespace(object.GetNamespace()).UpdateStatus(ctx, &object, metav1.UpdateOptions{})
 }
 
-func (p *player) snapshot(ctx context.Context, each unstructured.Unstructured) {
+func (p *fakeControllers) snapshot(ctx context.Context, each unstructured.Unstructured) {
 	client := p.client.Resource(snapshots).Namespace(each.GetNamespace())
 	content := "content-" + string(each.GetUID())
 	if each.GetDeletionTimestamp() != nil {
@@ -84,7 +84,7 @@ func (p *player) snapshot(ctx context.Context, each unstructured.Unstructured) {
 		return
 	}
 	if len(each.GetFinalizers()) == 0 {
-		each.SetFinalizers([]string{playerFinalizer})
+		each.SetFinalizers([]string{snapshotFinalizer})
 		//nolint:errcheck // It is tried again at the next look.
 		client.Update(ctx, &each, metav1.UpdateOptions{})
 		return
@@ -93,7 +93,7 @@ func (p *player) snapshot(ctx context.Context, each unstructured.Unstructured) {
 		return
 	}
 	name, _, _ := unstructured.NestedString(each.Object, "spec", "source", "name")
-	machine, err := p.client.Resource(machines).Namespace(each.GetNamespace()).Get(ctx, name, metav1.GetOptions{})
+	vm, err := p.client.Resource(virtualMachines).Namespace(each.GetNamespace()).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return
 	}
@@ -103,10 +103,10 @@ func (p *player) snapshot(ctx context.Context, each unstructured.Unstructured) {
 		"spec": map[string]any{
 			"virtualMachineSnapshotName": each.GetName(),
 			"source": map[string]any{"virtualMachine": map[string]any{
-				"metadata": map[string]any{"namespace": machine.GetNamespace(), "name": machine.GetName(), "uid": string(machine.GetUID())},
-				"spec":     machine.Object["spec"], "status": map[string]any{},
+				"metadata": map[string]any{"namespace": vm.GetNamespace(), "name": vm.GetName(), "uid": string(vm.GetUID())},
+				"spec":     vm.Object["spec"], "status": map[string]any{},
 			}},
-			"volumeBackups": backups(machine),
+			"volumeBackups": backups(vm),
 		},
 	}}
 	//nolint:errcheck // It is tried again at the next look.
@@ -115,16 +115,16 @@ func (p *player) snapshot(ctx context.Context, each unstructured.Unstructured) {
 }
 
 // backups returns the volume backups for the disks of a VM.
-func backups(machine *unstructured.Unstructured) []any {
+func backups(vm *unstructured.Unstructured) []any {
 	list := []any{}
-	volumes, _, _ := unstructured.NestedSlice(machine.Object, "spec", "template", "spec", "volumes")
+	volumes, _, _ := unstructured.NestedSlice(vm.Object, "spec", "template", "spec", "volumes")
 	for _, each := range volumes {
 		volume, _ := each.(map[string]any)
 		if volume["dataVolume"] == nil && volume["persistentVolumeClaim"] == nil {
 			continue
 		}
 		list = append(list, map[string]any{
-			"volumeName": volume["name"], "volumeSnapshotName": fmt.Sprintf("vs-%s-%s", machine.GetName(), volume["name"]),
+			"volumeName": volume["name"], "volumeSnapshotName": fmt.Sprintf("vs-%s-%s", vm.GetName(), volume["name"]),
 			"persistentVolumeClaim": map[string]any{"spec": map[string]any{
 				"accessModes": []any{"ReadWriteOnce"}, "volumeMode": "Block", "storageClassName": "fast",
 				"resources": map[string]any{"requests": map[string]any{"storage": "1Gi"}},

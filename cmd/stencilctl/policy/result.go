@@ -10,19 +10,19 @@ import (
 	"github.com/vmstencil/stencil/rego"
 )
 
-// verdict is the result of all policies for one request. Its JSON form is output.
-type verdict struct {
+// result is the result of all policies for one request. Its JSON form is output.
+type result struct {
 	Kind      string `json:"kind"`
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`
 	Operation string `json:"operation"`
 	// Rendered is the template that the object was rendered from for the evaluation.
-	Rendered string      `json:"renderedFrom,omitempty"`
-	Allowed  bool        `json:"allowed"`
-	Denials  []violation `json:"denials,omitempty"`
-	Warnings []violation `json:"warnings,omitempty"`
-	Audited  []violation `json:"audited,omitempty"`
-	Policies []asked     `json:"policies,omitempty"`
+	Rendered string            `json:"renderedFrom,omitempty"`
+	Allowed  bool              `json:"allowed"`
+	Denials  []violation       `json:"denials,omitempty"`
+	Warnings []violation       `json:"warnings,omitempty"`
+	Audited  []violation       `json:"audited,omitempty"`
+	Policies []evaluatedPolicy `json:"policies,omitempty"`
 	// NotAsked are the policies that do not match the request.
 	NotAsked []string `json:"notAsked,omitempty"`
 	Notes    []string `json:"notes,omitempty"`
@@ -38,21 +38,21 @@ type violation struct {
 	Failure bool `json:"failure,omitempty"`
 }
 
-// asked is a policy that was evaluated.
-type asked struct {
+// evaluatedPolicy is a policy that was evaluated.
+type evaluatedPolicy struct {
 	Name         string                `json:"name"`
 	Digest       string                `json:"digest"`
 	Enforcement  policyset.Enforcement `json:"enforcement"`
-	Outcome      policyset.Outcome     `json:"outcome"`
+	Outcome      policyset.Result      `json:"outcome"`
 	Microseconds int64                 `json:"microseconds"`
 	Error        string                `json:"error,omitempty"`
 }
 
-func (v *verdict) take(d policyset.Decision) {
+func (v *result) take(d policyset.Decision) {
 	v.Denials, v.Warnings, v.Audited = violations(d.Denials), violations(d.Warnings), violations(d.Audited)
 	v.Allowed = len(d.Denials) == 0
 	for _, e := range d.Evaluations {
-		one := asked{Name: e.Policy, Digest: e.Digest, Enforcement: e.Enforcement, Outcome: e.Outcome, Microseconds: e.Duration.Microseconds()}
+		one := evaluatedPolicy{Name: e.Policy, Digest: e.Digest, Enforcement: e.Enforcement, Outcome: e.Result, Microseconds: e.Duration.Microseconds()}
 		if e.Err != nil {
 			one.Error = e.Err.Error()
 		}
@@ -71,7 +71,7 @@ func violations(from []policyset.Violation) []violation {
 }
 
 // object identifies the evaluated object.
-func (v *verdict) object() string {
+func (v *result) object() string {
 	name := v.Name
 	if name == "" {
 		name = "(no name)"
@@ -82,8 +82,8 @@ func (v *verdict) object() string {
 	return v.Kind + " " + name
 }
 
-// print writes a verdict as text.
-func (v *verdict) print(w io.Writer, streams cli.Streams) {
+// print writes a result as text.
+func (v *result) print(w io.Writer, streams cli.Streams) {
 	result := streams.Paint(cli.Green, "allowed")
 	switch {
 	case !v.Allowed:
@@ -105,7 +105,7 @@ func (v *verdict) print(w io.Writer, streams cli.Streams) {
 	fmt.Fprintf(w, "  %s\n", streams.Paint(cli.Faint, v.summary()))
 }
 
-func (v *verdict) summary() string {
+func (v *result) summary() string {
 	var parts []string
 	for _, each := range v.Policies {
 		parts = append(parts, fmt.Sprintf("%s: %s", each.Name, each.Outcome))

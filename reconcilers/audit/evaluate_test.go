@@ -163,18 +163,18 @@ func TestJudge(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		vm        map[string]any
-		covering  []*approval.Approval
+		approvals []*approval.Approval
 		templates shelved
 		want      want
 	}{
 		{
 			name: "a machine that its template makes satisfies the approval",
-			vm:   renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), covering: []*approval.Approval{plain},
+			vm:   renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), approvals: []*approval.Approval{plain},
 			want: want{Satisfied: []string{"plain"}},
 		},
 		{
 			name: "every approval that it satisfies is counted, and no other",
-			vm:   renderFrom(t, template, "web", nil, nil), covering: []*approval.Approval{cores, gold, little, plain, ubuntuOnly},
+			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{cores, gold, little, plain, ubuntuOnly},
 			want: want{Satisfied: []string{"cores", "gold", "plain"}},
 		},
 		{
@@ -183,7 +183,7 @@ func TestJudge(t *testing.T) {
 				put("spec.template.spec.domain.firmware", map[string]any{"uuid": "1"})(vm)
 				put("spec.template.spec.domain.memory.guest", "1024Mi")(vm)
 				put("status", map[string]any{"ready": true})(vm)
-			}), covering: []*approval.Approval{plain},
+			}), approvals: []*approval.Approval{plain},
 			want: want{Satisfied: []string{"plain"}},
 		},
 		{
@@ -193,7 +193,7 @@ func TestJudge(t *testing.T) {
 				volumes["volumes"] = append(volumes["volumes"].([]any), map[string]any{"name": "data", "emptyDisk": map[string]any{"capacity": "1Gi"}})
 				put("spec.template.spec.nodeSelector", map[string]any{"node": "master"})(vm)
 				put("spec.template.spec.domain.devices.hostDevices", []any{map[string]any{"name": "gpu", "deviceName": "vendor/gpu"}})(vm)
-			}), covering: []*approval.Approval{plain},
+			}), approvals: []*approval.Approval{plain},
 			want: want{Rule: ruleMoreThanTemplate, Approval: "plain", Message: "adds to template golden/fedora: spec.template.spec.domain.devices.hostDevices[name=gpu], " +
 				"spec.template.spec.nodeSelector.node, spec.template.spec.volumes[name=data]"},
 		},
@@ -202,30 +202,30 @@ func TestJudge(t *testing.T) {
 			vm: renderFrom(t, template, "web", nil, func(vm map[string]any) {
 				put("spec.runStrategy", "Always")(vm)
 				put("spec.template.spec.nodeSelector", map[string]any{"node": "master"})(vm)
-			}), covering: []*approval.Approval{plain},
+			}), approvals: []*approval.Approval{plain},
 			want: want{Rule: ruleDifferent, Approval: "plain", Message: "differs from template golden/fedora at spec.runStrategy; adds to it: spec.template.spec.nodeSelector.node"},
 		},
 		{
 			name: "an addition satisfies the approval that has an override for it",
-			vm:   renderFrom(t, template, "web", nil, put("spec.template.spec.nodeSelector", map[string]any{"node": "a"})), covering: []*approval.Approval{
+			vm:   renderFrom(t, template, "web", nil, put("spec.template.spec.nodeSelector", map[string]any{"node": "a"})), approvals: []*approval.Approval{
 				approve("nodes", overriding("spec.template.spec.nodeSelector.*")), plain},
 			want: want{Satisfied: []string{"nodes"}},
 		},
 		{
 			name: "a template that has lost what the machine still has",
-			vm:   renderFrom(t, grown, "web", nil, nil), covering: []*approval.Approval{plain},
+			vm:   renderFrom(t, grown, "web", nil, nil), approvals: []*approval.Approval{plain},
 			templates: shelved{"golden/fedora": shelve(t, strings.Replace(fedora, "cores: 2, ", "", 1))},
 			want: want{Rule: ruleTemplateChanged, Approval: "plain",
 				Message: "template golden/fedora has changed since the machine was rendered from it (generation 5, now 5); adds to it: spec.template.spec.domain.cpu.cores"},
 		},
 		{
 			name: "an override is no difference for the approval that has it",
-			vm:   renderFrom(t, template, "web", nil, put("spec.template.spec.domain.cpu.cores", json.Number("64"))), covering: []*approval.Approval{cores, plain},
+			vm:   renderFrom(t, template, "web", nil, put("spec.template.spec.domain.cpu.cores", json.Number("64"))), approvals: []*approval.Approval{cores, plain},
 			want: want{Satisfied: []string{"cores"}},
 		},
 		{
 			name: "whoever wrote it, everybody is served and nobody exempt",
-			vm:   renderFrom(t, template, "web", nil, nil), covering: []*approval.Approval{nobody},
+			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{nobody},
 			want: want{Satisfied: []string{"nobody"}},
 		},
 		{
@@ -233,62 +233,62 @@ func TestJudge(t *testing.T) {
 			vm: renderFrom(t, template, "web", nil, func(vm map[string]any) {
 				vm["metadata"].(map[string]any)["annotations"].(map[string]any)[contract.AnnotationTemplateRef] = "fedora"
 			}),
-			covering: []*approval.Approval{approve("own", listing(v1alpha1.ApprovedTemplate{Namespace: "team-a", Name: "fedora"}))},
-			want:     want{Satisfied: []string{"own"}},
+			approvals: []*approval.Approval{approve("own", listing(v1alpha1.ApprovedTemplate{Namespace: "team-a", Name: "fedora"}))},
+			want:      want{Satisfied: []string{"own"}},
 		},
 		{
 			name: "a machine without a template",
-			vm:   renderFrom(t, template, "web", nil, put("metadata.annotations", nil)), covering: []*approval.Approval{cores, plain},
+			vm:   renderFrom(t, template, "web", nil, put("metadata.annotations", nil)), approvals: []*approval.Approval{cores, plain},
 			want: want{Rule: ruleNoTemplate, Approval: "cores", Message: "it names no template"},
 		},
 		{
 			name: "a reference that is none",
 			vm: renderFrom(t, template, "web", nil, func(vm map[string]any) {
 				vm["metadata"].(map[string]any)["annotations"].(map[string]any)[contract.AnnotationTemplateRef] = "Golden/../x"
-			}), covering: []*approval.Approval{plain},
+			}), approvals: []*approval.Approval{plain},
 			want: want{Rule: ruleNoTemplate, Approval: "plain", Message: "it names no template: [metadata.annotations[template.kubevirt.io/template-ref]: Invalid value"},
 		},
 		{
 			name: "a template that is gone",
-			vm:   renderFrom(t, template, "web", nil, nil), covering: []*approval.Approval{plain}, templates: shelved{},
-			want: want{Rule: ruleTemplateGone, Approval: "plain", Message: "its template golden/fedora is gone"},
+			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{plain}, templates: shelved{},
+			want: want{Rule: ruleTemplateNotFound, Approval: "plain", Message: "its template golden/fedora is gone"},
 		},
 		{
 			name: "a template that does not compile any more",
-			vm:   renderFrom(t, template, "web", nil, nil), covering: []*approval.Approval{plain}, templates: shelved{"golden/fedora": broken},
+			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{plain}, templates: shelved{"golden/fedora": broken},
 			want: want{Rule: ruleTemplateInvalid, Approval: "plain", Message: "its template golden/fedora is not valid any more"},
 		},
 		{
 			name: "a template that nobody approves, for the reason of each",
-			vm:   renderFrom(t, template, "web", nil, nil), covering: []*approval.Approval{closed, ubuntuOnly},
+			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{closed, ubuntuOnly},
 			want: want{Rule: ruleTemplateNotApproved, Approval: "closed", Message: `approval "closed": it is not in force as it is written and approves nothing until a cluster admin corrects it; ` +
 				`approval "ubuntu-only": it does not approve template golden/fedora; it approves golden/ubuntu`},
 		},
 		{
 			name: "a template whose content is not the one that is pinned",
-			vm:   renderFrom(t, grown, "web", nil, nil), covering: []*approval.Approval{pinned}, templates: shelved{"golden/fedora": grown},
+			vm:   renderFrom(t, grown, "web", nil, nil), approvals: []*approval.Approval{pinned}, templates: shelved{"golden/fedora": grown},
 			want: want{Rule: ruleTemplateNotApproved, Approval: "pinned", Message: `approval "pinned": template golden/fedora has another content than the one that is approved`},
 		},
 		{
 			name: "a machine of the pinned content, when the template has another one now: nobody can tell any more",
-			vm:   renderFrom(t, template, "web", nil, nil), covering: []*approval.Approval{pinned}, templates: shelved{"golden/fedora": grown},
+			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{pinned}, templates: shelved{"golden/fedora": grown},
 			want: want{Rule: ruleTemplateNotApproved, Approval: "pinned", Message: `approval "pinned": template golden/fedora has another content than the one that is approved`},
 		},
 		{
 			name: "a template that has changed since",
-			vm:   renderFrom(t, template, "web", nil, nil), covering: []*approval.Approval{plain}, templates: shelved{"golden/fedora": grown},
+			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{plain}, templates: shelved{"golden/fedora": grown},
 			want: want{Rule: ruleTemplateChanged, Approval: "plain",
 				Message: "template golden/fedora has changed since the machine was rendered from it (generation 5, now 5) and is different at spec.template.spec.domain.cpu.cores"},
 		},
 		{
 			name: "one that has changed where it makes no difference",
-			vm:   renderFrom(t, template, "web", nil, nil), covering: []*approval.Approval{plain},
+			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{plain},
 			templates: shelved{"golden/fedora": shelve(t, strings.Replace(fedora, "value: 1Gi", "value: 7Gi", 1))},
 			want:      want{Satisfied: []string{"plain"}},
 		},
 		{
 			name: "a value that is not allowed, and a sensitive one that is not told",
-			vm:   renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), covering: []*approval.Approval{little, ubuntuOnly},
+			vm:   renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), approvals: []*approval.Approval{little, ubuntuOnly},
 			want: want{Rule: ruleParameterNotAllowed, Approval: "little", Message: `parameters[MEMORY]: Invalid value: "2Gi": must be "1Gi", parameters[PASSWORD]: Invalid value: must match [a-z]+ as a whole`},
 		},
 		{
@@ -296,22 +296,22 @@ func TestJudge(t *testing.T) {
 			vm: renderFrom(t, template, "web", nil, func(vm map[string]any) {
 				put("spec.template.spec.domain.cpu.cores", json.Number("64"))(vm)
 				put("spec.runStrategy", "Always")(vm)
-			}), covering: []*approval.Approval{plain},
+			}), approvals: []*approval.Approval{plain},
 			want: want{Rule: ruleDifferent, Approval: "plain", Message: "differs from template golden/fedora at spec.runStrategy, spec.template.spec.domain.cpu.cores"},
 		},
 		{
 			name: "fields and values",
-			vm:   renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, put("spec.runStrategy", "Always")), covering: []*approval.Approval{little},
+			vm:   renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, put("spec.runStrategy", "Always")), approvals: []*approval.Approval{little},
 			want: want{Rule: ruleDifferent, Approval: "little", Message: `differs from template golden/fedora at spec.runStrategy; parameters[MEMORY]: Invalid value: "2Gi"`},
 		},
 		{
 			name: "what an approval that approves the template objects to comes before what others say",
-			vm:   renderFrom(t, template, "web", nil, put("spec.runStrategy", "Always")), covering: []*approval.Approval{closed, plain},
+			vm:   renderFrom(t, template, "web", nil, put("spec.runStrategy", "Always")), approvals: []*approval.Approval{closed, plain},
 			want: want{Rule: ruleDifferent, Approval: "plain", Message: "differs from template golden/fedora at spec.runStrategy"},
 		},
 		{
 			name: "a machine that cannot be read",
-			vm:   map[string]any{"metadata": map[string]any{"annotations": 7}}, covering: []*approval.Approval{plain},
+			vm:   map[string]any{"metadata": map[string]any{"annotations": 7}}, approvals: []*approval.Approval{plain},
 			want: want{Rule: ruleDifferent, Approval: "plain", Message: "the machine cannot be read: metadata.annotations: "},
 		},
 	} {
@@ -319,13 +319,13 @@ func TestJudge(t *testing.T) {
 			if tc.templates == nil {
 				tc.templates = templates
 			}
-			judged := judge(tc.vm, "team-a", tc.covering, tc.templates, kubevirtAdds(t))
+			result := evaluate(tc.vm, "team-a", tc.approvals, tc.templates, kubevirtAdds(t))
 			got := want{}
-			for _, a := range judged.satisfied {
+			for _, a := range result.satisfied {
 				got.Satisfied = append(got.Satisfied, a.Name())
 			}
-			if judged.cause != nil {
-				got.Rule, got.Approval, got.Message = judged.cause.rule, judged.cause.approval, judged.cause.message
+			if result.cause != nil {
+				got.Rule, got.Approval, got.Message = result.cause.rule, result.cause.approval, result.cause.message
 				if strings.Contains(got.Message, "hunter2") {
 					t.Errorf("the message tells a sensitive value: %s", got.Message)
 				}
@@ -353,45 +353,45 @@ func TestAClosedParameterIsAWarning(t *testing.T) {
 	for _, tc := range []struct {
 		name      string
 		vm        map[string]any
-		covering  []*approval.Approval
+		approvals []*approval.Approval
 		satisfied int
 		closed    map[string]string // messages by approval
 		warning   string
 	}{
-		{name: "nothing is closed that has its default", vm: renderFrom(t, template, "web", nil, nil), covering: []*approval.Approval{plain}, satisfied: 1},
+		{name: "nothing is closed that has its default", vm: renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{plain}, satisfied: 1},
 		{
-			name: "nor that has it in the spelling of KubeVirt", covering: []*approval.Approval{plain}, satisfied: 1,
+			name: "nor that has it in the spelling of KubeVirt", approvals: []*approval.Approval{plain}, satisfied: 1,
 			vm: renderFrom(t, template, "web", nil, put("spec.template.spec.domain.memory.guest", "1024Mi")),
 		},
 		{
-			name: "another value is a warning and no violation", vm: renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), covering: []*approval.Approval{plain},
+			name: "another value is a warning and no violation", vm: renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), approvals: []*approval.Approval{plain},
 			satisfied: 1, closed: map[string]string{"plain": unlisted}, warning: unlisted,
 		},
 		{
-			name: "not for the machine when it satisfies another approval", vm: renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), covering: []*approval.Approval{open, plain},
+			name: "not for the machine when it satisfies another approval", vm: renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), approvals: []*approval.Approval{open, plain},
 			satisfied: 2, closed: map[string]string{"plain": unlisted},
 		},
 		{
-			name: "when it violates another", vm: renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), covering: []*approval.Approval{narrow, plain},
+			name: "when it violates another", vm: renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, nil), approvals: []*approval.Approval{narrow, plain},
 			satisfied: 1, closed: map[string]string{"plain": unlisted}, warning: unlisted,
 		},
 		{
-			name: "a sensitive value is not told", vm: renderFrom(t, template, "web", map[string]string{"PASSWORD": "s3cret"}, nil), covering: []*approval.Approval{plain},
+			name: "a sensitive value is not told", vm: renderFrom(t, template, "web", map[string]string{"PASSWORD": "s3cret"}, nil), approvals: []*approval.Approval{plain},
 			satisfied: 1, closed: map[string]string{"plain": "parameters[PASSWORD]: Invalid value: must be the default of the template, because the approval does not list this parameter; leave it out, or ask a cluster admin to list it"},
 			warning: "parameters[PASSWORD]: Invalid value: must be the default of the template, because the approval does not list this parameter; leave it out, or ask a cluster admin to list it",
 		},
 		{
-			name: "a difference is a violation all the same", covering: []*approval.Approval{plain},
+			name: "a difference is a violation all the same", approvals: []*approval.Approval{plain},
 			vm: renderFrom(t, template, "web", map[string]string{"MEMORY": "2Gi"}, put("spec.runStrategy", "Always")),
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			judged := judge(tc.vm, "team-a", tc.covering, templates, kubevirtAdds(t))
-			if len(judged.satisfied) != tc.satisfied || (judged.cause == nil) != (tc.satisfied > 0) {
-				t.Errorf("satisfied %v, cause %v", judged.satisfied, judged.cause)
+			result := evaluate(tc.vm, "team-a", tc.approvals, templates, kubevirtAdds(t))
+			if len(result.satisfied) != tc.satisfied || (result.cause == nil) != (tc.satisfied > 0) {
+				t.Errorf("satisfied %v, cause %v", result.satisfied, result.cause)
 			}
 			messages := map[string]string{}
-			for name, why := range judged.closed {
+			for name, why := range result.closed {
 				if messages[name] = why.message; why.rule != "closedParameter" {
 					t.Errorf("the rule is %s", why.rule)
 				}
@@ -400,7 +400,7 @@ func TestAClosedParameterIsAWarning(t *testing.T) {
 				t.Errorf("closed (-want +got):\n%s", diff)
 			}
 			warning := ""
-			if why := judged.warning(); why != nil {
+			if why := result.warning(); why != nil {
 				warning = why.message
 			}
 			if diff := cmp.Diff(tc.warning, warning); diff != "" {
@@ -432,7 +432,7 @@ func BenchmarkJudge(b *testing.B) {
 	}
 	template := shelve(b, string(text))
 	templates := shelved{"golden/fedora": template}
-	covering := []*approval.Approval{approve("a", func(a *v1alpha1.TemplateApproval) {
+	approvals := []*approval.Approval{approve("a", func(a *v1alpha1.TemplateApproval) {
 		a.Spec.Overrides = []string{"spec.runStrategy", "metadata.labels.*", "spec.template.spec.domain.devices.interfaces[name=default].macAddress"}
 		a.Spec.Parameters = []v1alpha1.ParameterConstraint{{Name: "INSTANCETYPE", Allowed: []string{"u1.small", "u1.medium"}}}
 	})}
@@ -440,8 +440,8 @@ func BenchmarkJudge(b *testing.B) {
 	cluster := kubevirtAdds(b)
 	b.ReportAllocs()
 	for b.Loop() {
-		if judged := judge(vm, "team-a", covering, templates, cluster); judged.cause != nil {
-			b.Fatal(judged.cause.message)
+		if result := evaluate(vm, "team-a", approvals, templates, cluster); result.cause != nil {
+			b.Fatal(result.cause.message)
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 )
 
 // answering serves a response, and counts the requests.
-func answering(t *testing.T, response string) (*client.Remembering, *clocktesting.FakePassiveClock, *atomic.Int64, func()) {
+func answering(t *testing.T, response string) (*client.CachingDefaulter, *clocktesting.FakePassiveClock, *atomic.Int64, func()) {
 	t.Helper()
 	asked := &atomic.Int64{}
 	socket := filepath.Join(t.TempDir(), "s")
@@ -28,7 +28,7 @@ func answering(t *testing.T, response string) (*client.Remembering, *clocktestin
 		_, _ = io.WriteString(w, response)
 	})
 	clock := clocktesting.NewFakePassiveClock(time.Now())
-	return client.NewRemembering(client.New(socket), clock), clock, asked, stop
+	return client.NewCachingDefaulter(client.New(socket), clock), clock, asked, stop
 }
 
 func request(note string) *defaulting.Request {

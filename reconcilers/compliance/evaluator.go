@@ -19,7 +19,7 @@ import (
 
 // Namespaces returns the labels and annotations of namespaces; approvalcache.Cache implements it.
 type Namespaces interface {
-	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, known bool)
+	Namespace(ctx context.Context, name string) (labels, annotations map[string]string, cached bool)
 }
 
 // Evaluator evaluates policies; policyset.Evaluator implements it.
@@ -27,17 +27,17 @@ type Evaluator interface {
 	Evaluate(ctx context.Context, entries []policyset.Entry, in *rego.Input) policyset.Decision
 }
 
-// judgement is the result of evaluating the policies for the sample of a template.
-type judgement struct {
+// evaluation is the result of evaluating the policies for the sample of a template.
+type evaluation struct {
 	// applying are the names of the policies that apply to it.
 	applying []string
-	// unjudged is why the template has no sample; nil if it has one.
-	unjudged *sample.Error
-	decision policyset.Decision
+	// sampleError is why the template has no sample; nil if it has one.
+	sampleError *sample.Error
+	decision    policyset.Decision
 }
 
-// judge evaluates one template.
-type judge struct {
+// evaluator evaluates one template.
+type evaluator struct {
 	set           *policyset.Set
 	evaluator     Evaluator
 	instancetypes sizing.Resolver
@@ -45,23 +45,23 @@ type judge struct {
 	now time.Time
 }
 
-func (j judge) judge(ctx context.Context, t *templatecache.Template, namespace rego.Namespace) judgement {
-	object, unjudged := sample.Of(t)
+func (j evaluator) evaluate(ctx context.Context, t *templatecache.Template, namespace rego.Namespace) evaluation {
+	object, sampleError := sample.Of(t)
 	c := policyinput.Case{
-		Request:   rego.Request{Operation: "CREATE", Kind: rego.KindVirtualMachine, Namespace: t.Namespace, Time: j.now},
-		Object:    object,
-		Namespace: namespace,
-		Template:  templateOf(t),
-		Anyone:    true,
+		Request:        rego.Request{Operation: "CREATE", Kind: rego.KindVirtualMachine, Namespace: t.Namespace, Time: j.now},
+		Object:         object,
+		Namespace:      namespace,
+		Template:       templateOf(t),
+		IgnoreSubjects: true,
 	}
 	metadata, _ := object["metadata"].(map[string]any)
 	c.Request.Name = machine.StringAt(metadata, "name")
 	entries := j.set.Matching(c.Query())
-	result := judgement{unjudged: unjudged}
+	result := evaluation{sampleError: sampleError}
 	for i := range entries {
 		result.applying = append(result.applying, entries[i].Policy.Name())
 	}
-	if len(entries) == 0 || unjudged != nil {
+	if len(entries) == 0 || sampleError != nil {
 		return result
 	}
 	unresolved := c.Resolve(ctx, j.instancetypes)

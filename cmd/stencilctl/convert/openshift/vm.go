@@ -7,17 +7,17 @@ import (
 	"strings"
 )
 
-// machine returns the one VirtualMachine among the objects. Any other object is rejected,
+// vm returns the one VirtualMachine among the objects. Any other object is rejected,
 // because it would be lost.
-func (c *conversion) machine(written any) map[string]any {
+func (c *conversion) vm(written any) map[string]any {
 	objects, _ := written.([]any)
 	var found map[string]any
 	var others []int
-	machines := 0
+	vms := 0
 	for i, item := range objects {
 		object, _ := item.(map[string]any)
 		if version := scalar(object["apiVersion"]); scalar(object["kind"]) == "VirtualMachine" && strings.HasPrefix(version, "kubevirt.io/") {
-			machines++
+			vms++
 			if found == nil {
 				found, c.index = object, i
 			}
@@ -26,17 +26,17 @@ func (c *conversion) machine(written any) map[string]any {
 		}
 	}
 	switch {
-	case machines == 0:
-		c.refuse("objects", "there is no VirtualMachine among them")
+	case vms == 0:
+		c.reject("objects", "there is no VirtualMachine among them")
 		return nil
-	case machines > 1:
-		c.refuse("objects", "there are %d VirtualMachines among them, and a VirtualMachineTemplate holds one: make a Template of each", machines)
+	case vms > 1:
+		c.reject("objects", "there are %d VirtualMachines among them, and a VirtualMachineTemplate holds one: make a Template of each", vms)
 		return nil
 	}
 	for _, i := range others {
-		c.refuse(fmt.Sprintf("objects[%d]", i), "%s would be lost: a VirtualMachineTemplate holds a VirtualMachine and nothing else", named(objects[i]))
+		c.reject(fmt.Sprintf("objects[%d]", i), "%s would be lost: a VirtualMachineTemplate holds a VirtualMachine and nothing else", named(objects[i]))
 	}
-	c.virtualMachine(found, fmt.Sprintf("objects[%d]", c.index))
+	c.vmObject(found, fmt.Sprintf("objects[%d]", c.index))
 	return found
 }
 
@@ -51,8 +51,8 @@ func named(item any) string {
 	return strings.TrimSpace(kind + " " + scalar(metadata["name"]))
 }
 
-// virtualMachine removes the fields that a template does not hold.
-func (c *conversion) virtualMachine(vm map[string]any, at string) {
+// vmObject removes the fields that a template does not hold.
+func (c *conversion) vmObject(vm map[string]any, at string) {
 	if version := scalar(vm["apiVersion"]); version != "kubevirt.io/v1" {
 		c.note(at+".apiVersion", "%s becomes kubevirt.io/v1", version)
 		vm["apiVersion"] = "kubevirt.io/v1"

@@ -26,20 +26,20 @@ type Published struct {
 	Authorities []Authority
 }
 
-// ledger stores what is published. A configuration that does not exist, or has no webhooks, is not in it: it causes no calls.
-type ledger struct {
+// publishedState stores what is published. A configuration that does not exist, or has no webhooks, is not in it: it causes no calls.
+type publishedState struct {
 	mutex     sync.Mutex
 	published map[Target]Published
 	// changed is closed and replaced whenever published changes.
 	changed chan struct{}
 }
 
-func newLedger() *ledger {
-	return &ledger{published: map[Target]Published{}, changed: make(chan struct{})}
+func newPublishedState() *publishedState {
+	return &publishedState{published: map[Target]Published{}, changed: make(chan struct{})}
 }
 
 // record stores a configuration's present state.
-func (l *ledger) record(configuration Configuration, now time.Time) {
+func (l *publishedState) record(configuration Configuration, now time.Time) {
 	if len(configuration.Webhooks) == 0 {
 		l.forget(configuration.Target)
 		return
@@ -50,9 +50,9 @@ func (l *ledger) record(configuration Configuration, now time.Time) {
 	after := []Authority{}
 	for _, certificate := range common(configuration.Webhooks) {
 		authority := Authority{Certificate: certificate, Since: now}
-		for _, known := range before {
-			if known.Certificate.Equal(certificate) {
-				authority.Since = known.Since
+		for _, previous := range before {
+			if previous.Certificate.Equal(certificate) {
+				authority.Since = previous.Since
 			}
 		}
 		after = append(after, authority)
@@ -62,7 +62,7 @@ func (l *ledger) record(configuration Configuration, now time.Time) {
 }
 
 // forget removes a configuration that no longer exists or has no webhooks.
-func (l *ledger) forget(target Target) {
+func (l *publishedState) forget(target Target) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	delete(l.published, target)
@@ -70,13 +70,13 @@ func (l *ledger) forget(target Target) {
 }
 
 // notify notifies all waiting goroutines. The caller holds the mutex.
-func (l *ledger) notify() {
+func (l *publishedState) notify() {
 	close(l.changed)
 	l.changed = make(chan struct{})
 }
 
 // snapshot returns what is published, sorted by configuration, and a channel that is closed at the next change.
-func (l *ledger) snapshot() ([]Published, <-chan struct{}) {
+func (l *publishedState) snapshot() ([]Published, <-chan struct{}) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	var published []Published

@@ -29,9 +29,9 @@ var (
 	revisions  = schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "controllerrevisions"}
 )
 
-// Surroundings is the context of the objects that policies evaluate. Each object in it is read
+// Context is the context of the objects that policies evaluate. Each object in it is read
 // once.
-type Surroundings struct {
+type Context struct {
 	client *Client
 	// Missing are the objects that could not be read, with the error. Policies are evaluated
 	// without them.
@@ -47,9 +47,9 @@ type size struct {
 	err    error
 }
 
-// NewSurroundings returns an empty context that reads from a cluster.
-func NewSurroundings(c *Client) *Surroundings {
-	return &Surroundings{
+// NewContext returns an empty context that reads from a cluster.
+func NewContext(c *Client) *Context {
+	return &Context{
 		client:     c,
 		namespaces: map[string]rego.Namespace{},
 		templates:  map[machine.Reference]*templatecache.Template{},
@@ -58,12 +58,12 @@ func NewSurroundings(c *Client) *Surroundings {
 }
 
 // Case returns the case of a stored object as if it were created now, by an unspecified user.
-func (s *Surroundings) Case(ctx context.Context, kind string, object map[string]any) *policyinput.Case {
+func (s *Context) Case(ctx context.Context, kind string, object map[string]any) *policyinput.Case {
 	metadata, _ := object["metadata"].(map[string]any)
 	namespace := machine.StringAt(metadata, "namespace")
 	c := &policyinput.Case{
 		Request: rego.Request{Operation: "CREATE", Kind: kind, Namespace: namespace, Name: machine.StringAt(metadata, "name")},
-		Object:  object, Anyone: true,
+		Object:  object, IgnoreSubjects: true,
 		Namespace: s.namespace(ctx, namespace),
 	}
 	if kind != rego.KindVirtualMachine {
@@ -82,13 +82,13 @@ func (s *Surroundings) Case(ctx context.Context, kind string, object map[string]
 	return c
 }
 
-func (s *Surroundings) missing(what string, err error) {
+func (s *Context) missing(what string, err error) {
 	s.Missing = append(s.Missing, fmt.Sprintf("%s: %v", what, err))
 }
 
-func (s *Surroundings) namespace(ctx context.Context, name string) rego.Namespace {
-	if known, found := s.namespaces[name]; found {
-		return known
+func (s *Context) namespace(ctx context.Context, name string) rego.Namespace {
+	if cached, found := s.namespaces[name]; found {
+		return cached
 	}
 	n := rego.Namespace{Name: name, Labels: map[string]string{corev1.LabelMetadataName: name}}
 	var read corev1.Namespace
@@ -101,9 +101,9 @@ func (s *Surroundings) namespace(ctx context.Context, name string) rego.Namespac
 	return n
 }
 
-func (s *Surroundings) template(ctx context.Context, at machine.Reference) *templatecache.Template {
-	if known, found := s.templates[at]; found {
-		return known
+func (s *Context) template(ctx context.Context, at machine.Reference) *templatecache.Template {
+	if cached, found := s.templates[at]; found {
+		return cached
 	}
 	var read v1beta1.VirtualMachineTemplate
 	err := s.read(ctx, VirtualMachineTemplate, at.Namespace, at.Name, &read)
@@ -122,7 +122,7 @@ func (s *Surroundings) template(ctx context.Context, at machine.Reference) *temp
 var errMissing = errors.New("it does not exist")
 
 // read reads an object and decodes it into its type.
-func (s *Surroundings) read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into any) error {
+func (s *Context) read(ctx context.Context, resource schema.GroupVersionResource, namespace, name string, into any) error {
 	object, err := s.client.Get(ctx, resource, namespace, name)
 	if err != nil {
 		return err

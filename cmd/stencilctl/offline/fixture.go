@@ -46,8 +46,8 @@ type Request struct {
 	DryRun          bool
 }
 
-// Scene holds the objects in files.
-type Scene struct {
+// Fixture holds the objects in files.
+type Fixture struct {
 	// Subjects are the objects that policies evaluate, in the order of the files.
 	Subjects []source.Object
 	// Old are the objects before an update.
@@ -58,10 +58,10 @@ type Scene struct {
 	sizes      []source.Object
 }
 
-// NewScene sorts objects by their purpose. Context objects, such as templates and namespaces,
+// NewFixture sorts objects by their purpose. Context objects, such as templates and namespaces,
 // may be among the subjects.
-func NewScene(subjects, old, surroundings []source.Object) (*Scene, error) {
-	s := &Scene{Old: old, templates: map[machine.Reference]*templatecache.Template{}, namespaces: map[string]rego.Namespace{}}
+func NewFixture(subjects, old, contextObjects []source.Object) (*Fixture, error) {
+	s := &Fixture{Old: old, templates: map[machine.Reference]*templatecache.Template{}, namespaces: map[string]rego.Namespace{}}
 	for _, object := range subjects {
 		switch object.Kind {
 		case rego.KindVirtualMachine, rego.KindVirtualMachineTemplate, rego.KindVirtualMachineTemplateRequest,
@@ -72,9 +72,9 @@ func NewScene(subjects, old, surroundings []source.Object) (*Scene, error) {
 	if len(s.Subjects) == 0 {
 		return nil, cli.Usage(errors.New("there is no VirtualMachine, VirtualMachineTemplate or VirtualMachineTemplateRequest to judge"))
 	}
-	for _, objects := range [][]source.Object{subjects, surroundings} {
+	for _, objects := range [][]source.Object{subjects, contextObjects} {
 		for i := range objects {
-			if err := s.surround(&objects[i]); err != nil {
+			if err := s.addContext(&objects[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -82,7 +82,7 @@ func NewScene(subjects, old, surroundings []source.Object) (*Scene, error) {
 	return s, nil
 }
 
-func (s *Scene) surround(object *source.Object) error {
+func (s *Fixture) addContext(object *source.Object) error {
 	switch object.Kind {
 	case rego.KindVirtualMachineTemplate:
 		var template v1beta1.VirtualMachineTemplate
@@ -109,7 +109,7 @@ func texts(value any) map[string]string {
 }
 
 // template returns a template. A template without namespace in its file matches any.
-func (s *Scene) template(namespace, name string) *templatecache.Template {
+func (s *Fixture) template(namespace, name string) *templatecache.Template {
 	if found := s.templates[machine.Reference{Namespace: namespace, Name: name}]; found != nil {
 		return found
 	}
@@ -127,7 +127,7 @@ type Case struct {
 }
 
 // Case builds the request about one subject. The error is about the files.
-func (s *Scene) Case(ctx context.Context, subject *source.Object, r Request) (*Case, error) {
+func (s *Fixture) Case(ctx context.Context, subject *source.Object, r Request) (*Case, error) {
 	c := &Case{}
 	object := subject.Content
 	namespace := subject.Namespace()
@@ -145,7 +145,7 @@ func (s *Scene) Case(ctx context.Context, subject *source.Object, r Request) (*C
 		Operation: r.Operation, Kind: subject.Kind, Namespace: namespace, Name: subject.Name(),
 		UserInfo: r.User, DryRun: r.DryRun,
 	}
-	c.Anyone = r.User.Username == "" && len(r.User.Groups) == 0
+	c.IgnoreSubjects = r.User.Username == "" && len(r.User.Groups) == 0
 	if c.Request.Operation == "" {
 		c.Request.Operation = Create
 		if old != nil {
@@ -175,7 +175,7 @@ func (s *Scene) Case(ctx context.Context, subject *source.Object, r Request) (*C
 
 // old returns the previous version of an object. If there is one subject and one old object,
 // they match regardless of their names.
-func (s *Scene) old(subject *source.Object) map[string]any {
+func (s *Fixture) old(subject *source.Object) map[string]any {
 	if len(s.Old) == 1 && len(s.Subjects) == 1 {
 		return s.Old[0].Content
 	}
@@ -188,7 +188,7 @@ func (s *Scene) old(subject *source.Object) map[string]any {
 	return nil
 }
 
-func (s *Scene) namespace(name string, labels map[string]string) rego.Namespace {
+func (s *Fixture) namespace(name string, labels map[string]string) rego.Namespace {
 	found := s.namespaces[name]
 	n := rego.Namespace{
 		// As the API server sets it.
@@ -203,7 +203,7 @@ func (s *Scene) namespace(name string, labels map[string]string) rego.Namespace 
 }
 
 // attachTemplate adds the template of a VirtualMachine to the case.
-func (s *Scene) attachTemplate(c *Case) {
+func (s *Fixture) attachTemplate(c *Case) {
 	if c.Request.Kind != rego.KindVirtualMachine || c.Viewed() {
 		return
 	}

@@ -22,8 +22,8 @@ const (
 	pageTimeout = time.Minute
 )
 
-// machineVersion is the version of VirtualMachine that is read.
-var machineVersion = schema.GroupVersion{Group: "kubevirt.io", Version: "v1"}
+// vmVersion is the version of VirtualMachine that is read.
+var vmVersion = schema.GroupVersion{Group: "kubevirt.io", Version: "v1"}
 
 // pager reads stored objects page by page.
 type pager interface {
@@ -49,7 +49,7 @@ const (
 
 // newAPIServer returns a pager of a resource of KubeVirt.
 func newAPIServer(config *rest.Config, resource string) (*apiServer, error) {
-	return newAPIServerOf(config, "/apis", machineVersion, resource, acceptObjects)
+	return newAPIServerOf(config, "/apis", vmVersion, resource, acceptObjects)
 }
 
 // newClaims returns a pager of the metadata of PersistentVolumeClaims.

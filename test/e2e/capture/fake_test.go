@@ -19,7 +19,7 @@ import (
 
 // TestKindsThatComeLaterAreUsed deletes definitions and creates them again, while the same manager runs.
 func TestKindsThatComeLaterAreUsed(t *testing.T) {
-	s := played.on(t)
+	s := fake.on(t)
 	for _, definition := range []string{"virtualmachinesnapshots.snapshot.kubevirt.io", "datavolumes.cdi.kubevirt.io"} {
 		t.Run(definition, func(t *testing.T) {
 			c := s.pair(t)
@@ -29,7 +29,7 @@ func TestKindsThatComeLaterAreUsed(t *testing.T) {
 				s.must(t, "", "wait", "--for=condition=Established", "crd", definition)
 			})
 			c.begin(t, "")
-			s.says(t, c.golden, "r", "waiting until the API server serves ")
+			s.awaitProgress(t, c.golden, "r", "waiting until the API server serves ")
 			s.must(t, text, "create", "-f", "-")
 			c.captured(t)
 		})
@@ -38,7 +38,7 @@ func TestKindsThatComeLaterAreUsed(t *testing.T) {
 
 // TestRequestsThatCannotSucceedAreRefused creates requests with kubectl.
 func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
-	s := played.on(t)
+	s := fake.on(t)
 	c := s.pair(t)
 	shop, golden := c.shop, c.golden
 	s.does(t, `{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplate", "metadata": {"name": "there"},
@@ -100,7 +100,7 @@ func TestManyCaptures(t *testing.T) {
 	if brief {
 		many = 100
 	}
-	s := played.on(t)
+	s := fake.on(t)
 	c := s.pair(t)
 	shop, golden := c.shop, c.golden
 	started := time.Now()

@@ -62,7 +62,7 @@ func TestLedger(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			l := newLedger()
+			l := newPublishedState()
 			for _, s := range tc.steps {
 				_, changed := l.snapshot()
 				if s.bundles == nil {

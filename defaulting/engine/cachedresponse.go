@@ -7,15 +7,15 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// remembered is a cached response, identical on each use except for random values.
-type remembered struct {
+// cachedResponse is a cached response, identical on each use except for random values.
+type cachedResponse struct {
 	text []byte
 	// uuid is the generated firmware UUID in the text, if any.
 	uuid string
 }
 
 // again returns the response with its own UUID.
-func (r *remembered) again(identities Identities) []byte {
+func (r *cachedResponse) again(identities Identities) []byte {
 	if r.uuid == "" {
 		return r.text
 	}
@@ -23,9 +23,9 @@ func (r *remembered) again(identities Identities) []byte {
 	return bytes.ReplaceAll(r.text, []byte(r.uuid), []byte(identities.UUID()))
 }
 
-// remember caches a response that can be reused.
-func (e *Engine) remember(key answerKey, response *defaulting.Response, size int) {
-	if size > rememberedAnswer || key.libvirt != response.Environment.Libvirt {
+// cache caches a response that can be reused.
+func (e *Engine) cache(key answerKey, response *defaulting.Response, size int) {
+	if size > maxCachedResponseBytes || key.libvirt != response.Environment.Libvirt {
 		return
 	}
 	uuid, repeatable := response.Repeatable()
@@ -37,6 +37,6 @@ func (e *Engine) remember(key answerKey, response *defaulting.Response, size int
 		again.Cache = defaulting.Hit
 	}
 	if text, err := json.Marshal(again); err == nil {
-		e.answers.Add(key, &remembered{text: text, uuid: uuid})
+		e.answers.Add(key, &cachedResponse{text: text, uuid: uuid})
 	}
 }

@@ -15,8 +15,8 @@ type Templates interface {
 	Get(namespace, name string) *templatecache.Template
 }
 
-// judgement is the evaluation of one VM.
-type judgement struct {
+// evaluation is the result of evaluating one VM.
+type evaluation struct {
 	// satisfied are the approvals that the VM satisfies, in the order of names.
 	satisfied []*approval.Approval
 	// cause is why there are none.
@@ -27,38 +27,38 @@ type judgement struct {
 }
 
 // warning returns why a VM will violate its approvals in the next release, nil if one of them stays satisfied.
-func (j judgement) warning() *cause {
+func (j evaluation) warning() *cause {
 	if len(j.satisfied) == 0 || len(j.closed) < len(j.satisfied) {
 		return nil
 	}
 	return j.closed[j.satisfied[0].Name()]
 }
 
-// judge returns which approvals a stored VM satisfies. covering are the approvals that select its namespace, in the order of names; it must
+// evaluate returns which approvals a stored VM satisfies. approvals are those that select its namespace, in the order of names; it must
 // not be empty. cluster holds the places at which the cluster itself adds to VMs.
-func judge(object map[string]any, namespace string, covering []*approval.Approval, templates Templates, cluster *approval.Additions) judgement {
-	first := covering[0].Name()
+func evaluate(object map[string]any, namespace string, approvals []*approval.Approval, templates Templates, cluster *approval.Additions) evaluation {
+	first := approvals[0].Name()
 	vm, problems := machine.Read(object)
 	if len(problems) > 0 {
-		return judgement{cause: newCause(ruleDifferent, first, "the machine cannot be read: %v", problems.ToAggregate())}
+		return evaluation{cause: newCause(ruleDifferent, first, "the machine cannot be read: %v", problems.ToAggregate())}
 	}
 	written, found := vm.Reference()
 	if !found {
-		return judgement{cause: newCause(ruleNoTemplate, first, "it names no template")}
+		return evaluation{cause: newCause(ruleNoTemplate, first, "it names no template")}
 	}
 	reference, problems := machine.ParseReference(written, namespace)
 	if len(problems) > 0 {
-		return judgement{cause: newCause(ruleNoTemplate, first, "it names no template: %v", problems.ToAggregate())}
+		return evaluation{cause: newCause(ruleNoTemplate, first, "it names no template: %v", problems.ToAggregate())}
 	}
 	stored := templates.Get(reference.Namespace, reference.Name)
 	if stored == nil {
-		return judgement{cause: newCause(ruleTemplateGone, first, "its template %s is gone", reference)}
+		return evaluation{cause: newCause(ruleTemplateNotFound, first, "its template %s is gone", reference)}
 	}
 	compiled, err := stored.Compiled()
 	if err != nil {
-		return judgement{cause: newCause(ruleTemplateInvalid, first, "its template %s is not valid any more", reference)}
+		return evaluation{cause: newCause(ruleTemplateInvalid, first, "its template %s is not valid any more", reference)}
 	}
-	return comparison{vm: vm, reference: reference, stored: stored, compiled: compiled, cluster: cluster}.judge(covering)
+	return comparison{vm: vm, reference: reference, stored: stored, compiled: compiled, cluster: cluster}.evaluate(approvals)
 }
 
 // comparison is a VM and the template that it refers to.
@@ -70,7 +70,7 @@ type comparison struct {
 	cluster   *approval.Additions
 }
 
-func (c comparison) judge(covering []*approval.Approval) judgement {
+func (c comparison) evaluate(approvals []*approval.Approval) evaluation {
 	question := approval.Question{
 		Anyone: true,
 		Template: approval.Template{
@@ -86,10 +86,10 @@ func (c comparison) judge(covering []*approval.Approval) judgement {
 		Given:     c.vm.Parameters(),
 		Match:     c.match,
 	}
-	var result judgement
+	var result evaluation
 	var near *cause
 	var far []string
-	for _, a := range covering {
+	for _, a := range approvals {
 		if approved, why := a.Approves(question.Template); !approved {
 			far = append(far, fmt.Sprintf("approval %q: %s", a.Name(), why))
 			continue
@@ -110,7 +110,7 @@ func (c comparison) judge(covering []*approval.Approval) judgement {
 	case near != nil:
 		result.cause = near
 	default:
-		result.cause = newCause(ruleTemplateNotApproved, covering[0].Name(), "%s", strings.Join(far, "; "))
+		result.cause = newCause(ruleTemplateNotApproved, approvals[0].Name(), "%s", strings.Join(far, "; "))
 	}
 	return result
 }
@@ -127,7 +127,7 @@ func closedParameters(objections []approval.Objection) (closed, others []approva
 	return closed, others
 }
 
-func (j *judgement) close(a *approval.Approval, objections []approval.Objection) {
+func (j *evaluation) close(a *approval.Approval, objections []approval.Objection) {
 	if j.closed == nil {
 		j.closed = map[string]*cause{}
 	}

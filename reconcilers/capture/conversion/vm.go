@@ -7,8 +7,8 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// machineSpec changes the fields beside spec.template.
-func (c *conversion) machineSpec(spec map[string]any) {
+// vmSpec changes the fields beside spec.template.
+func (c *conversion) vmSpec(spec map[string]any) {
 	if c.options.Spec.RunStrategy != v1beta1.CaptureRunStrategyKeep {
 		delete(spec, "running")
 		spec["runStrategy"] = "Halted"
@@ -37,7 +37,7 @@ func (c *conversion) matcher(spec map[string]any, key string, parameter v1beta1.
 			c.reference("spec."+key, kind, name)
 		}
 	}
-	if c.wants(parameter) {
+	if c.parameterized(parameter) {
 		matcher["name"] = c.declare(v1beta1.Parameter{
 			Name: string(parameter), Description: description, Value: name, Required: true, Pattern: patternName,
 		})
@@ -48,9 +48,9 @@ func (c *conversion) matcher(spec map[string]any, key string, parameter v1beta1.
 const patternName = `[a-z0-9]([-.a-z0-9]*[a-z0-9])?`
 
 // identity removes the identifiers of one VM.
-func (c *conversion) identity(machine map[string]any) {
-	delete(machine, "hostname")
-	domain, _ := machine["domain"].(map[string]any)
+func (c *conversion) identity(vm map[string]any) {
+	delete(vm, "hostname")
+	domain, _ := vm["domain"].(map[string]any)
 	drop(domain, "firmware", "uuid", "serial")
 	drop(domain, "chassis", "serial", "asset")
 	devices, _ := domain["devices"].(map[string]any)
@@ -63,8 +63,8 @@ func (c *conversion) identity(machine map[string]any) {
 }
 
 // state reports the state that KubeVirt stores beside the disks.
-func (c *conversion) state(machine map[string]any) {
-	domain, _ := machine["domain"].(map[string]any)
+func (c *conversion) state(vm map[string]any) {
+	domain, _ := vm["domain"].(map[string]any)
 	firmware, _ := domain["firmware"].(map[string]any)
 	bootloader, _ := firmware["bootloader"].(map[string]any)
 	efi, _ := bootloader["efi"].(map[string]any)
@@ -78,9 +78,9 @@ func (c *conversion) state(machine map[string]any) {
 }
 
 // networks makes the first network attachment a parameter, and reports attachments that resolve to the namespace of the VM.
-func (c *conversion) networks(machine map[string]any) {
+func (c *conversion) networks(vm map[string]any) {
 	given := false
-	for i, network := range objects(machine["networks"]) {
+	for i, network := range objects(vm["networks"]) {
 		multus, _ := network["multus"].(map[string]any)
 		name, _ := multus["networkName"].(string)
 		if name == "" {
@@ -89,7 +89,7 @@ func (c *conversion) networks(machine map[string]any) {
 		if !namespaced(name) {
 			c.reference(fmt.Sprintf("spec.template.spec.networks[%d].multus.networkName", i), "NetworkAttachmentDefinition", name)
 		}
-		if c.wants(v1beta1.CaptureNetwork) && !given {
+		if c.parameterized(v1beta1.CaptureNetwork) && !given {
 			given = true
 			multus["networkName"] = c.declare(v1beta1.Parameter{
 				Name: string(v1beta1.CaptureNetwork), Description: "NetworkAttachmentDefinition of the network " + fmt.Sprint(network["name"]),

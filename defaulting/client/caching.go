@@ -16,12 +16,12 @@ import (
 )
 
 const (
-	// freshness is how long a response is reused: long enough for the VirtualMachines that one
+	// cacheLifetime is how long a response is reused: long enough for the VirtualMachines that one
 	// template creates at a time, and short enough that a replaced defaulter of another version
 	// takes effect soon.
-	freshness = 10 * time.Second
-	// rememberedAnswers bounds the number of cached responses, of a few KiB each.
-	rememberedAnswers = 256
+	cacheLifetime = 10 * time.Second
+	// maxCachedResponses bounds the number of cached responses, of a few KiB each.
+	maxCachedResponses = 256
 )
 
 // Defaulter fills in defaults. Client implements it.
@@ -29,21 +29,21 @@ type Defaulter interface {
 	Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error)
 }
 
-// Remembering caches responses for a while, because waking the defaulter takes longer than
+// CachingDefaulter caches responses for a while, because waking the defaulter takes longer than
 // computing the response. Each response receives its own UUID. It is safe for concurrent use.
-type Remembering struct {
-	asked   Defaulter
-	clock   clock.PassiveClock
-	answers *lru.Cache
+type CachingDefaulter struct {
+	defaulter Defaulter
+	clock     clock.PassiveClock
+	answers   *lru.Cache
 }
 
-// NewRemembering returns a cache in front of a defaulter.
-func NewRemembering(asked Defaulter, clock clock.PassiveClock) *Remembering {
-	return &Remembering{asked: asked, clock: clock, answers: lru.New(rememberedAnswers)}
+// NewCachingDefaulter returns a cache in front of a defaulter.
+func NewCachingDefaulter(defaulter Defaulter, clock clock.PassiveClock) *CachingDefaulter {
+	return &CachingDefaulter{defaulter: defaulter, clock: clock, answers: lru.New(maxCachedResponses)}
 }
 
-// known is a cached response.
-type known struct {
+// cachedResponse is a cached response.
+type cachedResponse struct {
 	response *defaulting.Response
 	// uuid is the generated firmware UUID in the response, if any.
 	uuid  string
@@ -52,31 +52,31 @@ type known struct {
 
 // Defaults returns the defaults of a VirtualMachine, as a Defaulter does. The caller must not
 // change the response.
-func (r *Remembering) Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error) {
+func (r *CachingDefaulter) Defaults(ctx context.Context, request *defaulting.Request) (*defaulting.Response, error) {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return nil, fmt.Errorf("writing the request for defaults: %w", err)
 	}
 	key := sha256.Sum256(body)
 	if found, ok := r.answers.Get(key); ok {
-		if k := found.(*known); r.clock.Now().Before(k.until) {
+		if k := found.(*cachedResponse); r.clock.Now().Before(k.until) {
 			return k.again(), nil
 		}
 	}
-	response, err := r.asked.Defaults(ctx, request)
+	response, err := r.defaulter.Defaults(ctx, request)
 	if err != nil {
 		return nil, err
 	}
 	// A response with the VirtualMachine itself contains the UUID inside its text and is not
 	// cached.
 	if uuid, ok := response.Repeatable(); ok && len(response.VM) == 0 {
-		r.answers.Add(key, &known{response: response, uuid: uuid, until: r.clock.Now().Add(freshness)})
+		r.answers.Add(key, &cachedResponse{response: response, uuid: uuid, until: r.clock.Now().Add(cacheLifetime)})
 	}
 	return response, nil
 }
 
 // again returns the response with its own UUID.
-func (k *known) again() *defaulting.Response {
+func (k *cachedResponse) again() *defaulting.Response {
 	response := *k.response
 	if response.Cache == defaulting.Miss {
 		response.Cache = defaulting.Hit
