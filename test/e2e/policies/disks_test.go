@@ -63,7 +63,7 @@ func TestWhoseDiskItIsIsWrittenByKubeVirtAlone(t *testing.T) {
 	}
 	approve(t, "disks", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": handyman.Name}}})
 
-	const told = "label kubevirt.io/created-by tells which VirtualMachine a disk was created for, and "
+	const told = "label kubevirt.io/created-by records which VirtualMachine a disk was created for, and "
 	created := refusal{"disk-provenance", told + "KubeVirt alone sets it in a namespace that TemplateApproval disks governs: leave it out"}
 	changed := refusal{"disk-provenance", told + "cannot be added, changed or removed later in a namespace that TemplateApproval disks governs: leave it as it is stored"}
 	late := refusal{"disk-provenance", "CDI sets label kubevirt.io/created-by when it creates a claim, and cannot change it afterwards in a governed namespace: " +

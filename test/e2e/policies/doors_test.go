@@ -81,7 +81,7 @@ func (d door) in(version string) schema.GroupVersionResource {
 }
 
 func (d door) closed(approval string) refusal {
-	return refusal{"doors", d.said + " lead to virtual machines that nobody judges, so creating, changing and scaling them up is refused " +
+	return refusal{"doors", d.said + " lead to virtual machines that no approval evaluates, so creating, changing and scaling them up is denied " +
 		"in a namespace that TemplateApproval " + approval + " governs: create VirtualMachines from an approved template; " +
 		"a cluster admin can allow this kind with the chart value doors." + d.value}
 }
