@@ -92,7 +92,7 @@ func TestWarnings(t *testing.T) {
 	}{
 		"a hardcoded namespace": {
 			spec: `{virtualMachine: {metadata: {namespace: elsewhere}}}`,
-			want: []string{`spec.virtualMachine.metadata.namespace: is dropped: a VirtualMachine is created where it is asked for, unless its namespace is a parameter`},
+			want: []string{`spec.virtualMachine.metadata.namespace: is dropped: a VirtualMachine is created in the namespace of the request, unless its namespace is a parameter`},
 		},
 		"metadata that is not carried over": {
 			spec: `{virtualMachine: {metadata: {generation: 4}}}`,

@@ -229,7 +229,7 @@ func (r *Reconciler) finish(ctx context.Context, s *state) error {
 	source, took := s.request.Spec.VirtualMachineRef, r.clock.Now().Sub(s.request.CreationTimestamp.Time)
 	if !usable {
 		r.metrics.ended(outcomeIncomplete, v1beta1.ReasonUnreachable, took)
-		r.tell(s, s.sourceMachine(), warning, "CaptureIncomplete", "Capture", "VirtualMachineTemplate %s/%s was made of VirtualMachine %s/%s, and refers to what its VirtualMachines cannot have",
+		r.tell(s, s.sourceMachine(), warning, "CaptureIncomplete", "Capture", "VirtualMachineTemplate %s/%s was made of VirtualMachine %s/%s, and refers to objects that its VirtualMachines cannot use",
 			s.request.Namespace, s.template.Name, source.Namespace, source.Name)
 		return nil
 	}

@@ -193,7 +193,7 @@ func judge(err error, secrets []string) verdict {
 	if !refused {
 		return verdict{metav1.ConditionUnknown, v1beta1.ReasonNotTried, "the dry run could not be made: " + text}
 	}
-	return verdict{metav1.ConditionFalse, v1beta1.ReasonRefused, "the VirtualMachine of the template's defaults is refused: " + text}
+	return verdict{metav1.ConditionFalse, v1beta1.ReasonRefused, "the VirtualMachine of the template's defaults is denied: " + text}
 }
 
 var machineResource = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}

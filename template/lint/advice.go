@@ -61,10 +61,10 @@ func (a *advisor) parameter(p *v1beta1.Parameter, at string) {
 	}
 	secret := secrecy.MatchString(p.Name) && !reference.MatchString(p.Name)
 	if secret && !p.Sensitive {
-		a.say(RuleNotSensitive, at+".name", "parameter %s is called like a password: with sensitive: true its value stays out of annotations, refusals and logs", p.Name)
+		a.say(RuleNotSensitive, at+".name", "parameter %s is named like a password: with sensitive: true its value does not appear in annotations, denials and logs", p.Name)
 	}
 	if (secret || p.Sensitive) && p.Value != "" {
-		a.say(RuleNotGenerated, at+".value", "the default of %s becomes the password of every machine: generate one, or require it", p.Name)
+		a.say(RuleNotGenerated, at+".value", "the default of %s becomes the password of every VM: generate one, or require it", p.Name)
 	}
 }
 
@@ -88,7 +88,7 @@ func (a *advisor) runs(vm map[string]any) {
 	case running:
 		a.say(RuleRunning, "spec.virtualMachine.spec.running", "running is deprecated: write runStrategy, Always for true and Halted for false")
 	case !strategy:
-		a.say(RuleNoRunStrategy, "spec.virtualMachine.spec", "KubeVirt refuses a VirtualMachine without runStrategy")
+		a.say(RuleNoRunStrategy, "spec.virtualMachine.spec", "KubeVirt rejects a VirtualMachine without runStrategy")
 	}
 }
 

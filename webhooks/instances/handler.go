@@ -51,7 +51,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return admission.Allowed("")
 	}
 	if !h.Approvals.Synced() {
-		return refuse.Unavailable("the approvals have not been read yet")
+		return refuse.Unavailable("the approval cache is not synced")
 	}
 	covering := h.Approvals.Covering(request.Namespace)
 	if !approval.Denies(covering) || !approval.DecidesOnDisks(covering) {

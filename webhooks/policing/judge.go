@@ -100,7 +100,7 @@ func (j *Judge) judge(ctx context.Context, set *policyset.Set, request admission
 	}
 	labels, annotations, known := j.options.Namespaces.Namespace(ctx, request.Namespace)
 	if !known {
-		return none, false, fmt.Errorf("namespace %s is not known here yet", request.Namespace)
+		return none, false, fmt.Errorf("namespace %s is not in the cache yet", request.Namespace)
 	}
 	c.Namespace = rego.Namespace{Name: request.Namespace, Labels: labels, Annotations: annotations}
 	c.Template = j.template(ctx, c)

@@ -112,7 +112,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 		return answer(vm.Name(), keep(vm, from))
 	}
 	if !h.approvals.Synced() {
-		return *refuseUnavailable("the approvals have not been read yet", nil)
+		return *refuseUnavailable("the approval cache is not synced", nil)
 	}
 	written, templated := vm.Reference()
 	switch {
@@ -173,7 +173,7 @@ func (h *Handler) find(ctx context.Context, person authenticationv1.UserInfo, re
 			return found, nil
 		}
 		if !h.templates.Synced() {
-			return nil, refuseUnavailable("the templates have not been read yet", nil)
+			return nil, refuseUnavailable("the template cache is not synced", nil)
 		}
 	} else {
 		found = h.templates.Wait(ctx, ref.Namespace, ref.Name, 0)

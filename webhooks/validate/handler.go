@@ -99,7 +99,7 @@ func (h *Handler) Judge(ctx context.Context, request admission.Request) (verdict
 		return judged, nil
 	}
 	if !h.approvals.Synced() {
-		return judged, ptr.To(refuse.Unavailable("the approvals have not been read yet"))
+		return judged, ptr.To(refuse.Unavailable("the approval cache is not synced"))
 	}
 	vm, refusal := refuse.Machine(request.Name, request.Object.Raw)
 	if refusal != nil {
@@ -147,7 +147,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request, vm mach
 	}
 	found := h.templates.Wait(ctx, ref.Namespace, ref.Name, patience)
 	if found == nil {
-		return approval.Verdict{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref)))
+		return approval.Verdict{}, ptr.To(refuse.Unavailable(fmt.Sprintf("template %s, which this VM was just rendered from, no longer exists", ref)))
 	}
 	v, refusal := h.judgeCreate(ctx, request, vm, found, covering)
 	if refusal != nil || h.disks == nil {

@@ -141,7 +141,7 @@ func (e *engine) again(ctx context.Context, record *policyinput.Record) (replaye
 	}
 	switch {
 	case len(record.Masked) == 0 && input.Digest() != record.InputDigest:
-		r.Notes = append(r.Notes, "the input in the log is not the one that was judged: their digests differ")
+		r.Notes = append(r.Notes, "the input in the log is not the one that was evaluated: their digests differ")
 	case len(record.Masked) > 0:
 		r.Notes = append(r.Notes, "the log masks "+strings.Join(record.Masked, ", "))
 	}

@@ -68,7 +68,7 @@ spec:
 			want:     "metadata: {name: a}\nspec: {virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: a}, spec: {}}}",
 			wantLoss: []string{
 				"objects[0].metadata.finalizers: is dropped: it belongs to one object",
-				"objects[0].metadata.namespace: is dropped: a VirtualMachine is created where it is asked for",
+				"objects[0].metadata.namespace: is dropped: a VirtualMachine is created in the namespace of the request",
 			},
 		},
 		{
