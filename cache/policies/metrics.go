@@ -41,7 +41,7 @@ func newMetrics() *metrics {
 		}, []string{"policy"}),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stencil_policy_evaluations_total",
-			Help: "What evaluations of a VirtualMachinePolicy came to, whatever its enforcement made of it: allow, deny, warn, error, timeout, or quarantined, which is none at all.",
+			Help: "Evaluations of a VirtualMachinePolicy by result, regardless of its enforcement: allow, deny, warn, error, timeout, or quarantined (not evaluated).",
 		}, []string{"policy", "outcome"}),
 		quarantines: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stencil_policy_quarantines_total",

@@ -67,7 +67,7 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.requestTimeout, "request-timeout", time.Minute,
 		"How long a request may take.")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second,
-		"How long to go on serving, not ready, after SIGTERM.")
+		"How long to continue serving, not ready, after SIGTERM.")
 
 	certificates := flag.NewFlagSet("", flag.ContinueOnError)
 	o.certificates.Bind(certificates)

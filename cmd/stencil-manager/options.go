@@ -104,7 +104,7 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.Var(&o.webhookClientNames, "webhook-client-names",
 		"Common names, separated by commas, that these client certificates may have. If empty, any name is accepted.")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second,
-		"How long to go on serving, not ready, after SIGTERM.")
+		"How long to continue serving, not ready, after SIGTERM.")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 30*time.Second,
 		"How long webhook calls in flight may take after that.")
 

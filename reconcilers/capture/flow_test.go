@@ -345,7 +345,7 @@ func TestACaptureFromBeginningToEnd(t *testing.T) {
 		said = append(said, event)
 	}
 	started := "Normal CaptureStarted taking a snapshot of VirtualMachine shop/web, to make VirtualMachineTemplate golden/t of it"
-	captured := "Normal Captured VirtualMachineTemplate golden/t was made of VirtualMachine shop/web"
+	captured := "Normal Captured VirtualMachineTemplate golden/t was created from VirtualMachine shop/web"
 	if diff := cmp.Diff([]string{started, started, captured, captured}, said); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}

@@ -181,9 +181,9 @@ func (r *Reconciler) remove(ctx context.Context, configMap *corev1.ConfigMap, na
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("deleting policy %s, which is switched off: %w", name, err)
+		return fmt.Errorf("deleting policy %s, which is disabled: %w", name, err)
 	}
 	logf.FromContext(ctx).Info("deleted a policy of the library", "policy", name)
-	r.options.Recorder.Eventf(configMap, object, corev1.EventTypeNormal, reasonRemoved, "Delete", "policy %s was deleted: it is switched off", name)
+	r.options.Recorder.Eventf(configMap, object, corev1.EventTypeNormal, reasonRemoved, "Delete", "policy %s was deleted: it is disabled", name)
 	return nil
 }

@@ -119,7 +119,7 @@ func (a *advisor) member(value any, key, at string) {
 		for _, found := range literal.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(found[2], "${") {
 				// The finding must not show the password.
-				a.say(RuleLiteralPassword, at, "%s stands in the template as it is: make it a parameter that is sensitive and generated", found[1])
+				a.say(RuleLiteralPassword, at, "%s is in the template in plain text: make it a parameter that is sensitive and generated", found[1])
 				return
 			}
 		}

@@ -100,7 +100,7 @@ func TestCheck(t *testing.T) {
 				"advice image-without-digest spec.virtualMachine.spec.dataVolumeTemplates[0].spec.source.registry.url: image registry.example.com/disk:latest can become another one: name it by its digest, NAME@sha256:…",
 				"advice image-without-digest spec.virtualMachine.spec.template.spec.domain.firmware.kernelBoot.container.image: image registry.example.com/kernel can become another one: name it by its digest, NAME@sha256:…",
 				"advice image-without-digest spec.virtualMachine.spec.template.spec.volumes[0].containerDisk.image: image registry.example.com/a:1 can become another one: name it by its digest, NAME@sha256:…",
-				"advice password-in-template spec.virtualMachine.spec.template.spec.volumes[3].cloudInitNoCloud.userData: password stands in the template as it is: make it a parameter that is sensitive and generated",
+				"advice password-in-template spec.virtualMachine.spec.template.spec.volumes[3].cloudInitNoCloud.userData: password is in the template in plain text: make it a parameter that is sensitive and generated",
 			},
 		},
 		{

@@ -62,7 +62,7 @@ func Rules() []Rule {
 		{RuleUndescribedParam, Advice, "a parameter has no description, so users cannot see its purpose"},
 		{RuleNotSensitive, Advice, "a parameter that is named like a password is not marked sensitive, and is readable in annotations and denials"},
 		{RuleNotGenerated, Advice, "a password has a default, which becomes the password of every VM: generate it, or require it"},
-		{RuleLiteralPassword, Advice, "cloud-init sets a password that stands in the template"},
+		{RuleLiteralPassword, Advice, "cloud-init sets a password that is in the template"},
 		{RuleTag, Advice, "an image is named by a tag, which can become another image: name it by its digest"},
 		{RuleNoName, Advice, "the VirtualMachine has neither name nor generateName, so process prints, and create creates, one that nothing names"},
 		{RuleFixedName, Advice, "the VirtualMachine's name is fixed, so create can create it once in a namespace"},

@@ -166,9 +166,9 @@ func (c *capturing) follow(ctx context.Context, client *cluster.Client, created 
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
-			return nil, cli.Internal(fmt.Errorf("waiting for %s, which goes on: %w", qualified(name), ctx.Err()))
+			return nil, cli.Internal(fmt.Errorf("waiting for %s, which continues: %w", qualified(name), ctx.Err()))
 		case <-timeout:
-			fmt.Fprintf(c.streams.Err, "%s is not finished after %s; it goes on\n", qualified(name), c.timeout)
+			fmt.Fprintf(c.streams.Err, "%s is not finished after %s; it continues\n", qualified(name), c.timeout)
 			return nil, cli.ErrFindings
 		}
 	}

@@ -80,7 +80,7 @@ func (l *linting) run(paths []string) error {
 		}
 	}
 	if found.Templates == 0 {
-		return cli.Usage(errors.New("there is no VirtualMachineTemplate to look at"))
+		return cli.Usage(errors.New("there is no VirtualMachineTemplate to check"))
 	}
 	slices.SortStableFunc(found.Findings, func(a, b placed) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Column, b.Column))

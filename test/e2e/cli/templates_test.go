@@ -206,7 +206,7 @@ func TestCaptureShowsProgress(t *testing.T) {
 		})
 	}
 	got := run(t, ada, "capture", "web-1", "-n", namespace, "--wait", "--timeout", "1s", "--poll-interval", "100ms")
-	got.want(t, 1, "", " is not finished after 1s; it goes on\n")
+	got.want(t, 1, "", " is not finished after 1s; it continues\n")
 }
 
 func condition(kind, status, reason string) string {
