@@ -171,7 +171,7 @@ func (h *handler) target(ctx context.Context, requester user.Info, path map[stri
 	if !allowed {
 		status := apierrors.NewForbidden(templateResource, path[name], fmt.Errorf(
 			"user %q may not create VirtualMachines from templates in namespace %q; ask for verb \"create\" on %s/create of group %s there", requester.GetName(), target, templates, h.version.Group))
-		status.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeForbidden, Field: "targetNamespace", Message: "the right to create there is missing"}}
+		status.ErrStatus.Details.Causes = []metav1.StatusCause{{Type: metav1.CauseTypeForbidden, Field: "targetNamespace", Message: "the permission to create there is missing"}}
 		return "", status
 	}
 	return target, nil

@@ -28,44 +28,44 @@ func Definitions(ref common.ReferenceCallback) map[string]common.OpenAPIDefiniti
 			Dependencies: []string{"io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta"},
 		}
 	}
-	definitions[util.GetCanonicalTypeName(v1beta1.ProcessOptions{})] = object("ProcessOptions is what is sent to process and create.", nil, map[string]spec.Schema{
+	definitions[util.GetCanonicalTypeName(v1beta1.ProcessOptions{})] = object("ProcessOptions is the request to process and create.", nil, map[string]spec.Schema{
 		"parameters": property(spec.Schema{SchemaProps: spec.SchemaProps{
 			Type:                 []string{"object"},
 			AdditionalProperties: &spec.SchemaOrBool{Allows: true, Schema: &spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"string"}, Default: ""}}},
 		}}, "Parameters are the values of the template's parameters, by name."),
-		"explain":         property(spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"boolean"}}}, "Explain asks what approvals, policies and every other admission would say about this VirtualMachine if the caller created it now."),
-		"targetNamespace": text("TargetNamespace is where create creates the VirtualMachine; the namespace of the template when empty. In another one the caller needs the right to create virtualmachinetemplates/create there as well."),
+		"explain":         property(spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"boolean"}}}, "Explain requests the decisions that approvals, policies and all other admission would make if the caller created this VirtualMachine now. The response contains them in decisions."),
+		"targetNamespace": text("TargetNamespace is the namespace in which create creates the VirtualMachine; the default is the namespace of the template. In another namespace the caller needs permission to create virtualmachinetemplates/create there as well."),
 	})
-	definitions[util.GetCanonicalTypeName(v1beta1.ProcessedVirtualMachineTemplate{})] = object("ProcessedVirtualMachineTemplate is what process and create answer with.", []string{"virtualMachine"}, map[string]spec.Schema{
+	definitions[util.GetCanonicalTypeName(v1beta1.ProcessedVirtualMachineTemplate{})] = object("ProcessedVirtualMachineTemplate is the response of process and create.", []string{"virtualMachine"}, map[string]spec.Schema{
 		"templateRef":    anything("TemplateRef names the template that was processed, by namespace and name."),
-		"virtualMachine": anything("VirtualMachine is the VirtualMachine of kubevirt.io/v1 that came out of it: rendered by process, rendered and stored by create."),
+		"virtualMachine": anything("VirtualMachine is the resulting VirtualMachine of kubevirt.io/v1: rendered by process, rendered and stored by create."),
 		"message":        text("Message is the template's message, with its placeholders replaced."),
 		"decisions":      decisions(),
 	})
 	definitions[util.GetCanonicalTypeName(templatev1beta1.VirtualMachineTemplate{})] = object("VirtualMachineTemplate is a template of template.kubevirt.io that is sent to be processed.", []string{"spec"}, map[string]spec.Schema{
 		"spec":   anything("Spec is that of a VirtualMachineTemplate of template.kubevirt.io."),
-		"status": anything("Status means nothing here."),
+		"status": anything("Status is ignored."),
 	})
 	return definitions
 }
 
 // decisions is the schema of the decisions that explain returns.
 func decisions() spec.Schema {
-	effect := text("Decision is what would become of the VirtualMachine by it.")
+	effect := text("Decision is the effect on the VirtualMachine.")
 	effect.Enum = []any{string(v1beta1.EffectAllow), string(v1beta1.EffectWarn), string(v1beta1.EffectDeny)}
 	decision := spec.Schema{SchemaProps: spec.SchemaProps{Type: []string{"object"}, Required: []string{"decision"}, Properties: map[string]spec.Schema{
 		"decision": effect,
-		"kind":     text("Kind says what decides: TemplateApproval, VirtualMachinePolicy, Rules, or nothing when it is some other admission of the cluster."),
-		"policy":   text("Policy is the name of the approval or policy, or whose rules these are."),
-		"message":  text("Message says what is wrong. It never holds the value of a sensitive parameter."),
-		"field":    text("Field is the place in the VirtualMachine, or the parameter, that it is about."),
-		"fix":      text("Fix says what to do about it, when a policy says so."),
+		"kind":     text("Kind is the source of the decision: TemplateApproval, VirtualMachinePolicy or Rules; empty for other admission of the cluster."),
+		"policy":   text("Policy is the name of the approval or policy, or the source of the rules."),
+		"message":  text("Message describes the problem. It never contains the value of a sensitive parameter."),
+		"field":    text("Field is the field of the VirtualMachine, or the parameter, that the decision is about."),
+		"fix":      text("Fix describes how to solve the problem, if the policy specifies it."),
 	}}}
 	list := spec.Schema{
 		SchemaProps:      spec.SchemaProps{Type: []string{"array"}, Items: &spec.SchemaOrArray{Schema: &decision}},
 		VendorExtensible: spec.VendorExtensible{Extensions: spec.Extensions{"x-kubernetes-list-type": "atomic"}},
 	}
-	return property(list, "Decisions are what would be said about the VirtualMachine if the caller created it, denials first; there when explain asks for them.")
+	return property(list, "Decisions are the decisions about the VirtualMachine if the caller created it, denials first. They are set if explain is true.")
 }
 
 func property(schema spec.Schema, description string) spec.Schema {

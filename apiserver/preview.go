@@ -27,7 +27,7 @@ func (d *Delegate) Preview(ctx context.Context, user authenticationv1.UserInfo, 
 	delegation.MarkPreview(marked)
 	_, ours, err := d.post(ctx, marked, namespace, vm, all)
 	if err == nil {
-		return nil, apierrors.NewInternalError(errors.New("nobody answered the preview: the webhook preview.template.kubevirt.io is not installed, or does not know this server"))
+		return nil, apierrors.NewInternalError(errors.New("no webhook answered the preview: the webhook preview.template.kubevirt.io is not installed, or is not configured for this server"))
 	}
 	decisions, previewed := preview.Decisions(err)
 	if !previewed {

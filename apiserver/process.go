@@ -46,7 +46,7 @@ func (h *handler) find(ctx context.Context, namespace, name string) (*templateca
 		return found, nil
 	}
 	if !h.options.Templates.Synced() {
-		return nil, apierrors.NewServiceUnavailable("the templates have not been read yet; try again in a moment")
+		return nil, apierrors.NewServiceUnavailable("the template cache is not synced; try again in a moment")
 	}
 	return nil, apierrors.NewNotFound(templateResource, name)
 }

@@ -50,7 +50,7 @@ spec: {virtualMachine: {metadata: {name: a}, spec: {instancetype: {name: u1.smal
 	if got.Code != http.StatusCreated {
 		t.Errorf("%d %s", got.Code, got.Body)
 	}
-	want := warnings{"rule memory of template shop/sent: it cannot be judged: an instance type sizes the machine at spec.template.spec.domain.memory.guest"}
+	want := warnings{"rule memory of template shop/sent: it cannot be evaluated: an instance type sets the size of the VM at spec.template.spec.domain.memory.guest"}
 	if diff := cmp.Diff(want, f.warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
 	}

@@ -88,7 +88,7 @@ func Closed(object *v1alpha1.TemplateApproval, reason error, options ...Option) 
 	}
 	a := outline(object, options)
 	a.invalid = fmt.Errorf("compiling TemplateApproval %q: %w", object.Name, reason)
-	a.denialMessage = "it is not in force as it is written and approves nothing until a cluster admin corrects it"
+	a.denialMessage = "it is invalid and approves nothing until a cluster admin corrects it"
 	return a
 }
 

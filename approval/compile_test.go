@@ -19,7 +19,7 @@ func TestCompileRejects(t *testing.T) {
 		want       []string // fields, each with a part of its message
 	}{
 		{name: "nowhere", spec: "namespaces: []", want: []string{"spec.namespaces: namespaces or namespaceSelector must say"}},
-		{name: "a system namespace", spec: "namespaces: [team-a, kube-system]", want: []string{"spec.namespaces[1]: never covered"}},
+		{name: "a system namespace", spec: "namespaces: [team-a, kube-system]", want: []string{"spec.namespaces[1]: never selected"}},
 		{name: "a namespace twice", spec: "namespaces: [a, a]", want: []string{"spec.namespaces[1]: Duplicate"}},
 		{name: "a namespace that cannot be", spec: "namespaces: ['a*']", want: []string{"spec.namespaces[0]: RFC 1123"}},
 		{name: "no templates", spec: "templates: []", want: []string{"spec.templates: at least one"}},
@@ -42,15 +42,15 @@ func TestCompileRejects(t *testing.T) {
 			name: "a selector that follows from itself",
 			spec: "namespaceSelector: {matchLabels: {stencil.kubevirt.io/governed: 'true'}, matchExpressions: [{key: a, operator: Exists}, {key: stencil.kubevirt.io/governed, operator: DoesNotExist}]}",
 			want: []string{
-				"spec.namespaceSelector.matchLabels[stencil.kubevirt.io/governed]: cannot decide what an approval covers",
-				"spec.namespaceSelector.matchExpressions[1].key: cannot decide what an approval covers",
+				"spec.namespaceSelector.matchLabels[stencil.kubevirt.io/governed]: an approval cannot select namespaces by it",
+				"spec.namespaceSelector.matchExpressions[1].key: an approval cannot select namespaces by it",
 			},
 		},
 		{name: "a template selector that cannot be read", spec: "templates: [{namespace: golden, selector: {matchExpressions: [{key: a, operator: is}]}}]", want: []string{"spec.templates[0].selector.matchExpressions[0].operator: supported"}},
 		{
 			name: "parameters of which nothing or too much is said",
 			spec: "parameters: [{name: A}, {name: 'b c', minimum: 1}, {name: A, minimum: 2, maximum: 1}, {name: D, maximum: 1, message: x}]",
-			want: []string{"spec.parameters[0]: Required value: at least one of anyValue, allowed, pattern, minimum, maximum and expression must be given", "spec.parameters[1].name: letters, digits", "spec.parameters[2].name: Duplicate", "spec.parameters[2].minimum: not be above maximum, which is 1", "spec.parameters[3].message: there is none"},
+			want: []string{"spec.parameters[0]: Required value: at least one of anyValue, allowed, pattern, minimum, maximum and expression must be given", "spec.parameters[1].name: letters, digits", "spec.parameters[2].name: Duplicate", "spec.parameters[2].minimum: not be above maximum, which is 1", "spec.parameters[3].message: not set"},
 		},
 		{
 			name: "any value together with something else",

@@ -53,7 +53,7 @@ func (c *constraint) compile(at *field.Path) field.ErrorList {
 		causes = append(causes, field.Invalid(at.Child("minimum"), *c.Minimum, fmt.Sprintf("must not be above maximum, which is %d", *c.Maximum)))
 	}
 	if c.Message != "" && c.Expression == "" {
-		causes = append(causes, field.Forbidden(at.Child("message"), "it tells what expression asks for, and there is none"))
+		causes = append(causes, field.Forbidden(at.Child("message"), "it describes expression, which is not set"))
 	}
 	var err error
 	if c.Pattern != "" {

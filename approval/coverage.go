@@ -59,7 +59,7 @@ func validateCoverage(spec *v1alpha1.TemplateApprovalSpec, path *field.Path) fie
 		at := path.Child("namespaces").Index(i)
 		causes = append(causes, invalids(at, namespace, validation.IsDNS1123Label(namespace))...)
 		if slices.Contains(SystemNamespaces(), namespace) {
-			causes = append(causes, field.Invalid(at, namespace, fmt.Sprintf("%s is never covered by an approval", namespace)))
+			causes = append(causes, field.Invalid(at, namespace, fmt.Sprintf("%s is never selected by an approval", namespace)))
 		}
 		if slices.Contains(spec.Namespaces[:i], namespace) {
 			causes = append(causes, field.Duplicate(at, namespace))
@@ -78,7 +78,7 @@ func validateCoverage(spec *v1alpha1.TemplateApprovalSpec, path *field.Path) fie
 func validateNotCircular(s *v1alpha1.LabelSelector, path *field.Path) field.ErrorList {
 	var causes field.ErrorList
 	reject := func(at *field.Path) {
-		causes = append(causes, field.Invalid(at, v1alpha1.LabelGoverned, "Stencil sets this label where an approval covers a namespace, so it cannot decide what an approval covers"))
+		causes = append(causes, field.Invalid(at, v1alpha1.LabelGoverned, "Stencil sets this label on the namespaces that an approval selects, so an approval cannot select namespaces by it"))
 	}
 	if _, found := s.MatchLabels[v1alpha1.LabelGoverned]; found {
 		reject(path.Child("matchLabels").Key(v1alpha1.LabelGoverned))

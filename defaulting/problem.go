@@ -48,7 +48,7 @@ func Malformed(format string, arguments ...any) *Problem {
 
 // Invalid returns 422: the VirtualMachine cannot be defined as specified.
 func Invalid(causes []Cause) *Problem {
-	p := problem(http.StatusUnprocessableEntity, "the VirtualMachine cannot be defined as it is written")
+	p := problem(http.StatusUnprocessableEntity, "the VirtualMachine cannot be defined as specified")
 	p.Causes = causes
 	return p
 }

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	onlyFromTemplates = "the API server of templates creates VirtualMachines from templates only, and for a person whose name stands in annotation " +
+	onlyFromTemplates = "the API server of templates creates VirtualMachines from templates only, and for a user whose name is in annotation " +
 		"template.kubevirt.io/created-by"
 	withoutSpec = "the API server of templates sends VirtualMachines without spec, which the template makes: send a VirtualMachine with a spec as a " +
 		"user who may create VirtualMachines"
-	notForThem = "the API server of templates creates no VirtualMachines for users whom no TemplateApproval restricts, " +
+	notForThem = "the API server of templates creates no VirtualMachines for users who are exempt from TemplateApprovals, " +
 		"and for service accounts in the namespaces of such users: send the VirtualMachine itself, with annotation template.kubevirt.io/template-ref"
 )
 

@@ -169,7 +169,7 @@ var badPolicies = map[string]struct {
 	},
 	"schemas in annotations": {
 		"package p\n\n# METADATA\n# schemas:\n#   - input: schema.x\ndeny contains \"x\" if true\n",
-		"3:1: schemas are not for policies: input has KubeVirt's types, and parametersSchema says what the parameters are",
+		"3:1: schemas are not supported in policies: input has KubeVirt's types, and parametersSchema describes the parameters",
 	},
 	"several mistakes of different kinds": {
 		"package p\n\ndeny contains \"x\" if data.foo\n\ndefault warn := 1\n\ndeny contains \"y\" if input.x\n",

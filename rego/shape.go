@@ -227,7 +227,7 @@ func nameAt(ref ast.Ref, i int) (string, bool) {
 func (s *shape) checkAnnotations() {
 	for _, annotations := range s.module.Annotations {
 		if len(annotations.Schemas) > 0 {
-			s.add(CodeMetadata, annotations.Location, "schemas are not for policies: input has KubeVirt's types, and parametersSchema says what the parameters are")
+			s.add(CodeMetadata, annotations.Location, "schemas are not supported in policies: input has KubeVirt's types, and parametersSchema describes the parameters")
 		}
 	}
 }

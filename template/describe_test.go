@@ -92,7 +92,7 @@ func TestWarnings(t *testing.T) {
 	}{
 		"a hardcoded namespace": {
 			spec: `{virtualMachine: {metadata: {namespace: elsewhere}}}`,
-			want: []string{`spec.virtualMachine.metadata.namespace: is dropped: a VirtualMachine is created where it is asked for, unless its namespace is a parameter`},
+			want: []string{`spec.virtualMachine.metadata.namespace: is dropped: a VirtualMachine is created in the namespace of the request, unless its namespace is a parameter`},
 		},
 		"metadata that is not carried over": {
 			spec: `{virtualMachine: {metadata: {generation: 4}}}`,
@@ -123,7 +123,7 @@ func TestWarnings(t *testing.T) {
 		},
 		"a name that no annotation can have": {
 			spec: `{parameters: [{name: _A}], virtualMachine: {}}`,
-			want: []string{`spec.parameters[0].name: no annotation can give a value to _A: Kubernetes wants at most 63 characters that begin and end with a letter or digit`},
+			want: []string{`spec.parameters[0].name: no annotation can give a value to _A: Kubernetes allows at most 63 characters that begin and end with a letter or digit`},
 		},
 		"a generator beside a default, and what a generator works from without one": {
 			spec: `{parameters: [{name: A, value: x, generate: expression, from: "[a]{1}"}, {name: B, from: "[a]{1}"}], virtualMachine: {}}`,

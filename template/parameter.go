@@ -143,7 +143,7 @@ func (d *declarations) name(declared []v1beta1.Parameter, i int, at *location) {
 	// Kubernetes requires that the name of an annotation begins and ends with a letter or digit, and is no longer than this.
 	const longest = 63
 	if len(name) > longest || name[0] == '_' || name[len(name)-1] == '_' {
-		d.warnings.add("%s: no annotation can give a value to %s: Kubernetes wants at most %d characters that begin and end with a letter or digit", at, shown(name), longest)
+		d.warnings.add("%s: no annotation can give a value to %s: Kubernetes allows at most %d characters that begin and end with a letter or digit", at, shown(name), longest)
 	}
 }
 

@@ -90,7 +90,7 @@ func (c *checker) metadata(n *node, at *location) {
 			c.unencoded(&m.value, m.key, place)
 			if m.key == "namespace" && m.value.open == nil {
 				if m.value.text != "" {
-					c.references.warnings.add("%s: is dropped: a VirtualMachine is created where it is asked for, unless its namespace is a parameter", place)
+					c.references.warnings.add("%s: is dropped: a VirtualMachine is created in the namespace of the request, unless its namespace is a parameter", place)
 				}
 				continue
 			}

@@ -43,7 +43,7 @@ func (s *approvalStore) compile(object any) (*approval.Approval, error) {
 		}
 		compiled, err := approval.Compile(o, s.excluded)
 		if err != nil {
-			s.log.Error(err, "this TemplateApproval does not compile; nothing is approved by it in the namespaces that it covers", "approval", o.Name)
+			s.log.Error(err, "TemplateApproval does not compile; it approves nothing in the namespaces that it selects", "approval", o.Name)
 			return approval.Closed(o, err, s.excluded), nil
 		}
 		return compiled, nil

@@ -103,7 +103,7 @@ func (c *Cache) ApprovalsFor(namespace string) []*approval.Approval {
 		return approvals
 	}
 	return []*approval.Approval{approval.Undecided(fmt.Sprintf(
-		"namespace %s is not known here yet, so nobody can tell which approvals cover it; try again in a moment", namespace))}
+		"namespace %s is not in the cache yet, so the approvals that select it are unknown; try again in a moment", namespace))}
 }
 
 // Namespace returns the labels and annotations of a namespace, which must not be modified. If the namespace is not in the

@@ -319,7 +319,7 @@ func TestMetrics(t *testing.T) {
 # TYPE stencil_approval_cache_approvals gauge
 stencil_approval_cache_approvals{valid="false"} 1
 stencil_approval_cache_approvals{valid="true"} 2
-# HELP stencil_approval_cache_governed_namespaces Number of namespaces that at least one TemplateApproval covers.
+# HELP stencil_approval_cache_governed_namespaces Number of namespaces that at least one TemplateApproval selects.
 # TYPE stencil_approval_cache_governed_namespaces gauge
 stencil_approval_cache_governed_namespaces 2
 # HELP stencil_approval_cache_synced 1 when the first lists of TemplateApprovals and namespaces have arrived.

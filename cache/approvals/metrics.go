@@ -9,7 +9,7 @@ var (
 	sizeDesc = prometheus.NewDesc("stencil_approval_cache_approvals",
 		"Number of TemplateApprovals in the cache, by whether they compile. One that does not approves nothing.", []string{"valid"}, nil)
 	governedDesc = prometheus.NewDesc("stencil_approval_cache_governed_namespaces",
-		"Number of namespaces that at least one TemplateApproval covers.", nil, nil)
+		"Number of namespaces that at least one TemplateApproval selects.", nil, nil)
 	syncedDesc = prometheus.NewDesc("stencil_approval_cache_synced",
 		"1 when the first lists of TemplateApprovals and namespaces have arrived.", nil, nil)
 )

@@ -131,7 +131,7 @@ func (r cachedResolver) Resolve(_ context.Context, reference sizing.Reference) (
 }
 
 var (
-	errUnsynced = errors.New("the instance types and preferences have not been read yet; try again in a moment")
+	errUnsynced = errors.New("the cache of instance types and preferences is not synced; try again in a moment")
 	errMissing  = errors.New("it does not exist")
 	errRevision = errors.New("it does not exist, or KubeVirt did not make it of an instance type or a preference")
 )

@@ -288,7 +288,7 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 		wantError  string
 	}{
 		{"not served", apierrors.NewNotFound(resource, ""), true, "it does not exist"},
-		{"not to be read", apierrors.NewForbidden(resource, "", nil), false, "the instance types and preferences have not been read yet; try again in a moment"},
+		{"not to be read", apierrors.NewForbidden(resource, "", nil), false, "the cache of instance types and preferences is not synced; try again in a moment"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			source := &absent{FakeControllerSource: fakecache.NewFakeControllerSource(), err: tc.err}

@@ -97,7 +97,7 @@ func (s *store) entry(object any) (entry, error) {
 		}
 		return liveEntry(s.kind, o)
 	default:
-		return entry{}, fmt.Errorf("instance type cache was given a %T", object)
+		return entry{}, fmt.Errorf("instance type cache cannot store a %T", object)
 	}
 }
 
@@ -162,7 +162,7 @@ func (s *store) Delete(object any) error {
 	case metav1.Object:
 		at = key{o.GetNamespace(), o.GetName()}
 	default:
-		return fmt.Errorf("instance type cache was told to delete a %T", object)
+		return fmt.Errorf("instance type cache cannot delete a %T", object)
 	}
 	s.index.change(s.kind, func(target *collection) { delete(target.entries, at) })
 	return nil

@@ -256,7 +256,7 @@ func (c *Cache) quarantined(q policyset.Quarantine) {
 		log.Info("a policy is out of quarantine")
 	} else {
 		c.metrics.quarantined(q.Policy)
-		log.Info("a policy is in quarantine: it took too long again and again", "until", q.Until, "times", q.Times, "stuck", q.Stuck)
+		log.Info("a policy is in quarantine: its evaluations repeatedly took too long", "until", q.Until, "times", q.Times, "stuck", q.Stuck)
 	}
 	c.mutex.Lock()
 	defer c.mutex.Unlock()

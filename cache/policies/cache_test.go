@@ -386,7 +386,7 @@ func TestMetrics(t *testing.T) {
 	c.metrics.observe(policyset.Evaluation{Policy: "gone", Result: policyset.ResultDeny, Duration: time.Millisecond})
 	c.quarantined(policyset.Quarantine{Policy: "a", Digest: "digest of x"})
 	want := `
-# HELP stencil_policies Number of VirtualMachinePolicies, by state: active (in force as written), lastGood (broken, an earlier version is in force), broken (no version can be evaluated, failureMode decides), inactive (not in force).
+# HELP stencil_policies Number of VirtualMachinePolicies, by state: active (the current version is active), lastGood (broken, an earlier version is active), broken (no version can be evaluated, failureMode applies), inactive (no version is active).
 # TYPE stencil_policies gauge
 stencil_policies{state="active"} 1
 stencil_policies{state="broken"} 1
@@ -398,7 +398,7 @@ stencil_policies_quarantined 1
 # HELP stencil_policy_cache_synced 1 when all VirtualMachinePolicies that existed at the start are compiled and tested.
 # TYPE stencil_policy_cache_synced gauge
 stencil_policy_cache_synced 1
-# HELP stencil_policy_quarantines_total How often a VirtualMachinePolicy was put into quarantine because it took too long again and again.
+# HELP stencil_policy_quarantines_total Number of times that a VirtualMachinePolicy was put into quarantine because its evaluations repeatedly took too long.
 # TYPE stencil_policy_quarantines_total counter
 stencil_policy_quarantines_total{policy="a"} 1
 `

@@ -41,11 +41,11 @@ func newMetrics() *metrics {
 		}, []string{"policy"}),
 		outcomes: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stencil_policy_evaluations_total",
-			Help: "What evaluations of a VirtualMachinePolicy came to, whatever its enforcement made of it: allow, deny, warn, error, timeout, or quarantined, which is none at all.",
+			Help: "Evaluations of a VirtualMachinePolicy by result, regardless of its enforcement: allow, deny, warn, error, timeout, or quarantined (not evaluated).",
 		}, []string{"policy", "outcome"}),
 		quarantines: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stencil_policy_quarantines_total",
-			Help: "How often a VirtualMachinePolicy was put into quarantine because it took too long again and again.",
+			Help: "Number of times that a VirtualMachinePolicy was put into quarantine because its evaluations repeatedly took too long.",
 		}, []string{"policy"}),
 		compiling: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "stencil_policy_compile_seconds",
@@ -126,7 +126,7 @@ type collector struct{ cache *Cache }
 
 var (
 	policiesDesc = prometheus.NewDesc("stencil_policies",
-		"Number of VirtualMachinePolicies, by state: active (in force as written), lastGood (broken, an earlier version is in force), broken (no version can be evaluated, failureMode decides), inactive (not in force).", []string{"state"}, nil)
+		"Number of VirtualMachinePolicies, by state: active (the current version is active), lastGood (broken, an earlier version is active), broken (no version can be evaluated, failureMode applies), inactive (no version is active).", []string{"state"}, nil)
 	quarantinedDesc = prometheus.NewDesc("stencil_policies_quarantined",
 		"Number of VirtualMachinePolicies that are in quarantine.", nil, nil)
 	syncedDesc = prometheus.NewDesc("stencil_policy_cache_synced",

@@ -54,7 +54,7 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.StringVar(&o.kubeconfig, "kubeconfig", os.Getenv("KUBECONFIG"),
 		"Kubeconfig file with which to reach the API server; needed outside a cluster only.")
 	flags.StringVar(&o.user, "user", "",
-		"Full name of the user who this server is to the API server, such as system:serviceaccount:stencil-system:stencil-apiserver. stencil-manager has to be told the same name (--apiserver-user).")
+		"Full name of the user as which this server authenticates to the API server, such as system:serviceaccount:stencil-system:stencil-apiserver. Flag --apiserver-user of stencil-manager must have the same value.")
 
 	flags.StringVar(&o.bindAddress, "bind-address", ":8443",
 		"Address on which the API, /metrics, /healthz, /livez and /readyz are served over HTTPS.")
@@ -67,13 +67,13 @@ func (o *options) bind(flags *pflag.FlagSet) {
 	flags.DurationVar(&o.requestTimeout, "request-timeout", time.Minute,
 		"How long a request may take.")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second,
-		"How long to go on serving, not ready, after SIGTERM.")
+		"How long to continue serving, not ready, after SIGTERM.")
 
 	certificates := flag.NewFlagSet("", flag.ContinueOnError)
 	o.certificates.Bind(certificates)
 	flags.AddGoFlagSet(certificates)
 	flags.StringSliceVar(&o.apiServices, "api-services", nil,
-		"APIServices through which this server is called, each apiservice/NAME (source authority). stencil-manager keeps their caBundle.")
+		"APIServices through which this server is called, each apiservice/NAME (source authority). stencil-manager writes their caBundle.")
 
 	o.authentication.AddFlags(flags)
 	o.authorization.AddFlags(flags)

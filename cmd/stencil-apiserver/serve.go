@@ -125,7 +125,7 @@ func newServer(o *options, config *rest.Config, templates *templatecache.Cache, 
 		healthz.NamedCheck("certificate", source.Ready),
 		healthz.NamedCheck("templates", func(*http.Request) error {
 			if !templates.Synced() {
-				return errors.New("the templates have not been read yet")
+				return errors.New("the template cache is not synced")
 			}
 			return nil
 		}),

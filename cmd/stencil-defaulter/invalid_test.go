@@ -19,7 +19,7 @@ func TestAddressesThatNoMachineCanHaveAreRefusedByName(t *testing.T) {
 		want    []string
 	}{
 		{"two disks at one address", []shapes.Option{shapes.DiskAt("0000:09:00.0"), shapes.DiskAt("0000:09:00.0")},
-			[]string{"spec.template.spec.domain.devices.disks[1].disk.pciAddress", "disks[1] and the disk at spec.template.spec.domain.devices.disks[0] both ask for 0000:09:00.0"}},
+			[]string{"spec.template.spec.domain.devices.disks[1].disk.pciAddress", "disks[1] and the disk at spec.template.spec.domain.devices.disks[0] both have address 0000:09:00.0"}},
 		{"a disk and an interface at one address", []shapes.Option{shapes.DiskAt("0000:09:00.0"), shapes.NICAt("0000:09:00.0")},
 			[]string{"interfaces[0].pciAddress", "the interface at spec.template.spec.domain.devices.interfaces[0] and the disk at spec.template.spec.domain.devices.disks[0] both ask"}},
 		{"a bus that does not exist", []shapes.Option{shapes.DiskAt("0000:e0:00.0")}, []string{"disks[0].disk.pciAddress", "buses 00 to 1f"}},
@@ -28,7 +28,7 @@ func TestAddressesThatNoMachineCanHaveAreRefusedByName(t *testing.T) {
 		{"the host bridge", []shapes.Option{shapes.DiskAt("0000:00:00.0")}, []string{"host bridge"}},
 		{"no address at all", []shapes.Option{shapes.DiskAt("first")}, []string{"has the form 0000:01:00.0"}},
 		{"a slot behind a root port", []shapes.Option{shapes.DiskAt("0000:03:05.0")}, []string{"disks[0].disk.pciAddress", "libvirt: ", "0000:03:05.0"}},
-		{"the place of the SATA controller", []shapes.Option{shapes.DiskAt("0000:00:1f.2")}, []string{"disks[0].disk.pciAddress", "belongs to a device that every machine has"}},
+		{"the place of the SATA controller", []shapes.Option{shapes.DiskAt("0000:00:1f.2")}, []string{"disks[0].disk.pciAddress", "belongs to a device that every VM has"}},
 		{"more disks than the API allows", []shapes.Option{shapes.Disks(257, "virtio")}, []string{"devices.disks", "at most 256"}},
 		{"a machine type with a quote", []shapes.Option{ofType("q35'/><x a='")}, []string{"machine.type", "letters, digits"}},
 	} {
@@ -52,7 +52,7 @@ func TestAddressesThatNoMachineCanHaveAreRefusedByName(t *testing.T) {
 func TestARefusalThatMayBeOursIsNoRefusal(t *testing.T) {
 	e := startEngine(t)
 	response := answer(t, e, encode(t, shapes.New(ofType("pc-q35-99.0"), shapes.Disks(1, "virtio"))))
-	if len(response.Skipped) == 0 || !strings.Contains(response.Skipped[0].Reason, "libvirt refuses the machine") {
+	if len(response.Skipped) == 0 || !strings.Contains(response.Skipped[0].Reason, "libvirt rejects the VM") {
 		t.Errorf("skipped: %v", response.Skipped)
 	}
 	for _, set := range response.Set {

@@ -13,19 +13,19 @@ func registerMetrics(registry *prometheus.Registry, workers *supervisor.Supervis
 	registry.MustRegister(
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		counter("stencil_defaulter_worker_restarts_total", "How often the process that has libvirt in it ended.", workers.Restarts),
-		gauge("stencil_defaulter_waiting", "Machines that are in libvirt or wait for it.", workers.Waiting),
-		gauge("stencil_defaulter_quarantined", "Machines on which libvirt has died twice, and that are tried again after a while.", workers.Quarantined),
+		counter("stencil_defaulter_worker_restarts_total", "Number of times that the process with libvirt ended.", workers.Restarts),
+		gauge("stencil_defaulter_waiting", "VMs that libvirt processes, or that wait for it.", workers.Waiting),
+		gauge("stencil_defaulter_quarantined", "VMs in quarantine, because libvirt ended twice while it processed them.", workers.Quarantined),
 	)
 	counters := answers.Counters()
 	for _, c := range []struct {
 		name, help string
 		value      func() int64
 	}{
-		{"answer_hits", "Requests that were answered before.", counters.AnswerHits.Load},
-		{"layout_hits", "Machines whose layout was known.", counters.LayoutHits.Load},
-		{"misses", "Machines whose layout was not known.", counters.Misses.Load},
-		{"refusals", "Layouts that libvirt refused.", counters.Rejections.Load},
+		{"answer_hits", "Requests that were answered from the cache.", counters.AnswerHits.Load},
+		{"layout_hits", "VMs with a layout that was in the cache.", counters.LayoutHits.Load},
+		{"misses", "VMs with a layout that was not in the cache.", counters.Misses.Load},
+		{"refusals", "Layouts that libvirt rejected.", counters.Rejections.Load},
 		{"drifts", "Layouts whose addresses would not stay.", counters.Drifts.Load},
 	} {
 		registry.MustRegister(counter("stencil_defaulter_"+c.name+"_total", c.help, c.value))

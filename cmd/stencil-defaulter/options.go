@@ -26,8 +26,8 @@ func parse(arguments []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.socket, "socket", "/run/stencil/defaulter.sock", "Unix socket to serve on, mode 0660.")
 	flags.StringVar(&o.root, "root", "/var/lib/stencil-defaulter", "Folder of libvirt's state, best in memory. Everything in it but the cache is removed when a worker starts.")
 	flags.IntVar(&o.user, "user", 65532, "User and group that the worker becomes when the process was started as root.")
-	flags.DurationVar(&o.watchdog, "watchdog", 5*time.Second, "How long libvirt may take for one machine before its process is killed.")
-	flags.IntVar(&o.queue, "queue", 64, "How many machines may be in libvirt or wait for it; more are answered with 429.")
+	flags.DurationVar(&o.watchdog, "watchdog", 5*time.Second, "Timeout of libvirt for one VM, after which its process is killed.")
+	flags.IntVar(&o.queue, "queue", 64, "Maximum number of VMs that libvirt processes or that wait for it; more are rejected with 429.")
 	if err := flags.Parse(arguments); err != nil {
 		return o, err
 	}

@@ -54,7 +54,7 @@ func become(user int, root string) error {
 		return nil
 	}
 	if user == 0 {
-		return errors.New("the worker must not run as root: libvirt would ask QEMU about itself for every machine; set --user")
+		return errors.New("the worker must not run as root: libvirt would query the capabilities of QEMU for every VM; set --user")
 	}
 	if err := os.Chown(root, user, user); err != nil {
 		return fmt.Errorf("giving the folder to user %d: %w", user, err)

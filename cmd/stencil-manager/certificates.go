@@ -39,7 +39,7 @@ func addPublication(ctx context.Context, mgr manager.Manager, o *options, logger
 		return nil, fmt.Errorf("--webhook-configurations, --api-services: %w", err)
 	}
 	if len(targets) == 0 {
-		logger.Info("no webhook configurations are named, so nobody publishes the authority: API servers have to be told to trust it")
+		logger.Info("no webhook configurations are named, so the authority is not published: API servers must be configured to trust it")
 	}
 	watch, err := publication.New(ctx, publication.Options{
 		Config:     mgr.GetConfig(),

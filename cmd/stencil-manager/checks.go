@@ -28,17 +28,17 @@ func addChecks(mgr manager.Manager, source certificates.Source, server *serving.
 	checks := map[string]healthz.Checker{
 		"certificate":   source.Ready,
 		"webhooks":      server.Ready,
-		"templates":     filled("the templates have not been read yet", c.templates),
-		"approvals":     filled("the approvals have not been read yet", c.approvals),
-		"instancetypes": filled("the instance types and preferences have not been read yet", c.instancetypes),
-		"exemptusers":   filled("the exempt users have not been read yet", c.exempt),
+		"templates":     filled("the template cache is not synced", c.templates),
+		"approvals":     filled("the approval cache is not synced", c.approvals),
+		"instancetypes": filled("the cache of instance types and preferences is not synced", c.instancetypes),
+		"exemptusers":   filled("the cache of exempt users is not synced", c.exempt),
 		"policies":      filled("the policies have not been compiled yet", c.policies),
 	}
 	if c.kubevirt != nil {
-		checks["kubevirt"] = filled("the configuration of KubeVirt has not been read yet", c.kubevirt)
+		checks["kubevirt"] = filled("the configuration of KubeVirt is not synced", c.kubevirt)
 	}
 	if c.addresses != nil {
-		checks["macaddresses"] = filled("the MAC addresses of the machines that there are have not been read yet", c.addresses)
+		checks["macaddresses"] = filled("the MAC address cache is not synced", c.addresses)
 	}
 	for name, check := range checks {
 		if err := mgr.AddReadyzCheck(name, logged(name, check, logger)); err != nil {
@@ -61,7 +61,7 @@ func filled(problem string, cache synced) healthz.Checker {
 // logged returns a check that logs its result when it changes: /readyz itself withholds reasons.
 func logged(name string, check healthz.Checker, logger logr.Logger) healthz.Checker {
 	var mutex sync.Mutex
-	before := "not asked yet"
+	before := "not checked yet"
 	return func(request *http.Request) error {
 		err := check(request)
 		reason := ""

@@ -100,11 +100,11 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.BoolVar(&o.webhookHTTP2, "webhook-http2", false,
 		"Offer HTTP/2 to the callers of webhooks.")
 	flags.StringVar(&o.webhookClientCAFile, "webhook-client-ca-file", "",
-		"PEM file of the authorities that must have signed the client certificate of whoever calls a webhook. It is read again for every connection. Empty lets everybody call.")
+		"PEM file of the authorities that sign the client certificates of webhook callers. It is read again for every connection. If empty, client certificates are not required.")
 	flags.Var(&o.webhookClientNames, "webhook-client-names",
-		"Common names, separated by commas, one of which that certificate must have; empty takes any.")
+		"Common names, separated by commas, that these client certificates may have. If empty, any name is accepted.")
 	flags.DurationVar(&o.shutdownDelay, "shutdown-delay", 10*time.Second,
-		"How long to go on serving, not ready, after SIGTERM.")
+		"How long to continue serving, not ready, after SIGTERM.")
 	flags.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 30*time.Second,
 		"How long webhook calls in flight may take after that.")
 
@@ -117,9 +117,9 @@ func (o *options) bind(flags *flag.FlagSet) {
 
 	o.certificates.Bind(flags)
 	flags.Var(&o.webhookConfigurations, "webhook-configurations",
-		"Webhook configurations, separated by commas, whose caBundle is kept (source authority): mutating/NAME, validating/NAME, or NAME for both kinds.")
+		"Webhook configurations, separated by commas, to which the caBundle is written (source authority): mutating/NAME, validating/NAME, or NAME for both kinds.")
 	flags.Var(&o.apiServices, "api-services",
-		"APIServices of stencil-apiserver, separated by commas, whose caBundle is kept likewise: apiservice/NAME.")
+		"APIServices of stencil-apiserver, separated by commas, to which the caBundle is written likewise: apiservice/NAME.")
 
 	flags.Var(&o.exemptUsers, "exempt-users",
 		"Service accounts, separated by commas, that are exempt from approvals: names of those of KubeVirt and CDI, which are exempt where these are installed, and full names, system:serviceaccount:NAMESPACE:NAME, in kube-system, in the manager's own namespace and where KubeVirt and CDI are installed.")
@@ -127,34 +127,34 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Name of the ClusterRoleBinding that exempts the service accounts of KubeVirt and CDI, whose subjects the manager writes. If empty, none of them is exempt.")
 
 	flags.StringVar(&o.apiserverUser, "apiserver-user", "",
-		"Full name of the user as whom stencil-apiserver creates VirtualMachines for others: its requests are judged as those of the people whom they name. Empty believes nobody.")
+		"Full name of the user as which stencil-apiserver creates VirtualMachines for other users: its requests are evaluated as those of the users that they name. If empty, delegation is disabled.")
 
 	flags.BoolVar(&o.readinessDryRun, "readiness-dry-run", false,
 		"Create the VirtualMachine of every template's defaults in a dry run, and report on the template whether it is accepted.")
 	flags.DurationVar(&o.auditInterval, "audit-interval", 10*time.Minute,
 		"How often every governed VirtualMachine is checked against its approvals when nothing changes.")
 	flags.Var(&o.clusterAdditions, "cluster-additions",
-		"Paths, separated by commas and written like overrides, at which other admission webhooks and controllers of this cluster add to the spec of VirtualMachines. The audit knows those of KubeVirt.")
+		"Paths in the spec of VirtualMachines, separated by commas and in the syntax of overrides, to which other admission webhooks and controllers of this cluster add values. The paths of KubeVirt are built in.")
 	flags.Var(&o.writableKeys, "writable-instance-keys",
 		"Labels and annotations, separated by commas, that others may write to VirtualMachineInstances; one that ends in a slash permits a prefix. The audit does not report these.")
 	flags.Var(&o.launcherImages, "launcher-images",
-		"Repositories of images, separated by commas and without tag, from which containers in the pods of VirtualMachines may come beside KubeVirt's: those that a mesh adds, or those of a KubeVirt before it moved to another registry. The audit does not report these.")
+		"Repositories of images, separated by commas and without tag, from which containers in the pods of VirtualMachines may come in addition to KubeVirt's: those that a mesh adds, or the previous repository of KubeVirt's launcher. The audit does not report these.")
 	flags.Var(&o.ownerGroups, "owner-groups",
-		"API groups, separated by commas, whose controllers own VirtualMachines or put finalizers on them, beside KubeVirt's. The audit does not report these.")
+		"API groups, separated by commas, with controllers that own VirtualMachines or set finalizers on them, in addition to KubeVirt's. The audit does not report these.")
 	flags.Var(&o.openDoors, "open-doors",
-		"Names, separated by commas, of the chart's values below doors that are Open. The audit does not report what comes that way.")
+		"Names, separated by commas, of the chart's values below doors that are Open. The audit does not report what these allow.")
 	flags.Float64Var(&o.decisionLogSample, "decision-log-sample", 0,
-		"Which part of the decisions of policies is logged, with its masked input, from 0 (none) to 1 (all).")
+		"Fraction of the policy decisions that is logged, with masked input, from 0 (none) to 1 (all).")
 	flags.StringVar(&o.policyWebhooks, "policy-webhooks", "",
-		"ValidatingWebhookConfiguration that is filled with the webhooks that policies need; empty keeps none.")
+		"ValidatingWebhookConfiguration to which the webhooks that policies need are written. If empty, none are written.")
 	flags.StringVar(&o.policyWebhooksTrust, "policy-webhooks-trust", "",
 		"ValidatingWebhookConfiguration from which these webhooks get their caBundle.")
 	flags.StringVar(&o.policyWebhooksAddress, "policy-webhooks-address", "",
 		"Where API servers reach these webhooks: an https URL without their path, or a Service as NAMESPACE/NAME.")
 	flags.DurationVar(&o.policyWebhooksTimeout, "policy-webhooks-timeout", 10*time.Second,
-		"How long API servers wait for an answer of these webhooks, in whole seconds up to 30s.")
+		"Timeout of API servers for these webhooks, in whole seconds up to 30s.")
 	flags.DurationVar(&o.policyStatisticsInterval, "policy-statistics-interval", time.Minute,
-		"Least time between two writes of what a replica has counted of a policy into its status.")
+		"Minimum interval between two writes of a replica's counters of a policy to its status.")
 	flags.StringVar(&o.protectedObjects, "protected-objects", "",
 		"ConfigMap in the manager's own namespace that holds the manifests of webhook configurations and policies to restore when they are changed or deleted; empty restores none.")
 	flags.StringVar(&o.policyLibrary, "policy-library", "",
@@ -163,19 +163,19 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.defaultingSocket, "defaulting-socket", "",
 		"Unix socket on which stencil-defaulter fills in defaults that guests see; empty fills in none.")
 	flags.StringVar(&o.defaultingFailurePolicy, "defaulting-failure-policy", failurePolicyIgnore,
-		"What becomes of a VirtualMachine while the defaulter cannot answer: Ignore lets it through with a warning, Fail refuses it.")
+		"What happens to a VirtualMachine while the defaulter does not respond: Ignore admits it with a warning, Fail denies it.")
 	flags.StringVar(&o.defaultingMachineType, "defaulting-machine-type", string(defaulting.MachineTypePin),
-		"What becomes of the alias of a machine type: pin replaces it by the version that it stands for, keep leaves it.")
+		"How the alias of a machine type is handled: pin replaces it by its version, keep leaves it unchanged.")
 	flags.BoolVar(&o.defaultingPCIAddress, "defaulting-pci-address", true,
 		"Write the PCI addresses of virtio disks and of interfaces.")
 	flags.BoolVar(&o.defaultingFirmwareUUID, "defaulting-firmware-uuid", true,
 		"Write a random UUID of the firmware on creation where KubeVirt has made none.")
 	flags.StringVar(&o.defaultingMAC, "defaulting-mac", string(defaulting.MACNever),
-		"What becomes of an interface without MAC address: never leaves it to KubeVirt or a pool manager, generate makes a random one that no machine of the namespace has, where no pool manager cares for the namespace.")
+		"How an interface without MAC address is handled: never leaves it to KubeVirt or a pool manager, generate writes a random address that no VirtualMachine of the namespace has, unless a pool manager manages the namespace.")
 	flags.BoolVar(&o.defaultingCPU, "defaulting-cpu", true,
-		"Write the CPU topology of machines without an instance type.")
+		"Write the CPU topology of VMs without an instance type.")
 	flags.BoolVar(&o.defaultingMemory, "defaulting-memory", true,
-		"Write the guest's memory of machines without an instance type.")
+		"Write the guest memory of VMs without an instance type.")
 
 	flags.Float64Var(&o.kubeAPIQPS, "kube-api-qps", -1,
 		"Requests per second to the API server; negative means no limit but the API server's own.")

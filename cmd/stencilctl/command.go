@@ -44,8 +44,8 @@ func newCommand(path string, streams cli.Streams) *cobra.Command {
 		Short: "Templates and policies for KubeVirt's virtual machines",
 		Long: `Templates and policies for KubeVirt's virtual machines.
 
-Exit codes: 0 all is well; 1 something was found, such as a policy that denies; 2 the command line or a file makes no
-sense; 3 the cluster could not be asked, or refuses; 4 anything else.`,
+Exit codes: 0 success; 1 there are findings, such as a policy that denies; 2 the command line or a file is invalid;
+3 the cluster cannot be reached, or denies the request; 4 any other error.`,
 		Version:       currentVersion(),
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: displayName(path)},
 		SilenceErrors: true,

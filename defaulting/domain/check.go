@@ -45,7 +45,7 @@ func Check(m *PreparedVM) []defaulting.Cause {
 			continue
 		}
 		if holder, taken := holders[address]; taken {
-			cause(fmt.Sprintf("%s and %s both ask for %s", placed.device, holder, address))
+			cause(fmt.Sprintf("%s and %s both have address %s", placed.device, holder, address))
 			continue
 		}
 		holders[address] = placed.device

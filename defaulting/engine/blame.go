@@ -30,5 +30,5 @@ func taken(address string) string {
 	if err != nil || parsed.Bus != 0 {
 		return "choose an address behind a root port, or leave it out"
 	}
-	return "slot " + strconv.FormatUint(uint64(parsed.Slot), 16) + " of bus 0 belongs to a device that every machine has; leave the address out"
+	return "slot " + strconv.FormatUint(uint64(parsed.Slot), 16) + " of bus 0 belongs to a device that every VM has; leave the address out"
 }

@@ -31,7 +31,7 @@ func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.Virtua
 		return nil
 	}
 	if len(domain.Check(before)) > 0 {
-		a.skipAddresses("the stored VirtualMachine has addresses that no machine can have")
+		a.skipAddresses("the stored VirtualMachine has invalid addresses")
 		return nil
 	}
 	found, err := e.layout(ctx, domain.NewShape(before, a.request.Cluster), &a.response.Cache)
@@ -39,7 +39,7 @@ func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.Virtua
 		return err
 	}
 	if found.rejection != "" {
-		a.skipAddresses("libvirt refuses the stored machine: " + found.rejection)
+		a.skipAddresses("libvirt rejects the stored VM: " + found.rejection)
 		return nil
 	}
 	bus := domain.HighestBus(prepared, found.layout)
@@ -47,7 +47,7 @@ func (e *Engine) extend(ctx context.Context, a *answering, vm *kubevirtv1.Virtua
 		bus++
 		path := domain.DiskAddress(index)
 		if found.layout.Buses[bus] != "pcie-root-port" {
-			a.skip(path.String(), "the running machine has no free root port above those in use")
+			a.skip(path.String(), "the running VM has no free root port above those in use")
 			continue
 		}
 		a.set(domain.Set{Path: path, Value: domain.Address{Bus: bus}.String(), Source: defaulting.FromLibvirt})

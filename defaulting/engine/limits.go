@@ -45,7 +45,7 @@ func otherKubeVirt(version string) string {
 	if version == "" || minor(version) == minor(KubeVirt) {
 		return ""
 	}
-	return "the cluster runs KubeVirt " + version + ", and what is known is how " + KubeVirt + " starts machines"
+	return "the cluster runs KubeVirt " + version + ", and the defaulter reproduces " + KubeVirt
 }
 
 // minor returns the version without its last part.
@@ -61,22 +61,22 @@ func unplaceable(vm *kubevirtv1.VirtualMachine, prepared *domain.PreparedVM, req
 		return "the VirtualMachine has an instance type, whose spec is not in the request"
 	}
 	if spec.Architecture != domain.AMD64 && spec.Architecture != domain.ARM64 {
-		return "machines of this architecture have no PCI addresses"
+		return "VMs of this architecture have no PCI addresses"
 	}
 	if prepared.Annotations[kubevirtv1.PlacePCIDevicesOnRootComplex] == "true" {
 		return "with the annotation " + kubevirtv1.PlacePCIDevicesOnRootComplex + " KubeVirt numbers the devices itself at each start"
 	}
 	if prepared.Annotations[hookSidecars] != "" {
-		return "hook sidecars can change the machine when it is started"
+		return "hook sidecars can change the VM when it is started"
 	}
 	for i := range devices.Interfaces {
 		nic := &devices.Interfaces[i]
 		if binding := nic.Binding; binding != nil && !contains(request.Cluster.TapBindings, binding.Name) {
-			return "what a network binding plugin adds to the machine is not known"
+			return "the devices that a network binding plugin adds to the VM are unknown"
 		}
 	}
 	if claimed(devices) {
-		return "what a resource claim adds to the machine is not known"
+		return "the devices that a resource claim adds to the VM are unknown"
 	}
 	dedicated := spec.Domain.CPU != nil && spec.Domain.CPU.DedicatedCPUPlacement
 	if request.Cluster.NUMAAwarePCI && dedicated && len(devices.GPUs)+len(devices.HostDevices) > 0 {

@@ -23,7 +23,7 @@ type RejectedError struct {
 	Message string
 }
 
-func (e *RejectedError) Error() string { return "libvirt refuses the domain: " + e.Message }
+func (e *RejectedError) Error() string { return "libvirt rejects the domain: " + e.Message }
 
 // Layout has libvirt lay out a shape the way virt-launcher does.
 func Layout(ctx context.Context, definer Definer, shape domain.Shape) (*domain.Layout, error) {

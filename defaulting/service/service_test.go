@@ -55,7 +55,7 @@ func TestStatusOfEachFailure(t *testing.T) {
 		{name: "more than a mebibyte", body: strings.Repeat(" ", service.MaxBody+1), want: 413, wantDetail: "a request has at most 1048576 bytes"},
 		{name: "exactly a mebibyte", body: strings.Repeat(" ", service.MaxBody), want: 200},
 		{name: "what cannot be read", body: `{`, err: defaulting.Malformed("reading the request: %v", io.ErrUnexpectedEOF), want: 400, wantDetail: "reading the request: unexpected EOF"},
-		{name: "a VirtualMachine that cannot be", body: `{}`, err: defaulting.Invalid([]defaulting.Cause{{Path: "spec", Detail: "no"}}), want: 422, wantDetail: "the VirtualMachine cannot be defined as it is written"},
+		{name: "a VirtualMachine that cannot be", body: `{}`, err: defaulting.Invalid([]defaulting.Cause{{Path: "spec", Detail: "no"}}), want: 422, wantDetail: "the VirtualMachine cannot be defined as specified"},
 		{name: "a full queue", body: `{}`, err: defaulting.Busy(1500 * time.Millisecond), want: 429, wantDetail: "too many requests wait for libvirt", wantRetry: "2"},
 		{name: "no libvirt", body: `{}`, err: defaulting.Unavailable("libvirt is being started"), want: 503, wantDetail: "libvirt is being started"},
 		{name: "a slow libvirt", body: `{}`, err: context.DeadlineExceeded, want: 504, wantDetail: "the answer took too long"},

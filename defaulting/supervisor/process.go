@@ -71,7 +71,7 @@ func start(ctx context.Context, command Command, readyTimeout time.Duration) (*p
 		}
 		if err := json.Unmarshal(frame.Payload, &p.facts); err != nil {
 			p.kill()
-			return nil, fmt.Errorf("reading what the worker knows of libvirt: %w", err)
+			return nil, fmt.Errorf("reading the worker's description of libvirt: %w", err)
 		}
 		return p, nil
 	case <-ctx.Done():

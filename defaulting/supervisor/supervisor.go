@@ -212,7 +212,7 @@ func (s *Supervisor) Machines(ctx context.Context) (map[string][]string, error) 
 	select {
 	case frame, ok := <-answer:
 		if !ok || frame.Kind != worker.Surveyed {
-			return nil, defaulting.Unavailable("libvirt could not be asked for its machine types: %s", frame.Payload)
+			return nil, defaulting.Unavailable("querying libvirt for its machine types failed: %s", frame.Payload)
 		}
 		var machines map[string][]string
 		if err := json.Unmarshal(frame.Payload, &machines); err != nil {
@@ -220,7 +220,7 @@ func (s *Supervisor) Machines(ctx context.Context) (map[string][]string, error) 
 		}
 		return machines, nil
 	case <-ctx.Done():
-		return nil, defaulting.Late("QEMU did not tell its machine types in time")
+		return nil, defaulting.Late("QEMU did not return its machine types in time")
 	}
 }
 
@@ -264,10 +264,10 @@ func (s *Supervisor) queued(ctx context.Context, xml string, decision decision) 
 	described, err := s.alone(ctx, xml)
 	if errors.Is(err, errHung) || errors.Is(err, errEnded) {
 		period := s.quarantine.add(xml)
-		s.options.Log.Error(err, "libvirt has ended on a machine again; it is in quarantine", "period", period.String())
+		s.options.Log.Error(err, "libvirt ended again while it processed a VM; the VM is in quarantine", "period", period.String())
 		problem := inQuarantine(period)
 		if errors.Is(err, errHung) {
-			problem = defaulting.Late("libvirt did not answer within %s, again; the machine is tried again in %s", s.options.Watchdog, period)
+			problem = defaulting.Late("libvirt did not answer within %s, again; the VM is retried in %s", s.options.Watchdog, period)
 		}
 		return "", &endedError{problem}
 	}
@@ -298,7 +298,7 @@ func (s *Supervisor) reportResult(xml string, err error) {
 
 func inQuarantine(left time.Duration) *defaulting.Problem {
 	left = max(left.Round(time.Second), time.Second)
-	problem := defaulting.Unavailable("libvirt has died of this machine, or has hung, more than once; the machine is tried again in %s", left)
+	problem := defaulting.Unavailable("libvirt ended or stopped responding more than once while it processed this VM; it is retried in %s", left)
 	problem.RetryAfter = left
 	return problem
 }
@@ -357,7 +357,7 @@ func read(frame worker.Frame) (string, error) {
 	case worker.Rejected:
 		return "", &launcher.RejectedError{Message: string(frame.Payload)}
 	}
-	return "", defaulting.Unavailable("libvirt could not be asked: %s", frame.Payload)
+	return "", defaulting.Unavailable("the request to libvirt failed: %s", frame.Payload)
 }
 
 // Versions returns the versions of libvirt and QEMU, and whether there is a worker. Between two

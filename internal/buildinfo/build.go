@@ -54,7 +54,7 @@ func (b Build) String() string {
 func (b Build) Register(registerer prometheus.Registerer) error {
 	gauge := prometheus.NewGaugeVec(prometheus.GaugeOpts{
 		Name: "stencil_build_info",
-		Help: "Always 1; the labels tell what the process was built from.",
+		Help: "Always 1; the labels describe the build of the process.",
 	}, []string{"version", "revision", "go_version"})
 	gauge.WithLabelValues(b.Version, b.revision, runtime.Version()).Set(1)
 	if err := registerer.Register(gauge); err != nil {

@@ -84,7 +84,7 @@ func representable(value string) bool {
 type Server string
 
 // ErrNoUser is the error for a request of the server that names no user.
-var ErrNoUser = errors.New("the API server for templates creates VirtualMachines on behalf of a person only, and this request names none")
+var ErrNoUser = errors.New("the API server for templates creates VirtualMachines on behalf of a user only, and this request names none")
 
 // RequestingUser returns the user for which a request is made: the user that the server names, when it is the server's, and otherwise the user of the
 // request. An error means that the server names no user, or not in the required form, which callers must treat as a denial.
@@ -130,7 +130,7 @@ func ParseBoundValues(text string) (BoundValues, error) {
 	var b BoundValues
 	if err := json.Unmarshal([]byte(text), &b); err != nil || b.Digest == "" {
 		// The text holds values that may be secret, and so may the decoder's message.
-		return BoundValues{}, errors.New("the values that the API server for templates has settled cannot be read")
+		return BoundValues{}, errors.New("the values that the API server for templates has bound cannot be read")
 	}
 	return b, nil
 }

@@ -25,7 +25,7 @@ type Limits struct{ Exemptions Exemptions }
 // Check returns an error if the server must not store a VirtualMachine for this user.
 func (l Limits) Check(user authenticationv1.UserInfo) error {
 	if l.Exemptions.Exempt(user.Username) {
-		return fmt.Errorf("the API server for templates creates no VirtualMachines for user %q, whom no TemplateApproval restricts: send the VirtualMachine itself, with annotation template.kubevirt.io/template-ref", user.Username)
+		return fmt.Errorf("the API server for templates creates no VirtualMachines for user %q, who is exempt from TemplateApprovals: send the VirtualMachine itself, with annotation template.kubevirt.io/template-ref", user.Username)
 	}
 	for _, group := range user.Groups {
 		if namespace, is := strings.CutPrefix(group, serviceAccountsPrefix); is && l.Exemptions.ExemptIn(namespace) {

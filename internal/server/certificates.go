@@ -48,7 +48,7 @@ func (c *Certificates) Bind(flags *flag.FlagSet) {
 	flags.StringVar(&c.Directory, "certificate-directory", "/etc/stencil/certificates",
 		"Directory of tls.crt and tls.key (source files). They are read again when they change.")
 	flags.StringVar(&c.Secret, "certificate-authority-secret", "stencil-webhook-ca",
-		"Secret that keeps the certificate authority, the same for stencil-manager and stencil-apiserver (source authority).")
+		"Secret of the certificate authority, the same for stencil-manager and stencil-apiserver (source authority).")
 	flags.StringVar(&c.Namespace, "certificate-authority-namespace", "",
 		"Namespace of that Secret; empty means the server's own.")
 	flags.DurationVar(&c.AuthorityDuration, "certificate-authority-duration", 365*24*time.Hour,

@@ -8,7 +8,7 @@ import (
 
 // loggingUsage replaces the usage texts of controller-runtime's flags, which omit the defaults of these servers, or have others.
 var loggingUsage = map[string]string{
-	"zap-devel":            "Log for people: console encoder, level debug, stack traces from warnings on.",
+	"zap-devel":            "Log for development: console encoder, level debug, stack traces from warnings on.",
 	"zap-encoder":          "Encoding of log lines: json or console. Default json.",
 	"zap-log-level":        "Least severe level that is logged: debug, info, error, panic, or a number for more than debug. Default info.",
 	"zap-stacktrace-level": "Least severe level that is logged with a stack trace: info, error or panic. Default error.",

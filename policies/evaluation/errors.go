@@ -49,6 +49,6 @@ func errQuarantined(q *Quarantine) error {
 	case q.Stuck > 0:
 		return fmt.Errorf("%w because an evaluation does not end", ErrQuarantined)
 	default:
-		return fmt.Errorf("%w until %s because it took too long again and again", ErrQuarantined, q.Until.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w until %s because its evaluations repeatedly took too long", ErrQuarantined, q.Until.UTC().Format(time.RFC3339))
 	}
 }

@@ -90,7 +90,7 @@ func TestQuarantine(t *testing.T) {
 		w := newWard(t)
 		w.request(policyset.DefaultQuarantineStrikes, policyset.ResultTimeout)
 		decision := w.request(3, policyset.ResultQuarantined)
-		const want = "p: could not be evaluated: it is quarantined until 2026-11-21T20:00:10Z because it took too long again and again"
+		const want = "p: could not be evaluated: it is quarantined until 2026-11-21T20:00:10Z because its evaluations repeatedly took too long"
 		if diff := cmp.Diff([]string{want}, texts(decision.Denials)); diff != "" {
 			t.Error(diff)
 		}

@@ -55,10 +55,10 @@ func difference(entry string, want []string, findings []rego.Finding) string {
 	missing, unexpected := without(want, got), without(got, want)
 	var parts []string
 	if len(missing) > 0 {
-		parts = append(parts, fmt.Sprintf("%s does not say %s", entry, quoted(missing)))
+		parts = append(parts, fmt.Sprintf("%s does not return %s", entry, quoted(missing)))
 	}
 	if len(unexpected) > 0 {
-		parts = append(parts, fmt.Sprintf("%s says %s, which was not expected", entry, quoted(unexpected)))
+		parts = append(parts, fmt.Sprintf("%s returns %s, which was not expected", entry, quoted(unexpected)))
 	}
 	return strings.Join(parts, "; ")
 }

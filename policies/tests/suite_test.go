@@ -50,12 +50,12 @@ func TestCases(t *testing.T) {
 		"nothing expected, nothing found":  {Case{Document: vm(4, owned)}, ""},
 		"what is expected is found":        {Case{Document: vm(5, nil), Deny: []string{"5 cores are more than 4"}, Warn: []string{"no owner"}}, ""},
 		"other parameters for this case":   {Case{Document: vm(5, owned), Parameters: map[string]any{"max": 8}}, ""},
-		"something is missing":             {Case{Document: vm(4, owned), Deny: []string{"x"}}, `deny does not say "x"`},
-		"something was not expected":       {Case{Document: vm(5, owned)}, `deny says "5 cores are more than 4", which was not expected`},
-		"something else is said":           {Case{Document: vm(5, owned), Deny: []string{"x", "y"}}, `deny does not say "x", "y"; deny says "5 cores are more than 4", which was not expected`},
-		"a warning instead of a denial":    {Case{Document: vm(4, nil), Deny: []string{"no owner"}}, `deny does not say "no owner"; warn says "no owner", which was not expected`},
+		"something is missing":             {Case{Document: vm(4, owned), Deny: []string{"x"}}, `deny does not return "x"`},
+		"something was not expected":       {Case{Document: vm(5, owned)}, `deny returns "5 cores are more than 4", which was not expected`},
+		"something else is said":           {Case{Document: vm(5, owned), Deny: []string{"x", "y"}}, `deny does not return "x", "y"; deny returns "5 cores are more than 4", which was not expected`},
+		"a warning instead of a denial":    {Case{Document: vm(4, nil), Deny: []string{"no owner"}}, `deny does not return "no owner"; warn returns "no owner", which was not expected`},
 		"the input is not JSON":            {Case{Document: rego.Document{Object: map[string]any{"x": struct{}{}}}}, "input.object: a value of type struct {} is not JSON"},
-		"a message that is expected twice": {Case{Document: vm(4, nil), Warn: []string{"no owner", "no owner"}}, `warn does not say "no owner"`},
+		"a message that is expected twice": {Case{Document: vm(4, nil), Warn: []string{"no owner", "no owner"}}, `warn does not return "no owner"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			policy, err := newCompiler(t).Compile(context.Background(), definition)

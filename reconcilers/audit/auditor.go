@@ -111,6 +111,6 @@ func (r *Reconciler) closeReportWriter(ctx context.Context, writer *reportWriter
 	}
 	r.metrics.failedReports.Add(float64(failures))
 	if err != nil {
-		log.FromContext(ctx).Error(err, "some Reports could not be kept", "reports", failures)
+		log.FromContext(ctx).Error(err, "some Reports could not be written or deleted", "reports", failures)
 	}
 }

@@ -67,7 +67,7 @@ func foreignDisk(one found, claims map[string]map[string]string) *cause {
 			continue
 		}
 		if denying := approval.DenyingDisk(one.approvals, labels); len(denying) > 0 {
-			problems[name] = fmt.Sprintf("claim %s was not created for this machine: %s", name, disks.Problem(labels))
+			problems[name] = fmt.Sprintf("claim %s was not created for this VM: %s", name, disks.Problem(labels))
 			if by == "" {
 				by = denying[0].Name()
 			}

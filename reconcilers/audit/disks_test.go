@@ -51,8 +51,8 @@ func TestDisksOfOthersAreReported(t *testing.T) {
 		{name: "a disk that does not exist yet", disks: []string{"root"}, lists: 1},
 		{
 			name: "disks of nobody and of another VM", disks: []string{"root", "data"}, claims: map[string]map[string]string{"root": nil, "data": other}, lists: 1,
-			want: &cause{rule: "ExistingDisk", approval: "a", message: "claim data was not created for this machine: its label kubevirt.io/created-by names another VirtualMachine, " +
-				"claim root was not created for this machine: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"},
+			want: &cause{rule: "ExistingDisk", approval: "a", message: "claim data was not created for this VM: its label kubevirt.io/created-by names another VirtualMachine, " +
+				"claim root was not created for this VM: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"},
 		},
 		{name: "the approval allows it", approvals: []*approval.Approval{approve("a", allowing(nil))}, disks: []string{"root"}, claims: map[string]map[string]string{"root": nil}},
 		{
@@ -61,7 +61,7 @@ func TestDisksOfOthersAreReported(t *testing.T) {
 		},
 		{
 			name: "another approval does not", approvals: []*approval.Approval{approve("a", allowing(nil)), approve("b")}, disks: []string{"root"}, claims: map[string]map[string]string{"root": nil}, lists: 1,
-			want: &cause{rule: "ExistingDisk", approval: "b", message: "claim root was not created for this machine: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"},
+			want: &cause{rule: "ExistingDisk", approval: "b", message: "claim root was not created for this VM: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"},
 		},
 		{name: "an approval that audits", approvals: []*approval.Approval{approve("a", enforcing(v1alpha1.EnforcementAudit))}, disks: []string{"root"}, claims: map[string]map[string]string{"root": nil}},
 		{name: "a VM without such disks"},

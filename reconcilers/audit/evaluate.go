@@ -40,7 +40,7 @@ func evaluate(object map[string]any, namespace string, approvals []*approval.App
 	first := approvals[0].Name()
 	vm, problems := machine.Read(object)
 	if len(problems) > 0 {
-		return evaluation{cause: newCause(ruleDifferent, first, "the machine cannot be read: %v", problems.ToAggregate())}
+		return evaluation{cause: newCause(ruleDifferent, first, "the VM cannot be read: %v", problems.ToAggregate())}
 	}
 	written, found := vm.Reference()
 	if !found {
@@ -52,7 +52,7 @@ func evaluate(object map[string]any, namespace string, approvals []*approval.App
 	}
 	stored := templates.Get(reference.Namespace, reference.Name)
 	if stored == nil {
-		return evaluation{cause: newCause(ruleTemplateNotFound, first, "its template %s is gone", reference)}
+		return evaluation{cause: newCause(ruleTemplateNotFound, first, "its template %s no longer exists", reference)}
 	}
 	compiled, err := stored.Compiled()
 	if err != nil {
@@ -196,7 +196,7 @@ func (c comparison) cause(a *approval.Approval, objections []approval.Objection)
 	switch {
 	case len(different)+len(more) > 0 && c.changed():
 		rule = ruleTemplateChanged
-		clause := fmt.Sprintf("%s has changed since the machine was rendered from it (generation %d, now %d)", subject, c.vm.Record().Generation, c.stored.Generation)
+		clause := fmt.Sprintf("%s has changed since the VM was rendered from it (generation %d, now %d)", subject, c.vm.Record().Generation, c.stored.Generation)
 		if subject = "it"; len(different) > 0 {
 			clause += " and is different at " + enumerate(different, "fields")
 		}

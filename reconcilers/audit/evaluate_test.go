@@ -216,7 +216,7 @@ func TestJudge(t *testing.T) {
 			vm:   renderFrom(t, grown, "web", nil, nil), approvals: []*approval.Approval{plain},
 			templates: shelved{"golden/fedora": shelve(t, strings.Replace(fedora, "cores: 2, ", "", 1))},
 			want: want{Rule: ruleTemplateChanged, Approval: "plain",
-				Message: "template golden/fedora has changed since the machine was rendered from it (generation 5, now 5); adds to it: spec.template.spec.domain.cpu.cores"},
+				Message: "template golden/fedora has changed since the VM was rendered from it (generation 5, now 5); adds to it: spec.template.spec.domain.cpu.cores"},
 		},
 		{
 			name: "an override is no difference for the approval that has it",
@@ -251,7 +251,7 @@ func TestJudge(t *testing.T) {
 		{
 			name: "a template that is gone",
 			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{plain}, templates: shelved{},
-			want: want{Rule: ruleTemplateNotFound, Approval: "plain", Message: "its template golden/fedora is gone"},
+			want: want{Rule: ruleTemplateNotFound, Approval: "plain", Message: "its template golden/fedora no longer exists"},
 		},
 		{
 			name: "a template that does not compile any more",
@@ -261,7 +261,7 @@ func TestJudge(t *testing.T) {
 		{
 			name: "a template that nobody approves, for the reason of each",
 			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{closed, ubuntuOnly},
-			want: want{Rule: ruleTemplateNotApproved, Approval: "closed", Message: `approval "closed": it is not in force as it is written and approves nothing until a cluster admin corrects it; ` +
+			want: want{Rule: ruleTemplateNotApproved, Approval: "closed", Message: `approval "closed": it is invalid and approves nothing until a cluster admin corrects it; ` +
 				`approval "ubuntu-only": it does not approve template golden/fedora; it approves golden/ubuntu`},
 		},
 		{
@@ -278,7 +278,7 @@ func TestJudge(t *testing.T) {
 			name: "a template that has changed since",
 			vm:   renderFrom(t, template, "web", nil, nil), approvals: []*approval.Approval{plain}, templates: shelved{"golden/fedora": grown},
 			want: want{Rule: ruleTemplateChanged, Approval: "plain",
-				Message: "template golden/fedora has changed since the machine was rendered from it (generation 5, now 5) and is different at spec.template.spec.domain.cpu.cores"},
+				Message: "template golden/fedora has changed since the VM was rendered from it (generation 5, now 5) and is different at spec.template.spec.domain.cpu.cores"},
 		},
 		{
 			name: "one that has changed where it makes no difference",
@@ -312,7 +312,7 @@ func TestJudge(t *testing.T) {
 		{
 			name: "a machine that cannot be read",
 			vm:   map[string]any{"metadata": map[string]any{"annotations": 7}}, approvals: []*approval.Approval{plain},
-			want: want{Rule: ruleDifferent, Approval: "plain", Message: "the machine cannot be read: metadata.annotations: "},
+			want: want{Rule: ruleDifferent, Approval: "plain", Message: "the VM cannot be read: metadata.annotations: "},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

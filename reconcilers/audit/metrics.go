@@ -28,7 +28,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		vms: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "stencil_audit_machines",
-			Help: "VirtualMachines in the namespaces that an approval covers, at the last audit: those that satisfy this approval (conforming), those of them that have a value of a parameter which the approval does not list (warned), and those that satisfy none of the approvals that cover them (violating).",
+			Help: "VirtualMachines in the namespaces that an approval selects, at the last audit: those that satisfy this approval (conforming), those of them that have a value of a parameter which the approval does not list (warned), and those that satisfy none of the approvals that select their namespace (violating).",
 		}, []string{"approval", "result"}),
 		policed: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "stencil_audit_policy_machines",

@@ -79,7 +79,7 @@ func ready(o observation) metav1.Condition {
 	case o.invalid != nil:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonInvalidConfiguration, "it approves nothing until this is corrected: %v", o.invalid)
 	case o.namespaces == 0:
-		return is(metav1.ConditionFalse, v1alpha1.ReasonNoNamespaces, "it covers no namespace that exists")
+		return is(metav1.ConditionFalse, v1alpha1.ReasonNoNamespaces, "it selects no namespace that exists")
 	case o.templates == 0:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonNoTemplates, "it approves no template that exists and is valid, so that nothing satisfies it")
 	case len(o.unusable) > 0:

@@ -97,7 +97,7 @@ func TestStatusOf(t *testing.T) {
 			observation: observation{generation: 1, templates: 1},
 			want: v1alpha1.TemplateApprovalStatus{
 				ObservedGeneration: 1, Templates: ptr.To[int32](1), Namespaces: ptr.To[int32](0),
-				Conditions: readyCondition(1, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaces, "it covers no namespace that exists"),
+				Conditions: readyCondition(1, metav1.ConditionFalse, v1alpha1.ReasonNoNamespaces, "it selects no namespace that exists"),
 			},
 		},
 		{

@@ -59,7 +59,7 @@ func (c *conditions) finished(name string) (usable bool) {
 	c.set(v1beta1.ConditionProgressing, metav1.ConditionFalse, v1beta1.ReasonReconciled, made)
 	complete := meta.FindStatusCondition(c.list, v1beta1.ConditionComplete)
 	if complete != nil && complete.Status == metav1.ConditionFalse && complete.Reason == v1beta1.ReasonUnreachable {
-		c.set(v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonUnreachable, made+", and refers to what its VirtualMachines cannot have: see the condition Complete")
+		c.set(v1beta1.ConditionReady, metav1.ConditionFalse, v1beta1.ReasonUnreachable, made+", and refers to objects that its VirtualMachines cannot use: see the condition Complete")
 		return false
 	}
 	c.set(v1beta1.ConditionReady, metav1.ConditionTrue, v1beta1.ReasonReconciled, made)
@@ -94,7 +94,7 @@ func (c *conditions) secrets(result *capturing.Result) {
 	}
 	var messages []string
 	if len(retained) > 0 {
-		messages = append(messages, "whoever may read the template can read "+strings.Join(retained, ", "))
+		messages = append(messages, "users who may read the template can read "+strings.Join(retained, ", "))
 	}
 	messages = append(messages, replaced...)
 	if len(result.Unsearched) > 0 {

@@ -295,7 +295,7 @@ func checkReady(t *testing.T, w *world) {
 		"Complete=True EverythingCaptured: everything of the VirtualMachine is in the template (1)",
 		"Progressing=False Reconciled: VirtualMachineTemplate t was made (1)",
 		"Ready=True Reconciled: VirtualMachineTemplate t was made (1)",
-		"SecretsFound=True SecretsKept: whoever may read the template can read spec.template.spec.volumes[2].cloudInitNoCloud.userData (password) (1)",
+		"SecretsFound=True SecretsKept: users who may read the template can read spec.template.spec.volumes[2].cloudInitNoCloud.userData (password) (1)",
 	}, said); diff != "" {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
@@ -345,7 +345,7 @@ func TestACaptureFromBeginningToEnd(t *testing.T) {
 		said = append(said, event)
 	}
 	started := "Normal CaptureStarted taking a snapshot of VirtualMachine shop/web, to make VirtualMachineTemplate golden/t of it"
-	captured := "Normal Captured VirtualMachineTemplate golden/t was made of VirtualMachine shop/web"
+	captured := "Normal Captured VirtualMachineTemplate golden/t was created from VirtualMachine shop/web"
 	if diff := cmp.Diff([]string{started, started, captured, captured}, said); diff != "" {
 		t.Errorf("events (-want +got):\n%s", diff)
 	}
@@ -353,7 +353,7 @@ func TestACaptureFromBeginningToEnd(t *testing.T) {
 		t.Error("a secret is told")
 	}
 	if err := testutil.GatherAndCompare(w.register, strings.NewReader(`
-# HELP stencil_captures_total VirtualMachineTemplateRequests that have ended: with a template (ready), with one that refers to what its machines cannot have (incomplete), or without one (failed), and the reason of their condition Ready.
+# HELP stencil_captures_total VirtualMachineTemplateRequests that have ended: with a template (ready), with one that refers to objects that its VMs cannot use (incomplete), or without one (failed), and the reason of their condition Ready.
 # TYPE stencil_captures_total counter
 stencil_captures_total{outcome="ready",reason="Reconciled"} 1
 `), "stencil_captures_total"); err != nil {

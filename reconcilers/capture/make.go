@@ -214,7 +214,7 @@ func (r *Reconciler) end(ctx context.Context, s *state, reason, message string) 
 		return err
 	}
 	r.metrics.ended(resultFailed, reason, r.clock.Now().Sub(s.request.CreationTimestamp.Time))
-	r.recordEvent(s, s.sourceVM(), warning, "CaptureFailed", "Capture", "no template was made of VirtualMachine %s/%s: %s: %s",
+	r.recordEvent(s, s.sourceVM(), warning, "CaptureFailed", "Capture", "no template was created from VirtualMachine %s/%s: %s: %s",
 		s.request.Spec.VirtualMachineRef.Namespace, s.request.Spec.VirtualMachineRef.Name, reason, message)
 	return nil
 }
@@ -229,12 +229,12 @@ func (r *Reconciler) finish(ctx context.Context, s *state) error {
 	source, took := s.request.Spec.VirtualMachineRef, r.clock.Now().Sub(s.request.CreationTimestamp.Time)
 	if !usable {
 		r.metrics.ended(resultIncomplete, v1beta1.ReasonUnreachable, took)
-		r.recordEvent(s, s.sourceVM(), warning, "CaptureIncomplete", "Capture", "VirtualMachineTemplate %s/%s was made of VirtualMachine %s/%s, and refers to what its VirtualMachines cannot have",
+		r.recordEvent(s, s.sourceVM(), warning, "CaptureIncomplete", "Capture", "VirtualMachineTemplate %s/%s was created from VirtualMachine %s/%s, and refers to objects that its VirtualMachines cannot use",
 			s.request.Namespace, s.template.Name, source.Namespace, source.Name)
 		return nil
 	}
 	r.metrics.ended(resultReady, v1beta1.ReasonReconciled, took)
-	r.recordEvent(s, s.sourceVM(), normal, "Captured", "Capture", "VirtualMachineTemplate %s/%s was made of VirtualMachine %s/%s",
+	r.recordEvent(s, s.sourceVM(), normal, "Captured", "Capture", "VirtualMachineTemplate %s/%s was created from VirtualMachine %s/%s",
 		s.request.Namespace, s.template.Name, source.Namespace, source.Name)
 	return nil
 }

@@ -26,7 +26,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		captures: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stencil_captures_total",
-			Help: "VirtualMachineTemplateRequests that have ended: with a template (ready), with one that refers to what its machines cannot have (incomplete), or without one (failed), and the reason of their condition Ready.",
+			Help: "VirtualMachineTemplateRequests that have ended: with a template (ready), with one that refers to objects that its VMs cannot use (incomplete), or without one (failed), and the reason of their condition Ready.",
 		}, []string{"outcome", "reason"}),
 		duration: prometheus.NewHistogramVec(prometheus.HistogramOpts{
 			Name:    "stencil_capture_duration_seconds",

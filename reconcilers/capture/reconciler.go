@@ -193,7 +193,7 @@ func (r *Reconciler) writeStatus(ctx context.Context, s *state, c *conditions, m
 	case err != nil:
 		return err
 	case !found || current.UID != s.request.UID || current.DeletionTimestamp != nil && s.request.DeletionTimestamp == nil:
-		return apierrors.NewConflict(requests.GroupResource(), s.request.Name, errors.New("the request was deleted meanwhile"))
+		return apierrors.NewConflict(requests.GroupResource(), s.request.Name, errors.New("the request was deleted in the meantime"))
 	}
 	s.request = current
 	return nil

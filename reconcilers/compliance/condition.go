@@ -38,11 +38,11 @@ func (j evaluation) condition(generation int64) *metav1.Condition {
 	case j.sampleError != nil:
 		return is(metav1.ConditionUnknown, j.sampleError.Reason, j.sampleError.Message)
 	case len(denied) > 0:
-		return is(metav1.ConditionFalse, v1beta1.ReasonPolicyViolations, "with its defaults, VirtualMachines of this template are refused: "+enumerate(denied))
+		return is(metav1.ConditionFalse, v1beta1.ReasonPolicyViolations, "with its defaults, VirtualMachines of this template are denied: "+enumerate(denied))
 	case len(failed) > 0:
 		return is(metav1.ConditionUnknown, v1beta1.ReasonNotEvaluated, enumerate(failed))
 	case len(others) > 0:
-		return is(metav1.ConditionTrue, v1beta1.ReasonPolicyWarnings, "with its defaults, VirtualMachines of this template are not refused, but: "+enumerate(others))
+		return is(metav1.ConditionTrue, v1beta1.ReasonPolicyWarnings, "with its defaults, VirtualMachines of this template are not denied, but: "+enumerate(others))
 	default:
 		return is(metav1.ConditionTrue, v1beta1.ReasonCompliant, "no policy objects to what this template makes with its defaults")
 	}

@@ -16,7 +16,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 	m := &metrics{
 		noncompliant: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "stencil_policy_noncompliant_templates",
-			Help: "VirtualMachineTemplates whose VirtualMachines a policy refuses, at the last check.",
+			Help: "VirtualMachineTemplates with VirtualMachines that a policy denies, at the last check.",
 		}),
 		duration: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "stencil_policy_template_check_duration_seconds",

@@ -178,18 +178,18 @@ func TestTheConditionOfATemplate(t *testing.T) {
 		},
 		{
 			name: "policies refuse what it makes of the first listed value", template: plain, entries: []policyset.Entry{entry(t, "owners", `deny contains "no owner"`), entry(t, "sizes", sizes)},
-			wantStatus: "False", wantReason: "PolicyViolations", wantMessage: "with its defaults, VirtualMachines of this template are refused: policy owners: no owner; policy sizes: too many CPUs at spec.instancetype",
+			wantStatus: "False", wantReason: "PolicyViolations", wantMessage: "with its defaults, VirtualMachines of this template are denied: policy owners: no owner; policy sizes: too many CPUs at spec.instancetype",
 			wantChecked: map[string]int32{"owners": 1, "sizes": 1}, wantCounts: map[string]int32{"owners": 1, "sizes": 1},
 		},
 		{
 			name: "a policy that only warns refuses nothing, and counts", template: plain,
 			entries:    []policyset.Entry{where(entry(t, "sizes", sizes), func(e *policyset.Entry) { e.Enforcement = policyset.EnforcementWarn })},
-			wantStatus: "True", wantReason: "PolicyWarnings", wantMessage: "with its defaults, VirtualMachines of this template are not refused, but: policy sizes: too many CPUs at spec.instancetype",
+			wantStatus: "True", wantReason: "PolicyWarnings", wantMessage: "with its defaults, VirtualMachines of this template are not denied, but: policy sizes: too many CPUs at spec.instancetype",
 			wantChecked: map[string]int32{"sizes": 1}, wantCounts: map[string]int32{"sizes": 1},
 		},
 		{
 			name: "advice does not count", template: plain, entries: []policyset.Entry{entry(t, "advice", `warn contains "old"`)},
-			wantStatus: "True", wantReason: "PolicyWarnings", wantMessage: "with its defaults, VirtualMachines of this template are not refused, but: policy advice: old",
+			wantStatus: "True", wantReason: "PolicyWarnings", wantMessage: "with its defaults, VirtualMachines of this template are not denied, but: policy advice: old",
 			wantChecked: map[string]int32{"advice": 1}, wantCounts: map[string]int32{"advice": 0},
 		},
 		{
@@ -204,7 +204,7 @@ func TestTheConditionOfATemplate(t *testing.T) {
 		},
 		{
 			name: "nobody knows its parameters", template: strings.Replace(plain, ", enum: [huge, small]", "", 1), entries: []policyset.Entry{entry(t, "sizes", sizes)},
-			wantStatus: "Unknown", wantReason: "ParametersRequired", wantMessage: "nobody knows what VirtualMachines it makes: required parameters have neither a default nor a list of values: SIZE",
+			wantStatus: "Unknown", wantReason: "ParametersRequired", wantMessage: "no VirtualMachine can be rendered from its defaults: required parameters have neither a default nor a list of values: SIZE",
 			wantChecked: map[string]int32{"sizes": 0}, wantCounts: map[string]int32{"sizes": 0},
 		},
 		{

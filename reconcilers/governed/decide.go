@@ -79,7 +79,7 @@ func (c change) note() string {
 	case c.before == c.state.Governed, c.before == "" && len(c.approvals) == 0:
 		return ""
 	case len(c.approvals) == 0:
-		return "no TemplateApproval covers this namespace any more: VirtualMachines may be created here without an approved template"
+		return "no TemplateApproval selects this namespace any more: VirtualMachines may be created here without an approved template"
 	}
 	var names []string
 	for _, a := range c.approvals[:min(len(c.approvals), maximumNames)] {
@@ -89,7 +89,7 @@ func (c change) note() string {
 	if len(c.approvals) > maximumNames {
 		more = fmt.Sprintf(" and %d more", len(c.approvals)-maximumNames)
 	}
-	return fmt.Sprintf("covered by TemplateApproval %s%s: %s", strings.Join(names, ", "), more, map[string]string{
+	return fmt.Sprintf("selected by TemplateApproval %s%s: %s", strings.Join(names, ", "), more, map[string]string{
 		v1alpha1.GovernedDeny:  "VirtualMachines here must come from an approved template",
 		v1alpha1.GovernedWarn:  "VirtualMachines that are not approved are answered with a warning here",
 		v1alpha1.GovernedAudit: "VirtualMachines that are not approved are counted here",

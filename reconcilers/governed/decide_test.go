@@ -50,7 +50,7 @@ func TestDecide(t *testing.T) {
 	})
 	const (
 		covered    = ": VirtualMachines here must come from an approved template"
-		notAnyMore = "no TemplateApproval covers this namespace any more: VirtualMachines may be created here without an approved template"
+		notAnyMore = "no TemplateApproval selects this namespace any more: VirtualMachines may be created here without an approved template"
 	)
 	tenant := func(n coverage.Namespace) coverage.Namespace {
 		n.Labels = maps.Clone(n.Labels)
@@ -79,7 +79,7 @@ func TestDecide(t *testing.T) {
 				namespace("team-a", "", ""), namespace("team-b", "", ""),
 			},
 			want: []string{
-				"team-a true 1;by-name;;golden/fedora covered by TemplateApproval by-name" + covered,
+				"team-a true 1;by-name;;golden/fedora selected by TemplateApproval by-name" + covered,
 				"team-b false  ",
 			},
 		},
@@ -102,7 +102,7 @@ func TestDecide(t *testing.T) {
 			name:       "every approval that covers it is named",
 			approvals:  []coverage.Approval{byLabel, byName},
 			namespaces: []coverage.Namespace{tenant(namespace("team-a", "", ""))},
-			want:       []string{"team-a true 1;by-label, by-name;;golden/fedora covered by TemplateApproval by-label, by-name" + covered},
+			want:       []string{"team-a true 1;by-label, by-name;;golden/fedora selected by TemplateApproval by-label, by-name" + covered},
 		},
 		{
 			name:       "one whose label and annotation are right is left alone",
@@ -114,7 +114,7 @@ func TestDecide(t *testing.T) {
 			approvals:  []coverage.Approval{byName},
 			namespaces: []coverage.Namespace{namespace("team-a", "false", "1;by-name;;golden/fedora"), namespace("team-b", "x", "")},
 			want: []string{
-				"team-a true 1;by-name;;golden/fedora covered by TemplateApproval by-name" + covered,
+				"team-a true 1;by-name;;golden/fedora selected by TemplateApproval by-name" + covered,
 				"team-b false  " + notAnyMore,
 			},
 		},
@@ -145,19 +145,19 @@ func TestDecide(t *testing.T) {
 			name:       "an approval that warns needs no annotation",
 			approvals:  []coverage.Approval{audits, warns},
 			namespaces: []coverage.Namespace{namespace("team-a", "true", "1;by-name;;golden/fedora")},
-			want:       []string{"team-a warn  covered by TemplateApproval audits, warns: VirtualMachines that are not approved are answered with a warning here"},
+			want:       []string{"team-a warn  selected by TemplateApproval audits, warns: VirtualMachines that are not approved are answered with a warning here"},
 		},
 		{
 			name:       "nor does one that audits",
 			approvals:  []coverage.Approval{audits},
 			namespaces: []coverage.Namespace{namespace("team-a", "", "")},
-			want:       []string{"team-a audit  covered by TemplateApproval audits: VirtualMachines that are not approved are counted here"},
+			want:       []string{"team-a audit  selected by TemplateApproval audits: VirtualMachines that are not approved are counted here"},
 		},
 		{
 			name:       "an approval that cannot be understood covers its namespaces all the same",
 			approvals:  []coverage.Approval{invalid},
 			namespaces: []coverage.Namespace{namespace("team-b", "", "")},
-			want:       []string{"team-b true 1;invalid;; covered by TemplateApproval invalid" + covered},
+			want:       []string{"team-b true 1;invalid;; selected by TemplateApproval invalid" + covered},
 		},
 		{
 			name:      "one that is being deleted is left alone",

@@ -69,12 +69,12 @@ func (r *Reconciler) report(ctx context.Context, approvals []coverage.Approval, 
 func active(generation int64, pending int, full string) metav1.Condition {
 	condition := metav1.Condition{
 		Type: v1alpha1.ConditionActive, Status: metav1.ConditionTrue, Reason: v1alpha1.ReasonActive, ObservedGeneration: generation,
-		Message: "every namespace that it covers carries it",
+		Message: "every namespace that it selects carries it",
 	}
 	switch {
 	case full != "":
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonTooLarge
-		condition.Message = fmt.Sprintf("namespace %s has no room for it beside the older approvals that cover the namespace (64 KiB, 512 subjects and 512 exempt subjects): "+
+		condition.Message = fmt.Sprintf("namespace %s has no room for it beside the older approvals that select the namespace (64 KiB, 512 subjects and 512 exempt subjects): "+
 			"admission policies approve nothing by it there; shorten the lists of templates, subjects and exemptSubjects", full)
 	case pending > 0:
 		condition.Status, condition.Reason = metav1.ConditionFalse, v1alpha1.ReasonWriting

@@ -34,7 +34,7 @@ func TestPendingOf(t *testing.T) {
 }
 
 func TestActive(t *testing.T) {
-	const tooLarge = "namespace team-a has no room for it beside the older approvals that cover the namespace (64 KiB, 512 subjects and 512 exempt subjects): " +
+	const tooLarge = "namespace team-a has no room for it beside the older approvals that select the namespace (64 KiB, 512 subjects and 512 exempt subjects): " +
 		"admission policies approve nothing by it there; shorten the lists of templates, subjects and exemptSubjects"
 	condition := func(status metav1.ConditionStatus, reason, message string) metav1.Condition {
 		return metav1.Condition{Type: "Active", Status: status, Reason: reason, ObservedGeneration: 3, Message: message}
@@ -47,7 +47,7 @@ func TestActive(t *testing.T) {
 	}{
 		{
 			name: "every namespace carries it",
-			want: condition(metav1.ConditionTrue, v1alpha1.ReasonActive, "every namespace that it covers carries it"),
+			want: condition(metav1.ConditionTrue, v1alpha1.ReasonActive, "every namespace that it selects carries it"),
 		},
 		{
 			name: "some do not", pending: 3,

@@ -76,7 +76,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, _ reconcile.Request) (reconc
 	}
 	for _, name := range planned.foreign {
 		r.options.Recorder.Eventf(configMap, nil, corev1.EventTypeWarning, reasonForeign, "Apply",
-			"policy %s of the library is switched on, but somebody else has made a VirtualMachinePolicy of that name: rename or delete that one", name)
+			"policy %s of the library is enabled, but a VirtualMachinePolicy of that name exists that the library did not create: rename or delete it", name)
 	}
 	for _, name := range planned.apply {
 		failed = errors.Join(failed, r.apply(ctx, configMap, owner, byName[name]))
@@ -181,9 +181,9 @@ func (r *Reconciler) remove(ctx context.Context, configMap *corev1.ConfigMap, na
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
-		return fmt.Errorf("deleting policy %s, which is switched off: %w", name, err)
+		return fmt.Errorf("deleting policy %s, which is disabled: %w", name, err)
 	}
 	logf.FromContext(ctx).Info("deleted a policy of the library", "policy", name)
-	r.options.Recorder.Eventf(configMap, object, corev1.EventTypeNormal, reasonRemoved, "Delete", "policy %s was deleted: it is switched off", name)
+	r.options.Recorder.Eventf(configMap, object, corev1.EventTypeNormal, reasonRemoved, "Delete", "policy %s was deleted: it is disabled", name)
 	return nil
 }

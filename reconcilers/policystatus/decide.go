@@ -131,23 +131,23 @@ func active(o *observation) metav1.Condition {
 	quarantined := quarantinedOn(o)
 	switch {
 	case o.Active == nil && o.Broken == nil:
-		return no(v1alpha1.ReasonNeverActive, "no version of it has been in force yet, because its tests fail; nothing is judged by it")
+		return no(v1alpha1.ReasonNeverActive, "no version of it has been active yet, because its tests fail; it evaluates nothing")
 	case o.Active == nil:
 		return no(v1alpha1.ReasonBroken, "no version of it can be evaluated; %s", consequence(o.Object.Spec.Enforcement, o.Object.Spec.FailureMode))
 	case len(quarantined) > 0:
 		spec := o.Active.Spec
-		return no(v1alpha1.ReasonQuarantined, "it took too long again and again and is not evaluated on %s until it is tried again; meanwhile %s",
+		return no(v1alpha1.ReasonQuarantined, "its evaluations repeatedly took too long, so it is not evaluated on %s until it is tried again; until then %s",
 			enumerate(quarantined), consequence(spec.Enforcement, spec.FailureMode))
 	case o.Active.Generation != o.Object.Generation:
 		why := "its tests fail"
 		if len(o.Problems) > 0 {
 			why = "it does not compile"
 		}
-		return no(v1alpha1.ReasonLastGoodVersion, "generation %d is not in force because %s; generation %d stays in force", o.Object.Generation, why, o.Active.Generation)
+		return no(v1alpha1.ReasonLastGoodVersion, "generation %d is not active because %s; generation %d stays active", o.Object.Generation, why, o.Active.Generation)
 	case !o.routed:
 		return no(v1alpha1.ReasonNotRouted, "the webhook configuration does not send the requests that it applies to yet")
 	default:
-		return is(v1alpha1.ConditionActive, metav1.ConditionTrue, v1alpha1.ReasonActive, "it is in force")
+		return is(v1alpha1.ConditionActive, metav1.ConditionTrue, v1alpha1.ReasonActive, "it is active")
 	}
 }
 
@@ -155,11 +155,11 @@ func active(o *observation) metav1.Condition {
 func consequence(enforcement v1alpha1.Enforcement, failure v1alpha1.FailureMode) string {
 	switch {
 	case failure == v1alpha1.FailureModeAllow || enforcement == v1alpha1.EnforcementAudit:
-		return "what it applies to passes unjudged"
+		return "what it applies to is admitted without evaluation"
 	case enforcement == v1alpha1.EnforcementWarn:
-		return "what it applies to passes with a warning"
+		return "what it applies to is admitted with a warning"
 	default:
-		return "what it applies to is refused"
+		return "what it applies to is denied"
 	}
 }
 

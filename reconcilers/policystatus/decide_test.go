@@ -106,7 +106,7 @@ func conditions(status v1alpha1.VirtualMachinePolicyStatus) map[string]string {
 }
 
 func TestConditions(t *testing.T) {
-	const fine, untested, active = "True Compiled: it compiles", "True NoTests: it has no tests", "True Active: it is in force"
+	const fine, untested, active = "True Compiled: it compiles", "True NoTests: it has no tests", "True Active: it is active"
 	cases := map[string]struct {
 		given                    observation
 		compiled, tested, active string
@@ -119,25 +119,25 @@ func TestConditions(t *testing.T) {
 			given:    observed(problems(rego.Problem{Row: 2, Column: 3, Message: "no"}, rego.Problem{}, rego.Problem{}), withActive(2, "d2")),
 			compiled: "False CompileError: 2:3: no, and 2 more problems",
 			tested:   "False NotCompiled: it does not compile, so no test can run",
-			active:   "False LastGoodVersion: generation 3 is not in force because it does not compile; generation 2 stays in force",
+			active:   "False LastGoodVersion: generation 3 is not active because it does not compile; generation 2 stays active",
 		},
 		"one whose tests fail": {
 			given:    observed(tests(9, "a", "b", "c", "d", "e", "f"), withActive(1, "d1")),
 			compiled: fine,
 			tested:   `False TestsFailed: 6 of 9 tests fail: "a", "b", "c", "d", "e" and 1 more`,
-			active:   "False LastGoodVersion: generation 3 is not in force because its tests fail; generation 1 stays in force",
+			active:   "False LastGoodVersion: generation 3 is not active because its tests fail; generation 1 stays active",
 		},
 		"a new one whose tests fail": {
 			given:    observed(tests(1, "a"), nothingActive),
 			compiled: fine,
 			tested:   `False TestsFailed: 1 of 1 tests fail: "a"`,
-			active:   "False NeverActive: no version of it has been in force yet, because its tests fail; nothing is judged by it",
+			active:   "False NeverActive: no version of it has been active yet, because its tests fail; it evaluates nothing",
 		},
 		"a broken one": {
 			given:    observed(problems(rego.Problem{Message: "no"}), broken),
 			compiled: "False CompileError: no",
 			tested:   "False NotCompiled: it does not compile, so no test can run",
-			active:   "False Broken: no version of it can be evaluated; what it applies to is refused",
+			active:   "False Broken: no version of it can be evaluated; what it applies to is denied",
 		},
 		"a broken one that warns": {
 			given: observed(problems(rego.Problem{Message: "no"}), broken, func(o *observation) {
@@ -145,7 +145,7 @@ func TestConditions(t *testing.T) {
 			}),
 			compiled: "False CompileError: no",
 			tested:   "False NotCompiled: it does not compile, so no test can run",
-			active:   "False Broken: no version of it can be evaluated; what it applies to passes with a warning",
+			active:   "False Broken: no version of it can be evaluated; what it applies to is admitted with a warning",
 		},
 		"a broken one that allows": {
 			given: observed(problems(rego.Problem{Message: "no"}), broken, func(o *observation) {
@@ -153,7 +153,7 @@ func TestConditions(t *testing.T) {
 			}),
 			compiled: "False CompileError: no",
 			tested:   "False NotCompiled: it does not compile, so no test can run",
-			active:   "False Broken: no version of it can be evaluated; what it applies to passes unjudged",
+			active:   "False Broken: no version of it can be evaluated; what it applies to is admitted without evaluation",
 		},
 		"one that nobody is asked about yet": {
 			given: observed(notRouted), compiled: fine, tested: untested,
@@ -163,7 +163,7 @@ func TestConditions(t *testing.T) {
 			given: observed(replicas(replica("b", "d3", 1, quarantined), replica("a", "d3", 1, quarantined),
 				replica("c", "d3", 1), replica("d", "d2", 1, quarantined), replica("e", "d3", 1, quarantined, longSilent), replica("f", "d3", 1, quarantined, silentForAWhile))),
 			compiled: fine, tested: untested,
-			active: "False Quarantined: it took too long again and again and is not evaluated on a, b until it is tried again; meanwhile what it applies to is refused",
+			active: "False Quarantined: its evaluations repeatedly took too long, so it is not evaluated on a, b until it is tried again; until then what it applies to is denied",
 		},
 	}
 	for name, tc := range cases {

@@ -85,7 +85,7 @@ func (r *Reporter) leave(ended context.Context) {
 			continue
 		}
 		if err := apply(ctx, r.options.Client, state.Object, replicaManager(r.options.Name), &v1alpha1.VirtualMachinePolicyStatus{}); err != nil {
-			r.options.Logger.V(1).Info("what was counted of the policies stays in their statuses", "why", err.Error())
+			r.options.Logger.V(1).Info("the counters of the policies remain in their statuses", "why", err.Error())
 			return
 		}
 	}
@@ -107,7 +107,7 @@ func (r *Reporter) report(ctx context.Context) {
 			status.Replicas = []v1alpha1.PolicyReplica{stamped(next, now)}
 		}
 		if err := apply(ctx, r.options.Client, state.Object, replicaManager(r.options.Name), status); err != nil && ctx.Err() == nil {
-			r.options.Logger.Error(err, "what was counted of a policy is not written", "policy", state.Object.Name)
+			r.options.Logger.Error(err, "the counters of a policy could not be written", "policy", state.Object.Name)
 		}
 	}
 }

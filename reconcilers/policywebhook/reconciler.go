@@ -93,7 +93,7 @@ func New(options Options) (*Reconciler, error) {
 		options: options,
 		restored: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "stencil_policy_webhooks_restored_total",
-			Help: "How often the webhook configuration of the policies was put back because somebody else had changed it.",
+			Help: "Number of times that the webhook configuration of the policies was restored because another client had changed it.",
 		}),
 		changed: make(chan struct{}),
 	}
@@ -225,7 +225,7 @@ func (r *Reconciler) apply(ctx context.Context, live *admissionregistrationv1.Va
 		r.restored.Inc()
 		log.Info("restored the webhooks of the policies")
 		r.options.Recorder.Eventf(live, nil, corev1.EventTypeWarning, reasonRestored, actionRestore,
-			"the webhooks of the policies were restored, somebody else had changed %s", enumerate(differing))
+			"the webhooks of the policies were restored because another client had changed %s", enumerate(differing))
 	} else {
 		log.Info("changed the webhooks of the policies")
 	}

@@ -193,7 +193,7 @@ func resultOf(err error, secrets []string) dryRunResult {
 	if !rejected {
 		return dryRunResult{metav1.ConditionUnknown, v1beta1.ReasonNotTried, "the dry run could not be made: " + text}
 	}
-	return dryRunResult{metav1.ConditionFalse, v1beta1.ReasonRefused, "the VirtualMachine of the template's defaults is refused: " + text}
+	return dryRunResult{metav1.ConditionFalse, v1beta1.ReasonRefused, "the VirtualMachine of the template's defaults is denied: " + text}
 }
 
 var vmResource = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}

@@ -31,10 +31,10 @@ func TestTheVerdictOfADryRun(t *testing.T) {
 		{"a machine of that name is there", apierrors.NewAlreadyExists(machines, "box"), "True", "Accepted", "the VirtualMachine of the template's defaults was accepted in a dry run"},
 		{
 			"refused by a webhook, whose words quote a password", apierrors.NewForbidden(machines, "box", errors.New(`admission webhook denied the request: bad user data "hunter22"`)), "False", "Refused",
-			`the VirtualMachine of the template's defaults is refused: virtualmachines.kubevirt.io "box" is forbidden: admission webhook denied the request: bad user data "(sensitive)"`,
+			`the VirtualMachine of the template's defaults is denied: virtualmachines.kubevirt.io "box" is forbidden: admission webhook denied the request: bad user data "(sensitive)"`,
 		},
-		{"invalid", apierrors.NewInvalid(schema.GroupKind{Kind: "VirtualMachine"}, "box", nil), "False", "Refused", `the VirtualMachine of the template's defaults is refused: VirtualMachine "box" is invalid`},
-		{"malformed", apierrors.NewBadRequest("strict decoding"), "False", "Refused", "the VirtualMachine of the template's defaults is refused: strict decoding"},
+		{"invalid", apierrors.NewInvalid(schema.GroupKind{Kind: "VirtualMachine"}, "box", nil), "False", "Refused", `the VirtualMachine of the template's defaults is denied: VirtualMachine "box" is invalid`},
+		{"malformed", apierrors.NewBadRequest("strict decoding"), "False", "Refused", "the VirtualMachine of the template's defaults is denied: strict decoding"},
 		{
 			"the manager may not", apierrors.NewForbidden(machines, "", errors.New(`User "m" cannot create resource "virtualmachines"`)), "Unknown", "NotTried",
 			`the dry run could not be made: virtualmachines.kubevirt.io is forbidden: User "m" cannot create resource "virtualmachines"`,

@@ -198,7 +198,7 @@ func TestTheStateOfASource(t *testing.T) {
 		{
 			name: "a DataSource that CDI refuses for a reason of its own", of: fedora,
 			objects: map[sources.Key]sources.Object{fedora: {ReadyReported: true, Reason: "NoSource", Message: "no source", To: claim}, claim: usable},
-			want:    "NotReady", reason: "NoSource", message: "CDI says that DataSource golden/fedora is not ready: no source",
+			want:    "NotReady", reason: "NoSource", message: "CDI reports that DataSource golden/fedora is not ready: no source",
 		},
 		{name: "a DataSource that stands for nothing", of: fedora, objects: map[sources.Key]sources.Object{fedora: {}}, want: "NotReady", reason: "NoSource", message: "DataSource golden/fedora names nothing that it stands for"},
 		{
@@ -223,7 +223,7 @@ func TestTheStateOfASource(t *testing.T) {
 		{name: "a bound claim whose DataVolume failed", of: claim, objects: map[sources.Key]sources.Object{claim: usable, disk: {Reason: "Error", Message: "404"}}, want: "NotReady", reason: "Error", message: "DataVolume golden/disk cannot be used: 404"},
 		{name: "a claim that is being deleted", of: claim, objects: map[sources.Key]sources.Object{claim: {Ready: true, Deleting: true}}, want: "NotReady", reason: "Terminating", message: "PersistentVolumeClaim golden/disk is being deleted"},
 		{name: "a DataVolume without its claim", of: disk, objects: map[sources.Key]sources.Object{disk: usable}, want: "NotFound", reason: "NotFound", message: "PersistentVolumeClaim golden/disk does not exist"},
-		{name: "a kind that the cluster does not know", of: snapshot, unknown: map[sources.Kind]error{sources.Snapshot: &sources.NotServedError{Kind: sources.Snapshot}}, want: "Unknown", reason: "NotServed", message: "the cluster does not know the kind VolumeSnapshot"},
+		{name: "a kind that the cluster does not know", of: snapshot, unknown: map[sources.Kind]error{sources.Snapshot: &sources.NotServedError{Kind: sources.Snapshot}}, want: "Unknown", reason: "NotServed", message: "the cluster does not serve the kind VolumeSnapshot"},
 		{name: "a kind that may not be listed", of: snapshot, unknown: map[sources.Kind]error{sources.Snapshot: errors.New("forbidden")}, want: "Unknown", reason: "NotKnown", message: "forbidden"},
 		{name: "a name that depends on a parameter", of: in(sources.Claim, "${CLAIM}"), want: "Unknown", reason: "ParameterRequired", message: "its name depends on a parameter that has no default"},
 	} {

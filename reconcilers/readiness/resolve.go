@@ -139,7 +139,7 @@ func (r *resolver) dataSource(key sources.Key) result {
 	behind := r.resolve(reference{Key: to})
 	switch {
 	case object.ReadyReported && !object.Ready && (behind.State == v1beta1.SourceReady || behind.State == v1beta1.SourceUnknown):
-		return is(v1beta1.SourceNotReady, object.Reason, "CDI says that %s is not ready: %s", key, object.Message)
+		return is(v1beta1.SourceNotReady, object.Reason, "CDI reports that %s is not ready: %s", key, object.Message)
 	case behind.State != v1beta1.SourceReady:
 		behind.Message = fmt.Sprintf("%s stands for %s: %s", key, to, behind.Message)
 	}

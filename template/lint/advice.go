@@ -61,10 +61,10 @@ func (a *advisor) parameter(p *v1beta1.Parameter, at string) {
 	}
 	secret := secrecy.MatchString(p.Name) && !reference.MatchString(p.Name)
 	if secret && !p.Sensitive {
-		a.add(RuleNotSensitive, at+".name", "parameter %s is called like a password: with sensitive: true its value stays out of annotations, refusals and logs", p.Name)
+		a.add(RuleNotSensitive, at+".name", "parameter %s is named like a password: with sensitive: true its value does not appear in annotations, denials and logs", p.Name)
 	}
 	if (secret || p.Sensitive) && p.Value != "" {
-		a.add(RuleNotGenerated, at+".value", "the default of %s becomes the password of every machine: generate one, or require it", p.Name)
+		a.add(RuleNotGenerated, at+".value", "the default of %s becomes the password of every VM: generate one, or require it", p.Name)
 	}
 }
 
@@ -88,7 +88,7 @@ func (a *advisor) runs(vm map[string]any) {
 	case running:
 		a.add(RuleRunning, "spec.virtualMachine.spec.running", "running is deprecated: write runStrategy, Always for true and Halted for false")
 	case !strategy:
-		a.add(RuleNoRunStrategy, "spec.virtualMachine.spec", "KubeVirt refuses a VirtualMachine without runStrategy")
+		a.add(RuleNoRunStrategy, "spec.virtualMachine.spec", "KubeVirt rejects a VirtualMachine without runStrategy")
 	}
 }
 
@@ -119,7 +119,7 @@ func (a *advisor) member(value any, key, at string) {
 		for _, found := range literal.FindAllStringSubmatch(text, -1) {
 			if !strings.Contains(found[2], "${") {
 				// The finding must not show the password.
-				a.add(RuleLiteralPassword, at, "%s stands in the template as it is: make it a parameter that is sensitive and generated", found[1])
+				a.add(RuleLiteralPassword, at, "%s is in the template in plain text: make it a parameter that is sensitive and generated", found[1])
 				return
 			}
 		}

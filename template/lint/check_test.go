@@ -83,10 +83,10 @@ func TestCheck(t *testing.T) {
 				"{metadata: {name: '${NAME}'}, spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}, volumes: [{name: a, cloudInitNoCloud: {userData: '${ROOT_PASSWORD|yaml}${apiToken|yaml}${PIN|yaml}${SECRET_NAME|yaml}'}}]}}}}"),
 			want: []string{
 				"warning suspicious spec.parameters[3].value: the default of the sensitive parameter PIN can be read by everyone who can read the template",
-				"advice password-not-sensitive spec.parameters[1].name: parameter ROOT_PASSWORD is called like a password: with sensitive: true its value stays out of annotations, refusals and logs",
-				"advice password-not-generated spec.parameters[1].value: the default of ROOT_PASSWORD becomes the password of every machine: generate one, or require it",
-				"advice password-not-sensitive spec.parameters[2].name: parameter apiToken is called like a password: with sensitive: true its value stays out of annotations, refusals and logs",
-				"advice password-not-generated spec.parameters[3].value: the default of PIN becomes the password of every machine: generate one, or require it",
+				"advice password-not-sensitive spec.parameters[1].name: parameter ROOT_PASSWORD is named like a password: with sensitive: true its value does not appear in annotations, denials and logs",
+				"advice password-not-generated spec.parameters[1].value: the default of ROOT_PASSWORD becomes the password of every VM: generate one, or require it",
+				"advice password-not-sensitive spec.parameters[2].name: parameter apiToken is named like a password: with sensitive: true its value does not appear in annotations, denials and logs",
+				"advice password-not-generated spec.parameters[3].value: the default of PIN becomes the password of every VM: generate one, or require it",
 			},
 		},
 		{
@@ -100,7 +100,7 @@ func TestCheck(t *testing.T) {
 				"advice image-without-digest spec.virtualMachine.spec.dataVolumeTemplates[0].spec.source.registry.url: image registry.example.com/disk:latest can become another one: name it by its digest, NAME@sha256:…",
 				"advice image-without-digest spec.virtualMachine.spec.template.spec.domain.firmware.kernelBoot.container.image: image registry.example.com/kernel can become another one: name it by its digest, NAME@sha256:…",
 				"advice image-without-digest spec.virtualMachine.spec.template.spec.volumes[0].containerDisk.image: image registry.example.com/a:1 can become another one: name it by its digest, NAME@sha256:…",
-				"advice password-in-template spec.virtualMachine.spec.template.spec.volumes[3].cloudInitNoCloud.userData: password stands in the template as it is: make it a parameter that is sensitive and generated",
+				"advice password-in-template spec.virtualMachine.spec.template.spec.volumes[3].cloudInitNoCloud.userData: password is in the template in plain text: make it a parameter that is sensitive and generated",
 			},
 		},
 		{
@@ -108,7 +108,7 @@ func TestCheck(t *testing.T) {
 			manifest: "{metadata: {annotations: {description: x}}, spec: {virtualMachine: {spec: {template: {spec: {domain: {devices: {}}}}}}}}",
 			want: []string{
 				"advice no-name spec.virtualMachine.metadata: the VirtualMachine has no name: write one with a parameter, such as ${NAME}",
-				"advice no-run-strategy spec.virtualMachine.spec: KubeVirt refuses a VirtualMachine without runStrategy",
+				"advice no-run-strategy spec.virtualMachine.spec: KubeVirt rejects a VirtualMachine without runStrategy",
 			},
 		},
 		{

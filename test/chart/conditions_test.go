@@ -227,8 +227,8 @@ func TestWhatTheAPIServerAsksTheManagerAboutApprovals(t *testing.T) {
 		if err := install.AwaitPolicies(t.Context(), plane); err != nil {
 			t.Fatal(err)
 		}
-		const want = "spec.namespaceSelector: Stencil sets label stencil.kubevirt.io/governed where an approval covers a namespace, so it cannot decide " +
-			"what an approval covers: select namespaces by another label, or by name in spec.namespaces"
+		const want = "spec.namespaceSelector: Stencil sets label stencil.kubevirt.io/governed on the namespaces that an approval selects, so " +
+			"an approval cannot select namespaces by it: select namespaces by another label, or by name in spec.namespaces"
 		for _, selector := range []string{
 			`{"matchLabels": {"stencil.kubevirt.io/governed": "true"}}`,
 			`{"matchExpressions": [{"key": "team", "operator": "Exists"}, {"key": "stencil.kubevirt.io/governed", "operator": "DoesNotExist"}]}`,

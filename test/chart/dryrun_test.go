@@ -72,7 +72,7 @@ webhooks:
 				t.Error(result.Stderr)
 			}
 			if want, got := len(decode(t, manifest)), strings.Count(result.Stdout, "serverside-applied (server dry run)"); got != want {
-				t.Errorf("%d of %d objects were judged:\n%s", got, want, result.Stdout)
+				t.Errorf("%d of %d objects were evaluated:\n%s", got, want, result.Stdout)
 			}
 		})
 	}

@@ -17,10 +17,10 @@ func TestReady(t *testing.T) {
 			answers: map[string]string{
 				"/readyz":             "[-]certificate failed: reason withheld\n[-]templates failed: reason withheld\n[+]webhooks ok\nhealthz check failed\n",
 				"/readyz/certificate": "internal server error: there is no serving certificate yet\n",
-				"/readyz/templates":   "internal server error: the templates have not been read yet\n",
+				"/readyz/templates":   "internal server error: the template cache is not synced\n",
 			},
 			want: "not ready: certificate: internal server error: there is no serving certificate yet; " +
-				"templates: internal server error: the templates have not been read yet",
+				"templates: internal server error: the template cache is not synced",
 		},
 	}
 	for name, tc := range cases {

@@ -158,9 +158,9 @@ func TestWhatIsWarnedAbout(t *testing.T) {
 		{name: "a namespace that is not there", spec: "namespaces: [team-a, team-z], templates: [{namespace: golden, name: fedora}]" + open, want: []string{"spec.namespaces[1]: there is no namespace team-z now"}},
 		{
 			name: "Stencil's own namespace", spec: "namespaces: [stencil-system], templates: [{namespace: golden, name: fedora}]" + open,
-			want: []string{"spec.namespaces[0]: stencil-system is Stencil's own namespace, which is never covered", "spec: this approval covers no namespace that exists now"},
+			want: []string{"spec.namespaces[0]: stencil-system is Stencil's own namespace, which approvals never select", "spec: this approval selects no namespace that exists now"},
 		},
-		{name: "labels that no namespace has", spec: "namespaceSelector: {matchLabels: {tier: gold}}, templates: [{namespace: golden, name: fedora}]" + open, want: []string{"spec: this approval covers no namespace that exists now"}},
+		{name: "labels that no namespace has", spec: "namespaceSelector: {matchLabels: {tier: gold}}, templates: [{namespace: golden, name: fedora}]" + open, want: []string{"spec: this approval selects no namespace that exists now"}},
 		{name: "a template that is not there", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}, {namespace: golden, name: debian}]" + open, want: []string{"spec.templates[1]: there is no template golden/debian now"}},
 		{name: "labels that no template has", spec: "namespaces: [team-a], templates: [{namespace: golden, selector: {matchLabels: {tier: lead}}}]", want: []string{"spec.templates[0]: there is no template with these labels in namespace golden now"}},
 		{name: "a template that does not compile", spec: "namespaces: [team-a], templates: [{namespace: golden, name: ruin}]", want: []string{"spec.templates[0]: template golden/ruin cannot be used: it does not compile"}},
@@ -179,7 +179,7 @@ func TestWhatIsWarnedAbout(t *testing.T) {
 			},
 		},
 		{name: "not what it lists with any value, nor what the name sets", spec: "namespaces: [team-a], templates: [{namespace: golden, name: keyed}], parameters: [{name: SSH_KEY, anyValue: true}, {name: ACCOUNT, pattern: '[a-z]+'}, {name: SIZE, minimum: 1}, {name: TOKEN, anyValue: true}]"},
-		{name: "overrides of everything", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: ['spec.*']" + open, want: []string{"spec.overrides[0]: whoever may override spec.* may make another machine of it than the template says"}},
+		{name: "overrides of everything", spec: "namespaces: [team-a], templates: [{namespace: golden, name: fedora}], overrides: ['spec.*']" + open, want: []string{"spec.overrides[0]: override spec.* permits users to replace most of what the template defines"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			response := handler(t).Handle(t.Context(), review(t, admissionv1.Create, manifest("", tc.spec), ""))

@@ -71,13 +71,13 @@ func (s input) aboutNamespaces() []string {
 	for i, namespace := range s.spec.Namespaces {
 		switch {
 		case slices.Contains(s.excluded, namespace):
-			all = append(all, fmt.Sprintf("spec.namespaces[%d]: %s is Stencil's own namespace, which is never covered", i, namespace))
+			all = append(all, fmt.Sprintf("spec.namespaces[%d]: %s is Stencil's own namespace, which approvals never select", i, namespace))
 		case !slices.Contains(s.selected, namespace):
 			all = append(all, fmt.Sprintf("spec.namespaces[%d]: there is no namespace %s now", i, namespace))
 		}
 	}
 	if len(s.selected) == 0 {
-		all = append(all, "spec: this approval covers no namespace that exists now")
+		all = append(all, "spec: this approval selects no namespace that exists now")
 	}
 	return all
 }
@@ -197,7 +197,7 @@ func (s input) aboutOverrides() []string {
 		}
 		for _, much := range []string{"spec", "spec.template", "spec.template.spec", "spec.template.spec.domain"} {
 			if strings.TrimSuffix(override.String(), ".*") == much {
-				all = append(all, fmt.Sprintf("spec.overrides[%d]: whoever may override %s may make another machine of it than the template says", i, text))
+				all = append(all, fmt.Sprintf("spec.overrides[%d]: override %s permits users to replace most of what the template defines", i, text))
 			}
 		}
 	}

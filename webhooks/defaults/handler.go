@@ -243,7 +243,7 @@ func (h *Handler) fail(ctx context.Context, f *filling, err error) admission.Res
 	stamp(f.vm, f.patch, f.before(contract.AnnotationDefaultsApplied), why)
 	response := f.answer()
 	if response.Allowed {
-		response = response.WithWarnings("the defaults that the guest sees were not filled in: " + why + "; the machine gets them when it is started, as it would without Stencil")
+		response = response.WithWarnings("the defaults that the guest sees were not filled in: " + why + "; the VM gets them when it is started, as without Stencil")
 	}
 	return response
 }

@@ -33,11 +33,11 @@ func (h *Handler) policy(ctx context.Context, namespace string) (defaulting.Poli
 		return policy, nil
 	}
 	if !h.Addresses.Synced() {
-		return policy, errors.New("the MAC addresses of the machines that there are have not been read yet")
+		return policy, errors.New("the MAC address cache is not synced")
 	}
 	labels, _, found := h.Namespaces.Namespace(ctx, namespace)
 	if !found {
-		return policy, errors.New("the namespace is not known here yet, so nobody can tell whether a MAC pool manager cares for it")
+		return policy, errors.New("the namespace is not in the cache yet, so it is unknown whether a MAC pool manager manages it")
 	}
 	if h.Addresses.Pooled(labels) {
 		policy.MAC = defaulting.MACNever

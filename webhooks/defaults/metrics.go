@@ -35,20 +35,20 @@ func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stencil_defaulting_requests_total",
-			Help: "VirtualMachines that came for their defaults, by operation and what came of it: filled, unchanged, withheld (in a governed namespace), skipped (by annotation), refused, or unavailable when the defaulter could not answer.",
+			Help: "Requests for the defaults of VirtualMachines, by operation and outcome: filled, unchanged, withheld (in a governed namespace), skipped (by annotation), refused, or unavailable if the defaulter did not respond.",
 		}, []string{"operation", "outcome"}),
 		duration: prometheus.NewHistogram(prometheus.HistogramOpts{
 			Name:    "stencil_defaulting_ask_seconds",
-			Help:    "How long the defaulter took to answer, or not to, when it was asked. What is answered from memory is not in it.",
+			Help:    "Duration of requests to the defaulter, in seconds, failed ones included. Answers from the cache are not counted.",
 			Buckets: []float64{.00025, .0005, .001, .002, .004, .008, .016, .032, .064, .125, .25, .5, 1, 1.5, 2},
 		}),
 		up: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "stencil_defaulting_up",
-			Help: "1 when the defaulter could be asked the last time somebody looked.",
+			Help: "1 if the last defaulter health check succeeded.",
 		}),
 		differs: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "stencil_defaulting_kubevirt_differs",
-			Help: "1 when the cluster runs another minor version of KubeVirt than the defaulter reproduces, so that neither machine types nor addresses are written.",
+			Help: "1 if the cluster runs another minor version of KubeVirt than the defaulter reproduces, so that neither machine types nor addresses are written.",
 		}),
 	}
 	for _, collector := range []prometheus.Collector{m.requests, m.duration, m.up, m.differs} {

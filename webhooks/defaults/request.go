@@ -17,7 +17,7 @@ import (
 // VM are not sent.
 func (h *Handler) requestDefaults(ctx context.Context, f *filling) (*defaulting.Response, error) {
 	if !h.Cluster.Synced() {
-		return nil, fmt.Errorf("the configuration of KubeVirt has not been read yet")
+		return nil, fmt.Errorf("the configuration of KubeVirt is not synced")
 	}
 	request := &defaulting.Request{
 		Operation: defaulting.Operation(f.request.Operation),
@@ -52,7 +52,7 @@ func (h *Handler) requestDefaults(ctx context.Context, f *filling) (*defaulting.
 			return response, err
 		}
 		if attempt == maxCollisions {
-			return nil, fmt.Errorf("the defaulter has made MAC addresses %d times that machines of the namespace have already", attempt)
+			return nil, fmt.Errorf("the defaulter has generated MAC addresses %d times that VMs of the namespace already have", attempt)
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (h *Handler) resolve(ctx context.Context, f *filling, request *defaulting.R
 func textOf(object map[string]any) (json.RawMessage, error) {
 	text, err := json.Marshal(object)
 	if err != nil {
-		return nil, fmt.Errorf("writing the machine: %w", err)
+		return nil, fmt.Errorf("encoding the VirtualMachine: %w", err)
 	}
 	return text, nil
 }

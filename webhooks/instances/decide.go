@@ -63,7 +63,7 @@ func foreign(owner *metav1.OwnerReference, mounted []disk, approvals []*approval
 		switch denying := approval.DenyingDisk(approvals, labels); {
 		case len(denying) == 0:
 		case d.found == nil:
-			problems = append(problems, at+fmt.Sprintf("claim %q does not exist, so that it is not known whose disk it will be: it is evaluated again when CDI has created it (approval %q)", d.claim, denying[0].Name()))
+			problems = append(problems, at+fmt.Sprintf("claim %q does not exist, so the owner of its disk is unknown: it is evaluated again when CDI has created it (approval %q)", d.claim, denying[0].Name()))
 		default:
 			problems = append(problems, at+fmt.Sprintf("claim %q was not created for VirtualMachine %q: %s; delete the claim and the DataVolume of this name, so that KubeVirt creates them, "+
 				"or ask a cluster admin to allow it with existingDisks (approval %q)", d.claim, owner.Name, disks.Problem(d.found.Labels), denying[0].Name()))

@@ -51,7 +51,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 		return admission.Allowed("")
 	}
 	if !h.Approvals.Synced() {
-		return deny.Unavailable("the approvals have not been read yet")
+		return deny.Unavailable("the approval cache is not synced")
 	}
 	approvals := h.Approvals.ApprovalsFor(request.Namespace)
 	if !approval.Denies(approvals) || !approval.DecidesOnDisks(approvals) {

@@ -126,7 +126,7 @@ func TestInstances(t *testing.T) {
 		},
 		{
 			name: "a claim that does not exist", approvals: []string{"{}"}, vm: vm("u", "web-root"), looked: 2, code: 403,
-			want: forbidden + `spec.volumes[name=root]: claim "web-root" does not exist, so that it is not known whose disk it will be: it is evaluated again when CDI has created it (approval "team-0")`,
+			want: forbidden + `spec.volumes[name=root]: claim "web-root" does not exist, so the owner of its disk is unknown: it is evaluated again when CDI has created it (approval "team-0")`,
 		},
 		{name: "the approval allows existing disks", approvals: []string{"{existingDisks: {policy: Allow}}"}},
 		{
@@ -159,7 +159,7 @@ func TestInstances(t *testing.T) {
 			name: "an error of the API server", approvals: []string{"{}"}, vm: vm("u", "web-root"), err: errors.New("looking for PersistentVolumeClaim team-a/web-root: gone away"), looked: 2, code: 503,
 			want: "looking for PersistentVolumeClaim team-a/web-root: gone away; try again in a moment",
 		},
-		{name: "the approvals are not read yet", unsynced: true, code: 503, want: "the approvals have not been read yet; try again in a moment"},
+		{name: "the approvals are not read yet", unsynced: true, code: 503, want: "the approval cache is not synced; try again in a moment"},
 		{name: "what cannot be decoded", approvals: []string{"{}"}, object: `{"metadata":[]}`, code: 400, want: "decoding the VirtualMachineInstance: json: cannot unmarshal array into Go struct field instance.metadata of type v1.ObjectMeta"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func (e *Evaluator) evaluate(ctx context.Context, set *policyset.Set, request ad
 	}
 	labels, annotations, found := e.options.Namespaces.Namespace(ctx, request.Namespace)
 	if !found {
-		return none, false, fmt.Errorf("namespace %s is not known here yet", request.Namespace)
+		return none, false, fmt.Errorf("namespace %s is not in the cache yet", request.Namespace)
 	}
 	c.Namespace = rego.Namespace{Name: request.Namespace, Labels: labels, Annotations: annotations}
 	c.Template = e.template(ctx, c)

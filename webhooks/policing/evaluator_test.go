@@ -310,7 +310,7 @@ func TestWhoCannotDecide(t *testing.T) {
 		want    string
 	}{
 		{"policies that are not compiled yet", unsynced, request(t, admissionv1.Create, "VirtualMachine", web, ""), "the policies have not been compiled yet"},
-		{"a namespace that nobody knows", policies(no), elsewhere, "namespace team-z is not known here yet"},
+		{"a namespace that nobody knows", policies(no), elsewhere, "namespace team-z is not in the cache yet"},
 		{"without a policy about such requests it does not matter", policies(), elsewhere, ""},
 		{"an object that is none", policies(no), broken, "decoding the object: unexpected EOF"},
 	} {
@@ -331,7 +331,7 @@ func TestWhoCannotDecide(t *testing.T) {
 			}
 			want := ""
 			if tc.want != "" {
-				want = "# HELP stencil_policy_decisions_total Admission requests that policies were asked about, by what came of it: allowed, warned, denied, or unavailable when nobody could decide.\n# TYPE stencil_policy_decisions_total counter\n" +
+				want = "# HELP stencil_policy_decisions_total Admission requests that policies evaluated, by outcome: allowed, warned, denied, or unavailable if no decision was possible.\n# TYPE stencil_policy_decisions_total counter\n" +
 					`stencil_policy_decisions_total{kind="VirtualMachine",operation="CREATE",outcome="unavailable"} 1` + "\n"
 			}
 			if err := testutil.GatherAndCompare(registry, strings.NewReader(want)); err != nil {

@@ -16,7 +16,7 @@ type Metrics struct{ decisions *prometheus.CounterVec }
 func NewMetrics(registerer prometheus.Registerer) (*Metrics, error) {
 	m := &Metrics{prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "stencil_policy_decisions_total",
-		Help: "Admission requests that policies were asked about, by what came of it: allowed, warned, denied, or unavailable when nobody could decide.",
+		Help: "Admission requests that policies evaluated, by outcome: allowed, warned, denied, or unavailable if no decision was possible.",
 	}, []string{"kind", "operation", "outcome"})}
 	if err := registerer.Register(m.decisions); err != nil {
 		return nil, fmt.Errorf("registering the metrics of policy decisions: %w", err)

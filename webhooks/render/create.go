@@ -167,7 +167,7 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	}
 	if base.Metadata.Namespace != "" && base.Metadata.Namespace != c.namespace {
 		return c.reject(&template.InvalidError{Causes: field.ErrorList{field.Invalid(field.NewPath("metadata", "namespace"), c.namespace,
-			fmt.Sprintf("the template places this VM in namespace %q: create it there, or change the parameter that says so", base.Metadata.Namespace))}})
+			fmt.Sprintf("the template places this VM in namespace %q: create it there, or change the parameter that sets the namespace", base.Metadata.Namespace))}})
 	}
 	name, err := c.finalName(name, base)
 	if err != nil {

@@ -195,7 +195,7 @@ func TestTheServerDoesNotUseThePowerOfOthers(t *testing.T) {
 		{name: "an empty spec", object: "spec: {}\n",
 			want: `VirtualMachine.kubevirt.io "box-wxyz" is invalid: spec: Forbidden: the API server for templates sends no spec, the template makes it: send a VirtualMachine with a spec as a user who may create VirtualMachines`},
 		{name: "an exempt user", user: "system:serviceaccount:kubevirt:kubevirt-controller",
-			want: `virtualmachines.kubevirt.io "box-wxyz" is forbidden: the API server for templates creates no VirtualMachines for user "system:serviceaccount:kubevirt:kubevirt-controller", whom no TemplateApproval restricts` + instead},
+			want: `virtualmachines.kubevirt.io "box-wxyz" is forbidden: the API server for templates creates no VirtualMachines for user "system:serviceaccount:kubevirt:kubevirt-controller", who is exempt from TemplateApprovals` + instead},
 		{name: "a service account in the namespace of an exempt user", groups: []string{"system:serviceaccounts:kubevirt"},
 			want: `virtualmachines.kubevirt.io "box-wxyz" is forbidden: the API server for templates creates no VirtualMachines for members of group "system:serviceaccounts:kubevirt"` + instead},
 		{name: "an exempt user in a dry run", user: "system:serviceaccount:kubevirt:kubevirt-controller", dry: true},

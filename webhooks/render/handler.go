@@ -112,7 +112,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 		return answer(vm.Name(), retainCopy(vm, from))
 	}
 	if !h.approvals.Synced() {
-		return *unavailable("the approvals have not been read yet", nil)
+		return *unavailable("the approval cache is not synced", nil)
 	}
 	text, templated := vm.Reference()
 	switch {
@@ -173,7 +173,7 @@ func (h *Handler) find(ctx context.Context, user authenticationv1.UserInfo, ref 
 			return found, nil
 		}
 		if !h.templates.Synced() {
-			return nil, unavailable("the templates have not been read yet", nil)
+			return nil, unavailable("the template cache is not synced", nil)
 		}
 	} else {
 		found = h.templates.Wait(ctx, ref.Namespace, ref.Name, 0)

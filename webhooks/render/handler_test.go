@@ -308,9 +308,9 @@ func TestDenials(t *testing.T) {
 			wantCode: 503, wantReason: metav1.StatusReasonServiceUnavailable, wantText: "the permission check failed; try again in a moment",
 		},
 		{
-			name: "the templates have not been read yet", object: "metadata: {annotations: {template.kubevirt.io/template-ref: golden/gone}}",
+			name: "the template cache is not synced", object: "metadata: {annotations: {template.kubevirt.io/template-ref: golden/gone}}",
 			rights: everything, unsynced: true,
-			wantCode: 503, wantReason: metav1.StatusReasonServiceUnavailable, wantText: "the templates have not been read yet",
+			wantCode: 503, wantReason: metav1.StatusReasonServiceUnavailable, wantText: "the template cache is not synced",
 		},
 		{
 			name: "a template that places its VMs in another namespace", object: "metadata: {name: web-1, annotations: {template.kubevirt.io/template-ref: golden/box, parameter.template.kubevirt.io/WHERE: team-b}}",

@@ -119,7 +119,7 @@ func (h *Handler) existence(ctx context.Context, object *v1beta1.VirtualMachineT
 // internal returns the status for an error that is not in the user's request.
 func internal(err error) *apierrors.StatusError {
 	if errors.Is(err, context.DeadlineExceeded) {
-		return apierrors.NewTimeoutError("the request could not be judged in time; try again", 1)
+		return apierrors.NewTimeoutError("the request could not be evaluated in time; try again", 1)
 	}
 	return apierrors.NewInternalError(err)
 }

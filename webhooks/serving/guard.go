@@ -28,7 +28,7 @@ func (g *guard) handle(ctx context.Context, request admission.Request) (response
 			logPanic(admission.DefaultLogConstructor(g.logger, &request), value)
 			response = denial(http.StatusInternalServerError, metav1.StatusReasonInternalError, fmt.Sprintf(
 				"webhook %s failed while it handled this request; nothing was changed. "+
-					"This is a defect: the log of stencil-manager tells more under requestID %s", g.webhook, request.UID))
+					"This is a defect: see the log of stencil-manager for requestID %s", g.webhook, request.UID))
 		}
 	}()
 	return g.next.Handle(ctx, request)

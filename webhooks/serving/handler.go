@@ -106,7 +106,7 @@ func (h *handler) ServeHTTP(writer http.ResponseWriter, request *http.Request) {
 func (h *handler) denyTooLarge(writer http.ResponseWriter, truncated []byte) {
 	message := fmt.Sprintf("the admission request is larger than the %d MiB that webhook %s takes: make the object smaller", maximumBody>>20, h.webhook)
 	uid := reviewUID(truncated)
-	h.logger.Info("refused an admission request that is too large", "requestID", uid, "limit", maximumBody)
+	h.logger.Info("rejected an admission request that is too large", "requestID", uid, "limit", maximumBody)
 	if uid == "" {
 		http.Error(writer, message, http.StatusRequestEntityTooLarge)
 		return

@@ -91,7 +91,7 @@ func TestPanicIsADenialWithoutDetails(t *testing.T) {
 					Reason: metav1.StatusReasonInternalError,
 					Code:   http.StatusInternalServerError,
 					Message: "webhook test failed while it handled this request; nothing was changed. " +
-						"This is a defect: the log of stencil-manager tells more under requestID 0815",
+						"This is a defect: see the log of stencil-manager for requestID 0815",
 				},
 			}
 			if diff := cmp.Diff(want, got); diff != "" {

@@ -43,7 +43,7 @@ func newMetrics(registerer prometheus.Registerer) (*metrics, error) {
 		}, []string{"webhook"}),
 		panics: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "stencil_webhook_panics_total",
-			Help: "Admission requests that were refused because their handler panicked, by webhook. Any is a defect.",
+			Help: "Admission requests that were denied because their handler panicked, by webhook. Any is a defect.",
 		}, []string{"webhook"}),
 	}
 	for _, collector := range []prometheus.Collector{m.duration, m.inFlight, m.panics} {

@@ -99,7 +99,7 @@ func (h *Handler) Evaluate(ctx context.Context, request admission.Request) (deci
 		return decisions, nil
 	}
 	if !h.approvals.Synced() {
-		return decisions, ptr.To(deny.Unavailable("the approvals have not been read yet"))
+		return decisions, ptr.To(deny.Unavailable("the approval cache is not synced"))
 	}
 	vm, denial := deny.ReadVM(request.Name, request.Object.Raw)
 	if denial != nil {
@@ -147,7 +147,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request, vm mach
 	}
 	found := h.templates.Wait(ctx, ref.Namespace, ref.Name, templateWaitTimeout)
 	if found == nil {
-		return approval.Decision{}, ptr.To(deny.Unavailable(fmt.Sprintf("template %s, which this VM was just rendered from, is gone", ref)))
+		return approval.Decision{}, ptr.To(deny.Unavailable(fmt.Sprintf("template %s, which this VM was just rendered from, no longer exists", ref)))
 	}
 	v, denial := h.evaluateCreate(ctx, request, vm, found, approvals)
 	if denial != nil || h.disks == nil {

@@ -268,8 +268,8 @@ var All = map[string][]Option{
 	"a disk with an address of the user's": {DiskAt("0000:0a:00.0"), Disks(2, "virtio"), NICs(1, "virtio")},
 	"an interface with an address":         {Disks(2, "virtio"), NICAt("0000:05:00.0"), NICs(1, "virtio")},
 	"a disk on the root bus":               {DiskAt("0000:00:1c.0"), Disks(1, "virtio"), NICs(1, "virtio")},
-	"an arm64 machine":                     {Disks(2, "virtio"), NICs(1, "virtio"), With(func(s *kubevirtv1.VirtualMachineInstanceSpec, _ *kubevirtv1.Devices) { s.Architecture = "arm64" })},
-	"an arm64 machine with SCSI":           {Disks(1, ""), Disks(2, "scsi"), NICs(2, "virtio"), Memory("8Gi"), With(func(s *kubevirtv1.VirtualMachineInstanceSpec, _ *kubevirtv1.Devices) { s.Architecture = "arm64" })},
+	"an arm64 VM":                          {Disks(2, "virtio"), NICs(1, "virtio"), With(func(s *kubevirtv1.VirtualMachineInstanceSpec, _ *kubevirtv1.Devices) { s.Architecture = "arm64" })},
+	"an arm64 VM with SCSI":                {Disks(1, ""), Disks(2, "scsi"), NICs(2, "virtio"), Memory("8Gi"), With(func(s *kubevirtv1.VirtualMachineInstanceSpec, _ *kubevirtv1.Devices) { s.Architecture = "arm64" })},
 	"a plugged-in disk": {Disks(2, "virtio"), NICs(1, "virtio"), With(func(s *kubevirtv1.VirtualMachineInstanceSpec, _ *kubevirtv1.Devices) {
 		s.Volumes[1].DataVolume.Hotpluggable = true
 	})},

@@ -30,7 +30,7 @@ func (a *addition) register(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringSliceVar(&a.templates, "template", nil, "template to approve: NAMESPACE/NAME, or NAMESPACE/* for all of a namespace; may be repeated")
 	flags.StringSliceVarP(&a.namespaces, "namespace", "n", nil, "namespace to approve it for; may be repeated")
-	flags.StringArrayVar(&a.overrides, "override", nil, "path that people may write beside a template; may be repeated")
+	flags.StringArrayVar(&a.overrides, "override", nil, "path that users may set beside a template; may be repeated")
 	flags.StringArrayVar(&a.allowed, "allow", nil, "values that a parameter may have: NAME=VALUE,...; may be repeated")
 	flags.StringSliceVar(&a.opened, "any-value", nil, "parameter that may have any value that its template allows; may be repeated")
 	flags.StringVar(&a.enforcement, "enforcement", "", "Deny, Warn or Audit (default what it is, Deny for a new one)")

@@ -33,12 +33,12 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 	command := &cobra.Command{
 		Use:   "approve NAME --template NAMESPACE/NAME --namespace NAMESPACE",
 		Short: "Approve templates for namespaces",
-		Long: `Approve templates for namespaces: make the TemplateApproval NAME, or add to the one that there is.
+		Long: `Approve templates for namespaces: create the TemplateApproval NAME, or add to an existing one.
 
-Nothing that it says already is taken away, and repeating a command changes nothing. It takes the permission to get, and to
-create or update templateapprovals. Namespaces that an approval covers are governed: what is not approved there is refused.
+Existing entries are not removed, and repeating a command changes nothing. It takes permission to get, and to create or update
+templateapprovals. Namespaces that an approval selects are governed: what is not approved there is denied.
 Parameters of the templates that are listed neither by --allow nor by --any-value keep their defaults.
-With --dry-run=client nothing is written, with --dry-run=server the cluster judges what it would store.`,
+With --dry-run=client nothing is written, with --dry-run=server the cluster evaluates what it would store.`,
 		Example: `  stencilctl approve team-a --template golden/fedora --template golden/ubuntu --namespace team-a
   stencilctl approve team-a --allow INSTANCETYPE=u1.small,u1.medium --any-value SSH_KEY --override spec.runStrategy
   stencilctl approve team-b --template 'catalogue/*' --namespace team-b --dry-run=client -o yaml`,

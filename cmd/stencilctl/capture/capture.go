@@ -47,8 +47,8 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 	c := capturing{streams: streams, format: cli.NewFormat(cli.Table, cli.YAML, cli.JSON, cli.Name)}
 	command := &cobra.Command{
 		Use:   "capture [NAMESPACE/]VM",
-		Short: "Make a template of a VirtualMachine",
-		Long: `Make a template of a VirtualMachine: create a VirtualMachineTemplateRequest in the namespace of the new template.
+		Short: "Create a template from a VirtualMachine",
+		Long: `Create a template from a VirtualMachine: create a VirtualMachineTemplateRequest in the namespace of the new template.
 
 With --wait every change of its conditions is printed until it is ready, has failed, or the timeout is over; the request goes
 on when this command ends. It takes the permission to create virtualmachinetemplaterequests, and, when the VirtualMachine is
@@ -66,7 +66,7 @@ in another namespace, virtualmachinetemplaterequests/source there.`,
 	c.options(flags)
 	flags.BoolVar(&c.wait, "wait", false, "wait until the template is ready")
 	flags.DurationVar(&c.timeout, "timeout", defaultTimeout, "how long to wait")
-	flags.DurationVar(&c.every, "poll-interval", defaultEvery, "how often to look while waiting")
+	flags.DurationVar(&c.every, "poll-interval", defaultEvery, "interval between two checks while waiting")
 	c.dryRun.Register(command)
 	c.cluster.Register(flags)
 	c.format.Register(command, "output", "o")
@@ -166,9 +166,9 @@ func (c *capturing) follow(ctx context.Context, client *cluster.Client, created 
 		select {
 		case <-ticks.C:
 		case <-ctx.Done():
-			return nil, cli.Internal(fmt.Errorf("waiting for %s, which goes on: %w", qualified(name), ctx.Err()))
+			return nil, cli.Internal(fmt.Errorf("waiting for %s, which continues: %w", qualified(name), ctx.Err()))
 		case <-timeout:
-			fmt.Fprintf(c.streams.Err, "%s is not finished after %s; it goes on\n", qualified(name), c.timeout)
+			fmt.Fprintf(c.streams.Err, "%s is not finished after %s; it continues\n", qualified(name), c.timeout)
 			return nil, cli.ErrFindings
 		}
 	}

@@ -17,13 +17,13 @@ type option struct {
 }
 
 var options = []option{
-	{"instancetype", "instancetype", "what becomes of the instance type and the preference", []string{
+	{"instancetype", "instancetype", "how the instance type and the preference are handled", []string{
 		string(v1beta1.CaptureInstancetypeExpand), string(v1beta1.CaptureInstancetypeKeep),
 	}},
-	{"run-strategy", "runStrategy", "whether machines of the template run", []string{
+	{"run-strategy", "runStrategy", "whether VMs of the template run", []string{
 		string(v1beta1.CaptureRunStrategyHalted), string(v1beta1.CaptureRunStrategyKeep),
 	}},
-	{"secrets", "secrets", "what becomes of passwords and private keys in cloud-init data", []string{
+	{"secrets", "secrets", "how passwords and private keys in cloud-init data are handled", []string{
 		string(v1beta1.CaptureSecretsKeep), string(v1beta1.CaptureSecretsParameterize),
 	}},
 }

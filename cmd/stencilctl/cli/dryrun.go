@@ -18,7 +18,7 @@ const (
 
 // Register adds the flag.
 func (d *DryRun) Register(command *cobra.Command) {
-	command.Flags().Var(d, "dry-run", "none, client (send nothing that would be stored) or server (have it judged, but not stored)")
+	command.Flags().Var(d, "dry-run", "none, client (send nothing that would be stored) or server (evaluate it, but do not store it)")
 	_ = command.RegisterFlagCompletionFunc("dry-run", cobra.FixedCompletions([]string{dryRunNone, dryRunClient, dryRunServer}, cobra.ShellCompDirectiveNoFileComp))
 }
 

@@ -43,11 +43,10 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "convert [NAME... | -f FILE...]",
-		Short: "Make VirtualMachineTemplates of OpenShift's Templates",
-		Long: `Make VirtualMachineTemplates of OpenShift's Templates, each of which must hold one VirtualMachine and nothing else.
+		Short: "Convert OpenShift Templates to VirtualMachineTemplates",
+		Long: `Convert OpenShift Templates to VirtualMachineTemplates, each of which must hold one VirtualMachine and nothing else.
 
-They go to the standard output, and what became of each Template, with everything that is lost or written in another way, to
-standard error. Templates are in files and folders (-f), or in the cluster, where reading them takes the permission to get
+They go to the standard output, and the result for each Template, with everything that is lost or changed, to standard error. Templates are in files and folders (-f), or in the cluster, where reading them takes the permission to get
 templates of template.openshift.io.`,
 		Example: `  stencilctl convert -f templates/ > converted.yaml
   stencilctl convert rhel9-server-small -n openshift | kubectl apply -n golden -f -
@@ -99,7 +98,7 @@ func (c *converting) run(ctx context.Context, names []string) error {
 		lost += losses
 		converted = append(converted, made)
 	}
-	fmt.Fprintf(c.streams.Err, "%s: %d converted with %s, %d refused\n",
+	fmt.Fprintf(c.streams.Err, "%s: %d converted with %s, %d rejected\n",
 		cli.Count(len(inputs), "Template", "Templates"), len(converted), cli.Count(lost, "loss", "losses"), rejected)
 	if err := c.print(converted); err != nil {
 		return err

@@ -33,14 +33,14 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 	f := filling{streams: streams, format: cli.NewFormat(cli.Table, cli.YAML, cli.JSON)}
 	command := &cobra.Command{
 		Use:   "defaults -f FILE...",
-		Short: "Say what the guest of a VirtualMachine will see beyond what is written",
-		Long: `Say what the guest of a VirtualMachine will see beyond what is written: the version of its machine type, PCI addresses and
-the rest that stencil-defaulter fills in at admission.
+		Short: "Show the defaults that the guest of a VirtualMachine will see",
+		Long: `Show the defaults that the guest of a VirtualMachine will see: the version of its machine type, PCI addresses and the other
+values that stencil-defaulter fills in at admission.
 
-It asks the defaulter on --socket. Without one it starts stencil-defaulter for as long as it takes, with the libvirt and QEMU of
-this machine; those of the nodes may have other machine types. The files hold one VirtualMachine, and the instance types and
-preferences that it names; what depends on one that is missing is left open. With -o yaml the VirtualMachine is printed with its
-defaults, with -o json the whole answer.`,
+The request goes to the defaulter on --socket. Without --socket the command starts stencil-defaulter, with the libvirt and QEMU of
+this host; those of the nodes may have other machine types. The files contain one VirtualMachine, and the instance types and
+preferences that it names; what depends on a missing one is left open. With -o yaml the VirtualMachine is printed with its
+defaults, with -o json the whole response.`,
 		Example: `  stencilctl defaults -f vm.yaml
   stencilctl defaults -f vm.yaml,preference.yaml -o yaml | kubectl diff -f -
   stencilctl defaults -f vm.yaml --socket /run/stencil/defaulter.sock`,
@@ -172,6 +172,6 @@ func (f *filling) print(response *defaulting.Response) error {
 		fmt.Fprintf(f.streams.Out, "left open: %s: %s\n", skipped.Path, skipped.Reason)
 	}
 	e := response.Environment
-	fmt.Fprintf(f.streams.Out, "with libvirt %s and QEMU %s, as KubeVirt %s starts machines\n", e.Libvirt, e.QEMU, e.KubeVirt)
+	fmt.Fprintf(f.streams.Out, "with libvirt %s and QEMU %s, as KubeVirt %s starts VMs\n", e.Libvirt, e.QEMU, e.KubeVirt)
 	return nil
 }

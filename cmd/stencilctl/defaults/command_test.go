@@ -80,7 +80,7 @@ func TestWhatIsFilledIn(t *testing.T) {
 spec.template.spec.domain.machine.type            pc-q35-9.2   libvirt
 spec.template.spec.domain.features.acpi.enabled   true         kubevirt
 left open: spec.x: nobody knows
-with libvirt 11.3.0 and QEMU 9.2.0, as KubeVirt v1.8.2 starts machines
+with libvirt 11.3.0 and QEMU 9.2.0, as KubeVirt v1.8.2 starts VMs
 `},
 		"the machine": {"yaml", "kind: VirtualMachine\nspec:\n  a: 1\n"},
 	} {

@@ -34,21 +34,21 @@ type pinning struct {
 
 func newUnpin(streams cli.Streams) *cobra.Command {
 	p := &pinning{streams: streams}
-	return p.command("unpin [NAME...]", "Take out of stopped VirtualMachines what defaulting has written", `Take out of stopped VirtualMachines what defaulting has written: the version of the machine type and PCI addresses.
+	return p.command("unpin [NAME...]", "Remove the values that defaulting has written from stopped VirtualMachines", `Remove the values that defaulting has written from stopped VirtualMachines: the version of the machine type and PCI addresses.
 
-What a person has written stays; the record of the defaults webhook tells the two apart. The machines are left alone from then
-on, by the annotation `+contract.AnnotationDefaultsSkip+`, until repin or whoever removes it.`,
+User-specified values stay; the record of the defaults webhook distinguishes them. The VirtualMachines are then excluded from
+defaulting by the annotation `+contract.AnnotationDefaultsSkip+`, until repin or a user removes it.`,
 		`  stencilctl defaults unpin web-1 db-1 --namespace shop
   stencilctl defaults unpin -l os=windows --all-namespaces --confirm`)
 }
 
 func newRepin(streams cli.Streams) *cobra.Command {
 	p := &pinning{streams: streams, again: true}
-	return p.command("repin [NAME...]", "Have the defaults of stopped VirtualMachines filled in anew", `Have the defaults of stopped VirtualMachines filled in anew, with the libvirt and QEMU of now.
+	return p.command("repin [NAME...]", "Fill in the defaults of stopped VirtualMachines again", `Fill in the defaults of stopped VirtualMachines again, with the current libvirt and QEMU.
 
-What defaulting has written is taken out, as by unpin, and then the defaults webhook fills in what is open, in a second update of
-the same VirtualMachine. Guests may find other hardware when they start. Machines that were stored without defaults, or that unpin
-has left alone, get theirs.`,
+The values that defaulting has written are removed, as by unpin, and then the defaults webhook fills in the missing values, in a
+second update of the same VirtualMachine. Guests may find other hardware when they start. VirtualMachines that were stored without
+defaults, or that unpin has excluded, get defaults.`,
 		`  stencilctl defaults repin --all --namespace shop
   stencilctl defaults repin -l os=fedora --confirm`)
 }
@@ -255,14 +255,14 @@ func (p *pinning) reread(ctx context.Context, vm map[string]any) (map[string]any
 // deniedError reports that the API server rejected a change; any other error ends the command.
 func (p *pinning) deniedError(name string, err error) error {
 	if apierrors.IsConflict(err) {
-		p.skip(name, errors.New("somebody has changed it meanwhile"))
+		p.skip(name, errors.New("another user or controller has changed it in the meantime"))
 		return nil
 	}
 	denial, isDenial := cluster.RefusalOf(err)
 	if !isDenial {
 		return cluster.Failed("changing "+name, err)
 	}
-	p.skip(name, fmt.Errorf("refused: %s", denial.Message))
+	p.skip(name, fmt.Errorf("denied: %s", denial.Message))
 	for _, cause := range denial.Causes {
 		fmt.Fprintf(p.streams.Out, "  %s\n", cause)
 	}

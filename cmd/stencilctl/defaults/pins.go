@@ -31,7 +31,7 @@ type change struct {
 var (
 	errRuns    = errors.New("it runs, or is to run: stop it first")
 	errNothing = errors.New("it has nothing that defaulting has written")
-	errLeft    = errors.New("it is to be left alone, as its annotation " + contract.AnnotationDefaultsSkip + " says")
+	errLeft    = errors.New("it is excluded by its annotation " + contract.AnnotationDefaultsSkip)
 )
 
 // families maps the aliases of machine types to the prefixes of their versions.

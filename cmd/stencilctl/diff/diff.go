@@ -31,13 +31,13 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 	d := differing{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
 	command := &cobra.Command{
 		Use:   "diff [VM | -f FILE] [-t FILE]",
-		Short: "Say where a VirtualMachine differs from its template",
-		Long: `Say where a VirtualMachine differs from its template.
+		Short: "Show the differences between a VirtualMachine and its template",
+		Long: `Show the differences between a VirtualMachine and its template.
 
 It differs where no values of the parameters make the template's VirtualMachine equal to it. What it has beyond the template
 is no difference. The template is the one that the VirtualMachine was rendered from, as it is now, or the one in a file (-t).
-Reading them takes the permission to get both; with both in files no cluster is asked. What a sensitive parameter has a part
-in is not shown.`,
+Reading them takes permission to get both; with both in files no cluster is used. Values that contain a sensitive parameter are
+not shown.`,
 		Example: `  stencilctl diff web-1 -n shop
   stencilctl diff web-1 -n shop -t fedora-next.yaml
   stencilctl diff -f web-1.yaml -t fedora.yaml -o json`,
@@ -194,10 +194,10 @@ func (d *differing) print(found *report) error {
 	fmt.Fprintf(d.streams.Out, "VirtualMachine %s and template %s: %s\n", d.streams.Paint(cli.Bold, found.VM), found.Template,
 		cli.Count(len(found.Differences), "difference", "differences"))
 	if found.Changed {
-		fmt.Fprintln(d.streams.Out, "  the template has changed since the machine was rendered from it")
+		fmt.Fprintln(d.streams.Out, "  the template has changed since the VM was rendered from it")
 	}
 	for _, each := range found.Differences {
-		fmt.Fprintf(d.streams.Out, "%s\n  template %s\n  machine  %s\n", each.Path,
+		fmt.Fprintf(d.streams.Out, "%s\n  template %s\n  VM       %s\n", each.Path,
 			d.streams.Paint(cli.Red, each.Template), d.streams.Paint(cli.Green, each.VM))
 	}
 	return nil

@@ -26,11 +26,11 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 	e := explaining{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
 	command := &cobra.Command{
 		Use:   "explain -f FILE",
-		Short: "Say what would happen to a VirtualMachine, and why, without creating it",
-		Long: `Say what would happen to a VirtualMachine, and why, without creating it.
+		Short: "Explain whether a VirtualMachine would be created, and why",
+		Long: `Explain whether a VirtualMachine would be created, and why.
 
-It is sent to the cluster as a dry run, with your rights: everything judges it, and nothing is stored. Beside that your
-permissions, the template and the values of its parameters are looked at one by one; what you may not read is told.`,
+It is sent to the cluster as a dry run, with your permissions: all admission evaluates it, and nothing is stored. In addition,
+your permissions, the template and the values of its parameters are checked one by one; the output lists what you may not read.`,
 		Example: `  stencilctl explain -f vm.yaml -n shop
   stencilctl explain -f vm.yaml --as ada -o yaml`,
 		Args: cobra.NoArgs,
@@ -136,7 +136,7 @@ func (x *examination) examine(ctx context.Context) error {
 	}
 	written, names := vm.Reference()
 	if !names {
-		x.report.add("it names no template, and is created as it is written", passed)
+		x.report.add("it names no template, and is created as specified", passed)
 		return nil
 	}
 	at, errs := machine.ParseReference(written, x.namespace)

@@ -13,7 +13,7 @@ func (e *explaining) print(found *report) error {
 	out, paint := e.streams.Out, e.streams.Paint
 	decision := paint(cli.Green, "would be created")
 	if !found.Allowed {
-		decision = paint(cli.Red, "would be refused")
+		decision = paint(cli.Red, "would be denied")
 	}
 	fmt.Fprintf(out, "VirtualMachine %s %s\n", paint(cli.Bold, found.VM), decision)
 	for _, c := range found.Checks {
@@ -27,7 +27,7 @@ func (e *explaining) print(found *report) error {
 		fmt.Fprintf(out, "  %s %s\n", paint(cli.Yellow, "warning"), warning)
 	}
 	if r := found.Refusal; r != nil {
-		fmt.Fprintf(out, "refused by %s (%s)\n  %s\n", r.By, r.Meaning, r.Message)
+		fmt.Fprintf(out, "denied by %s (%s)\n  %s\n", r.By, r.Meaning, r.Message)
 		for _, cause := range r.Causes {
 			fmt.Fprintf(out, "  - %s\n", cause)
 		}

@@ -34,13 +34,13 @@ var deniers = []struct {
 // policies begin with the name of the release. See charts/stencil and policies.
 var meanings = []struct{ name, meaning string }{
 	{"render.template.kubevirt.io", "rendering: the template, the values of its parameters, your permission to use it, and what may be written beside it"},
-	{"governed.template.kubevirt.io", "approvals: this namespace takes machines from approved templates only"},
-	{"virtualmachine.validate.template.kubevirt.io", "approvals and policies, of the machine as it would be stored"},
-	{"ruledvirtualmachine.validate.template.kubevirt.io", "approvals, policies and the rules that came with the machine, as it would be stored"},
-	{"create.templatedvirtualmachine.policies.stencil.kubevirt.io", "policies, of the machine as it would be stored"},
+	{"governed.template.kubevirt.io", "approvals: this namespace accepts VMs from approved templates only"},
+	{"virtualmachine.validate.template.kubevirt.io", "approvals and policies, for the VM as it would be stored"},
+	{"ruledvirtualmachine.validate.template.kubevirt.io", "approvals, policies and validation rules, for the VM as it would be stored"},
+	{"create.templatedvirtualmachine.policies.stencil.kubevirt.io", "policies, for the VM as it would be stored"},
 	{"defaults.template.kubevirt.io", "defaults that the guest sees"},
 	{"-approved-templates", "approvals: the template is not one of those approved for this namespace"},
-	{"-governed-machines", "approvals: this namespace takes machines from approved templates only"},
+	{"-governed-machines", "approvals: this namespace accepts VMs from approved templates only"},
 	{"-undecided-namespaces", "approvals: one may govern this namespace, which is not decided yet"},
 	{"-template-reference", "the reference to the template, which must be well-formed and stay as it is"},
 	{"-template-use", "your permission to use the template"},
@@ -61,7 +61,7 @@ func explainRefusal(denial cluster.Refusal) *refusal {
 	}
 	switch denial.Code {
 	case 401:
-		r.Meaning = "it does not know who you are"
+		r.Meaning = "the request is not authenticated"
 	case 403:
 		r.Meaning = "permissions, a quota or another part of the API server"
 	case 404:

@@ -32,12 +32,12 @@ func NewCommand(streams cli.Streams) *cobra.Command {
 	}
 	command := &cobra.Command{
 		Use:   "lint FILE...",
-		Short: "Say what is wrong with templates, and what could be better",
-		Long: `Say what is wrong with templates, and what could be better.
+		Short: "Check templates for errors and possible improvements",
+		Long: `Check templates for errors and possible improvements.
 
-Errors are what the cluster refuses a template for, warnings are what it answers with when it stores one, and advice is what
-only this command says. Every finding has its row and column. The files are manifests in YAML or JSON, folders of those, and
-"-" for the standard input; what they hold beside VirtualMachineTemplates is passed over.`,
+The cluster rejects templates with errors, and returns warnings when it stores a template; only this command returns advice.
+Every finding has its row and column. The files are manifests in YAML or JSON, folders of those, and "-" for the standard
+input; objects in them other than VirtualMachineTemplates are ignored.`,
 		Example: `  stencilctl lint templates/
   stencilctl lint --format sarif templates/ > lint.sarif
   kubectl get vmt fedora -n golden -o yaml | stencilctl lint -`,
@@ -80,7 +80,7 @@ func (l *linting) run(paths []string) error {
 		}
 	}
 	if found.Templates == 0 {
-		return cli.Usage(errors.New("there is no VirtualMachineTemplate to look at"))
+		return cli.Usage(errors.New("there is no VirtualMachineTemplate to check"))
 	}
 	slices.SortStableFunc(found.Findings, func(a, b placed) int {
 		return cmp.Or(strings.Compare(a.File, b.File), cmp.Compare(a.Row, b.Row), cmp.Compare(a.Column, b.Column))

@@ -70,7 +70,7 @@ func NewFixture(subjects, old, contextObjects []source.Object) (*Fixture, error)
 		}
 	}
 	if len(s.Subjects) == 0 {
-		return nil, cli.Usage(errors.New("there is no VirtualMachine, VirtualMachineTemplate or VirtualMachineTemplateRequest to judge"))
+		return nil, cli.Usage(errors.New("there is no VirtualMachine, VirtualMachineTemplate or VirtualMachineTemplateRequest to evaluate"))
 	}
 	for _, objects := range [][]source.Object{subjects, contextObjects} {
 		for i := range objects {
@@ -159,7 +159,7 @@ func (s *Fixture) Case(ctx context.Context, subject *source.Object, r Request) (
 		c.OldObject = object
 	case Update:
 		if old == nil {
-			return nil, cli.Usage(fmt.Errorf("%s: %s is updated, but no file says what it was before (--old)", subject.File, subject))
+			return nil, cli.Usage(fmt.Errorf("%s: %s is updated, but no file contains the old object (--old)", subject.File, subject))
 		}
 		c.Object, c.OldObject = object, old
 	default:

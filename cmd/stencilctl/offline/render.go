@@ -39,7 +39,7 @@ func (s *Fixture) render(ctx context.Context, c *Case, user rego.UserInfo) error
 		return errs.ToAggregate()
 	}
 	if s.template(reference.Namespace, reference.Name) == nil {
-		c.Notes = append(c.Notes, fmt.Sprintf("it is judged as it is written, a cluster would render it from template %s", reference))
+		c.Notes = append(c.Notes, fmt.Sprintf("it is evaluated as specified; a cluster would render it from template %s", reference))
 		return nil
 	}
 	raw, err := json.Marshal(c.Object)

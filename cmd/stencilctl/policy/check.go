@@ -16,8 +16,8 @@ func newCheck(streams cli.Streams) *cobra.Command {
 	format := cli.NewFormat(cli.Table, cli.JSON, cli.YAML)
 	command := &cobra.Command{
 		Use:   "check FILE...",
-		Short: "Say whether policies compile, and where not",
-		Long: `Say whether policies compile, and where not.
+		Short: "Check whether policies compile",
+		Long: `Check whether policies compile.
 
 Manifests are read strictly, parameters are checked against their schema, and modules are compiled as the cluster
 compiles them: types of input and parameters, references and built-in functions are checked. Tests are not run.`,

@@ -23,15 +23,15 @@ func newEval(streams cli.Streams) *cobra.Command {
 	e := evaluation{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
 	command := &cobra.Command{
 		Use:   "eval -f FILE -p FILE...",
-		Short: "Say what policies have against objects in files, without a cluster",
-		Long: `Say what policies have against objects in files, without a cluster.
+		Short: "Evaluate policies for objects in files, without a cluster",
+		Long: `Evaluate policies for objects in files, without a cluster.
 
-Each VirtualMachine, VirtualMachineTemplate and VirtualMachineTemplateRequest in the files is judged by the policies whose
-match selects it, as if it were created. A VirtualMachine that names a template is rendered first, if a file holds the
-template. The command fails when a request would be denied.
+Each VirtualMachine, VirtualMachineTemplate and VirtualMachineTemplateRequest in the files is evaluated by the policies that
+select it with match, as if it were created. A VirtualMachine that names a template is rendered first, if a file contains the
+template. The command fails if a request would be denied.
 
 With --decision, requests are taken from lines of the decision log instead, and the outcome is compared with the one in
-the log. Values that the log masks may make a difference, which is told.`,
+the log. Values that the log masks may change the outcome; the output lists them.`,
 		Example: `  stencilctl policy eval -f vm.yaml -p policies/
   stencilctl policy eval -f vm.yaml -p policy.yaml --old before.yaml --user ada --group developers
   kubectl get vm web -o yaml | stencilctl policy eval -f - -p policy.yaml --instancetype u1.yaml

@@ -48,10 +48,10 @@ func newExplain(streams cli.Streams) *cobra.Command {
 	format := cli.NewFormat(cli.Table, cli.JSON, cli.YAML)
 	command := &cobra.Command{
 		Use:   "explain -f FILE -p FILE...",
-		Short: "Say which rules of policies fired for an object, and where the others stopped",
-		Long: `Say which rules of policies fired for an object, and where the others stopped.
+		Short: "Show which rules of policies matched an object, and where the others stopped",
+		Long: `Show which rules of policies matched an object, and where the others stopped.
 
-All policies are asked, also those whose match does not select the object. Requests are made of files as eval makes them.`,
+All policies are evaluated, also those that do not select the object with match. Requests are made from files as in eval.`,
 		Example: `  stencilctl policy explain -f vm.yaml -p policy.yaml`,
 		Args:    cobra.NoArgs,
 		RunE: func(command *cobra.Command, _ []string) error {

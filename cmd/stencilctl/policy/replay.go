@@ -133,7 +133,7 @@ func (e *engine) again(ctx context.Context, record *policyinput.Record) (replaye
 			r.Notes = append(r.Notes, fmt.Sprintf("policy %s is another version than the one that decided: %s, then %s", logged.Name, entry.Policy.Digest(), logged.Digest))
 		}
 		if logged.Result.Failed() {
-			r.Notes = append(r.Notes, fmt.Sprintf("policy %s came to no result then: %s", logged.Name, logged.Error))
+			r.Notes = append(r.Notes, fmt.Sprintf("policy %s had no result at the time of the log: %s", logged.Name, logged.Error))
 		}
 		// The enforcement at the time of the log entry applies.
 		entry.Enforcement = logged.Enforcement
@@ -141,7 +141,7 @@ func (e *engine) again(ctx context.Context, record *policyinput.Record) (replaye
 	}
 	switch {
 	case len(record.Masked) == 0 && input.Digest() != record.InputDigest:
-		r.Notes = append(r.Notes, "the input in the log is not the one that was judged: their digests differ")
+		r.Notes = append(r.Notes, "the input in the log is not the one that was evaluated: their digests differ")
 	case len(record.Masked) > 0:
 		r.Notes = append(r.Notes, "the log masks "+strings.Join(record.Masked, ", "))
 	}

@@ -29,7 +29,7 @@ type requests struct {
 func (r *requests) register(command *cobra.Command) {
 	flags := command.Flags()
 	flags.StringSliceVarP(&r.policies, "policy", "p", nil, "files or folders with policies")
-	flags.StringSliceVarP(&r.objects, "filename", "f", nil, "files with the objects to judge; Namespaces, instance types and templates in them are used")
+	flags.StringSliceVarP(&r.objects, "filename", "f", nil, "files with the objects to evaluate; Namespaces, instance types and templates in them are used")
 	flags.StringSliceVar(&r.old, "old", nil, "files with the objects as they were before: makes the request an update")
 	flags.StringSliceVar(&r.templates, "template", nil, "files with the templates that VirtualMachines name; one that is not rendered yet is")
 	flags.StringSliceVar(&r.instancetypes, "instancetype", nil, "files with the instance types that VirtualMachines name")
@@ -37,8 +37,8 @@ func (r *requests) register(command *cobra.Command) {
 	flags.StringVar(&r.request.Operation, "operation", "", "CREATE, UPDATE or DELETE (default CREATE, or UPDATE with --old)")
 	flags.StringVarP(&r.request.Namespace, "namespace", "n", "default", "namespace of objects that name none")
 	flags.StringToStringVar(&r.request.NamespaceLabels, "namespace-labels", nil, "labels of the namespaces: KEY=VALUE,...")
-	flags.StringVar(&r.user, "user", "", "who asks; without --user and --group policies are asked whomever they are about")
-	flags.StringSliceVar(&r.groups, "group", nil, "groups of who asks")
+	flags.StringVar(&r.user, "user", "", "user of the request; without --user and --group, the subjects of policies are ignored")
+	flags.StringSliceVar(&r.groups, "group", nil, "groups of the user")
 	flags.BoolVar(&r.request.DryRun, "dry-run", false, "the request is a dry run")
 	_ = command.RegisterFlagCompletionFunc("operation", cobra.FixedCompletions([]string{offline.Create, offline.Update, offline.Delete}, cobra.ShellCompDirectiveNoFileComp))
 }
@@ -54,7 +54,7 @@ func (r *requests) fixture(reader *source.Reader) (*offline.Fixture, error) {
 	r.request.User = rego.UserInfo{Username: r.user, Groups: r.groups}
 	switch {
 	case len(r.objects) == 0:
-		return nil, cli.Usage(errors.New("what is to be judged must be given (-f)"))
+		return nil, cli.Usage(errors.New("the objects to evaluate must be given (-f)"))
 	case len(r.policies) == 0:
 		return nil, cli.Usage(errors.New("policies must be given (-p)"))
 	}

@@ -28,13 +28,13 @@ func newSimulate(streams cli.Streams) *cobra.Command {
 	s := simulation{streams: streams, format: cli.NewFormat(cli.Table, cli.JSON, cli.YAML)}
 	command := &cobra.Command{
 		Use:   "simulate -p FILE...",
-		Short: "Say what policies would have against what is in a cluster",
-		Long: `Say what policies would have against what is in a cluster. Nothing is changed there.
+		Short: "Evaluate policies for the objects of a cluster",
+		Long: `Evaluate policies for the objects of a cluster. The cluster is not changed.
 
-Every object of the kinds that the policies are about is judged as if it were created now: in the namespace of the
-kubeconfig's context, in another one (-n), or in all (-A). Who would create it is not known, so subjects in the policies'
-match are not looked at. Reading needs the permission to list the objects, and to get namespaces, templates, instance
-types, preferences and ControllerRevisions; what cannot be read is told.`,
+Every object of the kinds in the policies is evaluated as if it were created now: in the namespace of the kubeconfig's
+context, in another one (-n), or in all (-A). The user of the request is unknown, so subjects in the policies' match are
+ignored. Reading needs permission to list the objects, and to get namespaces, templates, instance types, preferences and
+ControllerRevisions; the output lists what cannot be read.`,
 		Example: `  stencilctl policy simulate -p policy.yaml -A
   stencilctl policy simulate -p policies/ -n shop --context production -o json`,
 		Args: cobra.NoArgs,
@@ -144,7 +144,7 @@ func (s *simulation) print(found *simulated) error {
 	}
 	var err error
 	if s.format.Is(cli.Table) {
-		fmt.Fprintf(s.streams.Out, "%s judged: %d would be denied, %d warned about, %d only recorded\n",
+		fmt.Fprintf(s.streams.Out, "%s evaluated: %d would be denied, %d warned about, %d only recorded\n",
 			cli.Count(found.Evaluated, "object was", "objects were"), found.Denied, found.Warned, found.Audited)
 	} else {
 		err = s.format.Write(s.streams.Out, found)

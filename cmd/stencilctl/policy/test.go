@@ -46,7 +46,7 @@ exactly the messages that the policy must come to.`,
 	}
 	t.sources.register(command)
 	command.Flags().BoolVarP(&t.verbose, "verbose", "v", false, "list the tests that pass, too")
-	command.Flags().BoolVar(&t.coverage, "coverage", false, "say how much of each policy the tests evaluate, and which rows they do not")
+	command.Flags().BoolVar(&t.coverage, "coverage", false, "report how much of each policy the tests evaluate, and which rows they do not")
 	command.Flags().Float64Var(&t.minimum, "coverage-min", 0, "percent of each policy that the tests must evaluate")
 	t.format.Register(command, "format", "")
 	return command

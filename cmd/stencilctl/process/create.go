@@ -26,8 +26,8 @@ func NewCreate(streams cli.Streams) *cobra.Command {
 From a template of the cluster the cluster creates it, which takes the permission to create virtualmachinetemplates/create and
 none on VirtualMachines. From a template in a file, or with --local, it is rendered here and created with your rights.
 
-On a terminal the parameters that need a value are asked for; of a template of the cluster that takes the permission to get
-it. Anywhere else it is an error that they are missing.`,
+On a terminal the command prompts for the parameters that need a value; for a template of the cluster that takes permission to get
+it. Otherwise missing values are an error.`,
 		Example: `  stencilctl create fedora -n golden --target-namespace team-a -p NAME=web-1
   stencilctl create -f windows.yaml -n team-a`,
 		Args: cobra.MaximumNArgs(1),

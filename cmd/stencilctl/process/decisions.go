@@ -42,7 +42,7 @@ func (p *processing) showDecisions(made *result) error {
 
 func (p *processing) printDecisions(decisions []v1beta1.Decision) error {
 	if len(decisions) == 0 {
-		fmt.Fprintln(p.streams.Out, "nothing judges this VirtualMachine: it would be created")
+		fmt.Fprintln(p.streams.Out, "no approval, policy or other admission evaluates this VirtualMachine: it would be created")
 		return nil
 	}
 	rows := [][]string{{"DECISION", "BY", "FIELD", "MESSAGE"}}

@@ -75,7 +75,7 @@ created the VirtualMachine now. Nothing is stored. The exit code is 1 when anyth
 	}
 	p.register(command)
 	command.Flags().BoolVar(&p.create, "create", false, "create the VirtualMachine, too")
-	command.Flags().BoolVar(&p.explain, "explain", false, "print what would be said about the VirtualMachine, by the cluster, instead")
+	command.Flags().BoolVar(&p.explain, "explain", false, "print the cluster's decisions about the VirtualMachine instead")
 	command.Flags().BoolVar(&p.print, "print-params", false, "print the parameters of the template instead")
 	return command
 }
@@ -123,7 +123,7 @@ func (p *processing) named(names []string) (string, error) {
 	case p.explain && (p.create || p.print):
 		return "", cli.Usage(errors.New("--explain creates nothing, and prints decisions: leave out --create and --print-params"))
 	case p.explain && (p.file != "" || p.local):
-		return "", cli.Usage(errors.New("--explain asks the cluster about a template that it has: for a manifest there is stencilctl explain"))
+		return "", cli.Usage(errors.New("--explain needs a template that is stored in the cluster: for a manifest, use stencilctl explain"))
 	case p.explain && p.formatted && p.format.Is(cli.Name):
 		return "", cli.Usage(errors.New("--explain has no names to print: the format is table, json or yaml"))
 	case p.file == source.Stdin && p.valuesFile == source.Stdin:

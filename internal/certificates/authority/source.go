@@ -38,7 +38,7 @@ const (
 
 var (
 	errNoCertificate = errors.New("there is no serving certificate yet")
-	errNotSynced     = errors.New("the webhook configurations have not been read yet")
+	errNotSynced     = errors.New("the webhook configuration cache is not synced")
 )
 
 // Publication returns which authorities are published; a publication.Watch does.

@@ -75,7 +75,7 @@ func TestSourceThroughALife(t *testing.T) {
 		{"it starts without a certificate", 0, none,
 			observed{nil, "there is no serving certificate yet"}},
 		{"the library signs one before the configurations are read", 1, func() { s.signer.sign(first) },
-			observed{first, "the webhook configurations have not been read yet"}},
+			observed{first, "the webhook configuration cache is not synced"}},
 		{"they turn out to trust nobody", 2, both(),
 			observed{first, "the authority of the serving certificate is not in the caBundle of MutatingWebhookConfiguration/render, ValidatingWebhookConfiguration/validate"}},
 		{"the authority is published in one", 3, func() { s.publication.publish(publishes(render, since(one, 3)), publishes(validate)) },

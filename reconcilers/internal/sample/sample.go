@@ -125,7 +125,7 @@ func uncompiled(err error) *Error {
 }
 
 func required(missing []string) *Error {
-	return &Error{v1beta1.ReasonParametersRequired, fmt.Sprintf("nobody knows what VirtualMachines it makes: required parameters have neither a default nor a list of values: %s", strings.Join(missing, ", "))}
+	return &Error{v1beta1.ReasonParametersRequired, fmt.Sprintf("no VirtualMachine can be rendered from its defaults: required parameters have neither a default nor a list of values: %s", strings.Join(missing, ", "))}
 }
 
 func unrendered(err error) *Error {

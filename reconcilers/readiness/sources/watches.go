@@ -25,7 +25,7 @@ type NotServedError struct{ Kind Kind }
 
 // Error implements error.
 func (e *NotServedError) Error() string {
-	return fmt.Sprintf("the cluster does not know the kind %s", e.Kind)
+	return fmt.Sprintf("the cluster does not serve the kind %s", e.Kind)
 }
 
 // errNotYet is returned until the first list has arrived.

@@ -88,7 +88,7 @@ func (c Case) Evaluate(ctx context.Context) Decision {
 			found := Finding{Source: each.source, Rule: violation.Rule, Field: violation.Field, Message: c.message(violation)}
 			switch {
 			case violation.Missing && unknown != "" && isSize(violation.Field):
-				found.Message = "it cannot be judged: " + unknown
+				found.Message = "it cannot be evaluated: " + unknown
 				v.Unevaluated = append(v.Unevaluated, found)
 			case violation.Warning:
 				v.Warnings = append(v.Warnings, found)
@@ -125,7 +125,7 @@ func (c Case) sized(ctx context.Context, template map[string]any) (sized map[str
 	case reference == nil:
 		return template, ""
 	case c.Sizes == nil:
-		return template, "an instance type sizes the machine"
+		return template, "an instance type sets the size of the VM"
 	}
 	instancetype, err := c.Sizes.Resolve(ctx, *reference)
 	if err != nil {

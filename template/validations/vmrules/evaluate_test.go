@@ -66,13 +66,13 @@ func TestEvaluate(t *testing.T) {
 		}}}},
 		{name: "the size of an instance type", rules: memory, spec: "{instancetype: {name: small}, preference: {name: linux}, template: {}}", want: vmrules.Decision{Denials: []vmrules.Finding{tooSmall}}},
 		{name: "an instance type that is not known", rules: memory, spec: "{instancetype: {name: large}, template: {}}", want: vmrules.Decision{Unevaluated: []vmrules.Finding{
-			of(tooSmall, "template golden/box", `it cannot be judged: spec.instancetype: Not found: "VirtualMachineClusterInstancetype large": it does not exist`),
+			of(tooSmall, "template golden/box", `it cannot be evaluated: spec.instancetype: Not found: "VirtualMachineClusterInstancetype large": it does not exist`),
 		}}},
 		{name: "a preference that is not known", rules: memory, spec: "{instancetype: {name: small}, preference: {name: bsd}, template: {}}", want: vmrules.Decision{Unevaluated: []vmrules.Finding{
-			of(tooSmall, "template golden/box", `it cannot be judged: spec.preference: Not found: "VirtualMachineClusterPreference bsd": it does not exist`),
+			of(tooSmall, "template golden/box", `it cannot be evaluated: spec.preference: Not found: "VirtualMachineClusterPreference bsd": it does not exist`),
 		}}},
 		{name: "where nobody knows sizes", rules: memory, alone: true, spec: "{instancetype: {name: small}, template: {}}", want: vmrules.Decision{Unevaluated: []vmrules.Finding{
-			of(tooSmall, "template golden/box", "it cannot be judged: an instance type sizes the machine"),
+			of(tooSmall, "template golden/box", "it cannot be evaluated: an instance type sets the size of the VM"),
 		}}},
 		{name: "an instance type is no excuse for anything but a size", rules: hostname, alone: true, spec: "{instancetype: {name: small}, template: {}}", want: vmrules.Decision{Denials: []vmrules.Finding{{
 			Source: "template golden/box", Rule: "hostname", Field: "spec.template.spec.hostname", Message: "too long (there is no such field)",

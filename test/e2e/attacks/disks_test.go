@@ -205,7 +205,7 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 			"that CDI copies from a DataImportCron": fmt.Sprintf(cron, labelled(forged)),
 		} {
 			t.Run(name, func(t *testing.T) {
-				wantDenied(t, b.kubectl(t, b.insider, manifest, "create", "-f", "-"), "forbidden", "label kubevirt.io/created-by tells which VirtualMachine a disk was created for")
+				wantDenied(t, b.kubectl(t, b.insider, manifest, "create", "-f", "-"), "forbidden", "label kubevirt.io/created-by records which VirtualMachine a disk was created for")
 			})
 		}
 	})

@@ -203,7 +203,7 @@ func TestAuditFollowsChanges(t *testing.T) {
 		})
 	}
 	differs := func(name string) string {
-		return name + ": template " + golden + "/small has changed since the machine was rendered from it (generation 1, now 2) and is different at spec.template.spec.domain.cpu.cores"
+		return name + ": template " + golden + "/small has changed since the VM was rendered from it (generation 1, now 2) and is different at spec.template.spec.domain.cpu.cores"
 	}
 
 	condition("False NoNamespaces, 1 templates, 0 namespaces")

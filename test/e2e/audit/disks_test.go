@@ -27,8 +27,8 @@ func TestAuditFindsDisksOfOthers(t *testing.T) {
   overrides: [spec.dataVolumeTemplates]
   existingDisks: `+disks))
 	}
-	early := "early: claim early-root was not created for this machine: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"
-	foreign := "foreign: claim foreign-root was not created for this machine: its label kubevirt.io/created-by names another VirtualMachine"
+	early := "early: claim early-root was not created for this VM: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"
+	foreign := "foreign: claim foreign-root was not created for this VM: its label kubevirt.io/created-by names another VirtualMachine"
 	approval("{}")
 	awaitFinding(t, plane, name, finding{Conforming: 2, Violating: 2, Causes: []string{early, foreign}})
 	approval("{policy: Allow, selector: {matchLabels: {restored: always}}}")

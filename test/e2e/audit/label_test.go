@@ -64,8 +64,8 @@ func TestTheLabelFollowsTheApprovals(t *testing.T) {
 			got, err := lookup(t, plane, "get", "events", "--namespace=default", "-o",
 				`jsonpath={range .items[?(@.involvedObject.name=="`+named+`")]}{.reason}: {.message}{"\n"}{end}`)
 			for _, want := range []string{
-				"Governed: covered by TemplateApproval named-" + named + ": VirtualMachines here must come from an approved template",
-				"NotGovernedAnyMore: no TemplateApproval covers this namespace any more",
+				"Governed: selected by TemplateApproval named-" + named + ": VirtualMachines here must come from an approved template",
+				"NotGovernedAnyMore: no TemplateApproval selects this namespace any more",
 			} {
 				if !strings.Contains(got, want) {
 					return fmt.Errorf("no event %q (%w) in\n%s", want, err, got)

@@ -108,7 +108,7 @@ spec:
 `, "NAME", name)
 	}
 	const spec = "{domain: {memory: {guest: 64Mi}, devices: {}}}"
-	lacks := "was not created for this machine: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"
+	lacks := "was not created for this VM: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"
 
 	type step struct {
 		stdin string

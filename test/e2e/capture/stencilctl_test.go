@@ -147,7 +147,7 @@ func TestStencilctlTellsHowFarACaptureHasCome(t *testing.T) {
 	})
 	t.Run("for as long as one wants to wait", func(t *testing.T) {
 		defer c.hold(t, at("while the snapshot is taken"))()
-		c.stencilctl(t, ada, c.shop+"/web", "--timeout=3s").ends(t, 1, "", created, "Progressing True (", ofRequest+"web-", " is not finished after 3s; it goes on\n")
+		c.stencilctl(t, ada, c.shop+"/web", "--timeout=3s").ends(t, 1, "", created, "Progressing True (", ofRequest+"web-", " is not finished after 3s; it continues\n")
 	})
 	t.Run("unless there is nothing to capture", func(t *testing.T) {
 		c.stencilctl(t, ada, c.shop+"/nix").ends(t, 3, "", "capturing VirtualMachine "+c.shop+"/nix: ", `spec.virtualMachineRef: Not found: "`+c.shop+`/nix"`)

@@ -175,7 +175,7 @@ spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 3}, devices:
 		for _, want := range []string{
 			"VirtualMachine bank/huge (CREATE): denied\n  deny processors (medium): it has 16 processors\n",
 			"VirtualMachine bank/pane (CREATE): allowed, with warnings\n  warn linux (medium): ",
-			"\n2 objects were judged: 1 would be denied, 1 warned about, 0 only recorded\n",
+			"\n2 objects were evaluated: 1 would be denied, 1 warned about, 0 only recorded\n",
 		} {
 			if !strings.Contains(got.output, want) {
 				t.Errorf("%q is not in:\n%s%s", want, got.output, got.problems)
@@ -226,7 +226,7 @@ func TestSimulateReadsManyPages(t *testing.T) {
 	apply(t, manifest.String())
 	policy := write(t, "odd.rego", "package odd\n\ndeny contains \"odd\" if input.object.spec.template.spec.domain.cpu.cores == 2\n")
 	got := run(t, plane.Admin(), "policy", "simulate", "-n", namespace, "-p", policy)
-	if want := fmt.Sprintf("%d objects were judged: %d would be denied, 0 warned about, 0 only recorded\n", many, many/2); got.code != 1 || !strings.HasSuffix(got.output, want) {
+	if want := fmt.Sprintf("%d objects were evaluated: %d would be denied, 0 warned about, 0 only recorded\n", many, many/2); got.code != 1 || !strings.HasSuffix(got.output, want) {
 		t.Errorf("exit code %d, output ends with %q, want %q", got.code, got.output[max(0, len(got.output)-len(want)):], want)
 	}
 }

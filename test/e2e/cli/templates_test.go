@@ -129,7 +129,7 @@ func TestDiff(t *testing.T) {
 	run(t, ada, "diff", "web-1", "-n", namespace).want(t, 1, "VirtualMachine "+namespace+"/web-1 and template "+namespace+`/web: 1 difference
 spec.template.spec.domain.cpu.cores
   template ${CORES}, which must be at most 8
-  machine  "9"
+  VM       "9"
 `, "")
 	run(t, ada, "diff", "web-2", "-n", namespace).want(t, 3, "", "there is no VirtualMachine web-2 in namespace "+namespace)
 }
@@ -206,7 +206,7 @@ func TestCaptureShowsProgress(t *testing.T) {
 		})
 	}
 	got := run(t, ada, "capture", "web-1", "-n", namespace, "--wait", "--timeout", "1s", "--poll-interval", "100ms")
-	got.want(t, 1, "", " is not finished after 1s; it goes on\n")
+	got.want(t, 1, "", " is not finished after 1s; it continues\n")
 }
 
 func condition(kind, status, reason string) string {
@@ -292,7 +292,7 @@ parameters: [{name: NAME, required: true}]
 	run(t, ada, "convert", "rhel", "-n", namespace).want(t, 3, "", "cannot get resource \"templates\"")
 	run(t, plane.Admin(), "convert", "none", "-n", namespace).want(t, 3, "", "there is no Template none in namespace "+namespace)
 	got := run(t, plane.Admin(), "convert", "rhel", "-n", namespace)
-	if got.code != 0 || !strings.Contains(got.problems, "1 Template: 1 converted with 0 losses, 0 refused\n") {
+	if got.code != 0 || !strings.Contains(got.problems, "1 Template: 1 converted with 0 losses, 0 rejected\n") {
 		t.Fatalf("%+v", got)
 	}
 	// The API server accepts the output, in the same namespace.

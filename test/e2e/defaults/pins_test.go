@@ -105,14 +105,14 @@ func TestUnpinAndRepin(t *testing.T) {
 	t.Run("nor one whose owner wants it left alone", func(t *testing.T) {
 		mustKubectl(t, ada, strings.Replace(vmWith("pin-own", ""), "namespace: team-a", `namespace: team-a, annotations: {defaults.template.kubevirt.io/skip: "true"}`, 1), "create", "-f", "-")
 		code, output := stencilctl(ada, "defaults", "repin", "pin-own", "-n", "team-a", "--confirm")
-		want(code, output, 1, "it is to be left alone")
+		want(code, output, 1, "it is excluded by its annotation")
 	})
 	t.Run("an approval judges it as any other update", func(t *testing.T) {
 		discard(t, "vault", "pin-governed")
 		mustKubectl(t, ada, vmObject("pin-governed", "vault", "golden/pinned", ""), "--namespace=vault", "create", "-f", "-")
 		for _, more := range []string{"--confirm", "--confirm=false"} {
 			code, output := stencilctl(ada, "defaults", "unpin", "--all", "-n", "vault", more)
-			want(code, output, 1, "vault/pin-governed: refused: ", "not approved", "0 of 1")
+			want(code, output, 1, "vault/pin-governed: denied: ", "not approved", "0 of 1")
 		}
 	})
 	t.Run("a selection is needed, and one only", func(t *testing.T) {

@@ -104,8 +104,8 @@ func TestExplain(t *testing.T) {
 			manifest: vm("web-2", "golden/fedora", "    parameter.template.kubevirt.io/INSTANCETYPE: u1.8xlarge\nspec: {template: {spec: {nodeSelector: {disktype: ssd}}}}\n"),
 			wantCode: 1,
 			want: []string{
-				"VirtualMachine team-a/web-2 would be refused\n",
-				"refused by webhook render.template.kubevirt.io (rendering: ",
+				"VirtualMachine team-a/web-2 would be denied\n",
+				"denied by webhook render.template.kubevirt.io (rendering: ",
 				"denied the request: virtualmachines.kubevirt.io \"web-2\" is forbidden: it is not approved in namespace \"team-a\"\n",
 				"\n  - spec.template.spec.nodeSelector.disktype: Forbidden: may not be written or changed beside the template",
 				"\n  - parameters[INSTANCETYPE]: Forbidden: Invalid value: \"u1.8xlarge\": must be one of",
@@ -118,14 +118,14 @@ func TestExplain(t *testing.T) {
 			want: []string{
 				"  no      you may use template golden/fedora\n          no role gives you verb use on virtualmachinetemplates.template.kubevirt.io with resourceName fedora in namespace golden\n",
 				"  unknown template golden/fedora exists and is valid\n          you may not read it, which using it does not take: ",
-				"refused by webhook render.template.kubevirt.io (",
+				"denied by webhook render.template.kubevirt.io (",
 			},
 		},
 		{
 			name: "no template", as: func() *controlplane.User { return ada },
 			manifest: "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: by-hand}\nspec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}\n",
 			wantCode: 1,
-			want:     []string{"  ok      it names no template, and is created as it is written\n", "refused by webhook governed.template.kubevirt.io (approvals: this namespace takes machines from approved templates only)\n", "in namespace \"team-a\"; name an approved template in annotation template.kubevirt.io/template-ref; you may use: golden/fedora, golden/ubuntu\n  - metadata.annotations[template.kubevirt.io/template-ref]: Forbidden: "},
+			want:     []string{"  ok      it names no template, and is created as specified\n", "denied by webhook governed.template.kubevirt.io (approvals: this namespace accepts VMs from approved templates only)\n", "in namespace \"team-a\"; name an approved template in annotation template.kubevirt.io/template-ref; you may use: golden/fedora, golden/ubuntu\n  - metadata.annotations[template.kubevirt.io/template-ref]: Forbidden: "},
 		},
 		{
 			name: "values that the template does not take, which its owner is told before the approval", as: func() *controlplane.User { return stencil.Plane.Admin() },
@@ -147,7 +147,7 @@ func TestExplain(t *testing.T) {
 			name: "an unknown field", as: func() *controlplane.User { return ada },
 			manifest: vm("web-5", "golden/fedora", "spec: {runstrategy: Always}\n"),
 			wantCode: 1,
-			want:     []string{"VirtualMachine team-a/web-5 would be refused\n", "runstrategy"},
+			want:     []string{"VirtualMachine team-a/web-5 would be denied\n", "runstrategy"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

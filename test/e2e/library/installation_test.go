@@ -125,7 +125,7 @@ func TestZTheLibraryFollowsTheValues(t *testing.T) {
 		follows(registries)
 		eventually(t, "an event tells of the conflict", func() string {
 			events := must(t, "", "get", "events", "--namespace="+install.Namespace, "--field-selector=involvedObject.name=stencil-policy-library", "-o", "jsonpath={.items[*].message}")
-			if want := "policy vtpm of the library is switched on, but somebody else has made a VirtualMachinePolicy of that name"; !strings.Contains(events, want) {
+			if want := "policy vtpm of the library is enabled, but a VirtualMachinePolicy of that name exists"; !strings.Contains(events, want) {
 				return "the events do not say so: " + events
 			}
 			return ""

@@ -134,7 +134,7 @@ func TestWithoutAManagerApprovalsAreChanged(t *testing.T) {
 	must(t, nil, bay, "", "delete", "templateapproval", "new", "strict")
 	// Errors that the definition and the policy detect are denied; an approval that only the manager can evaluate is stored, and permits nothing.
 	denied(t, kubectl(t, nil, bay, approval("broken", ", namespaceSelector: {matchLabels: {stencil.kubevirt.io/governed: x}}"), "create", "-f", "-"),
-		"spec.namespaceSelector: Stencil sets label stencil.kubevirt.io/governed where an approval covers a namespace")
+		"spec.namespaceSelector: Stencil sets label stencil.kubevirt.io/governed on the namespaces that an approval selects")
 	denied(t, kubectl(t, nil, bay, approval("broken", ", parameters: [{name: A}]"), "create", "-f", "-"), "at least one of anyValue")
 	must(t, nil, bay, approval("broken", ", overrides: [spec.template.**], exemptSubjects: []"), "create", "-f", "-")
 

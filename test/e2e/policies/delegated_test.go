@@ -18,8 +18,8 @@ import (
 var (
 	withSpec = denial{"delegated-machines", "the API server of templates sends VirtualMachines without spec, which the template makes: send a " +
 		"VirtualMachine with a spec as a user who may create VirtualMachines"}
-	fromTemplatesOnly = denial{"delegated-machines", "the API server of templates creates VirtualMachines from templates only, and for a person whose " +
-		"name stands in annotation template.kubevirt.io/created-by"}
+	fromTemplatesOnly = denial{"delegated-machines", "the API server of templates creates VirtualMachines from templates only, and for a user whose " +
+		"name is in annotation template.kubevirt.io/created-by"}
 )
 
 // A client with the token of stencil-apiserver sends a spec, which the server never sends, while no webhook is called: the API server itself records

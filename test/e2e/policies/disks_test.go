@@ -63,7 +63,7 @@ func TestWhoseDiskItIsIsWrittenByKubeVirtAlone(t *testing.T) {
 	}
 	approve(t, "disks", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": handyman.Name}}})
 
-	const deniedMessage = "label kubevirt.io/created-by tells which VirtualMachine a disk was created for, and "
+	const deniedMessage = "label kubevirt.io/created-by records which VirtualMachine a disk was created for, and "
 	created := denial{"disk-provenance", deniedMessage + "KubeVirt alone sets it in a namespace that TemplateApproval disks governs: leave it out"}
 	changed := denial{"disk-provenance", deniedMessage + "cannot be added, changed or removed later in a namespace that TemplateApproval disks governs: leave it as it is stored"}
 	late := denial{"disk-provenance", "CDI sets label kubevirt.io/created-by when it creates a claim, and cannot change it afterwards in a governed namespace: " +

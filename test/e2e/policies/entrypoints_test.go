@@ -81,7 +81,7 @@ func (d entryPoint) in(version string) schema.GroupVersionResource {
 }
 
 func (d entryPoint) closed(approval string) denial {
-	return denial{"doors", d.plural + " lead to virtual machines that nobody judges, so creating, changing and scaling them up is refused " +
+	return denial{"doors", d.plural + " lead to virtual machines that no approval evaluates, so creating, changing and scaling them up is denied " +
 		"in a namespace that TemplateApproval " + approval + " governs: create VirtualMachines from an approved template; " +
 		"a cluster admin can allow this kind with the chart value doors." + d.value}
 }

@@ -28,8 +28,8 @@ var (
 )
 
 func protected(what string) denial {
-	return denial{"governed-label", what + " of a Namespace is kept by Stencil and follows from the TemplateApprovals: " +
-		"leave it as it is stored, or have it changed by somebody who may update templateapprovals.stencil.kubevirt.io"}
+	return denial{"governed-label", what + " of a Namespace is written by Stencil and follows from the TemplateApprovals: " +
+		"leave it as it is stored, or have it changed by a user who may update templateapprovals.stencil.kubevirt.io"}
 }
 
 var protectedLabel, protectedAnnotation = protected("label " + governedLabel), protected("annotation " + approvalsAnnotation)

@@ -159,10 +159,10 @@ func TestMigrationsSayNothingAboutTheirPod(t *testing.T) {
 	approve(t, "migrates", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": handyman.Name}}})
 
 	annotation := func(key string) denial {
-		return denial{"migrations", "annotation " + key + " of a VirtualMachineInstanceMigration is refused in a namespace that TemplateApproval migrates governs: leave it out"}
+		return denial{"migrations", "annotation " + key + " of a VirtualMachineInstanceMigration is denied in a namespace that TemplateApproval migrates governs: leave it out"}
 	}
 	field := func(name string) denial {
-		return denial{"migrations", "spec." + name + " of a VirtualMachineInstanceMigration is refused in a namespace that TemplateApproval migrates governs: leave it out"}
+		return denial{"migrations", "spec." + name + " of a VirtualMachineInstanceMigration is denied in a namespace that TemplateApproval migrates governs: leave it out"}
 	}
 	changed := denial{"migrations", "KubeVirt alone changes a VirtualMachineInstanceMigration in a governed namespace: delete it and create another one"}
 	node := denial{"migrations", "the target node of a migration cannot be chosen in a governed namespace: migrate without addedNodeSelector; " +

@@ -75,7 +75,7 @@ func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 	const notServed = `"reason":"NotServed"`
 	unknown := func(name, path, kind string) {
 		t.Helper()
-		s.becomes(t, own, name, path, `"state":"Unknown"`, notServed, "the cluster does not know the kind "+kind)
+		s.becomes(t, own, name, path, `"state":"Unknown"`, notServed, "the cluster does not serve the kind "+kind)
 	}
 	unknown("box", ".status.volumes[0]", "DataSource")
 	unknown("restored", ".status.volumes[0]", "VolumeSnapshot")
@@ -83,7 +83,7 @@ func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 	unknown("box", ".status.preference", "VirtualMachineClusterPreference")
 	unknown("box", ".status.networks[0]", "NetworkAttachmentDefinition")
 	for _, name := range []string{"box", "restored"} {
-		s.becomes(t, own, name, condition("Ready"), `"status":"Unknown"`, `"reason":"Unknown"`, "the cluster does not know the kind")
+		s.becomes(t, own, name, condition("Ready"), `"status":"Unknown"`, `"reason":"Unknown"`, "the cluster does not serve the kind")
 	}
 
 	for _, reflector := range []string{"readiness-datasources", "capture-datavolumes"} {
@@ -99,7 +99,7 @@ func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 	s.becomes(t, own, "box", ".status.preference", `"state":"Ready"`)
 	s.install(t, multus, own, vlan)
 	s.becomes(t, own, "box", ".status.networks[0]", `"state":"Ready"`)
-	s.becomes(t, own, "box", condition("Ready"), `"status":"Unknown"`, "the cluster does not know the kind DataSource")
+	s.becomes(t, own, "box", condition("Ready"), `"status":"Unknown"`, "the cluster does not serve the kind DataSource")
 	if err := s.Plane.StartCDI(t.Context()); err != nil {
 		t.Fatal(err)
 	}

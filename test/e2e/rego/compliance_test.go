@@ -60,7 +60,7 @@ spec:
 deny contains sprintf("%v cores are more than LIMIT", [input.object.spec.template.spec.domain.cpu.cores]) if input.object.spec.template.spec.domain.cpu.cores > LIMIT`
 	applied(t, "checks", match, strings.ReplaceAll(module, "LIMIT", "2"))
 	active(t, "checks")
-	compliance(t, "checked", "False PolicyViolations", "with its defaults, VirtualMachines of this template are refused: policy checks: 4 cores are more than 2")
+	compliance(t, "checked", "False PolicyViolations", "with its defaults, VirtualMachines of this template are denied: policy checks: 4 cores are more than 2")
 	compliance(t, "ubuntu", "Unknown ParametersRequired", "SSH_KEY")
 	compliance(t, "fedora", "")
 	counted := func(checked, noncompliant int32, first string) {

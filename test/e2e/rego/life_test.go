@@ -39,7 +39,7 @@ func TestAGoodPolicyComesIntoForce(t *testing.T) {
 	harness.Eventually(t, "an event tells that the policy is in force", func() error {
 		events := must(t, "", "get", "events", "--field-selector=involvedObject.name=good,involvedObject.kind=VirtualMachinePolicy",
 			"-o", `jsonpath={range .items[*]}{.type} {.reason}: {.message}{"\n"}{end}`)
-		if !strings.Contains(events, "Normal Active: it is in force") {
+		if !strings.Contains(events, "Normal Active: it is active") {
 			return fmt.Errorf("events: %q", events)
 		}
 		return nil

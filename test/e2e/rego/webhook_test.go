@@ -110,7 +110,7 @@ func TestWhatSomebodyDoesToTheWebhooksIsUndone(t *testing.T) {
 	}
 	events := must(t, "", "get", "events", "--field-selector=involvedObject.kind=ValidatingWebhookConfiguration,involvedObject.name=stencil-policies",
 		"-o", `jsonpath={range .items[*]}{.type} {.reason}: {.message}{"\n"}{end}`)
-	if !strings.Contains(events, "Warning Restored: the webhooks of the policies were restored, somebody else had changed create.virtualmachine.policies.stencil.kubevirt.io") {
+	if !strings.Contains(events, "Warning Restored: the webhooks of the policies were restored because another client had changed create.virtualmachine.policies.stencil.kubevirt.io") {
 		t.Errorf("events: %q", events)
 	}
 	labels := must(t, "", "get", configuration, "-o", "jsonpath={.metadata.labels}")

@@ -107,15 +107,15 @@ func TestJoint(t *testing.T) {
 			rules: vmrules.Decision{
 				Denials:     []vmrules.Finding{{Source: "template golden/box", Rule: "memory", Field: "spec.template.spec.domain.memory.guest", Message: "too small"}},
 				Warnings:    []vmrules.Finding{{Source: "annotation a", Rule: "bus", Field: "spec.template.spec.domain.devices", Message: "slow"}},
-				Unevaluated: []vmrules.Finding{{Source: "annotation a", Rule: "cores", Field: "spec.template.spec.domain.cpu.cores", Message: "it cannot be judged: no such instance type"}},
+				Unevaluated: []vmrules.Finding{{Source: "annotation a", Rule: "cores", Field: "spec.template.spec.domain.cpu.cores", Message: "it cannot be evaluated: no such instance type"}},
 			},
 			wantMessage: "\n- it is not approved in namespace \"team-a\": " + unapproved.Objections[0].String() +
 				"\n- rule memory of template golden/box: too small at spec.template.spec.domain.memory.guest" +
-				"\n- rule cores of annotation a: it cannot be judged: no such instance type at spec.template.spec.domain.cpu.cores",
+				"\n- rule cores of annotation a: it cannot be evaluated: no such instance type at spec.template.spec.domain.cpu.cores",
 			wantCauses: []metav1.StatusCause{
 				{Type: metav1.CauseTypeForbidden, Field: "spec.runStrategy", Message: unapproved.Objections[0].Cause().ErrorBody()},
 				{Type: metav1.CauseTypeForbidden, Field: "spec.template.spec.domain.memory.guest", Message: "rule memory of template golden/box: too small"},
-				{Type: metav1.CauseTypeForbidden, Field: "spec.template.spec.domain.cpu.cores", Message: "rule cores of annotation a: it cannot be judged: no such instance type"},
+				{Type: metav1.CauseTypeForbidden, Field: "spec.template.spec.domain.cpu.cores", Message: "rule cores of annotation a: it cannot be evaluated: no such instance type"},
 			},
 			wantWarnings: []string{"rule bus of annotation a: slow at spec.template.spec.domain.devices"},
 		},

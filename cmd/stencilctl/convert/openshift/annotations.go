@@ -74,7 +74,7 @@ func (c *conversion) validations(text, at string) string {
 	decoder.UseNumber()
 	var rules any
 	if err := decoder.Decode(&rules); err != nil {
-		c.note(at, "is kept as it is, though it is no JSON: %v", err)
+		c.note(at, "is copied unchanged, but is not valid JSON: %v", err)
 		return text
 	}
 	changed := false

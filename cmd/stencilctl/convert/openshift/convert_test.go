@@ -68,7 +68,7 @@ spec:
 			want:     "metadata: {name: a}\nspec: {virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {name: a}, spec: {}}}",
 			wantLoss: []string{
 				"objects[0].metadata.finalizers: is dropped: it belongs to one object",
-				"objects[0].metadata.namespace: is dropped: a VirtualMachine is created where it is asked for",
+				"objects[0].metadata.namespace: is dropped: a VirtualMachine is created in the namespace of the request",
 			},
 		},
 		{
@@ -191,7 +191,7 @@ spec: {virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: 
 			name:      "validations that are no JSON",
 			template:  "{apiVersion: template.openshift.io/v1, kind: Template, metadata: {annotations: {validations: '[{'}}, objects: [{apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {}}]}",
 			want:      "metadata: {annotations: {validations: '[{'}}\nspec: {virtualMachine: {apiVersion: kubevirt.io/v1, kind: VirtualMachine, spec: {}}}",
-			wantNotes: []string{"metadata.annotations[validations]: is kept as it is, though it is no JSON: unexpected EOF"},
+			wantNotes: []string{"metadata.annotations[validations]: is copied unchanged, but is not valid JSON: unexpected EOF"},
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

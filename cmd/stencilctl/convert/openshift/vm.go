@@ -68,7 +68,7 @@ func (c *conversion) vmObject(vm map[string]any, at string) {
 			if strings.Contains(scalar(metadata[key]), "$") {
 				continue
 			}
-			c.lose(place, "is dropped: a VirtualMachine is created where it is asked for")
+			c.lose(place, "is dropped: a VirtualMachine is created in the namespace of the request")
 		case "creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid":
 		default:
 			c.lose(place, "is dropped: it belongs to one object")
