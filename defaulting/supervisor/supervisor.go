@@ -233,7 +233,7 @@ func (s *Supervisor) Waiting() int { return len(s.slots) }
 // Quarantined returns the number of domains in quarantine.
 func (s *Supervisor) Quarantined() int { return s.quarantine.size() }
 
-// Define sends a domain to the worker. Its errors are a RefusedError or a defaulting.Problem.
+// Define sends a domain to the worker. Its errors are a RejectedError or a defaulting.Problem.
 func (s *Supervisor) Define(ctx context.Context, xml string) (string, error) {
 	decision, left := s.quarantine.decide(xml)
 	if decision == held {
