@@ -7,7 +7,7 @@
 //     else.
 //   - governed-machines: in namespaces in which a TemplateApproval denies, VirtualMachines come from templates.
 //   - approved-templates: in these namespaces, they come from templates that an approval lists.
-//   - doors, hotplug: in these namespaces, other ways to create a VM and to change its disks are closed.
+//   - entry-points, hotplug: in these namespaces, other ways to create a VM and to change its disks are closed.
 //   - running-machines, migrations, launcher-pods: in these namespaces, running VMs and their pods do not differ from what was approved.
 //   - disk-provenance: in these namespaces, only KubeVirt writes which disk was created for which VM.
 //   - undecided-namespaces: the same rules before Stencil has decided whether an approval selects a namespace.
@@ -29,14 +29,14 @@
 // namespace-coverage allows, because a Namespace must remain deletable.
 //
 // Variables with these names are settings. Their expressions are the values of a default installation without exempt users and open
-// doors. The installer of a policy replaces them, in every policy that has them, by literals of the same type:
+// entry points. The installer of a policy replaces them, in every policy that has them, by literals of the same type:
 //
 //	stencilNamespace  string           the namespace of the release, which is never governed
 //	managerUser       string           the username of the manager
 //	exemptUsers       list of strings  users exempt from approvals: Kubernetes' own
 //	exemptAccounts    list of strings  names of service accounts that are exempt if they also have verb bypass on templateapprovals
 //	apiserverUser     string           the username of stencil-apiserver; empty if it is not installed
-//	openDoors         list of strings  names of the chart's values below doors
+//	openEntryPoints   list of strings  names of the chart's values below entryPoints
 //	ownWebhooks       map of lists     the compared fields of the webhooks of the release, by CONFIGURATION/WEBHOOK, in the form of manager-webhooks
 //	ownPolicyWebhooks string           the webhook configuration that the manager fills for VirtualMachinePolicies
 //	ownAddresses      list of strings  addresses of the webhooks in it, in the form of manager-webhooks

@@ -78,14 +78,14 @@ func TestVariablesOfOneNameHaveOneMeaning(t *testing.T) {
 	}
 }
 
-// The settings that the installer of the policies replaces must exist, with default values: no user is exempt and no door is open.
+// The settings that the installer of the policies replaces must exist, with default values: no user is exempt and no entry point is open.
 func TestSettingsAreClosed(t *testing.T) {
 	want := map[string]string{
 		"stencilNamespace":  "'stencil-system'",
 		"managerUser":       "'system:serviceaccount:stencil-system:stencil-manager'",
 		"exemptUsers":       "[]",
 		"exemptAccounts":    "[]",
-		"openDoors":         "[]",
+		"openEntryPoints":   "[]",
 		"ownWebhooks":       "{}",
 		"ownAddresses":      "[]",
 		"ownPolicyWebhooks": "''",

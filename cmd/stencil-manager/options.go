@@ -48,10 +48,10 @@ type options struct {
 	decisionLogSample float64
 	clusterAdditions  program.List
 	writableKeys      program.List
-	// launcherImages, ownerGroups and openDoors are excluded from audit reports.
-	launcherImages program.List
-	ownerGroups    program.List
-	openDoors      program.List
+	// launcherImages, ownerGroups and openEntryPoints are excluded from audit reports.
+	launcherImages  program.List
+	ownerGroups     program.List
+	openEntryPoints program.List
 	// policyWebhooks is the name of the webhook configuration of the policies. Its caBundle is copied from
 	// policyWebhooksTrust.
 	policyWebhooks           string
@@ -141,8 +141,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 		"Repositories of images, separated by commas and without tag, from which containers in the pods of VirtualMachines may come in addition to KubeVirt's: those that a mesh adds, or the previous repository of KubeVirt's launcher. The audit does not report these.")
 	flags.Var(&o.ownerGroups, "owner-groups",
 		"API groups, separated by commas, with controllers that own VirtualMachines or set finalizers on them, in addition to KubeVirt's. The audit does not report these.")
-	flags.Var(&o.openDoors, "open-doors",
-		"Names, separated by commas, of the chart's values below doors that are Open. The audit does not report what these allow.")
+	flags.Var(&o.openEntryPoints, "open-entry-points",
+		"Names, separated by commas, of the chart's values below entryPoints that are Open. The audit does not report what these allow.")
 	flags.Float64Var(&o.decisionLogSample, "decision-log-sample", 0,
 		"Fraction of the policy decisions that is logged, with masked input, from 0 (none) to 1 (all).")
 	flags.StringVar(&o.policyWebhooks, "policy-webhooks", "",

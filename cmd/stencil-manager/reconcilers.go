@@ -78,7 +78,7 @@ func addReconcilers(mgr manager.Manager, c caches, o *options) error {
 		Observed:        running,
 		LauncherImages:  o.launcherImages,
 		Controllers:     o.ownerGroups,
-		OpenEntryPoints: o.openDoors,
+		OpenEntryPoints: o.openEntryPoints,
 
 		WritableKeys:  o.writableKeys,
 		Policies:      c.policies,

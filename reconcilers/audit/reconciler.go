@@ -62,7 +62,7 @@ type Options struct {
 	LauncherImages []string
 	// Controllers are API groups of controllers that may own VirtualMachines and put finalizers on them, beside KubeVirt's.
 	Controllers []string
-	// OpenEntryPoints are the names of the chart's values below `doors` that are Open.
+	// OpenEntryPoints are the names of the chart's values below `entryPoints` that are Open.
 	OpenEntryPoints []string
 	// ChangeDelay is the time for which changes of observed objects are batched. Default: 5 s.
 	ChangeDelay time.Duration

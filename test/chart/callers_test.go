@@ -70,9 +70,9 @@ func TestWhoMayCallTheWebhooks(t *testing.T) {
 			want:   map[string]any{arguments: items{"--decision-log-sample=0.01"}},
 		},
 		"what runs machines beside KubeVirt": {
-			values: `{audit: {launcherImages: [registry.example.com:5000/mesh/proxy, quay.example.com/virt-launcher], ownerGroups: [infrastructure.cluster.x-k8s.io]}, doors: {hotplug: Open, clone: Open}}`,
+			values: `{audit: {launcherImages: [registry.example.com:5000/mesh/proxy, quay.example.com/virt-launcher], ownerGroups: [infrastructure.cluster.x-k8s.io]}, entryPoints: {hotplug: Open, clone: Open}}`,
 			want: map[string]any{arguments: items{
-				"--launcher-images=registry.example.com:5000/mesh/proxy,quay.example.com/virt-launcher", "--owner-groups=infrastructure.cluster.x-k8s.io", "--open-doors=clone,hotplug",
+				"--launcher-images=registry.example.com:5000/mesh/proxy,quay.example.com/virt-launcher", "--owner-groups=infrastructure.cluster.x-k8s.io", "--open-entry-points=clone,hotplug",
 			}},
 		},
 		"what the cluster adds to machines": {

@@ -23,13 +23,17 @@ func TestValuesThatAreRefused(t *testing.T) {
 			values: `{certificates: {provider: vault}}`,
 			want:   "at '/certificates/provider': value must be one of 'self-managed', 'cert-manager', 'secret'",
 		},
-		"a door that is neither open nor closed": {
-			values: `{doors: {clone: Ajar}}`,
-			want:   "at '/doors/clone': value must be one of 'Closed', 'Open'",
+		"an entry point that is neither open nor closed": {
+			values: `{entryPoints: {clone: Ajar}}`,
+			want:   "at '/entryPoints/clone': value must be one of 'Closed', 'Open'",
 		},
-		"a door that there is not": {
-			values: `{doors: {window: Open}}`,
-			want:   "at '/doors': additional properties 'window' not allowed",
+		"entry points under their former name": {
+			values: `{doors: {clone: Open}}`,
+			want:   "at '/doors': value must be 'renamed to entryPoints'",
+		},
+		"an entry point that does not exist": {
+			values: `{entryPoints: {window: Open}}`,
+			want:   "at '/entryPoints': additional properties 'window' not allowed",
 		},
 		"a policy that the library does not have": {
 			values: `{policies: {library: {allowed-registrys: {enabled: true}}}}`,

@@ -231,7 +231,7 @@ webhooks:
 					`request.userInfo.username.endsWith(':kubevirt-apiserver') && object.?spec.?template != oldObject.?spec.?template`,
 				renderWebhook + " {.webhooks[1].matchConditions[2].expression}": `!(` + exemptRequests + `)`,
 				exemptIn("governed-machines"):                                   exemptByName,
-				exemptIn("doors"):                                               exemptByName,
+				exemptIn("entry-points"):                                        exemptByName,
 				exemptIn("undecided-namespaces"):                                exemptByName,
 				setting("governed-machines", "exemptAccounts"):                  exemptAccounts,
 				setting("template-use", "exemptAccounts"):                       exemptAccounts,
@@ -287,10 +287,10 @@ func TestSettingsOfThePolicies(t *testing.T) {
 		setting("approval-index", "stencilNamespace"):       `"stencil-system"`,
 		setting("approval-index", "managerUser"):            `"system:serviceaccount:stencil-system:stencil-manager"`,
 		setting("governed-label", "managerUser"):            `"system:serviceaccount:stencil-system:stencil-manager"`,
-		setting("doors", "openDoors"):                       "[]",
-		setting("hotplug", "openDoors"):                     "[]",
-		setting("migrations", "openDoors"):                  "[]",
-		setting("undecided-namespaces", "openDoors"):        "[]",
+		setting("entry-points", "openEntryPoints"):          "[]",
+		setting("hotplug", "openEntryPoints"):               "[]",
+		setting("migrations", "openEntryPoints"):            "[]",
+		setting("undecided-namespaces", "openEntryPoints"):  "[]",
 	}
 	runRenderCases(t, map[string]renderCase{
 		"everything is closed": {want: closed},
@@ -317,13 +317,13 @@ func TestSettingsOfThePolicies(t *testing.T) {
 				setting("manager-webhooks", "ownAddresses"): `["url https://stencil.example.com:9443/validate-policies"]`,
 			},
 		},
-		"some doors are open": {
-			values: `{doors: {clone: Open, hotplug: Open, restore: Closed}}`,
+		"some entry points are open": {
+			values: `{entryPoints: {clone: Open, hotplug: Open, restore: Closed}}`,
 			want: map[string]any{
-				setting("doors", "openDoors"):                `["clone","hotplug"]`,
-				setting("hotplug", "openDoors"):              `["clone","hotplug"]`,
-				setting("migrations", "openDoors"):           `["clone","hotplug"]`,
-				setting("undecided-namespaces", "openDoors"): `["clone","hotplug"]`,
+				setting("entry-points", "openEntryPoints"):         `["clone","hotplug"]`,
+				setting("hotplug", "openEntryPoints"):              `["clone","hotplug"]`,
+				setting("migrations", "openEntryPoints"):           `["clone","hotplug"]`,
+				setting("undecided-namespaces", "openEntryPoints"): `["clone","hotplug"]`,
 			},
 		},
 		"keys of running machines": {
@@ -349,7 +349,7 @@ func TestSettingsOfThePolicies(t *testing.T) {
 				selectorOf("namespace-coverage"): nil,
 				selectorOf("governed-machines"):  map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
 				selectorOf("approved-templates"): map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
-				selectorOf("doors"):              map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
+				selectorOf("entry-points"):       map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
 				selectorOf("hotplug"):            map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
 				selectorOf("running-machines"):   map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},
 				selectorOf("migrations"):         map[string]any{"matchLabels": map[string]any{"stencil.kubevirt.io/governed": "true"}},

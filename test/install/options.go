@@ -85,7 +85,7 @@ func (o Options) ManagerArgs() []string {
 		"--policy-webhooks-trust=" + prefix + "-validate",
 		"--policy-webhooks-address=" + cmp.Or(o.ManagerURL, o.Namespace+"/"+prefix+"-webhook"),
 	}
-	entryPoints, _ := o.Values["doors"].(map[string]any)
+	entryPoints, _ := o.Values["entryPoints"].(map[string]any)
 	var open []string
 	for _, name := range slices.Sorted(maps.Keys(entryPoints)) {
 		if entryPoints[name] == "Open" {
@@ -93,7 +93,7 @@ func (o Options) ManagerArgs() []string {
 		}
 	}
 	if len(open) > 0 {
-		arguments = append(arguments, "--open-doors="+strings.Join(open, ","))
+		arguments = append(arguments, "--open-entry-points="+strings.Join(open, ","))
 	}
 	if readiness["dryRun"] == true {
 		arguments = append(arguments, "--readiness-dry-run")

@@ -63,7 +63,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	}
 	owner := metav1.GetControllerOf(&vmi.Metadata)
 	if owner == nil || owner.Kind != "VirtualMachine" {
-		return admission.Allowed("") // admission policy doors evaluates these
+		return admission.Allowed("") // admission policy entry-points evaluates these
 	}
 	vm, err := h.Disks.VirtualMachine(ctx, request.Namespace, owner.Name)
 	if err != nil {

@@ -183,11 +183,11 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.nam
 {{- toJson $users -}}
 {{- end -}}
 
-{{/* Names of the values below doors that are Open, as a JSON list. */}}
-{{- define "stencil.openDoors" -}}
+{{/* Names of the values below entryPoints that are Open, as a JSON list. */}}
+{{- define "stencil.openEntryPoints" -}}
 {{- $open := list }}
-{{- range $door, $state := .Values.doors }}
-{{- if eq $state "Open" }}{{ $open = append $open $door }}{{ end }}
+{{- range $name, $state := .Values.entryPoints }}
+{{- if eq $state "Open" }}{{ $open = append $open $name }}{{ end }}
 {{- end }}
 {{- toJson $open }}
 {{- end }}

@@ -96,7 +96,7 @@ func startGoverned(t *testing.T) governedPlatform {
 	ctx := context.WithoutCancel(t.Context())
 	p, err := platform.Start(ctx, platform.Options{
 		KubeVirt: true, ControllerManager: true, ManagerArgs: []string{"--audit-interval=24h"}, Log: os.Stderr,
-		Values: map[string]any{"doors": map[string]any{"hotplug": "Open"}},
+		Values: map[string]any{"entryPoints": map[string]any{"hotplug": "Open"}},
 	})
 	if err != nil {
 		t.Fatal(err)

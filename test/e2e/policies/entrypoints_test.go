@@ -15,7 +15,7 @@ import (
 
 // entryPoint is a kind that results in a virtual machine.
 type entryPoint struct {
-	// value is the name of the chart's value below doors, said the name of the kind in denials.
+	// value is the name of the chart's value below entryPoints, said the name of the kind in denials.
 	value, plural string
 	kind          string
 	resource      string
@@ -81,12 +81,12 @@ func (d entryPoint) in(version string) schema.GroupVersionResource {
 }
 
 func (d entryPoint) closed(approval string) denial {
-	return denial{"doors", d.plural + " lead to virtual machines that no approval evaluates, so creating, changing and scaling them up is denied " +
+	return denial{"entry-points", d.plural + " lead to virtual machines that no approval evaluates, so creating, changing and scaling them up is denied " +
 		"in a namespace that TemplateApproval " + approval + " governs: create VirtualMachines from an approved template; " +
-		"a cluster admin can allow this kind with the chart value doors." + d.value}
+		"a cluster admin can allow this kind with the chart value entryPoints." + d.value}
 }
 
-func TestDoorsAreClosed(t *testing.T) {
+func TestEntryPointsAreClosed(t *testing.T) {
 	t.Parallel()
 	space, free := namespace(t), namespace(t)
 	exempt := newOwner(t, "handyman")
@@ -162,7 +162,7 @@ func TestDoorsAreClosed(t *testing.T) {
 }
 
 // Each value permits one kind and no other.
-func TestDoorsCanBeOpened(t *testing.T) {
+func TestEntryPointsCanBeOpened(t *testing.T) {
 	space := namespace(t)
 	mustPass(t, acting(t, nil, space).create(plain("stored")))
 	approve(t, "closes", object{"namespaces": []any{space}})
@@ -179,10 +179,10 @@ func TestDoorsCanBeOpened(t *testing.T) {
 	for value := range opened {
 		t.Run(value, func(t *testing.T) {
 			open(t, value)
-			eventually(t, "the door is open", opened[value])
+			eventually(t, "the entry point is open", opened[value])
 			for other, complaint := range closed {
 				if other != value {
-					eventually(t, "the door "+other+" is closed", complaint)
+					eventually(t, "the entry point "+other+" is closed", complaint)
 				}
 			}
 		})
@@ -202,21 +202,21 @@ func newOwner(t *testing.T, name string, rules ...rbacv1.PolicyRule) *controlpla
 	return user
 }
 
-// open makes the policies permit these kinds and no others, as the chart does for its values below doors.
+// open makes the policies permit these kinds and no others, as the chart does for its values below entryPoints.
 func open(t *testing.T, values ...string) {
 	t.Helper()
 	opened := []any{}
 	for _, value := range values {
 		opened = append(opened, value)
 	}
-	for _, name := range []string{"stencil-doors", "stencil-hotplug", "stencil-migrations", "stencil-undecided-namespaces"} {
+	for _, name := range []string{"stencil-entry-points", "stencil-hotplug", "stencil-migrations", "stencil-undecided-namespaces"} {
 		variables, _, err := unstructured.NestedSlice(acting(t, nil, "").get(admissionPolicies, name).Object, "spec", "variables")
 		if err != nil {
 			t.Fatal(err)
 		}
-		at := slices.IndexFunc(variables, func(variable any) bool { return variable.(object)["name"] == "openDoors" })
+		at := slices.IndexFunc(variables, func(variable any) bool { return variable.(object)["name"] == "openEntryPoints" })
 		if at < 0 {
-			t.Fatalf("%s does not know of open doors", name)
+			t.Fatalf("%s has no setting for open entry points", name)
 		}
 		mustPass(t, acting(t, nil, "").patchJSON(admissionPolicies, name, encode([]any{object{
 			"op": "replace", "path": fmt.Sprintf("/spec/variables/%d/expression", at), "value": encode(opened),

@@ -26,7 +26,7 @@ func plug(t *testing.T, space string) controlplane.Result {
 func unplugged(approval string) denial {
 	return denial{"hotplug", "volumes cannot be plugged in or unplugged in a namespace that TemplateApproval " + approval +
 		" governs: change volumes in spec of the VirtualMachine, if an approval lists them as overrides; " +
-		"a cluster admin can allow it with the chart value doors.hotplug"}
+		"a cluster admin can allow it with the chart value entryPoints.hotplug"}
 }
 
 func TestVolumesAreNotPluggedIntoGovernedMachines(t *testing.T) {

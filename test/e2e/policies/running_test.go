@@ -166,7 +166,7 @@ func TestMigrationsSayNothingAboutTheirPod(t *testing.T) {
 	}
 	changed := denial{"migrations", "KubeVirt alone changes a VirtualMachineInstanceMigration in a governed namespace: delete it and create another one"}
 	node := denial{"migrations", "the target node of a migration cannot be chosen in a governed namespace: migrate without addedNodeSelector; " +
-		"a cluster admin can permit it with the chart value doors.migrationNodeSelector"}
+		"a cluster admin can permit it with the chart value entryPoints.migrationNodeSelector"}
 	selector := object{"addedNodeSelector": object{"kubernetes.io/hostname": "node-1"}}
 
 	for name, tc := range map[string]struct {

@@ -72,7 +72,7 @@ func TestANamespaceThatNobodyHasDecidedOn(t *testing.T) {
 	patch := func(as *controlplane.User, resource schema.GroupVersionResource, change string, subresources ...string) controlplane.Result {
 		return dry(t, as, space).patch(resource, "stored", change, subresources...)
 	}
-	t.Run("the doors", func(t *testing.T) {
+	t.Run("the entry points", func(t *testing.T) {
 		for _, d := range entryPoints() {
 			resource := d.in(d.versions[0])
 			denial{}.check(t, acting(t, controller, space).create(d.manifest(d.versions[0], object{"name": "stored"})))
@@ -200,7 +200,7 @@ func TestTheAnnotationOfAGovernedNamespace(t *testing.T) {
 		unreadable("governed-machines").check(t, dry(t, owner, space).patch(vms, "stored", `{"spec": {"runStrategy": "Always"}}`))
 		unreadable("hotplug").check(t, plug(t, space))
 		for _, d := range entryPoints() {
-			unreadable("doors").check(t, create(owner, d.manifest(d.versions[0], object{"name": "a"})))
+			unreadable("entry-points").check(t, create(owner, d.manifest(d.versions[0], object{"name": "a"})))
 			denial{}.check(t, create(controller, d.manifest(d.versions[0], object{"name": "a"})))
 		}
 		denial{}.check(t, create(controller, plain("a")))

@@ -47,8 +47,8 @@
 {{- with .Values.writableInstanceKeys }}
 - {{ printf "--writable-instance-keys=%s" (join "," .) | toJson }}
 {{- end }}
-{{- with include "stencil.openDoors" . | fromJsonArray }}
-- {{ printf "--open-doors=%s" (join "," .) | toJson }}
+{{- with include "stencil.openEntryPoints" . | fromJsonArray }}
+- {{ printf "--open-entry-points=%s" (join "," .) | toJson }}
 {{- end }}
 {{- with .Values.audit.launcherImages }}
 - {{ printf "--launcher-images=%s" (join "," .) | toJson }}

@@ -2,8 +2,8 @@ package attacks_test
 
 import "testing"
 
-// TestTheOtherDoorsToAMachineAreClosed tries all other kinds of KubeVirt that result in a running VM.
-func TestTheOtherDoorsToAMachineAreClosed(t *testing.T) {
+// TestTheOtherEntryPointsAreClosed tries all other kinds of KubeVirt that result in a running VM.
+func TestTheOtherEntryPointsAreClosed(t *testing.T) {
 	const vmi = `{domain: {memory: {guest: 1Gi}, devices: {}}}`
 	for _, tc := range []struct{ name, manifest string }{
 		{"a VirtualMachineInstance", "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata: {name: attack}\nspec: " + vmi},
