@@ -21,17 +21,15 @@ import (
 // kubevirtNamespace is the namespace of KubeVirt's own objects. Its processes default to this name outside a Pod.
 const kubevirtNamespace = "kubevirt"
 
-// StartKubeVirt adds KubeVirt to a plane that was started without Options.KubeVirt, and builds what is missing. virt-controller reconciles
-// VirtualMachines that are already stored as they are: virt-api has not defaulted or validated them. If the plane is to have CDI, call StartCDI
-// first.
+// VirtController is the username of virt-controller.
 const VirtController = "system:serviceaccount:" + kubevirtNamespace + ":kubevirt-controller"
 
 // virtAPIService is the Service through which the API server finds virt-api.
 const virtAPIService = "virt-api"
 
-// StartKubeVirt adds KubeVirt to a plane that was started without Options.KubeVirt, and builds what is missing. VirtualMachines that are
-// stored already are taken over by virt-controller as they are: virt-api has not defaulted or validated them. If the plane is to have
-// CDI, StartCDI comes first.
+// StartKubeVirt adds KubeVirt to a plane that was started without Options.KubeVirt, and builds what is missing. virt-controller
+// reconciles VirtualMachines that are already stored as they are: virt-api has not defaulted or validated them. If the plane is to have
+// CDI, call StartCDI first.
 func (p *Plane) StartKubeVirt(ctx context.Context) error {
 	return p.join(ctx, kubeVirt, func(ctx context.Context) error {
 		if err := p.startKubeVirt(ctx); err != nil {

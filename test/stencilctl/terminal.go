@@ -12,8 +12,7 @@ import (
 	"github.com/creack/pty"
 )
 
-// Compare compares what a command printed with the file of that name. On a terminal styles are written as <1> for ESC [ 1 m, so that the file can be
-// read.
+// Answer is typed when the terminal shows the prompt.
 type Answer struct{ Prompt, Text string }
 
 // timeout is the timeout of a command on a terminal, answers included.

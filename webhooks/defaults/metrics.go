@@ -11,7 +11,7 @@ import (
 	"github.com/vmstencil/stencil/defaulting"
 )
 
-// Values of the metric label "outcome".
+// Values of the second label of stencil_defaulting_requests_total.
 const (
 	resultFilled    = "filled"
 	resultUnchanged = "unchanged"

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 )
 
-// Values of the metric label "outcome".
+// Values of the last label of the histogram of admission requests.
 const (
 	// resultAllowed is an allowed request, changed or not.
 	resultAllowed = "allowed"

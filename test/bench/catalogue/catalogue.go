@@ -64,7 +64,7 @@ func variant(golden *v1beta1.VirtualMachineTemplate, number int) (*v1beta1.Virtu
 	return made, nil
 }
 
-// fetch is how long a bare client takes to receive and discard the list.
+// Create stores that many variants and returns their mean size as JSON, in bytes.
 func Create(ctx context.Context, config *rest.Config, golden *v1beta1.VirtualMachineTemplate, count int) (size int64, err error) {
 	core, err := kubernetes.NewForConfig(config)
 	if err != nil {
