@@ -21,7 +21,7 @@ func TestAddressesThatNoMachineCanHaveAreRefusedByName(t *testing.T) {
 		{"two disks at one address", []shapes.Option{shapes.DiskAt("0000:09:00.0"), shapes.DiskAt("0000:09:00.0")},
 			[]string{"spec.template.spec.domain.devices.disks[1].disk.pciAddress", "disks[1] and the disk at spec.template.spec.domain.devices.disks[0] both have address 0000:09:00.0"}},
 		{"a disk and an interface at one address", []shapes.Option{shapes.DiskAt("0000:09:00.0"), shapes.NICAt("0000:09:00.0")},
-			[]string{"interfaces[0].pciAddress", "the interface at spec.template.spec.domain.devices.interfaces[0] and the disk at spec.template.spec.domain.devices.disks[0] both ask"}},
+			[]string{"interfaces[0].pciAddress", "the interface at spec.template.spec.domain.devices.interfaces[0] and the disk at spec.template.spec.domain.devices.disks[0] both have address"}},
 		{"a bus that does not exist", []shapes.Option{shapes.DiskAt("0000:e0:00.0")}, []string{"disks[0].disk.pciAddress", "buses 00 to 1f"}},
 		{"a PCI domain that does not exist", []shapes.Option{shapes.DiskAt("0001:09:00.0")}, []string{"only the PCI domain 0000"}},
 		{"a slot that does not exist", []shapes.Option{shapes.DiskAt("0000:00:3f.0")}, []string{"slots 00 to 1f"}},
