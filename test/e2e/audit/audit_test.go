@@ -116,7 +116,7 @@ func TestAuditFindsWhatIsNotApproved(t *testing.T) {
 	awaitFinding(t, plane, name, finding{Conforming: 2, Violating: 5, Causes: []string{
 		"handmade: it names no template",
 		`huge: parameters[MEMORY]: Invalid value: "64Gi": must be one of "1Gi", "2Gi"`,
-		"orphan: its template " + golden + "/doomed is gone",
+		"orphan: its template " + golden + "/doomed no longer exists",
 		"resized: differs from template " + golden + "/small at spec.template.spec.domain.cpu.cores",
 		fmt.Sprintf("stranger: approval %q: it does not approve template %s/foreign; it approves all in %s", name, other, golden),
 	}})
