@@ -7,7 +7,7 @@ TAGS := libvirt_dlopen
 GATE_TOOLS := etcd kube-apiserver kube-controller-manager kubectl helm virt-api virt-controller kubevirt-manifests kubevirt-crds cdi-crds snapshot-crds
 FULL_TOOLS := cdi-server cdi-manifests virtctl cert-manager
 # The flags with which the tools and Stencil's programs are built, so that the Go command compiles a package once for all of them.
-# Nobody debugs these binaries: compiling without the debugger's tables takes an eighth less time.
+# They hold no tables for a debugger: compiling without these takes an eighth less time.
 export CGO_ENABLED ?= 0
 export GOFLAGS ?= -trimpath -gcflags=all=-dwarf=false
 ARGS ?=

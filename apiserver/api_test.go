@@ -61,8 +61,8 @@ type recorder struct {
 	dryRun    []string
 	sent      map[string]any
 	asked     int
-	// says is the result of a preview.
-	says []v1beta1sub.Decision
+	// decisions are the result of a preview.
+	decisions []v1beta1sub.Decision
 }
 
 func (r *recorder) Preview(_ context.Context, user authenticationv1.UserInfo, namespace string, vm []byte) ([]v1beta1sub.Decision, error) {
@@ -71,7 +71,7 @@ func (r *recorder) Preview(_ context.Context, user authenticationv1.UserInfo, na
 		return nil, r.failures[r.asked-1]
 	}
 	r.user, r.namespace = user, namespace
-	return r.says, json.Unmarshal(vm, &r.sent)
+	return r.decisions, json.Unmarshal(vm, &r.sent)
 }
 
 func (r *recorder) Create(_ context.Context, user authenticationv1.UserInfo, namespace string, vm []byte, dryRun []string) ([]byte, []string, error) {

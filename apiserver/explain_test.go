@@ -51,7 +51,7 @@ func TestExplain(t *testing.T) {
 			wantDenied: `user "ada" may not create VirtualMachines from template shop/box in namespace "shop", which takes verb "create" on virtualmachinetemplates/create of group subresources.template.kubevirt.io there`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			f := fixture{allow: tc.allow, creator: &recorder{says: said}}
+			f := fixture{allow: tc.allow, creator: &recorder{decisions: said}}
 			got := f.do(t, "POST", base+"virtualmachinetemplates/box/process", "", tc.body)
 			var answer struct {
 				VirtualMachine map[string]any
@@ -82,7 +82,7 @@ func TestExplain(t *testing.T) {
 }
 
 func TestCreateExplains(t *testing.T) {
-	f := fixture{allow: creates, creator: &recorder{says: []v1beta1.Decision{{Decision: v1beta1.EffectAllow, Policy: "team"}}}}
+	f := fixture{allow: creates, creator: &recorder{decisions: []v1beta1.Decision{{Decision: v1beta1.EffectAllow, Policy: "team"}}}}
 	got := f.do(t, "POST", base+"virtualmachinetemplates/box/create", "", "parameters: {NAME: web-1, PASSWORD: longenough}\nexplain: true")
 	if got.Code != http.StatusOK || !strings.Contains(got.Body.String(), `"stored":true`) || !strings.Contains(got.Body.String(), `"decisions":[{"decision":"allow","policy":"team"}]`) {
 		t.Errorf("%d %s", got.Code, got.Body)

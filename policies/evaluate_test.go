@@ -23,13 +23,13 @@ import (
 // evaluated is a policy that is compiled in the same way as in the API server.
 type evaluated struct {
 	name string
-	// validations are the validations of the policy; asked are further expressions.
+	// validations are the validations of the policy; evaluator those of further expressions.
 	validations, messages, evaluator cel.ConditionEvaluator
 	static                           []string
 }
 
 // evaluate compiles a policy, with further expressions that may name its variables. settings replace variables.
-func evaluate(t *testing.T, name string, settings map[string]string, asked ...string) evaluated {
+func evaluate(t *testing.T, name string, settings map[string]string, expressions ...string) evaluated {
 	t.Helper()
 	policy, found := all(t)[name]
 	if !found {
@@ -61,7 +61,7 @@ func evaluate(t *testing.T, name string, settings map[string]string, asked ...st
 		}
 		return compiled
 	}
-	e := evaluated{name: name, evaluator: compile(celgo.BoolType, asked...)}
+	e := evaluated{name: name, evaluator: compile(celgo.BoolType, expressions...)}
 	var validations, messages []string
 	for _, validation := range policy.Spec.Validations {
 		e.static = append(e.static, validation.Message)
@@ -121,8 +121,8 @@ func (e evaluated) run(ctx context.Context, evaluator cel.ConditionEvaluator, r 
 	if err != nil {
 		return nil, 0, fmt.Errorf("preparing the request: %w", err)
 	}
-	asked := cel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(gvr), metav1.GroupVersionKind(gvk))
-	return evaluator.ForInput(ctx, versioned, asked, cel.OptionalVariableBindings{VersionedParams: r.params, Authorizer: r.bypasses}, cel.CreateNamespaceObject(r.namespace), budget)
+	request := cel.CreateAdmissionRequest(attributes, metav1.GroupVersionResource(gvr), metav1.GroupVersionKind(gvk))
+	return evaluator.ForInput(ctx, versioned, request, cel.OptionalVariableBindings{VersionedParams: r.params, Authorizer: r.bypasses}, cel.CreateNamespaceObject(r.namespace), budget)
 }
 
 // decide returns the message if the policy denies the request, "" if it does not, and the remaining budget.

@@ -19,18 +19,18 @@ import (
 	templatev1beta1 "github.com/vmstencil/stencil/api/template/v1beta1"
 )
 
-// asked is a request that a server received.
-type asked struct {
+// request is a request that a server received.
+type request struct {
 	Method, URI, ContentType string
 	Body                     map[string]any
 }
 
 // serve returns the same response to every request, and stores the last request.
-func serve(t *testing.T, code int, answer string) (*client.Client, *asked) {
+func serve(t *testing.T, code int, answer string) (*client.Client, *request) {
 	t.Helper()
-	last := &asked{}
+	last := &request{}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		*last = asked{Method: r.Method, URI: r.URL.RequestURI(), ContentType: r.Header.Get("Content-Type")}
+		*last = request{Method: r.Method, URI: r.URL.RequestURI(), ContentType: r.Header.Get("Content-Type")}
 		if raw, err := io.ReadAll(r.Body); err != nil || len(raw) > 0 && json.Unmarshal(raw, &last.Body) != nil {
 			t.Errorf("%v: %s", err, raw)
 		}
@@ -61,21 +61,21 @@ func TestSubresources(t *testing.T) {
 	for _, tc := range []struct {
 		name string
 		call func(client.Subresources) (*v1beta1.ProcessedVirtualMachineTemplate, error)
-		want asked
+		want request
 	}{
 		{
 			name: "process",
 			call: func(s client.Subresources) (*v1beta1.ProcessedVirtualMachineTemplate, error) {
 				return s.Process(t.Context(), "fedora", options)
 			},
-			want: asked{"POST", base + "virtualmachinetemplates/fedora/process", "application/json", sent},
+			want: request{"POST", base + "virtualmachinetemplates/fedora/process", "application/json", sent},
 		},
 		{
 			name: "process without options",
 			call: func(s client.Subresources) (*v1beta1.ProcessedVirtualMachineTemplate, error) {
 				return s.Process(t.Context(), "fedora", nil)
 			},
-			want: asked{"POST", base + "virtualmachinetemplates/fedora/process", "application/json",
+			want: request{"POST", base + "virtualmachinetemplates/fedora/process", "application/json",
 				map[string]any{"kind": "ProcessOptions", "apiVersion": "subresources.template.kubevirt.io/v1beta1"}},
 		},
 		{
@@ -83,7 +83,7 @@ func TestSubresources(t *testing.T) {
 			call: func(s client.Subresources) (*v1beta1.ProcessedVirtualMachineTemplate, error) {
 				return s.Create(t.Context(), "fedora", options, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 			},
-			want: asked{"POST", base + "virtualmachinetemplates/fedora/create?dryRun=All", "application/json", sent},
+			want: request{"POST", base + "virtualmachinetemplates/fedora/create?dryRun=All", "application/json", sent},
 		},
 		{
 			name: "a template that is sent",
@@ -93,7 +93,7 @@ func TestSubresources(t *testing.T) {
 					Spec:       templatev1beta1.VirtualMachineTemplateSpec{VirtualMachine: &runtime.RawExtension{Raw: []byte(`{"spec":{"runStrategy":"Halted"}}`)}},
 				})
 			},
-			want: asked{"POST", base + "processedtemplates", "application/json", map[string]any{
+			want: request{"POST", base + "processedtemplates", "application/json", map[string]any{
 				"kind": "VirtualMachineTemplate", "apiVersion": "template.kubevirt.io/v1beta1", "metadata": map[string]any{"name": "fedora"},
 				"spec": map[string]any{"virtualMachine": map[string]any{"spec": map[string]any{"runStrategy": "Halted"}}},
 			}},
@@ -107,7 +107,7 @@ func TestSubresources(t *testing.T) {
 			}
 			delete(last.Body, "status")
 			if diff := cmp.Diff(tc.want, *last); diff != "" {
-				t.Errorf("asked (-want +got):\n%s", diff)
+				t.Errorf("request (-want +got):\n%s", diff)
 			}
 			want := []v1beta1.Decision{{Decision: v1beta1.EffectDeny, Kind: v1beta1.DecisionKindPolicy, Policy: "sizes", Message: "too large"}}
 			if diff := cmp.Diff(want, got.Decisions); diff != "" || got.VirtualMachine.Name != "web-1" || got.Message != "hello" || got.TemplateRef.Name != "fedora" {

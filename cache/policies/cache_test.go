@@ -128,8 +128,8 @@ func synced(t *testing.T, c *Cache) {
 	})
 }
 
-// told returns a summary of a state.
-func told(c *Cache, name string) string {
+// summary describes a policy in the cache in one line.
+func summary(c *Cache, name string) string {
 	for _, s := range c.States() {
 		if s.Object.Name != name {
 			continue
@@ -152,7 +152,7 @@ func told(c *Cache, name string) string {
 func becomes(t *testing.T, c *Cache, name, want string) {
 	t.Helper()
 	eventually(t, func() error {
-		if got := told(c, name); got != want {
+		if got := summary(c, name); got != want {
 			return fmt.Errorf("policy %s is %q, want %q", name, got, want)
 		}
 		return nil
@@ -231,7 +231,7 @@ func TestActiveVersionsAfterAStart(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			c, _ := started(t, &engine{}, time.Minute, tc.object)
 			synced(t, c)
-			if got := told(c, "a"); got != tc.want {
+			if got := summary(c, "a"); got != tc.want {
 				t.Errorf("want %q, got %q", tc.want, got)
 			}
 			if diff := cmp.Diff(tc.set, inSet(c)); diff != "" {

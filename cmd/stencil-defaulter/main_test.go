@@ -28,7 +28,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// nobody is the user as which tests run libvirt when they run as root.
+// nobody is the ID of the user of that name, who runs libvirt when the tests run as root.
 const nobody = "65532"
 
 // stateFolder returns a folder for libvirt, in memory where possible.

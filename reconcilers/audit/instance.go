@@ -251,11 +251,11 @@ func items(list []any, fields ...string) []any {
 	var reduced []any
 	for _, each := range list {
 		item, _ := each.(map[string]any)
-		current := map[string]any{"name": item["name"]}
+		compared := map[string]any{"name": item["name"]}
 		for _, field := range fields {
-			current[field] = item[field]
+			compared[field] = item[field]
 		}
-		reduced = append(reduced, current)
+		reduced = append(reduced, compared)
 	}
 	return reduced
 }

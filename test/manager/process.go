@@ -156,7 +156,7 @@ func (p *Process) Stop() error {
 	}
 }
 
-// stacks returns the logs after the process was asked for the stacks of its goroutines, which end it.
+// stacks makes the process end and write the stacks of its goroutines, and returns its logs with them.
 func (p *Process) stacks() string {
 	if p.signal(syscall.SIGQUIT) == nil {
 		select {

@@ -20,7 +20,7 @@ import (
 const (
 	// roleVariable makes the test binary the process that calls libvirt.
 	roleVariable = "STENCIL_TEST_ROLE"
-	// nobody is the user ID of that process when it is started as root. As root, libvirt would query QEMU's capabilities for every VM.
+	// nobody is the ID of the user of that name, who runs that process when the tests run as root. As root, libvirt would query QEMU's capabilities for every VM.
 	nobody = 65532
 )
 

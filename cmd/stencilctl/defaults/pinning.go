@@ -228,7 +228,7 @@ func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) erro
 		p.skip(name, err)
 		return nil
 	}
-	fmt.Fprintf(p.streams.Out, "  filled in: machine type %s, %d PCI addresses\n", written.VM, len(written.Addresses))
+	fmt.Fprintf(p.streams.Out, "  filled in: machine type %s, %d PCI addresses\n", written.MachineType, len(written.Addresses))
 	return nil
 }
 

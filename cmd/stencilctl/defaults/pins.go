@@ -13,8 +13,8 @@ import (
 
 // record is the relevant part of the record that the defaults webhook writes.
 type record struct {
-	VM string `json:"machine"`
-	// Alias is the alias that VM replaced.
+	MachineType string `json:"machine"`
+	// Alias is the alias that MachineType replaced.
 	Alias string `json:"alias"`
 	// Addresses are the addresses that it wrote, by list and name of the device.
 	Addresses map[string]string `json:"addresses"`
@@ -51,9 +51,9 @@ func unpin(vm map[string]any) ([]change, error) {
 	}
 	domain := object(vm, "spec", "template", "spec", "domain")
 	var changes []change
-	if vm := object(domain, "machine"); written.Alias != "" && vm["type"] == written.VM && written.versionOfAlias() {
-		vm["type"] = written.Alias
-		changes = append(changes, change{"machine type", written.VM, written.Alias})
+	if machine := object(domain, "machine"); written.Alias != "" && machine["type"] == written.MachineType && written.versionOfAlias() {
+		machine["type"] = written.Alias
+		changes = append(changes, change{"machine type", written.MachineType, written.Alias})
 	}
 	for _, name := range slices.Sorted(maps.Keys(written.Addresses)) {
 		if holder := holderOf(domain, name); holder != nil && holder["pciAddress"] == written.Addresses[name] {
@@ -139,7 +139,7 @@ func recordOf(annotations map[string]any) (record, map[string]any, error) {
 // the spec unchecked.
 func (r record) versionOfAlias() bool {
 	family, known := families[r.Alias]
-	return known && strings.HasPrefix(r.VM, family)
+	return known && strings.HasPrefix(r.MachineType, family)
 }
 
 // holderOf returns the object that holds the address of a device, such as disks/root.

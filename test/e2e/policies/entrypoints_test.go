@@ -15,7 +15,7 @@ import (
 
 // entryPoint is a kind that results in a virtual machine.
 type entryPoint struct {
-	// value is the name of the chart's value below entryPoints, said the name of the kind in denials.
+	// value is the name of the chart's value below entryPoints, plural the name of the kind in denials.
 	value, plural string
 	kind          string
 	resource      string
