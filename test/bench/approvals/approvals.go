@@ -35,14 +35,29 @@ type Result struct {
 	options Options
 	// kinds are the names of the writes, in their order.
 	kinds []string
-	// few and many are the API server's processor time for one write of each kind, by round.
-	few, many map[string][]time.Duration
+	// few and many are measured with one approval and with many.
+	few, many costs
 	// bare is how long a client took that patched all namespaces, active how long an approval took that selects them.
 	bare, active time.Duration
 	// writes is how many patches of namespaces the API server counted for the approval.
 	writes int
 	// memory is that of the manager at the end.
 	memory machine.Memory
+}
+
+// costs are what the API server did, by round.
+type costs struct {
+	// perWrite is its processor time for one write of each kind.
+	perWrite map[string][]time.Duration
+	// others is how many requests that are not part of the load it answered meanwhile, for each kind.
+	others map[string][]float64
+	// idle is its processor time in a second without load, idleRequests the requests in that second.
+	idle         []time.Duration
+	idleRequests []float64
+}
+
+func newCosts() costs {
+	return costs{perWrite: map[string][]time.Duration{}, others: map[string][]float64{}}
 }
 
 // clients send at once, and patch namespaces at once: as many as the manager.
@@ -75,17 +90,17 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 	if err := c.prepare(ctx); err != nil {
 		return nil, err
 	}
-	result = &Result{options: options, kinds: c.kinds(), few: map[string][]time.Duration{}, many: map[string][]time.Duration{}}
+	result = &Result{options: options, kinds: c.kinds(), few: newCosts(), many: newCosts()}
 	for round := range options.Rounds {
 		options.Progress("approvals: one approval, round %d of %d", round+1, options.Rounds)
-		if err := c.measure(ctx, result.few); err != nil {
+		if err := c.measure(ctx, &result.few); err != nil {
 			return nil, err
 		}
 		options.Progress("approvals: %d approvals, round %d of %d", options.Approvals, round+1, options.Rounds)
 		if err := c.addApprovals(ctx); err != nil {
 			return nil, err
 		}
-		if err := c.measure(ctx, result.many); err != nil {
+		if err := c.measure(ctx, &result.many); err != nil {
 			return nil, err
 		}
 		if round+1 < options.Rounds {
@@ -107,32 +122,72 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 
 // measure takes the API server's processor time for each kind of write. All are sent once before the first is measured: the work that the API server
 // does once after many approvals were written, and for the first requests of a kind, is no cost of one write.
-func (c *cluster) measure(ctx context.Context, into map[string][]time.Duration) error {
+func (c *cluster) measure(ctx context.Context, into *costs) error {
 	each := load.Load{Clients: clients, Warmup: c.options.Requests / 3, Requests: c.options.Requests, Limit: limit}
 	for _, write := range c.writes() {
 		if err := each.Warm(ctx, write.send); err != nil {
 			return fmt.Errorf("%s: %w", write.name, err)
 		}
 	}
+	if err := awaitQuiet(ctx); err != nil {
+		return err
+	}
+	const pause = 10 * time.Second
+	used, answered, err := c.spent(ctx, func() error { return sleep(ctx, pause) })
+	if err != nil {
+		return err
+	}
+	into.idle = append(into.idle, used/time.Duration(pause.Seconds()))
+	into.idleRequests = append(into.idleRequests, answered/pause.Seconds())
 	for _, write := range c.writes() {
 		if err := awaitQuiet(ctx); err != nil {
 			return err
 		}
-		before, err := serverCPU()
-		if err != nil {
+		sent := 0
+		used, answered, err := c.spent(ctx, func() error {
+			sample, err := each.Measure(ctx, write.send)
+			sent = len(sample.Latencies)
 			return err
-		}
-		sample, err := each.Measure(ctx, write.send)
+		})
 		if err != nil {
 			return fmt.Errorf("%s: %w", write.name, err)
 		}
-		after, err := serverCPU()
-		if err != nil {
-			return err
-		}
-		into[write.name] = append(into[write.name], (after-before)/time.Duration(len(sample.Latencies)))
+		into.perWrite[write.name] = append(into.perWrite[write.name], used/time.Duration(sent))
+		into.others[write.name] = append(into.others[write.name], answered-float64(sent))
+		c.options.Progress("approvals: %s: %s, %.0f other requests", write.name, used/time.Duration(sent), answered-float64(sent))
 	}
 	return nil
+}
+
+// spent returns how much processor time the API server used while do ran, and how many requests it answered.
+func (c *cluster) spent(ctx context.Context, do func() error) (time.Duration, float64, error) {
+	answered, err := c.requests(ctx)
+	if err != nil {
+		return 0, 0, err
+	}
+	used, err := serverCPU()
+	if err != nil {
+		return 0, 0, err
+	}
+	if err := do(); err != nil {
+		return 0, 0, err
+	}
+	now, err := serverCPU()
+	if err != nil {
+		return 0, 0, err
+	}
+	after, err := c.requests(ctx)
+	// The first of the two readings is counted by the second.
+	return now - used, after - answered - 1, err
+}
+
+func sleep(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(pause):
+		return nil
+	}
 }
 
 // awaitQuiet returns when the API server is nearly idle: the manager's writes after a change of approvals are no cost of one write.

@@ -196,6 +196,12 @@ func (c *cluster) activate(ctx context.Context) (time.Duration, int, error) {
 
 // patches returns how many patches of namespaces the API server has answered.
 func (c *cluster) patches(ctx context.Context) (int, error) {
+	total, err := c.requests(ctx, `resource="namespaces"`, `verb="PATCH"`)
+	return int(total), err
+}
+
+// requests returns how many requests with these labels of the metric the API server has answered.
+func (c *cluster) requests(ctx context.Context, labels ...string) (float64, error) {
 	client, err := kubernetes.NewForConfig(c.stencil.Plane.AdminConfig())
 	if err != nil {
 		return 0, fmt.Errorf("making a client: %w", err)
@@ -204,8 +210,7 @@ func (c *cluster) patches(ctx context.Context) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("reading the API server's metrics: %w", err)
 	}
-	total, err := metrics.Sum(string(text), "apiserver_request_total", `resource="namespaces"`, `verb="PATCH"`)
-	return int(total), err
+	return metrics.Sum(string(text), "apiserver_request_total", labels...)
 }
 
 // awaitActive returns when an approval is active.

@@ -22,16 +22,19 @@ func (r *Result) Section(context string) report.Section {
 		Context: fmt.Sprintf("%s; medians of %d rounds; %d namespaces", context, r.options.Rounds, r.options.Namespaces),
 	}
 	many := fmt.Sprintf("%d approvals", r.options.Approvals+1)
-	costs := report.Table{Title: "Processor time of the API server for one write", Columns: []string{"write", "one approval", many, "ratio"}}
+	costs := report.Table{Title: "Processor time of the API server for one write", Columns: []string{"write", "one approval", many, "ratio", "other requests meanwhile"}}
 	for _, kind := range r.kinds {
-		few, more := median(r.few[kind]), median(r.many[kind])
+		few, more := median(r.few.perWrite[kind]), median(r.many.perWrite[kind])
 		ratio := float64(more) / float64(few)
 		text := fmt.Sprintf("%.2f", ratio)
-		costs.Rows = append(costs.Rows, []string{kind, report.Milliseconds(few), report.Milliseconds(more), text})
+		costs.Rows = append(costs.Rows, []string{kind, report.Milliseconds(few), report.Milliseconds(more), text,
+			fmt.Sprintf("%.0f, %.0f", statistics.Median(r.few.others[kind]), statistics.Median(r.many.others[kind]))})
 		section.Targets = append(section.Targets, report.Target{
 			What: kind + ": " + many + " beside one", Wanted: "≤ 1.1×", Measured: text + "×", Met: ratio <= wantedRatio,
 		})
 	}
+	costs.Rows = append(costs.Rows, []string{"a second without any", report.Milliseconds(median(r.few.idle)), report.Milliseconds(median(r.many.idle)), "",
+		fmt.Sprintf("%.0f, %.0f", statistics.Median(r.few.idleRequests), statistics.Median(r.many.idleRequests))})
 	ratio := float64(r.active) / float64(r.bare)
 	writes := float64(r.writes) / float64(r.options.Namespaces)
 	section.Tables = []report.Table{costs, {
