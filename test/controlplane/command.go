@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -20,10 +21,19 @@ type Result struct {
 }
 
 // Kubectl runs the real kubectl as the given user, as the plane's administrator when nil, with stdin as its input. An exit code
-// other than 0 is a result, not an error.
+// other than 0 is a result, not an error. A replace that conflicts with the write of a controller is repeated, as a user would.
 func (p *Plane) Kubectl(ctx context.Context, as *User, stdin string, arguments ...string) (Result, error) {
-	return p.run(ctx, "kubectl", as, stdin, arguments)
+	for attempt := 1; ; attempt++ {
+		out, err := p.run(ctx, "kubectl", as, stdin, arguments)
+		conflict := out.Code != 0 && slices.Contains(arguments, "replace") && strings.Contains(out.Stderr, "(Conflict)")
+		if err != nil || !conflict || attempt == replaceAttempts {
+			return out, err
+		}
+	}
 }
+
+// replaceAttempts is how often kubectl replace is run at most. A manifest with a stale resource version always conflicts.
+const replaceAttempts = 5
 
 // Helm runs the real helm as the plane's administrator. An exit code other than 0 is a result, not an error.
 func (p *Plane) Helm(ctx context.Context, arguments ...string) (Result, error) {
