@@ -7,14 +7,16 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/internal/await"
 )
 
 // DefaultWaitTimeout is the default timeout of waiting for a namespace.
@@ -51,11 +53,11 @@ func New(o Options) (*Cache, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the approval cache's client of approvals: %w", err)
 	}
-	namespaces, err := watchNamespaces(o.Config)
+	client, err := metadata.NewForConfig(o.Config)
 	if err != nil {
 		return nil, fmt.Errorf("making the approval cache's client of namespaces: %w", err)
 	}
-	c := newCache(o, approvals, namespaces)
+	c := newCache(o, approvals, watching.Source(client.Resource(corev1.SchemeGroupVersion.WithResource("namespaces")), watching.Selector{}))
 	if o.Registerer != nil {
 		if err := o.Registerer.Register(&collector{index: c.index}); err != nil {
 			return nil, fmt.Errorf("registering approval cache metrics: %w", err)
@@ -65,15 +67,14 @@ func New(o Options) (*Cache, error) {
 }
 
 func newCache(o Options, approvals, namespaces cache.ListerWatcher) *Cache {
-	c := &Cache{index: newIndex(), log: o.Logger, waitTimeout: o.WaitTimeout}
+	c := &Cache{index: newIndex(o.Logger, o.ExcludedNamespaces), log: o.Logger, waitTimeout: o.WaitTimeout}
 	if c.waitTimeout == 0 {
 		c.waitTimeout = DefaultWaitTimeout
 	}
-	reflect := func(name string, source cache.ListerWatcher, kind runtime.Object, into cache.ReflectorStore) {
-		c.reflectors = append(c.reflectors, watching.Reflector("approvalcache/"+name, source, kind, into, c.log))
+	c.reflectors = []*cache.Reflector{
+		watching.Reflector("approvalcache/approvals", approvals, &v1alpha1.TemplateApproval{}, c.index.approvals, c.log),
+		watching.Reflector("approvalcache/namespaces", namespaces, &metav1.PartialObjectMetadata{}, c.index.namespaces, c.log),
 	}
-	reflect("approvals", approvals, &v1alpha1.TemplateApproval{}, newApprovalStore(c.index, c.log, o.ExcludedNamespaces))
-	reflect("namespaces", namespaces, &metav1.PartialObjectMetadata{}, newNamespaceStore(c.index))
 	return c
 }
 
@@ -96,9 +97,9 @@ func (c *Cache) Synced() bool { return c.index.hasSynced() }
 // not in the cache, the call waits for it. After the timeout it returns a single approval that approves nothing.
 func (c *Cache) ApprovalsFor(namespace string) []*approval.Approval {
 	var approvals []*approval.Approval
-	if c.await(context.Background(), func() (found bool, changed <-chan struct{}) {
-		approvals, found, changed = c.index.approvalsFor(namespace)
-		return found, changed
+	if c.await(context.Background(), func() (found bool) {
+		approvals, found = c.index.approvalsFor(namespace)
+		return found
 	}) {
 		return approvals
 	}
@@ -109,47 +110,29 @@ func (c *Cache) ApprovalsFor(namespace string) []*approval.Approval {
 // Namespace returns the labels and annotations of a namespace, which must not be modified. If the namespace is not in the
 // cache, the call waits for it, until the timeout or until ctx ends. The last result is false if it has not arrived by then.
 func (c *Cache) Namespace(ctx context.Context, name string) (labels, annotations map[string]string, found bool) {
-	found = c.await(ctx, func() (found bool, changed <-chan struct{}) {
-		of, found, changed := c.index.namespace(name)
+	found = c.await(ctx, func() bool {
+		of, found := c.index.namespaces.Get("", name)
 		labels, annotations = of.labels, of.annotations
-		return found, changed
+		return found
 	})
 	return labels, annotations, found
 }
 
-// await repeats a lookup until it finds something. It returns false if the timeout or ctx ends first. The channel that the
-// lookup returns is closed when another one may have a different result.
-func (c *Cache) await(ctx context.Context, check func() (found bool, changed <-chan struct{})) bool {
-	found, changed := check()
-	if found {
-		return true
-	}
-	timer := time.NewTimer(c.waitTimeout)
-	defer timer.Stop()
-	for {
-		select {
-		case <-changed:
-			if found, changed = check(); found {
-				return true
-			}
-		case <-timer.C:
-			return false
-		case <-ctx.Done():
-			return false
-		}
-	}
+// await waits for a change of a namespace.
+func (c *Cache) await(ctx context.Context, condition func() bool) bool {
+	return await.Until(ctx, c.waitTimeout, &c.index.changed, condition)
 }
 
 // AwaitState returns when an existing namespace has the label that states whether it is governed, after the timeout, or when
 // ctx ends. A namespace is often created a moment before the first VM in it, and admission policies deny what approvals may
 // govern while the label is missing.
 func (c *Cache) AwaitState(ctx context.Context, namespace string) {
-	decided := func() (bool, <-chan struct{}) {
-		of, _, changed := c.index.namespace(namespace)
+	decided := func() bool {
+		of, _ := c.index.namespaces.Get("", namespace)
 		_, labelled := of.labels[v1alpha1.LabelGoverned]
-		return labelled, changed
+		return labelled
 	}
-	if yes, _ := decided(); yes {
+	if decided() {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.waitTimeout)

@@ -261,11 +261,11 @@ func TestApprovalsForAnUnknownNamespace(t *testing.T) {
 }
 
 func TestItIsNotSyncedBeforeBothListsAreRead(t *testing.T) {
-	x := newIndex()
-	if err := newNamespaceStore(x).Replace(nil, "1"); err != nil || x.hasSynced() {
+	x := newIndex(logr.Discard(), nil)
+	if err := x.namespaces.Replace(nil, "1"); err != nil || x.hasSynced() {
 		t.Errorf("synced without approvals (%v)", err)
 	}
-	if err := newApprovalStore(x, logr.Discard(), nil).Replace(nil, "1"); err != nil || !x.hasSynced() {
+	if err := x.approvals.Replace(nil, "1"); err != nil || !x.hasSynced() {
 		t.Errorf("not synced with both (%v)", err)
 	}
 }
@@ -335,7 +335,8 @@ stencil_approval_cache_synced 1
 }
 
 func TestTheStoresRefuseWhatIsNotTheirs(t *testing.T) {
-	approvals, namespaces := newApprovalStore(newIndex(), logr.Discard(), nil), newNamespaceStore(newIndex())
+	x := newIndex(logr.Discard(), nil)
+	approvals, namespaces := x.approvals, x.namespaces
 	for name, err := range map[string]error{
 		"approvals: add":      approvals.Add(&metav1.PartialObjectMetadata{}),
 		"approvals: replace":  approvals.Replace([]any{"x"}, "1"),
@@ -348,20 +349,19 @@ func TestTheStoresRefuseWhatIsNotTheirs(t *testing.T) {
 			t.Errorf("%s took it", name)
 		}
 	}
-	if diff := cmp.Diff(false, approvals.index.hasSynced()); diff != "" {
+	if diff := cmp.Diff(false, x.hasSynced()); diff != "" {
 		t.Error("a list that could not be read counts as read")
 	}
 }
 
 func BenchmarkApprovalsFor(b *testing.B) {
-	x := newIndex()
-	store := newApprovalStore(x, logr.Discard(), nil)
+	x := newIndex(logr.Discard(), nil)
 	for i := range 200 {
-		if err := store.Add(tapp(fmt.Sprint("a", i), withLabel("team", fmt.Sprint(i)))); err != nil {
+		if err := x.approvals.Add(tapp(fmt.Sprint("a", i), withLabel("team", fmt.Sprint(i)))); err != nil {
 			b.Fatal(err)
 		}
 	}
-	if err := newNamespaceStore(x).Add(namespace("team-a", "team", "7")); err != nil {
+	if err := x.namespaces.Add(namespace("team-a", "team", "7")); err != nil {
 		b.Fatal(err)
 	}
 	b.Run("asked again", func(b *testing.B) {

@@ -6,165 +6,157 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/internal/await"
 )
 
-// index holds the cached objects. The stores write it, the cache reads it.
+// index holds the compiled approvals, the namespaces, and which approvals select which namespace.
 type index struct {
-	mu         sync.RWMutex
-	approvals  map[string]*approval.Approval
-	namespaces map[string]labels
-	// approvalsSynced and namespacesSynced report whether the first lists have arrived.
-	approvalsSynced, namespacesSynced bool
+	approvals  *watching.Index[*v1alpha1.TemplateApproval, *approval.Approval]
+	namespaces *watching.Index[*metav1.PartialObjectMetadata, labels]
+	// changed is sent when a namespace changes.
+	changed await.Signal
+
+	mutex sync.RWMutex
 	// sorted holds the approvals by name; nil after they have changed.
 	sorted []*approval.Approval
 	// memo holds the approvals that select a namespace. Entries are removed when they may have changed.
 	memo map[string][]*approval.Approval
-	// changed is closed, and replaced, whenever a namespace changes.
-	changed chan struct{}
+	// version is incremented when sorted or an entry of memo is removed: what was computed before must not be stored after.
+	version int
 }
 
 // labels are the labels and annotations of one namespace.
-type labels struct {
-	name                string
-	labels, annotations map[string]string
+type labels struct{ labels, annotations map[string]string }
+
+func newIndex(log logr.Logger, excludedNamespaces []string) *index {
+	x := &index{memo: map[string][]*approval.Approval{}}
+	excluded := approval.Excluding(excludedNamespaces...)
+	x.approvals = watching.NewIndex(watching.Options[*v1alpha1.TemplateApproval, *approval.Approval]{
+		Kind: "TemplateApprovals",
+		// Every audit changes the status of an approval; it is compiled again only if its generation differs.
+		Convert: func(object *v1alpha1.TemplateApproval, stored *approval.Approval, found bool) (*approval.Approval, error) {
+			if found && stored.UID() == object.UID && stored.Generation() == object.Generation {
+				return stored, nil
+			}
+			compiled, err := approval.Compile(object, excluded)
+			if err != nil {
+				log.Error(err, "TemplateApproval does not compile; it approves nothing in the namespaces that it selects", "approval", object.Name)
+				return approval.Closed(object, err, excluded), nil
+			}
+			return compiled, nil
+		},
+		Equal: func(before, after *approval.Approval) bool { return before == after },
+		Changed: func(watching.Update[*approval.Approval]) {
+			x.mutex.Lock()
+			defer x.mutex.Unlock()
+			x.sorted = nil
+			x.version++
+			clear(x.memo)
+		},
+	})
+	x.namespaces = watching.NewIndex(watching.Options[*metav1.PartialObjectMetadata, labels]{
+		Kind: "Namespaces",
+		Convert: func(object *metav1.PartialObjectMetadata, _ labels, _ bool) (labels, error) {
+			return labels{object.Labels, watching.Annotations(object)}, nil
+		},
+		Equal: func(before, after labels) bool {
+			return maps.Equal(before.labels, after.labels) && maps.Equal(before.annotations, after.annotations)
+		},
+		Changed: func(update watching.Update[labels]) {
+			x.mutex.Lock()
+			x.version++
+			for _, each := range update.Changes {
+				delete(x.memo, each.Name)
+			}
+			x.mutex.Unlock()
+			x.changed.Send()
+		},
+	})
+	return x
 }
 
-func newIndex() *index {
-	return &index{
-		approvals:  map[string]*approval.Approval{},
-		namespaces: map[string]labels{},
-		memo:       map[string][]*approval.Approval{},
-		changed:    make(chan struct{}),
-	}
-}
+func (x *index) hasSynced() bool { return x.approvals.Synced() && x.namespaces.Synced() }
 
-func (x *index) hasSynced() bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.approvalsSynced && x.namespacesSynced
-}
-
-// approvalsFor returns the approvals that select a namespace, whether the namespace is in the cache, and a channel that is
-// closed when a namespace changes.
-func (x *index) approvalsFor(namespace string) (approvals []*approval.Approval, found bool, changed <-chan struct{}) {
-	x.mu.RLock()
-	approvals, cached := x.memo[namespace]
-	x.mu.RUnlock()
-	if cached {
-		return approvals, true, nil
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	approvals, found = x.find(namespace)
-	return approvals, found, x.changed
-}
-
-// namespace returns the labels and annotations of a namespace, whether it is in the cache, and a channel that is closed when
-// a namespace changes.
-func (x *index) namespace(name string) (of labels, found bool, changed <-chan struct{}) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	of, found = x.namespaces[name]
-	return of, found, x.changed
-}
-
-// find must be called with the lock held for writing.
-func (x *index) find(namespace string) (approvals []*approval.Approval, found bool) {
-	if approvals, cached := x.memo[namespace]; cached {
+// approvalsFor returns the approvals that select a namespace, and whether the namespace is in the cache.
+func (x *index) approvalsFor(namespace string) (approvals []*approval.Approval, found bool) {
+	x.mutex.RLock()
+	approvals, found = x.memo[namespace]
+	version := x.version
+	x.mutex.RUnlock()
+	if found {
 		return approvals, true
 	}
-	of, found := x.namespaces[namespace]
+	of, found := x.namespaces.Get("", namespace)
 	if !found {
 		return nil, false
 	}
-	for _, a := range x.byName() {
+	for _, a := range x.all() {
 		if a.SelectsNamespace(namespace, of.labels) {
 			approvals = append(approvals, a)
 		}
 	}
-	x.memo[namespace] = approvals
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	if x.version == version {
+		x.memo[namespace] = approvals
+	}
 	return approvals, true
 }
 
-// byName must be called with the lock held for writing.
-func (x *index) byName() []*approval.Approval {
-	if x.sorted == nil {
-		x.sorted = slices.SortedFunc(maps.Values(x.approvals), func(a, b *approval.Approval) int { return cmp.Compare(a.Name(), b.Name()) })
-	}
-	return x.sorted
-}
-
+// all returns the approvals, sorted by name.
 func (x *index) all() []*approval.Approval {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	return x.byName()
-}
-
-func (x *index) approval(name string) *approval.Approval {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.approvals[name]
+	x.mutex.RLock()
+	sorted, version := x.sorted, x.version
+	x.mutex.RUnlock()
+	if sorted != nil {
+		return sorted
+	}
+	sorted = x.approvals.List()
+	slices.SortFunc(sorted, func(a, b *approval.Approval) int { return cmp.Compare(a.Name(), b.Name()) })
+	x.mutex.Lock()
+	defer x.mutex.Unlock()
+	if x.version == version {
+		x.sorted = sorted
+	}
+	return sorted
 }
 
 func (x *index) namespacesOf(a *approval.Approval) []string {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
 	var names []string
-	for name, of := range x.namespaces {
-		if a.SelectsNamespace(name, of.labels) {
-			names = append(names, name)
+	x.namespaces.Range(func(name types.NamespacedName, of labels) bool {
+		if a.SelectsNamespace(name.Name, of.labels) {
+			names = append(names, name.Name)
 		}
-	}
+		return true
+	})
 	slices.Sort(names)
 	return names
 }
 
 // size counts the cached approvals and the governed namespaces.
 func (x *index) size() (valid, invalid, governed int) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	for _, a := range x.approvals {
+	approvals := x.all()
+	for _, a := range approvals {
 		if a.Err() != nil {
 			invalid++
 		}
 	}
-	for namespace := range x.namespaces {
-		if approvals, _ := x.find(namespace); len(approvals) > 0 {
+	var names []string
+	x.namespaces.Range(func(name types.NamespacedName, _ labels) bool {
+		names = append(names, name.Name)
+		return true
+	})
+	for _, name := range names {
+		if selecting, _ := x.approvalsFor(name); len(selecting) > 0 {
 			governed++
 		}
 	}
-	return len(x.approvals) - invalid, invalid, governed
-}
-
-// changeApprovals runs a function that changes the approvals.
-func (x *index) changeApprovals(change func()) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	change()
-	x.sorted = nil
-	clear(x.memo)
-}
-
-// changeNamespace runs a function that changes one namespace.
-func (x *index) changeNamespace(name string, change func()) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	change()
-	delete(x.memo, name)
-	x.announce()
-}
-
-// changeNamespaces runs a function that may change any namespace.
-func (x *index) changeNamespaces(change func()) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	change()
-	clear(x.memo)
-	x.announce()
-}
-
-func (x *index) announce() {
-	close(x.changed)
-	x.changed = make(chan struct{})
+	return len(approvals) - invalid, invalid, governed
 }

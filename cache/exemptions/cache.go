@@ -4,11 +4,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -34,15 +34,15 @@ type Cache struct {
 	names     exemption.Names
 	log       logr.Logger
 	reflector *cache.Reflector
-	// bound are the subjects of the binding that the names permit; nil until it has been read.
-	bound atomic.Pointer[[]exemption.Account]
+	// bindings holds the binding: those of its subjects that the names permit.
+	bindings *watching.Index[*rbacv1.ClusterRoleBinding, []exemption.Account]
 }
 
 // New returns a Cache that has not started. It fails when no client can be made of the configuration.
 func New(o Options) (*Cache, error) {
-	c := &Cache{names: o.Names, log: o.Logger}
+	c := newCache(o)
 	if o.Binding == "" {
-		c.bound.Store(&[]exemption.Account{})
+		_ = c.bindings.Replace(nil, "") // An empty list cannot fail.
 		return c, nil
 	}
 	client, err := kubernetes.NewForConfig(o.Config)
@@ -50,8 +50,23 @@ func New(o Options) (*Cache, error) {
 		return nil, fmt.Errorf("making the client of ClusterRoleBindings: %w", err)
 	}
 	source := cache.NewListWatchFromClient(client.RbacV1().RESTClient(), "clusterrolebindings", "", fields.OneTermEqualSelector("metadata.name", o.Binding))
-	c.reflector = watching.Reflector("exemptions", source, &rbacv1.ClusterRoleBinding{}, store{c}, c.log)
+	c.reflector = watching.Reflector("exemptions", source, &rbacv1.ClusterRoleBinding{}, c.bindings, c.log)
 	return c, nil
+}
+
+func newCache(o Options) *Cache {
+	return &Cache{names: o.Names, log: o.Logger, bindings: watching.NewIndex(watching.Options[*rbacv1.ClusterRoleBinding, []exemption.Account]{
+		Kind: "ClusterRoleBindings",
+		Convert: func(binding *rbacv1.ClusterRoleBinding, _ []exemption.Account, _ bool) (accounts []exemption.Account, err error) {
+			for _, subject := range binding.Subjects {
+				account := exemption.Account{Namespace: subject.Namespace, Name: subject.Name}
+				if subject.Kind == rbacv1.ServiceAccountKind && o.Names.Account(account) {
+					accounts = append(accounts, account)
+				}
+			}
+			return accounts, nil
+		},
+	})}
 }
 
 // Start fills and updates the cache until ctx ends.
@@ -68,7 +83,7 @@ func (c *Cache) Start(ctx context.Context) error {
 func (c *Cache) NeedLeaderElection() bool { return false }
 
 // Synced reports whether the binding has been read, or does not exist.
-func (c *Cache) Synced() bool { return c.bound.Load() != nil }
+func (c *Cache) Synced() bool { return c.bindings.Synced() }
 
 // Exempt reports whether a user is exempt from approvals.
 func (c *Cache) Exempt(user string) bool {
@@ -76,53 +91,19 @@ func (c *Cache) Exempt(user string) bool {
 		return true
 	}
 	account, is := exemption.ParseAccount(user)
-	bound := c.bound.Load()
-	return is && bound != nil && slices.Contains(*bound, account)
+	return is && c.bound(func(a exemption.Account) bool { return a == account })
 }
 
 // ExemptIn reports whether service accounts of a namespace are exempt.
 func (c *Cache) ExemptIn(namespace string) bool {
-	if c.names.Users().ExemptIn(namespace) {
-		return true
-	}
-	bound := c.bound.Load()
-	return bound != nil && slices.ContainsFunc(*bound, func(a exemption.Account) bool { return a.Namespace == namespace })
+	return c.names.Users().ExemptIn(namespace) || c.bound(func(a exemption.Account) bool { return a.Namespace == namespace })
 }
 
-// store stores the objects of the reflector.
-type store struct{ cache *Cache }
-
-var _ cache.ReflectorStore = store{}
-
-func (s store) set(objects []any) error {
-	accounts := []exemption.Account{}
-	for _, object := range objects {
-		binding, ok := object.(*rbacv1.ClusterRoleBinding)
-		if !ok {
-			return fmt.Errorf("the cache of exempt users was given a %T", object)
-		}
-		for _, subject := range binding.Subjects {
-			account := exemption.Account{Namespace: subject.Namespace, Name: subject.Name}
-			if subject.Kind == rbacv1.ServiceAccountKind && s.cache.names.Account(account) {
-				accounts = append(accounts, account)
-			}
-		}
-	}
-	s.cache.bound.Store(&accounts)
-	return nil
+// bound reports whether the binding has such a subject.
+func (c *Cache) bound(is func(exemption.Account) bool) (found bool) {
+	c.bindings.Range(func(_ types.NamespacedName, accounts []exemption.Account) bool {
+		found = slices.ContainsFunc(accounts, is)
+		return !found
+	})
+	return found
 }
-
-// Add implements cache.ReflectorStore.
-func (s store) Add(object any) error { return s.set([]any{object}) }
-
-// Update implements cache.ReflectorStore.
-func (s store) Update(object any) error { return s.set([]any{object}) }
-
-// Delete implements cache.ReflectorStore.
-func (s store) Delete(any) error { return s.set(nil) }
-
-// Replace implements cache.ReflectorStore: the first list, and each one after a watch was lost.
-func (s store) Replace(objects []any, _ string) error { return s.set(objects) }
-
-// Resync implements cache.ReflectorStore.
-func (s store) Resync() error { return nil }

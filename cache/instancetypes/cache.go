@@ -8,11 +8,18 @@ import (
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
+	appsv1 "k8s.io/api/apps/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
+	instancetypeapi "kubevirt.io/api/instancetype"
+	"kubevirt.io/api/instancetype/v1beta1"
 
 	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/internal/await"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
@@ -39,7 +46,8 @@ type Options struct {
 // use.
 type Cache struct {
 	index       *index
-	reflectors  []*cache.Reflector
+	served      discovery.ServerResourcesInterface
+	watches     []watching.Late
 	log         logr.Logger
 	waitTimeout time.Duration
 }
@@ -47,14 +55,20 @@ type Cache struct {
 // New returns a Cache that has not started. It fails when no client can be made of the
 // configuration or the metrics are registered already.
 func New(o Options) (*Cache, error) {
-	sources, err := newSources(o.Config)
-	if err != nil {
-		return nil, err
+	client, err1 := dynamic.NewForConfig(o.Config)
+	served, err2 := discovery.NewDiscoveryClientForConfig(o.Config)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("making the client of the instance type cache: %w", err)
 	}
+	sources := map[string]cache.ListerWatcher{}
+	for kind, resource := range resources {
+		sources[kind] = watching.Source(client.Resource(resource), watching.Selector{})
+	}
+	sources[kindRevision] = watching.Source(client.Resource(resources[kindRevision]), watching.Selector{Labels: instancetypeapi.ControllerRevisionObjectKindLabel})
 	if o.WithoutRevisions {
 		delete(sources, kindRevision)
 	}
-	c := newCache(o, sources)
+	c := newCache(o, served, sources)
 	if o.Registerer != nil {
 		if err := o.Registerer.Register(&collector{index: c.index}); err != nil {
 			return nil, fmt.Errorf("registering instance type cache metrics: %w", err)
@@ -63,26 +77,37 @@ func New(o Options) (*Cache, error) {
 	return c, nil
 }
 
-func newCache(o Options, sources map[string]cache.ListerWatcher) *Cache {
-	c := &Cache{index: newIndex(), log: o.Logger, waitTimeout: o.WaitTimeout}
+// resources are the watched resources, by kind.
+var resources = map[string]schema.GroupVersionResource{
+	sizing.KindInstancetype:        v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralResourceName),
+	sizing.KindClusterInstancetype: v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralResourceName),
+	sizing.KindPreference:          v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.PluralPreferenceResourceName),
+	sizing.KindClusterPreference:   v1beta1.SchemeGroupVersion.WithResource(instancetypeapi.ClusterPluralPreferenceResourceName),
+	kindRevision:                   appsv1.SchemeGroupVersion.WithResource("controllerrevisions"),
+}
+
+func newCache(o Options, served discovery.ServerResourcesInterface, sources map[string]cache.ListerWatcher) *Cache {
+	c := &Cache{index: newIndex(), served: served, log: o.Logger, waitTimeout: o.WaitTimeout}
 	if c.waitTimeout == 0 {
 		c.waitTimeout = DefaultWaitTimeout
 	}
-	for _, kind := range kinds {
-		if sources[kind] == nil {
-			c.index.change(kind, func(target *collection) { target.synced = true })
+	for kind, into := range c.index.kinds {
+		source := sources[kind]
+		if source == nil {
+			_ = into.Replace(nil, "") // An empty list cannot fail.
+			continue
 		}
-	}
-	for kind, source := range sources {
-		into := &store{index: c.index, kind: kind}
-		c.reflectors = append(c.reflectors, watching.Reflector("instancetypecache/"+kind, into.watching(source), &unstructured.Unstructured{}, into, c.log))
+		c.watches = append(c.watches, watching.Late{
+			Name: "instancetypecache/" + kind, Resource: resources[kind], Source: source, Example: &unstructured.Unstructured{}, Into: into,
+			Failed: into.FailIfNotServed,
+		})
 	}
 	return c
 }
 
 // Start fills and updates the cache until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
-	watching.Run(ctx, c.log, c.reflectors...)
+	watching.RunLate(ctx, c.log, c.served, c.watches...)
 	return nil
 }
 
@@ -94,29 +119,16 @@ func (c *Cache) Synced() bool { return c.index.hasSynced() }
 
 // Changed returns a channel that is closed as soon as an instance type or a preference is added, changed or deleted.
 // Revisions are ignored: they never change, and each VirtualMachine adds one.
-func (c *Cache) Changed() <-chan struct{} { return c.index.alteration() }
+func (c *Cache) Changed() <-chan struct{} { return c.index.changed.Changed() }
 
 // Resolve implements sizing.Resolver. An object and a VM that references it are often created together, and the watch may be
 // slightly behind. If the object is not in the cache, Resolve waits until the timeout.
-func (c *Cache) Resolve(ctx context.Context, reference sizing.Reference) (map[string]any, error) {
-	object, changed, err := c.index.resolve(reference)
-	if err == nil {
-		return object, nil
-	}
-	timer := time.NewTimer(c.waitTimeout)
-	defer timer.Stop()
-	for {
-		select {
-		case <-changed:
-			if object, changed, err = c.index.resolve(reference); err == nil {
-				return object, nil
-			}
-		case <-timer.C:
-			return nil, err
-		case <-ctx.Done():
-			return nil, err
-		}
-	}
+func (c *Cache) Resolve(ctx context.Context, reference sizing.Reference) (object map[string]any, err error) {
+	await.Until(ctx, c.waitTimeout, &c.index.written, func() bool {
+		object, err = c.index.resolve(reference)
+		return err == nil
+	})
+	return object, err
 }
 
 // Cached returns a Resolver that does not wait, for callers that resolve stored VMs.
@@ -126,8 +138,7 @@ type cachedResolver struct{ index *index }
 
 // Resolve implements sizing.Resolver.
 func (r cachedResolver) Resolve(_ context.Context, reference sizing.Reference) (map[string]any, error) {
-	object, _, err := r.index.resolve(reference)
-	return object, err
+	return r.index.resolve(reference)
 }
 
 var (

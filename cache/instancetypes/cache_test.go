@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/cache"
 	fakecache "k8s.io/client-go/tools/cache/testing"
 	"sigs.k8s.io/yaml"
@@ -40,7 +41,7 @@ func newFixture(waitTimeout time.Duration) fixture {
 		f.sources[kind] = fakecache.NewFakeControllerSource()
 		sources[kind] = f.sources[kind]
 	}
-	f.Cache = newCache(Options{Logger: logr.Discard(), WaitTimeout: waitTimeout}, sources)
+	f.Cache = newCache(Options{Logger: logr.Discard(), WaitTimeout: waitTimeout}, &cluster{}, sources)
 	return f
 }
 
@@ -237,7 +238,7 @@ func TestWhatComesWhileSomebodyWaitsIsFound(t *testing.T) {
 		done <- err
 	}()
 	f.sources[kindRevision].Add(revision(t, "same", "u1.small", sizing.KindClusterInstancetype, `{}`))
-	eventually(t, func() bool { return f.index.size(kindRevision) == 1 })
+	eventually(t, func() bool { return f.index.kinds[kindRevision].Len() == 1 })
 	select {
 	case <-changed:
 		t.Error("a revision counts as a change")
@@ -249,7 +250,7 @@ func TestWhatComesWhileSomebodyWaitsIsFound(t *testing.T) {
 	}
 	<-changed
 	f.sources[sizing.KindClusterInstancetype].Delete(object(t, small))
-	eventually(t, func() bool { return f.index.size(sizing.KindClusterInstancetype) == 0 })
+	eventually(t, func() bool { return f.index.kinds[sizing.KindClusterInstancetype].Len() == 0 })
 
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -258,40 +259,57 @@ func TestWhatComesWhileSomebodyWaitsIsFound(t *testing.T) {
 	}
 }
 
-// absent is a source of a kind that is not served until it is installed.
-type absent struct {
+// cluster serves all kinds but one.
+type cluster struct {
+	discovery.ServerResourcesInterface
+	absent atomic.Pointer[schema.GroupVersionResource]
+}
+
+func (c *cluster) ServerResourcesForGroupVersion(version string) (*metav1.APIResourceList, error) {
+	list := &metav1.APIResourceList{}
+	for _, resource := range resources {
+		if absent := c.absent.Load(); resource.GroupVersion().String() == version && (absent == nil || *absent != resource) {
+			list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource.Resource})
+		}
+	}
+	return list, nil
+}
+
+// forbidden is a source that may not be read until it is permitted.
+type forbidden struct {
 	*fakecache.FakeControllerSource
-	installed atomic.Bool
-	err       error
+	permitted atomic.Bool
 }
 
-func (a *absent) List(options metav1.ListOptions) (runtime.Object, error) {
-	if !a.installed.Load() {
-		return nil, a.err
+func (f *forbidden) List(options metav1.ListOptions) (runtime.Object, error) {
+	if !f.permitted.Load() {
+		return nil, apierrors.NewForbidden(schema.GroupResource{}, "", nil)
 	}
-	return a.FakeControllerSource.List(options)
+	return f.FakeControllerSource.List(options)
 }
 
-func (a *absent) Watch(options metav1.ListOptions) (watch.Interface, error) {
-	if !a.installed.Load() {
-		return nil, a.err
+func (f *forbidden) Watch(options metav1.ListOptions) (watch.Interface, error) {
+	if !f.permitted.Load() {
+		return nil, apierrors.NewForbidden(schema.GroupResource{}, "", nil)
 	}
-	return a.FakeControllerSource.Watch(options)
+	return f.FakeControllerSource.Watch(options)
 }
 
 func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
-	resource := schema.GroupResource{Group: "instancetype.kubevirt.io", Resource: "virtualmachineclusterinstancetypes"}
+	resource := resources[sizing.KindClusterInstancetype]
 	for _, tc := range []struct {
 		name       string
-		err        error
+		absent     *schema.GroupVersionResource
+		permitted  bool
 		wantSynced bool
 		wantError  string
 	}{
-		{"not served", apierrors.NewNotFound(resource, ""), true, "it does not exist"},
-		{"not to be read", apierrors.NewForbidden(resource, "", nil), false, "the cache of instance types and preferences is not synced; try again in a moment"},
+		{"not served", &resource, true, true, "it does not exist"},
+		{"not to be read", nil, false, false, "the cache of instance types and preferences is not synced; try again in a moment"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			source := &absent{FakeControllerSource: fakecache.NewFakeControllerSource(), err: tc.err}
+			source := &forbidden{FakeControllerSource: fakecache.NewFakeControllerSource()}
+			source.permitted.Store(tc.permitted)
 			source.Add(object(t, small))
 			sources := map[string]cache.ListerWatcher{sizing.KindClusterInstancetype: source}
 			for _, kind := range kinds {
@@ -299,7 +317,12 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 					sources[kind] = fakecache.NewFakeControllerSource()
 				}
 			}
-			f := fixture{Cache: newCache(Options{Logger: logr.Discard(), WaitTimeout: time.Millisecond}, sources)}
+			served := &cluster{}
+			served.absent.Store(tc.absent)
+			f := fixture{Cache: newCache(Options{Logger: logr.Discard(), WaitTimeout: time.Millisecond}, served, sources)}
+			for i := range f.watches {
+				f.watches[i].Interval = time.Millisecond
+			}
 			ctx, cancel := context.WithCancel(context.Background())
 			done := make(chan struct{})
 			go func() {
@@ -307,8 +330,14 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 				_ = f.Start(ctx)
 			}()
 			defer func() { cancel(); <-done }()
-			others := func() bool { return f.index.othersSynced(sizing.KindClusterInstancetype) }
-			eventually(t, others)
+			eventually(t, func() bool {
+				for kind, of := range f.index.kinds {
+					if kind != sizing.KindClusterInstancetype && !of.Synced() {
+						return false
+					}
+				}
+				return true
+			})
 			if tc.wantSynced {
 				eventually(t, f.Synced)
 			} else if f.Synced() {
@@ -318,21 +347,11 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 			if _, err := f.Resolve(t.Context(), reference); err == nil || err.Error() != tc.wantError {
 				t.Errorf("error %v, want %s", err, tc.wantError)
 			}
-			source.installed.Store(true)
+			served.absent.Store(nil)
+			source.permitted.Store(true)
 			eventually(t, func() bool { _, err := f.Resolve(t.Context(), reference); return err == nil && f.Synced() })
 		})
 	}
-}
-
-func (x *index) othersSynced(but string) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for kind, s := range x.collections {
-		if kind != but && !s.synced {
-			return false
-		}
-	}
-	return true
 }
 
 func TestEqualRevisionsAreStoredOnce(t *testing.T) {
@@ -378,18 +397,5 @@ func TestMetrics(t *testing.T) {
 		`"stencil_instancetype_cache_objects VirtualMachinePreference":0,"stencil_instancetype_cache_synced":1}`
 	if string(raw) != want {
 		t.Errorf("got %s", raw)
-	}
-}
-
-func TestTheStoreRefusesWhatItDoesNotKnow(t *testing.T) {
-	s := &store{index: newIndex(), kind: kindRevision}
-	for name, err := range map[string]error{
-		"add":     s.Add(42),
-		"replace": s.Replace([]any{"text"}, "1"),
-		"delete":  s.Delete(42),
-	} {
-		if err == nil {
-			t.Errorf("%s took it", name)
-		}
 	}
 }

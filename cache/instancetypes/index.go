@@ -4,9 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
-	"sync"
-	"unique"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/internal/await"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
@@ -20,99 +22,51 @@ var kinds = []string{
 	kindRevision,
 }
 
-// key identifies an object of some kind; namespace is empty for cluster-scoped kinds.
-type key struct{ namespace, name string }
-
-// entry is one object: an instance type or a preference, or a revision of one.
-type entry struct {
-	key key
-	// object is the input of policies; nil for a revision.
-	object map[string]any
-	// of is the name of the object that a revision was made of. content is that object, as JSON.
-	of      string
-	content unique.Handle[string]
-}
-
-// collection holds the objects of one kind.
-type collection struct {
-	entries map[key]entry
-	// synced is true once the first list has arrived, missing while the kind is not served.
-	synced, missing bool
-}
-
-// index holds the cached objects. The stores write it, the cache reads it.
+// index holds the cached objects by kind.
 type index struct {
-	mu          sync.RWMutex
-	collections map[string]*collection
-	// changed is closed, and replaced, on every change; altered, on every change that does not concern a revision.
-	changed, altered chan struct{}
+	kinds map[string]*watching.Index[*unstructured.Unstructured, entry]
+	// written is sent on every change, changed on every change that does not concern a revision.
+	written, changed await.Signal
 }
 
 func newIndex() *index {
-	x := &index{collections: map[string]*collection{}, changed: make(chan struct{}), altered: make(chan struct{})}
+	x := &index{kinds: map[string]*watching.Index[*unstructured.Unstructured, entry]{}}
 	for _, kind := range kinds {
-		x.collections[kind] = &collection{entries: map[key]entry{}}
+		x.kinds[kind] = watching.NewIndex(watching.Options[*unstructured.Unstructured, entry]{
+			Kind: kind + "s",
+			Convert: func(object *unstructured.Unstructured, _ entry, _ bool) (entry, error) {
+				if kind == kindRevision {
+					return revisionEntry(object)
+				}
+				return liveEntry(kind, object)
+			},
+			Changed: func(watching.Update[entry]) {
+				x.written.Send()
+				if kind != kindRevision {
+					x.changed.Send()
+				}
+			},
+		})
 	}
 	return x
 }
 
 func (x *index) hasSynced() bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	for _, s := range x.collections {
-		if !s.synced && !s.missing {
+	for _, of := range x.kinds {
+		if !of.Synced() {
 			return false
 		}
 	}
 	return true
 }
 
-func (x *index) isMissing(kind string) bool {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.collections[kind].missing
-}
-
-func (x *index) alteration() <-chan struct{} {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return x.altered
-}
-
-// change runs a function that changes the collection of one kind.
-func (x *index) change(kind string, change func(*collection)) {
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	change(x.collections[kind])
-	close(x.changed)
-	x.changed = make(chan struct{})
-	if kind != kindRevision {
-		close(x.altered)
-		x.altered = make(chan struct{})
-	}
-}
-
-// size counts the objects of a kind.
-func (x *index) size(kind string) int {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	return len(x.collections[kind].entries)
-}
-
-// resolve returns the object that a reference refers to, and a channel that is closed on the next change.
-func (x *index) resolve(r sizing.Reference) (object map[string]any, changed <-chan struct{}, err error) {
-	x.mu.RLock()
-	defer x.mu.RUnlock()
-	object, err = x.find(r)
-	return object, x.changed, err
-}
-
-// find must be called with the lock held.
-func (x *index) find(r sizing.Reference) (map[string]any, error) {
+// resolve returns the object that a reference refers to.
+func (x *index) resolve(r sizing.Reference) (map[string]any, error) {
 	if r.Revision != "" {
-		revision, found := x.collections[kindRevision].entries[key{r.Namespace, r.Revision}]
+		revisions := x.kinds[kindRevision]
+		revision, found := revisions.Get(r.Namespace, r.Revision)
 		switch {
-		case !found && !x.collections[kindRevision].synced:
+		case !found && !revisions.Listed():
 			return nil, errUnsynced
 		case !found && r.Loose:
 			return nil, fmt.Errorf("ControllerRevision %s, which its status names: %w", r.Revision, errRevision)
@@ -122,16 +76,15 @@ func (x *index) find(r sizing.Reference) (map[string]any, error) {
 			return x.revised(r, revision)
 		}
 	}
-	target := x.collections[r.Kind]
-	at := key{r.Namespace, r.Name}
+	namespace := r.Namespace
 	if r.Kind == sizing.KindClusterInstancetype || r.Kind == sizing.KindClusterPreference {
-		at.namespace = ""
+		namespace = ""
 	}
-	live, found := target.entries[at]
+	live, found := x.kinds[r.Kind].Get(namespace, r.Name)
 	switch {
 	case found:
 		return live.object, nil
-	case !target.synced && !target.missing:
+	case !x.kinds[r.Kind].Synced():
 		return nil, errUnsynced
 	default:
 		return nil, errMissing
@@ -151,8 +104,8 @@ func (x *index) revised(r sizing.Reference, revision entry) (map[string]any, err
 	if stored.Spec == nil {
 		return nil, fmt.Errorf("it holds a %s without a spec", stored.Kind)
 	}
-	at := key{stored.Metadata.Namespace, stored.Metadata.Name}
-	if live, found := x.collections[stored.Kind].entries[at]; found && reflect.DeepEqual(live.object["spec"], stored.object()["spec"]) {
+	live, found := x.kinds[stored.Kind].Get(stored.Metadata.Namespace, stored.Metadata.Name)
+	if found && reflect.DeepEqual(live.object["spec"], stored.object()["spec"]) {
 		return live.object, nil
 	}
 	stored.Metadata.Labels, stored.Metadata.Annotations = nil, nil

@@ -21,7 +21,7 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	for _, kind := range kinds {
-		out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(c.index.size(kind)), kind)
+		out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(c.index.kinds[kind].Len()), kind)
 	}
 	synced := 0.0
 	if c.index.hasSynced() {

@@ -2,23 +2,22 @@ package kubevirt
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/cache/watching"
 	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/internal/await"
 )
 
 // Options are the options of a Cache.
@@ -31,16 +30,13 @@ type Options struct {
 // Cache is a watch cache of the KubeVirt object. It runs until the context of Start ends, on every replica. All methods are
 // safe for concurrent use.
 type Cache struct {
-	client dynamic.Interface
-	log    logr.Logger
-
-	mu sync.RWMutex
-	// found are the existing KubeVirt objects, by namespace and name. KubeVirt permits only one.
-	found map[string]entry
-	// synced is true once the first list has arrived, missing while the kind is not served.
-	synced, missing bool
-	// changed is closed, and replaced, on every change.
-	changed chan struct{}
+	// found are the existing KubeVirt objects. KubeVirt permits only one.
+	found *watching.Index[*unstructured.Unstructured, entry]
+	// changed is sent on every change.
+	changed await.Signal
+	client  dynamic.Interface
+	served  discovery.ServerResourcesInterface
+	log     logr.Logger
 }
 
 // entry is one KubeVirt object.
@@ -52,29 +48,41 @@ type entry struct {
 // New returns a Cache that has not started. It fails when no client can be made of the
 // configuration.
 func New(o Options) (*Cache, error) {
-	client, err := dynamic.NewForConfig(o.Config)
-	if err != nil {
-		return nil, fmt.Errorf("making the client of KubeVirt's configuration: %w", err)
+	client, err1 := dynamic.NewForConfig(o.Config)
+	served, err2 := discovery.NewDiscoveryClientForConfig(o.Config)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("making the clients of KubeVirt's configuration: %w", err)
 	}
-	return &Cache{client: client, log: o.Logger, found: map[string]entry{}, changed: make(chan struct{})}, nil
+	c := newCache()
+	c.client, c.served, c.log = client, served, o.Logger
+	return c, nil
+}
+
+func newCache() *Cache {
+	c := &Cache{}
+	c.found = watching.NewIndex(watching.Options[*unstructured.Unstructured, entry]{
+		Kind: "KubeVirts", Convert: convert, Changed: func(watching.Update[entry]) { c.changed.Send() },
+	})
+	return c
+}
+
+func convert(o *unstructured.Unstructured, _ entry, _ bool) (entry, error) {
+	kubevirt := &kubevirtv1.KubeVirt{}
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, kubevirt); err != nil {
+		return entry{}, fmt.Errorf("reading KubeVirt %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+	}
+	return entry{cluster: read(kubevirt), reference: corev1.ObjectReference{
+		APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
+	}}, nil
 }
 
 // Start fills and updates the cache until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
-	resource := c.client.Resource(kubevirtv1.SchemeGroupVersion.WithResource("kubevirts"))
-	source := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			list, err := resource.List(ctx, options)
-			if apierrors.IsNotFound(err) {
-				c.change(func() { c.missing, c.synced, c.found = true, false, map[string]entry{} })
-			}
-			return list, err
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			return resource.Watch(ctx, options)
-		},
-	}
-	watching.Run(ctx, c.log, watching.Reflector("kubevirtconfig", source, &unstructured.Unstructured{}, store{c}, c.log))
+	resource := kubevirtv1.SchemeGroupVersion.WithResource("kubevirts")
+	watching.RunLate(ctx, c.log, c.served, watching.Late{
+		Name: "kubevirtconfig", Resource: resource, Source: watching.Source(c.client.Resource(resource), watching.Selector{}),
+		Example: &unstructured.Unstructured{}, Into: c.found, Failed: c.found.FailIfNotServed,
+	})
 	return nil
 }
 
@@ -82,11 +90,7 @@ func (c *Cache) Start(ctx context.Context) error {
 func (c *Cache) NeedLeaderElection() bool { return false }
 
 // Synced reports whether the first list has arrived, or the kind is not served.
-func (c *Cache) Synced() bool {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.synced || c.missing
-}
+func (c *Cache) Synced() bool { return c.found.Synced() }
 
 // Cluster returns the settings that defaults depend on. Without a KubeVirt object it is empty. It must not be modified.
 func (c *Cache) Cluster() defaulting.Cluster {
@@ -99,90 +103,16 @@ func (c *Cache) Object() corev1.ObjectReference {
 }
 
 // Changed returns a channel that is closed as soon as a KubeVirt object is added, changed or deleted.
-func (c *Cache) Changed() <-chan struct{} {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
-	return c.changed
-}
+func (c *Cache) Changed() <-chan struct{} { return c.changed.Changed() }
 
 // one returns the KubeVirt object, the first by namespace and name if there are several.
 func (c *Cache) one() entry {
-	c.mu.RLock()
-	defer c.mu.RUnlock()
 	first, found := "", entry{}
-	for key, e := range c.found {
-		if first == "" || key < first {
+	c.found.Range(func(name types.NamespacedName, e entry) bool {
+		if key := name.String(); first == "" || key < first {
 			first, found = key, e
 		}
-	}
+		return true
+	})
 	return found
 }
-
-func (c *Cache) change(change func()) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	change()
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-// store stores the objects of the reflector.
-type store struct{ cache *Cache }
-
-var _ cache.ReflectorStore = store{}
-
-func entryOf(object any) (string, entry, error) {
-	o, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return "", entry{}, fmt.Errorf("the cache of KubeVirt's configuration was given a %T", object)
-	}
-	key := o.GetNamespace() + "/" + o.GetName()
-	kubevirt := &kubevirtv1.KubeVirt{}
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, kubevirt); err != nil {
-		return "", entry{}, fmt.Errorf("reading KubeVirt %s: %w", key, err)
-	}
-	return key, entry{cluster: read(kubevirt), reference: corev1.ObjectReference{
-		APIVersion: o.GetAPIVersion(), Kind: o.GetKind(), Namespace: o.GetNamespace(), Name: o.GetName(), UID: o.GetUID(),
-	}}, nil
-}
-
-// Add implements cache.ReflectorStore.
-func (s store) Add(object any) error {
-	key, e, err := entryOf(object)
-	if err != nil {
-		return err
-	}
-	s.cache.change(func() { s.cache.found[key] = e })
-	return nil
-}
-
-// Update implements cache.ReflectorStore.
-func (s store) Update(object any) error { return s.Add(object) }
-
-// Delete implements cache.ReflectorStore.
-func (s store) Delete(object any) error {
-	key, _, err := entryOf(object)
-	if err != nil {
-		return err
-	}
-	s.cache.change(func() { delete(s.cache.found, key) })
-	return nil
-}
-
-// Replace implements cache.ReflectorStore: the first list, and each one after a watch was
-// lost for good.
-func (s store) Replace(objects []any, _ string) error {
-	found := map[string]entry{}
-	for _, object := range objects {
-		key, e, err := entryOf(object)
-		if err != nil {
-			return err
-		}
-		found[key] = e
-	}
-	s.cache.change(func() { s.cache.found, s.cache.synced, s.cache.missing = found, true, false })
-	return nil
-}
-
-// Resync implements cache.ReflectorStore.
-func (s store) Resync() error { return nil }

@@ -54,12 +54,12 @@ func TestWhatKubeVirtSays(t *testing.T) {
 			}
 			object.SetName("kubevirt")
 			object.SetNamespace("kubevirt")
-			c := &Cache{changed: make(chan struct{})}
+			c := newCache()
 			if c.Synced() {
 				t.Error("it is filled before there was a list")
 			}
 			changed := c.Changed()
-			if err := (store{c}).Replace([]any{object}, ""); err != nil {
+			if err := c.found.Replace([]any{object}, ""); err != nil {
 				t.Fatal(err)
 			}
 			select {
@@ -73,7 +73,7 @@ func TestWhatKubeVirtSays(t *testing.T) {
 			if !c.Synced() || c.Object().Name != "kubevirt" {
 				t.Errorf("synced %v, object %v", c.Synced(), c.Object())
 			}
-			if err := (store{c}).Delete(object); err != nil {
+			if err := c.found.Delete(object); err != nil {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(defaulting.Cluster{}, c.Cluster()); diff != "" {

@@ -2,26 +2,21 @@ package macaddresses
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"sync/atomic"
+	"slices"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/cache/watching"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
-
-// pageSize is the number of VirtualMachines that are decoded at a time.
-const pageSize = 250
 
 // Options are the options of a Cache.
 type Options struct {
@@ -33,71 +28,55 @@ type Options struct {
 // Cache stores the addresses of VMs and the selector of the MAC pool manager. It runs until the context of Start ends, on
 // every replica. All methods are safe for concurrent use.
 type Cache struct {
-	index      *index
-	pool       *pool
-	log        logr.Logger
-	reflectors []*cache.Reflector
-	// listed is true once the first list of VMs has arrived, missing if their kind is not served.
-	listed, missing atomic.Bool
+	// vms holds the addresses of each VM, holders by which VMs each address is held.
+	vms     *watching.Index[*watching.Object[[]string], []string]
+	holders *holders
+	pool    pool
+	client  dynamic.Interface
+	served  discovery.ServerResourcesInterface
+	log     logr.Logger
 }
 
 // New returns a Cache that has not started. It fails when no client can be made of the
 // configuration.
 func New(o Options) (*Cache, error) {
-	client, err := dynamic.NewForConfig(o.Config)
-	if err != nil {
-		return nil, fmt.Errorf("making the client of MAC addresses: %w", err)
+	client, err1 := dynamic.NewForConfig(o.Config)
+	served, err2 := discovery.NewDiscoveryClientForConfig(o.Config)
+	if err := errors.Join(err1, err2); err != nil {
+		return nil, fmt.Errorf("making the clients of MAC addresses: %w", err)
 	}
-	c := &Cache{index: newIndex(), pool: &pool{}, log: o.Logger}
-	vms := client.Resource(kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines"))
-	c.reflectors = []*cache.Reflector{
-		watching.Reflector("macaddresses", c.source(vms), &metav1.PartialObjectMetadata{}, store{c}, c.log),
-		watching.Reflector("macaddresses/pool", poolSource(client), &unstructured.Unstructured{}, c.pool, c.log),
-	}
+	c := newCache()
+	c.client, c.served, c.log = client, served, o.Logger
 	return c, nil
 }
 
-// source lists and watches VMs, reduced to their addresses.
-func (c *Cache) source(vms dynamic.ResourceInterface) cache.ListerWatcher {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-			all := &metav1.PartialObjectMetadataList{}
-			for options := (metav1.ListOptions{Limit: pageSize}); ; {
-				page, err := vms.List(ctx, options)
-				if apierrors.IsNotFound(err) {
-					c.missing.Store(true)
-					c.index.replace(nil)
-				}
-				if err != nil {
-					return nil, err
-				}
-				for i := range page.Items {
-					all.Items = append(all.Items, *reduced(&page.Items[i]))
-				}
-				all.ResourceVersion = page.GetResourceVersion()
-				if options.Continue = page.GetContinue(); options.Continue == "" {
-					return all, nil
-				}
+func newCache() *Cache {
+	c := &Cache{holders: newHolders(), pool: newPool()}
+	c.vms = watching.NewIndex(watching.Options[*watching.Object[[]string], []string]{
+		Kind:    "VirtualMachines",
+		Convert: func(vm *watching.Object[[]string], _ []string, _ bool) ([]string, error) { return vm.Value, nil },
+		Equal:   slices.Equal[[]string],
+		Changed: func(update watching.Update[[]string]) {
+			for _, each := range update.Changes {
+				c.holders.change(each.NamespacedName, each.Before, each.After)
 			}
 		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			events, err := vms.Watch(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
-				if object, ok := event.Object.(*unstructured.Unstructured); ok {
-					event.Object = reduced(object)
-				}
-				return event, true
-			}), nil
-		},
-	}
+	})
+	return c
 }
 
 // Start fills and updates the cache until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
-	watching.Run(ctx, c.log, c.reflectors...)
+	vms := kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines")
+	watching.RunLate(ctx, c.log, c.served,
+		watching.Late{
+			Name: "macaddresses", Resource: vms, Source: watching.Reduced(c.client.Resource(vms), watching.Selector{}, addresses),
+			Example: &watching.Object[[]string]{}, Into: c.vms, Failed: c.vms.FailIfNotServed,
+		},
+		watching.Late{
+			Name: "macaddresses/pool", Resource: configurations, Source: watching.Source(c.client.Resource(configurations), poolSelector),
+			Example: &unstructured.Unstructured{}, Into: c.pool.configurations,
+		})
 	return nil
 }
 
@@ -105,37 +84,22 @@ func (c *Cache) Start(ctx context.Context) error {
 func (c *Cache) NeedLeaderElection() bool { return false }
 
 // Synced reports whether the first lists have arrived, or the kind VirtualMachine is not served.
-func (c *Cache) Synced() bool { return (c.listed.Load() || c.missing.Load()) && c.pool.synced() }
+func (c *Cache) Synced() bool { return c.vms.Synced() && c.pool.configurations.Synced() }
 
 // Taken reports whether another VirtualMachine of the namespace has the address.
 func (c *Cache) Taken(namespace, name, address string) bool {
-	return c.index.taken(types.NamespacedName{Namespace: namespace, Name: name}, address)
+	return c.holders.taken(types.NamespacedName{Namespace: namespace, Name: name}, address)
 }
 
 // Pooled reports whether a MAC pool manager assigns addresses to the VirtualMachines of a namespace with these labels.
 func (c *Cache) Pooled(labels map[string]string) bool { return c.pool.covers(labels) }
 
-// addressPrefix is the prefix of the annotation keys that hold the addresses of a reduced object.
-const addressPrefix = "macaddresses/"
-
-// initialEventsEnd marks the bookmark that ends the first part of a watch.
-const initialEventsEnd = metav1.InitialEventsAnnotationKey
-
-// reduced returns the stored part of a VM.
-func reduced(object *unstructured.Unstructured) *metav1.PartialObjectMetadata {
-	kept := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion(), Annotations: map[string]string{},
-	}}
-	if value, found := object.GetAnnotations()[initialEventsEnd]; found {
-		kept.Annotations[initialEventsEnd] = value
-	}
-	interfaces, _, _ := unstructured.NestedFieldNoCopy(object.Object, "spec", "template", "spec", "domain", "devices", "interfaces")
-	items, _ := interfaces.([]any)
-	for i, item := range items {
-		nic, _ := item.(map[string]any)
-		if address, _ := nic["macAddress"].(string); address != "" {
-			kept.Annotations[fmt.Sprint(addressPrefix, i)] = address
+// addresses returns the addresses in the spec of a VM.
+func addresses(vm *unstructured.Unstructured) (found []string) {
+	for _, nic := range machine.MapsAt(machine.MapAt(vm.Object, "spec", "template", "spec", "domain", "devices"), "interfaces") {
+		if address := machine.StringAt(nic, "macAddress"); address != "" {
+			found = append(found, normal(address))
 		}
 	}
-	return kept
+	return found
 }

@@ -6,6 +6,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/cache/watching"
 )
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
@@ -17,30 +19,27 @@ func object(t *testing.T, text string) *unstructured.Unstructured {
 	return o
 }
 
-// machine returns a VirtualMachine as the watch delivers it.
-func machine(t *testing.T, namespace, name string, addresses ...string) *metav1.PartialObjectMetadata {
+// vm returns a VirtualMachine as the watch delivers it.
+func vm(t *testing.T, namespace, name string, with ...string) *watching.Object[[]string] {
 	t.Helper()
 	o := object(t, `{spec: {template: {spec: {domain: {devices: {interfaces: [{name: none, masquerade: {}}]}}}}}}`)
-	o.SetNamespace(namespace)
-	o.SetName(name)
-	o.SetAnnotations(map[string]string{"large": "forgotten"})
 	interfaces, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "domain", "devices", "interfaces")
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, address := range addresses {
+	for _, address := range with {
 		interfaces = append(interfaces, map[string]any{"name": address, "macAddress": address})
 	}
 	if err := unstructured.SetNestedSlice(o.Object, interfaces, "spec", "template", "spec", "domain", "devices", "interfaces"); err != nil {
 		t.Fatal(err)
 	}
-	return reduced(o)
+	return &watching.Object[[]string]{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}, Value: addresses(o)}
 }
 
 func TestAnAddressIsTakenByAnotherMachineOfTheNamespace(t *testing.T) {
-	c := &Cache{index: newIndex(), pool: &pool{}}
-	s := store{c}
-	if err := s.Replace([]any{machine(t, "a", "one", "02:00:00:00:00:01", "02-00-00-00-00-AA"), machine(t, "b", "one", "02:00:00:00:00:02")}, ""); err != nil {
+	c := newCache()
+	s := c.vms
+	if err := s.Replace([]any{vm(t, "a", "one", "02:00:00:00:00:01", "02-00-00-00-00-AA"), vm(t, "b", "one", "02:00:00:00:00:02")}, ""); err != nil {
 		t.Fatal(err)
 	}
 	check := func(namespace, name, address string, want bool) {
@@ -56,16 +55,16 @@ func TestAnAddressIsTakenByAnotherMachineOfTheNamespace(t *testing.T) {
 	check("b", "", "02:00:00:00:00:02", true)
 
 	// A clone that a user has made has the same address.
-	if err := s.Add(machine(t, "a", "clone", "02:00:00:00:00:01")); err != nil {
+	if err := s.Add(vm(t, "a", "clone", "02:00:00:00:00:01")); err != nil {
 		t.Fatal(err)
 	}
 	check("a", "one", "02:00:00:00:00:01", true)
-	if err := s.Update(machine(t, "a", "one", "02:00:00:00:00:03")); err != nil {
+	if err := s.Update(vm(t, "a", "one", "02:00:00:00:00:03")); err != nil {
 		t.Fatal(err)
 	}
 	check("a", "two", "02:00:00:00:00:01", true)
 	check("a", "two", "02:00:00:00:00:aa", false)
-	if err := s.Delete(machine(t, "a", "clone")); err != nil {
+	if err := s.Delete(vm(t, "a", "clone")); err != nil {
 		t.Fatal(err)
 	}
 	check("a", "two", "02:00:00:00:00:01", false)
@@ -74,19 +73,8 @@ func TestAnAddressIsTakenByAnotherMachineOfTheNamespace(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("a", "two", "02:00:00:00:00:03", false)
-	if len(c.index.of)+len(c.index.holders) > 0 {
-		t.Errorf("something is left: %v, %v", c.index.of, c.index.holders)
-	}
-}
-
-func TestNothingButAddressesIsKept(t *testing.T) {
-	kept := machine(t, "a", "one", "02:00:00:00:00:01")
-	if len(kept.Annotations) != 1 {
-		t.Errorf("kept: %v", kept.Annotations)
-	}
-	bookmark := object(t, `{metadata: {resourceVersion: "7", annotations: {k8s.io/initial-events-end: "true"}}}`)
-	if kept := reduced(bookmark); kept.ResourceVersion != "7" || kept.Annotations[metav1.InitialEventsAnnotationKey] != "true" {
-		t.Errorf("a bookmark has become %v", kept)
+	if c.vms.Len()+len(c.holders.byNamespace) > 0 {
+		t.Errorf("something is left: %v, %v", c.vms.List(), c.holders.byNamespace)
 	}
 }
 
@@ -111,21 +99,21 @@ webhooks:
 		"one that cannot be read is careful with": {configuration: `webhooks: odd`, want: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := &pool{}
-			if p.synced() {
+			p := newPool()
+			if p.configurations.Synced() {
 				t.Error("it knows before there was a list")
 			}
 			var list []any
 			if tc.configuration != "" {
 				list = append(list, object(t, tc.configuration))
 			}
-			if err := p.Replace(list, ""); err != nil {
+			if err := p.configurations.Replace(list, ""); err != nil {
 				t.Fatal(err)
 			}
-			if got := p.covers(tc.labels); got != tc.want || !p.synced() {
-				t.Errorf("cares: %t, synced: %t", got, p.synced())
+			if got := p.covers(tc.labels); got != tc.want || !p.configurations.Synced() {
+				t.Errorf("cares: %t, synced: %t", got, p.configurations.Synced())
 			}
-			if err := p.Delete(nil); err != nil || p.covers(tc.labels) {
+			if err := p.configurations.Replace(nil, ""); err != nil || p.covers(tc.labels) {
 				t.Errorf("it cares still, %v", err)
 			}
 		})

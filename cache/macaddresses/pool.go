@@ -1,9 +1,7 @@
 package macaddresses
 
 import (
-	"context"
-	"fmt"
-	"sync"
+	"slices"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,9 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/watch"
-	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
+
+	"github.com/vmstencil/stencil/cache/watching"
 )
 
 // The configuration that kubemacpool registers, and its webhook for VMs in the namespaces that it manages.
@@ -22,54 +19,36 @@ const (
 	poolWebhook       = "mutatevirtualmachines.kubemacpool.io"
 )
 
-// poolSource lists and watches this configuration only: the manager may read no other.
-func poolSource(client dynamic.Interface) cache.ListerWatcher {
-	configurations := client.Resource(admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations"))
-	selector := fields.OneTermEqualSelector("metadata.name", poolConfiguration).String()
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-			options.FieldSelector = selector
-			return configurations.List(ctx, options)
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.FieldSelector = selector
-			return configurations.Watch(ctx, options)
-		},
-	}
-}
+// configurations are the configurations of mutating webhooks. Only one of them is watched: the manager may read no other.
+var configurations = admissionregistrationv1.SchemeGroupVersion.WithResource("mutatingwebhookconfigurations")
 
-// pool stores whether there is a pool manager, and which namespaces it manages. It is safe for concurrent use.
+var poolSelector = watching.Selector{Fields: fields.OneTermEqualSelector("metadata.name", poolConfiguration).String()}
+
+// pool stores which namespaces a pool manager manages, if there is one. It is safe for concurrent use.
 type pool struct {
-	mu     sync.RWMutex
-	listed bool
-	// selector is nil without a pool manager.
-	selector labels.Selector
+	// configurations holds the selector of that configuration. It is nil if the pool manager manages no VMs.
+	configurations *watching.Index[*unstructured.Unstructured, labels.Selector]
 }
 
-var _ cache.ReflectorStore = (*pool)(nil)
-
-func (p *pool) synced() bool {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.listed
+func newPool() pool {
+	return pool{watching.NewIndex(watching.Options[*unstructured.Unstructured, labels.Selector]{
+		Kind: "MutatingWebhookConfigurations",
+		Convert: func(o *unstructured.Unstructured, _ labels.Selector, _ bool) (labels.Selector, error) {
+			return selectorOf(o), nil
+		},
+	})}
 }
 
-func (p *pool) covers(namespace map[string]string) bool {
-	p.mu.RLock()
-	defer p.mu.RUnlock()
-	return p.selector != nil && p.selector.Matches(labels.Set(namespace))
+func (p pool) covers(namespace map[string]string) bool {
+	return slices.ContainsFunc(p.configurations.List(), func(s labels.Selector) bool { return s != nil && s.Matches(labels.Set(namespace)) })
 }
 
 // selectorOf returns the namespace selector of the webhook for VMs. If the configuration cannot be read, the selector
 // matches every namespace.
-func selectorOf(object any) (labels.Selector, error) {
-	o, ok := object.(*unstructured.Unstructured)
-	if !ok {
-		return nil, fmt.Errorf("the cache of MAC pools was given a %T", object)
-	}
+func selectorOf(o *unstructured.Unstructured) labels.Selector {
 	configuration, readable := configurationOf(o)
 	if !readable {
-		return labels.Everything(), nil
+		return labels.Everything()
 	}
 	for i := range configuration.Webhooks {
 		webhook := &configuration.Webhooks[i]
@@ -77,12 +56,12 @@ func selectorOf(object any) (labels.Selector, error) {
 			continue
 		}
 		if webhook.NamespaceSelector == nil {
-			return labels.Everything(), nil
+			return labels.Everything()
 		}
-		return orEverything(metav1.LabelSelectorAsSelector(webhook.NamespaceSelector)), nil
+		return orEverything(metav1.LabelSelectorAsSelector(webhook.NamespaceSelector))
 	}
 	// The configuration has no webhook for VMs.
-	return nil, nil
+	return nil
 }
 
 func configurationOf(o *unstructured.Unstructured) (configuration *admissionregistrationv1.MutatingWebhookConfiguration, readable bool) {
@@ -97,44 +76,3 @@ func orEverything(selector labels.Selector, err error) labels.Selector {
 	}
 	return selector
 }
-
-// Add implements cache.ReflectorStore.
-func (p *pool) Add(object any) error {
-	selector, err := selectorOf(object)
-	if err != nil {
-		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.selector = selector
-	return nil
-}
-
-// Update implements cache.ReflectorStore.
-func (p *pool) Update(object any) error { return p.Add(object) }
-
-// Delete implements cache.ReflectorStore.
-func (p *pool) Delete(any) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.selector = nil
-	return nil
-}
-
-// Replace implements cache.ReflectorStore.
-func (p *pool) Replace(objects []any, _ string) error {
-	var selector labels.Selector
-	for _, object := range objects {
-		var err error
-		if selector, err = selectorOf(object); err != nil {
-			return err
-		}
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.selector, p.listed = selector, true
-	return nil
-}
-
-// Resync implements cache.ReflectorStore.
-func (*pool) Resync() error { return nil }

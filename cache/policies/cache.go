@@ -17,6 +17,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/internal/await"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/rego"
 )
@@ -68,8 +69,8 @@ type Cache struct {
 	published bool
 	// quarantines are the current quarantines, by policy.
 	quarantines map[string]policyset.Quarantine
-	// changed is closed, and replaced, when the active set changes; statesChanged, when the result of States changes.
-	changed, statesChanged chan struct{}
+	// changed is sent when the active set changes, statesChanged when the result of States changes.
+	changed, statesChanged await.Signal
 }
 
 // New returns a Cache that has not started. It fails when no client can be made of
@@ -93,20 +94,17 @@ func New(o Options) (*Cache, error) {
 
 func newCache(o Options, policies cache.ListerWatcher, b *builder) *Cache {
 	c := &Cache{
-		builder:       b,
-		queue:         workqueue.NewTypedDelayingQueue[string](),
-		metrics:       newMetrics(),
-		trials:        make(chan struct{}, maximumTrials),
-		log:           o.Logger,
-		active:        newActiveVersions(),
-		changed:       make(chan struct{}),
-		statesChanged: make(chan struct{}),
-
+		builder:     b,
+		queue:       workqueue.NewTypedDelayingQueue[string](),
+		metrics:     newMetrics(),
+		trials:      make(chan struct{}, maximumTrials),
+		log:         o.Logger,
+		active:      newActiveVersions(),
 		quarantines: map[string]policyset.Quarantine{},
 	}
 	c.set.Store(policyset.NewSet(nil))
 	c.evaluator = policyset.NewEvaluator(c.listening(o.Evaluation))
-	c.reflector = watching.Reflector("policycache", policies, &v1alpha1.VirtualMachinePolicy{}, &store{c}, c.log)
+	c.reflector = watching.Reflector("policycache", policies, &v1alpha1.VirtualMachinePolicy{}, newIndex(c.update), c.log)
 	return c
 }
 
@@ -160,18 +158,10 @@ func (c *Cache) Set() *policyset.Set { return c.set.Load() }
 func (c *Cache) Evaluator() *policyset.Evaluator { return c.evaluator }
 
 // Changed returns a channel that is closed when the active policies or their versions change.
-func (c *Cache) Changed() <-chan struct{} {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.changed
-}
+func (c *Cache) Changed() <-chan struct{} { return c.changed.Changed() }
 
 // StatesChanged returns a channel that is closed when the result of States changes, except for the statistics.
-func (c *Cache) StatesChanged() <-chan struct{} {
-	c.mutex.Lock()
-	defer c.mutex.Unlock()
-	return c.statesChanged
-}
+func (c *Cache) StatesChanged() <-chan struct{} { return c.statesChanged.Changed() }
 
 // work builds the queued policies. Helpers end once the first list is built.
 func (c *Cache) work(ctx context.Context, helper bool) {
@@ -229,7 +219,7 @@ func (c *Cache) logBuild(object *v1alpha1.VirtualMachinePolicy, b *build) {
 // publish announces a change of States, and publishes the active set if that has changed. It must be called with the lock
 // held. No policy is active until the first list is built.
 func (c *Cache) publish(changed bool) {
-	c.announceStates()
+	c.statesChanged.Send()
 	if !c.synced() || !changed && c.published {
 		return
 	}
@@ -239,14 +229,7 @@ func (c *Cache) publish(changed bool) {
 	c.set.Store(set)
 	c.evaluator.Retain(set)
 	maps.DeleteFunc(c.quarantines, func(name string, _ policyset.Quarantine) bool { return c.active.policies[name] == nil })
-	close(c.changed)
-	c.changed = make(chan struct{})
-}
-
-// announceStates must be called with the lock held.
-func (c *Cache) announceStates() {
-	close(c.statesChanged)
-	c.statesChanged = make(chan struct{})
+	c.changed.Send()
 }
 
 // quarantined records a quarantine that has begun, or ended.
@@ -265,5 +248,5 @@ func (c *Cache) quarantined(q policyset.Quarantine) {
 	} else {
 		c.quarantines[q.Policy] = q
 	}
-	c.announceStates()
+	c.statesChanged.Send()
 }

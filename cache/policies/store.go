@@ -1,99 +1,52 @@
 package policies
 
 import (
-	"fmt"
-	"maps"
-
-	"k8s.io/client-go/tools/cache"
-
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/cache/watching"
 )
 
-// store stores and queues the objects of the reflector; workers build them.
-type store struct{ *Cache }
-
-var _ cache.ReflectorStore = &store{}
-
-func policyOf(object any) (*v1alpha1.VirtualMachinePolicy, error) {
-	policy, ok := object.(*v1alpha1.VirtualMachinePolicy)
-	if !ok {
-		return nil, fmt.Errorf("policy cache was given a %T", object)
-	}
-	// Managed fields are not needed, and large.
-	policy.ManagedFields = nil
-	return policy, nil
+// delivery holds a policy until it is observed. The index stores empty deliveries: the policies are in activeVersions, which
+// drops their tests once they are built.
+type delivery struct {
+	policy *v1alpha1.VirtualMachinePolicy
 }
 
-// Add implements cache.ReflectorStore.
-func (s *store) Add(object any) error {
-	policy, err := policyOf(object)
-	if err != nil {
-		return err
-	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	s.publish(s.observe(policy))
-	return nil
+// newIndex returns the index that the reflector fills.
+func newIndex(update func(watching.Update[*delivery])) *watching.Index[*v1alpha1.VirtualMachinePolicy, *delivery] {
+	return watching.NewIndex(watching.Options[*v1alpha1.VirtualMachinePolicy, *delivery]{
+		Kind: "VirtualMachinePolicies",
+		Convert: func(policy *v1alpha1.VirtualMachinePolicy, _ *delivery, _ bool) (*delivery, error) {
+			// Managed fields are not needed, and large.
+			policy.ManagedFields = nil
+			return &delivery{policy}, nil
+		},
+		Changed: update,
+	})
 }
 
-// observe queues a policy if it must be built, and returns whether the active set has changed. It must be called with the lock
-// held.
-func (s *store) observe(policy *v1alpha1.VirtualMachinePolicy) (changed bool) {
-	build, changed := s.active.observe(policy)
-	if build {
-		s.queue.Add(policy.Name)
-	}
-	return changed
-}
-
-// Update implements cache.ReflectorStore.
-func (s *store) Update(object any) error { return s.Add(object) }
-
-// Delete implements cache.ReflectorStore. Only the name of the object counts.
-func (s *store) Delete(object any) error {
-	name, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
-	if err != nil {
-		return fmt.Errorf("reading the name of a deleted policy: %w", err)
-	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	delete(s.awaited, name)
-	s.publish(s.active.forget(name))
-	return nil
-}
-
-// Replace implements cache.ReflectorStore: the first list, and each one after a watch
-// was lost for good.
-func (s *store) Replace(objects []any, _ string) error {
-	policies := make(map[string]*v1alpha1.VirtualMachinePolicy, len(objects))
-	for _, object := range objects {
-		policy, err := policyOf(object)
-		if err != nil {
-			return err
-		}
-		policies[policy.Name] = policy
-	}
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
+// update queues the policies that must be built, and publishes the active set if it has changed.
+func (c *Cache) update(update watching.Update[*delivery]) {
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
 	changed := false
-	for name := range maps.Keys(s.active.policies) {
-		if policies[name] == nil {
-			changed = s.active.forget(name) || changed
+	if update.First {
+		c.listed, c.awaited, changed = true, map[string]bool{}, true
+	}
+	for _, each := range update.Changes {
+		if !each.Exists {
+			delete(c.awaited, each.Name)
+			changed = c.active.forget(each.Name) || changed
+			continue
+		}
+		build, replaced := c.active.observe(each.After.policy)
+		each.After.policy = nil
+		changed = changed || replaced
+		if build {
+			c.queue.Add(each.Name)
+		}
+		if update.First {
+			c.awaited[each.Name] = true
 		}
 	}
-	for _, policy := range policies {
-		changed = s.observe(policy) || changed
-	}
-	if !s.listed {
-		s.listed, s.awaited = true, map[string]bool{}
-		for name := range policies {
-			s.awaited[name] = true
-		}
-		changed = true
-	}
-	s.publish(changed)
-	return nil
+	c.publish(changed)
 }
-
-// Resync implements cache.ReflectorStore. It does nothing.
-func (s *store) Resync() error { return nil }

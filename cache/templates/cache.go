@@ -3,6 +3,8 @@ package templates
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -13,6 +15,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/internal/await"
 )
 
 // Options are the options of a Cache.
@@ -27,9 +30,15 @@ type Options struct {
 // Cache is a watch cache of compiled templates. It runs until the context of
 // Start ends, on every replica. All methods are safe for concurrent use.
 type Cache struct {
-	store     *store
+	index     *watching.Index[*v1beta1.VirtualMachineTemplate, *Template]
 	reflector *cache.Reflector
 	log       logr.Logger
+	// written is sent after every write of a template, changed when one is added or deleted, or its content, labels or
+	// annotations change.
+	written, changed await.Signal
+
+	mutex     sync.Mutex
+	listeners []Listener
 }
 
 // New returns a Cache that has not started. It fails when no client can be made
@@ -41,7 +50,7 @@ func New(o Options) (*Cache, error) {
 	}
 	c := newCache(watch, o.Logger)
 	if o.Registerer != nil {
-		if err := o.Registerer.Register(&collector{store: c.store}); err != nil {
+		if err := o.Registerer.Register(&collector{cache: c}); err != nil {
 			return nil, fmt.Errorf("registering template cache metrics: %w", err)
 		}
 	}
@@ -49,11 +58,36 @@ func New(o Options) (*Cache, error) {
 }
 
 func newCache(watch cache.ListerWatcher, log logr.Logger) *Cache {
-	s := newStore()
-	return &Cache{
-		store:     s,
-		log:       log,
-		reflector: watching.Reflector("templatecache", watch, &v1beta1.VirtualMachineTemplate{}, s, log),
+	c := &Cache{log: log}
+	c.index = watching.NewIndex(watching.Options[*v1beta1.VirtualMachineTemplate, *Template]{
+		Kind: "VirtualMachineTemplates", Convert: convert, Changed: c.notify,
+	})
+	c.reflector = watching.Reflector("templatecache", watch, &v1beta1.VirtualMachineTemplate{}, c.index, log)
+	return c
+}
+
+// convert compiles a template, unless that of this generation is stored.
+func convert(object *v1beta1.VirtualMachineTemplate, stored *Template, found bool) (*Template, error) {
+	if found && stored.UID == object.UID && stored.Generation == object.Generation {
+		return stored.withMetadataOf(object), nil
+	}
+	return Compile(object), nil
+}
+
+func (c *Cache) notify(update watching.Update[*Template]) {
+	changed := update.First
+	c.mutex.Lock()
+	listeners := c.listeners
+	c.mutex.Unlock()
+	for _, each := range update.Changes {
+		changed = changed || each.Existed != each.Exists || each.Before.differs(each.After)
+		for _, listener := range listeners {
+			listener(each.NamespacedName, each.After)
+		}
+	}
+	c.written.Send()
+	if changed {
+		c.changed.Send()
 	}
 }
 
@@ -67,49 +101,45 @@ func (c *Cache) Start(ctx context.Context) error {
 func (c *Cache) NeedLeaderElection() bool { return false }
 
 // Synced reports whether the first list has arrived and is compiled.
-func (c *Cache) Synced() bool { return c.store.hasSynced() }
+func (c *Cache) Synced() bool { return c.index.Synced() }
 
 // Get returns the template of that namespace and name, or nil if it is not in the cache.
 func (c *Cache) Get(namespace, name string) *Template {
-	t, _ := c.store.get(types.NamespacedName{Namespace: namespace, Name: name})
+	t, _ := c.index.Get(namespace, name)
 	return t
 }
 
 // List returns all templates, in no order.
-func (c *Cache) List() []*Template { return c.store.list() }
+func (c *Cache) List() []*Template { return c.index.List() }
 
 // Changed returns a channel that is closed as soon as a template is added or deleted, or its content, labels or annotations
 // change.
-func (c *Cache) Changed() <-chan struct{} { return c.store.alteration() }
+func (c *Cache) Changed() <-chan struct{} { return c.changed.Changed() }
 
 // Listener is called with each template that is added or written, status included. t is nil after a deletion. It is called
 // with the cache locked: it must return quickly, and must not call the cache.
 type Listener func(name types.NamespacedName, t *Template)
 
 // Listen calls a listener for every cached template, and for every change from now on.
-func (c *Cache) Listen(listener Listener) { c.store.listen(listener) }
+func (c *Cache) Listen(listener Listener) {
+	c.mutex.Lock()
+	c.listeners = append(slices.Clone(c.listeners), listener)
+	c.mutex.Unlock()
+	// A change since then is reported before, and no change during the loop.
+	c.index.Range(func(name types.NamespacedName, t *Template) bool {
+		listener(name, t)
+		return true
+	})
+}
 
 // Wait is Get with a timeout: if the template is not in the cache, Wait waits until it arrives, ctx ends, or the timeout
 // expires, and returns nil in the last two cases. A template and a VM that references it are often created by one `kubectl
 // apply`, milliseconds apart, and the watch may be slightly behind.
 func (c *Cache) Wait(ctx context.Context, namespace, name string, timeout time.Duration) *Template {
-	key := types.NamespacedName{Namespace: namespace, Name: name}
-	t, changed := c.store.get(key)
-	if t != nil {
-		return t
-	}
-	timer := time.NewTimer(timeout)
-	defer timer.Stop()
-	for {
-		select {
-		case <-changed:
-			if t, changed = c.store.get(key); t != nil {
-				return t
-			}
-		case <-timer.C:
-			return nil
-		case <-ctx.Done():
-			return nil
-		}
-	}
+	var t *Template
+	await.Until(ctx, timeout, &c.written, func() bool {
+		t = c.Get(namespace, name)
+		return t != nil
+	})
+	return t
 }

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/tools/cache"
 	fakecache "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
@@ -161,23 +162,24 @@ func TestChanged(t *testing.T) {
 	touched.Annotations = map[string]string{corev1.LastAppliedConfigAnnotation: "{}"}
 	for _, tc := range []struct {
 		name   string
-		change func(s *store) error
+		change func(s cache.ReflectorStore) error
 		want   bool
 	}{
-		{"a template that comes is a change", func(s *store) error { return s.Add(vmt("ubuntu", 1, valid)) }, true},
-		{"one that goes is", func(s *store) error { return s.Delete(vmt("fedora", 1, valid)) }, true},
-		{"another content is", func(s *store) error { return s.Update(vmt("fedora", 2, valid)) }, true},
-		{"other labels are", func(s *store) error { return s.Update(labelled) }, true},
-		{"other annotations are", func(s *store) error { return s.Update(annotated) }, true},
-		{"a list after a lost watch may be", func(s *store) error { return s.Replace(nil, "1") }, true},
-		{"a write that changes none of them is none, kubectl's bookkeeping among it", func(s *store) error { return s.Update(touched) }, false},
+		{"a template that comes is a change", func(s cache.ReflectorStore) error { return s.Add(vmt("ubuntu", 1, valid)) }, true},
+		{"one that goes is", func(s cache.ReflectorStore) error { return s.Delete(vmt("fedora", 1, valid)) }, true},
+		{"another content is", func(s cache.ReflectorStore) error { return s.Update(vmt("fedora", 2, valid)) }, true},
+		{"other labels are", func(s cache.ReflectorStore) error { return s.Update(labelled) }, true},
+		{"other annotations are", func(s cache.ReflectorStore) error { return s.Update(annotated) }, true},
+		{"a list after a lost watch may be", func(s cache.ReflectorStore) error { return s.Replace(nil, "1") }, true},
+		{"a write that changes none of them is none, kubectl's bookkeeping among it", func(s cache.ReflectorStore) error { return s.Update(touched) }, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			s := newStore()
+			c := newCache(fakecache.NewFakeControllerSource(), testr.New(t))
+			s := c.index
 			if err := s.Add(vmt("fedora", 1, valid)); err != nil {
 				t.Fatal(err)
 			}
-			changed := (&Cache{store: s}).Changed()
+			changed := c.Changed()
 			if err := tc.change(s); err != nil {
 				t.Fatal(err)
 			}
@@ -226,7 +228,7 @@ func TestReadersAndWritersAtOnce(t *testing.T) {
 func TestMetrics(t *testing.T) {
 	c, _ := start(t, vmt("fedora", 1, valid), vmt("ubuntu", 1, valid), vmt("broken", 1, invalid))
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(&collector{store: c.store})
+	registry.MustRegister(&collector{cache: c})
 	for _, tc := range []struct {
 		labels string
 		want   float64
@@ -253,7 +255,7 @@ func TestMetrics(t *testing.T) {
 }
 
 func TestTheStoreRefusesWhatIsNoTemplate(t *testing.T) {
-	s := newStore()
+	s := newCache(fakecache.NewFakeControllerSource(), testr.New(t)).index
 	for name, err := range map[string]error{
 		"add":     s.Add(&metav1.PartialObjectMetadata{}),
 		"replace": s.Replace([]any{fmt.Sprint()}, "1"),
@@ -263,18 +265,19 @@ func TestTheStoreRefusesWhatIsNoTemplate(t *testing.T) {
 			t.Errorf("%s took it", name)
 		}
 	}
-	if s.hasSynced() {
+	if s.Synced() {
 		t.Error("a list that could not be read counts as read")
 	}
 }
 
 func TestListenersReceiveEveryTemplate(t *testing.T) {
-	s := newStore()
+	c := newCache(fakecache.NewFakeControllerSource(), testr.New(t))
+	s := c.index
 	if err := s.Add(vmt("fedora", 1, valid)); err != nil {
 		t.Fatal(err)
 	}
 	var received []string
-	(&Cache{store: s}).Listen(func(key types.NamespacedName, t *Template) {
+	c.Listen(func(key types.NamespacedName, t *Template) {
 		received = append(received, fmt.Sprint(key.Name, t != nil))
 	})
 	written := vmt("fedora", 1, valid)

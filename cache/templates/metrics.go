@@ -1,9 +1,12 @@
 package templates
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+)
 
 // collector counts the cached templates at the moment of the scrape.
-type collector struct{ store *store }
+type collector struct{ cache *Cache }
 
 var (
 	sizeDesc = prometheus.NewDesc("stencil_template_cache_templates",
@@ -20,11 +23,19 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
-	valid, invalid := c.store.size()
+	valid, invalid := 0, 0
+	c.cache.index.Range(func(_ types.NamespacedName, t *Template) bool {
+		if t.invalid != nil {
+			invalid++
+		} else {
+			valid++
+		}
+		return true
+	})
 	out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(valid), "true")
 	out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(invalid), "false")
 	synced := 0.0
-	if c.store.hasSynced() {
+	if c.cache.Synced() {
 		synced = 1
 	}
 	out <- prometheus.MustNewConstMetric(syncedDesc, prometheus.GaugeValue, synced)

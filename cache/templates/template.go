@@ -5,10 +5,10 @@ import (
 	"hash/fnv"
 	"maps"
 
-	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/cache/watching"
 	"github.com/vmstencil/stencil/template"
 )
 
@@ -41,20 +41,10 @@ func Compile(object *v1beta1.VirtualMachineTemplate) *Template {
 		Generation:      object.Generation,
 		ResourceVersion: object.ResourceVersion,
 		Labels:          object.Labels,
-		Annotations:     annotationsOf(object),
+		Annotations:     watching.Annotations(object),
 	}, Conditions: object.Status.Conditions, Sources: Digest(&object.Status.TemplateSources)}
 	t.compiled, t.invalid = template.Compile(object)
 	return t
-}
-
-// annotationsOf returns the annotations without kubectl's copy of the manifest, which is as large as the template.
-func annotationsOf(object *v1beta1.VirtualMachineTemplate) map[string]string {
-	if _, found := object.Annotations[corev1.LastAppliedConfigAnnotation]; !found {
-		return object.Annotations
-	}
-	kept := maps.Clone(object.Annotations)
-	delete(kept, corev1.LastAppliedConfigAnnotation)
-	return kept
 }
 
 // Digest returns a digest of what templates depend on, so that the cache need not store it. It is zero if there is nothing.
@@ -80,7 +70,7 @@ func (t *Template) withMetadataOf(object *v1beta1.VirtualMachineTemplate) *Templ
 	updated := *t
 	updated.ResourceVersion = object.ResourceVersion
 	updated.Labels = object.Labels
-	updated.Annotations = annotationsOf(object)
+	updated.Annotations = watching.Annotations(object)
 	updated.Conditions = object.Status.Conditions
 	updated.Sources = Digest(&object.Status.TemplateSources)
 	return &updated

@@ -1,4 +1,5 @@
-// Package watching contains what the watch caches share: sources of objects, and reflectors with their backoff.
+// Package watching contains what the watch caches share: sources of objects, reflectors with their backoff, and the index that a
+// reflector fills.
 package watching
 
 import (

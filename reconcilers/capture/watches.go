@@ -9,9 +9,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
@@ -51,30 +49,20 @@ func newWake(config *rest.Config, log logr.Logger) (*wake, error) {
 func (w *wake) source() source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		w.queue = queue
-		late := []watching.Late{w.watch(requests, "", &requestStore{wake: w, metadata: map[types.UID]metav1.ObjectMeta{}})}
+		late := []watching.Late{w.watch(requests, "", w.newRequests())}
 		for _, each := range []resource{snapshots, dataVolumes, templates} {
-			late = append(late, w.watch(each, v1beta1.LabelRequestUID, &madeStore{wake: w, uids: map[string]types.UID{}}))
+			late = append(late, w.watch(each, v1beta1.LabelRequestUID, w.newCreated(each.Resource)))
 		}
 		go watching.RunLate(ctx, w.log, w.served, late...)
 		return nil
 	})
 }
 
-// watch returns the watch that writes the objects of a kind to a store.
+// watch returns the watch that writes the objects of a kind to an index.
 func (w *wake) watch(of resource, selector string, into cache.ReflectorStore) watching.Late {
-	client := w.client.Resource(of.GroupVersionResource)
 	return watching.Late{
 		Name: "capture-" + of.Resource, Resource: of.GroupVersionResource, Example: &metav1.PartialObjectMetadata{}, Into: into,
-		Source: &cache.ListWatch{
-			ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
-				options.LabelSelector = selector
-				return client.List(ctx, options)
-			},
-			WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-				options.LabelSelector = selector
-				return client.Watch(ctx, options)
-			},
-		},
+		Source: watching.Source(w.client.Resource(of.GroupVersionResource), watching.Selector{Labels: selector}),
 	}
 }
 
@@ -99,132 +87,51 @@ func (w *wake) enqueueAll() {
 	}
 }
 
-// requestStore receives the requests. A change of the status alone, which this controller writes, does not enqueue a request: the status
-// reports a failed step, and the step would be retried at once instead of at increasing intervals.
-type requestStore struct {
-	*wake
-	// metadata is the part of the requests' metadata that changes independently of the status. Only the reflector uses it.
-	metadata map[types.UID]metav1.ObjectMeta
+// newRequests returns the index of the requests. A change of the status alone, which this controller writes, does not enqueue a request: the
+// status reports a failed step, and the step would be retried at once instead of at increasing intervals.
+func (w *wake) newRequests() *watching.Index[*metav1.PartialObjectMetadata, metav1.ObjectMeta] {
+	return watching.NewIndex(watching.Options[*metav1.PartialObjectMetadata, metav1.ObjectMeta]{
+		Kind: requests.Resource,
+		// Only metadata that does not change with the status.
+		Convert: func(request *metav1.PartialObjectMetadata, _ metav1.ObjectMeta, _ bool) (metav1.ObjectMeta, error) {
+			return metav1.ObjectMeta{
+				UID: request.UID, Generation: request.Generation, DeletionTimestamp: request.DeletionTimestamp,
+				Finalizers: request.Finalizers, OwnerReferences: request.OwnerReferences,
+			}, nil
+		},
+		Equal: func(before, after metav1.ObjectMeta) bool { return equality.Semantic.DeepEqual(before, after) },
+		Changed: func(update watching.Update[metav1.ObjectMeta]) {
+			w.mutex.Lock()
+			for _, each := range update.Changes {
+				delete(w.byUID, each.Before.UID)
+				if each.Exists {
+					w.byUID[each.After.UID] = each.NamespacedName
+					w.add(each.NamespacedName)
+				}
+			}
+			w.mutex.Unlock()
+			if update.Listed {
+				w.enqueueAll()
+			}
+		},
+	})
 }
 
-var _ cache.ReflectorStore = &requestStore{}
-
-// Add implements cache.ReflectorStore.
-func (s *requestStore) Add(object any) error {
-	request, err := metadataOf(object)
-	if err != nil {
-		return err
-	}
-	key := types.NamespacedName{Namespace: request.Namespace, Name: request.Name}
-	s.mutex.Lock()
-	s.byUID[request.UID] = key
-	s.mutex.Unlock()
-	before, found := s.metadata[request.UID]
-	s.metadata[request.UID] = beyondStatus(request)
-	if !found || !equality.Semantic.DeepEqual(before, s.metadata[request.UID]) {
-		s.add(key)
-	}
-	return nil
-}
-
-// beyondStatus returns the relevant metadata that does not change with the status.
-func beyondStatus(request *metav1.PartialObjectMetadata) metav1.ObjectMeta {
-	return metav1.ObjectMeta{
-		Generation: request.Generation, DeletionTimestamp: request.DeletionTimestamp,
-		Finalizers: request.Finalizers, OwnerReferences: request.OwnerReferences,
-	}
-}
-
-// Update implements cache.ReflectorStore.
-func (s *requestStore) Update(object any) error { return s.Add(object) }
-
-// Delete implements cache.ReflectorStore.
-func (s *requestStore) Delete(object any) error {
-	request, err := metadataOf(object)
-	if err != nil {
-		return err
-	}
-	delete(s.metadata, request.UID)
-	s.mutex.Lock()
-	defer s.mutex.Unlock()
-	delete(s.byUID, request.UID)
-	return nil
-}
-
-// Replace implements cache.ReflectorStore.
-func (s *requestStore) Replace(objects []any, _ string) error {
-	s.mutex.Lock()
-	clear(s.byUID)
-	s.mutex.Unlock()
-	clear(s.metadata)
-	for _, object := range objects {
-		if err := s.Add(object); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// Resync implements cache.ReflectorStore. Requests that wait are enqueued again after a delay.
-func (s *requestStore) Resync() error { return nil }
-
-// madeStore receives the objects of one kind that were created for requests.
-type madeStore struct {
-	*wake
-	// uids holds the UIDs of the requests by namespace and name of the objects. Only the reflector uses it.
-	uids map[string]types.UID
-}
-
-var _ cache.ReflectorStore = &madeStore{}
-
-// Add implements cache.ReflectorStore.
-func (s *madeStore) Add(object any) error {
-	made, err := metadataOf(object)
-	if err != nil {
-		return err
-	}
-	uid := types.UID(made.Labels[v1beta1.LabelRequestUID])
-	s.uids[made.Namespace+"/"+made.Name] = uid
-	s.enqueue(uid)
-	return nil
-}
-
-// Update implements cache.ReflectorStore.
-func (s *madeStore) Update(object any) error { return s.Add(object) }
-
-// Delete implements cache.ReflectorStore.
-func (s *madeStore) Delete(object any) error {
-	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(object)
-	if err != nil {
-		return fmt.Errorf("reading the name of what was deleted: %w", err)
-	}
-	s.enqueue(s.uids[key])
-	delete(s.uids, key)
-	return nil
-}
-
-// Replace implements cache.ReflectorStore. It receives the first list of a kind, and a list after each lost watch.
-func (s *madeStore) Replace(objects []any, _ string) error {
-	clear(s.uids)
-	for _, object := range objects {
-		if err := s.Add(object); err != nil {
-			return err
-		}
-	}
-	s.enqueueAll()
-	return nil
-}
-
-// Resync implements cache.ReflectorStore.
-func (s *madeStore) Resync() error { return nil }
-
-func metadataOf(object any) (*metav1.PartialObjectMetadata, error) {
-	if tombstone, deleted := object.(cache.DeletedFinalStateUnknown); deleted {
-		object = tombstone.Obj
-	}
-	found, ok := object.(*metav1.PartialObjectMetadata)
-	if !ok {
-		return nil, fmt.Errorf("a watch of captures was given a %T", object)
-	}
-	return found, nil
+// newCreated returns the index of the objects of one kind that were created for requests: the UIDs of their requests.
+func (w *wake) newCreated(kind string) *watching.Index[*metav1.PartialObjectMetadata, types.UID] {
+	return watching.NewIndex(watching.Options[*metav1.PartialObjectMetadata, types.UID]{
+		Kind: kind,
+		Convert: func(created *metav1.PartialObjectMetadata, _ types.UID, _ bool) (types.UID, error) {
+			return types.UID(created.Labels[v1beta1.LabelRequestUID]), nil
+		},
+		Changed: func(update watching.Update[types.UID]) {
+			for _, each := range update.Changes {
+				w.enqueue(each.Before)
+				w.enqueue(each.After)
+			}
+			if update.Listed {
+				w.enqueueAll()
+			}
+		},
+	})
 }

@@ -16,7 +16,7 @@ func TestWhatWakesARequest(t *testing.T) {
 	queue := workqueue.NewTypedRateLimitingQueue(workqueue.DefaultTypedControllerRateLimiter[reconcile.Request]())
 	defer queue.ShutDown()
 	w := &wake{log: logr.Discard(), byUID: map[types.UID]types.NamespacedName{}, queue: queue}
-	store := &requestStore{wake: w, metadata: map[types.UID]metav1.ObjectMeta{}}
+	store := w.newRequests()
 	request := func(change func(*metav1.PartialObjectMetadata)) *metav1.PartialObjectMetadata {
 		made := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
 			Namespace: "golden", Name: "r", UID: "u", Generation: 1, ResourceVersion: "1", Finalizers: []string{"f"},

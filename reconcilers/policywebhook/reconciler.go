@@ -20,6 +20,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
+	"github.com/vmstencil/stencil/internal/await"
 )
 
 const (
@@ -84,7 +85,8 @@ type Reconciler struct {
 	entries map[Entry]bool
 	// excluded is whether VirtualMachines from templates have separate entries.
 	excluded bool
-	changed  chan struct{}
+	// changed is sent when entries or excluded change.
+	changed await.Signal
 }
 
 // New returns a Reconciler.
@@ -95,7 +97,6 @@ func New(options Options) (*Reconciler, error) {
 			Name: "stencil_policy_webhooks_restored_total",
 			Help: "Number of times that the webhook configuration of the policies was restored because another client had changed it.",
 		}),
-		changed: make(chan struct{}),
 	}
 	if err := options.Registerer.Register(r.restored); err != nil {
 		return nil, fmt.Errorf("registering the metric of the policies' webhooks: %w", err)
@@ -112,11 +113,7 @@ func (r *Reconciler) Open(match *v1alpha1.PolicyMatch) (open, read bool) {
 }
 
 // Changed returns a channel that is closed when the result of Open may have changed.
-func (r *Reconciler) Changed() <-chan struct{} {
-	r.mutex.Lock()
-	defer r.mutex.Unlock()
-	return r.changed
-}
+func (r *Reconciler) Changed() <-chan struct{} { return r.changed.Changed() }
 
 func (r *Reconciler) publish(webhooks []admissionregistrationv1.ValidatingWebhook, excluded bool) {
 	existing := map[Entry]bool{}
@@ -134,8 +131,7 @@ func (r *Reconciler) publish(webhooks []admissionregistrationv1.ValidatingWebhoo
 	defer r.mutex.Unlock()
 	if r.entries == nil || excluded != r.excluded || !maps.Equal(existing, r.entries) {
 		r.entries, r.excluded = existing, excluded
-		close(r.changed)
-		r.changed = make(chan struct{})
+		r.changed.Send()
 	}
 }
 

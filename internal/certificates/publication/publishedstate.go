@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/vmstencil/stencil/internal/await"
 	"github.com/vmstencil/stencil/internal/certificates/bundle"
 )
 
@@ -30,12 +31,12 @@ type Published struct {
 type publishedState struct {
 	mutex     sync.Mutex
 	published map[Target]Published
-	// changed is closed and replaced whenever published changes.
-	changed chan struct{}
+	// changed is sent whenever published changes.
+	changed await.Signal
 }
 
 func newPublishedState() *publishedState {
-	return &publishedState{published: map[Target]Published{}, changed: make(chan struct{})}
+	return &publishedState{published: map[Target]Published{}}
 }
 
 // record stores a configuration's present state.
@@ -58,7 +59,7 @@ func (l *publishedState) record(configuration Configuration, now time.Time) {
 		after = append(after, authority)
 	}
 	l.published[configuration.Target] = Published{Configuration: configuration.Target, Authorities: after}
-	l.notify()
+	l.changed.Send()
 }
 
 // forget removes a configuration that no longer exists or has no webhooks.
@@ -66,13 +67,7 @@ func (l *publishedState) forget(target Target) {
 	l.mutex.Lock()
 	defer l.mutex.Unlock()
 	delete(l.published, target)
-	l.notify()
-}
-
-// notify notifies all waiting goroutines. The caller holds the mutex.
-func (l *publishedState) notify() {
-	close(l.changed)
-	l.changed = make(chan struct{})
+	l.changed.Send()
 }
 
 // snapshot returns what is published, sorted by configuration, and a channel that is closed at the next change.
@@ -86,7 +81,7 @@ func (l *publishedState) snapshot() ([]Published, <-chan struct{}) {
 	slices.SortFunc(published, func(a, b Published) int {
 		return strings.Compare(a.Configuration.String(), b.Configuration.String())
 	})
-	return published, l.changed
+	return published, l.changed.Changed()
 }
 
 // common returns the certificates that are in the caBundle of every webhook.

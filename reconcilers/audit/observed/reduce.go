@@ -13,48 +13,35 @@ import (
 
 // Object holds what is retained of an object.
 type Object struct {
-	Name string    `json:"name"`
-	UID  types.UID `json:"uid"`
+	Name string
+	UID  types.UID
 	// OwnerKind and OwnerUID are those of the controlling owner; empty if there is none.
-	OwnerKind string    `json:"ownerKind,omitempty"`
-	OwnerUID  types.UID `json:"ownerUID,omitempty"`
+	OwnerKind string
+	OwnerUID  types.UID
 	// Ended is true if the object is being deleted, or is a pod that has terminated.
-	Ended bool `json:"ended,omitempty"`
+	Ended bool
 	// Containers are those of a pod: init, regular and ephemeral ones.
-	Containers []Container `json:"containers,omitempty"`
+	Containers []Container
 	// Disks are the images of the container disks and of the kernel that an instance boots. Sidecars is its annotation with this name.
-	Disks    []string `json:"disks,omitempty"`
-	Sidecars string   `json:"sidecars,omitempty"`
+	Disks    []string
+	Sidecars string
 	// Digest identifies what the audit compares.
-	Digest [16]byte `json:"digest"`
+	Digest [16]byte
 }
 
 // Container is a container of a pod.
 type Container struct {
-	Name  string `json:"name"`
-	Image string `json:"image"`
+	Name, Image string
 }
 
 // sidecarsAnnotation lists the containers that KubeVirt adds to a launcher pod.
 const sidecarsAnnotation = "hooks.kubevirt.io/hookSidecars"
 
-// contentAnnotation holds the Object of a reduced object.
-const contentAnnotation = "observed"
-
-// initialEventsEnd marks the bookmark that ends the initial events of a watch.
-const initialEventsEnd = metav1.InitialEventsAnnotationKey
-
 // reducer sets the fields of an Object that are specific to a kind, and returns what the digest includes beside metadata.
 type reducer func(object map[string]any, into *Object) any
 
-// reduced returns the retained fields of an object, in an annotation of an object that a reflector accepts.
-func reduced(object *unstructured.Unstructured, reduce reducer) *metav1.PartialObjectMetadata {
-	partial := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{
-		Namespace: object.GetNamespace(), Name: object.GetName(), ResourceVersion: object.GetResourceVersion(), Annotations: map[string]string{},
-	}}
-	if value, found := object.GetAnnotations()[initialEventsEnd]; found {
-		partial.Annotations[initialEventsEnd] = value
-	}
+// reduced returns the retained fields of an object.
+func (reduce reducer) reduced(object *unstructured.Unstructured) Object {
 	one := Object{Name: object.GetName(), UID: object.GetUID(), Ended: object.GetDeletionTimestamp() != nil}
 	if owner := metav1.GetControllerOfNoCopy(object); owner != nil {
 		one.OwnerKind, one.OwnerUID = owner.Kind, owner.UID
@@ -68,11 +55,7 @@ func reduced(object *unstructured.Unstructured, reduce reducer) *metav1.PartialO
 		sum := sha256.Sum256(encoded)
 		one.Digest = [16]byte(sum[:])
 	}
-	content, err := json.Marshal(one)
-	if err == nil {
-		partial.Annotations[contentAnnotation] = string(content)
-	}
-	return partial
+	return one
 }
 
 // reduceVM includes of the status only whether the VirtualMachine runs, and its references to sizes.

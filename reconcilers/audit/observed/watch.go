@@ -7,22 +7,14 @@ import (
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 	kubevirtv1 "kubevirt.io/api/core/v1"
 
 	"github.com/vmstencil/stencil/cache/watching"
 )
-
-// pageSize is the number of objects that are decoded at a time.
-const pageSize = 250
 
 // launcherPods selects the pods that run VMs, and those that attach volumes to them.
 const launcherPods = kubevirtv1.AppLabel + " in (virt-launcher, hotplug-disk)"
@@ -30,7 +22,7 @@ const launcherPods = kubevirtv1.AppLabel + " in (virt-launcher, hotplug-disk)"
 // Watch watches all four kinds. It runs until the context of Start ends. All methods are safe for concurrent use.
 type Watch struct {
 	changes                      *changes
-	vms, instances, claims, pods *store
+	vms, instances, claims, pods *index
 	late                         []watching.Late
 	served                       discovery.ServerResourcesInterface
 	log                          logr.Logger
@@ -51,7 +43,7 @@ func New(config *rest.Config, log logr.Logger) (*Watch, error) {
 	for _, kind := range []struct {
 		resource schema.GroupVersionResource
 		selector string
-		into     *store
+		into     *index
 		reduce   reducer
 	}{
 		{kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines"), "", w.vms, reduceVM},
@@ -60,8 +52,9 @@ func New(config *rest.Config, log logr.Logger) (*Watch, error) {
 		{corev1.SchemeGroupVersion.WithResource("pods"), launcherPods, w.pods, reducePod},
 	} {
 		w.late = append(w.late, watching.Late{
-			Name: "audit-" + kind.resource.Resource, Resource: kind.resource, Into: kind.into, Failed: kind.into.failed,
-			Example: &metav1.PartialObjectMetadata{}, Source: source(client.Resource(kind.resource), kind.selector, kind.reduce),
+			Name: "audit-" + kind.resource.Resource, Resource: kind.resource, Into: kind.into, Failed: kind.into.FailIfNotServed,
+			Example: &watching.Object[Object]{},
+			Source:  watching.Reduced(client.Resource(kind.resource), watching.Selector{Labels: kind.selector}, kind.reduce.reduced),
 		})
 	}
 	return w, nil
@@ -69,41 +62,9 @@ func New(config *rest.Config, log logr.Logger) (*Watch, error) {
 
 func newWatch() *Watch {
 	c := newChanges()
-	return &Watch{changes: c, vms: newStore(c), instances: newStore(c), claims: newStore(c), pods: newStore(c)}
-}
-
-// source lists and watches objects, and reduces them to what is retained.
-func source(objects dynamic.ResourceInterface, selector string, reduce reducer) cache.ListerWatcher {
-	return &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, _ metav1.ListOptions) (runtime.Object, error) {
-			all := &metav1.PartialObjectMetadataList{}
-			for options := (metav1.ListOptions{Limit: pageSize, LabelSelector: selector}); ; {
-				page, err := objects.List(ctx, options)
-				if err != nil {
-					return nil, err
-				}
-				for i := range page.Items {
-					all.Items = append(all.Items, *reduced(&page.Items[i], reduce))
-				}
-				all.ResourceVersion = page.GetResourceVersion()
-				if options.Continue = page.GetContinue(); options.Continue == "" {
-					return all, nil
-				}
-			}
-		},
-		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			options.LabelSelector = selector
-			events, err := objects.Watch(ctx, options)
-			if err != nil {
-				return nil, err
-			}
-			return watch.Filter(events, func(event watch.Event) (watch.Event, bool) {
-				if object, ok := event.Object.(*unstructured.Unstructured); ok {
-					event.Object = reduced(object, reduce)
-				}
-				return event, true
-			}), nil
-		},
+	return &Watch{
+		changes: c, vms: newIndex("VirtualMachines", c), instances: newIndex("VirtualMachineInstances", c),
+		claims: newIndex("PersistentVolumeClaims", c), pods: newIndex("Pods", c),
 	}
 }
 
@@ -115,20 +76,20 @@ func (w *Watch) Start(ctx context.Context) error {
 
 // Synced reports whether the objects of each kind have been listed, or the API server does not serve the kind.
 func (w *Watch) Synced() bool {
-	return w.vms.isSynced() && w.instances.isSynced() && w.claims.isSynced() && w.pods.isSynced()
+	return w.vms.Synced() && w.instances.Synced() && w.claims.Synced() && w.pods.Synced()
 }
 
 // Changed returns a channel that is closed when a namespace is added to those that Take returns.
-func (w *Watch) Changed() <-chan struct{} { return w.changes.next() }
+func (w *Watch) Changed() <-chan struct{} { return w.changes.changed.Changed() }
 
 // Take returns the namespaces, sorted, in which something changed since the last call.
 func (w *Watch) Take() []string { return w.changes.take() }
 
 // VMs returns the VirtualMachines of a namespace.
-func (w *Watch) VMs(namespace string) []Object { return w.vms.in(namespace) }
+func (w *Watch) VMs(namespace string) []Object { return w.vms.In(namespace) }
 
 // Instances returns the VirtualMachineInstances of a namespace.
-func (w *Watch) Instances(namespace string) []Object { return w.instances.in(namespace) }
+func (w *Watch) Instances(namespace string) []Object { return w.instances.In(namespace) }
 
 // Pods returns the pods of a namespace that run VMs or attach volumes to them.
-func (w *Watch) Pods(namespace string) []Object { return w.pods.in(namespace) }
+func (w *Watch) Pods(namespace string) []Object { return w.pods.In(namespace) }

@@ -9,7 +9,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 )
 
@@ -110,29 +109,28 @@ func TestOnlyWhatMeansSomethingIsNews(t *testing.T) {
 func TestAKindThatIsInstalledLater(t *testing.T) {
 	received := 0
 	s := newStore(Network, nil, func(Key) { received++ })
-	name := types.NamespacedName{Namespace: "golden", Name: "vlan"}
-	if _, _, unknown := s.get(name); !errors.Is(unknown, errNotYet) || s.isSynced() {
+	if _, _, unknown := s.get("golden", "vlan"); !errors.Is(unknown, errNotYet) || s.Synced() {
 		t.Errorf("before anything: %v", unknown)
 	}
 	s.failed(errors.New("the connection was reset"))
-	if s.isSynced() {
+	if s.Synced() {
 		t.Error("a passing failure says nothing")
 	}
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "network-attachment-definitions"}, "")
 	s.failed(gone)
 	s.failed(gone)
 	var notServed *NotServedError
-	if _, _, unknown := s.get(name); !errors.As(unknown, &notServed) || !s.isSynced() || received != 1 {
+	if _, _, unknown := s.get("golden", "vlan"); !errors.As(unknown, &notServed) || !s.Synced() || received != 1 {
 		t.Errorf("while it is not served: %v, heard %d", unknown, received)
 	}
 	if err := s.Replace([]any{&metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "golden", Name: "vlan"}}}, "1"); err != nil {
 		t.Fatal(err)
 	}
-	if got, found, unknown := s.get(name); !found || unknown != nil || !got.Ready || received != 2 {
+	if got, found, unknown := s.get("golden", "vlan"); !found || unknown != nil || !got.Ready || received != 2 {
 		t.Errorf("when it is: %+v %v %v, heard %d", got, found, unknown, received)
 	}
 	s.failed(apierrors.NewForbidden(schema.GroupResource{}, "", errors.New("no")))
-	if _, _, unknown := s.get(name); unknown == nil || unknown.Error() != "the manager may not list objects of the kind NetworkAttachmentDefinition" {
+	if _, _, unknown := s.get("golden", "vlan"); unknown == nil || unknown.Error() != "the manager may not list objects of the kind NetworkAttachmentDefinition" {
 		t.Errorf("when it may not be listed: %v", unknown)
 	}
 }

@@ -8,14 +8,10 @@ import (
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
 	"github.com/vmstencil/stencil/cache/watching"
 )
@@ -55,28 +51,11 @@ func New(config *rest.Config, log logr.Logger, changed func(Key)) (*Watches, err
 	for kind, how := range kinds() {
 		s := newStore(kind, how.reduce, changed)
 		w.stores[kind] = s
-		late := watching.Late{
-			Name: "readiness-" + how.resource.Resource, Resource: how.resource, Into: s, Failed: s.failed,
-			Example: &unstructured.Unstructured{},
-			Source: &cache.ListWatch{
-				ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-					return whole.Resource(how.resource).List(ctx, o)
-				},
-				WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-					return whole.Resource(how.resource).Watch(ctx, o)
-				},
-			},
-		}
+		late := watching.Late{Name: "readiness-" + how.resource.Resource, Resource: how.resource, Into: s, Failed: s.failed}
 		if how.reduce == nil {
-			late.Example = &metav1.PartialObjectMetadata{}
-			late.Source = &cache.ListWatch{
-				ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-					return partial.Resource(how.resource).List(ctx, o)
-				},
-				WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-					return partial.Resource(how.resource).Watch(ctx, o)
-				},
-			}
+			late.Example, late.Source = &metav1.PartialObjectMetadata{}, watching.Source(partial.Resource(how.resource), watching.Selector{})
+		} else {
+			late.Example, late.Source = &unstructured.Unstructured{}, watching.Source(whole.Resource(how.resource), watching.Selector{})
 		}
 		w.late = append(w.late, late)
 	}
@@ -92,7 +71,7 @@ func (w *Watches) Start(ctx context.Context) error {
 // Synced reports whether all kinds are synced or cannot be read.
 func (w *Watches) Synced() bool {
 	for _, s := range w.stores {
-		if !s.isSynced() {
+		if !s.Synced() {
 			return false
 		}
 	}
@@ -105,5 +84,5 @@ func (w *Watches) Get(key Key) (object Object, found bool, unknown error) {
 	if !watched {
 		return Object{}, false, fmt.Errorf("the kind %s is none that is watched", key.Kind)
 	}
-	return s.get(types.NamespacedName{Namespace: key.Namespace, Name: key.Name})
+	return s.get(key.Namespace, key.Name)
 }

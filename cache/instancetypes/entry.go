@@ -1,0 +1,89 @@
+package instancetypes
+
+import (
+	"encoding/json"
+	"fmt"
+	"unique"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	instancetypeapi "kubevirt.io/api/instancetype"
+)
+
+// entry is one object: an instance type or a preference, or a revision of one.
+type entry struct {
+	// object is the input of policies; nil for a revision.
+	object map[string]any
+	// of is the name of the object that a revision was made of. content is that object, as JSON.
+	of      string
+	content unique.Handle[string]
+}
+
+// wire holds the fields that are read of an instance type or a preference.
+type wire struct {
+	Kind     string `json:"kind"`
+	Metadata struct {
+		Name        string            `json:"name"`
+		Namespace   string            `json:"namespace"`
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"metadata"`
+	Spec map[string]any `json:"spec"`
+}
+
+// object returns the input of policies.
+func (w wire) object() map[string]any {
+	metadata := map[string]any{"name": w.Metadata.Name, "labels": texts(w.Metadata.Labels), "annotations": texts(w.Metadata.Annotations)}
+	if w.Metadata.Namespace != "" {
+		metadata["namespace"] = w.Metadata.Namespace
+	}
+	return map[string]any{"kind": w.Kind, "metadata": metadata, "spec": w.Spec}
+}
+
+func texts(in map[string]string) map[string]any {
+	out := make(map[string]any, len(in))
+	for key, value := range in {
+		if key != corev1.LastAppliedConfigAnnotation {
+			out[key] = value
+		}
+	}
+	return out
+}
+
+// liveEntry encodes and decodes the object as JSON, so that its numbers have the same types as those of a revision.
+func liveEntry(kind string, o *unstructured.Unstructured) (entry, error) {
+	raw, err := json.Marshal(map[string]any{"metadata": o.Object["metadata"], "spec": o.Object["spec"]})
+	if err != nil {
+		return entry{}, fmt.Errorf("encoding %s %s: %w", kind, o.GetName(), err)
+	}
+	var w wire
+	if err := json.Unmarshal(raw, &w); err != nil {
+		return entry{}, fmt.Errorf("reading %s %s: %w", kind, o.GetName(), err)
+	}
+	w.Kind = kind
+	return entry{object: w.object()}, nil
+}
+
+func revisionEntry(o *unstructured.Unstructured) (entry, error) {
+	data, _ := o.Object["data"].(map[string]any)
+	raw, err := json.Marshal(content(data))
+	if err != nil {
+		return entry{}, fmt.Errorf("encoding ControllerRevision %s/%s: %w", o.GetNamespace(), o.GetName(), err)
+	}
+	return entry{
+		of:      o.GetLabels()[instancetypeapi.ControllerRevisionObjectNameLabel],
+		content: unique.Make(string(raw)),
+	}, nil
+}
+
+// content returns the stored part of the object in a revision. It is equal for all revisions of one version of an object.
+func content(data map[string]any) map[string]any {
+	metadata, _ := data["metadata"].(map[string]any)
+	kept := map[string]any{}
+	for _, name := range []string{"name", "namespace"} {
+		if metadata[name] != nil {
+			kept[name] = metadata[name]
+		}
+	}
+	return map[string]any{"kind": data["kind"], "metadata": kept, "spec": data["spec"]}
+}
