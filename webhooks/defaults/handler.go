@@ -2,7 +2,6 @@ package defaults
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -20,6 +19,7 @@ import (
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/deny"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // Defaulter fills in defaults; a client.Client implements it. A rejection is a *defaulting.Problem.
@@ -98,7 +98,7 @@ func (h *Handler) Handle(ctx context.Context, request admission.Request) admissi
 	if vm.Metadata["deletionTimestamp"] != nil {
 		return admission.Allowed("")
 	}
-	return h.fill(ctx, &filling{request: request, vm: vm, stored: stored, patch: &patch{}})
+	return h.fill(ctx, &filling{request: request, vm: vm, stored: stored, patch: &mutation.Patch{}})
 }
 
 // filling is the state of one request while the defaults of its VM are filled in.
@@ -107,7 +107,7 @@ type filling struct {
 	vm      machine.Object
 	// stored is the zero Machine on creation.
 	stored machine.Object
-	patch  *patch
+	patch  *mutation.Patch
 }
 
 func (f *filling) creates() bool { return f.request.Operation == admissionv1.Create }
@@ -197,7 +197,7 @@ func (h *Handler) apply(ctx context.Context, f *filling, sent map[string]any, re
 		result = resultFilled
 	}
 	h.Metrics.count(f.request, result)
-	f.patch.operations = append(f.patch.operations, response.Patch...)
+	f.patch.Operations = append(f.patch.Operations, response.Patch...)
 	stamp(f.vm, f.patch, text, "")
 	return f.answer()
 }
@@ -251,12 +251,12 @@ func (h *Handler) fail(ctx context.Context, f *filling, err error) admission.Res
 // answer allows the VM with the collected patch.
 func (f *filling) answer() admission.Response {
 	response := admission.Allowed("")
-	if len(f.patch.operations) == 0 {
-		return response
-	}
-	raw, err := json.Marshal(f.patch.operations)
-	if err != nil {
+	raw, err := f.patch.Marshal()
+	switch {
+	case err != nil:
 		return deny.Unavailable("the answer could not be encoded")
+	case raw == nil:
+		return response
 	}
 	patchType := admissionv1.PatchTypeJSONPatch
 	response.Patch, response.PatchType = raw, &patchType

@@ -8,6 +8,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/defaulting"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // applied is the content of the annotation defaults.template.kubevirt.io/applied. stencilctl reads it too, and sets
@@ -48,7 +49,7 @@ func record(before applied, object map[string]any, response *defaulting.Response
 		Libvirt:   response.Environment.Libvirt,
 		QEMU:      response.Environment.QEMU,
 		KubeVirt:  response.Environment.KubeVirt,
-		Machine:   machine.StringAt(machine.MapAt(object, domainAt.child("machine")...), "type"),
+		Machine:   machine.StringAt(machine.MapAt(object, domainAt.Child("machine")...), "type"),
 		Addresses: currentAddresses(before.Addresses, object),
 	}
 	if a.Machine == before.Machine && versionOf(a.Machine, before.Alias) {
@@ -80,7 +81,7 @@ func record(before applied, object map[string]any, response *defaulting.Response
 func currentAddresses(earlier map[string]string, object map[string]any) map[string]string {
 	var current map[string]string
 	for _, list := range []string{"disks", "interfaces"} {
-		items, _ := machine.MapAt(object, domainAt.child("devices")...)[list].([]any)
+		items, _ := machine.MapAt(object, domainAt.Child("devices")...)[list].([]any)
 		for _, item := range items {
 			device, _ := item.(map[string]any)
 			name := list + "/" + machine.StringAt(device, "name")
@@ -110,7 +111,7 @@ func namesOf(object map[string]any, response *defaulting.Response) map[string]st
 		}
 	}
 	for _, list := range []string{"disks", "interfaces"} {
-		items, _ := machine.MapAt(object, domainAt.child("devices")...)[list].([]any)
+		items, _ := machine.MapAt(object, domainAt.Child("devices")...)[list].([]any)
 		add(list, 0, items)
 	}
 	for _, set := range response.Set {
@@ -127,9 +128,9 @@ func namesOf(object map[string]any, response *defaulting.Response) map[string]st
 
 // stamp sets the two annotations of the webhook, and discards the values in the request. An empty text removes the
 // annotation.
-func stamp(vm machine.Object, p *patch, applied, failed string) {
+func stamp(vm machine.Object, p *mutation.Patch, applied, failed string) {
 	want := map[string]string{contract.AnnotationDefaultsApplied: applied, contract.AnnotationDefaultsFailed: failed}
-	at := pointer{"metadata", "annotations"}
+	at := mutation.Pointer{"metadata", "annotations"}
 	if vm.Annotations == nil {
 		annotations := map[string]any{}
 		for key, value := range want {
@@ -138,16 +139,16 @@ func stamp(vm machine.Object, p *patch, applied, failed string) {
 			}
 		}
 		if len(annotations) > 0 && vm.Metadata != nil {
-			p.put(vm.Metadata, at[:1], "annotations", annotations)
+			p.Put(vm.Metadata, at[:1], "annotations", annotations)
 		}
 		return
 	}
 	for _, key := range []string{contract.AnnotationDefaultsApplied, contract.AnnotationDefaultsFailed} {
 		switch value := want[key]; {
 		case value == "":
-			p.drop(vm.Annotations, at, key)
+			p.Drop(vm.Annotations, at, key)
 		case vm.Annotations[key] != value:
-			p.put(vm.Annotations, at, key, value)
+			p.Put(vm.Annotations, at, key, value)
 		}
 	}
 }

@@ -6,16 +6,17 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // domainAt is the path of the guest's hardware description.
-var domainAt = pointer{"spec", "template", "spec", "domain"}
+var domainAt = mutation.Pointer{"spec", "template", "spec", "domain"}
 
 // restoreStored restores values that a new version of a VM omits and the stored one has, where applying a manifest again would
 // lose them: the version of a machine type, the UUID of the firmware, and in lists, which are replaced as a whole,
 // the fields that identify a device to the guest. It changes no user-specified value except the alias of a machine
 // type, and nothing in a device that was replaced by another one.
-func restoreStored(stored, object map[string]any, p *patch) {
+func restoreStored(stored, object map[string]any, p *mutation.Patch) {
 	before, after := machine.MapAt(stored, domainAt...), machine.MapAt(object, domainAt...)
 	if before == nil || after == nil {
 		return
@@ -23,30 +24,30 @@ func restoreStored(stored, object map[string]any, p *patch) {
 	restoreMachineType(before, after, p)
 	if uuid := machine.StringAt(machine.MapAt(before, "firmware"), "uuid"); uuid != "" {
 		if firmware := machine.MapAt(after, "firmware"); firmware == nil {
-			p.put(after, domainAt, "firmware", map[string]any{"uuid": uuid})
+			p.Put(after, domainAt, "firmware", map[string]any{"uuid": uuid})
 		} else if machine.StringAt(firmware, "uuid") == "" {
-			p.put(firmware, domainAt.child("firmware"), "uuid", uuid)
+			p.Put(firmware, domainAt.Child("firmware"), "uuid", uuid)
 		}
 	}
-	devices := domainAt.child("devices")
+	devices := domainAt.Child("devices")
 	each(before, after, "disks", func(stored, disk map[string]any, index int) {
-		restoreDisk(stored, disk, devices.child("disks").item(index), p)
+		restoreDisk(stored, disk, devices.Child("disks").Item(index), p)
 	})
 	each(before, after, "interfaces", func(stored, nic map[string]any, index int) {
-		restoreInterface(stored, nic, devices.child("interfaces").item(index), p)
+		restoreInterface(stored, nic, devices.Child("interfaces").Item(index), p)
 	})
 }
 
-func restoreMachineType(before, after map[string]any, p *patch) {
+func restoreMachineType(before, after map[string]any, p *mutation.Patch) {
 	stored := machine.StringAt(machine.MapAt(before, "machine"), "type")
 	described := machine.MapAt(after, "machine")
 	requested := machine.StringAt(described, "type")
 	switch {
 	case stored == "" || stored == requested || requested != "" && !versionOf(stored, requested):
 	case described == nil:
-		p.put(after, domainAt, "machine", map[string]any{"type": stored})
+		p.Put(after, domainAt, "machine", map[string]any{"type": stored})
 	default:
-		p.put(described, domainAt.child("machine"), "type", stored)
+		p.Put(described, domainAt.Child("machine"), "type", stored)
 	}
 }
 
@@ -67,31 +68,31 @@ func versionOf(machineType, alias string) bool {
 // targets are the members of a disk that define its device type.
 var targets = []string{"disk", "cdrom", "lun"}
 
-func restoreDisk(stored, disk map[string]any, at pointer, p *patch) {
+func restoreDisk(stored, disk map[string]any, at mutation.Pointer, p *mutation.Patch) {
 	kind := only(stored, targets)
 	if kind == "" {
 		return
 	}
 	if only(disk, targets) == "" {
 		// The manifest has no device type, so the stored one is a default.
-		p.put(disk, at, kind, runtime.DeepCopyJSONValue(stored[kind]))
+		p.Put(disk, at, kind, runtime.DeepCopyJSONValue(stored[kind]))
 		return
 	}
 	before, after := machine.MapAt(stored, kind), machine.MapAt(disk, kind)
 	if before == nil || after == nil {
 		return
 	}
-	restore(before, after, at.child(kind), p, "bus")
+	restore(before, after, at.Child(kind), p, "bus")
 	if machine.StringAt(before, "bus") != machine.StringAt(after, "bus") {
 		return
 	}
-	restore(before, after, at.child(kind), p, "pciAddress", "readonly", "tray")
+	restore(before, after, at.Child(kind), p, "pciAddress", "readonly", "tray")
 }
 
 // sriov is the binding of an interface that is a device of the host.
 const sriov = "sriov"
 
-func restoreInterface(stored, nic map[string]any, at pointer, p *patch) {
+func restoreInterface(stored, nic map[string]any, at mutation.Pointer, p *mutation.Patch) {
 	_, was := stored[sriov]
 	if _, is := nic[sriov]; is != was {
 		return
@@ -103,10 +104,10 @@ func restoreInterface(stored, nic map[string]any, at pointer, p *patch) {
 }
 
 // restore sets members that are missing or empty to their stored values.
-func restore(stored, object map[string]any, at pointer, p *patch, keys ...string) {
+func restore(stored, object map[string]any, at mutation.Pointer, p *mutation.Patch, keys ...string) {
 	for _, key := range keys {
 		if value := stored[key]; value != nil && value != "" && (object[key] == nil || object[key] == "") {
-			p.put(object, at, key, value)
+			p.Put(object, at, key, value)
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // A claim is a field that a manager owns according to metadata.managedFields. The API server computes the claims of a
@@ -14,7 +15,7 @@ import (
 // disclaim removes from the managedFields of an object the sender's claims to fields that this webhook changed. A
 // later server-side apply of the same manifest by another manager then has no conflict over them. Claims of an
 // applier remain: its next apply is recognised by them, and it does not conflict with itself.
-func disclaim(managedFields any, changed []pointer) (any, bool) {
+func disclaim(managedFields any, changed []mutation.Pointer) (any, bool) {
 	entries, _ := managedFields.([]any)
 	left := make([]any, 0, len(entries))
 	disclaimed := false
@@ -42,7 +43,7 @@ func disclaim(managedFields any, changed []pointer) (any, bool) {
 }
 
 // without returns claims without the claim at a pointer, and without parents that have no other claims.
-func without(fields map[string]any, at pointer) (map[string]any, bool) {
+func without(fields map[string]any, at mutation.Pointer) (map[string]any, bool) {
 	key := "f:" + at[0]
 	below, found := fields[key].(map[string]any)
 	if !found {

@@ -4,11 +4,13 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 func TestDisclaim(t *testing.T) {
 	const changed = "metadata annotations secret, spec list"
-	places := []pointer{{"metadata", "annotations", "secret"}, {"spec", "list"}}
+	places := []mutation.Pointer{{"metadata", "annotations", "secret"}, {"spec", "list"}}
 	for _, tc := range []struct {
 		name, entries, want string
 		wantGone            bool

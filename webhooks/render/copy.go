@@ -3,6 +3,7 @@ package render
 import (
 	contract "github.com/vmstencil/stencil/api/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // copied reports whether a new VM is a copy of a rendered one, which KubeVirt's controller creates when a user
@@ -23,8 +24,8 @@ func copied(vm machine.Object, namespace string) (machine.Record, bool) {
 // retainCopy leaves a copy unchanged, except that it adds the labels of the record, which a clone may have filtered out,
 // and removes sensitive parameters, which are never stored.
 func retainCopy(vm machine.Object, from machine.Record) result {
-	p := &patch{}
-	p.metadata("labels", vm.Labels, nil, from.Labels())
+	p := &mutation.Patch{}
+	setMetadata(p, "labels", vm.Labels, nil, from.Labels())
 	// The user who created the original VM through stencil-apiserver is not the user who copied it.
 	discard(p, vm.Annotations, contract.AnnotationCreatedBy, contract.AnnotationBoundValues)
 	forget(p, vm.Annotations, from.Sensitive)

@@ -20,6 +20,7 @@ import (
 	"github.com/vmstencil/stencil/template/validations"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/decision"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // creation is the input of the rendering of a new VM.
@@ -42,7 +43,7 @@ type creation struct {
 // result is the result of a decision: the patch and the warnings, the causes of a rejection, or the objections of
 // the approvals.
 type result struct {
-	patch      *patch
+	patch      *mutation.Patch
 	warnings   []string
 	causes     field.ErrorList
 	objections []approval.Objection
@@ -174,9 +175,9 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		return result{causes: field.ErrorList{err}}
 	}
 
-	p := &patch{}
+	p := &mutation.Patch{}
 	if name != c.object.Name() {
-		p.set(pointer{"metadata", "name"}, name)
+		p.Set(mutation.Pointer{"metadata", "name"}, name)
 	}
 	merge := overlay{patch: p}
 	from := machine.Record{
@@ -189,17 +190,17 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 		Rules:      c.template.Annotations[validations.AnnotationTemplate] != "",
 	}
 	if c.object.Spec == nil {
-		p.set(pointer{"spec"}, base.Spec)
+		p.Set(mutation.Pointer{"spec"}, base.Spec)
 	} else {
 		spec, err := machine.Decode(base.Spec)
 		if err != nil {
 			return c.reject(fmt.Errorf("reading what was rendered: %w", err))
 		}
-		merge.apply(pointer{"spec"}, spec, c.object.Spec)
+		merge.apply(mutation.Pointer{"spec"}, spec, c.object.Spec)
 		from.Sent = machine.Fingerprint(c.object.Spec)
 		from.Lists = merge.lists
 	}
-	p.metadata("labels", c.object.Labels, base.Metadata.Labels, from.Labels())
+	setMetadata(p, "labels", c.object.Labels, base.Metadata.Labels, from.Labels())
 	maps.DeleteFunc(base.Metadata.Annotations, func(key, _ string) bool { return machine.IsContract(key) })
 	stamps := map[string]string{contract.AnnotationRendered: from.String()}
 	discarded := []string{contract.AnnotationBoundValues}
@@ -208,10 +209,10 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	} else {
 		discarded = append(discarded, contract.AnnotationCreatedBy)
 	}
-	p.metadata("annotations", c.object.Annotations, base.Metadata.Annotations, stamps)
+	setMetadata(p, "annotations", c.object.Annotations, base.Metadata.Annotations, stamps)
 	changed := slices.Concat(merge.merged, discard(p, c.object.Annotations, discarded...), forget(p, c.object.Annotations, from.Sensitive))
 	if left, disclaimed := disclaim(c.object.Metadata["managedFields"], changed); disclaimed {
-		p.set(pointer{"metadata", "managedFields"}, left)
+		p.Set(mutation.Pointer{"metadata", "managedFields"}, left)
 	}
 	return result{patch: p, warnings: machine.UnusedWarnings(compiled, explicit)}
 }
@@ -230,9 +231,9 @@ func (c creation) finalName(name string, base renderedObject) (string, *field.Er
 	}
 }
 
-// metadata adds string entries to metadata.labels or metadata.annotations: those of the template that the user did
+// setMetadata adds string entries to metadata.labels or metadata.annotations: those of the template that the user did
 // not specify, and the stamps in any case.
-func (p *patch) metadata(key string, requested map[string]any, fromTemplate, stamps map[string]string) {
+func setMetadata(p *mutation.Patch, key string, requested map[string]any, fromTemplate, stamps map[string]string) {
 	add := map[string]string{}
 	for k, v := range fromTemplate {
 		if requested[k] == nil {
@@ -247,13 +248,13 @@ func (p *patch) metadata(key string, requested map[string]any, fromTemplate, sta
 	if len(add) == 0 {
 		return
 	}
-	at := pointer{"metadata", key}
+	at := mutation.Pointer{"metadata", key}
 	if requested == nil {
-		p.set(at, add)
+		p.Set(at, add)
 		return
 	}
 	for _, k := range slices.Sorted(maps.Keys(add)) {
-		p.set(at.child(k), add[k])
+		p.Set(at.Child(k), add[k])
 	}
 }
 

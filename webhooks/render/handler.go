@@ -221,7 +221,7 @@ func answer(name string, o result) admission.Response {
 	if len(o.causes) > 0 {
 		return deny.Invalid(name, o.causes)
 	}
-	raw, err := o.patch.marshal()
+	raw, err := o.patch.Marshal()
 	if err != nil {
 		return *unavailable("the answer could not be encoded", err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 const (
@@ -24,11 +25,11 @@ const (
 )
 
 // discard removes annotations with these keys. It returns the pointers of those that it removed.
-func discard(p *patch, annotations map[string]any, keys ...string) (removed []pointer) {
+func discard(p *mutation.Patch, annotations map[string]any, keys ...string) (removed []mutation.Pointer) {
 	for _, key := range keys {
 		if _, found := annotations[key]; found {
-			at := pointer{"metadata", "annotations", key}
-			p.remove(at)
+			at := mutation.Pointer{"metadata", "annotations", key}
+			p.Remove(at)
 			removed = append(removed, at)
 		}
 	}
@@ -38,7 +39,7 @@ func discard(p *patch, annotations map[string]any, keys ...string) (removed []po
 // forget removes the annotations of the given parameters from the object, and from the manifests that clients store
 // in annotations of their own. A manifest that cannot be decoded is removed as a whole, because it might contain
 // them. forget returns the pointers of the annotations that it removed.
-func forget(p *patch, annotations map[string]any, parameters []string) (removed []pointer) {
+func forget(p *mutation.Patch, annotations map[string]any, parameters []string) (removed []mutation.Pointer) {
 	var keys []string
 	for _, name := range parameters {
 		keys = append(keys, contract.AnnotationParameterPrefix+name)
@@ -47,13 +48,13 @@ func forget(p *patch, annotations map[string]any, parameters []string) (removed 
 	if len(keys) == 0 {
 		return removed
 	}
-	at := pointer{"metadata", "annotations"}
+	at := mutation.Pointer{"metadata", "annotations"}
 	for _, c := range withoutKeys(annotations, keys, 0) {
 		if c.text == "" {
 			removed = append(removed, discard(p, annotations, c.key)...)
 			continue
 		}
-		p.set(at.child(c.key), c.text)
+		p.Set(at.Child(c.key), c.text)
 	}
 	return removed
 }

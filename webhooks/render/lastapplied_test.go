@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // The cases cover the annotations in which clients store the manifest that they applied.
@@ -80,7 +81,7 @@ func TestSensitiveParametersLeaveEveryKeptManifest(t *testing.T) {
 			for k, v := range tc.given {
 				given[k] = v
 			}
-			p := &patch{}
+			p := &mutation.Patch{}
 			removed := forget(p, given, []string{"PASSWORD"})
 			got := annotationsAfter(t, p, given)
 			if diff := cmp.Diff(tc.want, got); diff != "" {
@@ -98,27 +99,27 @@ func TestSensitiveParametersLeaveEveryKeptManifest(t *testing.T) {
 			for k, v := range got {
 				again[k] = v
 			}
-			second := &patch{}
-			if forget(second, again, []string{"PASSWORD"}); len(second.operations) > 0 {
-				t.Errorf("the second time changes %v", second.operations)
+			second := &mutation.Patch{}
+			if forget(second, again, []string{"PASSWORD"}); len(second.Operations) > 0 {
+				t.Errorf("the second time changes %v", second.Operations)
 			}
 		})
 	}
 	t.Run("without sensitive parameters nothing is read", func(t *testing.T) {
-		p := &patch{}
-		if removed := forget(p, map[string]any{machine.AnnotationKapp: "{", machine.AnnotationBanzai: "x"}, nil); len(removed) > 0 || len(p.operations) > 0 {
+		p := &mutation.Patch{}
+		if removed := forget(p, map[string]any{machine.AnnotationKapp: "{", machine.AnnotationBanzai: "x"}, nil); len(removed) > 0 || len(p.Operations) > 0 {
 			t.Errorf("removed %v", removed)
 		}
 	})
 }
 
-func annotationsAfter(t *testing.T, p *patch, annotations map[string]any) map[string]string {
+func annotationsAfter(t *testing.T, p *mutation.Patch, annotations map[string]any) map[string]string {
 	t.Helper()
 	raw, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": annotations}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	operations, err := p.marshal()
+	operations, err := p.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // restoreClaims corrects the managedFields of an object that the webhook patches. Before admission the API server
@@ -14,12 +15,12 @@ import (
 // the patched object equals the stored one (see sameContent), restoreClaims restores the stored claims: the update then
 // changes nothing, and the API server does not write it. Otherwise it removes the sender's claims to fields that the
 // webhook changed, see disclaim.
-func (u update) restoreClaims(p *patch, changed []pointer) error {
+func (u update) restoreClaims(p *mutation.Patch, changed []mutation.Pointer) error {
 	stored := u.stored.Metadata["managedFields"]
 	if stored == nil {
 		return nil
 	}
-	operations, err := p.marshal()
+	operations, err := p.Marshal()
 	if err != nil {
 		return err
 	}
@@ -35,11 +36,11 @@ func (u update) restoreClaims(p *patch, changed []pointer) error {
 	if err != nil {
 		return err
 	}
-	claims := pointer{"metadata", "managedFields"}
+	claims := mutation.Pointer{"metadata", "managedFields"}
 	if patched, _ := machine.Read(after); sameContent(patched, u.stored) {
-		p.set(claims, stored)
+		p.Set(claims, stored)
 	} else if left, disclaimed := disclaim(u.object.Metadata["managedFields"], changed); disclaimed {
-		p.set(claims, left)
+		p.Set(claims, left)
 	}
 	return nil
 }

@@ -6,29 +6,30 @@ import (
 	"slices"
 
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // overlay merges the user's object over a base, which is the rendered or the stored object. It adds to a patch the
 // operations that turn the user's object into the result. A user-specified value takes precedence over the base. null
 // counts as not specified, because typed clients send it for fields without a value.
 type overlay struct {
-	patch *patch
+	patch *mutation.Patch
 	// lists holds the fingerprint of every list that was merged by name, as the user specified it, by its JSON Pointer.
 	lists map[string]string
 	// merged holds the pointers of these lists.
-	merged []pointer
+	merged []mutation.Pointer
 }
 
 // apply merges the map at a pointer. requested is the map in the user's object; missing fields are added from the base.
-func (o *overlay) apply(at pointer, base, requested map[string]any) {
+func (o *overlay) apply(at mutation.Pointer, base, requested map[string]any) {
 	for _, key := range slices.Sorted(maps.Keys(base)) {
-		below := at.child(key)
+		below := at.Child(key)
 		requestedMap, isMap := requested[key].(map[string]any)
 		baseMap, baseIsMap := base[key].(map[string]any)
 		switch {
 		case requested[key] == nil:
 			if base[key] != nil {
-				o.patch.set(below, base[key])
+				o.patch.Set(below, base[key])
 			}
 		case isMap && baseIsMap:
 			o.apply(below, baseMap, requestedMap)
@@ -38,7 +39,7 @@ func (o *overlay) apply(at pointer, base, requested map[string]any) {
 	}
 }
 
-func (o *overlay) list(at pointer, base, requested any) {
+func (o *overlay) list(at mutation.Pointer, base, requested any) {
 	baseList, requestedList, byName := namedLists(base, requested)
 	if !byName {
 		return
@@ -47,7 +48,7 @@ func (o *overlay) list(at pointer, base, requested any) {
 	if reflect.DeepEqual(merged, requestedList) {
 		return
 	}
-	o.patch.set(at, merged)
+	o.patch.Set(at, merged)
 	if o.lists == nil {
 		o.lists = map[string]string{}
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // patched applies a patch to the JSON that it was created for.
-func patched(t *testing.T, raw string, p *patch) any {
+func patched(t *testing.T, raw string, p *mutation.Patch) any {
 	t.Helper()
-	operations, err := p.marshal()
+	operations, err := p.Marshal()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,13 +137,13 @@ func TestOverlay(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			merge := overlay{patch: &patch{}}
+			merge := overlay{patch: &mutation.Patch{}}
 			merge.apply(nil, base, requested)
 			if diff := cmp.Diff(parse(t, tc.want), patched(t, tc.written, merge.patch)); diff != "" {
 				t.Errorf("merged (-want +got):\n%s", diff)
 			}
-			if tc.wantOperations != len(merge.patch.operations) {
-				t.Errorf("%d operations, want %d: %v", len(merge.patch.operations), tc.wantOperations, merge.patch.operations)
+			if tc.wantOperations != len(merge.patch.Operations) {
+				t.Errorf("%d operations, want %d: %v", len(merge.patch.Operations), tc.wantOperations, merge.patch.Operations)
 			}
 			for _, path := range tc.wantLists {
 				if merge.lists[path] == "" {

@@ -10,6 +10,7 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
 // update is the input of the decision about an update.
@@ -22,13 +23,13 @@ type update struct {
 }
 
 func (u update) decide() result {
-	p := &patch{}
+	p := &mutation.Patch{}
 	if _, templated := u.stored.Annotations[contract.AnnotationTemplateRef]; !templated {
 		// A reference that is added later renders nothing. The admission policy on the reference denies it.
 		return result{patch: p}
 	}
 	from := u.stored.Record()
-	var changed []pointer
+	var changed []mutation.Pointer
 	if u.isOverlay(from) {
 		u.applyOverlay(p)
 	} else {
@@ -37,7 +38,7 @@ func (u update) decide() result {
 		u.retainStamps(p, "annotations", u.object.Annotations, u.stored.Annotations, stampedAnnotations)
 	}
 	changed = append(changed, forget(p, u.object.Annotations, from.Sensitive)...)
-	if len(p.operations) > 0 {
+	if len(p.Operations) > 0 {
 		if err := u.restoreClaims(p, changed); err != nil {
 			return result{causes: field.ErrorList{field.InternalError(nil, err)}}
 		}
@@ -60,7 +61,7 @@ func (u update) isOverlay(from machine.Record) bool {
 // applyOverlay merges the object of the request over the stored one, without the fields that the sender's previous manifest
 // contained and the current one does not. The reference and the parameters are not restored: omitting them is a
 // change that must be denied.
-func (u update) applyOverlay(p *patch) {
+func (u update) applyOverlay(p *mutation.Patch) {
 	before, now, found := u.manifests()
 	base := u.stored
 	if found {
@@ -69,22 +70,22 @@ func (u update) applyOverlay(p *patch) {
 		base.Annotations = withoutDropped(base.Annotations, before.Annotations, now.Annotations)
 	}
 	if u.object.Spec == nil {
-		p.set(pointer{"spec"}, base.Spec)
+		p.Set(mutation.Pointer{"spec"}, base.Spec)
 	} else {
-		(&overlay{patch: p}).apply(pointer{"spec"}, base.Spec, u.object.Spec)
+		(&overlay{patch: p}).apply(mutation.Pointer{"spec"}, base.Spec, u.object.Spec)
 	}
-	metadata := pointer{"metadata"}
+	metadata := mutation.Pointer{"metadata"}
 	for _, key := range []string{"finalizers", "ownerReferences", "generateName"} {
 		if u.object.Metadata[key] == nil && u.stored.Metadata[key] != nil && u.stored.Metadata["deletionTimestamp"] == nil {
-			p.set(metadata.child(key), u.stored.Metadata[key])
+			p.Set(metadata.Child(key), u.stored.Metadata[key])
 		}
 	}
-	p.overlayStrings("labels", u.object.Labels, base.Labels, u.stored.Labels, stampedLabels)
+	overlayStrings(p, "labels", u.object.Labels, base.Labels, u.stored.Labels, stampedLabels)
 	annotations := maps.Clone(base.Annotations)
 	maps.DeleteFunc(annotations, func(key string, _ any) bool {
 		return machine.IsContract(key) && !slices.Contains(defaultsAnnotations, key)
 	})
-	p.overlayStrings("annotations", u.object.Annotations, annotations, u.stored.Annotations, stampedAnnotations)
+	overlayStrings(p, "annotations", u.object.Annotations, annotations, u.stored.Annotations, stampedAnnotations)
 }
 
 // defaultsAnnotations are the annotations of the defaults webhook. It restores them itself, but too late to recognise
@@ -93,7 +94,7 @@ var defaultsAnnotations = []string{contract.AnnotationDefaultsApplied, contract.
 
 // overlayStrings adds the retained labels or annotations that the request omits, and restores the stored values of the
 // stamps.
-func (p *patch) overlayStrings(key string, requested, base, stored map[string]any, stamps []string) {
+func overlayStrings(p *mutation.Patch, key string, requested, base, stored map[string]any, stamps []string) {
 	add := map[string]any{}
 	for k, v := range base {
 		if requested[k] == nil {
@@ -105,42 +106,42 @@ func (p *patch) overlayStrings(key string, requested, base, stored map[string]an
 			add[stamp] = was
 		}
 	}
-	p.addStrings(key, requested, add)
+	addStrings(p, key, requested, add)
 }
 
 // retainStamps restores the stamps to their stored state, and changes nothing else.
-func (u update) retainStamps(p *patch, key string, requested, stored map[string]any, stamps []string) {
+func (u update) retainStamps(p *mutation.Patch, key string, requested, stored map[string]any, stamps []string) {
 	add := map[string]any{}
 	for _, stamp := range stamps {
 		switch was, found := stored[stamp]; {
 		case found && requested[stamp] != was:
 			add[stamp] = was
 		case !found && requested[stamp] != nil:
-			p.remove(pointer{"metadata", key, stamp})
+			p.Remove(mutation.Pointer{"metadata", key, stamp})
 		}
 	}
-	p.addStrings(key, requested, add)
+	addStrings(p, key, requested, add)
 }
 
-func (p *patch) addStrings(key string, requested, add map[string]any) {
-	at := pointer{"metadata", key}
+func addStrings(p *mutation.Patch, key string, requested, add map[string]any) {
+	at := mutation.Pointer{"metadata", key}
 	if requested == nil {
 		if len(add) > 0 {
-			p.set(at, add)
+			p.Set(at, add)
 		}
 		return
 	}
 	for _, k := range slices.Sorted(maps.Keys(add)) {
-		p.set(at.child(k), add[k])
+		p.Set(at.Child(k), add[k])
 	}
 }
 
 // mergeLists merges by name, over the stored list, every list that a declarative client sends in the short form of
 // its manifest. Such a client compares its manifest with the stored object, finds the longer list of the stored VM,
 // and sends its own list again. mergeLists returns the pointers of the lists that it changed.
-func (u update) mergeLists(p *patch, from machine.Record) (merged []pointer) {
+func (u update) mergeLists(p *mutation.Patch, from machine.Record) (merged []mutation.Pointer) {
 	before, now, known := u.manifests()
-	eachChangedList(pointer{"spec"}, u.stored.Spec, u.object.Spec, func(at pointer, stored, requested any) {
+	eachChangedList(mutation.Pointer{"spec"}, u.stored.Spec, u.object.Spec, func(at mutation.Pointer, stored, requested any) {
 		storedList, requestedList, byName := namedLists(stored, requested)
 		if !byName {
 			return
@@ -157,7 +158,7 @@ func (u update) mergeLists(p *patch, from machine.Record) (merged []pointer) {
 			return
 		}
 		if list := mergeNamed(storedList, requestedList); !reflect.DeepEqual(list, requestedList) {
-			p.set(at, list)
+			p.Set(at, list)
 			merged = append(merged, at)
 		}
 	})
@@ -165,22 +166,22 @@ func (u update) mergeLists(p *patch, from machine.Record) (merged []pointer) {
 }
 
 // eachChangedList walks the maps that both trees have, and calls found for each pair of lists that differ.
-func eachChangedList(at pointer, stored, requested map[string]any, found func(at pointer, stored, requested any)) {
+func eachChangedList(at mutation.Pointer, stored, requested map[string]any, found func(at mutation.Pointer, stored, requested any)) {
 	for _, key := range slices.Sorted(maps.Keys(requested)) {
 		switch value := requested[key].(type) {
 		case map[string]any:
 			if below, ok := stored[key].(map[string]any); ok {
-				eachChangedList(at.child(key), below, value, found)
+				eachChangedList(at.Child(key), below, value, found)
 			}
 		case []any:
 			if list, ok := stored[key].([]any); ok && !reflect.DeepEqual(list, value) {
-				found(at.child(key), list, value)
+				found(at.Child(key), list, value)
 			}
 		}
 	}
 }
 
-func lookup(in map[string]any, at pointer) any {
+func lookup(in map[string]any, at mutation.Pointer) any {
 	var value any = in
 	for _, key := range at {
 		m, ok := value.(map[string]any)
