@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/vmstencil/stencil/webhooks"
 	"github.com/vmstencil/stencil/webhooks/serving"
 )
 
@@ -41,7 +42,7 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err != nil {
 		return err
 	}
-	if err := addWebhooks(mgr, server, caches, o); err != nil {
+	if err := webhooks.Setup(mgr, o.webhooks(server, caches)); err != nil {
 		return err
 	}
 	if err := addReconcilers(mgr, caches, o); err != nil {
