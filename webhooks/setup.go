@@ -21,12 +21,12 @@ import (
 	"github.com/vmstencil/stencil/internal/delegation"
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/webhooks/approvals"
-	"github.com/vmstencil/stencil/webhooks/behalf"
 	"github.com/vmstencil/stencil/webhooks/defaults"
 	"github.com/vmstencil/stencil/webhooks/instances"
+	"github.com/vmstencil/stencil/webhooks/internal/delegated"
+	"github.com/vmstencil/stencil/webhooks/internal/policyeval"
 	"github.com/vmstencil/stencil/webhooks/namespaces"
 	"github.com/vmstencil/stencil/webhooks/policies"
-	"github.com/vmstencil/stencil/webhooks/policing"
 	"github.com/vmstencil/stencil/webhooks/preview"
 	"github.com/vmstencil/stencil/webhooks/render"
 	"github.com/vmstencil/stencil/webhooks/requests"
@@ -83,16 +83,16 @@ func Setup(mgr manager.Manager, o Options) error {
 	if err != nil {
 		return err
 	}
-	decisions, err := policing.NewMetrics(o.Registerer)
+	decisions, err := policyeval.NewMetrics(o.Registerer)
 	if err != nil {
 		return err
 	}
-	evaluator := policing.New(policing.Options{
+	evaluator := policyeval.New(policyeval.Options{
 		Policies:      o.Policies,
 		Namespaces:    o.Approvals,
 		Templates:     o.Templates,
 		Instancetypes: o.Instancetypes,
-		Log:           policing.NewLog(mgr.GetLogger().WithName("decisions"), o.DecisionLogSample, nil),
+		Log:           policyeval.NewLog(mgr.GetLogger().WithName("decisions"), o.DecisionLogSample, nil),
 		Metrics:       decisions,
 	})
 	sources, err := requests.NewAPIServer(mgr.GetConfig())
@@ -128,7 +128,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		{
 			Name:    "machines",
 			Path:    "/validate-virtualmachine",
-			Handler: behalf.New(server, virtualMachines),
+			Handler: delegated.New(server, virtualMachines),
 		},
 		{
 			Name:    "instances",
@@ -138,12 +138,12 @@ func Setup(mgr manager.Manager, o Options) error {
 		{
 			Name:    "preview",
 			Path:    "/preview-virtualmachine",
-			Handler: behalf.New(server, preview.New(virtualMachines)),
+			Handler: delegated.New(server, preview.New(virtualMachines)),
 		},
 		{
 			Name:    "policed",
 			Path:    "/validate-policies",
-			Handler: behalf.New(server, policing.NewHandler(evaluator)),
+			Handler: delegated.New(server, policyeval.NewHandler(evaluator)),
 		},
 		{
 			Name:    "namespaces",
