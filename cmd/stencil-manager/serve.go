@@ -9,6 +9,7 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/vmstencil/stencil/reconcilers"
 	"github.com/vmstencil/stencil/webhooks"
 	"github.com/vmstencil/stencil/webhooks/serving"
 )
@@ -45,7 +46,11 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err := webhooks.Setup(mgr, o.webhooks(server, caches)); err != nil {
 		return err
 	}
-	if err := addReconcilers(mgr, caches, o); err != nil {
+	settings, err := o.reconcilers(caches)
+	if err != nil {
+		return err
+	}
+	if err := reconcilers.Setup(mgr, settings); err != nil {
 		return err
 	}
 	if err := mgr.Add(server); err != nil {
