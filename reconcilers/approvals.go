@@ -9,10 +9,10 @@ import (
 
 	"github.com/vmstencil/stencil/reconcilers/audit"
 	"github.com/vmstencil/stencil/reconcilers/audit/observed"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
 	"github.com/vmstencil/stencil/reconcilers/exemptions"
 	"github.com/vmstencil/stencil/reconcilers/governed"
-	"github.com/vmstencil/stencil/reconcilers/statuswriter"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 )
 
 // SetupApprovals adds the reconcilers of approvals: governed labels, exempt users and the audit. Setup calls it; a test may
