@@ -9,12 +9,9 @@ import (
 	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	"sigs.k8s.io/controller-runtime/pkg/manager"
-	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/vmstencil/stencil/internal/certificates/publication"
 	program "github.com/vmstencil/stencil/internal/server"
-	"github.com/vmstencil/stencil/reconcilers/policystatus"
 	"github.com/vmstencil/stencil/reconcilers/policywebhook"
 )
 
@@ -49,52 +46,4 @@ func (o *options) managesBundles() bool {
 	targets, err := publication.ParseTargets(o.webhookConfigurations)
 	return err == nil && o.certificates.Source == program.SourceAuthority &&
 		slices.Contains(targets, publication.Target{Kind: publication.Validating, Name: o.policyWebhooks})
-}
-
-// addPolicies adds the reconcilers of the policies' webhooks and statuses.
-func addPolicies(mgr manager.Manager, c caches, o *options) error {
-	var routes policystatus.Routes
-	if o.policyWebhooks != "" {
-		settings, err := o.policyWebhookSettings()
-		if err != nil {
-			return err
-		}
-		webhooks, err := policywebhook.New(policywebhook.Options{
-			Configuration: o.policyWebhooks,
-			Reference:     o.policyWebhooksTrust,
-			BundleManaged: o.managesBundles(),
-			Settings:      settings,
-			Policies:      c.policies,
-			Client:        mgr.GetClient(),
-			Recorder:      mgr.GetEventRecorder("stencil-policy-webhook"),
-			Registerer:    metrics.Registry,
-		})
-		if err != nil {
-			return err
-		}
-		if err := webhooks.SetupWithManager(mgr); err != nil {
-			return err
-		}
-		routes = webhooks
-	}
-	statuses := policystatus.New(policystatus.Options{
-		Policies: c.policies,
-		Routes:   routes,
-		Client:   mgr.GetClient(),
-		Recorder: mgr.GetEventRecorder("stencil-policy-status"),
-	})
-	if err := statuses.SetupWithManager(mgr); err != nil {
-		return err
-	}
-	reporter := policystatus.NewReporter(policystatus.ReporterOptions{
-		Name:     o.replica,
-		Policies: c.policies,
-		Client:   mgr.GetClient(),
-		Logger:   mgr.GetLogger().WithName("policy-statistics"),
-		Interval: o.policyStatisticsInterval,
-	})
-	if err := mgr.Add(reporter); err != nil {
-		return fmt.Errorf("adding the reporter of the policies' statistics: %w", err)
-	}
-	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"k8s.io/utils/clock"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
+	"github.com/vmstencil/stencil/reconcilers"
+	"github.com/vmstencil/stencil/webhooks"
 	"github.com/vmstencil/stencil/webhooks/serving"
 )
 
@@ -41,10 +43,14 @@ func serve(ctx context.Context, o *options, config *rest.Config, logger logr.Log
 	if err != nil {
 		return err
 	}
-	if err := addWebhooks(mgr, server, caches, o); err != nil {
+	if err := webhooks.Setup(mgr, o.webhooks(server, caches)); err != nil {
 		return err
 	}
-	if err := addReconcilers(mgr, caches, o); err != nil {
+	settings, err := o.reconcilers(caches)
+	if err != nil {
+		return err
+	}
+	if err := reconcilers.Setup(mgr, settings); err != nil {
 		return err
 	}
 	if err := mgr.Add(server); err != nil {

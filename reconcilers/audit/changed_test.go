@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	templatecache "github.com/vmstencil/stencil/cache/templates"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 )
 
 // TestWhatChangedIsAuditedAlone checks that a change in a governed namespace causes one list of that namespace, and that such audits take

@@ -4,7 +4,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 )
 
 // lastResults passes the results of the last audit to the controller that writes them to statuses. It is safe for concurrent use.

@@ -12,7 +12,7 @@ import (
 	"github.com/vmstencil/stencil/internal/excerpt"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	policyinput "github.com/vmstencil/stencil/policies/input"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/template"
 	sizing "github.com/vmstencil/stencil/template/instancetype"

@@ -16,7 +16,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 	"github.com/vmstencil/stencil/rego"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )

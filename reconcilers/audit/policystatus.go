@@ -11,7 +11,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
-	"github.com/vmstencil/stencil/reconcilers/statuswriter"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 )
 
 // policyStatuses writes only status.audit of policies, by server-side apply.

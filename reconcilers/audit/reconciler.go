@@ -18,8 +18,8 @@ import (
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
-	"github.com/vmstencil/stencil/reconcilers/statuswriter"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 )
 
 // DefaultInterval is the time between two audits when nothing changes.

@@ -21,7 +21,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/excerpt"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 	"github.com/vmstencil/stencil/template"
 )
 

@@ -11,7 +11,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 )
 
 // approve returns an approval of golden/fedora in team-a and team-b.

@@ -21,7 +21,7 @@ import (
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
-	"github.com/vmstencil/stencil/reconcilers/statuswriter"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/rego"
 	"github.com/vmstencil/stencil/template"
 	sizing "github.com/vmstencil/stencil/template/instancetype"

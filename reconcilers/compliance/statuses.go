@@ -7,7 +7,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
-	"github.com/vmstencil/stencil/reconcilers/statuswriter"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 )
 
 // fieldManager owns the condition PolicyCompliant of templates.

@@ -23,8 +23,8 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/internal/exemption"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
-	"github.com/vmstencil/stencil/reconcilers/statuswriter"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 )
 
 const (

@@ -6,7 +6,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 )
 
 // maximumNames is the maximum number of approvals in an event.

@@ -21,9 +21,9 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 	"github.com/vmstencil/stencil/reconcilers/internal/single"
-	"github.com/vmstencil/stencil/reconcilers/statuswriter"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 )
 
 const (

@@ -9,8 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
-	"github.com/vmstencil/stencil/reconcilers/statuswriter"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 )
 
 // owner is the field manager of the condition Active.

@@ -7,7 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
+	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 )
 
 func TestPendingOf(t *testing.T) {

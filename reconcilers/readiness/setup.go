@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
-	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 )
 
 const (

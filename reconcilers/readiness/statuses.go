@@ -5,7 +5,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
-	"github.com/vmstencil/stencil/reconcilers/statuswriter"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 )
 
 // fieldManager owns the fields of templates' statuses that this package writes.

@@ -12,7 +12,7 @@
 //
 // The API server calls the webhook where an approval may deny or warn, and in all namespaces for VMs with rules of
 // their own or of their template. The same call evaluates the Rego policies, and one response has the objections of
-// all. The webhook of package policing receives the other requests.
+// all. The webhook of package policyeval receives the other requests.
 //
 // The webhook reads from watch caches, with one exception: where an approval denies or warns, a new VM with
 // dataVolumeTemplates that is approved otherwise must not have disks that already exist, unless the approvals allow

@@ -35,7 +35,7 @@ type Approvals interface {
 	ApprovalsFor(namespace string) []*approval.Approval
 }
 
-// Policies returns the decision of the policies about a request; a policing.Evaluator implements it.
+// Policies returns the decision of the policies about a request; a policyeval.Evaluator implements it.
 type Policies interface {
 	Evaluate(ctx context.Context, request admission.Request, object map[string]any) (policyset.Decision, error)
 }

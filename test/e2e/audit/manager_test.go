@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/rest"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/config"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
@@ -18,12 +17,8 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
-	"github.com/vmstencil/stencil/reconcilers/audit"
-	"github.com/vmstencil/stencil/reconcilers/audit/observed"
-	"github.com/vmstencil/stencil/reconcilers/coverage"
-	"github.com/vmstencil/stencil/reconcilers/governed"
+	"github.com/vmstencil/stencil/reconcilers"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
-	"github.com/vmstencil/stencil/reconcilers/statuswriter"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -112,43 +107,15 @@ func (l *leader) addProtection(t *testing.T) {
 // addGoverning adds the reconcilers of approvals.
 func (l *leader) addGoverning(t *testing.T) {
 	t.Helper()
-	watch, err := coverage.New(coverage.Options{
-		Config: l.GetConfig(), HTTPClient: l.GetHTTPClient(), Mapper: l.GetRESTMapper(), OwnNamespace: install.Namespace,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	templates, err := templatecache.New(templatecache.Options{Config: l.GetConfig(), Logger: l.GetLogger()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	l.add(t, watch)
 	l.add(t, templates)
-	statuses, err := statuswriter.New(l.GetConfig())
-	if err != nil {
-		t.Fatal(err)
-	}
-	labels := governed.New(governed.Options{
-		Coverage: watch, Reader: l.GetAPIReader(), Client: l.GetClient(), Statuses: statuses,
-		Recorder: l.GetEventRecorder("stencil-governed"), Namespace: install.Namespace,
-	})
-	if err := labels.SetupWithManager(l); err != nil {
-		t.Fatal(err)
-	}
-	running, err := observed.New(l.GetConfig(), l.GetLogger())
-	if err != nil {
-		t.Fatal(err)
-	}
-	l.add(t, running)
-	auditor, err := audit.New(audit.Options{
-		Config: rest.CopyConfig(l.GetConfig()), Coverage: watch, Templates: templates,
-		Client: l.GetClient(), Recorder: l.GetEventRecorder("stencil-audit"), Registerer: l.registry,
-		ReportsInterval: 200 * time.Millisecond, Observed: running, ChangeDelay: 500 * time.Millisecond,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := auditor.SetupWithManager(l); err != nil {
+	if err := reconcilers.SetupApprovals(l, reconcilers.Options{
+		Namespace: install.Namespace, Registerer: l.registry, Templates: templates,
+		Audit: reconcilers.Audit{ReportsInterval: 200 * time.Millisecond, ChangeDelay: 500 * time.Millisecond},
+	}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -1,4 +1,4 @@
-package policing_test
+package policyeval_test
 
 import (
 	"bytes"
@@ -32,7 +32,7 @@ import (
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
-	"github.com/vmstencil/stencil/webhooks/policing"
+	"github.com/vmstencil/stencil/webhooks/internal/policyeval"
 )
 
 var compiler = sync.OnceValues(rego.NewCompiler)
@@ -166,9 +166,9 @@ func tell(t *testing.T, what string, kinds ...string) policyset.Entry {
 	}
 }
 
-func evaluatorOf(t *testing.T, evaluated *council, change ...func(*policing.Options)) *policing.Evaluator {
+func evaluatorOf(t *testing.T, evaluated *council, change ...func(*policyeval.Options)) *policyeval.Evaluator {
 	t.Helper()
-	o := policing.Options{
+	o := policyeval.Options{
 		Policies:   evaluated,
 		Namespaces: cluster{"team-a": {"env": "prod"}},
 		Templates:  templates{"golden/box": box(t)},
@@ -180,7 +180,7 @@ func evaluatorOf(t *testing.T, evaluated *council, change ...func(*policing.Opti
 	for _, apply := range change {
 		apply(&o)
 	}
-	return policing.New(o)
+	return policyeval.New(o)
 }
 
 func messages(violations []policyset.Violation) []string {
@@ -316,11 +316,11 @@ func TestWhoCannotDecide(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			registry := prometheus.NewRegistry()
-			metrics, err := policing.NewMetrics(registry)
+			metrics, err := policyeval.NewMetrics(registry)
 			if err != nil {
 				t.Fatal(err)
 			}
-			evaluator := evaluatorOf(t, tc.asked, func(o *policing.Options) { o.Metrics = metrics })
+			evaluator := evaluatorOf(t, tc.asked, func(o *policyeval.Options) { o.Metrics = metrics })
 			_, err = evaluator.Evaluate(t.Context(), tc.request, nil)
 			text := ""
 			if err != nil {
@@ -372,13 +372,13 @@ func TestTheDecisionLog(t *testing.T) {
 	// The logger is configured as in stencil-manager.
 	logger := zap.New(zap.WriteTo(&out), zap.JSONEncoder())
 	draws := []float64{0.49, 0.5}
-	log := policing.NewLog(logger, 0.5, func() float64 {
+	log := policyeval.NewLog(logger, 0.5, func() float64 {
 		next := draws[0]
 		draws = draws[1:]
 		return next
 	})
 	leak := compile(t, "leak", `deny contains input.object.spec.template.spec.volumes[0].cloudInitNoCloud.userData`)
-	evaluator := evaluatorOf(t, policies(policyset.Entry{Policy: leak}, tell(t, `input.parameters.SIZE`)), func(o *policing.Options) { o.Log = log })
+	evaluator := evaluatorOf(t, policies(policyset.Entry{Policy: leak}, tell(t, `input.parameters.SIZE`)), func(o *policyeval.Options) { o.Log = log })
 	for range 2 {
 		if _, err := evaluator.Evaluate(t.Context(), request(t, admissionv1.Create, "VirtualMachine", web, ""), nil); err != nil {
 			t.Fatal(err)
@@ -421,7 +421,7 @@ func TestTheDecisionLog(t *testing.T) {
 
 func TestWithoutSamplesThereIsNoDecisionLog(t *testing.T) {
 	logger := funcr.New(func(_, line string) { t.Errorf("logged %s", line) }, funcr.Options{})
-	evaluator := evaluatorOf(t, policies(tell(t, `1`)), func(o *policing.Options) { o.Log = policing.NewLog(logger, 0, nil) })
+	evaluator := evaluatorOf(t, policies(tell(t, `1`)), func(o *policyeval.Options) { o.Log = policyeval.NewLog(logger, 0, nil) })
 	if _, err := evaluator.Evaluate(t.Context(), request(t, admissionv1.Create, "VirtualMachine", web, ""), nil); err != nil {
 		t.Fatal(err)
 	}
@@ -430,7 +430,7 @@ func TestWithoutSamplesThereIsNoDecisionLog(t *testing.T) {
 func TestHandler(t *testing.T) {
 	entry := tell(t, `"never"`, "VirtualMachineTemplateRequest")
 	evaluator := evaluatorOf(t, policies(entry))
-	handler := policing.NewHandler(evaluator)
+	handler := policyeval.NewHandler(evaluator)
 	response := handler.Handle(t.Context(), request(t, admissionv1.Create, "VirtualMachineTemplateRequest", `{spec: {}}`, ""))
 	raw, _ := json.Marshal(response.Result)
 	if response.Allowed || !strings.Contains(string(raw), `virtualmachinetemplaterequests.kubevirt.io \"web-1\" is forbidden: policy tell (medium): never`) {
@@ -465,8 +465,8 @@ func TestAnErrorDoesNotQuoteASensitiveValue(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var out bytes.Buffer
-			log := policing.NewLog(zap.New(zap.WriteTo(&out), zap.JSONEncoder()), 1, nil)
-			evaluator := evaluatorOf(t, policies(policyset.Entry{Policy: compile(t, "leak", tc.source)}), func(o *policing.Options) { o.Log = log })
+			log := policyeval.NewLog(zap.New(zap.WriteTo(&out), zap.JSONEncoder()), 1, nil)
+			evaluator := evaluatorOf(t, policies(policyset.Entry{Policy: compile(t, "leak", tc.source)}), func(o *policyeval.Options) { o.Log = log })
 			decision, err := evaluator.Evaluate(t.Context(), request(t, admissionv1.Create, "VirtualMachine", tc.object, ""), nil)
 			if err != nil {
 				t.Fatal(err)

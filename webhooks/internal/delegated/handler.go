@@ -1,6 +1,6 @@
-// Package behalf replaces the user of requests that stencil-apiserver makes on behalf of a user: a validating webhook
+// Package delegated replaces the user of requests that stencil-apiserver makes on behalf of a user: a validating webhook
 // receives them as requests of that user. Approvals and policies then evaluate the user and not the server.
-package behalf
+package delegated
 
 import (
 	"context"

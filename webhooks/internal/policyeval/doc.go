@@ -1,4 +1,4 @@
-// Package policing evaluates the Rego policies for admission requests.
+// Package policyeval evaluates the Rego policies for admission requests.
 //
 // An Evaluator collects the policy input of a request, from watch caches only, and evaluates the policies that match the
 // request. Two webhooks call it:
@@ -19,4 +19,4 @@
 // If enabled, a sample of the decisions is logged as policyinput.Record under the key "decision": the policies that
 // were evaluated, their versions and results, and the masked input, so that `stencilctl policy eval --decision` can
 // repeat the evaluation.
-package policing
+package policyeval

@@ -1,4 +1,4 @@
-package behalf_test
+package delegated_test
 
 import (
 	"context"
@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/vmstencil/stencil/internal/delegation"
-	"github.com/vmstencil/stencil/webhooks/behalf"
+	"github.com/vmstencil/stencil/webhooks/internal/delegated"
 )
 
 func TestWhoIsEvaluated(t *testing.T) {
@@ -31,7 +31,7 @@ func TestWhoIsEvaluated(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			var got authenticationv1.UserInfo
-			handler := behalf.New(server, admission.HandlerFunc(func(_ context.Context, request admission.Request) admission.Response {
+			handler := delegated.New(server, admission.HandlerFunc(func(_ context.Context, request admission.Request) admission.Response {
 				got = request.UserInfo
 				return admission.Allowed("")
 			}))
@@ -45,7 +45,7 @@ func TestWhoIsEvaluated(t *testing.T) {
 		})
 	}
 	t.Run("the server without a person is denied and nobody is asked", func(t *testing.T) {
-		handler := behalf.New(server, admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
+		handler := delegated.New(server, admission.HandlerFunc(func(context.Context, admission.Request) admission.Response {
 			t.Error("asked")
 			return admission.Allowed("")
 		}))

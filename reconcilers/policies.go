@@ -1,0 +1,63 @@
+package reconcilers
+
+import (
+	"fmt"
+
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/vmstencil/stencil/reconcilers/policystatus"
+	"github.com/vmstencil/stencil/reconcilers/policywebhook"
+)
+
+// PolicyWebhooks are the settings of the webhooks of the policies; policywebhook.Options describes them.
+type PolicyWebhooks struct {
+	// Configuration is empty if Stencil does not manage the webhooks.
+	Configuration string
+	Reference     string
+	BundleManaged bool
+	Settings      policywebhook.Settings
+}
+
+// setupPolicies adds the reconcilers of the policies' webhooks and statuses.
+func setupPolicies(mgr manager.Manager, o Options) error {
+	var routes policystatus.Routes
+	if o.PolicyWebhooks.Configuration != "" {
+		webhooks, err := policywebhook.New(policywebhook.Options{
+			Configuration: o.PolicyWebhooks.Configuration,
+			Reference:     o.PolicyWebhooks.Reference,
+			BundleManaged: o.PolicyWebhooks.BundleManaged,
+			Settings:      o.PolicyWebhooks.Settings,
+			Policies:      o.Policies,
+			Client:        mgr.GetClient(),
+			Recorder:      mgr.GetEventRecorder("stencil-policy-webhook"),
+			Registerer:    o.Registerer,
+		})
+		if err != nil {
+			return err
+		}
+		if err := webhooks.SetupWithManager(mgr); err != nil {
+			return err
+		}
+		routes = webhooks
+	}
+	statuses := policystatus.New(policystatus.Options{
+		Policies: o.Policies,
+		Routes:   routes,
+		Client:   mgr.GetClient(),
+		Recorder: mgr.GetEventRecorder("stencil-policy-status"),
+	})
+	if err := statuses.SetupWithManager(mgr); err != nil {
+		return err
+	}
+	reporter := policystatus.NewReporter(policystatus.ReporterOptions{
+		Name:     o.Replica,
+		Policies: o.Policies,
+		Client:   mgr.GetClient(),
+		Logger:   mgr.GetLogger().WithName("policy-statistics"),
+		Interval: o.PolicyStatisticsInterval,
+	})
+	if err := mgr.Add(reporter); err != nil {
+		return fmt.Errorf("adding the reporter of the policies' statistics: %w", err)
+	}
+	return nil
+}

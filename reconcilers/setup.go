@@ -1,0 +1,159 @@
+package reconcilers
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	"github.com/vmstencil/stencil/approval"
+	approvalcache "github.com/vmstencil/stencil/cache/approvals"
+	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
+	policycache "github.com/vmstencil/stencil/cache/policies"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/exemption"
+	"github.com/vmstencil/stencil/reconcilers/capture"
+	"github.com/vmstencil/stencil/reconcilers/compliance"
+	"github.com/vmstencil/stencil/reconcilers/policylibrary"
+	"github.com/vmstencil/stencil/reconcilers/readiness"
+	"github.com/vmstencil/stencil/reconcilers/selfprotection"
+)
+
+// Options are the dependencies and settings of the reconcilers.
+type Options struct {
+	// Namespace is Stencil's own namespace, which no approval selects.
+	Namespace string
+	// Registerer receives the metrics.
+	Registerer prometheus.Registerer
+
+	Templates *templatecache.Cache
+	// Policies, with Instancetypes and Approvals, are for the evaluation of policies. SetupApprovals does not require them.
+	Policies      *policycache.Cache
+	Instancetypes *instancetypecache.Cache
+	Approvals     *approvalcache.Cache
+
+	// ExemptNames are the configured names of exempt users.
+	ExemptNames exemption.Names
+	// ExemptBinding is the name of the ClusterRoleBinding that exempts controllers of KubeVirt and CDI. If empty, none is
+	// written.
+	ExemptBinding string
+
+	Audit Audit
+	// ReadinessDryRun enables dry runs of the VirtualMachine of every template.
+	ReadinessDryRun bool
+
+	PolicyWebhooks PolicyWebhooks
+	// Replica is the name under which this replica reports the statistics of policies.
+	Replica string
+	// PolicyStatisticsInterval is the minimum time between two writes of a replica's counters of a policy.
+	PolicyStatisticsInterval time.Duration
+
+	// PolicyLibrary is the name of the ConfigMap with the policies to apply. If empty, none are applied.
+	PolicyLibrary string
+	// ProtectedObjects is the name of the ConfigMap with the objects to restore. If empty, none are restored.
+	ProtectedObjects string
+}
+
+// Audit are the settings of the audit; audit.Options describes them.
+type Audit struct {
+	// Interval is also the time between two checks of all templates against the policies.
+	Interval        time.Duration
+	ReportsInterval time.Duration
+	ChangeDelay     time.Duration
+	Additions       *approval.Additions
+	LauncherImages  []string
+	Controllers     []string
+	OpenEntryPoints []string
+	WritableKeys    []string
+}
+
+// Setup adds the reconcilers that the leader runs, except for the one of caBundles, which belongs to the source of
+// certificates. The caller adds the caches.
+func Setup(mgr manager.Manager, o Options) error {
+	if err := SetupApprovals(mgr, o); err != nil {
+		return err
+	}
+	if err := setupCompliance(mgr, o); err != nil {
+		return err
+	}
+	if err := setupReadiness(mgr, o); err != nil {
+		return err
+	}
+	if err := setupPolicies(mgr, o); err != nil {
+		return err
+	}
+	if err := setupCapture(mgr, o); err != nil {
+		return err
+	}
+	if o.PolicyLibrary != "" {
+		library := policylibrary.New(policylibrary.Options{
+			ConfigMap: types.NamespacedName{Namespace: o.Namespace, Name: o.PolicyLibrary},
+			Reader:    mgr.GetAPIReader(),
+			Client:    mgr.GetClient(),
+			Recorder:  mgr.GetEventRecorder("stencil-policy-library"),
+		})
+		if err := library.SetupWithManager(mgr); err != nil {
+			return err
+		}
+	}
+	if o.ProtectedObjects == "" {
+		return nil
+	}
+	protection, err := selfprotection.New(selfprotection.Options{
+		ConfigMap:  types.NamespacedName{Namespace: o.Namespace, Name: o.ProtectedObjects},
+		Reader:     mgr.GetAPIReader(),
+		Client:     mgr.GetClient(),
+		Recorder:   mgr.GetEventRecorder("stencil-self-protection"),
+		Registerer: o.Registerer,
+	})
+	if err != nil {
+		return err
+	}
+	return protection.SetupWithManager(mgr)
+}
+
+// setupCompliance adds the reconciler that checks templates against the policies.
+func setupCompliance(mgr manager.Manager, o Options) error {
+	templates, err := compliance.New(compliance.Options{
+		Config:        mgr.GetConfig(),
+		Templates:     o.Templates,
+		Policies:      o.Policies,
+		Instancetypes: o.Instancetypes,
+		Namespaces:    o.Approvals,
+		Registerer:    o.Registerer,
+		Interval:      o.Audit.Interval,
+	})
+	if err != nil {
+		return err
+	}
+	return templates.SetupWithManager(mgr)
+}
+
+// setupReadiness adds the reconciler that reports whether templates are usable.
+func setupReadiness(mgr manager.Manager, o Options) error {
+	return readiness.SetupWithManager(mgr, readiness.Options{
+		Config:     mgr.GetConfig(),
+		Templates:  o.Templates,
+		Recorder:   mgr.GetEventRecorder("stencil-readiness"),
+		Registerer: o.Registerer,
+		DryRun:     o.ReadinessDryRun,
+	})
+}
+
+// setupCapture adds the reconciler that captures VirtualMachines as templates.
+func setupCapture(mgr manager.Manager, o Options) error {
+	cluster, err := capture.NewCluster(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	captures, err := capture.New(capture.Options{
+		Cluster:    cluster,
+		Recorder:   mgr.GetEventRecorder("stencil-capture"),
+		Registerer: o.Registerer,
+	})
+	if err != nil {
+		return err
+	}
+	return captures.SetupWithManager(mgr)
+}

@@ -1,0 +1,219 @@
+package webhooks
+
+import (
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	authorizationv1client "k8s.io/client-go/kubernetes/typed/authorization/v1"
+	"k8s.io/utils/clock"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+
+	approvalcache "github.com/vmstencil/stencil/cache/approvals"
+	exemptioncache "github.com/vmstencil/stencil/cache/exemptions"
+	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
+	kubevirtconfig "github.com/vmstencil/stencil/cache/kubevirt"
+	"github.com/vmstencil/stencil/cache/macaddresses"
+	policycache "github.com/vmstencil/stencil/cache/policies"
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/defaulting"
+	"github.com/vmstencil/stencil/defaulting/client"
+	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/internal/delegation"
+	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/webhooks/approvals"
+	"github.com/vmstencil/stencil/webhooks/defaults"
+	"github.com/vmstencil/stencil/webhooks/instances"
+	"github.com/vmstencil/stencil/webhooks/internal/delegated"
+	"github.com/vmstencil/stencil/webhooks/internal/policyeval"
+	"github.com/vmstencil/stencil/webhooks/namespaces"
+	"github.com/vmstencil/stencil/webhooks/policies"
+	"github.com/vmstencil/stencil/webhooks/preview"
+	"github.com/vmstencil/stencil/webhooks/render"
+	"github.com/vmstencil/stencil/webhooks/requests"
+	"github.com/vmstencil/stencil/webhooks/serving"
+	"github.com/vmstencil/stencil/webhooks/templates"
+	"github.com/vmstencil/stencil/webhooks/validate"
+)
+
+// Options are the dependencies and settings of the webhooks.
+type Options struct {
+	// Server serves the webhooks.
+	Server *serving.Server
+	// Registerer receives the metrics.
+	Registerer prometheus.Registerer
+
+	Templates     *templatecache.Cache
+	Approvals     *approvalcache.Cache
+	Instancetypes *instancetypecache.Cache
+	Policies      *policycache.Cache
+	Exempt        *exemptioncache.Cache
+	// KubeVirt is required for defaulting.
+	KubeVirt *kubevirtconfig.Cache
+	// Addresses is required if defaulting generates MAC addresses.
+	Addresses *macaddresses.Cache
+
+	// Namespace is Stencil's own namespace, which no approval selects.
+	Namespace string
+	// APIServerUser is the user as which stencil-apiserver creates VirtualMachines on behalf of others. If empty, delegation
+	// is disabled.
+	APIServerUser string
+	// DecisionLogSample is the fraction of policy decisions that is logged, from 0 to 1.
+	DecisionLogSample float64
+	Defaulting        Defaulting
+}
+
+// Defaulting are the settings of the webhook that calls the defaulter.
+type Defaulting struct {
+	// Socket is the Unix socket of the defaulter. If empty, defaulting is disabled.
+	Socket string
+	// Policy selects which defaults are filled in.
+	Policy defaulting.Policy
+	// FailClosed denies VMs while the defaulter is unavailable. If false, they are allowed with a warning.
+	FailClosed bool
+}
+
+// Setup registers all webhooks with the server, and adds what they need to the manager. The caller adds the server and the
+// caches.
+func Setup(mgr manager.Manager, o Options) error {
+	reviews, err := authorizationv1client.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+	if err != nil {
+		return fmt.Errorf("making the client of permission checks: %w", err)
+	}
+	permissions, err := permission.New(permission.Options{Client: reviews, Registerer: o.Registerer})
+	if err != nil {
+		return err
+	}
+	decisions, err := policyeval.NewMetrics(o.Registerer)
+	if err != nil {
+		return err
+	}
+	evaluator := policyeval.New(policyeval.Options{
+		Policies:      o.Policies,
+		Namespaces:    o.Approvals,
+		Templates:     o.Templates,
+		Instancetypes: o.Instancetypes,
+		Log:           policyeval.NewLog(mgr.GetLogger().WithName("decisions"), o.DecisionLogSample, nil),
+		Metrics:       decisions,
+	})
+	sources, err := requests.NewAPIServer(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	storage, err := disks.NewAPIServer(mgr.GetConfig())
+	if err != nil {
+		return err
+	}
+	server := delegation.Server(o.APIServerUser)
+	virtualMachines := validate.New(validate.Options{
+		Templates: o.Templates,
+		Approvals: o.Approvals,
+		Policies:  evaluator,
+		Sizes:     o.Instancetypes,
+		Disks:     storage,
+		Exempt:    o.Exempt,
+	})
+	for _, webhook := range []serving.Webhook{
+		{
+			Name: "render",
+			Path: "/mutate-virtualmachine-render",
+			Handler: render.New(render.Options{
+				Templates:   o.Templates,
+				Permissions: permissions,
+				Approvals:   o.Approvals,
+				Exempt:      o.Exempt,
+				Server:      server,
+				AwaitState:  o.Approvals.AwaitState,
+			}),
+		},
+		{
+			Name:    "machines",
+			Path:    "/validate-virtualmachine",
+			Handler: delegated.New(server, virtualMachines),
+		},
+		{
+			Name:    "instances",
+			Path:    "/validate-virtualmachineinstance",
+			Handler: instances.New(instances.Options{Approvals: o.Approvals, Disks: storage}),
+		},
+		{
+			Name:    "preview",
+			Path:    "/preview-virtualmachine",
+			Handler: delegated.New(server, preview.New(virtualMachines)),
+		},
+		{
+			Name:    "policed",
+			Path:    "/validate-policies",
+			Handler: delegated.New(server, policyeval.NewHandler(evaluator)),
+		},
+		{
+			Name:    "namespaces",
+			Path:    "/mutate-namespace",
+			Handler: namespaces.New(o.Approvals),
+		},
+		{
+			Name:    "templates",
+			Path:    "/validate-virtualmachinetemplate",
+			Handler: templates.New(),
+		},
+		{
+			Name:    "requests",
+			Path:    "/validate-virtualmachinetemplaterequest",
+			Handler: requests.New(requests.Options{Templates: o.Templates, Permissions: permissions, VirtualMachines: sources}),
+		},
+		{
+			Name:    "approvals",
+			Path:    "/validate-templateapproval",
+			Handler: approvals.New(approvals.Options{Templates: o.Templates, Namespaces: o.Approvals, ExcludedNamespaces: []string{o.Namespace}}),
+		},
+		{
+			Name:    "policies",
+			Path:    "/validate-virtualmachinepolicy",
+			Handler: policies.New(policies.Options{Policies: o.Policies}),
+		},
+	} {
+		o.Server.Register(webhook)
+	}
+	return setupDefaults(mgr, o)
+}
+
+// setupDefaults registers the webhook that calls the defaulter, and adds the observer of the defaulter.
+func setupDefaults(mgr manager.Manager, o Options) error {
+	if o.Defaulting.Socket == "" {
+		return nil
+	}
+	measured, err := defaults.NewMetrics(o.Registerer)
+	if err != nil {
+		return err
+	}
+	defaulter := client.New(o.Defaulting.Socket)
+	if err := mgr.Add(defaults.NewObserver(defaults.ObserverOptions{
+		Defaulter: defaulter,
+		KubeVirt:  o.KubeVirt,
+		Metrics:   measured,
+		Recorder:  mgr.GetEventRecorder("stencil-defaulting"),
+		Elected:   mgr.Elected(),
+		Logger:    mgr.GetLogger().WithName("defaulting"),
+	})); err != nil {
+		return fmt.Errorf("adding the observer of the defaulter: %w", err)
+	}
+	options := defaults.Options{
+		Defaulter:     client.NewCachingDefaulter(measured.Timed(defaulter, clock.RealClock{}), clock.RealClock{}),
+		Cluster:       o.KubeVirt,
+		Approvals:     o.Approvals,
+		Instancetypes: o.Instancetypes,
+		Policy:        o.Defaulting.Policy,
+		Namespaces:    o.Approvals,
+		FailClosed:    o.Defaulting.FailClosed,
+		Exempt:        o.Exempt,
+		Metrics:       measured,
+	}
+	if o.Addresses != nil {
+		options.Addresses = o.Addresses
+	}
+	o.Server.Register(serving.Webhook{
+		Name:    "defaults",
+		Path:    "/mutate-virtualmachine-defaults",
+		Handler: defaults.New(options),
+	})
+	return nil
+}
