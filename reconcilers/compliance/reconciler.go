@@ -194,23 +194,17 @@ func (r *Reconciler) evaluate(ctx context.Context, set *policyset.Set, t *templa
 
 // writeCondition writes a condition that differs from the stored one.
 func (r *Reconciler) writeCondition(ctx context.Context, t *templatecache.Template, condition *metav1.Condition) error {
-	stored := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant)
 	if condition == nil {
-		if stored == nil {
+		if meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant) == nil {
 			return nil
 		}
 		return r.statuses.template(ctx, t, nil)
 	}
-	condition.LastTransitionTime = metav1.NewTime(r.options.Clock.Now())
-	if stored != nil {
-		if stored.Status == condition.Status {
-			condition.LastTransitionTime = stored.LastTransitionTime
-		}
-		if equality.Semantic.DeepEqual(stored, condition) {
-			return nil
-		}
+	next, changed := statuswriter.Transition(t.Conditions, *condition, r.options.Clock.Now())
+	if !changed {
+		return nil
 	}
-	return r.statuses.template(ctx, t, condition)
+	return r.statuses.template(ctx, t, &next)
 }
 
 func namesOf(states []policycache.State) []string {

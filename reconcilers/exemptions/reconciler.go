@@ -12,7 +12,6 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -21,7 +20,6 @@ import (
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
@@ -203,16 +201,10 @@ func (r *Reconciler) report(ctx context.Context, p plan) error {
 	}
 	var failures []error
 	for _, a := range snapshot.Approvals {
-		next := p.condition(a.Generation())
-		stored := meta.FindStatusCondition(a.Object.Status.Conditions, v1alpha1.ConditionExemptUsersFound)
-		if stored != nil && stored.Status == next.Status && stored.ObservedGeneration == next.ObservedGeneration && stored.Message == next.Message {
-			continue
+		next, changed := statuswriter.Transition(a.Object.Status.Conditions, p.condition(a.Generation()), r.options.Now())
+		if changed {
+			failures = append(failures, r.options.Statuses.Apply(ctx, statuswriter.Approval(a.Object), fieldManager, map[string]any{"conditions": []metav1.Condition{next}}))
 		}
-		next.LastTransitionTime = metav1.NewTime(r.options.Now())
-		if stored != nil && stored.Status == next.Status {
-			next.LastTransitionTime = stored.LastTransitionTime
-		}
-		failures = append(failures, r.options.Statuses.Apply(ctx, statuswriter.Approval(a.Object), fieldManager, map[string]any{"conditions": []metav1.Condition{next}}))
 	}
 	return errors.Join(failures...)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -48,17 +49,12 @@ func (r *Reconciler) report(ctx context.Context, approvals []coverage.Approval, 
 	var failures []error
 	written := map[string]bool{}
 	for _, a := range approvals {
-		next := active(a.Generation(), pending[a.Name()], decided.omitted[a.Name()])
-		stored := meta.FindStatusCondition(a.Object.Status.Conditions, v1alpha1.ConditionActive)
-		if !since[a.Name()] && stored != nil &&
-			stored.Status == next.Status && stored.ObservedGeneration == next.ObservedGeneration && stored.Message == next.Message {
+		condition := active(a.Generation(), pending[a.Name()], decided.omitted[a.Name()])
+		next, changed := statuswriter.Transition(a.Object.Status.Conditions, condition, time.Now())
+		if !changed && !since[a.Name()] {
 			continue
 		}
 		written[a.Name()] = true
-		next.LastTransitionTime = metav1.Now()
-		if stored != nil && stored.Status == next.Status {
-			next.LastTransitionTime = stored.LastTransitionTime
-		}
 		failures = append(failures, r.options.Statuses.Apply(ctx, statuswriter.Approval(a.Object), owner, map[string]any{"conditions": []metav1.Condition{next}}))
 	}
 	return written, errors.Join(failures...)

@@ -14,6 +14,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 )
 
 const (
@@ -48,7 +49,8 @@ func statusOf(o observation) v1alpha1.VirtualMachinePolicyStatus {
 	for _, condition := range []metav1.Condition{compiled(&o), tested(&o), active(&o)} {
 		condition.ObservedGeneration = o.Object.Generation
 		condition.Message = excerpt.Of(condition.Message, maximumText)
-		setCondition(&next.Conditions, condition, o.now)
+		condition, _ = statuswriter.Transition(stored.Conditions, condition, o.now)
+		meta.SetStatusCondition(&next.Conditions, condition)
 	}
 	if o.Active == nil {
 		return next
@@ -62,14 +64,6 @@ func statusOf(o observation) v1alpha1.VirtualMachinePolicyStatus {
 		next.LastGood = lastGood(o.Active)
 	}
 	return next
-}
-
-// setCondition is meta.SetStatusCondition with a clock.
-func setCondition(conditions *[]metav1.Condition, condition metav1.Condition, now time.Time) {
-	if present := meta.FindStatusCondition(*conditions, condition.Type); present == nil || present.Status != condition.Status {
-		condition.LastTransitionTime = metav1.NewTime(now)
-	}
-	meta.SetStatusCondition(conditions, condition)
 }
 
 func errorsOf(o *observation) []v1alpha1.PolicyError {

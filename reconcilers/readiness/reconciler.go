@@ -10,7 +10,6 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,6 +21,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/reconcilers/internal/sample"
+	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
 )
 
@@ -128,16 +128,11 @@ func sizes(found v1beta1.TemplateSources) string {
 
 func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *templatecache.Template, o observation) error {
 	status := &v1beta1.VirtualMachineTemplateStatus{Conditions: decide(o), TemplateSources: o.found}
-	now := metav1.NewTime(r.options.Clock.Now())
 	changed := templatecache.Digest(&status.TemplateSources) != t.Sources
 	for i := range status.Conditions {
-		fresh := &status.Conditions[i]
-		fresh.LastTransitionTime = now
-		stored := meta.FindStatusCondition(t.Conditions, fresh.Type)
-		if stored != nil && stored.Status == fresh.Status {
-			fresh.LastTransitionTime = stored.LastTransitionTime
-		}
-		changed = changed || stored == nil || !equality.Semantic.DeepEqual(stored, fresh)
+		next, differs := statuswriter.Transition(t.Conditions, status.Conditions[i], r.options.Clock.Now())
+		status.Conditions[i] = next
+		changed = changed || differs
 	}
 	if o.dryRun == nil && meta.FindStatusCondition(t.Conditions, v1beta1.ConditionDryRunSucceeded) != nil {
 		// Dry runs were disabled; a write without the condition removes it.

@@ -1,0 +1,24 @@
+package statuswriter
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Transition sets the time of a condition's last transition: that of the stored condition of this type while the status stays
+// the same, otherwise now. It also reports whether the condition differs from the stored one.
+func Transition(stored []metav1.Condition, condition metav1.Condition, now time.Time) (next metav1.Condition, changed bool) {
+	condition.LastTransitionTime = metav1.NewTime(now)
+	before := meta.FindStatusCondition(stored, condition.Type)
+	if before == nil {
+		return condition, true
+	}
+	if before.Status == condition.Status {
+		condition.LastTransitionTime = before.LastTransitionTime
+	}
+	changed = before.Status != condition.Status || before.Reason != condition.Reason || before.Message != condition.Message ||
+		before.ObservedGeneration != condition.ObservedGeneration
+	return condition, changed
+}
