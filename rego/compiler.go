@@ -10,15 +10,16 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/types"
 
+	"github.com/vmstencil/stencil/rego/internal/sandbox"
 	"github.com/vmstencil/stencil/rego/lib"
 	"github.com/vmstencil/stencil/rego/schema"
 )
 
 // Compiler compiles policies. It is safe for concurrent use.
 type Compiler struct {
-	sandbox  *sandbox
+	sandbox  *sandbox.Sandbox
 	helpers  helpers
-	patterns *patterns
+	patterns *sandbox.Patterns
 
 	mu sync.Mutex
 	// types are the type environments by the kinds of input.object.
@@ -31,8 +32,8 @@ func NewCompiler() (*Compiler, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &Compiler{sandbox: newSandbox(), patterns: &patterns{}, types: map[string]*ast.TypeEnv{}}
-	if c.helpers, err = newHelpers(sources, c.sandbox.capabilities); err != nil {
+	c := &Compiler{sandbox: sandbox.New(), patterns: &sandbox.Patterns{}, types: map[string]*ast.TypeEnv{}}
+	if c.helpers, err = newHelpers(sources, c.sandbox.Capabilities); err != nil {
 		return nil, err
 	}
 	if _, err := c.typesFor([]string{KindVirtualMachine}); err != nil {
@@ -56,7 +57,7 @@ func (c *Compiler) typesFor(kinds []string) (*ast.TypeEnv, error) {
 	}
 	schemas := ast.NewSchemaSet()
 	schemas.Put(ast.SchemaRootRef, input)
-	compiler := ast.NewCompiler().WithCapabilities(c.sandbox.capabilities).WithSchemas(schemas)
+	compiler := ast.NewCompiler().WithCapabilities(c.sandbox.Capabilities).WithSchemas(schemas)
 	compiler.Compile(nil)
 	if compiler.Failed() {
 		return nil, fmt.Errorf("the schemas of %s: %w", key, compiler.Errors)
@@ -130,7 +131,7 @@ func (c *Compiler) compile(d Definition) (policy *Policy, err error) {
 	if slices.ContainsFunc(more, func(p Problem) bool { return p.Code == CodeSchema }) {
 		given.Schema = nil
 	}
-	module, more := text.parse(d.Name, c.sandbox.capabilities)
+	module, more := text.parse(d.Name, c.sandbox.Capabilities)
 	if len(more) > 0 {
 		return nil, &CompileError{inOrder(append(problems, more...))}
 	}
@@ -192,3 +193,6 @@ func inOrder(problems []Problem) []Problem {
 	}
 	return problems
 }
+
+// Builtins returns the names of the built-in functions that policies may call, as authors use them.
+func Builtins() []string { return sandbox.Builtins() }

@@ -6,6 +6,8 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
 // The limits for all constants of a policy together.
@@ -49,7 +51,7 @@ func dependsOnInput(rule *ast.Rule, compiler *ast.Compiler, known map[*ast.Rule]
 		case ast.Var:
 			depends = depends || value.Equal(ast.InputRootDocument.Value)
 		case ast.Ref:
-			if !isFunctionOfPolicy(term) {
+			if !sandbox.IsFunctionOfPolicy(term) {
 				break
 			}
 			for _, used := range compiler.GetRulesDynamicWithOpts(value, ast.RulesOptions{IncludeHiddenModules: true}) {
@@ -67,19 +69,19 @@ func (p *Policy) fold() {
 	p.constants = map[ast.String]*ast.Term{}
 	ctx, cancel := context.WithTimeout(context.Background(), maxConstantTime)
 	defer cancel()
-	spent := newBudget(ctx, p.weight, p.patterns)
-	spent.steps = maxSteps - maxConstantSteps
+	spent := sandbox.NewBudget(ctx, p.weight, p.patterns)
+	spent.LimitSteps(maxConstantSteps)
 	for _, name := range p.program.constant {
 		value := ast.VarTerm("value")
 		ref := policyPackage.Append(ast.StringTerm(name))
 		query := p.query(ast.NewBody(ast.Equality.Expr(value, ast.NewTerm(ref))), ast.ObjectTerm(), spent)
 		var found *ast.Term
-		err := query.WithVirtualCache(&results{VirtualCache: topdown.NewVirtualCache(), spent: spent, constants: p.constants}).
+		err := query.WithVirtualCache(&sandbox.Results{VirtualCache: topdown.NewVirtualCache(), Budget: spent, Constants: p.constants}).
 			Iter(ctx, func(result topdown.QueryResult) error {
 				found = result["value"]
 				return nil
 			})
-		if spent.why != nil {
+		if spent.Err() != nil {
 			return
 		}
 		if err == nil {

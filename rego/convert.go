@@ -9,6 +9,7 @@ import (
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/vmstencil/stencil/rego/internal/sandbox"
 	"github.com/vmstencil/stencil/rego/schema"
 )
 
@@ -57,8 +58,8 @@ func (c *converter) object(object map[string]any) (*ast.Term, error) {
 }
 
 func (c *converter) value(value any, depth int) (*ast.Term, error) {
-	if depth > maxDepth {
-		return nil, errDeep
+	if depth > sandbox.MaxDepth {
+		return nil, sandbox.ErrDeep
 	}
 	c.weight++
 	switch v := value.(type) {
@@ -81,7 +82,7 @@ func (c *converter) value(value any, depth int) (*ast.Term, error) {
 	case float64:
 		return floatTerm(v)
 	case json.Number:
-		if err := checkNumber(string(v)); err != nil {
+		if err := sandbox.CheckNumber(string(v)); err != nil {
 			return nil, err
 		}
 		return ast.NumberTerm(v), nil

@@ -10,7 +10,7 @@
 //     policies of one request share it.
 //   - Evaluate returns the findings of one policy for one input.
 //
-// Every policy is treated as hostile: see limits.go for the bounds of its size, its time and its memory, and builtins.go for the functions that it
+// Every policy is treated as hostile: see limits.go for the bounds of its size, and package sandbox for those of its time and memory and for the functions that it
 // can call.
 //
 // The package is pure: it uses no Kubernetes client, no clock and no file.

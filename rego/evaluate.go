@@ -11,6 +11,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
 // Evaluate returns the findings of the policy for an input. The error is an *EvaluationError, or wraps ctx's error when ctx ended the evaluation.
@@ -35,21 +37,21 @@ func (p *Policy) run(ctx context.Context, in *Input, tracer topdown.QueryTracer)
 			found, err = nil, &EvaluationError{Policy: p.definition.Name, Problem: Problem{Code: CodeEvaluation, Message: shorten(fmt.Sprintf("the evaluation failed: %v", r), MaxMessageBytes)}}
 		}
 	}()
-	spent := newBudget(ctx, in.weight+p.weight, p.patterns)
-	cache := &results{VirtualCache: topdown.NewVirtualCache(), spent: spent, shared: &in.shared, constants: p.constants}
-	spent.documents = &in.shared
+	spent := sandbox.NewBudget(ctx, in.weight+p.weight, p.patterns)
+	cache := &sandbox.Results{VirtualCache: topdown.NewVirtualCache(), Budget: spent, Shared: &in.shared, Constants: p.constants}
+	spent.Documents = &in.shared
 	query := p.query(p.program.query, in.term, spent).WithVirtualCache(cache)
 	if tracer != nil {
 		// The tracer must see every rule, also those that an index excludes.
-		cache.shared, cache.constants = nil, nil
+		cache.Shared, cache.Constants = nil, nil
 		query = query.WithQueryTracer(tracer).WithIndexing(false).WithEarlyExit(false)
 	}
 	err = query.Iter(ctx, func(result topdown.QueryResult) error {
 		found = result
 		return nil
 	})
-	if spent.why != nil {
-		return nil, p.interrupted(spent.why)
+	if why := spent.Err(); why != nil {
+		return nil, p.interrupted(why)
 	}
 	if err != nil {
 		return nil, p.failed(err)
@@ -58,7 +60,7 @@ func (p *Policy) run(ctx context.Context, in *Input, tracer topdown.QueryTracer)
 }
 
 // query is a query of the policy's rules, without the cache of their results.
-func (p *Policy) query(body ast.Body, input *ast.Term, spent *budget) *topdown.Query {
+func (p *Policy) query(body ast.Body, input *ast.Term, spent *sandbox.Budget) *topdown.Query {
 	return topdown.NewQuery(body).
 		WithCompiler(p.program.compiler).
 		WithInput(input).

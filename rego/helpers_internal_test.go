@@ -9,7 +9,7 @@ import (
 	"github.com/vmstencil/stencil/rego/lib"
 )
 
-// TestHelpersDependOnTheInputAlone checks what sharedResults assumes.
+// TestHelpersDependOnTheInputAlone checks what sandbox.Shared assumes.
 func TestHelpersDependOnTheInputAlone(t *testing.T) {
 	sources, err := lib.Sources()
 	if err != nil {

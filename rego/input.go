@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
 // Input is one request's input in the form in which policies read it. It is
@@ -16,7 +18,7 @@ import (
 type Input struct {
 	term   *ast.Term
 	weight int
-	shared sharedResults
+	shared sandbox.Shared
 
 	digestOnce sync.Once
 	digest     string

@@ -7,6 +7,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/topdown"
 	"github.com/open-policy-agent/opa/v1/types"
+
+	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
 // The names of modules in a compilation; only the policy's own appears in messages.
@@ -45,7 +47,7 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 		}
 	}
 	var problems []Problem
-	compiler := ast.NewCompiler().WithStrict(true).WithCapabilities(c.sandbox.capabilities).SetErrorLimit(maxProblems)
+	compiler := ast.NewCompiler().WithStrict(true).WithCapabilities(c.sandbox.Capabilities).SetErrorLimit(maxProblems)
 	compiler.WithStageAfterID(ast.StageCheckRecursion, ast.CompilerStageDefinition{
 		Name: "stencil_types", MetricName: "stencil_types",
 		Stage: func(compiler *ast.Compiler) *ast.Error {
@@ -62,21 +64,19 @@ func (c *Compiler) link(text source, d Definition, kinds []string, module *ast.M
 	if data := compiler.RuleTree.Child(ast.DefaultRootDocument.Value); data != nil {
 		delete(data.Children, parametersTerm.Value)
 	}
-	hardener := &hardener{renamed: c.sandbox.renamed}
+	var rules []*ast.Rule
 	for name, compiled := range compiler.Modules {
 		if name != typesModule {
-			for _, rule := range compiled.Rules {
-				hardener.rule(rule)
-			}
+			rules = append(rules, compiled.Rules...)
 		}
 	}
-	if len(hardener.rejected) > 0 {
-		for _, location := range hardener.rejected {
+	if rejected := c.sandbox.Harden(rules); len(rejected) > 0 {
+		for _, location := range rejected {
 			problems = append(problems, text.at(CodeLimit, location, "two patterns are unified of which each binds variables; write it in two steps"))
 		}
 		return nil, problems
 	}
-	return newProgram(compiler, module, c.sandbox.functions), nil
+	return newProgram(compiler, module, c.sandbox.Functions), nil
 }
 
 // newProgram makes the query of a compiled module, and releases what only the compilation needed.
@@ -104,25 +104,11 @@ func newProgram(compiler *ast.Compiler, module *ast.Module, functions map[string
 
 // checkGrowth rejects rules that would take the type checker or the evaluation too long, or too much stack.
 func checkGrowth(text source, compiler *ast.Compiler) ([]Problem, *ast.Error) {
-	g := &growth{rules: func(ref ast.Ref) []*ast.Rule {
-		return compiler.GetRulesDynamicWithOpts(ref, ast.RulesOptions{IncludeHiddenModules: true})
-	}, copies: map[*ast.Rule]int{}, paths: map[*ast.Rule]int{}}
-	sorted, _ := compiler.Graph.Sort()
-	for _, node := range sorted {
-		rule := node.(*ast.Rule)
-		copies, path := g.rule(rule)
-		var message string
-		switch {
-		case copies > maxCopies:
-			message = fmt.Sprintf("the value is made of more than %d values", maxCopies)
-		case path > maxPath:
-			message = fmt.Sprintf("the rules use each other so often that more than %d expressions are evaluated inside each other", maxPath)
-		default:
-			continue
-		}
-		return []Problem{text.at(CodeLimit, rule.Location, "%s", message)}, ast.NewError(ast.CompileErr, rule.Location, "%s", message)
+	rule, why := sandbox.Growth(compiler)
+	if rule == nil {
+		return nil, nil
 	}
-	return nil, nil
+	return []Problem{text.at(CodeLimit, rule.Location, "%s", why)}, ast.NewError(ast.CompileErr, rule.Location, "%s", why)
 }
 
 // compileProblems translates the errors of OPA's compiler.

@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
 // Severity is how bad a violation of a policy is.
@@ -40,7 +42,7 @@ type Policy struct {
 	// those that are undefined.
 	constants map[ast.String]*ast.Term
 	source    source
-	patterns  *patterns
+	patterns  *sandbox.Patterns
 }
 
 // Name is the name in the definition.

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
 // The names of the entry rules.
@@ -33,7 +35,7 @@ type shape struct {
 }
 
 // policyPackage is the package of every policy. Policies are separate in it, since each has a compiler of its own.
-var policyPackage = ast.Ref{ast.DefaultRootDocument, policyTerm}
+var policyPackage = ast.Ref{ast.DefaultRootDocument, sandbox.PolicyTerm}
 
 func (s *shape) add(code string, location *ast.Location, format string, arguments ...any) {
 	s.problems = append(s.problems, s.at(code, location, format, arguments...))
@@ -45,7 +47,7 @@ func (s *shape) check() {
 	for _, rule := range s.module.Rules {
 		s.rules[ruleName(rule)] = true
 	}
-	if len(s.own) > 1 && (s.own[1].Equal(libTerm) || s.own[1].Equal(parametersTerm)) {
+	if len(s.own) > 1 && (s.own[1].Equal(sandbox.LibTerm) || s.own[1].Equal(parametersTerm)) {
 		s.add(CodeReference, s.module.Package.Location, "package %s is taken; call the package something else", s.packageName())
 	}
 	if !s.test {
@@ -194,7 +196,7 @@ func (s *shape) checkData(ref ast.Ref, imported bool) {
 	location := ref[0].Location
 	switch {
 	case len(ref) > 1 && ref[1].Equal(parametersTerm):
-	case len(ref) > 1 && ref[1].Equal(libTerm):
+	case len(ref) > 1 && ref[1].Equal(sandbox.LibTerm):
 		switch name, ok := nameAt(ref, 2); {
 		case len(ref) == 2 && imported:
 		case !ok:

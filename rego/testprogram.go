@@ -9,6 +9,8 @@ import (
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/metrics"
 	"github.com/open-policy-agent/opa/v1/topdown"
+
+	"github.com/vmstencil/stencil/rego/internal/sandbox"
 )
 
 // TestProgram is a policy compiled together with a module of tests, which call its
@@ -45,7 +47,7 @@ func (c *Compiler) CompileTests(ctx context.Context, policy *Policy, name, text 
 	if problems := tests.check(); len(problems) > 0 {
 		return nil, &CompileError{problems}
 	}
-	capabilities := c.sandbox.capabilities
+	capabilities := c.sandbox.Capabilities
 	module, problems := tests.parse(name, capabilities)
 	if len(problems) > 0 {
 		return nil, &CompileError{inOrder(problems)}
@@ -97,7 +99,7 @@ func (t *TestProgram) Rules() []TestRule { return slices.Clone(t.tests) }
 
 // Run evaluates one test, and adds to the coverage if there is one. It reports whether the test is true. The error is an *EvaluationError, or ctx's.
 func (t *TestProgram) Run(ctx context.Context, rule TestRule, coverage *Coverage) (bool, error) {
-	spent := newBudget(ctx, maxWeight, t.policy.patterns)
+	spent := sandbox.NewBudget(ctx, sandbox.MaxWeight, t.policy.patterns)
 	value := ast.VarTerm("result")
 	body := ast.NewBody(ast.Equality.Expr(value, ast.NewTerm(t.pkg.Append(ast.StringTerm(rule.Name)))))
 	query := topdown.NewQuery(body).
@@ -105,7 +107,7 @@ func (t *TestProgram) Run(ctx context.Context, rule TestRule, coverage *Coverage
 		WithInput(ast.ObjectTerm()).
 		WithBaseCache(parametersOnly{t.policy.parameters}).
 		WithStore(noStore{}).
-		WithVirtualCache(&results{VirtualCache: topdown.NewVirtualCache(), spent: spent}).
+		WithVirtualCache(&sandbox.Results{VirtualCache: topdown.NewVirtualCache(), Budget: spent}).
 		WithCancel(spent).
 		WithMetrics(metrics.NoOp()).
 		WithTime(noTime).
@@ -119,8 +121,8 @@ func (t *TestProgram) Run(ctx context.Context, rule TestRule, coverage *Coverage
 		return nil
 	})
 	switch {
-	case spent.why != nil:
-		return false, t.policy.interrupted(spent.why)
+	case spent.Err() != nil:
+		return false, t.policy.interrupted(spent.Err())
 	case err != nil:
 		var typed *topdown.Error
 		if errors.As(err, &typed) && typed.Location != nil && typed.Location.File != t.policy.definition.Name {

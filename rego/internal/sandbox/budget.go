@@ -1,4 +1,4 @@
-package rego
+package sandbox
 
 import (
 	"context"
@@ -18,40 +18,44 @@ const (
 	maxSteps = 1 << 18
 	// maxUnits is the total size of created values, in units of 64 bytes: nodes of values and pieces of text.
 	maxUnits = 512 << 10
-	// maxWeight is how large a single value may be, in the same units, not counting what it takes from the input.
-	maxWeight = 64 << 10
-	// maxDepth is how deeply a value may be nested.
-	maxDepth = 128
+	// MaxWeight is how large a single value may be, in the same units, not counting what it takes from the input.
+	MaxWeight = 64 << 10
+	// MaxDepth is how deeply a value may be nested.
+	MaxDepth = 128
 	// maxTime limits an evaluation with a context that has no deadline.
 	maxTime = 5 * time.Second
 	// stepsPerCheck is how many steps are between two checks of the time.
 	stepsPerCheck = 64
 )
 
+// ErrDeep and the others are errors of evaluations.
 var (
 	errSteps = fmt.Errorf("the evaluation takes more than %d steps", maxSteps)
 	errUnits = fmt.Errorf("the evaluation makes more than %d MiB of values", maxUnits*64>>20)
 	errLarge = errors.New("a value is too large")
-	errDeep  = fmt.Errorf("a value is nested more than %d deep", maxDepth)
+	ErrDeep  = fmt.Errorf("a value is nested more than %d deep", MaxDepth)
 )
 
-// budget is what is left for one evaluation. It is the topdown.Cancel of the query: OPA calls it before every expression, so that no goroutine has to
+// Budget is what is left for one evaluation. It is the topdown.Cancel of the query: OPA calls it before every expression, so that no goroutine has to
 // watch the time, and the expressions are counted.
-type budget struct {
+type Budget struct {
 	ctx       context.Context
 	deadline  time.Time
 	steps     int
 	units     int
 	weight    int // of a single value
-	patterns  *patterns
+	patterns  *Patterns
 	weigher   weigher
-	documents *sharedResults // nil when there is nothing to share
+	// Documents are those that policies of the same request have decoded; nil when there is nothing to share.
+	Documents *Shared
 	why       error
 	cancelled atomic.Bool
 }
 
-func newBudget(ctx context.Context, inputWeight int, cache *patterns) *budget {
-	b := &budget{ctx: ctx, units: maxUnits, weight: maxWeight + inputWeight, patterns: cache}
+// NewBudget returns the budget of an evaluation that ends with ctx, or after 5 s. inputWeight is the weight of the input, which a
+// value may contain.
+func NewBudget(ctx context.Context, inputWeight int, cache *Patterns) *Budget {
+	b := &Budget{ctx: ctx, units: maxUnits, weight: MaxWeight + inputWeight, patterns: cache}
 	var limited bool
 	if b.deadline, limited = ctx.Deadline(); !limited {
 		b.deadline = time.Now().Add(maxTime)
@@ -59,11 +63,17 @@ func newBudget(ctx context.Context, inputWeight int, cache *patterns) *budget {
 	return b
 }
 
+// Err returns why the evaluation had to end, nil if it did not.
+func (b *Budget) Err() error { return b.why }
+
+// LimitSteps reduces the number of expressions that may be evaluated. The largest is 262 144, which is the default.
+func (b *Budget) LimitSteps(steps int) { b.steps = maxSteps - steps }
+
 // Cancel is part of topdown.Cancel.
-func (b *budget) Cancel() { b.cancelled.Store(true) }
+func (b *Budget) Cancel() { b.cancelled.Store(true) }
 
 // Cancelled counts a step, and reports whether the evaluation must end.
-func (b *budget) Cancelled() bool {
+func (b *Budget) Cancelled() bool {
 	if b.why != nil {
 		return true
 	}
@@ -74,7 +84,7 @@ func (b *budget) Cancelled() bool {
 	return b.why != nil
 }
 
-func (b *budget) check() {
+func (b *Budget) check() {
 	switch {
 	case b.ctx.Err() != nil:
 		b.why = b.ctx.Err()
@@ -88,15 +98,15 @@ func (b *budget) check() {
 }
 
 // take counts a created value.
-func (b *budget) take(value ast.Value) error {
-	b.weigher.start(b.weight, maxDepth)
+func (b *Budget) take(value ast.Value) error {
+	b.weigher.start(b.weight, MaxDepth)
 	b.weigher.add(value)
 	n := b.weigher.n
 	b.units -= n
 	switch {
 	case b.why != nil:
 	case b.weigher.deep:
-		b.why = errDeep
+		b.why = ErrDeep
 	case b.weigher.wild:
 		b.why = errNumber
 	case n > b.weight:
@@ -133,7 +143,7 @@ func (w *weigher) add(value ast.Value) bool {
 		w.n += len(v) / 64
 	case ast.Number:
 		w.n += len(v) / 64
-		w.wild = w.wild || checkNumber(string(v)) != nil
+		w.wild = w.wild || CheckNumber(string(v)) != nil
 	case *ast.Array:
 		w.depth--
 		for i := range v.Len() {
@@ -163,10 +173,10 @@ func (w *weigher) close() {
 	w.depth++
 }
 
-// weigh returns the weight, which is more than the limit when counting stopped there.
-func weigh(value ast.Value, limit int) int {
+// Weigh returns the weight, which is more than the limit when counting stopped there.
+func Weigh(value ast.Value, limit int) int {
 	var w weigher
-	w.start(limit, maxDepth)
+	w.start(limit, MaxDepth)
 	if w.add(value) {
 		return max(w.n, limit+1) // too deep is too large as well
 	}
@@ -181,7 +191,7 @@ var bindValue = &ast.Builtin{
 }
 
 func bindValueBuiltin(context topdown.BuiltinContext, operands []*ast.Term, found func(*ast.Term) error) error {
-	if spent, ok := context.Cancel.(*budget); ok {
+	if spent, ok := context.Cancel.(*Budget); ok {
 		if err := spent.take(operands[0].Value); err != nil {
 			return failed("value", context.Location, err)
 		}
@@ -189,29 +199,31 @@ func bindValueBuiltin(context topdown.BuiltinContext, operands []*ast.Term, foun
 	return found(operands[0])
 }
 
-// results is the cache of rules' results of one evaluation. It counts them, returns the constant ones, and shares those of helpers that depend on the
+// Results is the cache of rules' results of one evaluation. It counts them, returns the constant ones, and shares those of helpers that depend on the
 // input alone with the other policies of the request.
-type results struct {
+type Results struct {
 	topdown.VirtualCache
-	spent     *budget
-	shared    *sharedResults
-	constants map[ast.String]*ast.Term
+	Budget *Budget
+	// Shared are the results of helpers, nil to share none.
+	Shared *Shared
+	// Constants are the results of rules that do not depend on the input.
+	Constants map[ast.String]*ast.Term
 }
 
 // Get is part of topdown.VirtualCache.
-func (r *results) Get(ref ast.Ref) (*ast.Term, bool) {
+func (r *Results) Get(ref ast.Ref) (*ast.Term, bool) {
 	switch ownerKind, name := owner(ref); ownerKind {
 	case ofHelper:
-		if r.shared != nil {
-			return r.shared.get(name)
+		if r.Shared != nil {
+			return r.Shared.get(name)
 		}
 	case ofPolicy:
-		if value, ok := r.constants[name]; ok {
+		if value, ok := r.Constants[name]; ok {
 			return value, value == nil
 		}
 	case ofHelpersFunction:
-		if r.shared != nil {
-			if value := r.shared.call(ref); value != nil {
+		if r.Shared != nil {
+			if value := r.Shared.call(ref); value != nil {
 				return value, false
 			}
 		}
@@ -220,18 +232,18 @@ func (r *results) Get(ref ast.Ref) (*ast.Term, bool) {
 }
 
 // Put is part of topdown.VirtualCache.
-func (r *results) Put(ref ast.Ref, value *ast.Term) {
+func (r *Results) Put(ref ast.Ref, value *ast.Term) {
 	if value != nil {
-		_ = r.spent.take(value.Value) // an error is stored in the budget, which ends the evaluation
+		_ = r.Budget.take(value.Value) // an error is stored in the budget, which ends the evaluation
 	}
-	r.spent.units -= 4 // the entry itself
-	if r.shared != nil {
+	r.Budget.units -= 4 // the entry itself
+	if r.Shared != nil {
 		switch ownerKind, name := owner(ref); ownerKind {
 		case ofHelper:
-			r.shared.put(name, value)
+			r.Shared.put(name, value)
 			return
 		case ofHelpersFunction:
-			if value != nil && r.shared.putCall(ref, value) {
+			if value != nil && r.Shared.putCall(ref, value) {
 				return
 			}
 		}
@@ -247,9 +259,10 @@ const (
 	ofHelpersFunction
 )
 
+// The packages data.lib and data.policy, in refs.
 var (
-	libTerm    = ast.StringTerm("lib")
-	policyTerm = ast.StringTerm("policy")
+	LibTerm    = ast.StringTerm("lib")
+	PolicyTerm = ast.StringTerm("policy")
 )
 
 // owner returns the owner of the result of a ref: of a rule data.policy.NAME or data.lib.NAME, or of a function data.lib.NAME, for which the cache
@@ -259,7 +272,7 @@ func owner(ref ast.Ref) (int, ast.String) {
 		return ofOther, ""
 	}
 	if function, ok := ref[0].Value.(ast.Ref); ok {
-		if len(function) == 3 && function[1].Value == libTerm.Value {
+		if len(function) == 3 && function[1].Value == LibTerm.Value {
 			return ofHelpersFunction, ""
 		}
 		return ofOther, ""
@@ -269,9 +282,9 @@ func owner(ref ast.Ref) (int, ast.String) {
 	}
 	name, _ := ref[2].Value.(ast.String)
 	switch ref[1].Value {
-	case policyTerm.Value:
+	case PolicyTerm.Value:
 		return ofPolicy, name
-	case libTerm.Value:
+	case LibTerm.Value:
 		return ofHelper, name
 	}
 	return ofOther, ""

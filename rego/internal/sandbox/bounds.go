@@ -1,4 +1,4 @@
-package rego
+package sandbox
 
 import (
 	"errors"
@@ -28,8 +28,8 @@ const (
 
 var errNumber = fmt.Errorf("numbers have at most %d digits and exponents of at most %d", maxNumberLength, maxExponent)
 
-// checkNumber rejects numbers that take much memory when they are exact, such as 1e1000000000.
-func checkNumber(text string) error {
+// CheckNumber rejects numbers that take much memory when they are exact, such as 1e1000000000.
+func CheckNumber(text string) error {
 	if len(text) > maxNumberLength {
 		return errNumber
 	}
@@ -45,7 +45,7 @@ func checkNumber(text string) error {
 func numbers(operands []*ast.Term) error {
 	for _, operand := range operands {
 		if number, ok := operand.Value.(ast.Number); ok {
-			if err := checkNumber(string(number)); err != nil {
+			if err := CheckNumber(string(number)); err != nil {
 				return err
 			}
 		}
@@ -90,7 +90,7 @@ func numberText(operands []*ast.Term) error {
 	if strings.Trim(string(text), "0123456789+-.eE") != "" {
 		return nil // to_number returns the error
 	}
-	return checkNumber(string(text))
+	return CheckNumber(string(text))
 }
 
 // fewNumbers is for sums and products of collections. Their results grow with every element.
@@ -99,7 +99,7 @@ func fewNumbers(operands []*ast.Term) error {
 	add := func(term *ast.Term) error {
 		if number, ok := term.Value.(ast.Number); ok {
 			length += len(number)
-			return checkNumber(string(number))
+			return CheckNumber(string(number))
 		}
 		return nil
 	}
@@ -125,7 +125,7 @@ func shortText(operands []*ast.Term) error {
 				return fmt.Errorf("the text is longer than %d bytes", maxShortText)
 			}
 		case ast.Number:
-			if err := checkNumber(string(value)); err != nil {
+			if err := CheckNumber(string(value)); err != nil {
 				return err
 			}
 		}
@@ -195,7 +195,7 @@ func size(value ast.Value) int {
 	if text, ok := value.(ast.String); ok {
 		return 1 + len(text)
 	}
-	n := weigh(value, maxProduct)
+	n := Weigh(value, maxProduct)
 	return n
 }
 
@@ -227,8 +227,8 @@ func document(operands []*ast.Term) error {
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
 		case '[', '{':
-			if depth++; depth > maxDepth {
-				return fmt.Errorf("the document is nested more than %d deep", maxDepth)
+			if depth++; depth > MaxDepth {
+				return fmt.Errorf("the document is nested more than %d deep", MaxDepth)
 			}
 		case ']', '}':
 			depth--

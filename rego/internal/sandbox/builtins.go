@@ -1,4 +1,4 @@
-package rego
+package sandbox
 
 import (
 	"errors"
@@ -141,26 +141,28 @@ func Builtins() []string {
 // functions. It cannot be part of a name in Rego.
 const boundedPrefix = "bounded "
 
-// sandbox is the table of builtins in the forms that OPA takes.
-type sandbox struct {
-	capabilities *ast.Capabilities
+// Sandbox is the table of builtins in the forms that OPA takes.
+type Sandbox struct {
+	// Capabilities are for OPA's compiler.
+	Capabilities *ast.Capabilities
 	// renamed maps the name of a bounded function to the term that calls it.
 	renamed map[string]*ast.Term
-	// functions are the bounded functions by their new names.
-	functions map[string]*topdown.Builtin
+	// Functions are the bounded functions by their new names.
+	Functions map[string]*topdown.Builtin
 }
 
-func newSandbox() *sandbox {
-	s := &sandbox{
-		capabilities: ast.CapabilitiesForThisVersion(),
+// New returns the sandbox.
+func New() *Sandbox {
+	s := &Sandbox{
+		Capabilities: ast.CapabilitiesForThisVersion(),
 		renamed:      map[string]*ast.Term{},
-		functions:    map[string]*topdown.Builtin{},
+		Functions:    map[string]*topdown.Builtin{},
 	}
 	declared := make([]*ast.Builtin, 0, len(builtins))
 	for _, b := range builtins {
 		declaration, known := ast.BuiltinMap[b.name]
 		if !known {
-			panic("rego: OPA has no built-in function " + b.name)
+			panic("sandbox: OPA has no built-in function " + b.name)
 		}
 		declared = append(declared, declaration)
 		if !b.bounded() {
@@ -169,15 +171,15 @@ func newSandbox() *sandbox {
 		own := *declaration
 		own.Name = boundedPrefix + b.name
 		own.CanSkipBctx = false
-		s.functions[own.Name] = &topdown.Builtin{Decl: &own, Func: b.function()}
+		s.Functions[own.Name] = &topdown.Builtin{Decl: &own, Func: b.function()}
 		s.renamed[b.name] = ast.NewTerm(ast.Ref{ast.VarTerm(own.Name)})
 	}
-	s.functions[bindValue.Name] = &topdown.Builtin{Decl: bindValue, Func: bindValueBuiltin}
-	s.capabilities.Builtins = declared
+	s.Functions[bindValue.Name] = &topdown.Builtin{Decl: bindValue, Func: bindValueBuiltin}
+	s.Capabilities.Builtins = declared
 	// Rego v1 and nothing that comes after it: the bounds cover all its expressions.
-	s.capabilities.FutureKeywords = []string{"contains", "every", "if", "in"}
-	s.capabilities.Features = []string{ast.FeatureRegoV1, ast.FeatureKeywordsInRefs, ast.FeatureTemplateStrings}
-	s.capabilities.AllowNet = []string{}
+	s.Capabilities.FutureKeywords = []string{"contains", "every", "if", "in"}
+	s.Capabilities.Features = []string{ast.FeatureRegoV1, ast.FeatureKeywordsInRefs, ast.FeatureTemplateStrings}
+	s.Capabilities.AllowNet = []string{}
 	return s
 }
 
@@ -194,7 +196,7 @@ func (b builtin) function() topdown.BuiltinFunc {
 				return failed(b.name, context.Location, err)
 			}
 		}
-		spent, ok := context.Cancel.(*budget)
+		spent, ok := context.Cancel.(*Budget)
 		if ok && (b.makes || b.before != nil) {
 			found = spent.accepting(b.name, context.Location, found)
 		}
@@ -207,13 +209,13 @@ func (b builtin) function() topdown.BuiltinFunc {
 }
 
 // accepting checks a result before the policy receives it.
-func (b *budget) accepting(name string, location *ast.Location, found func(*ast.Term) error) func(*ast.Term) error {
+func (b *Budget) accepting(name string, location *ast.Location, found func(*ast.Term) error) func(*ast.Term) error {
 	return func(result *ast.Term) error {
 		var err error
 		switch value := result.Value.(type) {
 		case ast.Boolean, ast.Null:
 		case ast.Number:
-			err = checkNumber(string(value))
+			err = CheckNumber(string(value))
 		case ast.String:
 			if err = b.take(value); err == nil && len(value) > maxText {
 				err = errLongText

@@ -1,4 +1,4 @@
-package rego
+package sandbox
 
 import (
 	"errors"
@@ -63,7 +63,7 @@ func usable(context topdown.BuiltinContext, expression, text ast.String) (*regex
 		compiled pattern
 		err      error
 	)
-	if spent, ok := context.Cancel.(*budget); ok {
+	if spent, ok := context.Cancel.(*Budget); ok {
 		compiled, err = spent.patterns.get(string(expression))
 	} else {
 		compiled, err = compilePattern(string(expression))

@@ -1,4 +1,4 @@
-package rego
+package sandbox
 
 import (
 	"sync"
@@ -11,9 +11,9 @@ import (
 // request, so that a policy which calls one often does not fill the memory.
 const maxSharedCalls = 256
 
-// sharedResults are the results of the rules and functions of data.lib for one input. They belong to the Input, so that the images of a VM are listed
+// Shared are the results of the rules and functions of data.lib for one input. They belong to the Input, so that the images of a VM are listed
 // once for a request with a hundred policies.
-type sharedResults struct {
+type Shared struct {
 	mu     sync.RWMutex
 	values map[ast.String]*ast.Term // nil: the rule is undefined
 	calls  topdown.VirtualCache
@@ -22,14 +22,14 @@ type sharedResults struct {
 }
 
 // get is like topdown.VirtualCache's Get.
-func (s *sharedResults) get(name ast.String) (*ast.Term, bool) {
+func (s *Shared) get(name ast.String) (*ast.Term, bool) {
 	s.mu.RLock()
 	value, known := s.values[name]
 	s.mu.RUnlock()
 	return value, known && value == nil
 }
 
-func (s *sharedResults) put(name ast.String, value *ast.Term) {
+func (s *Shared) put(name ast.String, value *ast.Term) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.values == nil {
@@ -39,7 +39,7 @@ func (s *sharedResults) put(name ast.String, value *ast.Term) {
 }
 
 // call returns the result of a function and its arguments, or nil when it is not cached.
-func (s *sharedResults) call(ref ast.Ref) *ast.Term {
+func (s *Shared) call(ref ast.Ref) *ast.Term {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.calls == nil {
@@ -50,7 +50,7 @@ func (s *sharedResults) call(ref ast.Ref) *ast.Term {
 }
 
 // putCall reports whether it has stored the result.
-func (s *sharedResults) putCall(ref ast.Ref, value *ast.Term) bool {
+func (s *Shared) putCall(ref ast.Ref, value *ast.Term) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calls == nil {
@@ -74,7 +74,7 @@ type sharedDocument struct {
 const maxSharedDocuments = 8
 
 // document decodes a text once for all policies.
-func (s *sharedResults) document(text ast.String, decode func() (*ast.Term, error)) (*ast.Term, error) {
+func (s *Shared) document(text ast.String, decode func() (*ast.Term, error)) (*ast.Term, error) {
 	s.mu.RLock()
 	cached, ok := s.yaml[text]
 	s.mu.RUnlock()
@@ -93,8 +93,8 @@ func (s *sharedResults) document(text ast.String, decode func() (*ast.Term, erro
 	return value, err
 }
 
-// patterns caches compiled regular expressions for all policies.
-type patterns struct {
+// Patterns caches compiled regular expressions for all policies.
+type Patterns struct {
 	mu           sync.RWMutex
 	byText       map[string]pattern
 	instructions int
@@ -103,7 +103,7 @@ type patterns struct {
 // maxCachedInstructions bounds the cache at some tens of MiB.
 const maxCachedInstructions = 500_000
 
-func (p *patterns) get(text string) (pattern, error) {
+func (p *Patterns) get(text string) (pattern, error) {
 	p.mu.RLock()
 	known, ok := p.byText[text]
 	p.mu.RUnlock()

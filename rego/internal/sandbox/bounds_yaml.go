@@ -1,4 +1,4 @@
-package rego
+package sandbox
 
 import (
 	"errors"
@@ -31,8 +31,8 @@ func decodeYAML(context topdown.BuiltinContext, operands []*ast.Term) (*ast.Term
 		}
 		return value, err
 	}
-	if spent, ok := context.Cancel.(*budget); ok && spent.documents != nil {
-		return spent.documents.document(text, decode)
+	if spent, ok := context.Cancel.(*Budget); ok && spent.Documents != nil {
+		return spent.Documents.document(text, decode)
 	}
 	return decode()
 }
@@ -63,8 +63,8 @@ func checkYAML(text ast.String) error {
 	if err := yamlnode.Unmarshal([]byte(text), &root); err != nil {
 		return err
 	}
-	if expanded(&root, maxParts, maxDepth) > maxParts {
-		return fmt.Errorf("the document has more than %d parts or is nested more than %d deep", maxParts, maxDepth)
+	if expanded(&root, maxParts, MaxDepth) > maxParts {
+		return fmt.Errorf("the document has more than %d parts or is nested more than %d deep", maxParts, MaxDepth)
 	}
 	return nil
 }

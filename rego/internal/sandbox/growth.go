@@ -1,6 +1,8 @@
-package rego
+package sandbox
 
 import (
+	"fmt"
+
 	"github.com/open-policy-agent/opa/v1/ast"
 )
 
@@ -21,6 +23,25 @@ type growth struct {
 	rules  func(ast.Ref) []*ast.Rule
 	copies map[*ast.Rule]int
 	paths  map[*ast.Rule]int
+}
+
+// Growth returns the first rule that would take the type checker or the evaluation too long, or too much stack, and why; nil if
+// there is none.
+func Growth(compiler *ast.Compiler) (rule *ast.Rule, why string) {
+	g := &growth{rules: func(ref ast.Ref) []*ast.Rule {
+		return compiler.GetRulesDynamicWithOpts(ref, ast.RulesOptions{IncludeHiddenModules: true})
+	}, copies: map[*ast.Rule]int{}, paths: map[*ast.Rule]int{}}
+	sorted, _ := compiler.Graph.Sort()
+	for _, node := range sorted {
+		rule := node.(*ast.Rule)
+		switch copies, path := g.rule(rule); {
+		case copies > maxCopies:
+			return rule, fmt.Sprintf("the value is made of more than %d values", maxCopies)
+		case path > maxPath:
+			return rule, fmt.Sprintf("the rules use each other so often that more than %d expressions are evaluated inside each other", maxPath)
+		}
+	}
+	return nil, ""
 }
 
 // rule measures a rule after its dependencies have been measured.
@@ -56,7 +77,7 @@ func (g *growth) body(body ast.Body, vars map[ast.Var]int) int {
 				continue
 			}
 			size := 1
-			if ref, ok := terms[0].Value.(ast.Ref); ok && isFunctionOfPolicy(terms[0]) {
+			if ref, ok := terms[0].Value.(ast.Ref); ok && IsFunctionOfPolicy(terms[0]) {
 				size = g.largest(ref, g.copies)
 			}
 			g.assign(terms[len(terms)-1], size, vars)
@@ -116,7 +137,7 @@ func (g *growth) term(term *ast.Term, vars map[ast.Var]int) int {
 	case ast.Var:
 		return max(vars[x], 1)
 	case ast.Ref:
-		if isFunctionOfPolicy(term) {
+		if IsFunctionOfPolicy(term) {
 			return max(g.largest(x, g.copies), 1)
 		}
 		return g.term(x[0], vars)

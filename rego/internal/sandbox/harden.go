@@ -1,4 +1,4 @@
-package rego
+package sandbox
 
 import (
 	"strconv"
@@ -19,6 +19,15 @@ type hardener struct {
 	next    int
 	// rejected are the locations of unifications of two patterns, each of which binds variables.
 	rejected []*ast.Location
+}
+
+// Harden changes rules after all of OPA's stages. It returns the locations of unifications that cannot be bounded.
+func (s *Sandbox) Harden(rules []*ast.Rule) (rejected []*ast.Location) {
+	h := &hardener{renamed: s.renamed}
+	for _, rule := range rules {
+		h.rule(rule)
+	}
+	return h.rejected
 }
 
 func (h *hardener) rule(rule *ast.Rule) {
@@ -123,7 +132,7 @@ func (h *hardener) expr(expr *ast.Expr, bound ast.VarSet) []*ast.Expr {
 		switch {
 		case expr.IsEquality():
 			return append(before, h.equality(expr, terms, bound, hoist)...)
-		case isFunctionOfPolicy(terms[0]):
+		case IsFunctionOfPolicy(terms[0]):
 			for i := 1; i < len(terms); i++ {
 				if isComposed(terms[i]) && allBound(terms[i], bound) {
 					terms[i] = hoist(terms[i])
@@ -235,7 +244,8 @@ func isOpenRef(term *ast.Term) bool {
 	return isRef && !term.IsGround()
 }
 
-func isFunctionOfPolicy(operator *ast.Term) bool {
+// IsFunctionOfPolicy reports whether a term is a function or rule of a policy or helper, and not a built-in function.
+func IsFunctionOfPolicy(operator *ast.Term) bool {
 	ref, ok := operator.Value.(ast.Ref)
 	return ok && len(ref) > 0 && ref[0].Equal(ast.DefaultRootDocument)
 }

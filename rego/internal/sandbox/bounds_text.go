@@ -1,4 +1,4 @@
-package rego
+package sandbox
 
 import (
 	"errors"
@@ -22,7 +22,7 @@ func lengthOf(term *ast.Term) int {
 		return len("false")
 	default:
 		// Each unit of weight is a node or 64 bytes of text.
-		return weigh(value, maxText/64) * 64
+		return Weigh(value, maxText/64) * 64
 	}
 }
 
