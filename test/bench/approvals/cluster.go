@@ -55,7 +55,7 @@ type write struct {
 }
 
 func (c *cluster) writes() []write {
-	create := func(namespace string, modifiers ...gen.VMModifier) load.Send {
+	create := func(namespace string, modifiers ...gen.Modifier) load.Send {
 		return func(ctx context.Context, _ int) error {
 			vm := gen.VM("vm-"+strconv.FormatInt(c.number.Add(1), 10), modifiers...)
 			_, err := c.client.Resource(vms).Namespace(namespace).Create(ctx, vm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
