@@ -8,7 +8,7 @@ import (
 
 func TestApproval(t *testing.T) {
 	equal(t, gen.Approval("vault", gen.Governs("a", "b"), gen.Approves("golden/fedora", "kiosks/*"), gen.AnyValue("CORES"),
-		gen.Overrides("spec.runStrategy", `metadata.labels["team"]`), gen.Fields("spec: {enforcement: Warn}")), `
+		gen.Overrides("spec.runStrategy", `metadata.labels["team"]`), gen.Spec("{enforcement: Warn}")), `
 apiVersion: stencil.kubevirt.io/v1alpha1
 kind: TemplateApproval
 metadata: {name: vault}

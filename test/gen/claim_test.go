@@ -7,7 +7,7 @@ import (
 )
 
 func TestClaim(t *testing.T) {
-	equal(t, gen.Claim("data", gen.Label("app", "web"), gen.Fields("spec: {storageClassName: slow}")), `
+	equal(t, gen.Claim("data", gen.Label("app", "web"), gen.Spec("{storageClassName: slow}")), `
 apiVersion: v1
 kind: PersistentVolumeClaim
 metadata: {name: data, labels: {app: web}}

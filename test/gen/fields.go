@@ -10,8 +10,12 @@ import (
 )
 
 // Fields lays fields in YAML over the object as Merge does. It panics when the text is not a map in YAML.
-func Fields(text string) Modifier {
-	fields := parse(text)
+func Fields(text string) Modifier { return lay(parse(text)) }
+
+// Spec is Fields below spec.
+func Spec(text string) Modifier { return lay(map[string]any{"spec": parse(text)}) }
+
+func lay(fields map[string]any) Modifier {
 	return func(object *unstructured.Unstructured) {
 		Merge(object.Object, (&unstructured.Unstructured{Object: fields}).DeepCopy().Object)
 	}

@@ -7,7 +7,7 @@ import (
 )
 
 func TestPolicy(t *testing.T) {
-	equal(t, gen.Policy("odd", "package odd\ndeny contains \"odd\"\n", gen.Fields("spec: {enforcement: Audit}")), `
+	equal(t, gen.Policy("odd", "package odd\ndeny contains \"odd\"\n", gen.Spec("{enforcement: Audit}")), `
 apiVersion: stencil.kubevirt.io/v1alpha1
 kind: VirtualMachinePolicy
 metadata: {name: odd}
