@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	contract "github.com/vmstencil/stencil/api/template"
-	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -27,7 +26,7 @@ func conforms(t *testing.T, count int) {
 
 func TestDefaultsAreApproved(t *testing.T) {
 	discard(t, "vault", "good")
-	mustKubectl(t, ada, vmObject("good", "vault", "golden/pinned"), "--namespace=vault", "apply", "-f", "-")
+	mustKubectl(t, ada, vmObject("good", "vault", "golden/pinned", ""), "--namespace=vault", "apply", "-f", "-")
 	vm := stored(t, "vault", "good")
 	if !version.MatchString(domain(t, vm, "machine", "type")) || !address.MatchString(domain(t, vm, "devices", "disks", "root", "disk", "pciAddress")) {
 		t.Errorf("it is stored with %s", domain(t, vm))
@@ -37,7 +36,7 @@ func TestDefaultsAreApproved(t *testing.T) {
 		t.Errorf("KubeVirt's own defaults are missing: %s", domain(t, vm))
 	}
 	conforms(t, 1)
-	mustKubectl(t, ada, vmObject("good", "vault", "golden/pinned"), "--namespace=vault", "apply", "-f", "-")
+	mustKubectl(t, ada, vmObject("good", "vault", "golden/pinned", ""), "--namespace=vault", "apply", "-f", "-")
 	mustKubectl(t, ada, "", "--namespace=vault", "patch", "virtualmachine", "good", "--type=merge", "--patch", `{"spec": {"runStrategy": "Manual"}}`)
 	if again := stored(t, "vault", "good"); at(t, vm, "spec", "template") != at(t, again, "spec", "template") {
 		t.Errorf("the template has changed from\n%s\nto\n%s", at(t, vm, "spec", "template"), at(t, again, "spec", "template"))
@@ -48,18 +47,17 @@ func TestDefaultsAreApproved(t *testing.T) {
 // Users must not bypass an approval by writing what defaulting writes.
 func TestNobodyWritesDefaultsByHand(t *testing.T) {
 	discard(t, "vault", "attack", "victim")
-	spec := func(domain string) gen.Modifier { return gen.Spec("template: {spec: {domain: {" + domain + "}}}") }
-	for name, tc := range map[string]struct {
-		written gen.Modifier
-		want    string
-	}{
+	spec := func(domain string) string {
+		return "spec: {template: {spec: {domain: {" + domain + "}}}}\n"
+	}
+	for name, tc := range map[string]struct{ written, want string }{
 		"a machine type":           {spec("machine: {type: pc-q35-2.1}"), "spec.template.spec.domain.machine.type"},
 		"the very version":         {spec("machine: {type: " + canonical(t) + "}"), "spec.template.spec.domain.machine.type"},
 		"an address":               {spec(`devices: {disks: [{name: root, disk: {pciAddress: "0000:07:00.0"}}]}`), "spec.template.spec.domain.devices.disks[name=root].disk.pciAddress"},
 		"a disk for a volume":      {spec("devices: {disks: [{name: seed, disk: {bus: sata}}]}"), "spec.template.spec.domain.devices.disks[name=seed]"},
 		"sockets":                  {spec("cpu: {sockets: 1}"), "spec.template.spec.domain.cpu.sockets"},
 		"a random number device":   {spec("devices: {rng: {}}"), "spec.template.spec.domain.devices.rng"},
-		"the wish for no defaults": {gen.Annotation("defaults.template.kubevirt.io/skip", "true"), "metadata.annotations"},
+		"the wish for no defaults": {"    defaults.template.kubevirt.io/skip: \"true\"\n", "metadata.annotations"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out := kubectl(t, ada, vmObject("attack", "vault", "golden/pinned", tc.written), "--namespace=vault", "create", "-f", "-")
@@ -69,7 +67,7 @@ func TestNobodyWritesDefaultsByHand(t *testing.T) {
 		})
 	}
 
-	mustKubectl(t, ada, vmObject("victim", "vault", "golden/pinned"), "--namespace=vault", "create", "-f", "-")
+	mustKubectl(t, ada, vmObject("victim", "vault", "golden/pinned", ""), "--namespace=vault", "create", "-f", "-")
 	before := stored(t, "vault", "victim")
 	for name, patch := range map[string]string{
 		"a machine type":       `[{"op": "replace", "path": "/spec/template/spec/domain/machine/type", "value": "pc-q35-2.1"}]`,
@@ -117,7 +115,7 @@ func TestAnUpdateOfAMachineWithoutDefaultsIsNotRefused(t *testing.T) {
 	discard(t, "vault", "bare")
 	restart := withoutDefaulter(t)
 	defer restart()
-	mustKubectl(t, ada, vmObject("bare", "vault", "golden/pinned"), "--namespace=vault", "create", "-f", "-")
+	mustKubectl(t, ada, vmObject("bare", "vault", "golden/pinned", ""), "--namespace=vault", "create", "-f", "-")
 	restart()
 	before := stored(t, "vault", "bare")
 	mustKubectl(t, ada, "", "--namespace=vault", "patch", "virtualmachine", "bare", "--type=merge", "--patch", `{"spec": {"runStrategy": "Manual"}}`)

@@ -7,7 +7,6 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -52,7 +51,7 @@ func TestMACAddresses(t *testing.T) {
 		var creating sync.WaitGroup
 		for _, name := range names {
 			creating.Go(func() {
-				if out := kubectl(t, ada, vmWith(name), "create", "-f", "-"); out.Code != 0 {
+				if out := kubectl(t, ada, vmWith(name, ""), "create", "-f", "-"); out.Code != 0 {
 					t.Errorf("%s: %s", name, out.Stderr)
 				}
 			})
@@ -74,9 +73,9 @@ func TestMACAddresses(t *testing.T) {
 
 	t.Run("the same manifest again keeps it", func(t *testing.T) {
 		discard(t, "team-a", "mac-kept")
-		mustKubectl(t, ada, vmWith("mac-kept"), "apply", "-f", "-")
+		mustKubectl(t, ada, vmWith("mac-kept", ""), "apply", "-f", "-")
 		before := macOf(t, "mac-kept")
-		mustKubectl(t, ada, vmWith("mac-kept", gen.RunStrategy("Manual")), "apply", "-f", "-")
+		mustKubectl(t, ada, strings.Replace(vmWith("mac-kept", ""), "Halted", "Manual", 1), "apply", "-f", "-")
 		if after := macOf(t, "mac-kept"); before == "" || after != before {
 			t.Errorf("it was %s and is %s", before, after)
 		}
@@ -84,14 +83,13 @@ func TestMACAddresses(t *testing.T) {
 
 	t.Run("an address that was seen in a dry run and taken is not made", func(t *testing.T) {
 		discard(t, "team-a", "mac-thief", "mac-victim")
-		seen := mustKubectl(t, ada, vmWith("mac-victim"), "create", "--dry-run=server", "-f", "-", "-o",
+		seen := mustKubectl(t, ada, vmWith("mac-victim", ""), "create", "--dry-run=server", "-f", "-", "-o",
 			"jsonpath={.spec.template.spec.domain.devices.interfaces[0].macAddress}").Stdout
 		if _, err := net.ParseMAC(seen); err != nil {
 			t.Fatalf("the dry run shows %q", seen)
 		}
-		mustKubectl(t, ada, vmWith("mac-thief",
-			gen.Spec("template: {spec: {domain: {devices: {interfaces: [{name: default, macAddress: '"+seen+"', masquerade: {}}]}}}}")), "create", "-f", "-")
-		mustKubectl(t, ada, vmWith("mac-victim"), "create", "-f", "-")
+		mustKubectl(t, ada, strings.Replace(vmWith("mac-thief", ""), "masquerade: {}", `macAddress: "`+seen+`", masquerade: {}`, 1), "create", "-f", "-")
+		mustKubectl(t, ada, vmWith("mac-victim", ""), "create", "-f", "-")
 		if thief, victim := macOf(t, "mac-thief"), macOf(t, "mac-victim"); thief != seen || victim == "" || victim == seen {
 			t.Errorf("seen %s, taken by hand %s, made %s", seen, thief, victim)
 		}
@@ -107,7 +105,7 @@ func TestMACAddresses(t *testing.T) {
 		made := func(want bool) {
 			t.Helper()
 			harness.Eventually(t, "MAC addresses are made or not, as wanted", func() error {
-				out := kubectl(t, ada, vmWith("mac-pooled"), "create", "--dry-run=server", "-f", "-", "-o", "json")
+				out := kubectl(t, ada, vmWith("mac-pooled", ""), "create", "--dry-run=server", "-f", "-", "-o", "json")
 				if got := strings.Contains(out.Stdout, "macAddress"); out.Code != 0 || got != want {
 					return fmt.Errorf("made %t: %s", got, out.Stderr)
 				}

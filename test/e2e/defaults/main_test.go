@@ -17,7 +17,6 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/defaulter"
-	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
@@ -29,7 +28,11 @@ var (
 	ada *controlplane.User
 )
 
-const permissions = `
+const prepared = `
+apiVersion: v1
+kind: Namespace
+metadata: {name: vault, labels: {tier: vault}}
+---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: owner, namespace: vault}
@@ -40,6 +43,34 @@ kind: RoleBinding
 metadata: {name: owner, namespace: vault}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: owner}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: ada}]
+---
+apiVersion: template.kubevirt.io/v1beta1
+kind: VirtualMachineTemplate
+metadata: {name: pinned, namespace: golden}
+spec:
+  parameters: [{name: MACHINE, value: q35, enum: [q35, virt]}]
+  virtualMachine:
+    spec:
+      runStrategy: Halted
+      template:
+        spec:
+          domain:
+            machine: {type: "${MACHINE}"}
+            resources: {requests: {memory: 1Gi}}
+            devices:
+              disks: [{name: root, disk: {bus: virtio}}]
+          volumes:
+          - {name: root, containerDisk: {image: registry.example.com/fedora}}
+          - {name: seed, cloudInitNoCloud: {userData: "#cloud-config"}}
+---
+apiVersion: stencil.kubevirt.io/v1alpha1
+kind: TemplateApproval
+metadata: {name: vault}
+spec:
+  namespaceSelector: {matchLabels: {tier: vault}}
+  templates: [{namespace: golden, name: pinned}]
+  parameters: [{name: MACHINE, allowed: [q35]}]
+  overrides: [spec.runStrategy]
 `
 
 func TestMain(m *testing.M) { harness.Main(m, start) }
@@ -71,24 +102,17 @@ func prepare(ctx context.Context) (err error) {
 	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden"), stencil.Example("access")); err != nil {
 		return err
 	}
-	prepared := gen.Manifest(
-		gen.Namespace("vault", gen.Label("tier", "vault")),
-		gen.Template("pinned", gen.InNamespace("golden"), gen.Declares("MACHINE", "{value: q35, enum: [q35, virt]}"), gen.Renders("", gen.Spec(`{runStrategy: Halted, template: {spec: {
-			domain: {machine: {type: "${MACHINE}"}, resources: {requests: {memory: 1Gi}}, devices: {disks: [{name: root, disk: {bus: virtio}}]}},
-			volumes: [{name: root, containerDisk: {image: registry.example.com/fedora}}, {name: seed, cloudInitNoCloud: {userData: "#cloud-config"}}]}}}`))),
-		gen.Approval("vault", gen.Approves("golden/pinned"), gen.Overrides("spec.runStrategy"),
-			gen.Spec("{namespaceSelector: {matchLabels: {tier: vault}}, parameters: [{name: MACHINE, allowed: [q35]}]}")))
-	if err := harness.Apply(ctx, stencil.Plane, prepared+"---"+permissions, "-"); err != nil {
+	if err := harness.Apply(ctx, stencil.Plane, prepared, "-"); err != nil {
 		return err
 	}
 	// All of this applies as soon as the manager has read the approval and the template, and the API server calls the webhook.
 	last := ""
 	err = wait.PollUntilContextTimeout(ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
-		denied, err := stencil.Plane.Kubectl(ctx, ada, vmObject("probe", "vault", "golden/fedora"), "create", "--dry-run=server", "-f", "-")
+		denied, err := stencil.Plane.Kubectl(ctx, ada, vmObject("probe", "vault", "golden/fedora", ""), "create", "--dry-run=server", "-f", "-")
 		if err != nil {
 			return false, err
 		}
-		filled, err := stencil.Plane.Kubectl(ctx, ada, vmObject("probe", "vault", "golden/pinned"), "create", "--dry-run=server", "-o", "json", "-f", "-")
+		filled, err := stencil.Plane.Kubectl(ctx, ada, vmObject("probe", "vault", "golden/pinned", ""), "create", "--dry-run=server", "-o", "json", "-f", "-")
 		last = denied.Stderr + filled.Stderr
 		return strings.Contains(denied.Stderr, "not approved") && strings.Contains(filled.Stdout, "pciAddress"), err
 	})
@@ -164,21 +188,31 @@ func domain(t *testing.T, vm *unstructured.Unstructured, path ...string) string 
 }
 
 // vmObject returns the manifest of a VirtualMachine that refers to a template.
-func vmObject(name, namespace, ref string, modifiers ...gen.Modifier) string {
-	return gen.Manifest(gen.VM(name, append(modifiers, gen.InNamespace(namespace), gen.FromTemplate(ref))...))
+func vmObject(name, namespace, ref, rest string) string {
+	return fmt.Sprintf("apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  namespace: %s\n  annotations:\n    template.kubevirt.io/template-ref: %s\n%s", name, namespace, ref, rest)
 }
 
 // vmWith returns the manifest of a VirtualMachine with two virtio disks and without a template.
-func vmWith(name string, modifiers ...gen.Modifier) string {
-	common := []gen.Modifier{
-		gen.InNamespace("team-a"), gen.SmallSpec(), gen.Memory("1Gi"), disks("{name: root, disk: {bus: virtio}}, {name: data, disk: {bus: virtio}}"),
-		gen.Spec(`template: {spec: {domain: {machine: {type: q35}, devices: {interfaces: [{name: default, masquerade: {}}]}}, networks: [{name: default, pod: {}}],
-			volumes: [{name: root, containerDisk: {image: registry.example.com/fedora}}, {name: data, emptyDisk: {capacity: 1Gi}}]}}`),
-	}
-	return gen.Manifest(gen.VM(name, append(common, modifiers...)...))
-}
-
-// disks sets the disks of a VirtualMachine to items of a list in YAML.
-func disks(items string) gen.Modifier {
-	return gen.Spec("template: {spec: {domain: {devices: {disks: [" + items + "]}}}}")
+func vmWith(name, more string) string {
+	return `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: ` + name + `, namespace: team-a}
+spec:
+  runStrategy: Halted
+  template:
+    spec:
+      domain:
+        machine: {type: q35}
+        memory: {guest: 1Gi}
+        devices:
+          disks:
+          - {name: root, disk: {bus: virtio` + more + `}}
+          - {name: data, disk: {bus: virtio}}
+          interfaces: [{name: default, masquerade: {}}]
+      networks: [{name: default, pod: {}}]
+      volumes:
+      - {name: root, containerDisk: {image: registry.example.com/fedora}}
+      - {name: data, emptyDisk: {capacity: 1Gi}}
+`
 }

@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	contract "github.com/vmstencil/stencil/api/template"
-	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -69,7 +68,7 @@ func TestWhileTheDefaulterIsGone(t *testing.T) {
 	discard(t, "team-a", "open", "closed")
 	// The manager may have cached the defaults of other tests.
 	unknown := func(name string) string {
-		return vmWith(name, gen.Memory("1217Mi"))
+		return strings.Replace(vmWith(name, ""), "guest: 1Gi", "guest: 1217Mi", 1)
 	}
 	restart := withoutDefaulter(t)
 	defer restart()
@@ -107,7 +106,7 @@ func TestWhileTheDefaulterIsGone(t *testing.T) {
 // again, each with a different memory size, so that no answer is cached. Each gets the same addresses, or none and a warning.
 func TestNoMachineIsRefusedOrWrongWhileTheDefaulterIsStartedAgain(t *testing.T) {
 	create := func(memory int) (stored *unstructured.Unstructured, warning string) {
-		manifest := vmWith("busy", gen.Memory(fmt.Sprintf("%dMi", memory)))
+		manifest := strings.Replace(vmWith("busy", ""), "guest: 1Gi", fmt.Sprintf("guest: %dMi", memory), 1)
 		out := mustKubectl(t, ada, manifest, "create", "--dry-run=server", "-o", "json", "-f", "-")
 		stored = &unstructured.Unstructured{}
 		if err := stored.UnmarshalJSON([]byte(out.Stdout)); err != nil {
@@ -187,7 +186,7 @@ func TestTheDefaulterIsAskedOnceForMachinesOfOneShape(t *testing.T) {
 		memory++
 		pair := ""
 		for _, name := range []string{"one", "other"} {
-			pair += "---\n" + vmWith(name, gen.Memory(fmt.Sprintf("%dMi", memory)))
+			pair += "---" + strings.Replace(vmWith(name, ""), "guest: 1Gi", fmt.Sprintf("guest: %dMi", memory), 1)
 		}
 		before := metric(t, asked)
 		out := mustKubectl(t, ada, pair, "create", "--dry-run=server", "-o", `jsonpath={.spec.template.spec.domain.devices.disks[1].disk.pciAddress} `, "-f", "-")
@@ -225,7 +224,7 @@ func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
 	become("v1.9.0")
 	defer become("v1.8.2")
 	differs("1")
-	out := mustKubectl(t, ada, vmWith("other"), "create", "-f", "-")
+	out := mustKubectl(t, ada, vmWith("other", ""), "create", "-f", "-")
 	if strings.Contains(out.Stderr, "Warning: the defaults") {
 		t.Errorf("every machine is warned about: %s", out.Stderr)
 	}
@@ -245,7 +244,7 @@ func TestAnotherKubeVirtThanIsReproduced(t *testing.T) {
 	})
 	become("v1.8.5")
 	differs("0")
-	mustKubectl(t, ada, vmWith("same"), "create", "-f", "-")
+	mustKubectl(t, ada, vmWith("same", ""), "create", "-f", "-")
 	if got := domain(t, stored(t, "team-a", "same"), "machine", "type"); !version.MatchString(got) {
 		t.Errorf("with another patch release the machine type is %q", got)
 	}

@@ -11,7 +11,6 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/test/controlplane"
-	"github.com/vmstencil/stencil/test/gen"
 )
 
 // buildStencilctl returns a function that runs the command as a user.
@@ -41,9 +40,11 @@ func buildStencilctl(t *testing.T) func(as *controlplane.User, arguments ...stri
 func TestUnpinAndRepin(t *testing.T) {
 	stencilctl := buildStencilctl(t)
 	discard(t, "team-a", "pin-1", "pin-2", "pin-own")
-	selected := gen.Label("pins", "some")
-	mustKubectl(t, ada, vmWith("pin-1", selected), "create", "-f", "-")
-	mustKubectl(t, ada, vmWith("pin-2", selected, disks(`{name: root, disk: {bus: virtio, pciAddress: "0000:0a:00.0"}}, {name: data, disk: {bus: virtio}}`)), "create", "-f", "-")
+	labelled := func(name, more string) string {
+		return strings.Replace(vmWith(name, more), "namespace: team-a", "namespace: team-a, labels: {pins: some}", 1)
+	}
+	mustKubectl(t, ada, labelled("pin-1", ""), "create", "-f", "-")
+	mustKubectl(t, ada, labelled("pin-2", `, pciAddress: "0000:0a:00.0"`), "create", "-f", "-")
 	before := stored(t, "team-a", "pin-1")
 	want := func(code int, output string, wantCode int, texts ...string) {
 		t.Helper()
@@ -102,13 +103,13 @@ func TestUnpinAndRepin(t *testing.T) {
 		want(code, output, 1, "team-a/pin-1: it runs, or is to run: stop it first", "team-a/missing: there is none", "0 of 1 changed")
 	})
 	t.Run("nor one whose owner wants it left alone", func(t *testing.T) {
-		mustKubectl(t, ada, vmWith("pin-own", gen.Annotation("defaults.template.kubevirt.io/skip", "true")), "create", "-f", "-")
+		mustKubectl(t, ada, strings.Replace(vmWith("pin-own", ""), "namespace: team-a", `namespace: team-a, annotations: {defaults.template.kubevirt.io/skip: "true"}`, 1), "create", "-f", "-")
 		code, output := stencilctl(ada, "defaults", "repin", "pin-own", "-n", "team-a", "--confirm")
 		want(code, output, 1, "it is excluded by its annotation")
 	})
 	t.Run("an approval judges it as any other update", func(t *testing.T) {
 		discard(t, "vault", "pin-governed")
-		mustKubectl(t, ada, vmObject("pin-governed", "vault", "golden/pinned"), "--namespace=vault", "create", "-f", "-")
+		mustKubectl(t, ada, vmObject("pin-governed", "vault", "golden/pinned", ""), "--namespace=vault", "create", "-f", "-")
 		for _, more := range []string{"--confirm", "--confirm=false"} {
 			code, output := stencilctl(ada, "defaults", "unpin", "--all", "-n", "vault", more)
 			want(code, output, 1, "vault/pin-governed: denied: ", "not approved", "0 of 1")
