@@ -10,14 +10,24 @@ import (
 )
 
 // Fields lays fields in YAML over the object as Merge does. It panics when the text is not a map in YAML.
-func Fields(text string) VMModifier {
+func Fields(text string) Modifier { return lay(parse(text)) }
+
+// Spec is Fields below spec.
+func Spec(text string) Modifier { return lay(map[string]any{"spec": parse(text)}) }
+
+func lay(fields map[string]any) Modifier {
+	return func(object *unstructured.Unstructured) {
+		Merge(object.Object, (&unstructured.Unstructured{Object: fields}).DeepCopy().Object)
+	}
+}
+
+// parse returns a map in YAML. It panics when the text is something else.
+func parse(text string) map[string]any {
 	var fields map[string]any
 	if err := utilyaml.Unmarshal([]byte(text), &fields); err != nil {
 		panic(fmt.Sprintf("gen: reading the fields %q: %v", text, err))
 	}
-	return func(vm *unstructured.Unstructured) {
-		Merge(vm.Object, (&unstructured.Unstructured{Object: fields}).DeepCopy().Object)
-	}
+	return fields
 }
 
 // Manifest prints objects as a stream of YAML documents, for the standard input of kubectl.

@@ -59,7 +59,7 @@ func newFixture(ctx context.Context, options Options) (*fixture, error) {
 func (f *fixture) makeWriters(ctx context.Context) error {
 	modifiers := []gen.UserModifier{gen.Permits(f.namespace, ownVMs)}
 	f.roleNamespaces = append(f.roleNamespaces, f.namespace)
-	subject := []gen.VMModifier{gen.SmallSpec()}
+	subject := []gen.Modifier{gen.SmallSpec()}
 	if reference := f.options.Template; reference != "" {
 		namespace, name, qualified := strings.Cut(reference, "/")
 		if !qualified {
@@ -68,7 +68,7 @@ func (f *fixture) makeWriters(ctx context.Context) error {
 		modifiers = append(modifiers, gen.UsesTemplates(namespace, name))
 		f.roleNamespaces = append(f.roleNamespaces, namespace)
 		// This works also where VirtualMachines without a template are denied.
-		subject = []gen.VMModifier{gen.FromTemplate(reference)}
+		subject = []gen.Modifier{gen.FromTemplate(reference)}
 	}
 	user, userVMs, err := f.user(ctx, "owner", modifiers...)
 	if err != nil {

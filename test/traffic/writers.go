@@ -30,7 +30,7 @@ type writer struct {
 }
 
 // createVM writes a VirtualMachine each time.
-func createVM(client dynamic.ResourceInterface, prefix string, modifiers ...gen.VMModifier) func(context.Context, int) (int, error) {
+func createVM(client dynamic.ResourceInterface, prefix string, modifiers ...gen.Modifier) func(context.Context, int) (int, error) {
 	return func(ctx context.Context, n int) (int, error) {
 		_, err := client.Create(ctx, gen.VM(fmt.Sprintf("%s-%d", prefix, n), modifiers...), metav1.CreateOptions{})
 		return 0, err

@@ -55,7 +55,7 @@ type write struct {
 }
 
 func (c *cluster) writes() []write {
-	create := func(namespace string, modifiers ...gen.VMModifier) load.Send {
+	create := func(namespace string, modifiers ...gen.Modifier) load.Send {
 		return func(ctx context.Context, _ int) error {
 			vm := gen.VM("vm-"+strconv.FormatInt(c.number.Add(1), 10), modifiers...)
 			_, err := c.client.Resource(vms).Namespace(namespace).Create(ctx, vm, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
@@ -107,8 +107,8 @@ func (c *cluster) prepare(ctx context.Context) error {
 			return fmt.Errorf("creating a VirtualMachineInstance: %w", err)
 		}
 	}
-	exempt := []any{map[string]any{"kind": "User", "name": controller}}
-	if err := c.approve(ctx, "bench-governed", map[string]any{"namespaces": []any{governed}, "exemptSubjects": exempt}); err != nil {
+	exempt := gen.Spec("exemptSubjects: [{kind: User, name: '" + controller + "'}]")
+	if err := c.approve(ctx, "bench-governed", gen.Governs(governed), exempt); err != nil {
 		return err
 	}
 	if err := c.awaitActive(ctx, "bench-governed"); err != nil {
@@ -118,14 +118,11 @@ func (c *cluster) prepare(ctx context.Context) error {
 }
 
 func namespace(name string) *unstructured.Unstructured {
-	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Namespace",
-		"metadata": map[string]any{"name": name, "labels": map[string]any{ran: "yes"}}}}
+	return gen.Namespace(name, gen.Label(ran, "yes"))
 }
 
-func (c *cluster) approve(ctx context.Context, name string, where map[string]any) error {
-	where["templates"] = []any{map[string]any{"namespace": "golden", "name": "fedora"}}
-	object := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval",
-		"metadata": map[string]any{"name": name, "labels": map[string]any{ran: "yes"}}, "spec": where}}
+func (c *cluster) approve(ctx context.Context, name string, where ...gen.Modifier) error {
+	object := gen.Approval(name, append(where, gen.Label(ran, "yes"), gen.Approves("golden/fedora"))...)
 	if _, err := c.client.Resource(approvals).Create(ctx, object, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating a TemplateApproval: %w", err)
 	}
@@ -135,9 +132,9 @@ func (c *cluster) approve(ctx context.Context, name string, where map[string]any
 // addApprovals creates approvals that select no namespace that exists: half by labels, half by name.
 func (c *cluster) addApprovals(ctx context.Context) error {
 	err := c.parallel(ctx, c.options.Approvals, func(ctx context.Context, i int) error {
-		where := map[string]any{"namespaces": []any{fmt.Sprintf("other-%05d", i)}}
+		where := gen.Governs(fmt.Sprintf("other-%05d", i))
 		if i%2 == 0 {
-			where = map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"team": fmt.Sprintf("team-%05d", i)}}}
+			where = gen.Spec(fmt.Sprintf("namespaceSelector: {matchLabels: {team: team-%05d}}", i))
 		}
 		return c.approve(ctx, fmt.Sprintf("many-%05d", i), where)
 	})
@@ -183,7 +180,7 @@ func (c *cluster) activate(ctx context.Context) (time.Duration, int, error) {
 		return 0, 0, err
 	}
 	began := time.Now()
-	if err := c.approve(ctx, "all", map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{ran: "yes"}}}); err != nil {
+	if err := c.approve(ctx, "all", gen.Spec("namespaceSelector: {matchLabels: {"+ran+": 'yes'}}")); err != nil {
 		return 0, 0, err
 	}
 	if err := c.awaitActive(ctx, "all"); err != nil {

@@ -18,56 +18,31 @@ import (
 
 var update = stencilctl.UpdateFlag()
 
-// booth contains what the commands read, kiosk has an approval and a policy that evaluate VirtualMachines.
-const booth = `
-{apiVersion: v1, kind: Namespace, metadata: {name: booth}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: kiosk}}
----
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata:
-  name: web
-  namespace: booth
-  annotations:
-    validations: '[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 134217728, "message": "it is slow", "justWarning": true}]'
-spec:
-  message: "${NAME} has ${CORES} cores."
-  parameters:
-  - {name: NAME, displayName: Name, required: true, description: Name of the machine}
-  - {name: CORES, type: int, minimum: 1, maximum: 8, value: "2"}
-  - {name: MEMORY, value: 128Mi}
-  - {name: TIER, required: true, enum: [front, back]}
-  - {name: PASSWORD, displayName: Password, sensitive: true, required: true}
-  virtualMachine:
-    metadata: {name: "${NAME}", labels: {tier: "${TIER}"}}
-    spec:
-      runStrategy: Halted
-      template:
-        spec:
-          domain: {cpu: {cores: "${{CORES}}"}, memory: {guest: "${MEMORY}"}, devices: {}}
-          volumes: [{name: init, cloudInitNoCloud: {userData: "password: ${PASSWORD}"}}]
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: kiosk}
-spec:
-  namespaces: [kiosk]
-  templates: [{namespace: booth, name: web}]
-  parameters: [{name: CORES, maximum: 4}, {name: MEMORY, anyValue: true}, {name: TIER, anyValue: true}, {name: PASSWORD, anyValue: true}]
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: VirtualMachinePolicy
-metadata: {name: kiosk-names}
-spec:
-  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kiosk}}}
-  rego: |
-    package kiosknames
+// booth returns what the commands read. kiosk has an approval and a policy that evaluate VirtualMachines.
+func booth() string {
+	const (
+		rules  = `[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 134217728, "message": "it is slow", "justWarning": true}]`
+		module = `package kiosknames
 
-    deny contains {"msg": sprintf("%s may not be called that", [input.object.metadata.name]), "field": "metadata.name", "fix": "begin with web-"} if {
-      not startswith(input.object.metadata.name, "web-")
-    }
----
+deny contains {"msg": sprintf("%s may not be called that", [input.object.metadata.name]), "field": "metadata.name", "fix": "begin with web-"} if {
+  not startswith(input.object.metadata.name, "web-")
+}
+`
+	)
+	return gen.Manifest(
+		gen.Namespace("booth"), gen.Namespace("kiosk"),
+		gen.Template("web", gen.InNamespace("booth"), gen.Annotation("validations", rules), gen.Spec(`message: "${NAME} has ${CORES} cores."`),
+			gen.Declares("NAME", "{displayName: Name, required: true, description: Name of the machine}"), gen.Declares("CORES", "{type: int, minimum: 1, maximum: 8, value: '2'}"),
+			gen.Declares("MEMORY", "value: 128Mi"), gen.Declares("TIER", "{required: true, enum: [front, back]}"),
+			gen.Declares("PASSWORD", "{displayName: Password, sensitive: true, required: true}"),
+			gen.Renders("${NAME}", gen.Label("tier", "${TIER}"), gen.LeastSpec(), gen.Memory("${MEMORY}"),
+				gen.Spec(`template: {spec: {domain: {cpu: {cores: "${{CORES}}"}}, volumes: [{name: init, cloudInitNoCloud: {userData: "password: ${PASSWORD}"}}]}}`))),
+		gen.Approval("kiosk", gen.Governs("kiosk"), gen.Approves("booth/web"), gen.Spec("parameters: [{name: CORES, maximum: 4}]"), gen.AnyValue("MEMORY", "TIER", "PASSWORD")),
+		gen.Policy("kiosk-names", module, appliesIn("kiosk")))
+}
+
+// openShift defines OpenShift's Templates.
+const openShift = `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: templates.template.openshift.io}
@@ -78,13 +53,7 @@ spec:
   versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
 `
 
-// stored are a VirtualMachine that differs from its template, and an OpenShift Template.
-const stored = `
-apiVersion: kubevirt.io/v1
-kind: VirtualMachine
-metadata: {name: drifted, namespace: booth, labels: {tier: side}, annotations: {template.kubevirt.io/template-ref: booth/web, parameter.template.kubevirt.io/NAME: drifted, parameter.template.kubevirt.io/TIER: front, parameter.template.kubevirt.io/PASSWORD: hunter2}}
-spec: {runStrategy: Always, template: {spec: {domain: {cpu: {cores: 3}}}}}
----
+const openShiftTemplate = `
 apiVersion: template.openshift.io/v1
 kind: Template
 metadata: {name: rhel, namespace: booth, labels: {os: rhel}}
@@ -109,11 +78,14 @@ metadata:
 
 // TestCommands runs every command of stencilctl against the cluster, with pipes and on a terminal, and compares what is printed.
 func TestCommands(t *testing.T) {
-	mustKubectl(t, booth, "apply", "-f", "-")
+	mustKubectl(t, booth()+"---"+openShift, "apply", "-f", "-")
 	t.Cleanup(func() {
 		mustKubectl(t, "", "delete", "templateapproval/kiosk", "templateapproval/team-y", "--ignore-not-found")
 		mustKubectl(t, "", "delete", "virtualmachinepolicy/kiosk-names", "--ignore-not-found")
 	})
+	// A VirtualMachine that differs from its template.
+	stored := gen.Manifest(gen.VM("drifted", gen.InNamespace("booth"), gen.Label("tier", "side"), gen.FromTemplate("booth/web"), gen.Parameter("NAME", "drifted"),
+		gen.Parameter("TIER", "front"), gen.Parameter("PASSWORD", "hunter2"), gen.Spec("{runStrategy: Always, template: {spec: {domain: {cpu: {cores: 3}}}}}"))) + "---" + openShiftTemplate
 	harness.Eventually(t, "everything is stored", func() error {
 		// The kind and the template must be available first.
 		if out := kubectl(t, nil, stored, "apply", "-f", "-"); out.Code != 0 {

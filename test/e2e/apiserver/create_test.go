@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -119,28 +120,17 @@ func TestApprovalsAndPoliciesJudgeThePerson(t *testing.T) {
 	if err := stencil.Plane.Bind(t.Context(), bob, shop(t), "stencil-template-create"); err != nil {
 		t.Fatal(err)
 	}
-	rules := strings.ReplaceAll(`
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: for-team-ada}
-spec:
-  namespaces: [SPACE]
-  subjects: [{kind: Group, name: team-ada}, {kind: User, name: carl}]
-  templates: [{namespace: SPACE, name: box}]
-  parameters: [{name: CORES, maximum: 4}]
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: VirtualMachinePolicy
-metadata: {name: not-carl}
-spec:
-  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: SPACE}}}
-  rego: |
-    package notcarl
+	space := shop(t)
+	const module = `package notcarl
 
-    deny contains {"msg": sprintf("%s makes no machines here", [input.request.userInfo.username]), "field": "metadata.name"} if {
-      input.request.userInfo.username == "carl"
-    }
-`, "SPACE", shop(t))
+deny contains {"msg": sprintf("%s makes no machines here", [input.request.userInfo.username]), "field": "metadata.name"} if {
+  input.request.userInfo.username == "carl"
+}
+`
+	rules := gen.Manifest(
+		gen.Approval("for-team-ada", gen.Governs(space), gen.Approves(space+"/box"),
+			gen.Spec("{subjects: [{kind: Group, name: team-ada}, {kind: User, name: carl}], parameters: [{name: CORES, maximum: 4}]}")),
+		gen.Policy("not-carl", module, appliesIn(space)))
 	mustKubectl(t, rules, "apply", "-f", "-")
 	t.Cleanup(func() { mustKubectl(t, rules, "delete", "--ignore-not-found", "-f", "-") })
 	everyForm(t, evaluatesUser)
@@ -183,8 +173,9 @@ func evaluatesUser(t *testing.T, version, form string) {
 // A VM and its message come from one version of the template.
 func TestNothingIsMixedWhileTheTemplateChanges(t *testing.T) {
 	version := func(n int) string {
-		return fmt.Sprintf(`{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"moving","namespace":%q},"spec":{"message":"version %d",
-			"virtualMachine":{"metadata":{"generateName":"box-","annotations":{"version":"version %d"}},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, shop(t), n, n)
+		text := fmt.Sprintf("version %d", n)
+		return gen.Manifest(gen.Template("moving", gen.InNamespace(shop(t)), gen.Spec("message: "+text),
+			gen.Renders("", gen.GenerateName("box-"), gen.Annotation("version", text), gen.LeastSpec())))
 	}
 	mustKubectl(t, version(0), "apply", "-f", "-")
 	ctx, stop := context.WithTimeout(t.Context(), 5*time.Second)

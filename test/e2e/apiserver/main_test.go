@@ -55,57 +55,21 @@ func start(ctx context.Context) (stop func() error, err error) {
 	return stencil.Stop, prepare(ctx)
 }
 
-// templates are those of each test. box is what most use.
-const templates = `
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: box}
-spec:
-  message: "${NAME} has password ${PASSWORD} and the number ${NUMBER}"
-  parameters:
-  - {name: NAME, required: true}
-  - {name: PASSWORD, sensitive: true, generate: expression, from: "[a-z]{12}"}
-  - {name: NUMBER, value: "1"}
-  - {name: CORES, type: int, value: "1", minimum: 1, maximum: 8}
-  - {name: UNUSED}
-  virtualMachine:
-    metadata:
-      name: ${NAME}
-      annotations: {number: "${NUMBER}", template.kubevirt.io/created-by: the-template}
-    spec:
-      runStrategy: Halted
-      template:
-        spec:
-          domain:
-            cpu: {cores: "${{CORES}}"}
-            memory: {guest: 64Mi}
-            devices: {}
-          volumes:
-          - name: init
-            cloudInitNoCloud: {userData: "#cloud-config\npassword: ${PASSWORD}\n"}
----
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: crate}
-spec:
-  virtualMachine:
-    metadata: {generateName: crate-}
-    spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 64Mi}, devices: {}}}}}
----
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata:
-  name: ruled
-  annotations:
-    validations: |
-      [{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 134217728, "message": "too little"},
-       {"name": "more", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 268435456, "message": "it is slow", "justWarning": true}]
-spec:
-  parameters: [{name: MEMORY, value: 512Mi}]
-  virtualMachine:
-    metadata: {generateName: ruled-}
-    spec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: "${MEMORY}"}, devices: {}}}}}
+// templates returns those of each test. box is what most use.
+func templates() string {
+	const rules = `[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 134217728, "message": "too little"},
+ {"name": "more", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 268435456, "message": "it is slow", "justWarning": true}]
 `
+	return gen.Manifest(
+		gen.Template("box", gen.Spec(`message: "${NAME} has password ${PASSWORD} and the number ${NUMBER}"`), gen.Declares("NAME", "required: true"),
+			gen.Declares("PASSWORD", "{sensitive: true, generate: expression, from: '[a-z]{12}'}"), gen.Declares("NUMBER", "value: '1'"),
+			gen.Declares("CORES", "{type: int, value: '1', minimum: 1, maximum: 8}"), gen.Declares("UNUSED"),
+			gen.Renders("${NAME}", gen.Annotation("number", "${NUMBER}"), gen.Annotation("template.kubevirt.io/created-by", "the-template"), gen.SmallSpec(),
+				gen.Spec(`template: {spec: {domain: {cpu: {cores: "${{CORES}}"}}, volumes: [{name: init, cloudInitNoCloud: {userData: "#cloud-config\npassword: ${PASSWORD}\n"}}]}}`))),
+		gen.Template("crate", gen.Renders("", gen.GenerateName("crate-"), gen.SmallSpec())),
+		gen.Template("ruled", gen.Annotation("validations", rules), gen.Declares("MEMORY", "value: 512Mi"),
+			gen.Renders("", gen.GenerateName("ruled-"), gen.SmallSpec(), gen.Memory("${MEMORY}"))))
+}
 
 func prepare(ctx context.Context) (err error) {
 	if binary, err = stencilctl.Binary(ctx); err != nil {
@@ -128,7 +92,7 @@ func prepare(ctx context.Context) (err error) {
 
 // stock puts the templates into the namespace of a test.
 func stock(ctx context.Context, namespace string) error {
-	out, err := stencil.Plane.Kubectl(ctx, nil, templates, "apply", "--namespace="+namespace, "-f", "-")
+	out, err := stencil.Plane.Kubectl(ctx, nil, templates(), "apply", "--namespace="+namespace, "-f", "-")
 	if err != nil {
 		return err
 	}
@@ -138,6 +102,11 @@ func stock(ctx context.Context, namespace string) error {
 	return stencil.Plane.Grant(ctx, carl, namespace, rbacv1.PolicyRule{
 		APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, ResourceNames: []string{"box"}, Verbs: []string{"create"},
 	})
+}
+
+// appliesIn limits a policy to a namespace.
+func appliesIn(namespace string) gen.Modifier {
+	return gen.Spec("match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: " + namespace + "}}}")
 }
 
 // shop returns the namespace of the test.

@@ -14,59 +14,27 @@ import (
 	"github.com/vmstencil/stencil/api/client"
 	"github.com/vmstencil/stencil/api/subresources/v1beta1"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
-// evaluators are all objects that can evaluate VirtualMachines of SPACE: an approval, two policies, the rules of the template, and a policy of the
-// cluster that is independent of Stencil.
-const evaluators = `
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata:
-  name: judged
-  namespace: SPACE
-  annotations:
-    validations: '[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 134217728, "message": "it is slow", "justWarning": true}]'
-spec:
-  parameters:
-  - {name: NAME, required: true}
-  - {name: CORES, type: int, value: "1"}
-  - {name: MEMORY, value: 128Mi}
-  virtualMachine:
-    metadata: {name: "${NAME}"}
-    spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: "${{CORES}}"}, memory: {guest: "${MEMORY}"}, devices: {}}}}}
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: previewed}
-spec:
-  namespaces: [SPACE]
-  templates: [{namespace: SPACE, name: judged}]
-  parameters: [{name: CORES, maximum: 4}, {name: MEMORY, anyValue: true}]
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: VirtualMachinePolicy
-metadata: {name: previewed-names}
-spec:
-  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: SPACE}}}
-  rego: |
-    package previewednames
+// evaluators returns all objects that can evaluate VirtualMachines of a namespace: an approval, two policies, the rules of the template, and a policy
+// of the cluster that is independent of Stencil.
+func evaluators(space string) string {
+	const (
+		rules = `[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 134217728, "message": "it is slow", "justWarning": true}]`
+		names = `package previewednames
 
-    deny contains {"msg": sprintf("%s may not have a machine %s", [input.request.userInfo.username, input.object.metadata.name]), "field": "metadata.name", "fix": "begin with web-"} if {
-      not startswith(input.object.metadata.name, "web-")
-    }
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: VirtualMachinePolicy
-metadata: {name: previewed-quiet}
-spec:
-  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: SPACE}}}
-  rego: |
-    package previewedquiet
+deny contains {"msg": sprintf("%s may not have a machine %s", [input.request.userInfo.username, input.object.metadata.name]), "field": "metadata.name", "fix": "begin with web-"} if {
+  not startswith(input.object.metadata.name, "web-")
+}
+`
+		quiet = `package previewedquiet
 
-    deny contains {"msg": "never"} if input.object.metadata.name == "never"
----
+deny contains {"msg": "never"} if input.object.metadata.name == "never"
+`
+		elsewhere = `---
 apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingAdmissionPolicy
 metadata: {name: previewed-elsewhere}
@@ -79,13 +47,23 @@ kind: ValidatingAdmissionPolicyBinding
 metadata: {name: previewed-elsewhere}
 spec: {policyName: previewed-elsewhere, validationActions: [Deny]}
 `
+	)
+	return gen.Manifest(
+		gen.Template("judged", gen.InNamespace(space), gen.Annotation("validations", rules),
+			gen.Declares("NAME", "required: true"), gen.Declares("CORES", "{type: int, value: '1'}"), gen.Declares("MEMORY", "value: 128Mi"),
+			gen.Renders("${NAME}", gen.LeastSpec(), gen.Memory("${MEMORY}"), gen.Spec(`template: {spec: {domain: {cpu: {cores: "${{CORES}}"}}}}`))),
+		gen.Approval("previewed", gen.Governs(space), gen.Approves(space+"/judged"), gen.Spec("parameters: [{name: CORES, maximum: 4}]"), gen.AnyValue("MEMORY")),
+		gen.Policy("previewed-names", names, appliesIn(space)),
+		gen.Policy("previewed-quiet", quiet, appliesIn(space)),
+	) + strings.ReplaceAll(elsewhere, "SPACE", space)
+}
 
 func TestPreview(t *testing.T) {
 	space := shop(t)
 	if err := stencil.Plane.Bind(t.Context(), dora, space, "stencil-template-process"); err != nil {
 		t.Fatal(err)
 	}
-	manifests := strings.ReplaceAll(evaluators, "SPACE", space)
+	manifests := evaluators(space)
 	mustKubectl(t, manifests, "apply", "-f", "-")
 	t.Cleanup(func() { mustKubectl(t, manifests, "delete", "--ignore-not-found", "-f", "-") })
 	explain := func(as *controlplane.User, version, parameters string) ([]v1beta1.Decision, error) {
@@ -226,25 +204,24 @@ func TestPreview(t *testing.T) {
 
 // A VirtualMachine without a template has the rules of its own annotation.
 func TestRulesOfAMachineWithoutATemplate(t *testing.T) {
-	vm := func(name, memory, warns string) string {
-		return `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "` + name + `", "namespace": "` + shop(t) + `", "annotations": {"vm.kubevirt.io/validations":
-			"[{\"name\": \"memory\", \"rule\": \"integer\", \"path\": \"jsonpath::.spec.domain.memory.guest\", \"min\": 134217728, \"message\": \"too little\"` + warns + `}]"}},
-			"spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {"memory": {"guest": "` + memory + `"}, "devices": {}}}}}}`
+	vm := func(memory, warns string) string {
+		rules := `[{"name": "memory", "rule": "integer", "path": "jsonpath::.spec.domain.memory.guest", "min": 134217728, "message": "too little"` + warns + `}]`
+		return gen.Manifest(gen.VM("ruled", gen.InNamespace(shop(t)), gen.Annotation("vm.kubevirt.io/validations", rules), gen.SmallSpec(), gen.Memory(memory)))
 	}
 	const found = "rule memory of annotation vm.kubevirt.io/validations: too little (64Mi is less than 134217728) at spec.template.spec.domain.memory.guest"
-	if out := kubectl(t, dora, vm("ruled", "64Mi", ""), "create", "-f", "-"); out.Code == 0 || !strings.Contains(out.Stderr, found) {
+	if out := kubectl(t, dora, vm("64Mi", ""), "create", "-f", "-"); out.Code == 0 || !strings.Contains(out.Stderr, found) {
 		t.Errorf("%d %s", out.Code, out.Stderr)
 	}
-	if out := kubectl(t, dora, vm("ruled", "64Mi", `, \"justWarning\": true`), "create", "-f", "-"); out.Code != 0 || !strings.Contains(out.Stderr, "Warning: "+found) {
+	if out := kubectl(t, dora, vm("64Mi", `, "justWarning": true`), "create", "-f", "-"); out.Code != 0 || !strings.Contains(out.Stderr, "Warning: "+found) {
 		t.Errorf("%d %s", out.Code, out.Stderr)
 	}
-	if out := kubectl(t, dora, vm("ruled", "64Mi", ""), "apply", "-f", "-"); out.Code != 0 {
+	if out := kubectl(t, dora, vm("64Mi", ""), "apply", "-f", "-"); out.Code != 0 {
 		t.Errorf("a rule that was not satisfied before stands in the way: %s", out.Stderr)
 	}
-	if out := kubectl(t, dora, vm("ruled", "128Mi", ""), "apply", "-f", "-"); out.Code != 0 {
+	if out := kubectl(t, dora, vm("128Mi", ""), "apply", "-f", "-"); out.Code != 0 {
 		t.Errorf("%s", out.Stderr)
 	}
-	if out := kubectl(t, dora, vm("ruled", "64Mi", ""), "apply", "-f", "-"); out.Code == 0 || !strings.Contains(out.Stderr, found) {
+	if out := kubectl(t, dora, vm("64Mi", ""), "apply", "-f", "-"); out.Code == 0 || !strings.Contains(out.Stderr, found) {
 		t.Errorf("%d %s", out.Code, out.Stderr)
 	}
 }

@@ -106,29 +106,21 @@ func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	create(string(database))
-	create(vm("extra", "golden/fedora", nil, `spec:
+	create(vm("extra", "golden/fedora", gen.Fields(`spec:
   template:
     metadata: {annotations: {example.com/sidecar: evil}}
     spec:
       domain: {devices: {watchdog: {name: dog, i6300esb: {action: reset}}, disks: [{name: data, disk: {bus: virtio}}]}}
       volumes: [{name: data, emptyDisk: {capacity: 1Gi}}]
-`))
-	mustKubectl(t, nil, `
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: audited}
-spec:
-  namespaces: [`+space+`]
-  templates: [{namespace: golden, selector: {}}]
-  parameters: [{name: SSH_KEY, anyValue: true}, {name: ANSWERS, anyValue: true}]
-  overrides: [spec.runStrategy]
-`, "apply", "-f", "-")
+`)))
+	mustKubectl(t, nil, gen.Manifest(gen.Approval("audited", gen.Governs(space), gen.Approves("golden/*"), gen.AnyValue("SSH_KEY", "ANSWERS"), gen.Overrides("spec.runStrategy"))),
+		"apply", "-f", "-")
 	approved := []string{
-		vm("fedora", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.medium"}, "spec: {runStrategy: Always}\n"),
-		vm("ubuntu", "golden/ubuntu", map[string]string{"CORES": "2", "SSH_KEY": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEexampleEXAMPLEexampleEXAMPLEexample ada@example.com"}, ""),
-		vm("windows", "golden/windows", map[string]string{"ANSWERS": "answers"}, ""),
-		vm("inferred", "golden/inferred", nil, ""),
-		vm("bare", "golden/bare", nil, ""),
+		vm("fedora", "golden/fedora", gen.Parameter("INSTANCETYPE", "u1.medium"), gen.RunStrategy("Always")),
+		vm("ubuntu", "golden/ubuntu", gen.Parameter("CORES", "2"), gen.Parameter("SSH_KEY", "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIEXAMPLEexampleEXAMPLEexampleEXAMPLEexample ada@example.com")),
+		vm("windows", "golden/windows", gen.Parameter("ANSWERS", "answers")),
+		vm("inferred", "golden/inferred"),
+		vm("bare", "golden/bare"),
 	}
 	for _, one := range approved {
 		create(one)

@@ -9,38 +9,6 @@ import (
 	"github.com/vmstencil/stencil/test/gen"
 )
 
-// copies is a template, and an approval that lets only one user copy VirtualMachines.
-const copies = `
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: diskless, namespace: golden}
-spec:
-  parameters:
-  - {name: NAME, generate: expression, from: "vm-[a-z]{5}"}
-  - {name: TOKEN, sensitive: true, required: true}
-  virtualMachine:
-    metadata: {name: "${NAME}"}
-    spec:
-      runStrategy: Halted
-      template:
-        spec:
-          hostname: ${NAME}
-          domain:
-            memory: {guest: 64Mi}
-            devices:
-              disks: [{name: init, disk: {bus: virtio}}]
-          volumes: [{name: init, cloudInitNoCloud: {userData: "token: ${TOKEN}"}}]
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: copies}
-spec:
-  namespaces: [SPACE]
-  templates: [{namespace: golden, name: diskless}]
-  parameters: [{name: TOKEN, anyValue: true}]
-  exemptSubjects: [{kind: User, name: copier}]
-`
-
 // TestCopiesOfMachines has KubeVirt's own controllers clone a rendered VirtualMachine, and restore one into a new one. They use no template and have
 // no values of sensitive parameters, so the copy must be admitted unchanged, including the record.
 func TestCopiesOfMachines(t *testing.T) {
@@ -59,7 +27,12 @@ func TestCopiesOfMachines(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	mustKubectl(t, nil, strings.Replace(copies, "SPACE", governed, 1), "apply", "--namespace=golden", "-f", "-")
+	// A template, and an approval that lets only one user copy VirtualMachines.
+	copies := gen.Manifest(
+		gen.Template("diskless", gen.InNamespace("golden"), gen.Declares("NAME", `{generate: expression, from: "vm-[a-z]{5}"}`), gen.Declares("TOKEN", "{sensitive: true, required: true}"),
+			gen.Renders("${NAME}", gen.SmallSpec(), gen.CloudInit("init", "token: ${TOKEN}"), gen.Spec("template: {spec: {hostname: '${NAME}'}}"))),
+		gen.Approval("copies", gen.Governs(governed), gen.Approves("golden/diskless"), gen.AnyValue("TOKEN"), gen.Spec("exemptSubjects: [{kind: User, name: copier}]")))
+	mustKubectl(t, nil, copies, "apply", "--namespace=golden", "-f", "-")
 	t.Cleanup(func() {
 		mustKubectl(t, nil, "", "delete", "templateapproval", "copies")
 		mustKubectl(t, nil, "", "delete", "vmt", "diskless", "--namespace=golden", "--ignore-not-found")
@@ -70,7 +43,7 @@ func TestCopiesOfMachines(t *testing.T) {
 	for which, namespace := range spaces {
 		t.Run("in a namespace "+which, func(t *testing.T) {
 			in := "--namespace=" + namespace
-			source := vm("source", "golden/diskless", map[string]string{"TOKEN": "s3cret"}, "")
+			source := vm("source", "golden/diskless", gen.Parameter("TOKEN", "s3cret"))
 			eventually(t, "the source is stored", func() string {
 				if out := kubectl(t, copier, source, "create", in, "-f", "-"); out.Code != 0 {
 					return out.Stderr

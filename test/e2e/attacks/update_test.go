@@ -6,6 +6,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -17,7 +18,7 @@ func eventually(t *testing.T, what string, missing func() string) {
 
 // TestAnApprovedMachineStaysWhatItIs tries every change of a stored VM.
 func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
-	mustKubectl(t, mallory, vm("frozen", "golden/fedora", nil, ""), "create", "-f", "-")
+	mustKubectl(t, mallory, vm("frozen", "golden/fedora"), "create", "-f", "-")
 	spec := func(patch string) []string { return []string{"patch", "vm", "frozen", "--type=merge", "-p", patch} }
 	for _, tc := range []struct {
 		name  string
@@ -35,7 +36,7 @@ func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
 		{name: "the field that such a parameter fills", args: []string{"patch", "vm", "frozen", "--type=json", "-p", `[{"op":"replace","path":"/spec/dataVolumeTemplates/0/spec/sourceRef/name","value":"rootkit"}]`}, want: []string{"spec.dataVolumeTemplates[0].spec.sourceRef.name"}},
 		{name: "cloud-init", args: []string{"patch", "vm", "frozen", "--type=json", "-p", `[{"op":"replace","path":"/spec/template/spec/volumes/1/cloudInitNoCloud/userData","value":"#!/bin/sh"}]`}, want: []string{"spec.template.spec.volumes[name=cloudinitdisk].cloudInitNoCloud.userData"}},
 		{name: "a node selector", args: spec(`{"spec":{"template":{"spec":{"nodeSelector":{"node":"master"}}}}}`), want: []string{"spec.template.spec.nodeSelector"}},
-		{name: "server-side apply", stdin: "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: frozen}\nspec: {template: {spec: {hostname: h}}}\n", args: []string{"apply", "--server-side", "--field-manager=attacker", "-f", "-"}, want: []string{"spec.template.spec.hostname"}},
+		{name: "server-side apply", stdin: gen.Manifest(gen.VM("frozen", gen.Spec("template: {spec: {hostname: h}}"))), args: []string{"apply", "--server-side", "--field-manager=attacker", "-f", "-"}, want: []string{"spec.template.spec.hostname"}},
 		{name: "a label of the pods", args: spec(`{"spec":{"template":{"metadata":{"labels":{"app":"trusted"}}}}}`), want: []string{"spec.template.metadata.labels.app"}},
 		{name: "a label that no override lists", args: []string{"label", "vm", "frozen", "owner=mallory"}, want: []string{"metadata.labels.owner"}},
 		{name: "another reference", args: []string{"annotate", "vm", "frozen", "--overwrite", "template.kubevirt.io/template-ref=golden/windows"}, want: []string{"template-ref"}},
@@ -71,7 +72,7 @@ func TestAnApprovedMachineStaysWhatItIs(t *testing.T) {
 // TestAMachineFromBeforeTheApprovalIsFrozen tests a VM without a template that was stored before its namespace became governed.
 func TestAMachineFromBeforeTheApprovalIsFrozen(t *testing.T) {
 	mustKubectl(t, nil, "", "label", "namespace", namespaces.Of(t), "tier-")
-	plain := "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: elder}\nspec: {runStrategy: Halted, template: {spec: {domain: {memory: {guest: 1Gi}, devices: {}}}}}\n"
+	plain := gen.Manifest(gen.VM("elder", gen.SmallSpec(), gen.Memory("1Gi")))
 	eventually(t, "a VM without a template is stored", func() string {
 		if out := kubectl(t, mallory, plain, "create", "-f", "-"); out.Code != 0 {
 			return out.Stderr

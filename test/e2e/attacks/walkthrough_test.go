@@ -54,7 +54,7 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	attack := func(ref string) string { return vm("attack", ref, nil, "") }
+	attack := func(ref string) string { return vm("attack", ref) }
 	for _, tc := range []struct {
 		name     string
 		as       *controlplane.User

@@ -15,22 +15,16 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
 // timeout is the timeout for the result of an audit.
 const timeout = 30 * time.Second
 
-// approve returns the manifest of an approval of the templates of a namespace; rest is the YAML of the other fields of spec.
-func approve(name, templates, rest string) string {
-	return fmt.Sprintf(`
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: %s}
-spec:
-  templates: [{namespace: %s, selector: {}}]
-%s
-`, name, templates, rest)
+// approve returns the manifest of an approval of the templates of a namespace.
+func approve(name, templates string, modifiers ...gen.Modifier) string {
+	return gen.Manifest(gen.Approval(name, append(modifiers, gen.Approves(templates+"/*"))...))
 }
 
 // finding is the result of an audit in the status of an approval.
@@ -100,18 +94,11 @@ func TestAuditFindsWhatIsNotApproved(t *testing.T) {
 		vmOf("huge", golden+"/small", map[string]string{"MEMORY": "64Gi"}),
 		vmOf("orphan", golden+"/doomed", nil),
 		vmOf("stranger", other+"/foreign", nil),
-		&unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine",
-			"metadata": map[string]any{"name": "handmade", "namespace": team},
-			"spec":     map[string]any{"runStrategy": "Halted", "template": map[string]any{"spec": map[string]any{"domain": map[string]any{"devices": map[string]any{}}}}},
-		}},
+		gen.VM("handmade", gen.InNamespace(team), gen.LeastSpec()),
 	)
 	own(t, plane, "", "delete", "virtualmachinetemplate", "doomed", "--namespace", golden)
 	name := "finds-" + team
-	apply(t, plane, approve(name, golden, `
-  namespaces: [`+team+`]
-  overrides: [spec.runStrategy]
-  parameters: [{name: MEMORY, allowed: [1Gi, 2Gi]}]`))
+	apply(t, plane, approve(name, golden, gen.Governs(team), gen.Overrides("spec.runStrategy"), gen.Spec("parameters: [{name: MEMORY, allowed: [1Gi, 2Gi]}]")))
 
 	awaitFinding(t, plane, name, finding{Conforming: 2, Violating: 5, Causes: []string{
 		"handmade: it names no template",
@@ -183,8 +170,7 @@ func TestAuditFollowsChanges(t *testing.T) {
 	own(t, plane, small(golden, "small", 2), "apply", "-f", "-")
 	store(t, plane, rendered(t, plane, team, "one", golden+"/small", nil), rendered(t, plane, team, "two", golden+"/small", map[string]string{"MEMORY": "8Gi"}))
 	name := "follows-" + team
-	apply(t, plane, approve(name, golden, `
-  namespaceSelector: {matchLabels: {tenant: `+team+`}}`))
+	apply(t, plane, approve(name, golden, gen.Spec("namespaceSelector: {matchLabels: {tenant: "+team+"}}")))
 	condition := func(want string) {
 		t.Helper()
 		harness.Within(t, "the condition is as wanted", timeout, func() error {
@@ -261,15 +247,9 @@ func TestAMachineSatisfiesOneOfSeveralApprovals(t *testing.T) {
 		set(t, rendered(t, plane, team, "running", golden+"/small", nil), "Always", "spec", "runStrategy"),
 	)
 	strict, lax := "a-strict-"+team, "b-lax-"+team
-	apply(t, plane, approve(strict, golden, `
-  enforcement: Audit
-  subjects: [{kind: User, name: nobody}]
-  namespaces: [`+team+`]`))
-	apply(t, plane, approve(lax, golden, `
-  enforcement: Warn
-  exemptSubjects: [{kind: Group, name: "system:masters"}]
-  namespaces: [`+team+`]
-  overrides: [spec.template.spec.domain.cpu]`))
+	apply(t, plane, approve(strict, golden, gen.Governs(team), gen.Spec("{enforcement: Audit, subjects: [{kind: User, name: nobody}]}")))
+	apply(t, plane, approve(lax, golden, gen.Governs(team), gen.Overrides("spec.template.spec.domain.cpu"),
+		gen.Spec(`{enforcement: Warn, exemptSubjects: [{kind: Group, name: "system:masters"}]}`)))
 	cause := "running: differs from template " + golden + "/small at spec.runStrategy"
 	awaitFinding(t, plane, strict, finding{Conforming: 1, Violating: 1, Causes: []string{cause}})
 	awaitFinding(t, plane, lax, finding{Conforming: 2, Violating: 1, Causes: []string{cause}})
@@ -292,7 +272,7 @@ func TestAuditPages(t *testing.T) {
 	}
 	store(t, plane, all...)
 	name := "pages-" + team
-	apply(t, plane, approve(name, golden, "  namespaces: ["+team+"]"))
+	apply(t, plane, approve(name, golden, gen.Governs(team)))
 	l := newLeader(t, plane)
 	l.addGoverning(t)
 	l.run(t)

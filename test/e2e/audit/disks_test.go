@@ -1,8 +1,9 @@
 package audit_test
 
 import (
-	"fmt"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/gen"
 )
 
 func TestAuditFindsDisksOfOthers(t *testing.T) {
@@ -14,18 +15,15 @@ func TestAuditFindsDisksOfOthers(t *testing.T) {
 		store(t, plane, set(t, rendered(t, plane, team, name, golden+"/small", nil), []any{volume}, "spec", "dataVolumeTemplates"))
 	}
 	uid := own(t, plane, "", "get", "vm", "good", "--namespace", team, "-o", "jsonpath={.metadata.uid}")
-	for claim, labels := range map[string]string{
-		"good-root": "{kubevirt.io/created-by: " + uid + "}", "early-root": "{restored: always}", "foreign-root": "{kubevirt.io/created-by: 11111111-2222-3333-4444-555555555555}",
+	for claim, label := range map[string]gen.Modifier{
+		"good-root": gen.Label("kubevirt.io/created-by", uid), "early-root": gen.Label("restored", "always"),
+		"foreign-root": gen.Label("kubevirt.io/created-by", "11111111-2222-3333-4444-555555555555"),
 	} {
-		kubectl(t, plane, fmt.Sprintf("apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: %s, namespace: %s, labels: %s}\n"+
-			"spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n", claim, team, labels), "apply", "-f", "-")
+		kubectl(t, plane, gen.Manifest(gen.Claim(claim, gen.InNamespace(team), label)), "apply", "-f", "-")
 	}
 	name := "disks-" + team
 	approval := func(disks string) {
-		apply(t, plane, approve(name, golden, `
-  namespaces: [`+team+`]
-  overrides: [spec.dataVolumeTemplates]
-  existingDisks: `+disks))
+		apply(t, plane, approve(name, golden, gen.Governs(team), gen.Overrides("spec.dataVolumeTemplates"), gen.Spec("existingDisks: "+disks)))
 	}
 	early := "early: claim early-root was not created for this VM: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"
 	foreign := "foreign: claim foreign-root was not created for this VM: its label kubevirt.io/created-by names another VirtualMachine"

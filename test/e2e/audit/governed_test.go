@@ -19,71 +19,20 @@ import (
 	"github.com/vmstencil/stencil/test/platform"
 )
 
-// A team with VirtualMachines that an approval selects, and templates for them: one that runs without a disk from elsewhere, one with an instance
-// type, and one with a disk that KubeVirt creates.
-const replayed = `
-apiVersion: v1
-kind: Namespace
-metadata: {name: kiosks}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: stage}
----
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: kiosk, namespace: kiosks}
-spec:
-  parameters: [{name: NAME}]
-  virtualMachine:
-    metadata: {name: "${NAME}"}
-    spec:
-      runStrategy: Always
-      template:
-        spec:
-          domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
-          volumes: [{name: root, containerDisk: {image: "registry.example/kiosk:v1"}}]
----
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: sized, namespace: kiosks}
-spec:
-  parameters: [{name: NAME}]
-  virtualMachine:
-    metadata: {name: "${NAME}"}
-    spec:
-      runStrategy: Always
-      instancetype: {kind: VirtualMachineClusterInstancetype, name: u1.small}
-      template:
-        spec:
-          domain: {devices: {disks: [{name: root, disk: {bus: virtio}}]}}
-          volumes: [{name: root, containerDisk: {image: "registry.example/kiosk:v1"}}]
----
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: stand, namespace: kiosks}
-spec:
-  parameters: [{name: NAME}]
-  virtualMachine:
-    metadata: {name: "${NAME}"}
-    spec:
-      runStrategy: Halted
-      dataVolumeTemplates:
-      - metadata: {name: "${NAME}-root"}
-        spec: {source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}
-      template:
-        spec:
-          domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
-          volumes: [{name: root, dataVolume: {name: "${NAME}-root"}}]
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: stage}
-spec:
-  namespaces: [stage]
-  templates: [{namespace: kiosks, selector: {}}]
-  overrides: [spec.runStrategy, spec.template.spec.volumes, spec.template.spec.domain.devices.disks]
-`
+// replayed returns a team with VirtualMachines that an approval selects, and templates for them: one that runs without a disk from elsewhere, one
+// with an instance type, and one with a disk that KubeVirt creates.
+func replayed() string {
+	shelf := []gen.Modifier{gen.InNamespace("kiosks"), gen.Declares("NAME")}
+	image := gen.ContainerDisk("root", "registry.example/kiosk:v1")
+	return gen.Manifest(
+		gen.Namespace("kiosks"), gen.Namespace("stage"),
+		gen.Template("kiosk", append(shelf, gen.Renders("${NAME}", gen.SmallSpec(), gen.RunStrategy("Always"), image))...),
+		gen.Template("sized", append(shelf, gen.Renders("${NAME}", gen.LeastSpec(), gen.RunStrategy("Always"), image,
+			gen.Spec("instancetype: {kind: VirtualMachineClusterInstancetype, name: u1.small}")))...),
+		gen.Template("stand", append(shelf, gen.Renders("${NAME}", gen.SmallSpec(), gen.DataVolumeDisk("root", "${NAME}-root", "source: {blank: {}}")))...),
+		gen.Approval("stage", gen.Governs("stage"), gen.Approves("kiosks/*"),
+			gen.Overrides("spec.runStrategy", "spec.template.spec.volumes", "spec.template.spec.domain.devices.disks")))
+}
 
 // minute bounds the time until the audit reports a change.
 const minute = time.Minute
@@ -107,7 +56,7 @@ func startGoverned(t *testing.T) governedPlatform {
 		}
 	})
 	s := governedPlatform{p}
-	if err := harness.Apply(ctx, p.Plane, replayed, "-"); err != nil {
+	if err := harness.Apply(ctx, p.Plane, replayed(), "-"); err != nil {
 		t.Fatal(err)
 	}
 	s.must(t, nil, "", "wait", "namespace/stage", "--for=jsonpath={.metadata.labels.stencil\\.kubevirt\\.io/governed}=true")

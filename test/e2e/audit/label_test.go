@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -30,9 +31,9 @@ func TestTheLabelFollowsTheApprovals(t *testing.T) {
 		}
 	}
 	labelled()
-	apply(t, plane, approve("named-"+named, "golden", "  namespaces: ["+named+"]"))
+	apply(t, plane, approve("named-"+named, "golden", gen.Governs(named)))
 	labelled(named)
-	apply(t, plane, approve("selected-"+named, "golden", "  namespaceSelector: {matchLabels: {tenant: "+named+"}}"))
+	apply(t, plane, approve("selected-"+named, "golden", gen.Spec("namespaceSelector: {matchLabels: {tenant: "+named+"}}")))
 	kubectl(t, plane, "", "label", "namespace", selected, "kube-system", "tenant="+named)
 	t.Cleanup(func() { kubectl(t, plane, "", "label", "namespace", "kube-system", "tenant-") })
 	labelled(named, selected)

@@ -19,33 +19,16 @@ import (
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 )
 
 var vmResource = schema.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"}
 
 // small is the manifest of a template with two parameters.
 func small(namespace, name string, cores int) string {
-	return fmt.Sprintf(`
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {namespace: %s, name: %s, labels: {tier: gold}}
-spec:
-  parameters:
-  - {name: MEMORY, value: 1Gi}
-  - {name: PASSWORD, sensitive: true, generate: expression, from: "[a-z]{8}"}
-  virtualMachine:
-    spec:
-      runStrategy: Halted
-      template:
-        spec:
-          domain:
-            cpu: {cores: %d}
-            memory: {guest: "${MEMORY}"}
-            devices: {}
-          volumes:
-          - name: seed
-            cloudInitNoCloud: {userData: "password: ${PASSWORD}"}
-`, namespace, name, cores)
+	spec := fmt.Sprintf("template: {spec: {domain: {cpu: {cores: %d}}, volumes: [{name: seed, cloudInitNoCloud: {userData: 'password: ${PASSWORD}'}}]}}", cores)
+	return gen.Manifest(gen.Template(name, gen.InNamespace(namespace), gen.Label("tier", "gold"), gen.Declares("MEMORY", "value: 1Gi"),
+		gen.Declares("PASSWORD", "{sensitive: true, generate: expression, from: '[a-z]{8}'}"), gen.Renders("", gen.LeastSpec(), gen.Memory("${MEMORY}"), gen.Spec(spec))))
 }
 
 // rendered returns a VirtualMachine as the render webhook would have stored it.

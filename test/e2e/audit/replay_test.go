@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -40,8 +40,7 @@ func (s governedPlatform) reportsNothing(t *testing.T, tenant *controlplane.User
 	s.conforms(t, "machines that run conform", 3)
 	s.runs(t, "travels", s.migrate(t, "travels", pods["travels"], ""), "node-2")
 	s.must(t, nil, "", "patch", "kubevirt", "kubevirt", "--namespace=kubevirt", "--type=merge", "-p", `{"spec":{"configuration":{"developerConfiguration":{"featureGates":["HotplugVolumes"]}}}}`)
-	const data = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: data}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
-	s.must(t, tenant, data, "create", "-f", "-")
+	s.must(t, tenant, gen.Manifest(gen.Claim("data")), "create", "-f", "-")
 	volume := `{"name":"data","disk":{"disk":{"bus":"scsi"}},"volumeSource":{"persistentVolumeClaim":{"claimName":"data","hotpluggable":true}}}`
 	harness.Eventually(t, "virt-api plugs the volume in", func() error {
 		if out := s.kubectl(t, tenant, volume, "replace", "--raw", "/apis/subresources.kubevirt.io/v1/namespaces/stage/virtualmachines/plugged/addvolume", "-f", "-"); out.Code != 0 {
@@ -90,24 +89,10 @@ func TestTheAuditSeesWhatNothingPrevented(t *testing.T) {
 	owner := fmt.Sprintf(`[{"apiVersion":"v1","kind":"ConfigMap","name":"none","uid":%q}]`, uid)
 	annotated := func(key, value string) string { return fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, key, value) }
 	differs := "its VirtualMachineInstance differs from it at "
-	claim := func(name string) string {
-		return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + name + "}\nspec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}\n"
-	}
+	claim := func(name string) string { return gen.Manifest(gen.Claim(name)) }
 	stored := func(name string) string {
-		return strings.ReplaceAll(`
-apiVersion: kubevirt.io/v1
-kind: VirtualMachine
-metadata: {name: NAME, annotations: {template.kubevirt.io/template-ref: kiosks/stand}}
-spec:
-  runStrategy: Halted
-  dataVolumeTemplates: [{metadata: {name: NAME-root}, spec: {source: {blank: {}}, storage: {resources: {requests: {storage: 1Gi}}}}}]
-  template:
-    spec:
-      domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
-      volumes: [{name: root, dataVolume: {name: NAME-root}}]
-`, "NAME", name)
+		return gen.Manifest(gen.VM(name, gen.FromTemplate("kiosks/stand"), gen.SmallSpec(), gen.DataVolumeDisk("root", name+"-root", "source: {blank: {}}")))
 	}
-	const spec = "{domain: {memory: {guest: 64Mi}, devices: {}}}"
 	lacks := "was not created for this VM: it lacks the label kubevirt.io/created-by, which KubeVirt gives to disks that it creates"
 
 	type step struct {
@@ -172,7 +157,7 @@ spec:
 		},
 		{
 			name: "an instance of no VM", of: "free", want: "a VirtualMachineInstance that belongs to no VirtualMachine",
-			steps: []step{{args: []string{"create", "-f", "-"}, stdin: "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata: {name: free}\nspec: " + spec + "\n"}},
+			steps: []step{{args: []string{"create", "-f", "-"}, stdin: "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata: {name: free}\nspec: {domain: {memory: {guest: 64Mi}, devices: {}}}\n"}},
 		},
 		{
 			name: "the disk before the VM", of: "early", want: "claim early-root " + lacks,
@@ -184,22 +169,12 @@ spec:
 		},
 		{
 			name: "a VM of no template", of: "handmade", want: "it names no template",
-			steps: []step{{args: []string{"create", "-f", "-"}, stdin: "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: handmade}\nspec: {runStrategy: Halted, template: {spec: " + spec + "}}\n"}},
+			steps: []step{{args: []string{"create", "-f", "-"}, stdin: gen.Manifest(gen.VM("handmade", gen.SmallSpec()))}},
 		},
 		{
 			name: "a VM with more than its template", of: "more", want: "adds to template kiosks/kiosk: spec.template.spec.nodeSelector.disktype",
-			steps: []step{{args: []string{"create", "-f", "-"}, stdin: `
-apiVersion: kubevirt.io/v1
-kind: VirtualMachine
-metadata: {name: more, annotations: {template.kubevirt.io/template-ref: kiosks/kiosk}}
-spec:
-  runStrategy: Halted
-  template:
-    spec:
-      nodeSelector: {disktype: fast}
-      domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
-      volumes: [{name: root, containerDisk: {image: "registry.example/kiosk:v1"}}]
-`}},
+			steps: []step{{args: []string{"create", "-f", "-"}, stdin: gen.Manifest(gen.VM("more", gen.FromTemplate("kiosks/kiosk"), gen.SmallSpec(),
+				gen.ContainerDisk("root", "registry.example/kiosk:v1"), gen.Spec("template: {spec: {nodeSelector: {disktype: fast}}}")))}},
 		},
 	}
 	for _, tc := range attacks {

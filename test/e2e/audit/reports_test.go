@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -32,7 +33,7 @@ func TestReports(t *testing.T) {
 		set(t, rendered(t, plane, team, "resized", golden+"/small", nil), int64(64), "spec", "template", "spec", "domain", "cpu", "cores"),
 	)
 	name := "reports-" + team
-	apply(t, plane, approve(name, golden, "  namespaces: ["+team+", "+idle+"]"))
+	apply(t, plane, approve(name, golden, gen.Governs(team, idle)))
 	cause := "differs from template " + golden + "/small at spec.template.spec.domain.cpu.cores"
 	awaitFinding(t, plane, name, finding{Conforming: 1, Violating: 1, Causes: []string{"resized: " + cause}})
 	if got := leader.metric(t, "stencil_audit_reports_served", nil); got != 0 {

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/gen"
 )
 
 // script contains many strings that resemble the template's language.
@@ -76,8 +78,7 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 	if t.Failed() {
 		t.Log(text)
 	}
-	s.does(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-2", "namespace": "`+golden+`", "annotations": {
-		"template.kubevirt.io/template-ref": "web", "parameter.template.kubevirt.io/PASSWORD": "hunter3"}}}`, "create", "-f", "-")
+	s.does(t, gen.Manifest(gen.VM("web-2", gen.InNamespace(golden), gen.FromTemplate("web"), gen.Parameter("PASSWORD", "hunter3"))), "create", "-f", "-")
 	made := s.does(t, "", "get", "vm", "web-2", "-n", golden, "-o", "json")
 	for _, want := range []string{`password: \"hunter3\"`, "echo ${HOME}", `"kubevirt.io/vm": "web-2"`} {
 		if !strings.Contains(made, want) {
@@ -110,10 +111,7 @@ func TestARunningMachineBecomesATemplateAndAMachineAgain(t *testing.T) {
 func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
 	s := real.on(t)
 	shop, golden := s.namespace(t, "shop"), s.namespace(t, "golden")
-	s.does(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web"}, "spec": {"runStrategy": "Halted",
-		"dataVolumeTemplates": [{"metadata": {"name": "web-root"}, "spec": {"source": {"blank": {}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}],
-		"template": {"spec": {"domain": {"memory": {"guest": "1Gi"}, "devices": {"disks": [{"name": "root", "disk": {"bus": "virtio"}}]}},
-		"volumes": [{"name": "root", "dataVolume": {"name": "web-root"}}]}}}}`, "create", "-n", shop, "-f", "-")
+	s.does(t, gen.Manifest(gen.VM("web", gen.SmallSpec(), gen.Memory("1Gi"), gen.DataVolumeDisk("root", "web-root", "source: {blank: {}}"))), "create", "-n", shop, "-f", "-")
 	s.reaches(t, shop, "dv/web-root", "Succeeded")
 	s.does(t, request(golden, "r", shop, "web", `, "templateName": "web"`), "create", "-f", "-")
 	if got := s.ends(t, golden, "r"); got["Ready"].Status != "True" || got["Complete"].Status != "True" {
@@ -122,8 +120,7 @@ func TestDisksAreCopiedByCDIAndForEveryMachine(t *testing.T) {
 	if disks := s.all(t, dataVolumes, golden); len(disks) != 1 {
 		t.Fatalf("there are %d DataVolumes", len(disks))
 	}
-	s.does(t, `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "web-2", "namespace": "`+golden+`",
-		"annotations": {"template.kubevirt.io/template-ref": "web"}}}`, "create", "-f", "-")
+	s.does(t, gen.Manifest(gen.VM("web-2", gen.InNamespace(golden), gen.FromTemplate("web"))), "create", "-f", "-")
 	s.reaches(t, golden, "dv/root-web-2", "Succeeded")
 	// The disks are deleted with the template, and the VMs created from it stay.
 	s.does(t, "", "delete", "vmt", "web", "-n", golden)
@@ -155,8 +152,7 @@ func TestADiskOfWhichKubeVirtTakesNoSnapshotIsNamed(t *testing.T) {
 	})
 	s.must(t, `{"apiVersion": "v1", "kind": "PersistentVolume", "metadata": {"name": "by-hand"}, "spec": {"storageClassName": "by-hand", "accessModes": ["ReadWriteOnce"],
 		"capacity": {"storage": "1Gi"}, "hostPath": {"path": "/nowhere"}}}`, "create", "-f", "-")
-	s.does(t, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "stuff"}, "spec": {"storageClassName": "by-hand", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`,
-		"create", "-n", shop, "-f", "-")
+	s.does(t, gen.Manifest(gen.Claim("stuff", gen.Spec("storageClassName: by-hand"))), "create", "-n", shop, "-f", "-")
 	s.does(t, onClaim, "create", "-n", shop, "-f", "-")
 	s.reaches(t, shop, "pvc/stuff", "Bound")
 	s.does(t, request(shop, "r", shop, "web", ""), "create", "-f", "-")

@@ -12,6 +12,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -40,14 +41,8 @@ func TestDocumentationListsEveryMetric(t *testing.T) {
 	// The metric of caBundle updates begins with the first of them.
 	kubectl(t, "", "patch", renderConfiguration, "--type=json", "--patch", `[{"op":"remove","path":"/webhooks/0/clientConfig/caBundle"}]`)
 	// That of templates that are not ready begins with the first of them.
-	kubectl(t, `
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: lacking, namespace: default}
-spec:
-  virtualMachine:
-    spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}, volumes: [{name: root, persistentVolumeClaim: {claimName: nowhere}}]}}}
-`, "create", "-f", "-")
+	kubectl(t, gen.Manifest(gen.Template("lacking", gen.InNamespace("default"), gen.Renders("", gen.LeastSpec(),
+		gen.Spec("template: {spec: {volumes: [{name: root, persistentVolumeClaim: {claimName: nowhere}}]}}")))), "create", "-f", "-")
 	defer kubectl(t, "", "delete", "vmt", "lacking", "--namespace=default")
 	var exposed []family
 	harness.Eventually(t, "all metrics are exposed", func() error {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -40,14 +41,7 @@ var dryRun = metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}}
 
 // vm creates a VirtualMachine from the template and checks that it was rendered.
 func (r requests) vm(ctx context.Context, name string) error {
-	created, err := r.client.Resource(virtualMachines).Namespace("default").Create(ctx, &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "kubevirt.io/v1",
-		"kind":       "VirtualMachine",
-		"metadata": map[string]any{
-			"name":        name,
-			"annotations": map[string]any{"template.kubevirt.io/template-ref": "plain"},
-		},
-	}}, dryRun)
+	created, err := r.client.Resource(virtualMachines).Namespace("default").Create(ctx, gen.VM(name, gen.FromTemplate("plain")), dryRun)
 	if err != nil {
 		return err
 	}
@@ -74,22 +68,7 @@ func (r requests) ensureTemplate(ctx context.Context) error {
 }
 
 func plainTemplate(name string) *unstructured.Unstructured {
-	domain := map[string]any{"devices": map[string]any{}}
-	return &unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "template.kubevirt.io/v1beta1",
-		"kind":       "VirtualMachineTemplate",
-		"metadata":   map[string]any{"name": name},
-		"spec": map[string]any{
-			"parameters": []any{map[string]any{"name": "NAME", "required": true}},
-			"virtualMachine": map[string]any{
-				"metadata": map[string]any{"name": "${NAME}"},
-				"spec": map[string]any{
-					"runStrategy": "Halted",
-					"template":    map[string]any{"spec": map[string]any{"domain": domain}},
-				},
-			},
-		},
-	}}
+	return gen.Template(name, gen.Declares("NAME", "required: true"), gen.Renders("${NAME}", gen.LeastSpec()))
 }
 
 // stream is a steady stream of requests.

@@ -7,39 +7,22 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
 )
 
-const template = `
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: box, namespace: default}
-spec:
-  parameters: [{name: NAME, required: true}]
-  virtualMachine:
-    metadata: {name: "${NAME}"}
-    spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}
+// module denies one name. The manager registers its webhook, with the authority that the CA injector wrote elsewhere.
+const module = `package names
+
+deny contains "this name is taken" if input.object.metadata.name == "taken"
 `
 
-const vmManifest = `
-apiVersion: kubevirt.io/v1
-kind: VirtualMachine
-metadata: {name: web-1, namespace: default, annotations: {template.kubevirt.io/template-ref: box}}
-`
-
-// policy denies one name. The manager registers its webhook, with the authority that the CA injector wrote elsewhere.
-const policy = `
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: VirtualMachinePolicy
-metadata: {name: names}
-spec:
-  rego: |
-    package names
-
-    deny contains "this name is taken" if input.object.metadata.name == "taken"
-`
+// vmManifest returns a VirtualMachine from the template box.
+func vmManifest(name string) string {
+	return gen.Manifest(gen.VM(name, gen.InNamespace("default"), gen.FromTemplate("box")))
+}
 
 // bundled are the objects that call Stencil's servers, and how many clients each has.
 var bundled = map[string]string{
@@ -109,10 +92,10 @@ func TestBothServersServeWithWhatCertManagerIssues(t *testing.T) {
 	})
 	t.Run("the API server reaches both", func(t *testing.T) { reached(t) })
 	t.Run("policies are asked, too", func(t *testing.T) {
-		mustKubectl(t, policy, "apply", "-f", "-")
+		mustKubectl(t, gen.Manifest(gen.Policy("names", module)), "apply", "-f", "-")
 		t.Cleanup(func() { mustKubectl(t, "", "delete", "virtualmachinepolicy", "names") })
 		harness.Eventually(t, "the policy refuses", func() error {
-			out := kubectl(t, nil, strings.Replace(vmManifest, "web-1", "taken", 1), "create", "--dry-run=server", "-f", "-")
+			out := kubectl(t, nil, vmManifest("taken"), "create", "--dry-run=server", "-f", "-")
 			if out.Code == 0 || !strings.Contains(out.Stderr, "this name is taken") {
 				return fmt.Errorf("exit code %d: %s%s", out.Code, out.Stdout, out.Stderr)
 			}
@@ -153,11 +136,12 @@ func TestBothServersServeWithWhatCertManagerIssues(t *testing.T) {
 // reached waits until the manager renders a VirtualMachine, and stencil-apiserver, which calls the manager for validation, creates one.
 func reached(t *testing.T) {
 	t.Helper()
+	template := gen.Template("box", gen.InNamespace("default"), gen.Declares("NAME", "required: true"), gen.Renders("${NAME}", gen.LeastSpec()))
 	harness.Eventually(t, "the manager and stencil-apiserver are reached", func() error {
-		if out := kubectl(t, nil, template, "apply", "-f", "-"); out.Code != 0 {
+		if out := kubectl(t, nil, gen.Manifest(template), "apply", "-f", "-"); out.Code != 0 {
 			return errors.New(out.Stderr)
 		}
-		out := kubectl(t, nil, vmManifest, "create", "--dry-run=server", "-o", "jsonpath={.spec.runStrategy}", "-f", "-")
+		out := kubectl(t, nil, vmManifest("web-1"), "create", "--dry-run=server", "-o", "jsonpath={.spec.runStrategy}", "-f", "-")
 		if out.Stdout != "Halted" {
 			return fmt.Errorf("the manager is not reached: %s%s", out.Stdout, out.Stderr)
 		}

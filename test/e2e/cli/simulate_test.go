@@ -9,48 +9,35 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 )
 
-const policies = `
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: VirtualMachinePolicy
-metadata: {name: processors}
-spec:
-  match:
-    namespaceSelector: {matchLabels: {simulated: "yes"}}
-  rego: |
-    package processors
-    import data.lib
-    deny contains sprintf("it has %d processors", [cpus.count]) if {
-      some cpus in lib.cpus
-      cpus.count > 4
-    }
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: VirtualMachinePolicy
-metadata: {name: linux}
-spec:
-  enforcement: Warn
-  match:
-    namespaceSelector: {matchLabels: {simulated: "yes"}}
-    templates: [{namespace: golden, selector: {matchLabels: {os: windows}}}]
-    subjects: {include: [{kind: User, name: nobody}]}
-  rego: |
-    package linux
-    deny contains sprintf("its template %s is not of Linux; CORES is %s", [input.template.name, input.parameters.CORES])
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: VirtualMachinePolicy
-metadata: {name: described}
-spec:
-  enforcement: Audit
-  match: {kinds: [VirtualMachineTemplate]}
-  rego: |
-    package described
-    deny contains "it has no description" if not input.object.metadata.annotations.description
+// policies returns the policies that the tests simulate.
+func policies() string {
+	const (
+		processors = `package processors
+import data.lib
+deny contains sprintf("it has %d processors", [cpus.count]) if {
+  some cpus in lib.cpus
+  cpus.count > 4
+}
 `
+		linux = `package linux
+deny contains sprintf("its template %s is not of Linux; CORES is %s", [input.template.name, input.parameters.CORES])
+`
+		described = `package described
+deny contains "it has no description" if not input.object.metadata.annotations.description
+`
+	)
+	return gen.Manifest(
+		gen.Policy("processors", processors, gen.Spec(`match: {namespaceSelector: {matchLabels: {simulated: "yes"}}}`)),
+		gen.Policy("linux", linux, gen.Spec(`{enforcement: Warn, match: {namespaceSelector: {matchLabels: {simulated: "yes"}},
+			templates: [{namespace: golden, selector: {matchLabels: {os: windows}}}], subjects: {include: [{kind: User, name: nobody}]}}}`)),
+		gen.Policy("described", described, gen.Spec("{enforcement: Audit, match: {kinds: [VirtualMachineTemplate]}}")))
+}
 
 // simulated is the part of the output that the tests check.
 type simulated struct {
@@ -65,7 +52,7 @@ type simulated struct {
 
 func simulate(t *testing.T, as *controlplane.User, wantCode int, arguments ...string) simulated {
 	t.Helper()
-	arguments = append([]string{"policy", "simulate", "-o", "json", "-p", write(t, "policies.yaml", policies)}, arguments...)
+	arguments = append([]string{"policy", "simulate", "-o", "json", "-p", write(t, "policies.yaml", policies())}, arguments...)
 	got := run(t, as, arguments...)
 	if got.code != wantCode {
 		t.Fatalf("exit code %d, want %d: %s%s", got.code, wantCode, got.output, got.problems)
@@ -90,14 +77,8 @@ func (s simulated) lines() []string {
 	return lines
 }
 
-func vm(namespace, name, spec string) string {
-	return fmt.Sprintf(`
----
-apiVersion: kubevirt.io/v1
-kind: VirtualMachine
-metadata: {namespace: %s, name: %s, labels: {name: %s}}
-spec: {runStrategy: Halted, %s}
-`, namespace, name, name, spec)
+func vm(namespace, name, spec string) *unstructured.Unstructured {
+	return gen.VM(name, gen.InNamespace(namespace), gen.Label("name", name), gen.RunStrategy("Halted"), gen.Spec(spec))
 }
 
 func cores(n int) string {
@@ -106,40 +87,19 @@ func cores(n int) string {
 
 func TestSimulate(t *testing.T) {
 	plane := shared.Plane(t)
-	apply(t, `
-{apiVersion: v1, kind: Namespace, metadata: {name: shop, labels: {simulated: "yes"}}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: bank, labels: {simulated: "yes"}}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: attic}}
----
-{apiVersion: v1, kind: Namespace, metadata: {name: golden}}
-`)
-	apply(t, `
-apiVersion: instancetype.kubevirt.io/v1beta1
-kind: VirtualMachineClusterInstancetype
-metadata: {name: u1.large}
-spec: {cpu: {guest: 8}, memory: {guest: 16Gi}}
----
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {namespace: golden, name: windows, labels: {os: windows}}
-spec:
-  parameters: [{name: CORES, type: int, value: "2"}]
-  virtualMachine: {spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: "${{CORES}}"}, devices: {}}}}}}
-`+
-		vm("shop", "small", cores(2))+
-		vm("shop", "large", cores(8))+
-		vm("shop", "sized", `instancetype: {name: u1.large}, template: {spec: {domain: {devices: {}}}}`)+
-		vm("shop", "lost", `instancetype: {name: gone}, template: {spec: {domain: {devices: {}}}}`)+
-		vm("bank", "huge", cores(16))+
-		vm("attic", "elsewhere", cores(16))+`
----
-apiVersion: kubevirt.io/v1
-kind: VirtualMachine
-metadata: {namespace: bank, name: pane, annotations: {template.kubevirt.io/template-ref: golden/windows}}
-spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 3}, devices: {}}}}}
-`)
+	simulated := gen.Label("simulated", "yes")
+	apply(t, gen.Manifest(gen.Namespace("shop", simulated), gen.Namespace("bank", simulated), gen.Namespace("attic"), gen.Namespace("golden")))
+	apply(t, "apiVersion: instancetype.kubevirt.io/v1beta1\nkind: VirtualMachineClusterInstancetype\nmetadata: {name: u1.large}\nspec: {cpu: {guest: 8}, memory: {guest: 16Gi}}\n")
+	apply(t, gen.Manifest(
+		gen.Template("windows", gen.InNamespace("golden"), gen.Label("os", "windows"), gen.Declares("CORES", "{type: int, value: '2'}"),
+			gen.Renders("", gen.LeastSpec(), gen.Spec(`template: {spec: {domain: {cpu: {cores: "${{CORES}}"}}}}`))),
+		vm("shop", "small", cores(2)),
+		vm("shop", "large", cores(8)),
+		vm("shop", "sized", `{instancetype: {name: u1.large}, template: {spec: {domain: {devices: {}}}}}`),
+		vm("shop", "lost", `{instancetype: {name: gone}, template: {spec: {domain: {devices: {}}}}}`),
+		vm("bank", "huge", cores(16)),
+		vm("attic", "elsewhere", cores(16)),
+		gen.VM("pane", gen.InNamespace("bank"), gen.FromTemplate("golden/windows"), gen.RunStrategy("Halted"), gen.Spec(cores(3)))))
 	const lost = `deny lost processors: could not be evaluated: Not found: "VirtualMachineClusterInstancetype gone": it does not exist`
 	inShop := []string{"deny large processors: it has 8 processors", lost, "deny sized processors: it has 8 processors"}
 	everywhere := append([]string{
@@ -171,7 +131,7 @@ spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 3}, devices:
 		}
 	})
 	t.Run("for people", func(t *testing.T) {
-		got := run(t, plane.Admin(), "policy", "simulate", "-n", "bank", "-p", write(t, "p.yaml", policies))
+		got := run(t, plane.Admin(), "policy", "simulate", "-n", "bank", "-p", write(t, "p.yaml", policies()))
 		for _, want := range []string{
 			"VirtualMachine bank/huge (CREATE): denied\n  deny processors (medium): it has 16 processors\n",
 			"VirtualMachine bank/pane (CREATE): allowed, with warnings\n  warn linux (medium): ",
@@ -205,7 +165,7 @@ spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: 3}, devices:
 		}
 	})
 	t.Run("no cluster", func(t *testing.T) {
-		got := run(t, plane.Admin(), "policy", "simulate", "-p", write(t, "p.yaml", policies), "--server", "https://127.0.0.1:1")
+		got := run(t, plane.Admin(), "policy", "simulate", "-p", write(t, "p.yaml", policies()), "--server", "https://127.0.0.1:1")
 		if got.code != 3 || !strings.Contains(got.problems, "listing virtualmachine") {
 			t.Errorf("%+v", got)
 		}
@@ -219,11 +179,11 @@ func TestSimulateReadsManyPages(t *testing.T) {
 		t.Fatal(err)
 	}
 	const many = 520 // more than two pages
-	var manifest strings.Builder
+	var vms []*unstructured.Unstructured
 	for i := range many {
-		manifest.WriteString(vm(namespace, fmt.Sprintf("vm-%03d", i), cores(1+i%2)))
+		vms = append(vms, vm(namespace, fmt.Sprintf("vm-%03d", i), cores(1+i%2)))
 	}
-	apply(t, manifest.String())
+	apply(t, gen.Manifest(vms...))
 	policy := write(t, "odd.rego", "package odd\n\ndeny contains \"odd\" if input.object.spec.template.spec.domain.cpu.cores == 2\n")
 	got := run(t, plane.Admin(), "policy", "simulate", "-n", namespace, "-p", policy)
 	if want := fmt.Sprintf("%d objects were evaluated: %d would be denied, 0 warned about, 0 only recorded\n", many, many/2); got.code != 1 || !strings.HasSuffix(got.output, want) {

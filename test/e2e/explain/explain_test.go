@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 	"github.com/vmstencil/stencil/test/stencilctl"
@@ -78,8 +79,8 @@ func explain(t *testing.T, as *controlplane.User, manifest string) (code int, ou
 	return ran.Code, ran.Output + ran.Problems
 }
 
-func vm(name, template, beside string) string {
-	return "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: " + name + "\n  annotations:\n    template.kubevirt.io/template-ref: " + template + "\n" + beside
+func vm(name, template string, modifiers ...gen.Modifier) string {
+	return gen.Manifest(gen.VM(name, append(modifiers, gen.FromTemplate(template))...))
 }
 
 func TestExplain(t *testing.T) {
@@ -92,7 +93,7 @@ func TestExplain(t *testing.T) {
 	}{
 		{
 			name: "an approved machine", as: func() *controlplane.User { return ada },
-			manifest: vm("web-1", "golden/fedora", "    parameter.template.kubevirt.io/INSTANCETYPE: u1.small\n"),
+			manifest: vm("web-1", "golden/fedora", gen.Parameter("INSTANCETYPE", "u1.small")),
 			want: []string{
 				"VirtualMachine team-a/web-1 would be created\n",
 				"  ok      you may create VirtualMachines in namespace team-a\n",
@@ -101,7 +102,7 @@ func TestExplain(t *testing.T) {
 		},
 		{
 			name: "a value and a field that nobody approved", as: func() *controlplane.User { return ada },
-			manifest: vm("web-2", "golden/fedora", "    parameter.template.kubevirt.io/INSTANCETYPE: u1.8xlarge\nspec: {template: {spec: {nodeSelector: {disktype: ssd}}}}\n"),
+			manifest: vm("web-2", "golden/fedora", gen.Parameter("INSTANCETYPE", "u1.8xlarge"), gen.Spec("template: {spec: {nodeSelector: {disktype: ssd}}}")),
 			wantCode: 1,
 			want: []string{
 				"VirtualMachine team-a/web-2 would be denied\n",
@@ -113,7 +114,7 @@ func TestExplain(t *testing.T) {
 		},
 		{
 			name: "a template that one may not use", as: func() *controlplane.User { return bob },
-			manifest: vm("web-3", "golden/fedora", ""),
+			manifest: vm("web-3", "golden/fedora"),
 			wantCode: 1,
 			want: []string{
 				"  no      you may use template golden/fedora\n          no role gives you verb use on virtualmachinetemplates.template.kubevirt.io with resourceName fedora in namespace golden\n",
@@ -123,13 +124,13 @@ func TestExplain(t *testing.T) {
 		},
 		{
 			name: "no template", as: func() *controlplane.User { return ada },
-			manifest: "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: by-hand}\nspec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}\n",
+			manifest: gen.Manifest(gen.VM("by-hand", gen.LeastSpec())),
 			wantCode: 1,
 			want:     []string{"  ok      it names no template, and is created as specified\n", "denied by webhook governed.template.kubevirt.io (approvals: this namespace accepts VMs from approved templates only)\n", "in namespace \"team-a\"; name an approved template in annotation template.kubevirt.io/template-ref; you may use: golden/fedora, golden/ubuntu\n  - metadata.annotations[template.kubevirt.io/template-ref]: Forbidden: "},
 		},
 		{
 			name: "values that the template does not take, which its owner is told before the approval", as: func() *controlplane.User { return stencil.Plane.Admin() },
-			manifest: vm("Web", "golden/windows", "    parameter.template.kubevirt.io/DISK: 1Gi\n"),
+			manifest: vm("Web", "golden/windows", gen.Parameter("DISK", "1Gi")),
 			wantCode: 1,
 			want: []string{
 				"  ok      template golden/windows exists and is valid\n",
@@ -139,13 +140,13 @@ func TestExplain(t *testing.T) {
 		},
 		{
 			name: "a template that is not there", as: func() *controlplane.User { return stencil.Plane.Admin() },
-			manifest: vm("web-4", "golden/none", ""),
+			manifest: vm("web-4", "golden/none"),
 			wantCode: 1,
 			want:     []string{"  no      template golden/none exists and is valid\n          there is no such template\n"},
 		},
 		{
 			name: "an unknown field", as: func() *controlplane.User { return ada },
-			manifest: vm("web-5", "golden/fedora", "spec: {runstrategy: Always}\n"),
+			manifest: vm("web-5", "golden/fedora", gen.Spec("runstrategy: Always")),
 			wantCode: 1,
 			want:     []string{"VirtualMachine team-a/web-5 would be denied\n", "runstrategy"},
 		},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -119,7 +120,7 @@ func TestZTheLibraryFollowsTheValues(t *testing.T) {
 	})
 
 	t.Run("somebody's own policy of that name is left alone", func(t *testing.T) {
-		must(t, "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: VirtualMachinePolicy\nmetadata: {name: "+mine+"}\nspec:\n  rego: |\n    package mine\n    deny contains \"no\" if false\n", "create", "-f", "-")
+		must(t, gen.Manifest(gen.Policy(mine, "package mine\ndeny contains \"no\" if false\n")), "create", "-f", "-")
 		t.Cleanup(func() { must(t, "", "delete", "vmpol", mine) })
 		upgrade(t, map[string]any{mine: map[string]any{"enabled": true}, registries: map[string]any{"enabled": true}})
 		follows(registries)
@@ -146,17 +147,9 @@ func TestZTheLibraryFollowsTheValues(t *testing.T) {
 	})
 
 	t.Run("an uninstallation takes them along, and the hold of what stays", func(t *testing.T) {
-		must(t, `
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: VirtualMachinePolicy
-metadata: {name: nothing-at-all}
-spec:
-  rego: |
-    package nothing
-    deny contains "no machines today" if input.request.operation == "CREATE"
-`, "create", "-f", "-")
+		must(t, gen.Manifest(gen.Policy("nothing-at-all", "package nothing\ndeny contains \"no machines today\" if input.request.operation == \"CREATE\"\n")), "create", "-f", "-")
 		createVM := func() controlplane.Result {
-			return kubectl(t, ada, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: free}\nspec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}\n",
+			return kubectl(t, ada, gen.Manifest(gen.VM("free", gen.LeastSpec())),
 				"create", "--namespace=team-a", "--dry-run=server", "-f", "-")
 		}
 		eventually(t, "the policy is in force", func() string {

@@ -25,23 +25,6 @@ var (
 	ada *controlplane.User
 )
 
-const prepared = `
-apiVersion: v1
-kind: Namespace
-metadata: {name: vault}
----
-apiVersion: v1
-kind: Namespace
-metadata: {name: shelf}
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: vault}
-spec:
-  namespaces: [vault]
-  templates: [{namespace: golden, name: fedora}]
-`
-
 func TestMain(m *testing.M) { harness.Main(m, start) }
 
 func start(ctx context.Context) (stop func() error, err error) {
@@ -54,6 +37,7 @@ func start(ctx context.Context) (stop func() error, err error) {
 }
 
 func prepare(ctx context.Context) (err error) {
+	prepared := gen.Manifest(gen.Namespace(vault), gen.Namespace("shelf"), gen.Approval(vault, gen.Governs(vault), gen.Approves("golden/fedora")))
 	if err := harness.Apply(ctx, stencil.Plane, prepared, stencil.Example("golden"), stencil.Example("access"), "-"); err != nil {
 		return err
 	}

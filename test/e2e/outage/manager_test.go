@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -98,8 +99,7 @@ func warned(t *testing.T) string {
 	const name = "lenient"
 	must(t, nil, name, "", "create", "namespace", name)
 	t.Cleanup(func() { must(t, nil, name, "", "delete", "namespace", name, "--wait=false") })
-	must(t, nil, name, "apiVersion: stencil.kubevirt.io/v1alpha1\nkind: TemplateApproval\nmetadata: {name: lenient}\n"+
-		"spec: {enforcement: Warn, namespaces: [lenient], templates: [{namespace: golden, name: fedora}]}\n", "apply", "-f", "-")
+	must(t, nil, name, gen.Manifest(gen.Approval(name, gen.Governs(name), gen.Approves("golden/fedora"), gen.Spec("enforcement: Warn"))), "apply", "-f", "-")
 	t.Cleanup(func() { must(t, nil, name, "", "delete", "templateapproval", name) })
 	harness.Eventually(t, "the approval warns", func() error {
 		out := kubectl(t, nil, name, plain("probe"), "create", "--dry-run=server", "-f", "-")

@@ -6,30 +6,15 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 )
 
-// disked returns a template for VMs with one disk, with this source and these fields of its storage.
-func disked(name, source, storage string) string {
-	return fmt.Sprintf(`
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: %s}
-spec:
-  parameters: [{name: NAME}]
-  virtualMachine:
-    metadata: {name: "${NAME}"}
-    spec:
-      runStrategy: Halted
-      dataVolumeTemplates:
-      - metadata: {name: "${NAME}-root"}
-        spec: {source: %s, storage: {resources: {requests: {storage: 1Gi}}%s}}
-      template:
-        spec:
-          domain: {memory: {guest: 64Mi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
-          volumes: [{name: root, dataVolume: {name: "${NAME}-root"}}]
----`, name, source, storage)
+// disked returns a template for VMs with one disk, with these fields of the spec of its DataVolume.
+func disked(name, fields string) *unstructured.Unstructured {
+	return gen.Template(name, gen.Declares("NAME"), gen.Renders("${NAME}", gen.SmallSpec(), gen.DataVolumeDisk("root", "${NAME}-root", fields)))
 }
 
 // TestVMsStartWithTheDisksThatCDIMakesForThem tests the evaluation of disks with KubeVirt's and CDI's own controllers: every way in which CDI creates
@@ -51,28 +36,20 @@ func TestVMsStartWithTheDisksThatCDIMakesForThem(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.apply(t, own, image("disk"))
-	s.apply(t, own, disked("blank", "{blank: {}}", "")+disked("imported", `{http: {url: "http://images.example/fedora.qcow2"}}`, "")+
-		disked("cloned", "{pvc: {name: disk, namespace: "+own+"}}", "")+disked("waiting", "{blank: {}}", ", storageClassName: "+controlplane.StorageClassWaiting))
-	s.must(t, `
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: `+own+`}
-spec:
-  namespaces: [`+own+`]
-  templates: [{namespace: `+own+`, selector: {}}]
-  overrides: [spec.runStrategy]
-  exemptSubjects: [{kind: User, name: restorer}]
-`, "apply", "-f", "-")
+	s.apply(t, own, gen.Manifest(disked("blank", blank), disked("imported", "source: {http: {url: 'http://images.example/fedora.qcow2'}}"),
+		disked("cloned", "source: {pvc: {name: disk, namespace: "+own+"}}"), disked("waiting", "{source: {blank: {}}, storage: {storageClassName: "+controlplane.StorageClassWaiting+"}}")))
+	s.must(t, gen.Manifest(gen.Approval(own, gen.Governs(own), gen.Approves(own+"/*"), gen.Overrides("spec.runStrategy"), gen.Spec("exemptSubjects: [{kind: User, name: restorer}]"))),
+		"apply", "-f", "-")
 	t.Cleanup(func() { s.must(t, "", "delete", "templateapproval", own) })
 	s.must(t, "", "wait", "namespace/"+own, `--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=true`)
 
-	vm := func(name, template string) string {
-		return fmt.Sprintf("apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: %s, annotations: {template.kubevirt.io/template-ref: %s}}\nspec: {runStrategy: Always}\n", name, template)
+	vm := func(name, template, runStrategy string) string {
+		return gen.Manifest(gen.VM(name, gen.FromTemplate(template), gen.RunStrategy(runStrategy)))
 	}
 	create := func(t *testing.T, as *controlplane.User, name, template string) {
 		t.Helper()
 		s.eventually(t, "VM "+name+" is created", func() error {
-			if got := s.kubectl(t, as, vm(name, template), in("create", "-f", "-")...); got.Code != 0 {
+			if got := s.kubectl(t, as, vm(name, template, "Always"), in("create", "-f", "-")...); got.Code != 0 {
 				return errors.New(got.Stderr)
 			}
 			return nil
@@ -119,7 +96,7 @@ spec:
 		})
 	}
 	t.Run("a claim that CDI takes over", func(t *testing.T) {
-		s.apply(t, own, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "adopted-root"}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`)
+		s.apply(t, own, gen.Manifest(gen.Claim("adopted-root")))
 		create(t, restorer, "adopted", "blank")
 		s.eventually(t, "CDI has taken it over", func() error {
 			if got := s.kubectl(t, nil, "", in("get", "pvc", "adopted-root", "-o", "jsonpath={.metadata.ownerReferences[*].kind}")...); got.Stdout != "DataVolume" {
@@ -133,7 +110,7 @@ spec:
 		}
 	})
 	t.Run("restores", func(t *testing.T) {
-		do(t, s.owner, strings.Replace(vm("source", "blank"), "Always", "Halted", 1), "create", "-f", "-")
+		do(t, s.owner, vm("source", "blank", "Halted"), "create", "-f", "-")
 		s.eventually(t, "the VM has its disk", func() error {
 			if got := s.kubectl(t, nil, "", in("get", "dv", "source-root", "-o", "jsonpath={.status.phase}")...); got.Stdout != "Succeeded" {
 				return errors.New(got.Stdout + got.Stderr)

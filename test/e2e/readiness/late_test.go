@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/platform"
 )
@@ -63,14 +64,8 @@ func TestDefinitionsComeAndGoWhileTheManagerRuns(t *testing.T) {
 	}
 
 	own := s.namespace(t)
-	s.apply(t, own, strings.NewReplacer(
-		"runStrategy: Halted", `runStrategy: Halted
-      instancetype: {kind: VirtualMachineInstancetype, name: small}
-      preference: {kind: VirtualMachineClusterPreference, name: late}`,
-		"domain: {memory: {guest: 1Gi}, devices: {", "domain: {devices: {interfaces: [{name: lan, bridge: {}}], ",
-		"volumes:", `networks: [{name: lan, multus: {networkName: vlan7}}]
-          volumes:`,
-	).Replace(template("box", fedora)))
+	s.apply(t, own, withoutMemory("box", fedora, onVLAN,
+		gen.Spec("{instancetype: {kind: VirtualMachineInstancetype, name: small}, preference: {kind: VirtualMachineClusterPreference, name: late}}")))
 	s.apply(t, own, template("restored", fmt.Sprintf("source: {snapshot: {name: daily, namespace: %s}}", own)))
 	const notServed = `"reason":"NotServed"`
 	unknown := func(name, path, kind string) {

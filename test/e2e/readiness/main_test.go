@@ -129,32 +129,21 @@ func (s *stage) eventually(t *testing.T, what string, ask func() error) {
 	}
 }
 
-// template returns the manifest of a template with a root disk that is filled from a source or a sourceRef.
-func template(name, from string) string {
-	return fmt.Sprintf(`
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: %s}
-spec:
-  parameters: [{name: NAME, required: true, generate: expression, from: "vm-[a-z0-9]{5}"}]
-  virtualMachine:
-    metadata: {name: "${NAME}"}
-    spec:
-      runStrategy: Halted
-      dataVolumeTemplates:
-      - metadata: {name: "${NAME}-root"}
-        spec: {%s, storage: {resources: {requests: {storage: 1Gi}}}}
-      template:
-        spec:
-          domain: {memory: {guest: 1Gi}, devices: {disks: [{name: root, disk: {bus: virtio}}]}}
-          volumes: [{name: root, dataVolume: {name: "${NAME}-root"}}]
-`, name, from)
+// template returns the manifest of a template with a root disk that is filled from a source or a sourceRef, and with these fields of its VMs.
+func template(name, from string, modifiers ...gen.Modifier) string {
+	return withoutMemory(name, from, append([]gen.Modifier{gen.Memory("1Gi")}, modifiers...)...)
+}
+
+// withoutMemory is template for VMs that have their memory from an instance type.
+func withoutMemory(name, from string, modifiers ...gen.Modifier) string {
+	common := []gen.Modifier{gen.LeastSpec(), gen.DataVolumeDisk("root", "${NAME}-root", from)}
+	return gen.Manifest(gen.Template(name, gen.Declares("NAME", "{required: true, generate: expression, from: 'vm-[a-z0-9]{5}'}"),
+		gen.Renders("${NAME}", append(common, modifiers...)...)))
 }
 
 // image is the manifest of a DataVolume that is imported, and dataSource of a DataSource that stands for its claim.
 func image(name string) string {
-	return fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataVolume", "metadata": {"name": %q},
-		"spec": {"source": {"http": {"url": "http://images.example/x.qcow2"}}, "storage": {"resources": {"requests": {"storage": "1Gi"}}}}}`, name)
+	return gen.Manifest(gen.DataVolume(name, "{http: {url: 'http://images.example/x.qcow2'}}"))
 }
 
 func dataSource(namespace, name, claim string) string {

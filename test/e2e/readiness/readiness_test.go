@@ -9,10 +9,17 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane/csi"
 	"github.com/vmstencil/stencil/test/controlplane/kubelet"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
-const fedora = "sourceRef: {kind: DataSource, name: fedora}"
+const (
+	fedora = "sourceRef: {kind: DataSource, name: fedora}"
+	blank  = "source: {blank: {}}"
+)
+
+// onVLAN gives the VMs of a template an interface in a network of Multus.
+var onVLAN = gen.Spec("template: {spec: {domain: {devices: {interfaces: [{name: lan, bridge: {}}]}}, networks: [{name: lan, multus: {networkName: vlan7}}]}}")
 
 func TestATemplateBecomesReadyWithItsImage(t *testing.T) {
 	s := full.on(t)
@@ -66,7 +73,7 @@ func TestEveryBadStateIsTold(t *testing.T) {
 	remove := s.Plane.CSI().When(csi.TakeSnapshot, csi.Rule{Namespace: own, Name: "daily", Fail: "the array is offline"})
 	defer remove()
 	s.snapshot(t, own, `{"apiVersion": "snapshot.storage.k8s.io/v1", "kind": "VolumeSnapshot", "metadata": {"name": "daily"}, "spec": {"source": {"persistentVolumeClaimName": "disk"}}}`)
-	s.apply(t, own, `{"apiVersion": "v1", "kind": "PersistentVolumeClaim", "metadata": {"name": "unbound"}, "spec": {"storageClassName": "csi-wait", "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}`)
+	s.apply(t, own, gen.Manifest(gen.Claim("unbound", gen.Spec("storageClassName: csi-wait"))))
 	s.apply(t, own, fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "second"}, "spec": {"source": {"dataSource": {"name": "first", "namespace": %q}}}}`, own))
 	s.apply(t, own, dataSource(own, "first", "disk"))
 	s.apply(t, own, fmt.Sprintf(`{"apiVersion": "cdi.kubevirt.io/v1beta1", "kind": "DataSource", "metadata": {"name": "third"}, "spec": {"source": {"dataSource": {"name": "second", "namespace": %q}}}}`, own))
@@ -105,15 +112,12 @@ func TestEveryBadStateIsTold(t *testing.T) {
 func TestInstanceTypesPreferencesAndNetworksAreLookedFor(t *testing.T) {
 	s := full.on(t)
 	own := s.namespace(t)
-	s.apply(t, own, strings.ReplaceAll(template("box", `source: {blank: {}}`), "runStrategy: Halted", `runStrategy: Halted
-      instancetype: {kind: VirtualMachineInstancetype, name: small}
-      preference: {name: fedora}`))
+	s.apply(t, own, template("box", blank, gen.Spec("{instancetype: {kind: VirtualMachineInstancetype, name: small}, preference: {name: fedora}}")))
 	s.becomes(t, own, "box", ".status.instancetype", `"state":"NotFound"`, "VirtualMachineInstancetype "+own+"/small does not exist")
 	s.becomes(t, own, "box", ".status.preference", `"state":"Ready"`)
 	s.becomes(t, own, "box", condition("Ready"), `"status":"False"`)
 
-	s.apply(t, own, strings.NewReplacer("devices: {", "devices: {interfaces: [{name: lan, bridge: {}}], ", "volumes:", `networks: [{name: lan, multus: {networkName: vlan7}}]
-          volumes:`).Replace(template("wired", `source: {blank: {}}`)))
+	s.apply(t, own, template("wired", blank, onVLAN))
 	s.becomes(t, own, "wired", ".status.networks[0]", `"state":"Unknown"`, `"reason":"NotServed"`, `"name":"vlan7"`)
 	s.becomes(t, own, "wired", condition("Ready"), `"status":"Unknown"`)
 }
@@ -122,8 +126,9 @@ func TestInstanceTypesPreferencesAndNetworksAreLookedFor(t *testing.T) {
 func TestWhatIsNotReadIsListed(t *testing.T) {
 	s := full.on(t)
 	own := s.namespace(t)
-	s.apply(t, own, strings.NewReplacer("disks: [", "disks: [{name: seed, disk: {bus: virtio}}, ", "volumes: [", "volumes: [{name: seed, cloudInitNoCloud: {secretRef: {name: web-login}}}, ").
-		Replace(template("web", `source: {blank: {}}`)))
+	s.apply(t, own, template("web", blank, gen.Spec(`template: {spec: {
+		domain: {devices: {disks: [{name: seed, disk: {bus: virtio}}, {name: root, disk: {bus: virtio}}]}},
+		volumes: [{name: seed, cloudInitNoCloud: {secretRef: {name: web-login}}}, {name: root, dataVolume: {name: "${NAME}-root"}}]}}`)))
 	s.becomes(t, own, "web", condition("Ready"), `"status":"True"`)
 	got := harness.Must(t, s.Plane, s.owner, "", "get", "vmt", "web", "--namespace="+own, "-o", `jsonpath={range .status.volumes[?(@.reason=="NotRead")]}{.kind} {.namespace}/{.name}{"\n"}{end}`).Stdout
 	if want := "Secret " + own + "/web-login\n"; got != want {
@@ -134,7 +139,8 @@ func TestWhatIsNotReadIsListed(t *testing.T) {
 func TestADryRunHasKubeVirtJudge(t *testing.T) {
 	s := full.on(t)
 	own := s.namespace(t)
-	s.apply(t, own, strings.ReplaceAll(template("diskless", `source: {blank: {}}`), "[{name: root, disk: {bus: virtio}}]", "[{name: root, disk: {bus: virtio}}, {name: lost, disk: {bus: virtio}}]"))
+	s.apply(t, own, template("diskless", blank,
+		gen.Spec("template: {spec: {domain: {devices: {disks: [{name: root, disk: {bus: virtio}}, {name: lost, disk: {bus: virtio}}]}}}}")))
 	s.becomes(t, own, "diskless", condition("DryRunSucceeded"), `"status":"False"`, `"reason":"Refused"`, "lost")
 	s.becomes(t, own, "diskless", condition("Ready"), `"status":"False"`, `"reason":"DryRunFailed"`)
 	if got := s.kubectl(t, s.owner, "", "get", "vm", "-n", own, "-o", "name"); got.Stdout != "" {
@@ -145,8 +151,7 @@ func TestADryRunHasKubeVirtJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const vm = `{"apiVersion": "kubevirt.io/v1", "kind": "VirtualMachine", "metadata": {"name": "stolen"}, "spec": {"runStrategy": "Halted",
-		"template": {"spec": {"domain": {"devices": {}, "memory": {"guest": "1Gi"}}}}}}`
+	vm := gen.Manifest(gen.VM("stolen", gen.SmallSpec(), gen.Memory("1Gi")))
 	if got := s.kubectl(t, manager, vm, "create", "-n", own, "--dry-run=server", "-f", "-"); got.Code != 0 {
 		t.Errorf("the manager may not try a machine: %s", got.Stderr)
 	}
@@ -162,7 +167,7 @@ func TestADataSourceFlipReachesItsTemplates(t *testing.T) {
 	own := s.namespace(t)
 	var manifests strings.Builder
 	for i := range many {
-		manifests.WriteString("---" + template(fmt.Sprintf("box-%02d", i), fedora))
+		manifests.WriteString("---\n" + template(fmt.Sprintf("box-%02d", i), fedora))
 	}
 	s.apply(t, own, manifests.String())
 	all := func(status string) func() error {

@@ -3,6 +3,8 @@ package rego_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/gen"
 )
 
 // about limits a policy to VirtualMachines with a label.
@@ -11,20 +13,13 @@ const about = "match: {operations: [CREATE, UPDATE], objectSelector: {matchLabel
 func TestEverythingThatIsWrongComesBackAtOnce(t *testing.T) {
 	needGolden(t)
 	discard(t, "at-once")
-	labelled := templated("at-once", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.small"}, "  labels: {test: at-once}\n")
+	labelled := func(name string, modifiers ...gen.Modifier) string {
+		return templated(name, append(modifiers, gen.Parameter("INSTANCETYPE", "u1.small"), gen.Label("test", "at-once"))...)
+	}
 	must(t, instancetype("VirtualMachineClusterInstancetype", "u1.small", "", 1), "apply", "-f", "-")
 	must(t, preference("fedora"), "apply", "-f", "-")
-	must(t, labelled, "create", "-f", "-")
-	approval := `
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: at-once}
-spec:
-  namespaces: [team-a]
-  templates: [{namespace: golden, name: fedora}]
-  parameters: [{name: INSTANCETYPE, anyValue: true}]
-  overrides: ['metadata.labels["test"]']
-`
+	must(t, labelled("at-once"), "create", "-f", "-")
+	approval := gen.Manifest(gen.Approval("at-once", gen.Governs("team-a"), gen.Approves("golden/fedora"), gen.AnyValue("INSTANCETYPE"), gen.Overrides(`metadata.labels["test"]`)))
 	t.Cleanup(func() { must(t, "", "delete", "templateapproval", "at-once", "--ignore-not-found") })
 	must(t, approval, "apply", "-f", "-")
 	applied(t, "at-once-owner", strings.Replace(about, "%s", "at-once", 1), `package x
@@ -48,14 +43,12 @@ deny contains sprintf("%s of template %s may not run; its size is %s and its pas
 	}
 	// The same words on creation, in a dry run and for real.
 	must(t, "", "delete", "templateapproval", "at-once")
-	other := strings.Replace(labelled, "name: at-once\n", "name: at-once-2\n", 1)
 	for _, arguments := range [][]string{{"create", "-f", "-"}, {"create", "--dry-run=server", "-f", "-"}} {
-		awaitAnswer(t, nil, other, false, []string{`virtualmachines.kubevirt.io "at-once-2" is forbidden: policy at-once-owner (medium): nobody owns it`}, arguments...)
+		awaitAnswer(t, nil, labelled("at-once-2"), false, []string{`virtualmachines.kubevirt.io "at-once-2" is forbidden: policy at-once-owner (medium): nobody owns it`}, arguments...)
 	}
 	// A VirtualMachine with an owner passes.
 	discard(t, "at-once-3")
-	owned := strings.Replace(strings.Replace(labelled, "name: at-once\n", "name: at-once-3\n", 1), "{test: at-once}", "{test: at-once, owner: ada}", 1)
-	awaitAnswer(t, nil, owned, true, nil, "create", "--dry-run=server", "-f", "-")
+	awaitAnswer(t, nil, labelled("at-once-3", gen.Label("owner", "ada")), true, nil, "create", "--dry-run=server", "-f", "-")
 }
 
 func TestTemplatedMachinesAreWarnedAboutAndRecorded(t *testing.T) {
@@ -69,7 +62,7 @@ warn contains "take care"`
 	applied(t, "golden-audit", "enforcement: Audit\nmatch: {templates: [{namespace: golden}]}", strings.Replace(module, "golden template", "golden template, psst", 1))
 	active(t, "golden-warn")
 	active(t, "golden-audit")
-	said := awaitAnswer(t, nil, templated("warned", "golden/fedora", nil, ""), true, []string{
+	said := awaitAnswer(t, nil, templated("warned"), true, []string{
 		"Warning: policy golden-warn: it comes from a golden template", "Warning: policy golden-warn: take care",
 	}, "create", "--dry-run=server", "-f", "-")
 	if strings.Contains(said, "golden-audit") || strings.Contains(said, "psst") {
@@ -92,7 +85,7 @@ func TestSubjectsAndNamespaces(t *testing.T) {
 	applied(t, "subjects", "match: {namespaceSelector: {matchLabels: {env: prod}}, subjects: {include: [{kind: Group, name: team-a}]}}", `package x
 deny contains sprintf("%s may not, in %s", [input.request.userInfo.username, input.namespace.labels.env])`)
 	active(t, "subjects")
-	vm := strings.Replace(vmManifest("subject", "x"), `"namespace":"default"`, `"namespace":"team-a"`, 1)
+	vm := vmManifest("subject", "x", gen.InNamespace("team-a"))
 	awaitAnswer(t, ada, vm, false, []string{"policy subjects (medium): ada may not, in prod"}, "create", "--dry-run=server", "-f", "-")
 	// The policy does not apply to a user that it does not include, or in another namespace.
 	awaitAnswer(t, nil, vm, true, nil, "create", "--dry-run=server", "-f", "-")
@@ -139,7 +132,7 @@ deny contains "a template in use stays" if input.oldObject.metadata.labels.stays
 	active(t, "catalogue")
 	// A request for a VirtualMachine that does not exist is rejected before the policies run.
 	for _, namespace := range []string{"golden", "team-a"} {
-		must(t, strings.Replace(vmManifest("db", "x"), `"namespace":"default"`, `"namespace":"`+namespace+`"`, 1), "create", "-f", "-")
+		must(t, vmManifest("db", "x", gen.InNamespace(namespace)), "create", "-f", "-")
 		t.Cleanup(func() { must(t, "", "delete", "vm", "db", "--namespace", namespace, "--ignore-not-found") })
 	}
 	capture := func(from string) string {
@@ -147,11 +140,12 @@ deny contains "a template in use stays" if input.oldObject.metadata.labels.stays
 	}
 	awaitAnswer(t, nil, capture("golden"), false, []string{`virtualmachinetemplaterequests.template.kubevirt.io "capture" is forbidden: policy captures (medium): stencil-admin may not capture what is in golden at spec.virtualMachineRef.namespace`}, "create", "--dry-run=server", "-f", "-")
 	awaitAnswer(t, nil, capture("team-a"), true, nil, "create", "--dry-run=server", "-f", "-")
-	template := func(labels string) string {
-		return "apiVersion: template.kubevirt.io/v1alpha1\nkind: VirtualMachineTemplate\nmetadata: {name: owned, namespace: team-a, labels: {" + labels + "}}\nspec: {virtualMachine: {spec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}}}\n"
+	template := func(labels ...gen.Modifier) string {
+		common := []gen.Modifier{gen.APIVersion("template.kubevirt.io/v1alpha1"), gen.InNamespace("team-a"), gen.Renders("", gen.LeastSpec())}
+		return gen.Manifest(gen.Template("owned", append(common, labels...)...))
 	}
-	awaitAnswer(t, nil, template(""), false, []string{"policy catalogue (medium): a template needs an owner"}, "create", "-f", "-")
-	must(t, template("owner: ada, stays: 'true'"), "create", "-f", "-")
+	awaitAnswer(t, nil, template(), false, []string{"policy catalogue (medium): a template needs an owner"}, "create", "-f", "-")
+	must(t, template(gen.Label("owner", "ada"), gen.Label("stays", "true")), "create", "-f", "-")
 	t.Cleanup(func() {
 		must(t, "", "delete", "vmpol", "catalogue", "--ignore-not-found")
 		must(t, "", "delete", "virtualmachinetemplate", "owned", "--namespace=team-a", "--ignore-not-found")
@@ -165,7 +159,7 @@ func TestDeletionOfATemplatedMachine(t *testing.T) {
 	discard(t, "precious")
 	must(t, instancetype("VirtualMachineClusterInstancetype", "u1.medium", "", 1), "apply", "-f", "-")
 	must(t, preference("fedora"), "apply", "-f", "-")
-	must(t, templated("precious", "golden/fedora", nil, ""), "create", "-f", "-")
+	must(t, templated("precious"), "create", "-f", "-")
 	applied(t, "deletions", "match: {operations: [DELETE], templates: [{namespace: golden, name: fedora}]}", `package x
 deny contains sprintf("%s of %s stays, with %v CPUs", [input.oldObject.metadata.name, input.template.name, input.instancetype.spec.cpu.guest]) if is_null(input.object)`)
 	active(t, "deletions")

@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -55,10 +56,8 @@ func needReports(t *testing.T) {
 func TestStoredMachinesAreAudited(t *testing.T) {
 	needReports(t)
 	must(t, instancetype("VirtualMachineClusterInstancetype", "audit-huge", "", 64), "apply", "-f", "-")
-	vm := func(name, size string) string {
-		return strings.Replace(vmManifest(name, "audited"), `"runStrategy":"Halted"`, `"runStrategy":"Halted"`+size, 1)
-	}
-	for _, one := range []string{vm("audit-1", ""), vm("audit-2", `,"instancetype":{"name":"audit-huge"}`), vm("audit-3", `,"instancetype":{"name":"audit-gone"}`)} {
+	vm := func(name, spec string) string { return vmManifest(name, "audited", gen.Spec(spec)) }
+	for _, one := range []string{vm("audit-1", "{}"), vm("audit-2", "{instancetype: {name: audit-huge}}"), vm("audit-3", "{instancetype: {name: audit-gone}}")} {
 		must(t, one, "create", "-f", "-")
 	}
 	t.Cleanup(func() {

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -44,14 +45,8 @@ func TestATemplateThatNoLongerPassesIsTold(t *testing.T) {
 	needGolden(t)
 	must(t, instancetype("VirtualMachineClusterInstancetype", "u1.medium", "", 1), "apply", "-f", "-")
 	must(t, preference("fedora"), "apply", "-f", "-")
-	must(t, `
-apiVersion: template.kubevirt.io/v1beta1
-kind: VirtualMachineTemplate
-metadata: {name: checked, namespace: golden, labels: {check: "true"}}
-spec:
-  parameters: [{name: CORES, type: int, minimum: 4, required: true}]
-  virtualMachine: {spec: {runStrategy: Halted, template: {spec: {domain: {cpu: {cores: "${{CORES}}"}, devices: {}}}}}}
-`, "apply", "-f", "-")
+	must(t, gen.Manifest(gen.Template("checked", gen.InNamespace("golden"), gen.Label("check", "true"), gen.Declares("CORES", "{type: int, minimum: 4, required: true}"),
+		gen.Renders("", gen.LeastSpec(), gen.Spec(`template: {spec: {domain: {cpu: {cores: "${{CORES}}"}}}}`)))), "apply", "-f", "-")
 	t.Cleanup(func() {
 		must(t, "", "delete", "virtualmachinetemplate", "checked", "--namespace=golden", "--ignore-not-found")
 	})

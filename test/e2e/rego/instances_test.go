@@ -3,6 +3,8 @@ package rego_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/gen"
 )
 
 // Other kinds that run VMs, each with a host device. The VirtualMachines of a pool have the label, the pool does not.
@@ -79,7 +81,7 @@ func TestWhatUsersAskOfSubresourcesIsEvaluated(t *testing.T) {
 	}
 	// The VirtualMachines are stored before the policy, which they violate.
 	const disks = `"domain":{"devices":{"disks":[{"name":"a"},{"name":"b"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]`
-	must(t, strings.Replace(vmManifest("plugged", "plugged"), `"domain":{"devices":{}}`, disks, 1), "create", "-f", "-")
+	must(t, vmManifest("plugged", "plugged", gen.Spec(`{"template":{"spec":{`+disks+`}}}`)), "create", "-f", "-")
 	must(t, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachineInstance","metadata":{"name":"plugged","namespace":"default","labels":{"test":"plugged"}},"spec":{`+disks+`}}`, "create", "-f", "-")
 	t.Cleanup(func() {
 		must(t, "", "delete", "vmpol", "plugged", "--ignore-not-found")

@@ -2,8 +2,9 @@ package rego_test
 
 import (
 	"fmt"
-	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/gen"
 )
 
 // instancetype is the manifest of an instance type with a number of CPUs.
@@ -15,10 +16,8 @@ func preference(name string) string {
 	return fmt.Sprintf("apiVersion: instancetype.kubevirt.io/v1beta1\nkind: VirtualMachineClusterPreference\nmetadata: {name: %s}\nspec: {}\n", name)
 }
 
-// sized returns a VirtualMachine in default with a label that the policy below selects, and a size.
-func sized(size string) string {
-	return strings.Replace(vmManifest("sized", "sized"), `"runStrategy":"Halted"`, `"runStrategy":"Halted",`+size, 1)
-}
+// sized returns a VirtualMachine in default with a label that the policy below selects, and a size: a field of its spec in JSON.
+func sized(size string) string { return vmManifest("sized", "sized", gen.Spec("{"+size+"}")) }
 
 func TestASizeLimitCannotBeDodged(t *testing.T) {
 	must(t, instancetype("VirtualMachineClusterInstancetype", "size-small", "", 2), "apply", "-f", "-")
@@ -63,15 +62,11 @@ deny contains {"msg": sprintf("%v CPUs are more than 4", [cpus.count]), "field":
 		{"by a volume", `"instancetype":{"inferFromVolume":"root"}`, "policy sizes could not be evaluated: Required value: it has not been inferred from a volume yet at spec.instancetype.name"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			vm := sized(tc.size)
-			if strings.HasPrefix(tc.size, `"template"`) {
-				vm = strings.Replace(vmManifest("sized", "sized"), `"template":{"spec":{"domain":{"devices":{}}}}`, tc.size, 1)
-			}
 			if tc.want == "" {
-				awaitAnswer(t, nil, vm, true, nil, "create", "--dry-run=server", "-f", "-")
+				awaitAnswer(t, nil, sized(tc.size), true, nil, "create", "--dry-run=server", "-f", "-")
 				return
 			}
-			awaitAnswer(t, nil, vm, false, []string{tc.want}, "create", "--dry-run=server", "-f", "-")
+			awaitAnswer(t, nil, sized(tc.size), false, []string{tc.want}, "create", "--dry-run=server", "-f", "-")
 		})
 	}
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
@@ -100,7 +101,7 @@ func (c *cluster) run(name string) (*manager.Process, error) {
 
 // awaitWebhooks waits until the API server reaches the managers: they reject a policy that does not compile.
 func (c *cluster) awaitWebhooks() error {
-	const probe = `{"apiVersion":"stencil.kubevirt.io/v1alpha1","kind":"VirtualMachinePolicy","metadata":{"name":"probe"},"spec":{"rego":"?"}}`
+	probe := gen.Manifest(gen.Policy("probe", "?"))
 	var last string
 	err := wait.PollUntilContextTimeout(c.ctx, 100*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
 		out, err := c.Kubectl(ctx, nil, probe, "create", "--dry-run=server", "-f", "-")
@@ -141,14 +142,9 @@ func must(t *testing.T, stdin string, arguments ...string) string {
 	return harness.Must(t, stencil.Plane, nil, stdin, arguments...).Stdout
 }
 
-// policy returns the manifest of a policy with this spec and module.
+// policy returns the manifest of a policy with this spec, in YAML, and module.
 func policy(name, spec, module string) string {
-	return fmt.Sprintf("apiVersion: stencil.kubevirt.io/v1alpha1\nkind: VirtualMachinePolicy\nmetadata: {name: %s}\nspec:\n%s\n  rego: |\n    %s\n",
-		name, indent("  ", spec), indent("    ", module)[4:])
-}
-
-func indent(by, text string) string {
-	return by + strings.ReplaceAll(strings.TrimSpace(text), "\n", "\n"+by)
+	return gen.Manifest(gen.Policy(name, strings.TrimSpace(module)+"\n", gen.Spec(spec)))
 }
 
 // applied stores a policy, which is deleted when the test ends, and returns the standard error of kubectl.
@@ -200,9 +196,9 @@ func active(t *testing.T, name string) *v1alpha1.VirtualMachinePolicy {
 }
 
 // vmManifest returns a VirtualMachine with a label that policies of a test select.
-func vmManifest(name, label string) string {
-	return fmt.Sprintf(`{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":%q,"namespace":"default","labels":{"test":%q}},`+
-		`"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`, name, label)
+func vmManifest(name, label string, modifiers ...gen.Modifier) string {
+	common := []gen.Modifier{gen.InNamespace("default"), gen.Label("test", label), gen.LeastSpec()}
+	return gen.Manifest(gen.VM(name, append(common, modifiers...)...))
 }
 
 // create creates a VirtualMachine in a dry run.

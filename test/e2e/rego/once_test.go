@@ -38,10 +38,8 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 	needGolden(t)
 	must(t, instancetype("VirtualMachineClusterInstancetype", "u1.medium", "", 1), "apply", "-f", "-")
 	must(t, preference("fedora"), "apply", "-f", "-")
-	must(t, fmt.Sprintf(`{"apiVersion": "template.kubevirt.io/v1beta1", "kind": "VirtualMachineTemplate",
-		"metadata": {"name": "ruled", "namespace": "golden", "annotations": {"validations": %q}},
-		"spec": {"parameters": [{"name": "NAME"}], "virtualMachine": {"metadata": {"name": "${NAME}"}, "spec": {"runStrategy": "Halted", "template": {"spec": {"hostname": "${NAME}", "domain": {"devices": {}}}}}}}}`, rules),
-		"apply", "-f", "-")
+	must(t, gen.Manifest(gen.Template("ruled", gen.InNamespace("golden"), gen.Annotation("validations", rules), gen.Declares("NAME"),
+		gen.Renders("${NAME}", gen.LeastSpec(), gen.Spec("template: {spec: {hostname: '${NAME}'}}")))), "apply", "-f", "-")
 	t.Cleanup(func() { must(t, "", "delete", "vmt", "ruled", "--namespace=golden") })
 	applied(t, "once", "", denies("once"))
 	active(t, "once")
@@ -51,12 +49,12 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := `spec: {runStrategy: Halted, template: {spec: {hostname: HOST, domain: {devices: {}}}}}`
-	of := func(annotations, rest string) string {
-		return "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: one, labels: {test: LABEL}, annotations: {" + annotations + "}}\n" + rest
+	body := gen.Spec("{runStrategy: Halted, template: {spec: {hostname: HOST, domain: {devices: {}}}}}")
+	of := func(modifiers ...gen.Modifier) string {
+		return gen.Manifest(gen.VM("one", append(modifiers, gen.Label("test", "LABEL"))...))
 	}
-	plain, ruled := of("a: b", body), of("vm.kubevirt.io/validations: '"+rules+"'", body)
-	fromTemplate, fromRuled := of("template.kubevirt.io/template-ref: golden/fedora", ""), of("template.kubevirt.io/template-ref: golden/ruled", "spec: {template: {spec: {hostname: HOST}}}")
+	plain, ruled := of(body, gen.Annotation("a", "b")), of(body, gen.Annotation("vm.kubevirt.io/validations", rules))
+	fromTemplate, fromRuled := of(gen.FromTemplate("golden/fedora")), of(gen.FromTemplate("golden/ruled"), gen.Spec("template: {spec: {hostname: HOST}}"))
 	const (
 		compared   = "virtualmachine.validate.template.kubevirt.io"
 		rulesToo   = "ruledvirtualmachine.validate.template.kubevirt.io"
@@ -90,8 +88,8 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 			t.Fatal(err)
 		}
 		if enforcement != "" {
-			must(t, fmt.Sprintf(`{"apiVersion": "stencil.kubevirt.io/v1alpha1", "kind": "TemplateApproval", "metadata": {"name": %q}, "spec": {"namespaces": [%[1]q], "enforcement": %q,
-				"templates": [{"namespace": "golden", "name": "fedora"}, {"namespace": "golden", "name": "ruled"}], "overrides": ["spec.template.spec.hostname", "spec.runStrategy", "metadata.labels.*", "metadata.annotations.*"]}}`, namespace, enforcement), "apply", "-f", "-")
+			must(t, gen.Manifest(gen.Approval(namespace, gen.Governs(namespace), gen.Approves("golden/fedora", "golden/ruled"), gen.Spec("enforcement: "+enforcement),
+				gen.Overrides("spec.template.spec.hostname", "spec.runStrategy", "metadata.labels.*", "metadata.annotations.*"))), "apply", "-f", "-")
 			t.Cleanup(func() { must(t, "", "delete", "templateapproval", namespace) })
 		}
 		harness.Eventually(t, "namespace "+namespace+" is decided on", func() error {

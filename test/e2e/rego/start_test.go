@@ -9,12 +9,12 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -45,12 +45,7 @@ func TestAManagerIsNotReadyBeforeAllPoliciesAreCompiled(t *testing.T) {
 	for worker := range workers {
 		creations.Go(func() {
 			for i := worker; i < many; i += workers {
-				object := &unstructured.Unstructured{Object: map[string]any{
-					"spec": map[string]any{"rego": denies(fmt.Sprint("number-", i))},
-				}}
-				object.SetAPIVersion("stencil.kubevirt.io/v1alpha1")
-				object.SetKind("VirtualMachinePolicy")
-				object.SetName(fmt.Sprintf("number-%03d", i))
+				object := gen.Policy(fmt.Sprintf("number-%03d", i), denies(fmt.Sprint("number-", i)))
 				if _, err := client.Resource(policies).Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
 					t.Error(err)
 				}
@@ -94,11 +89,7 @@ func TestPoliciesThatComeAndGoDisturbNobody(t *testing.T) {
 		requests.Go(func() {
 			for i := 0; ctx.Err() == nil; i++ {
 				label := []string{"stays", "other"}[i%2]
-				object := &unstructured.Unstructured{}
-				if err := object.UnmarshalJSON([]byte(vmManifest("busy", label))); err != nil {
-					t.Error(err)
-					return
-				}
+				object := gen.VM("busy", gen.Label("test", label), gen.LeastSpec())
 				start := time.Now()
 				_, err := vms.Create(context.WithoutCancel(ctx), object, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 				took := time.Since(start)

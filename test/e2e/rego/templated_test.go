@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
@@ -27,14 +28,9 @@ var golden = sync.OnceValue(func() error {
 	return nil
 })
 
-// templated returns a VirtualMachine of team-a that refers to a template.
-func templated(name, reference string, parameters map[string]string, rest string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  namespace: team-a\n  annotations:\n    template.kubevirt.io/template-ref: %s\n", name, reference)
-	for key, value := range parameters {
-		fmt.Fprintf(&b, "    parameter.template.kubevirt.io/%s: %q\n", key, value)
-	}
-	return b.String() + rest
+// templated returns a VirtualMachine of team-a that refers to the golden template fedora.
+func templated(name string, modifiers ...gen.Modifier) string {
+	return gen.Manifest(gen.VM(name, append(modifiers, gen.InNamespace("team-a"), gen.FromTemplate("golden/fedora"))...))
 }
 
 // discard deletes VirtualMachines of team-a, bypassing all policies, when the test ends.

@@ -33,26 +33,6 @@ func times(usually, soaked int) int {
 	return usually
 }
 
-const vault = `
-apiVersion: v1
-kind: Namespace
-metadata: {name: vault}
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: vault}
-spec:
-  namespaces: [vault]
-  templates: [{namespace: golden, name: fedora}]
----
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: TemplateApproval
-metadata: {name: tenants}
-spec:
-  namespaceSelector: {matchLabels: {tenant: "yes"}}
-  templates: [{namespace: golden, name: fedora}]
-`
-
 func start(t *testing.T, options platform.Options) *platform.Platform {
 	t.Helper()
 	options.KubeVirt, options.Log = true, os.Stderr
@@ -71,7 +51,10 @@ func start(t *testing.T, options platform.Options) *platform.Platform {
 
 func TestRestartsOfTheAPIServerDenyNothing(t *testing.T) {
 	stencil := start(t, platform.Options{})
-	if err := harness.Apply(t.Context(), stencil.Plane, vault, stencil.Example("golden"), "-"); err != nil {
+	approves := gen.Approves("golden/fedora")
+	prepared := gen.Manifest(gen.Namespace("vault"), gen.Approval("vault", gen.Governs("vault"), approves),
+		gen.Approval("tenants", gen.Spec("namespaceSelector: {matchLabels: {tenant: 'yes'}}"), approves))
+	if err := harness.Apply(t.Context(), stencil.Plane, prepared, stencil.Example("golden"), "-"); err != nil {
 		t.Fatal(err)
 	}
 	harness.Must(t, stencil.Plane, nil, "", "wait", "templateapproval/vault", "templateapproval/tenants", "--for=condition=Active", "--timeout=60s")

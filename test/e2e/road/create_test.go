@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -80,7 +81,7 @@ func TestAGeneratedNameBindsToo(t *testing.T) {
 }
 
 func TestWithoutAnyNameTheTemplateNamesTheMachine(t *testing.T) {
-	created := decode(t, mustKubectl(t, ada, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"annotations":{"template.kubevirt.io/template-ref":"golden/fedora"}}}`,
+	created := decode(t, mustKubectl(t, ada, vm("", "golden/fedora"),
 		"create", "-f", "-", "-o", "json").Stdout)
 	discard(t, created.GetName())
 	if !regexp.MustCompile(`^fedora-[a-z0-9]{16}$`).MatchString(created.GetName()) {
@@ -101,7 +102,7 @@ func TestASensitiveParameterIsUsedAndNotKept(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			discard(t, "secretive")
-			mustKubectl(t, ada, vm("secretive", "golden/fedora", map[string]string{"CLOUD_USER_PASSWORD": secret}, ""), append(tc.args, "-f", "-")...)
+			mustKubectl(t, ada, vm("secretive", "golden/fedora", gen.Parameter("CLOUD_USER_PASSWORD", secret)), append(tc.args, "-f", "-")...)
 			vm := get(t, "secretive")
 			volumes := at(t, vm, "spec", "template", "spec", "volumes").([]any)
 			if userData := fmt.Sprint(volumes[1]); !strings.Contains(userData, `password: "`+secret+`"`) {
@@ -188,7 +189,7 @@ func TestEveryExampleIsTakenByKubeVirt(t *testing.T) {
 }
 
 func TestDryRunRendersAndStoresNothing(t *testing.T) {
-	out := mustKubectl(t, ada, vm("phantom", "golden/fedora", nil, ""), "create", "--dry-run=server", "-f", "-", "-o", "json")
+	out := mustKubectl(t, ada, vm("phantom", "golden/fedora"), "create", "--dry-run=server", "-f", "-", "-o", "json")
 	if got := at(t, decode(t, out.Stdout), "spec", "instancetype", "name"); got != "u1.medium" {
 		t.Errorf("not rendered: %v", got)
 	}
@@ -199,7 +200,7 @@ func TestDryRunRendersAndStoresNothing(t *testing.T) {
 
 func TestTheDeprecatedVersionOfTheMachineIsRenderedToo(t *testing.T) {
 	discard(t, "elderly")
-	manifest := strings.Replace(vm("elderly", "golden/fedora", nil, ""), "kubevirt.io/v1\n", "kubevirt.io/v1alpha3\n", 1)
+	manifest := vm("elderly", "golden/fedora", gen.APIVersion("kubevirt.io/v1alpha3"))
 	created := decode(t, mustKubectl(t, ada, manifest, "create", "-f", "-", "-o", "json").Stdout)
 	if got := at(t, created, "spec", "instancetype", "name"); got != "u1.medium" {
 		t.Errorf("not rendered: %v", got)
@@ -208,9 +209,8 @@ func TestTheDeprecatedVersionOfTheMachineIsRenderedToo(t *testing.T) {
 
 func TestForgedProvenanceIsDiscarded(t *testing.T) {
 	discard(t, "forged")
-	manifest := `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"forged",
-		"labels":{"vm.kubevirt.io/template":"windows","vm.kubevirt.io/template.revision":"99"},
-		"annotations":{"template.kubevirt.io/template-ref":"golden/fedora","template.kubevirt.io/rendered":"{\"name\":\"windows\"}"}}}`
+	manifest := vm("forged", "golden/fedora", gen.Annotation("template.kubevirt.io/rendered", `{"name":"windows"}`),
+		gen.Label("vm.kubevirt.io/template", "windows"), gen.Label("vm.kubevirt.io/template.revision", "99"))
 	created := decode(t, mustKubectl(t, ada, manifest, "create", "-f", "-", "-o", "json").Stdout)
 	if got := created.GetLabels()["vm.kubevirt.io/template"]; got != "fedora" {
 		t.Errorf("label %q", got)
@@ -222,14 +222,12 @@ func TestForgedProvenanceIsDiscarded(t *testing.T) {
 
 func TestATemplateInTheSameNamespaceNeedsNoNamespace(t *testing.T) {
 	discard(t, "local-1")
-	template := `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"local"},
-		"spec":{"virtualMachine":{"metadata":{"name":"${NAME}","namespace":"somewhere-else"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}},
-		"parameters":[{"name":"NAME"}]}}`
-	mustKubectl(t, nil, template, "apply", "-f", "-")
+	template := gen.Template("local", gen.Declares("NAME"), gen.Renders("${NAME}", gen.InNamespace("somewhere-else"), gen.LeastSpec()))
+	mustKubectl(t, nil, gen.Manifest(template), "apply", "-f", "-")
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "local") })
 	mustKubectl(t, nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"Role","metadata":{"name":"use-local"},"rules":[{"apiGroups":["template.kubevirt.io"],"resources":["virtualmachinetemplates"],"resourceNames":["local"],"verbs":["use"]}]}`, "apply", "-f", "-")
 	mustKubectl(t, nil, `{"apiVersion":"rbac.authorization.k8s.io/v1","kind":"RoleBinding","metadata":{"name":"use-local"},"roleRef":{"apiGroup":"rbac.authorization.k8s.io","kind":"Role","name":"use-local"},"subjects":[{"apiGroup":"rbac.authorization.k8s.io","kind":"User","name":"ada"}]}`, "apply", "-f", "-")
-	mustKubectl(t, ada, vm("local-1", "local", nil, ""), "create", "-f", "-")
+	mustKubectl(t, ada, vm("local-1", "local"), "create", "-f", "-")
 	if got := get(t, "local-1").GetNamespace(); got != namespaces.Of(t) {
 		t.Errorf("a hardcoded namespace of the template was kept: %s", got)
 	}
@@ -237,10 +235,9 @@ func TestATemplateInTheSameNamespaceNeedsNoNamespace(t *testing.T) {
 
 func TestATemplateAndItsFirstMachineArriveTogether(t *testing.T) {
 	discard(t, "twin")
-	template := `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"together","namespace":"golden"},
-		"spec":{"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "together", "--namespace=golden") })
-	both := template + "\n---\n" + strings.Replace(vm("twin", "golden/together", nil, ""), "metadata:\n", "metadata:\n  namespace: "+namespaces.Of(t)+"\n", 1)
+	both := gen.Manifest(gen.Template("together", gen.InNamespace("golden"), gen.Renders("", gen.LeastSpec())),
+		gen.VM("twin", gen.InNamespace(namespaces.Of(t)), gen.FromTemplate("golden/together")))
 	// The manifests name their namespaces, so kubectl gets none here.
 	out, err := stencil.Plane.Kubectl(t.Context(), nil, both, "create", "-f", "-")
 	if err != nil || out.Code != 0 {

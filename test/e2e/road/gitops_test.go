@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -46,11 +47,11 @@ func TestTheSameManifestASecondTimeChangesNothing(t *testing.T) {
 		{"server-side apply after client-side apply", []string{"apply"}, []string{"apply", "--server-side"}},
 	}
 	manifests := []struct{ name, manifest string }{
-		{"a reference alone", vm("again", "golden/fedora", nil, "")},
-		{"with parameters", vm("again", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, "")},
-		{"with a sensitive parameter", vm("again", "golden/fedora", map[string]string{"CLOUD_USER_PASSWORD": "open-sesame"}, "")},
-		{"with a field beside the reference", vm("again", "golden/fedora", nil, lightSpec)},
-		{"with lists that merge by name", vm("again", "golden/fedora", nil, overlaySpec)},
+		{"a reference alone", vm("again", "golden/fedora")},
+		{"with parameters", vm("again", "golden/fedora", gen.Parameter("INSTANCETYPE", "u1.large"))},
+		{"with a sensitive parameter", vm("again", "golden/fedora", gen.Parameter("CLOUD_USER_PASSWORD", "open-sesame"))},
+		{"with a field beside the reference", vm("again", "golden/fedora", gen.Fields(lightSpec))},
+		{"with lists that merge by name", vm("again", "golden/fedora", gen.Fields(overlaySpec))},
 	}
 	for _, command := range commands {
 		for _, m := range manifests {
@@ -122,10 +123,10 @@ func TestAManifestThatGrowsKeepsWhatTheTemplateBrought(t *testing.T) {
 	for _, apply := range [][]string{{"apply"}, {"apply", "--server-side"}} {
 		t.Run(strings.Join(apply, " "), func(t *testing.T) {
 			discard(t, "grown")
-			mustKubectl(t, ada, vm("grown", "golden/fedora", nil, overlaySpec), append(apply, "-f", "-")...)
+			mustKubectl(t, ada, vm("grown", "golden/fedora", gen.Fields(overlaySpec)), append(apply, "-f", "-")...)
 			more := strings.Replace(overlaySpec, "          - name: storage\n            bridge: {}\n", "          - name: storage\n            bridge: {}\n          - name: backup\n            bridge: {}\n", 1) +
 				"      - name: backup\n        multus:\n          networkName: backup-net\n"
-			mustKubectl(t, ada, vm("grown", "golden/fedora", nil, more), append(apply, "-f", "-")...)
+			mustKubectl(t, ada, vm("grown", "golden/fedora", gen.Fields(more)), append(apply, "-f", "-")...)
 			if diff := cmp.Diff([]string{"default", "storage", "backup"}, interfaces(t, "grown")); diff != "" {
 				t.Errorf("interfaces (-want +got):\n%s", diff)
 			}
@@ -133,9 +134,9 @@ func TestAManifestThatGrowsKeepsWhatTheTemplateBrought(t *testing.T) {
 	}
 	t.Run("and client-side apply takes out what the manifest drops", func(t *testing.T) {
 		discard(t, "shrunk")
-		mustKubectl(t, ada, vm("shrunk", "golden/fedora", nil, overlaySpec), "apply", "-f", "-")
+		mustKubectl(t, ada, vm("shrunk", "golden/fedora", gen.Fields(overlaySpec)), "apply", "-f", "-")
 		less := strings.NewReplacer("name: storage\n", "name: other\n").Replace(overlaySpec)
-		mustKubectl(t, ada, vm("shrunk", "golden/fedora", nil, less), "apply", "-f", "-")
+		mustKubectl(t, ada, vm("shrunk", "golden/fedora", gen.Fields(less)), "apply", "-f", "-")
 		if diff := cmp.Diff([]string{"default", "other"}, interfaces(t, "shrunk")); diff != "" {
 			t.Errorf("interfaces (-want +got):\n%s", diff)
 		}
@@ -163,11 +164,11 @@ func TestAFieldThatLeavesTheManifestLeavesTheMachine(t *testing.T) {
 		} {
 			t.Run(strings.Join(apply, " ")+": "+tc.name, func(t *testing.T) {
 				discard(t, "leaver")
-				mustKubectl(t, ada, vm("leaver", "golden/fedora", nil, tc.first), append(apply, "-f", "-")...)
+				mustKubectl(t, ada, vm("leaver", "golden/fedora", gen.Fields(tc.first)), append(apply, "-f", "-")...)
 				if _, found, _ := unstructured.NestedFieldNoCopy(get(t, "leaver").Object, tc.path...); !found {
 					t.Fatal("the field never came")
 				}
-				mustKubectl(t, ada, vm("leaver", "golden/fedora", nil, tc.second), append(apply, "-f", "-")...)
+				mustKubectl(t, ada, vm("leaver", "golden/fedora", gen.Fields(tc.second)), append(apply, "-f", "-")...)
 				after := get(t, "leaver")
 				if value, found, _ := unstructured.NestedFieldNoCopy(after.Object, tc.path...); found {
 					t.Errorf("%v stayed: %v", tc.path, value)
@@ -191,9 +192,9 @@ func interfaces(t *testing.T, name string) []string {
 
 func TestAnUpdateWithoutASpecKeepsTheStoredOne(t *testing.T) {
 	discard(t, "kept")
-	mustKubectl(t, ada, vm("kept", "golden/fedora", nil, ""), "create", "-f", "-")
+	mustKubectl(t, ada, vm("kept", "golden/fedora"), "create", "-f", "-")
 	before := get(t, "kept")
-	manifest := strings.Replace(vm("kept", "golden/fedora", nil, ""), "  annotations:\n", "  labels: {tier: front}\n  annotations:\n    note: hello\n", 1)
+	manifest := vm("kept", "golden/fedora", gen.Label("tier", "front"), gen.Annotation("note", "hello"))
 	mustKubectl(t, ada, manifest, "replace", "-f", "-")
 	after := get(t, "kept")
 	if diff := cmp.Diff(before.Object["spec"], after.Object["spec"]); diff != "" {
@@ -209,7 +210,7 @@ func TestAnUpdateWithoutASpecKeepsTheStoredOne(t *testing.T) {
 
 func TestAStoredMachineCanBeEdited(t *testing.T) {
 	discard(t, "edited")
-	mustKubectl(t, ada, vm("edited", "golden/fedora", nil, ""), "create", "-f", "-")
+	mustKubectl(t, ada, vm("edited", "golden/fedora"), "create", "-f", "-")
 	for _, tc := range []struct {
 		name string
 		args []string

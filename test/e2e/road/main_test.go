@@ -4,7 +4,6 @@ package road_test
 
 import (
 	"context"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -108,12 +107,6 @@ func at(t *testing.T, vm *unstructured.Unstructured, fields ...string) any {
 }
 
 // vm returns the manifest of a VM that refers to a template.
-func vm(name, ref string, parameters map[string]string, rest string) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata:\n  name: %s\n  annotations:\n    template.kubevirt.io/template-ref: %q\n", name, ref)
-	for key, value := range parameters {
-		fmt.Fprintf(&b, "    parameter.template.kubevirt.io/%s: %q\n", key, value)
-	}
-	b.WriteString(rest)
-	return b.String()
+func vm(name, ref string, modifiers ...gen.Modifier) string {
+	return gen.Manifest(gen.VM(name, append(modifiers, gen.FromTemplate(ref))...))
 }

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -23,20 +24,15 @@ func TestAMachineIsJudgedByTheSizeThatKubeVirtGivesIt(t *testing.T) {
 		kubectl(t, nil, "", "delete", "virtualmachineclusterinstancetype", "elastic", "--ignore-not-found")
 	})
 	mustKubectl(t, nil, size(2), "apply", "-f", "-")
-	mustKubectl(t, nil, `
-apiVersion: stencil.kubevirt.io/v1alpha1
-kind: VirtualMachinePolicy
-metadata: {name: elastic}
-spec:
-  match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: `+namespaces.Of(t)+`}}}
-  rego: |
-    package sizes
+	const module = `package sizes
 
-    deny contains {"msg": sprintf("%v CPUs are more than 4", [cpus.count]), "field": cpus.field} if {
-      some cpus in data.lib.cpus
-      cpus.count > 4
-    }
-`, "apply", "-f", "-")
+deny contains {"msg": sprintf("%v CPUs are more than 4", [cpus.count]), "field": cpus.field} if {
+  some cpus in data.lib.cpus
+  cpus.count > 4
+}
+`
+	mustKubectl(t, nil, gen.Manifest(gen.Policy("elastic", module, gen.Spec("match: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: "+namespaces.Of(t)+"}}}"))),
+		"apply", "-f", "-")
 	harness.Eventually(t, "the policy is active", func() error {
 		var policy v1alpha1.VirtualMachinePolicy
 		if err := json.Unmarshal([]byte(mustKubectl(t, nil, "", "get", "vmpol", "elastic", "-o", "json").Stdout), &policy); err != nil {
@@ -48,7 +44,7 @@ spec:
 		return nil
 	})
 
-	mustKubectl(t, ada, vm("elastic-1", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "-f", "-")
+	mustKubectl(t, ada, vm("elastic-1", "golden/fedora", gen.Parameter("INSTANCETYPE", "elastic")), "create", "-f", "-")
 	// KubeVirt retains the present instance type for it.
 	harness.Eventually(t, "KubeVirt retains the instance type of the VM", func() error {
 		status, _ := get(t, "elastic-1").Object["status"].(map[string]any)
@@ -61,7 +57,7 @@ spec:
 	mustKubectl(t, nil, size(64), "apply", "-f", "-")
 	// A new VM gets the present size,
 	harness.Eventually(t, "the policy judges by the present instance type", func() error {
-		out := kubectl(t, ada, vm("elastic-2", "golden/fedora", map[string]string{"INSTANCETYPE": "elastic"}, ""), "create", "--dry-run=server", "-f", "-")
+		out := kubectl(t, ada, vm("elastic-2", "golden/fedora", gen.Parameter("INSTANCETYPE", "elastic")), "create", "--dry-run=server", "-f", "-")
 		if out.Code == 0 || !strings.Contains(out.Stderr, "policy elastic (medium): 64 CPUs are more than 4 at spec.instancetype.name") {
 			return fmt.Errorf("exit code %d: %s", out.Code, out.Stderr)
 		}

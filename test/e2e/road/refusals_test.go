@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -24,32 +25,32 @@ func TestBadRequestsAreRefusedWithEveryCause(t *testing.T) {
 	}{
 		{
 			name:     "a template that does not exist, to someone who may see templates",
-			manifest: vm("bad", "golden/nowhere", nil, ""),
+			manifest: vm("bad", "golden/nowhere"),
 			want:     []string{`Error from server (NotFound): error when creating "STDIN": admission webhook "render.template.kubevirt.io" denied the request: virtualmachinetemplates.template.kubevirt.io "golden/nowhere" not found`},
 		},
 		{
 			name:     "a template that does not exist, to someone who may use and not see",
-			manifest: vm("bad", "golden/nowhere", nil, ""), as: &carl,
+			manifest: vm("bad", "golden/nowhere"), as: &carl,
 			want: []string{denied + `"golden/nowhere" is forbidden: it does not exist or user "carl" may not use it; ask for verb "use" on virtualmachinetemplates "nowhere" in namespace "golden"`},
 		},
 		{
 			name:     "a template that exists, to someone who may neither use nor see",
-			manifest: vm("bad", "golden/fedora", nil, ""), as: &bob,
+			manifest: vm("bad", "golden/fedora"), as: &bob,
 			want: []string{denied + `"golden/fedora" is forbidden: it does not exist or user "bob" may not use it; ask for verb "use" on virtualmachinetemplates "fedora" in namespace "golden"`},
 		},
 		{
 			name:     "a template that does not exist, to someone who may neither use nor see",
-			manifest: vm("bad", "golden/nowhere", nil, ""), as: &bob,
+			manifest: vm("bad", "golden/nowhere"), as: &bob,
 			want: []string{denied + `"golden/nowhere" is forbidden: it does not exist or user "bob" may not use it; ask for verb "use" on virtualmachinetemplates "nowhere" in namespace "golden"`},
 		},
 		{
 			name:     "an unknown parameter, with the nearest known name",
-			manifest: vm("bad", "golden/fedora", map[string]string{"INSTANCE_TYPE": "u1.large"}, ""),
+			manifest: vm("bad", "golden/fedora", gen.Parameter("INSTANCE_TYPE", "u1.large")),
 			want:     []string{parameter + `INSTANCE_TYPE]`, `INSTANCETYPE`},
 		},
 		{
 			name:     "every cause at once: unknown, missing, ill-typed, out of bounds, not in the enum",
-			manifest: vm("bad", "golden/ubuntu", map[string]string{"CORES": "many", "ENVIRONMENT": "moon", "NOPE": "x", "MEMORY": "lots"}, ""),
+			manifest: vm("bad", "golden/ubuntu", gen.Parameter("CORES", "many"), gen.Parameter("ENVIRONMENT", "moon"), gen.Parameter("NOPE", "x"), gen.Parameter("MEMORY", "lots")),
 			want: []string{
 				parameter + `CORES]: Invalid value: "many"`,
 				parameter + `ENVIRONMENT]: Unsupported value: "moon"`,
@@ -60,52 +61,52 @@ func TestBadRequestsAreRefusedWithEveryCause(t *testing.T) {
 		},
 		{
 			name:     "an integer out of bounds",
-			manifest: vm("bad", "golden/ubuntu", map[string]string{"CORES": "64", "SSH_KEY": "ssh-ed25519 AAAA"}, ""),
+			manifest: vm("bad", "golden/ubuntu", gen.Parameter("CORES", "64"), gen.Parameter("SSH_KEY", "ssh-ed25519 AAAA")),
 			want:     []string{parameter + `CORES]: Invalid value: "64"`, "32"},
 		},
 		{
 			name:     "a name that contradicts an explicit parameter",
-			manifest: vm("bad", "golden/fedora", map[string]string{"NAME": "good"}, ""),
+			manifest: vm("bad", "golden/fedora", gen.Parameter("NAME", "good")),
 			want:     []string{`The VirtualMachine "bad" is invalid: metadata.name: Invalid value: "bad"`, `NAME`},
 		},
 		{
 			name:     "a name that its parameter does not take",
-			manifest: vm("a-name-that-windows-cannot-bear", "golden/windows", map[string]string{"ANSWERS": "a"}, ""),
+			manifest: vm("a-name-that-windows-cannot-bear", "golden/windows", gen.Parameter("ANSWERS", "a")),
 			want:     []string{`The VirtualMachine "a-name-that-windows-cannot-bear" is invalid: metadata.name: Invalid value: "a-name-that-windows-cannot-bear"`},
 		},
 		{
 			name:     "an empty reference",
-			manifest: vm("bad", "", nil, ""),
+			manifest: vm("bad", ""),
 			want:     []string{`The VirtualMachine "bad" is invalid: ` + reference + `Required value: name a VirtualMachineTemplate as NAME or NAMESPACE/NAME`},
 		},
 		{
 			name:     "a reference that leaves its namespace",
-			manifest: vm("bad", "../fedora", nil, ""),
+			manifest: vm("bad", "../fedora"),
 			want:     []string{reference + `Invalid value: "../fedora": the namespace part is not a namespace name`},
 		},
 		{
 			name:     "a reference in another case",
-			manifest: vm("bad", "golden/Fedora", nil, ""),
+			manifest: vm("bad", "golden/Fedora"),
 			want:     []string{reference + `Invalid value: "golden/Fedora": the name part is not a template name`},
 		},
 		{
 			name:     "a reference with white space",
-			manifest: vm("bad", "golden/fedora ", nil, ""),
+			manifest: vm("bad", "golden/fedora "),
 			want:     []string{reference + `Invalid value: "golden/fedora ": the name part is not a template name`},
 		},
 		{
 			name:     "a spec that is not an object",
-			manifest: vm("bad", "golden/fedora", nil, "spec: [1]\n"),
+			manifest: vm("bad", "golden/fedora", gen.Fields("spec: [1]")),
 			want:     []string{`spec`},
 		},
 		{
 			name:     "a spec that KubeVirt refuses",
-			manifest: vm("bad", "golden/fedora", nil, "spec:\n  running: true\n"),
+			manifest: vm("bad", "golden/fedora", gen.Spec("running: true")),
 			want:     []string{`Running and RunStrategy are mutually exclusive`},
 		},
 		{
 			name:     "a value that makes the VM too large",
-			manifest: vm("bad", "golden/bulky", map[string]string{"BULK": strings.Repeat("x", 100_000)}, ""),
+			manifest: vm("bad", "golden/bulky", gen.Parameter("BULK", strings.Repeat("x", 100_000))),
 			want:     []string{`1048576`},
 		},
 	} {
@@ -137,19 +138,18 @@ func TestBadRequestsAreRefusedWithEveryCause(t *testing.T) {
 // createBulkyTemplate makes a template that multiplies its parameter by twenty.
 func createBulkyTemplate(t *testing.T) {
 	t.Helper()
-	mustKubectl(t, nil, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"bulky","namespace":"golden"},
-		"spec":{"parameters":[{"name":"BULK"}],"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"metadata":{"annotations":{"a":"`+strings.Repeat("${BULK}", 20)+`"}},"spec":{"domain":{"devices":{}}}}}}}}`, "apply", "-f", "-", "--namespace=golden")
+	bulk := gen.Spec("template: {metadata: {annotations: {a: '" + strings.Repeat("${BULK}", 20) + "'}}}")
+	mustKubectl(t, nil, gen.Manifest(gen.Template("bulky", gen.InNamespace("golden"), gen.Declares("BULK"), gen.Renders("", gen.LeastSpec(), bulk))), "apply", "-f", "-", "--namespace=golden")
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "bulky", "--namespace=golden") })
 }
 
 func TestARefusalNeverShowsASensitiveValue(t *testing.T) {
 	const secret = "swordfish-0815"
-	template := `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"secretive","namespace":"golden"},
-		"spec":{"parameters":[{"name":"PIN","type":"int","sensitive":true},{"name":"TOKEN","pattern":"[0-9]+","sensitive":true}],
-		"virtualMachine":{"metadata":{"annotations":{"a":"${PIN}${TOKEN}"}},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`
-	mustKubectl(t, nil, template, "apply", "-f", "-", "--namespace=golden")
+	template := gen.Template("secretive", gen.InNamespace("golden"), gen.Declares("PIN", "{type: int, sensitive: true}"),
+		gen.Declares("TOKEN", "{pattern: '[0-9]+', sensitive: true}"), gen.Renders("", gen.Annotation("a", "${PIN}${TOKEN}"), gen.LeastSpec()))
+	mustKubectl(t, nil, gen.Manifest(template), "apply", "-f", "-", "--namespace=golden")
 	t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vmt", "secretive", "--namespace=golden") })
-	out := kubectl(t, ada, vm("bad", "golden/secretive", map[string]string{"PIN": secret, "TOKEN": secret}, ""), "create", "-f", "-")
+	out := kubectl(t, ada, vm("bad", "golden/secretive", gen.Parameter("PIN", secret), gen.Parameter("TOKEN", secret)), "create", "-f", "-")
 	if out.Code == 0 {
 		t.Fatal("it was created")
 	}
@@ -168,12 +168,11 @@ func TestARefusalNeverShowsASensitiveValue(t *testing.T) {
 }
 
 func TestATemplateThatIsDeletedIsGoneForTheNextRequest(t *testing.T) {
-	mustKubectl(t, nil, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"fleeting","namespace":"golden"},
-		"spec":{"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, "create", "-f", "-", "--namespace=golden")
-	mustKubectl(t, ada, vm("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
+	mustKubectl(t, nil, gen.Manifest(gen.Template("fleeting", gen.InNamespace("golden"), gen.Renders("", gen.LeastSpec()))), "create", "-f", "-", "--namespace=golden")
+	mustKubectl(t, ada, vm("bad", "golden/fleeting"), "create", "--dry-run=server", "-f", "-")
 	mustKubectl(t, nil, "", "delete", "vmt", "fleeting", "--namespace=golden")
 	harness.Eventually(t, "the template is not found", func() error {
-		out := kubectl(t, ada, vm("bad", "golden/fleeting", nil, ""), "create", "--dry-run=server", "-f", "-")
+		out := kubectl(t, ada, vm("bad", "golden/fleeting"), "create", "--dry-run=server", "-f", "-")
 		if !strings.Contains(out.Stderr, `"golden/fleeting" not found`) {
 			return errText("the template is still used: " + out.Stdout + out.Stderr)
 		}
@@ -190,7 +189,7 @@ func TestAPersonWithoutRightsOnMachinesIsStoppedByRBAC(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := kubectl(t, withoutRights, vm("bad", "golden/fedora", nil, ""), "create", "--validate=false", "-f", "-")
+	out := kubectl(t, withoutRights, vm("bad", "golden/fedora"), "create", "--validate=false", "-f", "-")
 	if !strings.Contains(out.Stderr, `cannot create resource "virtualmachines"`) {
 		t.Errorf("got %s%s", out.Stdout, out.Stderr)
 	}
@@ -199,8 +198,8 @@ func TestAPersonWithoutRightsOnMachinesIsStoppedByRBAC(t *testing.T) {
 // TestTheContractOfAStoredMachineIsFixed tests the policy on the reference.
 func TestTheContractOfAStoredMachineIsFixed(t *testing.T) {
 	discard(t, "fixed", "plain")
-	mustKubectl(t, ada, vm("fixed", "golden/fedora", map[string]string{"INSTANCETYPE": "u1.large"}, ""), "create", "-f", "-")
-	mustKubectl(t, ada, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"plain"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"memory":{"guest":"1Gi"},"devices":{}}}}}}`, "create", "-f", "-")
+	mustKubectl(t, ada, vm("fixed", "golden/fedora", gen.Parameter("INSTANCETYPE", "u1.large")), "create", "-f", "-")
+	mustKubectl(t, ada, gen.Manifest(gen.VM("plain", gen.SmallSpec(), gen.Memory("1Gi"))), "create", "-f", "-")
 	before := get(t, "fixed")
 	for _, tc := range []struct {
 		name string

@@ -3,6 +3,8 @@ package road_test
 import (
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/test/gen"
 )
 
 // TestBadTemplatesAreRefused tests both versions: what the schema rejects and what the webhook rejects.
@@ -74,8 +76,7 @@ func TestSuspiciousTemplatesAreStoredWithAWarning(t *testing.T) {
 	t.Cleanup(func() {
 		mustKubectl(t, nil, "", "delete", "vmt", "odd", "--namespace=golden", "--ignore-not-found")
 	})
-	out := mustKubectl(t, nil, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplate","metadata":{"name":"odd","namespace":"golden"},
-		"spec":{"parameters":[{"name":"UNUSED"}],"virtualMachine":{"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}}}`, "create", "-f", "-", "--namespace=golden")
+	out := mustKubectl(t, nil, gen.Manifest(gen.Template("odd", gen.InNamespace("golden"), gen.Declares("UNUSED"), gen.Renders("", gen.LeastSpec()))), "create", "-f", "-", "--namespace=golden")
 	if want := "Warning: parameter UNUSED is declared and never referred to"; !strings.Contains(out.Stderr, want) {
 		t.Errorf("standard error lacks %q: %s", want, out.Stderr)
 	}
@@ -103,7 +104,7 @@ func TestTheTemplateAPIIsThePublishedOne(t *testing.T) {
 		})
 	}
 	t.Run("the spec of a request is immutable", func(t *testing.T) {
-		mustKubectl(t, nil, `{"apiVersion":"kubevirt.io/v1","kind":"VirtualMachine","metadata":{"name":"x"},"spec":{"runStrategy":"Halted","template":{"spec":{"domain":{"devices":{}}}}}}`, "create", "-f", "-")
+		mustKubectl(t, nil, gen.Manifest(gen.VM("x", gen.LeastSpec())), "create", "-f", "-")
 		t.Cleanup(func() { mustKubectl(t, nil, "", "delete", "vm", "x") })
 		mustKubectl(t, nil, `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMachineTemplateRequest","metadata":{"name":"r","namespace":"golden"},"spec":{"virtualMachineRef":{"namespace":"`+namespaces.Of(t)+`","name":"x"}}}`, "create", "-f", "-", "--namespace=golden")
 		t.Cleanup(func() {
