@@ -10,8 +10,8 @@
 //     policies of one request share it.
 //   - Evaluate returns the findings of one policy for one input.
 //
-// Every policy is treated as hostile: see limits.go for the bounds of its size, and package sandbox for those of its time and memory and for the functions that it
-// can call.
+// Every policy is treated as hostile: see limits.go for the bounds of its size, and package sandbox for those of its time and
+// memory, and for the functions that it can call.
 //
 // The package is pure: it uses no Kubernetes client, no clock and no file.
 package rego

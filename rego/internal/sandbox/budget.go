@@ -39,13 +39,13 @@ var (
 // Budget is what is left for one evaluation. It is the topdown.Cancel of the query: OPA calls it before every expression, so that no goroutine has to
 // watch the time, and the expressions are counted.
 type Budget struct {
-	ctx       context.Context
-	deadline  time.Time
-	steps     int
-	units     int
-	weight    int // of a single value
-	patterns  *Patterns
-	weigher   weigher
+	ctx      context.Context
+	deadline time.Time
+	steps    int
+	units    int
+	weight   int // of a single value
+	patterns *Patterns
+	weigher  weigher
 	// Documents are those that policies of the same request have decoded; nil when there is nothing to share.
 	Documents *Shared
 	why       error
