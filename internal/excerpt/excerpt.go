@@ -1,7 +1,11 @@
-// Package excerpt cuts texts to the lengths that the API server accepts.
+// Package excerpt cuts texts and lists to the lengths that the API server accepts and people read.
 package excerpt
 
-import "unicode/utf8"
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
 
 // mark replaces what was cut off.
 const mark = "…"
@@ -20,4 +24,13 @@ func Of(text string, limit int) string {
 		end--
 	}
 	return text[:end] + mark
+}
+
+// List joins entries by commas: the first limit ones, and the number of the others. noun names what is counted; it may be empty.
+func List(entries []string, limit int, noun string) string {
+	more := len(entries) - limit
+	if more <= 0 {
+		return strings.Join(entries, ", ")
+	}
+	return strings.TrimSuffix(fmt.Sprintf("%s and %d more %s", strings.Join(entries[:limit], ", "), more, noun), " ")
 }

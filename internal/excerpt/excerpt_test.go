@@ -33,3 +33,22 @@ func TestOf(t *testing.T) {
 		})
 	}
 }
+
+func TestList(t *testing.T) {
+	for name, tc := range map[string]struct {
+		entries []string
+		noun    string
+		want    string
+	}{
+		"none":                     {},
+		"as many as the limit":     {[]string{"a", "b"}, "fields", "a, b"},
+		"more":                     {[]string{"a", "b", "c", "d"}, "fields", "a, b and 2 more fields"},
+		"more, of what is evident": {[]string{"a", "b", "c"}, "", "a, b and 1 more"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := excerpt.List(tc.entries, 2, tc.noun); got != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}

@@ -2,7 +2,6 @@ package audit
 
 import (
 	"fmt"
-	"strings"
 
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/excerpt"
@@ -53,11 +52,3 @@ func newCause(rule, approval, format string, arguments ...any) *cause {
 
 // parameterPrefix is the prefix of an objection's field when the objection is about the value of a parameter.
 const parameterPrefix = "parameters["
-
-// enumerate joins the first entries and counts the rest.
-func enumerate(entries []string, noun string) string {
-	if more := len(entries) - maximumPaths; more > 0 {
-		return fmt.Sprintf("%s and %d more %s", strings.Join(entries[:maximumPaths], ", "), more, noun)
-	}
-	return strings.Join(entries, ", ")
-}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/disks"
+	"github.com/vmstencil/stencil/internal/excerpt"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -80,5 +81,5 @@ func foreignDisk(one found, claims map[string]map[string]string) *cause {
 	for _, name := range slices.Sorted(maps.Keys(problems)) {
 		texts = append(texts, problems[name])
 	}
-	return newCause(ruleExistingDisk, by, "%s", enumerate(texts, "claims"))
+	return newCause(ruleExistingDisk, by, "%s", excerpt.List(texts, maximumPaths, "claims"))
 }

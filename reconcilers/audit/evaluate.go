@@ -6,6 +6,7 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -135,7 +136,7 @@ func (j *evaluation) close(a *approval.Approval, objections []approval.Objection
 	for _, o := range objections {
 		values = append(values, o.Field+": "+o.Message)
 	}
-	j.closed[a.Name()] = newCause(ruleClosedParameter, a.Name(), "%s", enumerate(values, "values"))
+	j.closed[a.Name()] = newCause(ruleClosedParameter, a.Name(), "%s", excerpt.List(values, maximumPaths, "values"))
 }
 
 // Messages of the objections that match returns; the method cause turns them into text.
@@ -198,21 +199,21 @@ func (c comparison) cause(a *approval.Approval, objections []approval.Objection)
 		rule = ruleTemplateChanged
 		clause := fmt.Sprintf("%s has changed since the VM was rendered from it (generation %d, now %d)", subject, c.vm.Record().Generation, c.stored.Generation)
 		if subject = "it"; len(different) > 0 {
-			clause += " and is different at " + enumerate(different, "fields")
+			clause += " and is different at " + excerpt.List(different, maximumPaths, "fields")
 		}
 		clauses = append(clauses, clause)
 	case len(different) > 0:
 		rule = ruleDifferent
-		clauses = append(clauses, fmt.Sprintf("differs from %s at %s", subject, enumerate(different, "fields")))
+		clauses = append(clauses, fmt.Sprintf("differs from %s at %s", subject, excerpt.List(different, maximumPaths, "fields")))
 		subject = "it"
 	case len(more) > 0:
 		rule = ruleMoreThanTemplate
 	}
 	if len(more) > 0 {
-		clauses = append(clauses, fmt.Sprintf("adds to %s: %s", subject, enumerate(more, "fields")))
+		clauses = append(clauses, fmt.Sprintf("adds to %s: %s", subject, excerpt.List(more, maximumPaths, "fields")))
 	}
 	if len(values) > 0 {
-		clauses = append(clauses, enumerate(values, "values"))
+		clauses = append(clauses, excerpt.List(values, maximumPaths, "values"))
 	}
 	return newCause(rule, a.Name(), "%s", strings.Join(clauses, "; "))
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/excerpt"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -419,7 +420,7 @@ func TestACauseIsBounded(t *testing.T) {
 	for i := range 8 {
 		many = append(many, fmt.Sprint("p", i))
 	}
-	if got, want := enumerate(many, "fields"), "p0, p1, p2, p3, p4 and 3 more fields"; got != want {
+	if got, want := excerpt.List(many, maximumPaths, "fields"), "p0, p1, p2, p3, p4 and 3 more fields"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/internal/excerpt"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -82,10 +83,10 @@ func (c *instanceCheck) apply(ctx context.Context, page []found) error {
 		different := differing(one.running, seen.runs, one.evaluation.satisfied)
 		if len(different) > 0 {
 			one.evaluation = evaluation{cause: newCause(ruleInstanceDifferent, one.evaluation.satisfied[0].Name(),
-				"its VirtualMachineInstance differs from it at %s", enumerate(different, "fields"))}
+				"its VirtualMachineInstance differs from it at %s", excerpt.List(different, maximumPaths, "fields"))}
 		} else if len(seen.foreign) > 0 {
 			one.evaluation = evaluation{cause: newCause(ruleForeignOwner, one.evaluation.satisfied[0].Name(),
-				"its VirtualMachineInstance has %s, which belongs to no controller of virtual machines", enumerate(seen.foreign, "owners and finalizers"))}
+				"its VirtualMachineInstance has %s, which belongs to no controller of virtual machines", excerpt.List(seen.foreign, maximumPaths, "owners and finalizers"))}
 		}
 	}
 	return nil

@@ -5,6 +5,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/reconcilers/audit/observed"
 )
 
@@ -67,7 +68,7 @@ func (c *launcherCheck) apply(page []found) {
 		}
 		if len(problems) > 0 {
 			one.evaluation = evaluation{cause: newCause(ruleLauncherDifferent, one.evaluation.satisfied[0].Name(),
-				"what runs it is not what KubeVirt makes of it: %s", enumerate(problems, "containers"))}
+				"what runs it is not what KubeVirt makes of it: %s", excerpt.List(problems, maximumPaths, "containers"))}
 		}
 	}
 }

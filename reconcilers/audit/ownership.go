@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/vmstencil/stencil/internal/excerpt"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -52,7 +53,7 @@ func (c controllers) foreign(metadata map[string]any) []string {
 func (c controllers) ownership(object map[string]any, approval string) *cause {
 	metadata, _ := object["metadata"].(map[string]any)
 	if problems := c.foreign(metadata); len(problems) > 0 {
-		return newCause(ruleForeignOwner, approval, "it has %s, which belongs to no controller of virtual machines", enumerate(problems, "owners and finalizers"))
+		return newCause(ruleForeignOwner, approval, "it has %s, which belongs to no controller of virtual machines", excerpt.List(problems, maximumPaths, "owners and finalizers"))
 	}
 	return nil
 }

@@ -83,7 +83,7 @@ func ready(o observation) metav1.Condition {
 	case o.templates == 0:
 		return is(metav1.ConditionFalse, v1alpha1.ReasonNoTemplates, "it approves no template that exists and is valid, so that nothing satisfies it")
 	case len(o.unusable) > 0:
-		return is(metav1.ConditionFalse, v1alpha1.ReasonRequiredParameterClosed, "no VirtualMachine can be created from %s: list these required parameters, for which the template has no value, in spec.parameters, with the values that are allowed or with anyValue: true", enumerate(o.unusable, "templates"))
+		return is(metav1.ConditionFalse, v1alpha1.ReasonRequiredParameterClosed, "no VirtualMachine can be created from %s: list these required parameters, for which the template has no value, in spec.parameters, with the values that are allowed or with anyValue: true", excerpt.List(o.unusable, maximumPaths, "templates"))
 	case o.auditFailure != nil:
 		// The approval is enforced nevertheless.
 		return is(metav1.ConditionTrue, v1alpha1.ReasonAuditFailed, "it is enforced; what is stored could not be audited: %v", o.auditFailure)

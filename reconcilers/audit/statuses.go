@@ -130,7 +130,7 @@ func countTemplates(approvals []coverage.Approval, templates []*templatecache.Te
 				}
 				one.templates++
 				if missing := withoutValue(a.ClosedParameters(t.compiled)); len(missing) > 0 {
-					one.unusable = append(one.unusable, fmt.Sprintf("template %s/%s (%s)", t.Namespace, t.Name, enumerate(missing, "parameters")))
+					one.unusable = append(one.unusable, fmt.Sprintf("template %s/%s (%s)", t.Namespace, t.Name, excerpt.List(missing, maximumPaths, "parameters")))
 				}
 			}
 		}

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -110,7 +109,7 @@ func tested(o *observation) metav1.Condition {
 			names = append(names, fmt.Sprintf("%q", test.Name))
 		}
 		return is(v1alpha1.ConditionTested, metav1.ConditionFalse, v1alpha1.ReasonTestsFailed,
-			"%d of %d tests fail: %s", len(o.Failed), o.Tests, enumerate(names))
+			"%d of %d tests fail: %s", len(o.Failed), o.Tests, excerpt.List(names, maximumNames, ""))
 	case o.Tests == 0:
 		return is(v1alpha1.ConditionTested, metav1.ConditionTrue, v1alpha1.ReasonNoTests, "it has no tests")
 	default:
@@ -131,7 +130,7 @@ func active(o *observation) metav1.Condition {
 	case len(quarantined) > 0:
 		spec := o.Active.Spec
 		return no(v1alpha1.ReasonQuarantined, "its evaluations repeatedly took too long, so it is not evaluated on %s until it is tried again; until then %s",
-			enumerate(quarantined), consequence(spec.Enforcement, spec.FailureMode))
+			excerpt.List(quarantined, maximumNames, ""), consequence(spec.Enforcement, spec.FailureMode))
 	case o.Active.Generation != o.Object.Generation:
 		why := "its tests fail"
 		if len(o.Problems) > 0 {
@@ -199,11 +198,4 @@ func lastGood(version *policycache.Active) *v1alpha1.PolicyVersion {
 		return nil
 	}
 	return &v1alpha1.PolicyVersion{Generation: version.Generation, Spec: &runtime.RawExtension{Raw: raw}}
-}
-
-func enumerate(names []string) string {
-	if more := len(names) - maximumNames; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maximumNames], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	"github.com/vmstencil/stencil/internal/await"
+	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
 const (
@@ -221,7 +222,7 @@ func (r *Reconciler) apply(ctx context.Context, live *admissionregistrationv1.Va
 		r.restored.Inc()
 		log.Info("restored the webhooks of the policies")
 		r.options.Recorder.Eventf(live, nil, corev1.EventTypeWarning, reasonRestored, actionRestore,
-			"the webhooks of the policies were restored because another client had changed %s", enumerate(differing))
+			"the webhooks of the policies were restored because another client had changed %s", excerpt.List(differing, maximumNames, ""))
 	} else {
 		log.Info("changed the webhooks of the policies")
 	}
@@ -234,11 +235,4 @@ func sameBundles(live, desired []admissionregistrationv1.ValidatingWebhook) bool
 	return slices.EqualFunc(live, desired, func(a, b admissionregistrationv1.ValidatingWebhook) bool {
 		return a.Name == b.Name && string(a.ClientConfig.CABundle) == string(b.ClientConfig.CABundle)
 	})
-}
-
-func enumerate(names []string) string {
-	if more := len(names) - maximumNames; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maximumNames], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }

@@ -3,7 +3,6 @@ package selfprotection
 import (
 	"context"
 	"fmt"
-	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +13,8 @@ import (
 	"k8s.io/client-go/util/retry"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
 const (
@@ -65,12 +66,7 @@ func (r *Reconciler) reportChange(ctx context.Context, found release, who identi
 
 // changed returns a text that names the changed fields and the field manager that changed them last.
 func changed(paths []string, manager string) string {
-	more := ""
-	if len(paths) > maximumPaths {
-		more = fmt.Sprintf(" and %d more fields", len(paths)-maximumPaths)
-		paths = paths[:maximumPaths]
-	}
-	text := strings.Join(paths, ", ") + more + " had been changed"
+	text := excerpt.List(paths, maximumPaths, "fields") + " had been changed"
 	if manager != "" {
 		text += ", last by field manager " + fmt.Sprintf("%q", manager)
 	}

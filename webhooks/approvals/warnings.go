@@ -10,6 +10,7 @@ import (
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/excerpt"
 )
 
 // input is the state of the cluster that the warnings about an approval depend on.
@@ -163,12 +164,12 @@ func (s input) aboutClosedParameters(approved []candidate) (valueless, closed []
 		}
 		if len(missing) > 0 {
 			valueless = append(valueless, fmt.Sprintf("spec.parameters: no VirtualMachine of template %s is approved, because required parameters have no value: %s; "+
-				"list them, with the values that are allowed or with anyValue: true", reference, enumerate(missing)))
+				"list them, with the values that are allowed or with anyValue: true", reference, excerpt.List(missing, maxClosed, "")))
 		}
 		switch {
 		case len(closing) == 0:
 		case len(closed) < maxClosing:
-			closed = append(closed, fmt.Sprintf("spec.parameters: closes %s of template %s: a parameter that is not listed keeps its default, or is generated", enumerate(closing), reference))
+			closed = append(closed, fmt.Sprintf("spec.parameters: closes %s of template %s: a parameter that is not listed keeps its default, or is generated", excerpt.List(closing, maxClosed, ""), reference))
 		default:
 			more += len(closing)
 		}
@@ -177,14 +178,6 @@ func (s input) aboutClosedParameters(approved []candidate) (valueless, closed []
 		closed[maxClosing-1] += fmt.Sprintf("; and %d more of other templates", more)
 	}
 	return valueless, closed
-}
-
-// enumerate joins the first maxClosed names and adds the number of the others.
-func enumerate(names []string) string {
-	if more := len(names) - maxClosed; more > 0 {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxClosed], ", "), more)
-	}
-	return strings.Join(names, ", ")
 }
 
 // aboutOverrides warns about overrides that permit changes to most of a template.

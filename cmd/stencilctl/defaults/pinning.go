@@ -12,6 +12,7 @@ import (
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/cluster"
+	"github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 var virtualMachines = kubevirtv1.SchemeGroupVersion.WithResource("virtualmachines")
@@ -132,7 +133,7 @@ const maxConflicts = 5
 
 // one changes a VirtualMachine, or prints what would be changed. An error ends the command.
 func (p *pinning) one(ctx context.Context, vm map[string]any, attempt int) error {
-	metadata := object(vm, "metadata")
+	metadata := virtualmachine.MapAt(vm, "metadata")
 	name := fmt.Sprintf("%v/%v", metadata["namespace"], metadata["name"])
 	if metadata["annotations"] == nil {
 		metadata["annotations"] = map[string]any{}
@@ -190,7 +191,7 @@ func (p *pinning) prepare(vm map[string]any) ([]change, error) {
 	if !errors.Is(err, errNothing) {
 		return changes, err
 	}
-	_, text, err := recordOf(object(vm, "metadata", "annotations"))
+	_, text, err := recordOf(virtualmachine.MapAt(vm, "metadata", "annotations"))
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +200,7 @@ func (p *pinning) prepare(vm map[string]any) ([]change, error) {
 
 // fill lets the defaults webhook fill in a VirtualMachine that was set aside.
 func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) error {
-	delete(object(vm, "metadata", "annotations"), contract.AnnotationDefaultsSkip)
+	delete(virtualmachine.MapAt(vm, "metadata", "annotations"), contract.AnnotationDefaultsSkip)
 	filled, err := p.update(ctx, vm)
 	for attempt := 1; apierrors.IsConflict(err) && attempt < maxConflicts; attempt++ {
 		var fresh map[string]any
@@ -217,7 +218,7 @@ func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) erro
 		p.done--
 		return p.deniedError(name+" has nothing of defaulting now, and repin has to be repeated", err)
 	}
-	annotations := object(filled, "metadata", "annotations")
+	annotations := virtualmachine.MapAt(filled, "metadata", "annotations")
 	if failed, _ := annotations[contract.AnnotationDefaultsFailed].(string); failed != "" {
 		p.done--
 		p.skip(name, fmt.Errorf("what was taken out is not filled in: %s", failed))
@@ -234,7 +235,7 @@ func (p *pinning) fill(ctx context.Context, name string, vm map[string]any) erro
 
 // update replaces the version that was read, in a dry run without --confirm.
 func (p *pinning) update(ctx context.Context, vm map[string]any) (map[string]any, error) {
-	metadata := object(vm, "metadata")
+	metadata := virtualmachine.MapAt(vm, "metadata")
 	namespace, _ := metadata["namespace"].(string)
 	name, _ := metadata["name"].(string)
 	return p.client.Update(ctx, virtualMachines, namespace, name, vm, cluster.Written{DryRun: !p.confirm})
@@ -242,7 +243,7 @@ func (p *pinning) update(ctx context.Context, vm map[string]any) (map[string]any
 
 // reread returns the VirtualMachine as it is stored now. The error is the API server's.
 func (p *pinning) reread(ctx context.Context, vm map[string]any) (map[string]any, error) {
-	metadata := object(vm, "metadata")
+	metadata := virtualmachine.MapAt(vm, "metadata")
 	namespace, _ := metadata["namespace"].(string)
 	name, _ := metadata["name"].(string)
 	fresh, err := p.client.Get(ctx, virtualMachines, namespace, name)

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // record is the relevant part of the record that the defaults webhook writes.
@@ -44,14 +45,14 @@ func unpin(vm map[string]any) ([]change, error) {
 	if runs(vm) {
 		return nil, errRuns
 	}
-	annotations := object(vm, "metadata", "annotations")
+	annotations := virtualmachine.MapAt(vm, "metadata", "annotations")
 	written, text, err := recordOf(annotations)
 	if err != nil {
 		return nil, err
 	}
-	domain := object(vm, "spec", "template", "spec", "domain")
+	domain := virtualmachine.MapAt(vm, "spec", "template", "spec", "domain")
 	var changes []change
-	if machine := object(domain, "machine"); written.Alias != "" && machine["type"] == written.MachineType && written.versionOfAlias() {
+	if machine := virtualmachine.MapAt(domain, "machine"); written.Alias != "" && machine["type"] == written.MachineType && written.versionOfAlias() {
 		machine["type"] = written.Alias
 		changes = append(changes, change{"machine type", written.MachineType, written.Alias})
 	}
@@ -77,7 +78,7 @@ func setAside(vm, written map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("writing the record: %w", err)
 	}
-	metadata := object(vm, "metadata")
+	metadata := virtualmachine.MapAt(vm, "metadata")
 	annotations, _ := metadata["annotations"].(map[string]any)
 	if annotations == nil {
 		annotations = map[string]any{}
@@ -94,7 +95,7 @@ func reopen(vm map[string]any) error {
 	if runs(vm) {
 		return errRuns
 	}
-	annotations := object(vm, "metadata", "annotations")
+	annotations := virtualmachine.MapAt(vm, "metadata", "annotations")
 	written, _, err := recordOf(annotations)
 	if err != nil {
 		return err
@@ -108,13 +109,13 @@ func reopen(vm map[string]any) error {
 
 // skipped reports whether defaulting skips a VirtualMachine.
 func skipped(vm map[string]any) bool {
-	return object(vm, "metadata", "annotations")[contract.AnnotationDefaultsSkip] == "true"
+	return virtualmachine.MapAt(vm, "metadata", "annotations")[contract.AnnotationDefaultsSkip] == "true"
 }
 
 // runs reports whether a VM runs, or will be started without user action.
 func runs(vm map[string]any) bool {
-	spec := object(vm, "spec")
-	if object(vm, "status")["created"] == true || spec["running"] == true {
+	spec := virtualmachine.MapAt(vm, "spec")
+	if virtualmachine.MapAt(vm, "status")["created"] == true || spec["running"] == true {
 		return true
 	}
 	return spec["runStrategy"] == "Always" || spec["runStrategy"] == "RerunOnFailure"
@@ -145,24 +146,16 @@ func (r record) versionOfAlias() bool {
 // holderOf returns the object that holds the address of a device, such as disks/root.
 func holderOf(domain map[string]any, device string) map[string]any {
 	list, name, _ := strings.Cut(device, "/")
-	items, _ := object(domain, "devices")[list].([]any)
+	items, _ := virtualmachine.MapAt(domain, "devices")[list].([]any)
 	for _, item := range items {
 		found, _ := item.(map[string]any)
 		if found["name"] != name {
 			continue
 		}
 		if list == "disks" {
-			return object(found, "disk")
+			return virtualmachine.MapAt(found, "disk")
 		}
 		return found
 	}
 	return nil
-}
-
-// object returns the object at a path, or nil if there is none.
-func object(of map[string]any, path ...string) map[string]any {
-	for _, step := range path {
-		of, _ = of[step].(map[string]any)
-	}
-	return of
 }

@@ -8,6 +8,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 func decoded(t *testing.T, text string) map[string]any {
@@ -68,7 +70,7 @@ func TestUnpinTakesOutWhatTheRecordSays(t *testing.T) {
 				}
 				return
 			}
-			if text := fmt.Sprint(object(vm, "metadata", "annotations")); !skipped(vm) || !strings.Contains(text, `"unpinned":true`) || strings.Contains(text, "addresses") {
+			if text := fmt.Sprint(virtualmachine.MapAt(vm, "metadata", "annotations")); !skipped(vm) || !strings.Contains(text, `"unpinned":true`) || strings.Contains(text, "addresses") {
 				t.Errorf("annotations: %s", text)
 			}
 			if again, err := unpin(vm); !errors.Is(err, errNothing) {
