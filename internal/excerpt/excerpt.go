@@ -1,4 +1,4 @@
-// Package excerpt cuts texts and lists to the lengths that the API server accepts and people read.
+// Package excerpt cuts texts and lists to the lengths that the API server accepts and messages show.
 package excerpt
 
 import (
