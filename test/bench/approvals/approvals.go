@@ -21,7 +21,7 @@ import (
 type Options struct {
 	// Approvals is how many there are beside those of the first measurement, Namespaces how many namespaces exist.
 	Approvals, Namespaces int
-	// Rounds is how often both numbers of approvals are measured in turn. At least 1.
+	// Rounds is how often many approvals are measured, each time between two measurements of one. At least 1.
 	Rounds int
 	// Requests is how many of each write are measured in a round.
 	Requests int
@@ -35,7 +35,7 @@ type Result struct {
 	options Options
 	// kinds are the names of the writes, in their order.
 	kinds []string
-	// few and many are measured with one approval and with many.
+	// few and many are measured with one approval and with many, in turn: few has one value more, before the first and after the last of many.
 	few, many costs
 	// bare is how long a client took that patched all namespaces, active how long an approval took that selects them.
 	bare, active time.Duration
@@ -91,11 +91,11 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 		return nil, err
 	}
 	result = &Result{options: options, kinds: c.kinds(), few: newCosts(), many: newCosts()}
+	options.Progress("approvals: one approval")
+	if err := c.measure(ctx, &result.few); err != nil {
+		return nil, err
+	}
 	for round := range options.Rounds {
-		options.Progress("approvals: one approval, round %d of %d", round+1, options.Rounds)
-		if err := c.measure(ctx, &result.few); err != nil {
-			return nil, err
-		}
 		options.Progress("approvals: %d approvals, round %d of %d", options.Approvals, round+1, options.Rounds)
 		if err := c.addApprovals(ctx); err != nil {
 			return nil, err
@@ -103,11 +103,17 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 		if err := c.measure(ctx, &result.many); err != nil {
 			return nil, err
 		}
-		if round+1 < options.Rounds {
-			if err := c.removeApprovals(ctx); err != nil {
-				return nil, err
-			}
+		options.Progress("approvals: one approval again, round %d of %d", round+1, options.Rounds)
+		if err := c.removeApprovals(ctx); err != nil {
+			return nil, err
 		}
+		if err := c.measure(ctx, &result.few); err != nil {
+			return nil, err
+		}
+	}
+	// The last part is measured beside many approvals as well.
+	if err := c.addApprovals(ctx); err != nil {
+		return nil, err
 	}
 	options.Progress("approvals: an approval of all namespaces")
 	if result.bare, err = c.patchAll(ctx); err != nil {
