@@ -1,7 +1,7 @@
 {{/*
-Bindings of the policies that read the index of approvals. They are no part of the release: at a first installation no namespace is
-labelled yet and there is no index, so they would refuse what nobody governs. The manager creates them when it has labelled every
-namespace and written the index, and restores them as it does with the other protected objects.
+Bindings of the policies that read the index of approvals. They are not part of the release: at a first installation no namespace is
+labelled and there is no index, so they would deny requests in namespaces that no approval selects. The manager creates them when it has
+labelled every namespace and written the index, and restores them like the other protected objects.
 */}}
 {{- define "stencil.index.bindings" -}}
 {{- range $path, $_ := .Files.Glob "files/policies/*.yaml" }}

@@ -1,5 +1,5 @@
 {{/*
-Refuses combinations of values that values.schema.json cannot word well. Included by templates that every installation
+Rejects combinations of values for which values.schema.json has no clear message. Included by templates that every installation
 renders.
 */}}
 {{- define "stencil.checkValues" -}}

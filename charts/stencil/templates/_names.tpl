@@ -27,21 +27,21 @@ label's value.
 {{ include "stencil.fullname" . }}-webhook
 {{- end -}}
 
-{{/* The name by which the API server knows the manager. */}}
+{{/* The user name of the manager in the API server. */}}
 {{- define "stencil.manager.user" -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.serviceAccount.name" . }}
 {{- end -}}
 
 {{/*
 Mutating configurations are called in the order of their names. Rendering has to come before KubeVirt's own
-virt-api-mutator, which refuses a VirtualMachine without spec, and before everybody who reads or changes what was
-rendered: hence the leading "a-".
+virt-api-mutator, which rejects a VirtualMachine without spec, and before all webhooks that read or change the rendered
+VirtualMachine: hence the leading "a-".
 */}}
 {{- define "stencil.render.configuration" -}}
 a-{{ include "stencil.fullname" . }}-render
 {{- end -}}
 
-{{/* Filling in defaults has to come after everybody who may still change the machine: hence the leading "zz-". */}}
+{{/* Defaults are filled in after all other webhooks that may change a VM: hence the leading "zz-". */}}
 {{- define "stencil.defaults.configuration" -}}
 zz-{{ include "stencil.fullname" . }}-defaults
 {{- end -}}
@@ -71,7 +71,7 @@ zz-{{ include "stencil.fullname" . }}-preview
 {{ include "stencil.fullname" . }}-policies
 {{- end -}}
 
-{{/* Secret in which the manager keeps its own authority (provider self-managed). */}}
+{{/* Secret in which the manager stores its own authority (provider self-managed). */}}
 {{- define "stencil.authority.secret" -}}
 {{ include "stencil.fullname" . }}-webhook-ca
 {{- end -}}
@@ -89,7 +89,7 @@ zz-{{ include "stencil.fullname" . }}-preview
 {{ include "stencil.fullname" . }}-apiserver
 {{- end -}}
 
-{{/* The name by which the API server knows stencil-apiserver; empty when there is none. */}}
+{{/* The user name of stencil-apiserver in the API server; empty if it is disabled. */}}
 {{- define "stencil.apiserver.user" -}}
 {{- if .Values.apiserver.enabled -}}
 system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.name" . }}
@@ -164,7 +164,7 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.nam
 {{ include "stencil.manager.name" . }}
 {{- end -}}
 
-{{/* ConfigMap with the policies of the library that are switched on, and the rights to apply them. */}}
+{{/* ConfigMap with the enabled policies of the library, and the permissions to apply them. */}}
 {{- define "stencil.policyLibrary.name" -}}
 {{ include "stencil.fullname" . }}-policy-library
 {{- end -}}
@@ -174,7 +174,7 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.nam
 {{ include "stencil.fullname" . }}-exempt-users
 {{- end -}}
 
-{{/* Users and service accounts that the chart exempts, as a JSON list: the manager among them where it asks in dry runs, which creates nothing else. */}}
+{{/* Users and service accounts that the chart exempts, as a JSON list. The manager is one of them if it may create VMs, which it does in dry runs only. */}}
 {{- define "stencil.exempt.all" -}}
 {{- $users := .Values.exemptUsers -}}
 {{- if .Values.readiness.dryRun -}}
@@ -193,8 +193,8 @@ system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.apiserver.nam
 {{- end }}
 
 {{/*
-Those who are exempt by their name alone, as a JSON list: users of Kubernetes itself and of Stencil, whose namespaces exist. internal/exemption
-divides the names likewise.
+Users that are exempt by their names alone, as a JSON list: those of Kubernetes itself and of Stencil, whose namespaces exist.
+internal/exemption divides the names in the same way.
 */}}
 {{- define "stencil.exempt.users" -}}
 {{- $own := printf "system:serviceaccount:%s:" .Release.Namespace -}}
@@ -216,8 +216,8 @@ divides the names likewise.
 {{- end -}}
 
 {{/*
-CEL that holds for requests of exempt users, in match conditions of webhooks; empty when there are none. It is what the policies have in
-exemptUsers and exemptController; see there.
+CEL expression that is true for requests of exempt users, for match conditions of webhooks; empty if there are none. The policies have the
+same in exemptUsers and exemptController.
 */}}
 {{- define "stencil.exempt.expression" -}}
 {{- $terms := list -}}

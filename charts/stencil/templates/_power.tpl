@@ -1,7 +1,7 @@
 {{/*
-What the policy manager-webhooks compares of the webhooks of this release, as JSON: a map from CONFIGURATION/WEBHOOK to a list of strings, in
-the form of the policy's variable facts. It is taken from the very templates that render the webhooks. The configuration for policies has
-none; the manager fills it.
+The fields of this release's webhooks that the policy manager-webhooks compares, as JSON: a map from CONFIGURATION/WEBHOOK to a list of
+strings, in the form of the policy's variable facts. It is computed from the templates that render the webhooks. The configuration for
+policies has none; the manager fills it.
 */}}
 {{- define "stencil.own.webhooks" -}}
 {{- $own := dict -}}

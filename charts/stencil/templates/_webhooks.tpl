@@ -11,9 +11,9 @@
 {{- end -}}
 
 {{/*
-clientConfig of a webhook; takes a dict of root and path. With providers self-managed and cert-manager somebody else
-writes caBundle into the live object, so it must not appear here: what a chart does not mention, an upgrade leaves
-alone.
+clientConfig of a webhook; takes a dict of root and path. With providers self-managed and cert-manager another
+component writes caBundle to the stored object, so it must not appear here: an upgrade does not change fields that the chart
+leaves out.
 */}}
 {{- define "stencil.webhook.clientConfig" -}}
 {{- $root := .root -}}
@@ -48,21 +48,22 @@ timeoutSeconds: {{ .Values.webhooks.timeoutSeconds }}
 {{- end -}}
 
 {{/*
-Those that only help: they say in better words what a policy refuses in any case, or warn. While nobody answers, VirtualMachines
-without a template are created and changed where the policies let them, that is where no approval denies.
+Webhooks that improve messages: they warn, or explain what a policy denies in any case. While no manager answers, VirtualMachines without
+a template are created and changed where the policies permit it, which is where no approval denies.
 */}}
 {{- define "stencil.webhook.helpful" -}}
 {{- include "stencil.webhook.common" . | replace "failurePolicy: Fail" "failurePolicy: Ignore" -}}
 {{- end -}}
 
 {{/*
-Those that find mistakes which the manager can bear: what is stored while nobody answers is reported in its status, and permits nothing.
+Webhooks that find errors early. An object with an error that is stored while no manager answers permits nothing, and its status reports the
+error.
 */}}
 {{- define "stencil.webhook.brief" -}}
 {{- include "stencil.webhook.helpful" . | replace (printf "timeoutSeconds: %v" .Values.webhooks.timeoutSeconds) "timeoutSeconds: 2" -}}
 {{- end -}}
 
-{{/* The namespaces and objects that the values limit rendering, and the judgement of templates, to. */}}
+{{/* The namespaces and objects to which the values limit rendering and the comparison with templates. */}}
 {{- define "stencil.webhook.selectors" -}}
 {{- with .Values.webhooks.namespaceSelector }}
 namespaceSelector:
@@ -104,10 +105,10 @@ namespaceSelector:
 {{- end -}}
 
 {{/*
-matchConditions. All of those of a webhook must hold for it to be called. An expression that fails refuses the request, so
-each one has an answer for every object: annotations, labels and spec may be missing, and oldObject is null on CREATE.
+matchConditions. All of those of a webhook must hold for it to be called. An expression that fails denies the request, so
+each one has a result for every object: annotations, labels and spec may be missing, and oldObject is null on CREATE.
 
-has-template-ref: also with an empty reference, which is refused then; and when an update leaves the reference out.
+has-template-ref: also with an empty reference, which is rejected; and when an update leaves the reference out.
 */}}
 {{- define "stencil.condition.hasReference" -}}
 - name: has-template-ref
@@ -127,8 +128,8 @@ has-template-ref: also with an empty reference, which is refused then; and when 
 {{- end -}}
 
 {{/*
-Finalizers, owner references and managed fields are none of a webhook's business: a VirtualMachine can be deleted while no
-manager runs.
+Changes of finalizers, owner references and managed fields are not sent, so that a VirtualMachine can be deleted while no manager
+runs.
 */}}
 {{- define "stencil.condition.relevantChange" -}}
 - name: create-or-relevant-change
@@ -140,10 +141,10 @@ manager runs.
 {{- end -}}
 
 {{/*
-An update that the render webhook has something to do with: all but labels and annotations that mean nothing to it, runStrategy and running,
-while the spec has a template. So VirtualMachines are labelled, started and stopped while no manager runs. The webhook completes a short
-manifest, which has no spec.template or differs elsewhere; it puts back what it has written; and it removes sensitive parameters, which come
-as annotations or, if the record names any, in the manifests that clients keep (machine.AppliedAnnotations).
+An update that the render webhook may change: all but updates of other labels and annotations, runStrategy and running, if the spec has a
+template. So VirtualMachines can be labelled, started and stopped while no manager runs. The webhook completes a short manifest, which has
+no spec.template or differs elsewhere; it restores what it has written; and it removes sensitive parameters, which are in annotations or, if
+the record names any, in the manifests that clients store (virtualmachine.AppliedAnnotations).
 */}}
 {{- define "stencil.condition.renderedChange" -}}
 - name: create-or-rendered-change
@@ -164,7 +165,7 @@ as annotations or, if the record names any, in the manifests that clients keep (
     key.contains('template.kubevirt.io/') && !(key in object.metadata.?annotations.orValue({})))
 {{- end -}}
 
-{{/* Nothing but spec is judged. */}}
+{{/* Only spec is evaluated. */}}
 {{- define "stencil.condition.specChange" -}}
 - name: create-or-spec-change
   expression: request.operation == 'CREATE' || object.?spec != oldObject.?spec
@@ -198,7 +199,7 @@ oldObject.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('')))
     {{- include "stencil.condition.rulesExpression" . | nindent 4 }})
 {{- end -}}
 
-{{/* A VirtualMachine that wants no defaults does not depend on who fills them in. */}}
+{{/* A VirtualMachine that opts out of defaults does not depend on the defaulter. */}}
 {{- define "stencil.condition.notSkipped" -}}
 - name: not-skipped
   expression: object.metadata.?annotations[?'defaults.template.kubevirt.io/skip'].orValue('') != 'true'
@@ -215,7 +216,7 @@ oldObject.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('')))
     oldObject.metadata.?annotations[?'defaults.template.kubevirt.io/' + key].orValue(''))
 {{- end -}}
 
-{{/* Bookkeeping of KubeVirt's controllers goes on while no manager runs. */}}
+{{/* KubeVirt's controllers can write finalizers and the like while no manager runs. */}}
 {{- define "stencil.condition.createOrNotExempt" -}}
 {{- with include "stencil.exempt.expression" . -}}
 - name: create-or-not-exempt
@@ -225,8 +226,8 @@ oldObject.metadata.?annotations[?'vm.kubevirt.io/' + key].orValue('')))
 {{- end -}}
 
 {{/*
-The same, and what KubeVirt's API server makes of a VirtualMachine when a user asks for it, as by addvolume. That it starts and stops
-them is bookkeeping.
+The same, and changes of a VirtualMachine by KubeVirt's API server on request of a user, such as addvolume. Starting and stopping is not
+included.
 */}}
 {{- define "stencil.condition.createOrNotExemptOrForUser" -}}
 {{- with include "stencil.exempt.expression" . -}}

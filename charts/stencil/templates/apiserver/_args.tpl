@@ -12,7 +12,7 @@
 - --certificate-dns-names={{ include "stencil.apiserver.hosts" . | fromYamlArray | join "," }}
 - --api-services={{ include "stencil.apiserver.targets" . }}
 {{- if .Values.apiserver.external.host }}
-# In the cluster, POD_NAMESPACE says so.
+# In the cluster, the variable POD_NAMESPACE holds it.
 - --certificate-authority-namespace={{ .Release.Namespace }}
 {{- end }}
 {{- else }}

@@ -6,7 +6,7 @@
 - --health-probe-bind-address=:8081
 - --metrics-bind-address={{ if $manager.metrics.enabled }}:{{ $manager.metrics.port }}{{ else }}0{{ end }}
 {{- if $manager.pprof.enabled }}
-# Profiles are for whoever may port-forward into the pod, not for the pod network.
+# Profiles are for users who may port-forward to the pod, not for the pod network.
 - --pprof-bind-address=localhost:{{ $manager.pprof.port }}
 {{- end }}
 - --shutdown-delay={{ $manager.shutdown.delaySeconds }}s
@@ -81,7 +81,7 @@
 {{- end }}
 - --leader-election-id={{ include "stencil.lease.name" . }}
 {{- if not $manager.enabled }}
-# In the cluster, POD_NAMESPACE says so.
+# In the cluster, the variable POD_NAMESPACE holds it.
 - --leader-election-namespace={{ .Release.Namespace }}
 {{- if eq .Values.certificates.provider "self-managed" }}
 - --certificate-authority-namespace={{ .Release.Namespace }}
