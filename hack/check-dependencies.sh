@@ -5,8 +5,8 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 document=docs/dependencies.md
 
-# required prints "FOLDER MODULE" for what a go.mod asks for itself. $1: path of a go.mod. A tool's package stands for the
-# module that holds it: the longest required path that the package begins with.
+# required prints "FOLDER MODULE" for each direct requirement of a go.mod. $1: path of a go.mod. The package of a tool is replaced by
+# its module: the longest required path that the package begins with.
 required() {
 	local folder=${1%go.mod}
 	folder=${folder%/}

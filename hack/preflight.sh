@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Says by name what a machine lacks before anything is built.
+# Names the programs that this machine lacks, before anything is built.
 set -euo pipefail
 
 missing=()
