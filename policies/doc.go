@@ -12,7 +12,9 @@
 //   - disk-provenance: in these namespaces, only KubeVirt writes which disk was created for which VM.
 //   - undecided-namespaces: the same rules before Stencil has decided whether an approval selects a namespace.
 //   - namespace-coverage, governed-label, approval-index: relabelling a namespace does not evade an approval.
-//   - manager-namespaces, manager-captures, manager-webhooks: the writes that are permitted to Stencil's manager and its token.
+//   - disk-lending: only users who may copy the disks of a namespace lend them by a template.
+//   - manager-namespaces, manager-captures, manager-disks, manager-webhooks: the writes that are permitted to Stencil's manager and its
+//     token.
 //   - approvals: an approval does not select namespaces by the label that Stencil derives from approvals.
 //   - template-request: creating a template from a VirtualMachine requires the permissions for a manual copy.
 //
@@ -33,6 +35,7 @@
 //
 //	stencilNamespace  string           the namespace of the release, which is never governed
 //	managerUser       string           the username of the manager
+//	diskUser          string           the username under which the manager creates disks that templates lend; empty if it creates none
 //	exemptUsers       list of strings  users exempt from approvals: Kubernetes' own
 //	exemptAccounts    list of strings  names of service accounts that are exempt if they also have verb bypass on templateapprovals
 //	apiserverUser     string           the username of stencil-apiserver; empty if it is not installed

@@ -5,6 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
@@ -61,9 +64,11 @@ func (w written) run(t *testing.T, policy evaluated, of *kindOf, resource string
 			each["apiVersion"], each["kind"] = kind.GroupVersion().String(), kind.Kind
 		}
 	}
-	denial, _ := policy.decide(t, request{
-		operation: operation, user: &user.DefaultInfo{Name: name}, name: "a", resource: resource, of: of, object: object, oldObject: oldObject,
-	})
+	r := request{operation: operation, user: &user.DefaultInfo{Name: name}, name: "a", resource: resource, of: of, object: object, oldObject: oldObject}
+	if namespace, found, _ := unstructured.NestedString(object, "metadata", "namespace"); found {
+		r.namespace = &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
+	}
+	denial, _ := policy.decide(t, r)
 	if denial != w.want {
 		t.Errorf("got  %s\nwant %s", denial, w.want)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/vmstencil/stencil/internal/exemption"
 	"github.com/vmstencil/stencil/reconcilers/capture"
 	"github.com/vmstencil/stencil/reconcilers/compliance"
+	"github.com/vmstencil/stencil/reconcilers/lending"
 	"github.com/vmstencil/stencil/reconcilers/policylibrary"
 	"github.com/vmstencil/stencil/reconcilers/readiness"
 	"github.com/vmstencil/stencil/reconcilers/selfprotection"
@@ -40,6 +41,8 @@ type Options struct {
 	ExemptBinding string
 
 	Audit Audit
+	// DiskAccount is the username under which disks that templates lend are created. If empty, none are.
+	DiskAccount string
 	// ReadinessDryRun enables dry runs of the VirtualMachine of every template.
 	ReadinessDryRun bool
 
@@ -84,6 +87,9 @@ func Setup(mgr manager.Manager, o Options) error {
 		return err
 	}
 	if err := setupCapture(mgr, o); err != nil {
+		return err
+	}
+	if err := setupLending(mgr, o); err != nil {
 		return err
 	}
 	if o.PolicyLibrary != "" {
@@ -156,4 +162,23 @@ func setupCapture(mgr manager.Manager, o Options) error {
 		return err
 	}
 	return captures.SetupWithManager(mgr)
+}
+
+// setupLending adds the reconciler that creates the disks that templates lend.
+func setupLending(mgr manager.Manager, o Options) error {
+	if o.DiskAccount == "" {
+		return nil
+	}
+	loans, err := lending.New(lending.Options{
+		Config:     mgr.GetConfig(),
+		Account:    o.DiskAccount,
+		Templates:  o.Templates,
+		Recorder:   mgr.GetEventRecorder("stencil-disks"),
+		Registerer: o.Registerer,
+		Logger:     mgr.GetLogger().WithName("lending"),
+	})
+	if err != nil {
+		return err
+	}
+	return loans.SetupWithManager(mgr)
 }

@@ -94,7 +94,7 @@ func (c *Compiled) compile(spec *v1beta1.VirtualMachineTemplateSpec) error {
 		c.drawn += p.generator.drawn()
 		c.made += p.generator.size()
 	}
-	c.markNaming(&vm)
+	c.markParameters(&vm)
 	c.program = build(&vm, c.parameters)
 	c.suspicions(&vm, warnings)
 	c.warnings = slices.Clip(warnings.list)

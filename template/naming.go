@@ -12,6 +12,13 @@ func (c *Compiled) Naming(name string) bool {
 	return i >= 0 && c.parameters[i].naming
 }
 
+// SelectsSource reports whether the parameter of this name is part of the source of a disk: a user who sets it selects what
+// the disk is made of.
+func (c *Compiled) SelectsSource(name string) bool {
+	i := c.find(name)
+	return i >= 0 && c.parameters[i].source
+}
+
 // Carries reports whether the template makes a name of the VirtualMachine with the given values. If not, the values of
 // parameters that the name would set come from elsewhere.
 func (c *Compiled) Carries(name string, values map[string]string) bool {
@@ -26,13 +33,13 @@ func (c *Compiled) Generates(name, value string) bool {
 	return i >= 0 && c.parameters[i].generator != nil && c.parameters[i].generator.makes(value)
 }
 
-// markNaming marks the parameters for Naming.
-func (c *Compiled) markNaming(vm *node) {
-	if c.name == nil {
-		return
-	}
+// markParameters marks the parameters for Naming and SelectsSource.
+func (c *Compiled) markParameters(vm *node) {
 	sources := make(sources, len(c.parameters))
 	sources.collect(vm)
+	for i, is := range sources {
+		c.parameters[i].source = is
+	}
 	for _, s := range c.name {
 		if s.parameter != noParameter {
 			c.parameters[s.parameter].naming = !sources[s.parameter]

@@ -46,6 +46,9 @@ func TestNaming(t *testing.T) {
 			if got := c.Naming("NAME"); got != tc.want {
 				t.Errorf("got %v", got)
 			}
+			if got := c.SelectsSource("NAME"); got == tc.want {
+				t.Errorf("it selects a source: %v", got)
+			}
 			if c.Naming("KIND") || c.Naming("NOWHERE") {
 				t.Error("what has no part in the name sets it")
 			}
@@ -53,8 +56,8 @@ func TestNaming(t *testing.T) {
 	}
 	t.Run("where the name is fixed", func(t *testing.T) {
 		c := compile(t, `{parameters: [{name: NAME}], virtualMachine: {metadata: {name: web, labels: {of: "${NAME}"}}}}`)
-		if c.Naming("NAME") {
-			t.Error("it sets the name")
+		if c.Naming("NAME") || c.SelectsSource("NAME") || c.SelectsSource("NOWHERE") {
+			t.Error("it sets the name, or selects a source")
 		}
 	})
 	t.Run("the golden templates of the documentation", func(t *testing.T) {
@@ -73,6 +76,9 @@ func TestNaming(t *testing.T) {
 			}
 			if !c.Naming("NAME") {
 				t.Errorf("NAME of %s is not what names the VirtualMachine", name)
+			}
+			if name == "fedora" && (!c.SelectsSource("DATA_SOURCE_NAME") || !c.SelectsSource("DATA_SOURCE_NAMESPACE") || c.SelectsSource("INSTANCETYPE")) {
+				t.Error("the parameters that select the source of its disk are not found")
 			}
 		}
 	})

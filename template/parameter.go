@@ -24,6 +24,7 @@ type parameter struct {
 	generator generator // nil unless values are generated
 	used      bool
 	naming    bool // see Naming
+	source    bool // see SelectsSource
 }
 
 // optional reports whether the value may end up empty.

@@ -57,3 +57,11 @@ const (
 	// defaults webhook writes it, and removes it once they are.
 	AnnotationDefaultsFailed = "defaults.template.kubevirt.io/failed"
 )
+
+// LabelDiskAccess on a VirtualMachineTemplate with the value DiskAccessLend lends the disks of the template: users who may use it
+// get copies of the claims and snapshots of its namespace that it names, without a permission of their own there. The policy
+// disk-lending requires that permission of users who set the label.
+const (
+	LabelDiskAccess = "stencil.kubevirt.io/disk-access"
+	DiskAccessLend  = "Lend"
+)

@@ -42,6 +42,8 @@ type options struct {
 	// apiserverUser is the user as which stencil-apiserver creates VirtualMachines on behalf of others.
 	apiserverUser string
 	auditInterval time.Duration
+	// diskAccount is the user as which disks that templates lend are created.
+	diskAccount string
 	// readinessDryRun enables trying templates in dry runs.
 	readinessDryRun bool
 	// decisionLogSample is the fraction of policy decisions that is logged.
@@ -126,6 +128,8 @@ func (o *options) bind(flags *flag.FlagSet) {
 	flags.StringVar(&o.exemptBinding, "exempt-binding", "",
 		"Name of the ClusterRoleBinding that exempts the service accounts of KubeVirt and CDI, whose subjects the manager writes. If empty, none of them is exempt.")
 
+	flags.StringVar(&o.diskAccount, "disk-account", "",
+		"Full name of the service account as which the manager creates the disks that templates lend; it must be permitted to impersonate it. If empty, no disk is lent.")
 	flags.StringVar(&o.apiserverUser, "apiserver-user", "",
 		"Full name of the user as which stencil-apiserver creates VirtualMachines for other users: its requests are evaluated as those of the users that they name. If empty, delegation is disabled.")
 

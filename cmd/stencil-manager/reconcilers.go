@@ -43,6 +43,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 			OpenEntryPoints: o.openEntryPoints,
 			WritableKeys:    o.writableKeys,
 		},
+		DiskAccount:     o.diskAccount,
 		ReadinessDryRun: o.readinessDryRun,
 		PolicyWebhooks: reconcilers.PolicyWebhooks{
 			Configuration: o.policyWebhooks,

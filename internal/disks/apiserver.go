@@ -79,48 +79,61 @@ func (a *APIServer) VirtualMachine(ctx context.Context, namespace, name string) 
 // maximumSteps is how many DataSources are followed: CDI follows one that names another.
 const maximumSteps = 2
 
-// Identity returns the UID of the claim or VolumeSnapshot that a source leads to, and its description. CDI follows the spec of a DataSource. If there
-// is no such object, uid is empty and the description is what is missing.
+// Identity returns the UID of the claim or VolumeSnapshot that a source leads to, and its description. If there is no such object, uid is empty
+// and the description is what is missing.
 func (a *APIServer) Identity(ctx context.Context, source Source) (uid, description string, err error) {
-	kind, namespace, name := source.Kind, source.Namespace, source.Name
-	for step := 0; kind == DataSourceKind; step++ {
+	to, found, err := a.Resolve(ctx, source)
+	switch {
+	case err != nil:
+		return "", "", err
+	case found == nil:
+		return "", to.Problem, nil
+	}
+	return string(found.UID), fmt.Sprintf("%s %s/%s with UID %s", to.Kind, to.Namespace, to.Name, found.UID), nil
+}
+
+// Resolve returns the claim or VolumeSnapshot that a source leads to, and its metadata. CDI follows the spec of a DataSource. If there is no such
+// object, the metadata are nil and Problem is what is missing.
+func (a *APIServer) Resolve(ctx context.Context, source Source) (Source, *metav1.ObjectMeta, error) {
+	missing := func(format string, arguments ...any) (Source, *metav1.ObjectMeta, error) {
+		source.Problem = fmt.Sprintf(format, arguments...)
+		return source, nil, nil
+	}
+	for step := 0; source.Kind == DataSourceKind; step++ {
 		if step == maximumSteps {
-			return "", fmt.Sprintf("DataSource %s/%s names another, and CDI follows one", namespace, name), nil
+			return missing("DataSource %s/%s names another, and CDI follows one", source.Namespace, source.Name)
 		}
-		found, err := a.dynamic.Resource(dataSources).Namespace(namespace).Get(ctx, name, metav1.GetOptions{})
+		found, err := a.dynamic.Resource(dataSources).Namespace(source.Namespace).Get(ctx, source.Name, metav1.GetOptions{})
 		switch {
 		case apierrors.IsNotFound(err):
-			return "", fmt.Sprintf("DataSource %s/%s does not exist", namespace, name), nil
+			return missing("DataSource %s/%s does not exist", source.Namespace, source.Name)
 		case err != nil:
-			return "", "", fmt.Errorf("looking for DataSource %s/%s: %w", namespace, name, err)
+			return source, nil, fmt.Errorf("looking for DataSource %s/%s: %w", source.Namespace, source.Name, err)
 		}
 		from := object(object(found.Object["spec"])["source"])
 		var named []Source
 		for key, target := range map[string]string{"pvc": ClaimKind, "snapshot": SnapshotKind, "dataSource": DataSourceKind} {
 			if to := object(from[key]); to != nil {
-				named = append(named, reference(nil, target, to, namespace))
+				named = append(named, reference(nil, target, to, source.Namespace))
 			}
 		}
 		switch len(named) {
 		case 0:
-			return "", fmt.Sprintf("DataSource %s/%s names no source", namespace, name), nil
+			return missing("DataSource %s/%s names no source", source.Namespace, source.Name)
 		case 1:
 		default:
-			return "", fmt.Sprintf("DataSource %s/%s names several sources", namespace, name), nil
+			return missing("DataSource %s/%s names several sources", source.Namespace, source.Name)
 		}
-		next := named[0]
-		kind, namespace, name = next.Kind, next.Namespace, next.Name
+		named[0].Field = source.Field
+		source = named[0]
 	}
 	resource := claims
-	if kind == SnapshotKind {
+	if source.Kind == SnapshotKind {
 		resource = snapshots
 	}
-	found, err := a.get(ctx, resource, kind, namespace, name)
-	switch {
-	case err != nil:
-		return "", "", err
-	case found == nil:
-		return "", fmt.Sprintf("%s %s/%s does not exist", kind, namespace, name), nil
+	found, err := a.get(ctx, resource, source.Kind, source.Namespace, source.Name)
+	if err == nil && found == nil {
+		return missing("%s %s/%s does not exist", source.Kind, source.Namespace, source.Name)
 	}
-	return string(found.UID), fmt.Sprintf("%s %s/%s with UID %s", kind, namespace, name, found.UID), nil
+	return source, found, err
 }

@@ -85,6 +85,17 @@ zz-{{ include "stencil.fullname" . }}-preview
 {{- end -}}
 {{- end -}}
 
+{{/* The service account as which the manager creates disks that templates lend, and its user name; empty if it creates none. */}}
+{{- define "stencil.disks.name" -}}
+{{ include "stencil.fullname" . }}-disks
+{{- end -}}
+
+{{- define "stencil.disks.user" -}}
+{{- if eq .Values.diskAccess.mode "Delegated" -}}
+system:serviceaccount:{{ .Release.Namespace }}:{{ include "stencil.disks.name" . }}
+{{- end -}}
+{{- end -}}
+
 {{- define "stencil.apiserver.name" -}}
 {{ include "stencil.fullname" . }}-apiserver
 {{- end -}}

@@ -41,6 +41,9 @@
 {{- if .Values.readiness.dryRun }}
 - --readiness-dry-run
 {{- end }}
+{{- with include "stencil.disks.user" . }}
+- --disk-account={{ . }}
+{{- end }}
 {{- with include "stencil.apiserver.user" . }}
 - --apiserver-user={{ . }}
 {{- end }}

@@ -1,0 +1,175 @@
+package lending
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/discovery"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
+
+	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/internal/disks"
+	machine "github.com/vmstencil/stencil/template/virtualmachine"
+)
+
+// borrower is what is stored of a VirtualMachine. It is empty for one whose disks are not copied from another namespace, or that has no
+// template.
+type borrower struct {
+	UID        types.UID
+	Generation int64
+	// Template is that of the record.
+	Template types.NamespacedName
+	// Disks are the names of its DataVolumes, separated by spaces: the type must be comparable.
+	Disks string
+	// Failed is set while KubeVirt reports that it could not create something for the VirtualMachine.
+	Failed bool
+}
+
+func (b borrower) names() []string { return strings.Fields(b.Disks) }
+
+func reduce(vm *unstructured.Unstructured) borrower {
+	object, _ := machine.Read(vm.Object)
+	record := object.Record()
+	if record.Name == "" || vm.GetDeletionTimestamp() != nil || !disks.Foreign(object.Spec, vm.GetNamespace()) {
+		return borrower{}
+	}
+	b := borrower{
+		UID: vm.GetUID(), Generation: vm.GetGeneration(), Template: types.NamespacedName{Namespace: record.Namespace, Name: record.Name},
+		Failed: failure(vm.Object) != "",
+	}
+	for _, each := range disks.Templates(object.Spec) {
+		b.Disks += " " + each.Name
+	}
+	return b
+}
+
+// failure returns the message of the condition by which KubeVirt reports that it could not create something for a VirtualMachine.
+func failure(vm map[string]any) string {
+	for _, condition := range machine.MapsAt(machine.MapAt(vm, "status"), "conditions") {
+		if machine.StringAt(condition, "type") == "Failure" && machine.StringAt(condition, "status") == "True" {
+			return machine.StringAt(condition, "message")
+		}
+	}
+	return ""
+}
+
+// wake enqueues VirtualMachines that may lack a disk that their template lends.
+type wake struct {
+	vms         *watching.Index[*watching.Object[borrower], borrower]
+	dataVolumes *watching.Index[*metav1.PartialObjectMetadata, struct{}]
+	templates   *templatecache.Cache
+
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
+	served   discovery.ServerResourcesInterface
+	log      logr.Logger
+
+	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// changed passes the names of templates and of deleted DataVolumes on, whose callbacks must not read an index.
+	changed workqueue.TypedInterface[change]
+}
+
+// change is a template that changed, or a DataVolume that was deleted.
+type change struct {
+	template, dataVolume types.NamespacedName
+}
+
+func newWake(w wake) *wake {
+	w.changed = workqueue.NewTyped[change]()
+	w.vms = watching.NewIndex(watching.Options[*watching.Object[borrower], borrower]{
+		Kind: virtualMachines.Resource,
+		Convert: func(object *watching.Object[borrower], _ borrower, _ bool) (borrower, error) {
+			return object.Value, nil
+		},
+		Equal: func(before, after borrower) bool { return before == after },
+		Changed: func(update watching.Update[borrower]) {
+			for _, each := range update.Changes {
+				if each.After.UID != "" {
+					w.queue.Add(reconcile.Request{NamespacedName: each.NamespacedName})
+				}
+			}
+		},
+	})
+	w.dataVolumes = watching.NewIndex(watching.Options[*metav1.PartialObjectMetadata, struct{}]{
+		Kind:    dataVolumes.Resource,
+		Convert: func(*metav1.PartialObjectMetadata, struct{}, bool) (struct{}, error) { return struct{}{}, nil },
+		Equal:   func(struct{}, struct{}) bool { return true },
+		Changed: func(update watching.Update[struct{}]) {
+			for _, each := range update.Changes {
+				if !each.Exists {
+					w.changed.Add(change{dataVolume: each.NamespacedName})
+				}
+			}
+		},
+	})
+	return &w
+}
+
+// source starts the watches together with a controller.
+func (w *wake) source() source.Source {
+	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
+		w.queue = queue
+		w.templates.Listen(func(name types.NamespacedName, t *templatecache.Template) {
+			// A template that lends nothing need not be considered.
+			if t != nil && (disks.Lender{Labels: t.Labels}).Lends() {
+				w.changed.Add(change{template: name})
+			}
+		})
+		go watching.RunLate(ctx, w.log, w.served,
+			watching.Late{
+				Name: "lending-" + virtualMachines.Resource, Resource: virtualMachines, Into: w.vms, Failed: w.vms.FailIfNotServed,
+				Example: &watching.Object[borrower]{}, Source: watching.Reduced(w.dynamic.Resource(virtualMachines), watching.Selector{}, reduce),
+			},
+			watching.Late{
+				Name: "lending-" + dataVolumes.Resource, Resource: dataVolumes, Into: w.dataVolumes, Failed: w.dataVolumes.FailIfNotServed,
+				Example: &metav1.PartialObjectMetadata{}, Source: watching.Source(w.metadata.Resource(dataVolumes), watching.Selector{}),
+			})
+		go func() {
+			<-ctx.Done()
+			w.changed.ShutDown()
+		}()
+		go w.pass()
+		return nil
+	})
+}
+
+// pass enqueues the VirtualMachines that a change affects.
+func (w *wake) pass() {
+	for {
+		one, ended := w.changed.Get()
+		if ended {
+			return
+		}
+		w.vms.Range(func(name types.NamespacedName, b borrower) bool {
+			if b.UID != "" && (b.Template == one.template && !w.complete(name.Namespace, b) ||
+				name.Namespace == one.dataVolume.Namespace && slices.Contains(b.names(), one.dataVolume.Name)) {
+				w.queue.Add(reconcile.Request{NamespacedName: name})
+			}
+			return true
+		})
+		w.changed.Done(one)
+	}
+}
+
+// needs reports whether a DataVolume of a VirtualMachine does not exist, as far as the watches have received.
+func (w *wake) needs(vm types.NamespacedName) bool {
+	b, _ := w.vms.Get(vm.Namespace, vm.Name)
+	return b.UID != "" && !w.complete(vm.Namespace, b)
+}
+
+func (w *wake) complete(namespace string, b borrower) bool {
+	return !slices.ContainsFunc(b.names(), func(name string) bool {
+		_, exists := w.dataVolumes.Get(namespace, name)
+		return !exists
+	})
+}
