@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/open-policy-agent/opa/v1/ast"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 )
@@ -226,7 +225,7 @@ func TestTheReferenceOfTheLibrary(t *testing.T) {
 		for _, parameter := range about.parameters {
 			rows(&sections, t, parameter.name, parameter.schema)
 		}
-		sections.WriteString("\nFor example, this test of it:\n\n```yaml\n" + example(t, policy) + "```\n")
+		fmt.Fprintf(&sections, "\nIt reports, for example: `%s`\n", example(t, policy))
 	}
 	path := "../../docs/policies/library.md"
 	generated(t, path, between(t, path, "<!-- library:begin -->", "<!-- library:end -->",
@@ -293,18 +292,13 @@ func schemaType(schema map[string]any) string {
 	return kind
 }
 
-// example returns the first test of a policy with a finding.
+// example returns a message of the policy: the first that its tests expect.
 func example(t *testing.T, policy *v1alpha1.VirtualMachinePolicy) string {
 	t.Helper()
 	for _, test := range policy.Spec.Tests {
-		if len(test.Deny)+len(test.Warn) == 0 {
-			continue
+		if messages := append(test.Deny, test.Warn...); len(messages) > 0 {
+			return messages[0]
 		}
-		text, err := yaml.Marshal(test)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
 	}
 	t.Fatalf("%s has no test that finds something", policy.Name)
 	return ""
