@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/internal/fixture"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
@@ -35,14 +34,7 @@ spec:
 	if err != nil {
 		t.Fatal(err)
 	}
-	compiler, err := rego.NewCompiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy, err := compiler.Compile(t.Context(), rego.Definition{Name: "cpus", Source: string(source), Kinds: []string{"VirtualMachine"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	policy := fixture.Policy(t, "cpus", string(source), "VirtualMachine")
 	for name, tc := range map[string]struct {
 		object string
 		masked bool
@@ -51,11 +43,7 @@ spec:
 		"with secrets masked": {object: object, masked: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := yaml.YAMLToJSON([]byte(tc.object))
-			if err != nil {
-				t.Fatal(err)
-			}
-			content, err := machine.Decode(raw)
+			content, err := machine.Decode(fixture.JSON(t, tc.object))
 			if err != nil {
 				t.Fatal(err)
 			}

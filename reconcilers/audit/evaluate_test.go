@@ -17,6 +17,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/internal/fixture"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -25,19 +26,10 @@ type shelved map[string]*templatecache.Template
 
 func (s shelved) Get(namespace, name string) *templatecache.Template { return s[namespace+"/"+name] }
 
-func parse(t testing.TB, text string) *v1beta1.VirtualMachineTemplate {
-	t.Helper()
-	object := &v1beta1.VirtualMachineTemplate{}
-	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
-		t.Fatal(err)
-	}
-	return object
-}
-
 // shelve compiles a template of generation 5.
 func shelve(t testing.TB, text string) *templatecache.Template {
 	t.Helper()
-	object := parse(t, text)
+	object := fixture.Decode[v1beta1.VirtualMachineTemplate](t, text)
 	object.Generation = 5
 	return templatecache.Compile(object)
 }

@@ -23,6 +23,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/internal/exemption"
+	"github.com/vmstencil/stencil/internal/fixture"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -122,26 +123,17 @@ func newHandler(d *defaulter, change func(*Options)) *Handler {
 	return New(o)
 }
 
-func toJSON(t *testing.T, text string) []byte {
-	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
-}
-
 func requestOf(t *testing.T, namespace, object, stored string) admission.Request {
 	t.Helper()
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Namespace: namespace,
 		Resource: metav1.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"},
 		UserInfo: authenticationv1.UserInfo{Username: "ada"},
-		Object:   runtime.RawExtension{Raw: toJSON(t, object)},
+		Object:   runtime.RawExtension{Raw: fixture.JSON(t, object)},
 	}}
 	if stored != "" {
 		request.Operation = admissionv1.Update
-		request.OldObject.Raw = toJSON(t, stored)
+		request.OldObject.Raw = fixture.JSON(t, stored)
 	}
 	return request
 }

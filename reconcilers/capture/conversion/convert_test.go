@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/fixture"
 	capturing "github.com/vmstencil/stencil/reconcilers/capture/conversion"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
@@ -17,11 +18,7 @@ import (
 // decode decodes YAML as the reconciler decodes objects of the API server.
 func decode(t *testing.T, text string) map[string]any {
 	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	object, err := machine.Decode(raw)
+	object, err := machine.Decode(fixture.JSON(t, text))
 	if err != nil {
 		t.Fatal(err)
 	}
