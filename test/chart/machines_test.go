@@ -91,6 +91,24 @@ func withVMs(t *testing.T, options install.Options, users ...string) (plane *con
 	return plane, space, known
 }
 
+// wantAnswer requires a failure with that text in its standard error, or success if it is empty.
+func wantAnswer(t *testing.T, want string, result controlplane.Result) {
+	t.Helper()
+	if complaint := differs(want, result); complaint != "" {
+		t.Error(complaint)
+	}
+}
+
+func differs(want string, result controlplane.Result) string {
+	if want != "" {
+		return missing(want, result)
+	}
+	if result.Code != 0 {
+		return "denied: " + result.Stderr
+	}
+	return ""
+}
+
 // missing returns a complaint unless the result is a failure with want in its standard error.
 func missing(want string, result controlplane.Result) string {
 	if result.Code != 0 && strings.Contains(result.Stderr, want) {
