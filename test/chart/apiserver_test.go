@@ -6,6 +6,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -119,10 +121,7 @@ func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	withoutRole, err := plane.User("nobody-in-particular", user.Groups...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	withoutRole := harness.User(t, plane, "nobody-in-particular", gen.Group(user.Groups...))
 	space := namespace(t, plane)
 	others := map[string]bool{}
 	for _, right := range rightsOf(t, withoutRole, space) {

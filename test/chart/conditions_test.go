@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -16,9 +17,7 @@ func TestWhatTheAPIServerAsksTheManagerFor(t *testing.T) {
 	plane, space, users := withVMs(t, install.Options{}, "owner", namesake)
 	user, exempt := users["owner"], users[controller]
 	for _, user := range users {
-		if err := plane.Bind(t.Context(), user, space, "stencil-template-user"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Bind(t, plane, user, space, "stencil-template-user")
 	}
 
 	const body = `"spec": {"runStrategy": "Halted", "template": {"spec": {"domain": {"devices": {}}}}}`
@@ -295,11 +294,9 @@ func TestWhatTheAPIServerAsksTheManagerAboutTemplates(t *testing.T) {
 // Instances of VirtualMachines and claims, where an approval denies; also from KubeVirt, which no approval evaluates.
 func TestWhatTheAPIServerAsksTheManagerAboutInstances(t *testing.T) {
 	plane, space, users := withVMs(t, install.Options{})
-	if err := plane.Grant(t.Context(), users[controller], "", rbacv1.PolicyRule{
+	harness.Grant(t, plane, users[controller], "", rbacv1.PolicyRule{
 		APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachineinstances"}, Verbs: []string{"*"},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	warned, free := namespace(t, plane), namespace(t, plane)
 	for name, governed := range map[string]string{space: "true", warned: "warn", free: "false"} {
 		mustKubectl(t, plane, "", "label", "namespace", name, "stencil.kubevirt.io/governed="+governed)

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -59,20 +60,13 @@ func withVMs(t *testing.T, options install.Options, users ...string) (plane *con
 	mustKubectl(t, plane, virtualMachines, "create", "--namespace", space, "-f", "-")
 	known = map[string]*controlplane.User{}
 	for _, name := range append(users, controller, "stranger") {
-		user, err := plane.User(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := plane.Grant(t.Context(), user, space, rbacv1.PolicyRule{
+		user := harness.User(t, plane, name)
+		harness.Grant(t, plane, user, space, rbacv1.PolicyRule{
 			APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines", "virtualmachines/status"}, Verbs: []string{"*"},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		known[name] = user
 	}
-	if err := plane.Grant(t.Context(), known[controller], "", install.Bypass()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Grant(t, plane, known[controller], "", install.Bypass())
 	options.ManagerURL = deadURL
 	installed(t, options)
 	if err := install.AwaitPolicies(t.Context(), plane); err != nil {

@@ -13,6 +13,8 @@ import (
 	"github.com/vmstencil/stencil/policies"
 	"github.com/vmstencil/stencil/policies/library"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -208,10 +210,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 				t.Fatal(err)
 			}
 			// Another service account of the namespace has the permissions of all users and of all service accounts.
-			withoutRole, err := plane.User("system:serviceaccount:"+install.Namespace+":nobody", manager.Groups...)
-			if err != nil {
-				t.Fatal(err)
-			}
+			withoutRole := harness.User(t, plane, "system:serviceaccount:"+install.Namespace+":nobody", gen.Group(manager.Groups...))
 			for namespace, want := range map[string][]string{install.Namespace: tc.wantOwn, "default": tc.wantElse} {
 				slices.Sort(want)
 				// The API server's authorizer observes roles and bindings a little after they are stored.

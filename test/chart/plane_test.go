@@ -59,10 +59,7 @@ func clientFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 
 func namespace(t *testing.T, plane *controlplane.Plane) string {
 	t.Helper()
-	name, err := plane.Namespace(t.Context(), "chart")
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := harness.Namespace(t, plane, "chart")
 	return name
 }
 

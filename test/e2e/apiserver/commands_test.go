@@ -212,10 +212,7 @@ func commander(t *testing.T) *controlplane.User {
 		rbacv1.PolicyRule{APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"datavolumes"}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{"template.openshift.io"}, Resources: []string{"templates"}, Verbs: []string{"get"}},
 	))
-	fay, err := gen.User(t.Context(), stencil.Plane, "fay", roles...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fay := harness.User(t, stencil.Plane, "fay", roles...)
 	return fay
 }
 

@@ -37,10 +37,7 @@ func templated(name string, modifiers ...gen.Modifier) string {
 func discard(t *testing.T, names ...string) {
 	t.Helper()
 	t.Cleanup(func() {
-		collector, err := stencil.User("system:serviceaccount:kube-system:generic-garbage-collector", "system:masters")
-		if err != nil {
-			t.Fatal(err)
-		}
+		collector := harness.User(t, stencil.Plane, "system:serviceaccount:kube-system:generic-garbage-collector", gen.Group("system:masters"))
 		as2(t, collector, append([]string{"delete", "vm", "--namespace=team-a", "--ignore-not-found"}, names...)...)
 	})
 }
