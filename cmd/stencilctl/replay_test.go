@@ -3,13 +3,13 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/internal/fixture"
+	"github.com/vmstencil/stencil/internal/testfile"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
@@ -30,10 +30,7 @@ spec:
       - name: seed
         cloudInitNoCloud: {userData: "password: secret"}
 `
-	source, err := os.ReadFile("testdata/policies/cpus.rego")
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := testfile.Read(t, "testdata/policies/cpus.rego")
 	policy := fixture.Policy(t, "cpus", string(source), "VirtualMachine")
 	for name, tc := range map[string]struct {
 		object string
@@ -68,9 +65,7 @@ spec:
 				t.Fatal(err)
 			}
 			log := filepath.Join(t.TempDir(), "log")
-			if err := os.WriteFile(log, append(line, '\n'), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, log, append(line, '\n'))
 
 			var out bytes.Buffer
 			code := run(t.Context(), []string{"stencilctl", "policy", "eval", "--decision", log, "-p", "testdata/policies/cpus.rego"}, cli.Streams{Out: &out, Err: &out})

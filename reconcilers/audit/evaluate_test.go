@@ -3,7 +3,6 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -18,6 +17,7 @@ import (
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/internal/fixture"
+	"github.com/vmstencil/stencil/internal/testfile"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -419,10 +419,7 @@ func TestACauseIsBounded(t *testing.T) {
 
 // BenchmarkJudge evaluates one stored VM of the documentation's Fedora template against one approval.
 func BenchmarkJudge(b *testing.B) {
-	text, err := os.ReadFile("../../docs/examples/golden/fedora.yaml")
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := testfile.Read(b, "../../docs/examples/golden/fedora.yaml")
 	template := shelve(b, string(text))
 	templates := shelved{"golden/fedora": template}
 	approvals := []*approval.Approval{approve("a", func(a *v1alpha1.TemplateApproval) {
@@ -441,10 +438,7 @@ func BenchmarkJudge(b *testing.B) {
 
 // BenchmarkReadPage reads a page of stored VMs of that template, without evaluating them.
 func BenchmarkReadPage(b *testing.B) {
-	text, err := os.ReadFile("../../docs/examples/golden/fedora.yaml")
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := testfile.Read(b, "../../docs/examples/golden/fedora.yaml")
 	page, err := yaml.Marshal(map[string]any{"items": []any{renderFrom(b, shelve(b, string(text)), "fedora-1", nil, nil)}})
 	if err != nil {
 		b.Fatal(err)

@@ -17,6 +17,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
@@ -33,9 +34,7 @@ rules: [{level: Metadata}]
 func TestASecondServer(t *testing.T) {
 	folder := t.TempDir()
 	policy, log := filepath.Join(folder, "policy.yaml"), filepath.Join(folder, "audit.log")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, policy, auditPolicy)
 	user, err := stencil.Options().APIServerUser(stencil.Plane)
 	if err != nil {
 		t.Fatal(err)

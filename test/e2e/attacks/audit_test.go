@@ -2,13 +2,13 @@ package attacks_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
@@ -96,10 +96,7 @@ func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 		})
 	}
 	// Created before the approval: a VirtualMachine that was rendered, and has additional fields.
-	database, err := os.ReadFile(stencil.Example("machines/database.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	database := testfile.Read(t, stencil.Example("machines/database.yaml"))
 	create(string(database))
 	create(vm("extra", "golden/fedora", gen.Fields(`spec:
   template:

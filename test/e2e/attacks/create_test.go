@@ -2,11 +2,11 @@ package attacks_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
@@ -100,10 +100,7 @@ func TestADryRunTellsNothingAboutATemplateThatOneMayNotUse(t *testing.T) {
 }
 
 func TestAPinnedTemplateThatIsEditedIsNotApprovedAnyMore(t *testing.T) {
-	fedora, err := os.ReadFile(stencil.Example("golden/fedora.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fedora := testfile.Read(t, stencil.Example("golden/fedora.yaml"))
 	pinned := strings.Replace(string(fedora), "name: fedora\n", "name: pinned\n", 1)
 	mustKubectl(t, nil, pinned, "apply", "--namespace=golden", "-f", "-")
 	t.Cleanup(func() {

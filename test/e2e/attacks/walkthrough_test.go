@@ -1,11 +1,11 @@
 package attacks_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
@@ -41,10 +41,7 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 		})
 	}
 
-	fedora, err := os.ReadFile(stencil.Example("golden/fedora.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fedora := testfile.Read(t, stencil.Example("golden/fedora.yaml"))
 	own := strings.Replace(string(fedora), "namespace: golden", "namespace: team-b", 1)
 	mustKubectl(t, nil, own, "create", "--namespace=team-b", "-f", "-")
 	for role, user := range map[string]*controlplane.User{"stencil-template-user": ben, "kubevirt.io:edit": mallory} {
@@ -79,10 +76,7 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 // documented returns the section of docs/approvals.md under the heading.
 func documented(t *testing.T, heading string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(stencil.Example(".."), "approvals.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, filepath.Join(stencil.Example(".."), "approvals.md"))
 	_, section, found := strings.Cut(string(page), "\n"+heading+"\n")
 	if !found {
 		t.Fatalf("docs/approvals.md has no section %q", heading)

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/stencilctl"
@@ -61,8 +62,6 @@ func apply(t *testing.T, manifest string) {
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(strings.TrimLeft(content, "\n")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, strings.TrimLeft(content, "\n"))
 	return path
 }
