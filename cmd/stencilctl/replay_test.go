@@ -13,7 +13,6 @@ import (
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
-	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // TestReplayOfARecord evaluates a decision again that was evaluated, recorded and logged as the
@@ -40,10 +39,7 @@ spec:
 		"with secrets masked": {object: object, masked: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			content, err := machine.Decode(fixture.JSON(t, tc.object))
-			if err != nil {
-				t.Fatal(err)
-			}
+			content := fixture.VM(t, fixture.JSON(t, tc.object))
 			c := policyinput.Case{
 				Request:   rego.Request{Operation: "CREATE", Kind: "VirtualMachine", Namespace: "shop", Name: "web", UserInfo: rego.UserInfo{Username: "ada"}},
 				Object:    content,

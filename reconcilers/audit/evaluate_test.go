@@ -41,18 +41,7 @@ func renderFrom(t testing.TB, from *templatecache.Template, name string, values 
 	if err != nil {
 		t.Fatal(err)
 	}
-	binding, err := compiled.Bind(values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := compiled.Render(binding)
-	if err != nil {
-		t.Fatal(err)
-	}
-	vm, err := machine.Decode(result.JSON())
-	if err != nil {
-		t.Fatal(err)
-	}
+	vm := fixture.VM(t, fixture.Render(t, compiled, values).JSON())
 	annotations := map[string]any{
 		contract.AnnotationTemplateRef: from.Namespace + "/" + from.Name,
 		contract.AnnotationRendered: machine.Record{

@@ -144,18 +144,7 @@ func patched(t *testing.T, request admission.Request, response admission.Respons
 	if !response.Allowed {
 		t.Fatalf("it is denied: %v", response.Result)
 	}
-	if response.Patch == nil {
-		return string(request.Object.Raw)
-	}
-	patch, err := jsonpatch.DecodePatch(response.Patch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := patch.Apply(request.Object.Raw)
-	if err != nil {
-		t.Fatalf("applying %s: %v", response.Patch, err)
-	}
-	return string(result)
+	return string(fixture.Patched(t, request.Object.Raw, response.Patch))
 }
 
 // vm returns a VM with one disk, from the fields of its domain, of its disk, and its annotations.

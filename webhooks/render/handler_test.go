@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,18 +110,8 @@ func apply(t testing.TB, request admission.Request, response admission.Response)
 	if !response.Allowed {
 		t.Fatalf("denied: %s", response.Result.Message)
 	}
-	raw := request.Object.Raw
-	if response.Patch != nil {
-		patch, err := jsonpatch.DecodePatch(response.Patch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if raw, err = patch.Apply(raw); err != nil {
-			t.Fatalf("%v in %s", err, response.Patch)
-		}
-	}
 	var object map[string]any
-	if err := json.Unmarshal(raw, &object); err != nil {
+	if err := json.Unmarshal(fixture.Patched(t, request.Object.Raw, response.Patch), &object); err != nil {
 		t.Fatal(err)
 	}
 	return object
