@@ -86,15 +86,10 @@ deny contains "not deleted" if {
 	must(t, "", "patch", "vm", "ops", "--type=merge", `-p={"metadata":{"finalizers":null,"labels":{"test":"forbidden"}}}`)
 }
 
+// as runs kubectl as a user and must succeed; cleanups may call it.
 func as(t *testing.T, user *controlplane.User, arguments ...string) {
 	t.Helper()
-	result, err := stencil.Kubectl(t.Context(), user, "", arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if result.Code != 0 {
-		t.Errorf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
-	}
+	harness.Must(t, stencil.Plane, user, "", arguments...)
 }
 
 func TestWithoutAManager(t *testing.T) {

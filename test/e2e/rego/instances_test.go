@@ -60,7 +60,7 @@ deny contains sprintf("a %s with GPU %s runs %s", [input.request.requestKind, gp
 			must(t, strings.ReplaceAll(tc.manifest, "gpus: [{name: gpu, deviceName: example.com/gpu}]", ""), "create", "-f", "-")
 			awaitAnswer(t, nil, tc.manifest, false, []string{tc.words}, "replace", "-f", "-")
 			// Objects that KubeVirt's controllers create were evaluated as the objects they are created from.
-			as2(t, controller, "label", kind, "ways", "--namespace=default", "by=controller")
+			as(t, controller, "label", kind, "ways", "--namespace=default", "by=controller")
 		})
 	}
 	t.Run("an instance of a stored machine", func(t *testing.T) {
