@@ -253,7 +253,7 @@ func schemaType(schema map[string]any) string {
 func example(t *testing.T, policy *v1alpha1.VirtualMachinePolicy) string {
 	t.Helper()
 	for _, test := range policy.Spec.Tests {
-		if messages := append(test.Deny, test.Warn...); len(messages) > 0 {
+		if messages := slices.Concat(test.Deny, test.Warn); len(messages) > 0 {
 			return messages[0]
 		}
 	}
