@@ -36,9 +36,12 @@ func ClusterAdditions(more ...string) (*Additions, error) {
 	return a, nil
 }
 
-var defaultAdditions = sync.OnceValue(func() []Override {
-	overrides := make([]Override, len(clusterAdditions))
-	for i, text := range clusterAdditions {
+var defaultAdditions = sync.OnceValue(func() []Override { return overridesOf(clusterAdditions) })
+
+// overridesOf parses places of this package.
+func overridesOf(places []string) []Override {
+	overrides := make([]Override, len(places))
+	for i, text := range places {
 		override, err := ParseOverride(text)
 		if err != nil {
 			panic(fmt.Sprintf("reading %q: %v", text, err))
@@ -46,7 +49,7 @@ var defaultAdditions = sync.OnceValue(func() []Override {
 		overrides[i] = override
 	}
 	return overrides
-})
+}
 
 // Additions are places at which the cluster adds to VirtualMachines. They are safe
 // for concurrent use.
@@ -68,9 +71,11 @@ func (a *Additions) Beyond(rendered, stored map[string]any) []Path {
 	return beyond
 }
 
-func (a *Additions) covers(path Path) bool {
-	for i := range a.overrides {
-		if a.overrides[i].Covers(path) {
+func (a *Additions) covers(path Path) bool { return anyCovers(a.overrides, path) }
+
+func anyCovers(overrides []Override, path Path) bool {
+	for i := range overrides {
+		if overrides[i].Covers(path) {
 			return true
 		}
 	}

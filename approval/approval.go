@@ -148,11 +148,4 @@ func (a *Approval) Serves(user authenticationv1.UserInfo) bool {
 func (a *Approval) Exempts(user authenticationv1.UserInfo) bool { return a.exempted.include(user) }
 
 // Overridable reports whether users may set a place in addition to the template.
-func (a *Approval) Overridable(path Path) bool {
-	for i := range a.overrides {
-		if a.overrides[i].Covers(path) {
-			return true
-		}
-	}
-	return false
-}
+func (a *Approval) Overridable(path Path) bool { return anyCovers(a.overrides, path) }

@@ -1,7 +1,6 @@
 package approval
 
 import (
-	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -42,17 +41,7 @@ var defaultedPlaces = []string{
 	"spec.template.spec.domain.machine.type",
 }
 
-var defaultedOverrides = sync.OnceValue(func() []Override {
-	overrides := make([]Override, len(defaultedPlaces))
-	for i, text := range defaultedPlaces {
-		override, err := ParseOverride(text)
-		if err != nil {
-			panic(fmt.Sprintf("reading %q: %v", text, err))
-		}
-		overrides[i] = override
-	}
-	return overrides
-})
+var defaultedOverrides = sync.OnceValue(func() []Override { return overridesOf(defaultedPlaces) })
 
 // WithDefaults returns the additions together with those of a cluster in which
 // stencil-defaulter fills in what guests see.

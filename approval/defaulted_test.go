@@ -1,21 +1,19 @@
 package approval
 
 import (
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // The table is made from the defaulter's own, and checked there.
 func TestEveryDefaultIsKnownAsAnAddition(t *testing.T) {
-	content, err := os.ReadFile("../docs/defaulting-fields.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, "../docs/defaulting-fields.md")
 	// Defaults with certain values only, and places that are listed by the places below them.
 	limited := []string{
 		"domain.cpu.sockets", "domain.cpu.cores", "domain.cpu.threads", "domain.memory.guest",

@@ -11,7 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/admission"
 	"k8s.io/apiserver/pkg/authentication/user"
-	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/internal/fixture"
 )
 
 const managerName = "system:serviceaccount:stencil-system:stencil-manager"
@@ -22,12 +23,8 @@ func parsed(t *testing.T, text string) map[string]any {
 	if text == "" {
 		return nil
 	}
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
 	var object map[string]any
-	if err := json.Unmarshal(raw, &object); err != nil {
+	if err := json.Unmarshal(fixture.JSON(t, text), &object); err != nil {
 		t.Fatal(err)
 	}
 	return object

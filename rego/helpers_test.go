@@ -2,10 +2,11 @@ package rego
 
 import (
 	"context"
-	"os"
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // testCompiler is shared by the tests, as it is by a process.
@@ -41,10 +42,7 @@ func mustInput(t testing.TB, d Document) *Input {
 // vm is a user-specified VirtualMachine of about 3 KB.
 func vm(t testing.TB) map[string]any {
 	t.Helper()
-	text, err := os.ReadFile("testdata/machine.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfile.Read(t, "testdata/machine.yaml")
 	var object map[string]any
 	if err := yaml.Unmarshal(text, &object); err != nil {
 		t.Fatal(err)

@@ -116,10 +116,7 @@ func TestWhatIsNoEncoderIsRefused(t *testing.T) {
 		or    = "; write ${A} or ${A|ENCODER}, where ENCODER is base64, json, sh or yaml"
 	)
 	inUserData := func(text string) string {
-		encoded, err := json.Marshal(text)
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := mustMarshal(t, text)
 		return "\nvirtualMachine: {spec: {template: {spec: {volumes: [{name: a, cloudInitNoCloud: {userData: " + string(encoded) + "}}]}}}}"
 	}
 	for name, tc := range map[string]struct {
@@ -216,15 +213,6 @@ func TestTextWithABarStays(t *testing.T) {
 			}
 		})
 	}
-}
-
-func mustMarshal(tb testing.TB, value any) []byte {
-	tb.Helper()
-	encoded, err := json.Marshal(value)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return encoded
 }
 
 func TestMatchReadsEncodedTexts(t *testing.T) {

@@ -82,10 +82,7 @@ func TestCompiledTemplatesAreSmall(t *testing.T) {
 		// 10 000 of them must fit into 60 MiB.
 		most = 60 << 20 / 10_000
 	)
-	encoded, err := json.Marshal(readTemplate(t, "fedora.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := mustMarshal(t, readTemplate(t, "fedora.yaml"))
 	kept := make([]*template.Compiled, templates)
 	before := heap()
 	for i := range kept {
@@ -94,9 +91,7 @@ func TestCompiledTemplatesAreSmall(t *testing.T) {
 		if err := json.Unmarshal(encoded, object); err != nil {
 			t.Fatal(err)
 		}
-		if kept[i], err = template.Compile(object); err != nil {
-			t.Fatal(err)
-		}
+		kept[i] = mustCompile(t, object)
 	}
 	each := (heap() - before) / templates
 	t.Logf("%d bytes each", each)

@@ -1,6 +1,7 @@
 package template_test
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -25,11 +26,45 @@ func parse(tb testing.TB, spec string) *v1beta1.VirtualMachineTemplate {
 // compile compiles the spec of a valid template.
 func compile(tb testing.TB, spec string, options ...template.Option) *template.Compiled {
 	tb.Helper()
-	compiled, err := template.Compile(parse(tb, spec), options...)
+	return mustCompile(tb, parse(tb, spec), options...)
+}
+
+func mustCompile(tb testing.TB, object *v1beta1.VirtualMachineTemplate, options ...template.Option) *template.Compiled {
+	tb.Helper()
+	compiled, err := template.Compile(object, options...)
 	if err != nil {
 		tb.Fatalf("compiling: %v", err)
 	}
 	return compiled
+}
+
+// bound binds values that must be valid.
+func bound(tb testing.TB, compiled *template.Compiled, values map[string]string) *template.Binding {
+	tb.Helper()
+	binding, err := compiled.Bind(values)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return binding
+}
+
+// matched compares a VirtualMachine with a template, which must not fail; the result is of any kind.
+func matched(tb testing.TB, compiled *template.Compiled, vm map[string]any, options ...template.MatchOption) *template.Match {
+	tb.Helper()
+	found, err := compiled.Match(vm, options...)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return found
+}
+
+func mustMarshal(tb testing.TB, value any) []byte {
+	tb.Helper()
+	encoded, err := json.Marshal(value)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return encoded
 }
 
 func readTemplate(tb testing.TB, name string) *v1beta1.VirtualMachineTemplate {
@@ -47,11 +82,7 @@ func readTemplate(tb testing.TB, name string) *v1beta1.VirtualMachineTemplate {
 
 func compileFile(tb testing.TB, name string, options ...template.Option) *template.Compiled {
 	tb.Helper()
-	compiled, err := template.Compile(readTemplate(tb, name), options...)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return compiled
+	return mustCompile(tb, readTemplate(tb, name), options...)
 }
 
 // render compiles, binds and renders.

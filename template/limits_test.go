@@ -1,7 +1,6 @@
 package template_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -22,10 +21,7 @@ func raw(vm string) *v1beta1.VirtualMachineTemplate {
 
 func specSize(tb testing.TB, object *v1beta1.VirtualMachineTemplate) int {
 	tb.Helper()
-	encoded, err := json.Marshal(object.Spec)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	encoded := mustMarshal(tb, object.Spec)
 	return len(encoded)
 }
 

@@ -1,7 +1,6 @@
 package template_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -18,10 +17,7 @@ func throughTypes(tb testing.TB, encoded []byte) map[string]any {
 	tb.Helper()
 	var typed virtv1.VirtualMachine
 	decodeStrictly(tb, encoded, &typed)
-	again, err := json.Marshal(typed)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	again := mustMarshal(tb, typed)
 	return vmOf(tb, string(again))
 }
 
@@ -29,19 +25,10 @@ func throughTypes(tb testing.TB, encoded []byte) map[string]any {
 // the types of KubeVirt.
 func TestEveryVirtualMachineMatchesItself(t *testing.T) {
 	for seed := range int64(50) {
-		encoded, err := json.Marshal(randomMachine(seed))
-		if err != nil {
-			t.Fatal(err)
-		}
-		compiled, err := template.Compile(raw(string(encoded)))
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := mustMarshal(t, randomMachine(seed))
+		compiled := mustCompile(t, raw(string(encoded)))
 		for name, vm := range map[string]map[string]any{"as it is": vmOf(t, string(encoded)), "through the types": throughTypes(t, encoded)} {
-			found, err := compiled.Match(vm)
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := matched(t, compiled, vm)
 			if diff := cmp.Diff([]string(nil), differences(found)); diff != "" {
 				t.Errorf("seed %d, %s (-want +got):\n%s", seed, name, diff)
 			}
@@ -61,10 +48,7 @@ func TestSpoiltTemplatesMatch(t *testing.T) {
 		vm := filledMachine(t, seed)
 		for round := range uint64(each) {
 			m := mutator{rand.New(rand.NewPCG(uint64(seed), round))}
-			spoilt, err := json.Marshal(m.spoil(vm, []float64{0.0005, 0.002, 0.005}[round%3]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			spoilt := mustMarshal(t, m.spoil(vm, []float64{0.0005, 0.002, 0.005}[round%3]))
 			object := raw(string(spoilt))
 			object.Spec.Parameters = []v1beta1.Parameter{{Name: "A", Multiline: true}, {Name: "B", Value: "y", Multiline: true}, {Name: "S", Sensitive: true}, {Name: "I", Type: v1beta1.ParameterTypeInt}}
 			object.Spec.ObjectLabels = map[string]string{"l": "${B}"}
@@ -74,20 +58,14 @@ func TestSpoiltTemplatesMatch(t *testing.T) {
 			}
 			for range 4 {
 				values := map[string]string{"A": m.pick(givenValues), "B": m.pick(givenValues), "S": m.pick([]string{fmt.Sprint(m.Uint64()), "s", `{"s":1}`})}
-				binding, err := compiled.Bind(values)
-				if err != nil {
-					t.Fatal(err)
-				}
+				binding := bound(t, compiled, values)
 				rendered, err := compiled.Render(binding)
 				if err != nil {
 					continue
 				}
 				for name, vm := range map[string]map[string]any{"as rendered": rendered.Object(), "through the types": throughTypes(t, rendered.JSON())} {
 					compared++
-					found, err := compiled.Match(vm)
-					if err != nil {
-						t.Fatal(err)
-					}
+					found := matched(t, compiled, vm)
 					if diff := cmp.Diff([]string(nil), differences(found)); diff != "" {
 						t.Errorf("seed %d, round %d, %s, with %q (-want +got):\n%s", seed, round, name, values, diff)
 					}

@@ -184,10 +184,7 @@ func newRandomTemplate(seed uint64) (*randomTemplate, *v1beta1.VirtualMachineTem
 // contains reports whether a VirtualMachine equals the rendered one, or has additional fields.
 func contains(tb testing.TB, vm map[string]any, rendered *template.Rendered) bool {
 	tb.Helper()
-	literal, err := template.Compile(raw(strings.ReplaceAll(string(rendered.JSON()), "${", "$${")))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	literal := mustCompile(tb, raw(strings.ReplaceAll(string(rendered.JSON()), "${", "$${")))
 	found, err := literal.Match(vm)
 	if err != nil {
 		tb.Fatal(err)
@@ -216,10 +213,7 @@ func TestWhatIsRenderedMatches(t *testing.T) {
 			continue
 		}
 		rendered++
-		found, err := compiled.Match(want.Object())
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := matched(t, compiled, want.Object())
 		if diff := cmp.Diff([]template.Difference(nil), found.Differences()); diff != "" {
 			spec, _ := json.MarshalIndent(object.Spec, "", " ")
 			t.Errorf("seed %d: differences %s\nwith %v of\n%s\n%s", seed, diff, binding.Values(), want.JSON(), spec)
@@ -268,14 +262,8 @@ func TestSpoiltVirtualMachinesAreEvaluatedCorrectly(t *testing.T) {
 	matched, differed := 0, 0
 	for seed := range uint64(seeds) {
 		r, object := newRandomTemplate(seed)
-		compiled, err := template.Compile(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		binding, err := compiled.Bind(r.values)
-		if err != nil {
-			t.Fatal(err)
-		}
+		compiled := mustCompile(t, object)
+		binding := bound(t, compiled, r.values)
 		rendered, err := compiled.Render(binding)
 		if err != nil {
 			continue

@@ -182,14 +182,8 @@ func TestMatchIsLinear(t *testing.T) {
 			var perByte []float64
 			for size := smallest; size <= largest; size *= 4 {
 				object, vm := tc.problem(size)
-				compiled, err := template.Compile(object)
-				if err != nil {
-					t.Fatal(err)
-				}
-				found, err := compiled.Match(vm)
-				if err != nil {
-					t.Fatal(err)
-				}
+				compiled := mustCompile(t, object)
+				found := matched(t, compiled, vm)
 				if found.Matches() != tc.matches {
 					t.Errorf("%d bytes: matches: %v, want %v: %v", size, found.Matches(), tc.matches, found.Differences())
 				}

@@ -12,10 +12,7 @@ func TestMatchAStoredVirtualMachine(t *testing.T) {
 	want := map[string]string{
 		"NAME": "web-1", "INSTANCETYPE": "u1.large", "DATA_SOURCE_NAME": "fedora", "DATA_SOURCE_NAMESPACE": "golden", "CLOUD_USER_PASSWORD": "k3f9-x0qa-77zt",
 	}
-	found, err := compiled.Match(readMachine(t, "fedora-stored.json"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := matched(t, compiled, readMachine(t, "fedora-stored.json"))
 	if diff := cmp.Diff([]string(nil), differences(found)); diff != "" {
 		t.Errorf("differences (-want +got):\n%s", diff)
 	}
@@ -58,10 +55,7 @@ func TestMatchAStoredVirtualMachine(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			vm := readMachine(t, "fedora-stored.json")
 			tc.change(vm["spec"].(map[string]any))
-			found, err := compiled.Match(vm)
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := matched(t, compiled, vm)
 			if diff := cmp.Diff(tc.want, differences(found)); diff != "" {
 				t.Errorf("differences (-want +got):\n%s", diff)
 			}

@@ -32,11 +32,7 @@ func vmOf(tb testing.TB, document string) map[string]any {
 // match compares a VirtualMachine with the spec of a template, both in YAML.
 func match(tb testing.TB, spec, vm string, options ...template.MatchOption) *template.Match {
 	tb.Helper()
-	found, err := compile(tb, spec).Match(vmOf(tb, vm), options...)
-	if err != nil {
-		tb.Fatal(err)
-	}
-	return found
+	return matched(tb, compile(tb, spec), vmOf(tb, vm), options...)
 }
 
 // differences returns the differences as text, one a line.
@@ -204,10 +200,7 @@ func TestMatchStopsAfterManyDifferences(t *testing.T) {
 	for i := range 1000 {
 		labels[fmt.Sprint("l", i)] = "x"
 	}
-	encoded, err := json.Marshal(labels)
-	if err != nil {
-		t.Fatal(err)
-	}
+	encoded := mustMarshal(t, labels)
 	const want = 256
 	if got := len(match(t, `{virtualMachine: {metadata: {labels: `+string(encoded)+`}}}`, `{}`).Differences()); got != want {
 		t.Errorf("got %d differences, want %d", got, want)

@@ -85,10 +85,7 @@ func TestSpoiltTemplates(t *testing.T) {
 		vm := filledMachine(t, seed)
 		for round := range uint64(each) {
 			m := mutator{rand.New(rand.NewPCG(uint64(seed), round))}
-			spoilt, err := json.Marshal(m.spoil(vm, []float64{0.0005, 0.002, 0.005}[round%3]))
-			if err != nil {
-				t.Fatal(err)
-			}
+			spoilt := mustMarshal(t, m.spoil(vm, []float64{0.0005, 0.002, 0.005}[round%3]))
 			object := raw(string(spoilt))
 			object.Spec.Parameters = []v1beta1.Parameter{{Name: "A", Multiline: true}, {Name: "B", Value: "y", Multiline: true}, {Name: "S", Sensitive: true}, {Name: "I", Type: v1beta1.ParameterTypeInt}}
 			object.Spec.ObjectLabels = map[string]string{"l": "${B}"}
@@ -101,10 +98,7 @@ func TestSpoiltTemplates(t *testing.T) {
 			for range 4 {
 				secret := fmt.Sprintf("secret-%d", m.Uint64())
 				values := map[string]string{"A": m.pick(givenValues), "B": m.pick(givenValues), "S": m.pick([]string{secret, `"` + secret + `"`, `{"` + secret + `":1}`})}
-				binding, err := compiled.Bind(values)
-				if err != nil {
-					t.Fatal(err)
-				}
+				binding := bound(t, compiled, values)
 				rendered, err := compiled.Render(binding)
 				checkError(t, err, []string{secret})
 				if err != nil {
@@ -124,10 +118,7 @@ func TestSpoiltTemplates(t *testing.T) {
 // filledMachine returns the tree of a VirtualMachine with random values.
 func filledMachine(tb testing.TB, seed int64) any {
 	tb.Helper()
-	encoded, err := json.Marshal(randomMachine(seed))
-	if err != nil {
-		tb.Fatal(err)
-	}
+	encoded := mustMarshal(tb, randomMachine(seed))
 	var tree map[string]any
 	if err := json.Unmarshal(encoded, &tree); err != nil {
 		tb.Fatal(err)

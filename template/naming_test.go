@@ -70,10 +70,7 @@ func TestNaming(t *testing.T) {
 			if err := yaml.UnmarshalStrict(text, object); err != nil {
 				t.Fatal(err)
 			}
-			c, err := template.Compile(object)
-			if err != nil {
-				t.Fatal(err)
-			}
+			c := mustCompile(t, object)
 			if !c.Naming("NAME") {
 				t.Errorf("NAME of %s is not what names the VirtualMachine", name)
 			}

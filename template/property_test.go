@@ -47,10 +47,7 @@ func randomMachine(seed int64) *virtv1.VirtualMachine {
 // verifies that they are rendered unchanged.
 func TestEveryVirtualMachineIsATemplate(t *testing.T) {
 	for seed := range int64(50) {
-		encoded, err := json.Marshal(randomMachine(seed))
-		if err != nil {
-			t.Fatal(err)
-		}
+		encoded := mustMarshal(t, randomMachine(seed))
 		rendered, err := render(raw(string(encoded)), nil)
 		if err != nil {
 			t.Fatalf("seed %d: %v\n%s", seed, err, encoded)
@@ -140,10 +137,7 @@ func TestRenderingIsSubstitution(t *testing.T) {
 			}
 		}
 
-		vm, err := json.Marshal(map[string]any{"metadata": map[string]any{"name": written.String(), "labels": map[string]any{written.String(): "x"}}})
-		if err != nil {
-			t.Fatal(err)
-		}
+		vm := mustMarshal(t, map[string]any{"metadata": map[string]any{"name": written.String(), "labels": map[string]any{written.String(): "x"}}})
 		object := raw(string(vm))
 		object.Spec.UndefinedReferences = "Keep"
 		object.Spec.Parameters = parse(t, `{parameters: [{name: A, multiline: true}, {name: B, multiline: true}], virtualMachine: {}}`).Spec.Parameters
@@ -198,10 +192,7 @@ parameters:
 - {name: CORES, type: int}
 virtualMachine: {metadata: {name: "${NAME}"}, spec: {template: {spec: {hostname: "${PASSWORD}", domain: {cpu: {cores: "${{CORES}}"}}}}}}
 `)
-	shared, err := compiled.Bind(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
+	shared := bound(t, compiled, nil)
 	var group sync.WaitGroup
 	for i := range 8 {
 		group.Go(func() {

@@ -40,10 +40,7 @@ func TestReconstruct(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			compiled := compile(t, tc.spec)
-			found, err := compiled.Match(vmOf(t, tc.vm), template.Ignoring(func(path ...string) bool { return path[len(path)-1] == tc.ignored }))
-			if err != nil {
-				t.Fatal(err)
-			}
+			found := matched(t, compiled, vmOf(t, tc.vm), template.Ignoring(func(path ...string) bool { return path[len(path)-1] == tc.ignored }))
 			rendered, err := compiled.Reconstruct(found)
 			if err != nil {
 				t.Fatal(err)

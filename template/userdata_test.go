@@ -1,7 +1,6 @@
 package template_test
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
@@ -44,10 +43,7 @@ func TestParametersInYAMLBringAWarning(t *testing.T) {
 		"several lines with an encoder for YAML": {parameter: "multiline: true", text: "a: ${A|yaml}\nb: ${A|base64}\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			text, err := json.Marshal(tc.text)
-			if err != nil {
-				t.Fatal(err)
-			}
+			text := mustMarshal(t, tc.text)
 			compiled := compile(t, "parameters: [{name: A, "+tc.parameter+"}, {name: B}]\nvirtualMachine: {spec: {template: {spec: {volumes: [{name: a, cloudInitNoCloud: {userData: "+string(text)+"}}]}}}}")
 			if diff := cmp.Diff(tc.want, compiled.Warnings()); diff != "" {
 				t.Errorf("warnings (-want +got):\n%s", diff)

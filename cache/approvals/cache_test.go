@@ -20,6 +20,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/internal/fixture"
 )
 
 type change func(*v1alpha1.TemplateApproval)
@@ -66,41 +67,22 @@ func namespace(name string, pairs ...string) *metav1.PartialObjectMetadata {
 	return object
 }
 
-// fixture is a cache with sources that tests control.
-type fixture struct {
+// testCache is a cache with sources that tests control.
+type testCache struct {
 	*Cache
 	approvals, namespaces *fakecache.FakeControllerSource
 }
 
-func newFixture(timeout time.Duration) fixture {
-	f := fixture{approvals: fakecache.NewFakeControllerSource(), namespaces: fakecache.NewFakeControllerSource()}
+func newTestCache(timeout time.Duration) testCache {
+	f := testCache{approvals: fakecache.NewFakeControllerSource(), namespaces: fakecache.NewFakeControllerSource()}
 	f.Cache = newCache(Options{Logger: logr.Discard(), ExcludedNamespaces: []string{"stencil-system"}, WaitTimeout: timeout}, f.approvals, f.namespaces)
 	return f
 }
 
-func (f fixture) start(t *testing.T) {
+func (f testCache) start(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = f.Start(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	eventually(t, f.Synced)
-}
-
-func eventually(t *testing.T, condition func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
-		return condition(), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	fixture.Run(t, f.Start)
+	fixture.Eventually(t, f.Synced)
 }
 
 func names(approvals []*approval.Approval) string {
@@ -112,7 +94,7 @@ func names(approvals []*approval.Approval) string {
 }
 
 func TestApprovalsFor(t *testing.T) {
-	f := newFixture(time.Minute)
+	f := newTestCache(time.Minute)
 	f.approvals.Add(tapp("everywhere"))
 	f.approvals.Add(tapp("by-name", inNamespaces("team-a", "team-b")))
 	f.approvals.Add(tapp("by-label", withLabel("tier", "gold")))
@@ -153,7 +135,7 @@ func TestApprovalsFor(t *testing.T) {
 }
 
 func TestTheCacheFollowsApprovalsAndNamespaces(t *testing.T) {
-	f := newFixture(time.Minute)
+	f := newTestCache(time.Minute)
 	f.approvals.Add(tapp("gold", withLabel("tier", "gold")))
 	f.namespaces.Add(namespace("team-a"))
 	f.namespaces.Add(namespace("team-b"))
@@ -185,7 +167,7 @@ func TestTheCacheFollowsApprovalsAndNamespaces(t *testing.T) {
 }
 
 func TestAnApprovalThatDoesNotCompileIsClosed(t *testing.T) {
-	f := newFixture(time.Minute)
+	f := newTestCache(time.Minute)
 	f.approvals.Add(tapp("broken", withOverride("spec.")))
 	f.namespaces.Add(namespace("team-a"))
 	f.namespaces.Add(namespace("stencil-system"))
@@ -202,11 +184,11 @@ func TestAnApprovalThatDoesNotCompileIsClosed(t *testing.T) {
 		t.Error("a broken approval covers Stencil's own namespace")
 	}
 	f.approvals.Modify(tapp("broken", withOverride("spec.a"), ofGeneration(2)))
-	eventually(t, func() bool { return f.ApprovalsFor("team-a")[0].Err() == nil })
+	fixture.Eventually(t, func() bool { return f.ApprovalsFor("team-a")[0].Err() == nil })
 }
 
 func TestAnApprovalIsCompiledAgainOnlyWhenItsSpecChanges(t *testing.T) {
-	f := newFixture(time.Minute)
+	f := newTestCache(time.Minute)
 	f.approvals.Add(tapp("a"))
 	f.namespaces.Add(namespace("team-a"))
 	f.start(t)
@@ -214,17 +196,17 @@ func TestAnApprovalIsCompiledAgainOnlyWhenItsSpecChanges(t *testing.T) {
 
 	f.approvals.Modify(tapp("a", func(o *v1alpha1.TemplateApproval) { o.Status.ObservedGeneration = 1 }))
 	f.approvals.Add(tapp("marker")) // arrives after the previous event
-	eventually(t, func() bool { return len(f.ApprovalsFor("team-a")) == 2 })
+	fixture.Eventually(t, func() bool { return len(f.ApprovalsFor("team-a")) == 2 })
 	if f.ApprovalsFor("team-a")[0] != before {
 		t.Error("it was compiled again for another status")
 	}
 	f.approvals.Modify(tapp("a", func(o *v1alpha1.TemplateApproval) { o.UID = "another" }))
-	eventually(t, func() bool { return f.ApprovalsFor("team-a")[0].UID() == "another" })
+	fixture.Eventually(t, func() bool { return f.ApprovalsFor("team-a")[0].UID() == "another" })
 }
 
 func TestApprovalsForAnUnknownNamespace(t *testing.T) {
 	t.Run("it is waited for", func(t *testing.T) {
-		f := newFixture(time.Minute)
+		f := newTestCache(time.Minute)
 		f.approvals.Add(tapp("gold", withLabel("tier", "gold")))
 		f.start(t)
 		var wg sync.WaitGroup
@@ -240,7 +222,7 @@ func TestApprovalsForAnUnknownNamespace(t *testing.T) {
 		wg.Wait()
 	})
 	t.Run("when it does not come, nothing is approved there", func(t *testing.T) {
-		f := newFixture(time.Millisecond)
+		f := newTestCache(time.Millisecond)
 		f.approvals.Add(tapp("everywhere"))
 		f.start(t)
 		decision := approval.Evaluate(f.ApprovalsFor("never"), approval.Question{Template: approval.Template{Namespace: "golden", Name: "fedora"}})
@@ -249,14 +231,14 @@ func TestApprovalsForAnUnknownNamespace(t *testing.T) {
 		}
 	})
 	t.Run("a deleted namespace is unknown", func(t *testing.T) {
-		f := newFixture(time.Millisecond)
+		f := newTestCache(time.Millisecond)
 		f.namespaces.Add(namespace("team-a"))
 		f.start(t)
 		if got := f.ApprovalsFor("team-a"); len(got) > 0 {
 			t.Fatalf("got %q", names(got))
 		}
 		f.namespaces.Delete(namespace("team-a"))
-		eventually(t, func() bool { return len(f.ApprovalsFor("team-a")) == 1 })
+		fixture.Eventually(t, func() bool { return len(f.ApprovalsFor("team-a")) == 1 })
 	})
 }
 
@@ -271,7 +253,7 @@ func TestItIsNotSyncedBeforeBothListsAreRead(t *testing.T) {
 }
 
 func TestReadersAndWritersAtOnce(t *testing.T) {
-	f := newFixture(time.Minute)
+	f := newTestCache(time.Minute)
 	f.approvals.Add(tapp("all"))
 	f.namespaces.Add(namespace("team-a"))
 	f.start(t)
@@ -298,13 +280,13 @@ func TestReadersAndWritersAtOnce(t *testing.T) {
 		f.namespaces.Modify(namespace("team-a", "round", fmt.Sprint(i)))
 		f.namespaces.Add(namespace(fmt.Sprint("n", i)))
 	}
-	eventually(t, func() bool { return f.ApprovalsFor("team-a")[0].Generation() == 101 && len(f.ApprovalsFor("n99")) == 1 })
+	fixture.Eventually(t, func() bool { return f.ApprovalsFor("team-a")[0].Generation() == 101 && len(f.ApprovalsFor("n99")) == 1 })
 	close(stop)
 	wg.Wait()
 }
 
 func TestMetrics(t *testing.T) {
-	f := newFixture(time.Minute)
+	f := newTestCache(time.Minute)
 	f.approvals.Add(tapp("a", inNamespaces("team-a")))
 	f.approvals.Add(tapp("b", inNamespaces("team-a", "team-b")))
 	f.approvals.Add(tapp("broken", inNamespaces("team-b"), withOverride("spec.")))
@@ -380,7 +362,7 @@ func BenchmarkApprovalsFor(b *testing.B) {
 }
 
 func TestNamespace(t *testing.T) {
-	f := newFixture(time.Minute)
+	f := newTestCache(time.Minute)
 	annotated := namespace("team-a", "tier", "gold")
 	annotated.Annotations = map[string]string{"owner": "ada", "kubectl.kubernetes.io/last-applied-configuration": "{}"}
 	f.namespaces.Add(annotated)
@@ -392,7 +374,7 @@ func TestNamespace(t *testing.T) {
 	annotated = annotated.DeepCopy()
 	annotated.Annotations["owner"] = "bob"
 	f.namespaces.Modify(annotated)
-	eventually(t, func() bool {
+	fixture.Eventually(t, func() bool {
 		_, annotations, _ := f.Namespace(t.Context(), "team-a")
 		return annotations["owner"] == "bob"
 	})
@@ -414,7 +396,7 @@ func TestNamespace(t *testing.T) {
 }
 
 func TestAwaitState(t *testing.T) {
-	f := newFixture(time.Minute)
+	f := newTestCache(time.Minute)
 	f.namespaces.Add(namespace("decided", v1alpha1.LabelGoverned, v1alpha1.GovernedFalse))
 	f.namespaces.Add(namespace("new"))
 	f.start(t)
@@ -444,7 +426,7 @@ func TestAwaitState(t *testing.T) {
 		f.AwaitState(ctx, "unknown")
 	})
 	t.Run("no longer than the timeout", func(t *testing.T) {
-		impatient := newFixture(time.Millisecond)
+		impatient := newTestCache(time.Millisecond)
 		impatient.namespaces.Add(namespace("new"))
 		impatient.start(t)
 		impatient.AwaitState(t.Context(), "new")

@@ -18,24 +18,23 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/tools/cache"
 	fakecache "k8s.io/client-go/tools/cache/testing"
-	"sigs.k8s.io/yaml"
 
+	"github.com/vmstencil/stencil/internal/fixture"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-// fixture is a cache with sources that tests control.
-type fixture struct {
+// testCache is a cache with sources that tests control.
+type testCache struct {
 	*Cache
 	sources map[string]*fakecache.FakeControllerSource
 }
 
-func newFixture(waitTimeout time.Duration) fixture {
-	f := fixture{sources: map[string]*fakecache.FakeControllerSource{}}
+func newTestCache(waitTimeout time.Duration) testCache {
+	f := testCache{sources: map[string]*fakecache.FakeControllerSource{}}
 	sources := map[string]cache.ListerWatcher{}
 	for _, kind := range kinds {
 		f.sources[kind] = fakecache.NewFakeControllerSource()
@@ -45,36 +44,10 @@ func newFixture(waitTimeout time.Duration) fixture {
 	return f
 }
 
-func (f fixture) start(t *testing.T) {
+func (f testCache) start(t *testing.T) {
 	t.Helper()
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = f.Start(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	eventually(t, f.Synced)
-}
-
-func eventually(t *testing.T, condition func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) { return condition(), nil })
-	if err != nil {
-		t.Fatal("it did not come to pass")
-	}
-}
-
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatal(err)
-	}
-	return u
+	fixture.Run(t, f.Start)
+	fixture.Eventually(t, f.Synced)
 }
 
 const small = `
@@ -90,7 +63,7 @@ spec: {cpu: {guest: 1}, memory: {guest: 2Gi}}
 // revision returns the ControllerRevision that KubeVirt makes of an object with this content for a VM in team-a.
 func revision(t *testing.T, name, of, kind, spec string) *unstructured.Unstructured {
 	t.Helper()
-	return object(t, fmt.Sprintf(`
+	return fixture.Object(t, fmt.Sprintf(`
 apiVersion: apps/v1
 kind: ControllerRevision
 metadata: {namespace: team-a, name: %s, labels: {instancetype.kubevirt.io/object-name: %s, instancetype.kubevirt.io/object-kind: %s}}
@@ -99,10 +72,10 @@ data: {apiVersion: instancetype.kubevirt.io/v1beta1, kind: %[3]s, metadata: {nam
 }
 
 func TestResolve(t *testing.T) {
-	f := newFixture(time.Millisecond)
-	f.sources[sizing.KindClusterInstancetype].Add(object(t, small))
-	f.sources[sizing.KindInstancetype].Add(object(t, `{metadata: {namespace: team-a, name: own}, spec: {cpu: {guest: 4}}}`))
-	f.sources[sizing.KindClusterPreference].Add(object(t, `{metadata: {name: linux}, spec: {}}`))
+	f := newTestCache(time.Millisecond)
+	f.sources[sizing.KindClusterInstancetype].Add(fixture.Object(t, small))
+	f.sources[sizing.KindInstancetype].Add(fixture.Object(t, `{metadata: {namespace: team-a, name: own}, spec: {cpu: {guest: 4}}}`))
+	f.sources[sizing.KindClusterPreference].Add(fixture.Object(t, `{metadata: {name: linux}, spec: {}}`))
 	for _, r := range []*unstructured.Unstructured{
 		revision(t, "same", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 1}, memory: {guest: 2Gi}}`),
 		revision(t, "former", "u1.small", sizing.KindClusterInstancetype, `{cpu: {guest: 64}}`),
@@ -229,7 +202,7 @@ func TestResolve(t *testing.T) {
 }
 
 func TestWhatComesWhileSomebodyWaitsIsFound(t *testing.T) {
-	f := newFixture(time.Minute)
+	f := newTestCache(time.Minute)
 	f.start(t)
 	changed := f.Changed()
 	done := make(chan error)
@@ -238,19 +211,19 @@ func TestWhatComesWhileSomebodyWaitsIsFound(t *testing.T) {
 		done <- err
 	}()
 	f.sources[kindRevision].Add(revision(t, "same", "u1.small", sizing.KindClusterInstancetype, `{}`))
-	eventually(t, func() bool { return f.index.kinds[kindRevision].Len() == 1 })
+	fixture.Eventually(t, func() bool { return f.index.kinds[kindRevision].Len() == 1 })
 	select {
 	case <-changed:
 		t.Error("a revision counts as a change")
 	default:
 	}
-	f.sources[sizing.KindClusterInstancetype].Add(object(t, small))
+	f.sources[sizing.KindClusterInstancetype].Add(fixture.Object(t, small))
 	if err := <-done; err != nil {
 		t.Error(err)
 	}
 	<-changed
-	f.sources[sizing.KindClusterInstancetype].Delete(object(t, small))
-	eventually(t, func() bool { return f.index.kinds[sizing.KindClusterInstancetype].Len() == 0 })
+	f.sources[sizing.KindClusterInstancetype].Delete(fixture.Object(t, small))
+	fixture.Eventually(t, func() bool { return f.index.kinds[sizing.KindClusterInstancetype].Len() == 0 })
 
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -310,7 +283,7 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 		t.Run(tc.name, func(t *testing.T) {
 			source := &forbidden{FakeControllerSource: fakecache.NewFakeControllerSource()}
 			source.permitted.Store(tc.permitted)
-			source.Add(object(t, small))
+			source.Add(fixture.Object(t, small))
 			sources := map[string]cache.ListerWatcher{sizing.KindClusterInstancetype: source}
 			for _, kind := range kinds {
 				if sources[kind] == nil {
@@ -319,7 +292,7 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 			}
 			served := &cluster{}
 			served.absent.Store(tc.absent)
-			f := fixture{Cache: newCache(Options{Logger: logr.Discard(), WaitTimeout: time.Millisecond}, served, sources)}
+			f := testCache{Cache: newCache(Options{Logger: logr.Discard(), WaitTimeout: time.Millisecond}, served, sources)}
 			for i := range f.watches {
 				f.watches[i].Interval = time.Millisecond
 			}
@@ -330,7 +303,7 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 				_ = f.Start(ctx)
 			}()
 			defer func() { cancel(); <-done }()
-			eventually(t, func() bool {
+			fixture.Eventually(t, func() bool {
 				for kind, of := range f.index.kinds {
 					if kind != sizing.KindClusterInstancetype && !of.Synced() {
 						return false
@@ -339,7 +312,7 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 				return true
 			})
 			if tc.wantSynced {
-				eventually(t, f.Synced)
+				fixture.Eventually(t, f.Synced)
 			} else if f.Synced() {
 				t.Error("it is synced")
 			}
@@ -349,7 +322,7 @@ func TestAKindThatIsNotServedIsEmptyUntilItIs(t *testing.T) {
 			}
 			served.absent.Store(nil)
 			source.permitted.Store(true)
-			eventually(t, func() bool { _, err := f.Resolve(t.Context(), reference); return err == nil && f.Synced() })
+			fixture.Eventually(t, func() bool { _, err := f.Resolve(t.Context(), reference); return err == nil && f.Synced() })
 		})
 	}
 }
@@ -369,8 +342,8 @@ func TestEqualRevisionsAreStoredOnce(t *testing.T) {
 }
 
 func TestMetrics(t *testing.T) {
-	f := newFixture(time.Minute)
-	f.sources[sizing.KindClusterInstancetype].Add(object(t, small))
+	f := newTestCache(time.Minute)
+	f.sources[sizing.KindClusterInstancetype].Add(fixture.Object(t, small))
 	f.start(t)
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(&collector{index: f.index})

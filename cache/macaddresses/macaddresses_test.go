@@ -5,24 +5,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/internal/fixture"
 )
-
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	o := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
-		t.Fatal(err)
-	}
-	return o
-}
 
 // vm returns a VirtualMachine as the watch delivers it.
 func vm(t *testing.T, namespace, name string, with ...string) *watching.Object[[]string] {
 	t.Helper()
-	o := object(t, `{spec: {template: {spec: {domain: {devices: {interfaces: [{name: none, masquerade: {}}]}}}}}}`)
+	o := fixture.Object(t, `{spec: {template: {spec: {domain: {devices: {interfaces: [{name: none, masquerade: {}}]}}}}}}`)
 	interfaces, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "domain", "devices", "interfaces")
 	if err != nil {
 		t.Fatal(err)
@@ -105,7 +96,7 @@ webhooks:
 			}
 			var list []any
 			if tc.configuration != "" {
-				list = append(list, object(t, tc.configuration))
+				list = append(list, fixture.Object(t, tc.configuration))
 			}
 			if err := p.configurations.Replace(list, ""); err != nil {
 				t.Fatal(err)

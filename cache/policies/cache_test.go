@@ -20,6 +20,7 @@ import (
 	fakecache "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/internal/fixture"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	suite "github.com/vmstencil/stencil/policies/tests"
 	"github.com/vmstencil/stencil/rego"
@@ -93,16 +94,7 @@ func started(t *testing.T, e *engine, limit time.Duration, first ...*v1alpha1.Vi
 		source.Add(object)
 	}
 	c := newCache(Options{Logger: logr.Discard()}, source, e.builder(limit))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = c.Start(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
+	fixture.Run(t, c.Start)
 	return c, source
 }
 

@@ -15,11 +15,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/cache"
 	fakecache "k8s.io/client-go/tools/cache/testing"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/template"
 )
 
@@ -45,28 +45,9 @@ func start(t *testing.T, initial ...*v1beta1.VirtualMachineTemplate) (*Cache, *f
 		source.Add(object)
 	}
 	c := newCache(source, testr.New(t))
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		_ = c.Start(ctx)
-	}()
-	t.Cleanup(func() {
-		cancel()
-		<-done
-	})
-	eventually(t, c.Synced)
+	fixture.Run(t, c.Start)
+	fixture.Eventually(t, c.Synced)
 	return c, source
-}
-
-func eventually(t *testing.T, condition func() bool) {
-	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
-		return condition(), nil
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
 }
 
 func TestTheCacheFollowsTheTemplates(t *testing.T) {
@@ -88,7 +69,7 @@ func TestTheCacheFollowsTheTemplates(t *testing.T) {
 	}
 
 	source.Modify(vmt("fedora", 2, invalid))
-	eventually(t, func() bool { return c.Get("golden", "fedora").Generation == 2 })
+	fixture.Eventually(t, func() bool { return c.Get("golden", "fedora").Generation == 2 })
 	if _, err := c.Get("golden", "fedora").Compiled(); err == nil {
 		t.Error("the new content was not compiled")
 	}
@@ -97,7 +78,7 @@ func TestTheCacheFollowsTheTemplates(t *testing.T) {
 	}
 
 	source.Delete(vmt("fedora", 2, invalid))
-	eventually(t, func() bool { return c.Get("golden", "fedora") == nil })
+	fixture.Eventually(t, func() bool { return c.Get("golden", "fedora") == nil })
 }
 
 func TestATemplateOfTheSameGenerationIsNotCompiledAgain(t *testing.T) {
@@ -107,7 +88,7 @@ func TestATemplateOfTheSameGenerationIsNotCompiledAgain(t *testing.T) {
 	labelled := vmt("fedora", 1, valid)
 	labelled.Labels = map[string]string{"tier": "gold"}
 	source.Modify(labelled)
-	eventually(t, func() bool { return c.Get("golden", "fedora").Labels["tier"] == "gold" })
+	fixture.Eventually(t, func() bool { return c.Get("golden", "fedora").Labels["tier"] == "gold" })
 	if after, _ := c.Get("golden", "fedora").Compiled(); after != before {
 		t.Error("it was compiled again")
 	}
@@ -115,7 +96,7 @@ func TestATemplateOfTheSameGenerationIsNotCompiledAgain(t *testing.T) {
 	recreated := vmt("fedora", 1, valid)
 	recreated.UID = "another"
 	source.Modify(recreated)
-	eventually(t, func() bool { return c.Get("golden", "fedora").UID == "another" })
+	fixture.Eventually(t, func() bool { return c.Get("golden", "fedora").UID == "another" })
 	if after, _ := c.Get("golden", "fedora").Compiled(); after == before {
 		t.Error("another object of the same name was taken for the old one")
 	}
@@ -220,7 +201,7 @@ func TestReadersAndWritersAtOnce(t *testing.T) {
 	for generation := range int64(200) {
 		source.Modify(vmt("fedora", generation+2, valid))
 	}
-	eventually(t, func() bool { return c.Get("golden", "fedora").Generation == 201 })
+	fixture.Eventually(t, func() bool { return c.Get("golden", "fedora").Generation == 201 })
 	close(stop)
 	wg.Wait()
 }

@@ -4,20 +4,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 var update = flag.Bool("update", false, "write the table of flags into docs/operations.md")
-
-const (
-	documentation = "../../docs/operations.md"
-	tableBegin    = "<!-- flags: begin -->\n"
-	tableEnd      = "<!-- flags: end -->"
-)
 
 // table returns the expected table of flags of docs/operations.md.
 func table() string {
@@ -41,22 +34,8 @@ func table() string {
 }
 
 func TestDocumentationListsEveryFlag(t *testing.T) {
-	content, err := os.ReadFile(documentation)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, found := strings.Cut(string(content), tableBegin)
-	present, after, foundEnd := strings.Cut(rest, tableEnd)
-	if !found || !foundEnd {
-		t.Fatalf("%s has no place for the table of flags", documentation)
-	}
-	if *update {
-		if err := os.WriteFile(documentation, []byte(before+tableBegin+table()+tableEnd+after), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(table(), present); diff != "" {
-		t.Errorf("the table of flags is not current; go test ./cmd/stencil-manager -update writes it (-want +got):\n%s", diff)
-	}
+	testfile.Generated{
+		Path: "../../docs/operations.md", Begin: "<!-- flags: begin -->\n", End: "<!-- flags: end -->",
+		Update: *update, Command: "go test ./cmd/stencil-manager -update",
+	}.Compare(t, table())
 }

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 const (
@@ -272,14 +273,9 @@ func compare(t *testing.T, name, got string) {
 	got = strings.ReplaceAll(scrub(got), "\x1b", "ESC")
 	file := filepath.Join("golden", strings.NewReplacer(" ", "-", ",", "", "'", "").Replace(name)+".txt")
 	if *update {
-		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, file, got)
 	}
-	want, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := testfile.Read(t, file)
 	if diff := cmp.Diff(string(want), got); diff != "" {
 		t.Errorf("(-want +got), write it with -update:\n%s", diff)
 	}

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // script is a Prompter with prepared lines, which marks hidden ones.
@@ -127,9 +128,7 @@ func TestCreateOnATerminal(t *testing.T) {
 		{"name": "NAME", "required": true}, {"name": "PASSWORD", "sensitive": true, "required": true}, {"name": "COLOUR", "required": true, "enum": ["red", "blue"]}],
 		"virtualMachine": {"metadata": {"name": "${NAME}", "labels": {"colour": "${COLOUR}"}}, "spec": {"template": {"spec": {"domain": {"devices": {}}, "volumes": [{"name": "a", "cloudInitNoCloud": {"userData": "${PASSWORD}"}}]}}}}}}`
 	file := filepath.Join(t.TempDir(), "template.json")
-	if err := os.WriteFile(file, []byte(manifest), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, manifest)
 
 	ended := make(chan int, 1)
 	go func() {

@@ -2,13 +2,13 @@ package main
 
 import (
 	"bytes"
-	"os"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 const document = "docs/stencilctl.md"
@@ -17,10 +17,7 @@ const document = "docs/stencilctl.md"
 // documented one. With -update it writes the document.
 func TestDocumentation(t *testing.T) {
 	t.Chdir("../..")
-	text, err := os.ReadFile(document)
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfile.Read(t, document)
 	var got strings.Builder
 	console, documented := false, false
 	for line := range strings.Lines(string(text)) {
@@ -44,9 +41,7 @@ func TestDocumentation(t *testing.T) {
 		got.WriteString(line)
 	}
 	if *update {
-		if err := os.WriteFile(document, []byte(got.String()), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, document, got.String())
 	}
 	if diff := cmp.Diff(string(text), got.String()); diff != "" && !*update {
 		t.Errorf("%s (-want +got), write it with -update:\n%s", document, diff)

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 var update = flag.Bool("update", false, "write what the commands print to testdata/golden")
@@ -163,10 +164,7 @@ func scrub(text string) string {
 
 func TestFmtWrites(t *testing.T) {
 	at := filepath.Join(t.TempDir(), "policy.yaml")
-	crooked, err := os.ReadFile("testdata/unformatted/policy.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	crooked := testfile.Read(t, "testdata/unformatted/policy.yaml")
 	if err := os.WriteFile(at, crooked, 0o600); err != nil {
 		t.Fatal(err)
 	}

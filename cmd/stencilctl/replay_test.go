@@ -3,18 +3,16 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"sigs.k8s.io/yaml"
-
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
+	"github.com/vmstencil/stencil/internal/fixture"
+	"github.com/vmstencil/stencil/internal/testfile"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
-	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // TestReplayOfARecord evaluates a decision again that was evaluated, recorded and logged as the
@@ -31,18 +29,8 @@ spec:
       - name: seed
         cloudInitNoCloud: {userData: "password: secret"}
 `
-	source, err := os.ReadFile("testdata/policies/cpus.rego")
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiler, err := rego.NewCompiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy, err := compiler.Compile(t.Context(), rego.Definition{Name: "cpus", Source: string(source), Kinds: []string{"VirtualMachine"}})
-	if err != nil {
-		t.Fatal(err)
-	}
+	source := testfile.Read(t, "testdata/policies/cpus.rego")
+	policy := fixture.Policy(t, "cpus", string(source), "VirtualMachine")
 	for name, tc := range map[string]struct {
 		object string
 		masked bool
@@ -51,14 +39,7 @@ spec:
 		"with secrets masked": {object: object, masked: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			raw, err := yaml.YAMLToJSON([]byte(tc.object))
-			if err != nil {
-				t.Fatal(err)
-			}
-			content, err := machine.Decode(raw)
-			if err != nil {
-				t.Fatal(err)
-			}
+			content := fixture.VM(t, fixture.JSON(t, tc.object))
 			c := policyinput.Case{
 				Request:   rego.Request{Operation: "CREATE", Kind: "VirtualMachine", Namespace: "shop", Name: "web", UserInfo: rego.UserInfo{Username: "ada"}},
 				Object:    content,
@@ -80,9 +61,7 @@ spec:
 				t.Fatal(err)
 			}
 			log := filepath.Join(t.TempDir(), "log")
-			if err := os.WriteFile(log, append(line, '\n'), 0o600); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, log, append(line, '\n'))
 
 			var out bytes.Buffer
 			code := run(t.Context(), []string{"stencilctl", "policy", "eval", "--decision", log, "-p", "testdata/policies/cpus.rego"}, cli.Streams{Out: &out, Err: &out})

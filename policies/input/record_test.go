@@ -10,10 +10,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/vmstencil/stencil/internal/fixture"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
-	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // full is a case in which every part of the document is set.
@@ -24,10 +24,7 @@ func full(t testing.TB) *policyinput.Case {
 		t.Fatal(err)
 	}
 	decoded := func() map[string]any {
-		o, err := machine.Decode(raw)
-		if err != nil {
-			t.Fatal(err)
-		}
+		o := fixture.VM(t, raw)
 		o["metadata"].(map[string]any)["managedFields"] = []any{map[string]any{"manager": "m"}}
 		o["spec"].(map[string]any)["cpus"] = []any{json.Number("4"), json.Number("1.50"), true, nil}
 		return o

@@ -12,11 +12,10 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/open-policy-agent/opa/v1/ast"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 var update = flag.Bool("update", false, "write what is made from the policies: the chart's copies, its values and their schema, docs/policies/library.md")
@@ -81,40 +80,9 @@ func encode(t testing.TB, value any) string {
 	return strings.TrimSpace(text.String())
 }
 
-// generated compares a file with its expected content, or writes it.
-func generated(t *testing.T, path, want string) {
-	t.Helper()
-	if *update {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	got, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is not current; run go test ./policies/library -update (-want +got):\n%s", path, diff)
-	}
-}
-
-// between returns the content of a file with text inserted between two lines.
-func between(t *testing.T, path, begin, end, text string) string {
-	t.Helper()
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, found := strings.Cut(string(content), begin+"\n")
-	_, tail, foundEnd := strings.Cut(rest, end)
-	if !found || !foundEnd {
-		t.Fatalf("%s lacks the lines %q and %q", path, begin, end)
-	}
-	return head + begin + "\n" + text + end + tail
+// generated is a file that is made from the policies, or the part of it between two texts.
+func generated(path, begin, end string) testfile.Generated {
+	return testfile.Generated{Path: path, Begin: begin, End: end, Update: *update, Command: "go test ./policies/library -update"}
 }
 
 const chart = "../../charts/stencil"
@@ -134,7 +102,7 @@ func TestTheChartHasEveryPolicy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		generated(t, filepath.Join(folder, name), fmt.Sprintf("# Generated from policies/library/%s. DO NOT EDIT.\n%s", name, content))
+		generated(filepath.Join(folder, name), "", "").Compare(t, fmt.Sprintf("# Generated from policies/library/%s. DO NOT EDIT.\n%s", name, content))
 	}
 	copies, err := os.ReadDir(folder)
 	if err != nil {
@@ -155,8 +123,7 @@ func TestTheValuesOfTheChartHaveEveryPolicy(t *testing.T) {
 		fmt.Fprintf(&text, "    # %s (%s). %s. Parameters: %s.\n", about.title, about.severity, strings.TrimSuffix(first, "."), parameterNames(about))
 		fmt.Fprintf(&text, "    %s:\n      enabled: false\n", policy.Name)
 	}
-	path := filepath.Join(chart, "values.yaml")
-	generated(t, path, between(t, path, "  library:", "  # The end of the library.", text.String()))
+	generated(filepath.Join(chart, "values.yaml"), "  library:\n", "  # The end of the library.").Compare(t, text.String())
 }
 
 func parameterNames(a about) string {
@@ -168,11 +135,6 @@ func parameterNames(a about) string {
 }
 
 func TestTheSchemaOfTheChartKnowsEveryParameter(t *testing.T) {
-	path := filepath.Join(chart, "values.schema.json")
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
 	properties := map[string]any{}
 	for _, policy := range policies(t) {
 		var schema map[string]any
@@ -192,12 +154,7 @@ func TestTheSchemaOfTheChartKnowsEveryParameter(t *testing.T) {
 		t.Fatal(err)
 	}
 	const begin, end = `          "$comment": "The properties are generated from policies/library.",` + "\n" + `          "properties": `, `,` + "\n" + `          "additionalProperties": false`
-	head, rest, found := strings.Cut(string(content), begin)
-	_, tail, foundEnd := strings.Cut(rest, end)
-	if !found || !foundEnd {
-		t.Fatalf("%s has no place for the library", path)
-	}
-	generated(t, path, head+begin+strings.ReplaceAll(string(raw), "\n        ", "\n          ")+end+tail)
+	generated(filepath.Join(chart, "values.schema.json"), begin, end).Compare(t, strings.ReplaceAll(string(raw), "\n        ", "\n          "))
 }
 
 // closed makes a schema reject unknown fields, as the admission of policies does.
@@ -226,11 +183,10 @@ func TestTheReferenceOfTheLibrary(t *testing.T) {
 		for _, parameter := range about.parameters {
 			rows(&sections, t, parameter.name, parameter.schema)
 		}
-		sections.WriteString("\nFor example, this test of it:\n\n```yaml\n" + example(t, policy) + "```\n")
+		fmt.Fprintf(&sections, "\nIt reports, for example: `%s`\n", example(t, policy))
 	}
-	path := "../../docs/policies/library.md"
-	generated(t, path, between(t, path, "<!-- library:begin -->", "<!-- library:end -->",
-		"\n| Policy | Severity | Title |\n|---|---|---|\n"+contents.String()+sections.String()+"\n"))
+	generated("../../docs/policies/library.md", "<!-- library:begin -->\n", "<!-- library:end -->").Compare(t,
+		"\n| Policy | Severity | Title |\n|---|---|---|\n"+contents.String()+sections.String()+"\n")
 }
 
 // applies describes which requests a policy evaluates.
@@ -293,18 +249,13 @@ func schemaType(schema map[string]any) string {
 	return kind
 }
 
-// example returns the first test of a policy with a finding.
+// example returns a message of the policy: the first that its tests expect.
 func example(t *testing.T, policy *v1alpha1.VirtualMachinePolicy) string {
 	t.Helper()
 	for _, test := range policy.Spec.Tests {
-		if len(test.Deny)+len(test.Warn) == 0 {
-			continue
+		if messages := slices.Concat(test.Deny, test.Warn); len(messages) > 0 {
+			return messages[0]
 		}
-		text, err := yaml.Marshal(test)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return string(text)
 	}
 	t.Fatalf("%s has no test that finds something", policy.Name)
 	return ""

@@ -3,13 +3,13 @@ package library
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/internal/testfile"
 	policyspec "github.com/vmstencil/stencil/policies/spec"
 	suite "github.com/vmstencil/stencil/policies/tests"
 	"github.com/vmstencil/stencil/rego"
@@ -35,15 +35,12 @@ func TestThePageOfTheBuiltInFunctions(t *testing.T) {
 	}
 	text.WriteString("\n")
 	path := "../../docs/policies/builtins.md"
-	generated(t, path, between(t, path, "<!-- builtins:begin -->", "<!-- builtins:end -->", text.String()))
+	generated(path, "<!-- builtins:begin -->\n", "<!-- builtins:end -->").Compare(t, text.String())
 }
 
 // TestTheTranslationOfAConstraintTemplate runs the policy of docs/policies/gatekeeper.md.
 func TestTheTranslationOfAConstraintTemplate(t *testing.T) {
-	content, err := os.ReadFile("../../docs/policies/gatekeeper.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, "../../docs/policies/gatekeeper.md")
 	_, after, _ := strings.Cut(string(content), "<!-- translation:begin -->\n```yaml\n")
 	manifest, _, found := strings.Cut(after, "```\n<!-- translation:end -->")
 	if !found {
@@ -55,10 +52,7 @@ func TestTheTranslationOfAConstraintTemplate(t *testing.T) {
 // TestTheExamplesPassTheirTests runs the tests of docs/examples, except for the example
 // that must be rejected.
 func TestTheExamplesPassTheirTests(t *testing.T) {
-	content, err := os.ReadFile("../../docs/examples/policies/owners.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, "../../docs/examples/policies/owners.yaml")
 	passes(t, string(content))
 }
 

@@ -3,7 +3,6 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"strings"
 	"testing"
 
@@ -17,6 +16,8 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/excerpt"
+	"github.com/vmstencil/stencil/internal/fixture"
+	"github.com/vmstencil/stencil/internal/testfile"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -25,19 +26,10 @@ type shelved map[string]*templatecache.Template
 
 func (s shelved) Get(namespace, name string) *templatecache.Template { return s[namespace+"/"+name] }
 
-func parse(t testing.TB, text string) *v1beta1.VirtualMachineTemplate {
-	t.Helper()
-	object := &v1beta1.VirtualMachineTemplate{}
-	if err := yaml.UnmarshalStrict([]byte(text), object); err != nil {
-		t.Fatal(err)
-	}
-	return object
-}
-
 // shelve compiles a template of generation 5.
 func shelve(t testing.TB, text string) *templatecache.Template {
 	t.Helper()
-	object := parse(t, text)
+	object := fixture.Decode[v1beta1.VirtualMachineTemplate](t, text)
 	object.Generation = 5
 	return templatecache.Compile(object)
 }
@@ -49,18 +41,7 @@ func renderFrom(t testing.TB, from *templatecache.Template, name string, values 
 	if err != nil {
 		t.Fatal(err)
 	}
-	binding, err := compiled.Bind(values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := compiled.Render(binding)
-	if err != nil {
-		t.Fatal(err)
-	}
-	vm, err := machine.Decode(result.JSON())
-	if err != nil {
-		t.Fatal(err)
-	}
+	vm := fixture.VM(t, fixture.Render(t, compiled, values).JSON())
 	annotations := map[string]any{
 		contract.AnnotationTemplateRef: from.Namespace + "/" + from.Name,
 		contract.AnnotationRendered: machine.Record{
@@ -427,10 +408,7 @@ func TestACauseIsBounded(t *testing.T) {
 
 // BenchmarkJudge evaluates one stored VM of the documentation's Fedora template against one approval.
 func BenchmarkJudge(b *testing.B) {
-	text, err := os.ReadFile("../../docs/examples/golden/fedora.yaml")
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := testfile.Read(b, "../../docs/examples/golden/fedora.yaml")
 	template := shelve(b, string(text))
 	templates := shelved{"golden/fedora": template}
 	approvals := []*approval.Approval{approve("a", func(a *v1alpha1.TemplateApproval) {
@@ -449,10 +427,7 @@ func BenchmarkJudge(b *testing.B) {
 
 // BenchmarkReadPage reads a page of stored VMs of that template, without evaluating them.
 func BenchmarkReadPage(b *testing.B) {
-	text, err := os.ReadFile("../../docs/examples/golden/fedora.yaml")
-	if err != nil {
-		b.Fatal(err)
-	}
+	text := testfile.Read(b, "../../docs/examples/golden/fedora.yaml")
 	page, err := yaml.Marshal(map[string]any{"items": []any{renderFrom(b, shelve(b, string(text)), "fedora-1", nil, nil)}})
 	if err != nil {
 		b.Fatal(err)

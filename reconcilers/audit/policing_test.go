@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -15,25 +14,16 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
+	"github.com/vmstencil/stencil/internal/fixture"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	"github.com/vmstencil/stencil/reconcilers/internal/coverage"
 	"github.com/vmstencil/stencil/rego"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-var policyCompiler = sync.OnceValues(rego.NewCompiler)
-
 func policy(t *testing.T, name, source string, changes ...func(*policyset.Entry)) policyset.Entry {
 	t.Helper()
-	c, err := policyCompiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := c.Compile(t.Context(), rego.Definition{Name: name, Source: "# METADATA\n# custom:\n#   severity: high\npackage p\nimport rego.v1\n" + source})
-	if err != nil {
-		t.Fatal(err)
-	}
-	e := policyset.Entry{Policy: compiled}
+	e := policyset.Entry{Policy: fixture.Policy(t, name, "# METADATA\n# custom:\n#   severity: high\npackage p\nimport rego.v1\n"+source)}
 	for _, change := range changes {
 		change(&e)
 	}

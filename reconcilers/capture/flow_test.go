@@ -25,9 +25,9 @@ import (
 	"k8s.io/client-go/tools/events"
 	testingclock "k8s.io/utils/clock/testing"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/fixture"
 )
 
 // world is a fake API server with simulated KubeVirt and CDI.
@@ -104,10 +104,7 @@ func newWorld(t *testing.T, objects ...string) *world {
 
 func (w *world) add(text string) {
 	w.t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		w.t.Fatal(err)
-	}
+	u := fixture.Object(w.t, text)
 	u.SetCreationTimestamp(created)
 	if err := w.client.Tracker().Create(gvr(u.GetKind()), u, u.GetNamespace()); err != nil {
 		w.t.Fatal(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -18,41 +17,24 @@ import (
 	clocktesting "k8s.io/utils/clock/testing"
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
-	"github.com/vmstencil/stencil/api/template/v1beta1"
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/fixture"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
-	"github.com/vmstencil/stencil/rego"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 )
 
-var compiler = sync.OnceValues(rego.NewCompiler)
-
 func entry(t *testing.T, name, source string) policyset.Entry {
 	t.Helper()
-	c, err := compiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy, err := c.Compile(t.Context(), rego.Definition{Name: name, Source: "package p\nimport rego.v1\n" + source})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return policyset.Entry{Policy: policy}
+	return policyset.Entry{Policy: fixture.Policy(t, name, "package p\nimport rego.v1\n"+source)}
 }
 
 // vmt is a template in namespace golden.
 func vmt(t *testing.T, name, text string) *templatecache.Template {
 	t.Helper()
-	var object v1beta1.VirtualMachineTemplate
-	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
-		t.Fatal(err)
-	}
-	object.Namespace, object.Name, object.UID, object.Generation = "golden", name, "uid-1", 3
-	return templatecache.Compile(&object)
+	return templatecache.Compile(fixture.Template(t, name, text))
 }
 
 const plain = `

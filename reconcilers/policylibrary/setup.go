@@ -10,7 +10,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
@@ -26,13 +25,8 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("the policy library: %w", err)
 	}
-	toTheOne := single.OnEvent(reconcile.Request{NamespacedName: r.options.ConfigMap})
-	var sources []source.Source
-	for object := range watched {
-		sources = append(sources, source.Kind(watches, object, toTheOne))
-	}
 	// Right after an installation, calls fail until the webhook is reachable.
 	return single.Add(mgr, single.Controller{
 		Name: "policylibrary", Reconciler: r, ShortestRetry: 250 * time.Millisecond, LongestRetry: 30 * time.Second,
-	}, sources...)
+	}, single.OnEvents(reconcile.Request{NamespacedName: r.options.ConfigMap}, watches, watched)...)
 }

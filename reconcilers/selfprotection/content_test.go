@@ -5,17 +5,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/internal/fixture"
 )
 
 func object(t *testing.T, text string) *unstructured.Unstructured {
 	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
 	o := &unstructured.Unstructured{}
-	if err := o.UnmarshalJSON(raw); err != nil {
+	if err := o.UnmarshalJSON(fixture.JSON(t, text)); err != nil {
 		t.Fatal(err)
 	}
 	return o

@@ -11,7 +11,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
-	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/vmstencil/stencil/reconcilers/internal/single"
 )
@@ -35,13 +34,7 @@ func (r *Reconciler) SetupWithManager(mgr manager.Manager) error {
 	if err != nil {
 		return fmt.Errorf("self-protection: %w", err)
 	}
-	// Every event results in the same request.
-	toTheOne := single.OnEvent(reconcile.Request{NamespacedName: r.options.ConfigMap})
-	var sources []source.Source
-	for object := range watched {
-		sources = append(sources, source.Kind(watches, object, toTheOne))
-	}
 	return single.Add(mgr, single.Controller{
 		Name: "selfprotection", Reconciler: r, ShortestRetry: 100 * time.Millisecond, LongestRetry: longestRetry,
-	}, sources...)
+	}, single.OnEvents(reconcile.Request{NamespacedName: r.options.ConfigMap}, watches, watched)...)
 }

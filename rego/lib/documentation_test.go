@@ -4,21 +4,16 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 var update = flag.Bool("update", false, "write docs/policies/helpers.md")
-
-const (
-	page       = "../../docs/policies/helpers.md"
-	begin, end = "<!-- helpers:begin -->\n", "<!-- helpers:end -->"
-)
 
 // TestThePageOfTheHelpers compares docs/policies/helpers.md with their METADATA.
 func TestThePageOfTheHelpers(t *testing.T) {
@@ -48,24 +43,10 @@ func TestThePageOfTheHelpers(t *testing.T) {
 	}
 	text.WriteString("\n")
 
-	content, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, found := strings.Cut(string(content), begin)
-	got, tail, foundEnd := strings.Cut(rest, end)
-	if !found || !foundEnd {
-		t.Fatalf("%s lacks the lines %s and %s", page, strings.TrimSpace(begin), end)
-	}
-	if *update {
-		if err := os.WriteFile(page, []byte(head+begin+text.String()+end+tail), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(text.String(), got); diff != "" {
-		t.Errorf("%s is not current; run go test ./rego/lib -update (-want +got):\n%s", page, diff)
-	}
+	testfile.Generated{
+		Path: "../../docs/policies/helpers.md", Begin: "<!-- helpers:begin -->\n", End: "<!-- helpers:end -->",
+		Update: *update, Command: "go test ./rego/lib -update",
+	}.Compare(t, text.String())
 }
 
 // sorted returns a list in the order of its items' JSON.

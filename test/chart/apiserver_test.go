@@ -6,6 +6,8 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -119,10 +121,7 @@ func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	withoutRole, err := plane.User("nobody-in-particular", user.Groups...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	withoutRole := harness.User(t, plane, "nobody-in-particular", gen.Group(user.Groups...))
 	space := namespace(t, plane)
 	others := map[string]bool{}
 	for _, right := range rightsOf(t, withoutRole, space) {
@@ -134,34 +133,23 @@ func TestTheAPIServerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 			own = append(own, right)
 		}
 	}
-	want := []string{
-		"create authentication.k8s.io/tokenreviews *",
-		"create authorization.k8s.io/subjectaccessreviews *",
-		"create kubevirt.io/virtualmachines *",
-		"get apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io",
-		"get apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io",
-		"get template.kubevirt.io/virtualmachinetemplates *",
-		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/extra *",
-		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/group *",
-		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/preview *",
-		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/uid *",
-		"impersonate authentication.k8s.io/userextras/delegation.template.kubevirt.io/user *",
-		"list apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io",
-		"list apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io",
-		"list instancetype.kubevirt.io/virtualmachineclusterinstancetypes *",
-		"list instancetype.kubevirt.io/virtualmachineclusterpreferences *",
-		"list instancetype.kubevirt.io/virtualmachineinstancetypes *",
-		"list instancetype.kubevirt.io/virtualmachinepreferences *",
-		"list template.kubevirt.io/virtualmachinetemplates *",
-		"use template.kubevirt.io/virtualmachinetemplates *",
-		"watch apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io",
-		"watch apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io",
-		"watch instancetype.kubevirt.io/virtualmachineclusterinstancetypes *",
-		"watch instancetype.kubevirt.io/virtualmachineclusterpreferences *",
-		"watch instancetype.kubevirt.io/virtualmachineinstancetypes *",
-		"watch instancetype.kubevirt.io/virtualmachinepreferences *",
-		"watch template.kubevirt.io/virtualmachinetemplates *",
-	}
+	want := rightsTo(map[string]string{
+		"apiregistration.k8s.io/apiservices v1alpha1.subresources.template.kubevirt.io": "get list watch",
+		"apiregistration.k8s.io/apiservices v1beta1.subresources.template.kubevirt.io":  "get list watch",
+		"authentication.k8s.io/tokenreviews":                                            "create",
+		"authentication.k8s.io/userextras/delegation.template.kubevirt.io/extra":        "impersonate",
+		"authentication.k8s.io/userextras/delegation.template.kubevirt.io/group":        "impersonate",
+		"authentication.k8s.io/userextras/delegation.template.kubevirt.io/preview":      "impersonate",
+		"authentication.k8s.io/userextras/delegation.template.kubevirt.io/uid":          "impersonate",
+		"authentication.k8s.io/userextras/delegation.template.kubevirt.io/user":         "impersonate",
+		"authorization.k8s.io/subjectaccessreviews":                                     "create",
+		"instancetype.kubevirt.io/virtualmachineclusterinstancetypes":                   "list watch",
+		"instancetype.kubevirt.io/virtualmachineclusterpreferences":                     "list watch",
+		"instancetype.kubevirt.io/virtualmachineinstancetypes":                          "list watch",
+		"instancetype.kubevirt.io/virtualmachinepreferences":                            "list watch",
+		"kubevirt.io/virtualmachines":                                                   "create",
+		"template.kubevirt.io/virtualmachinetemplates":                                  "get list watch use",
+	})
 	if diff := gocmp.Diff(want, own); diff != "" {
 		t.Errorf("rights (-want +got):\n%s", diff)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/policies"
 )
 
@@ -51,10 +52,7 @@ func TestPoliciesInTheChartAreCurrent(t *testing.T) {
 	}
 	got := map[string]string{}
 	for _, file := range copies {
-		content, err := os.ReadFile(filepath.Join(folder, file.Name()))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testfile.Read(t, filepath.Join(folder, file.Name()))
 		header, rest, _ := strings.Cut(string(content), "\n")
 		if !strings.Contains(header, "Code generated") {
 			t.Errorf("%s does not say that it is generated", file.Name())

@@ -8,6 +8,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -59,20 +60,13 @@ func withVMs(t *testing.T, options install.Options, users ...string) (plane *con
 	mustKubectl(t, plane, virtualMachines, "create", "--namespace", space, "-f", "-")
 	known = map[string]*controlplane.User{}
 	for _, name := range append(users, controller, "stranger") {
-		user, err := plane.User(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := plane.Grant(t.Context(), user, space, rbacv1.PolicyRule{
+		user := harness.User(t, plane, name)
+		harness.Grant(t, plane, user, space, rbacv1.PolicyRule{
 			APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines", "virtualmachines/status"}, Verbs: []string{"*"},
-		}); err != nil {
-			t.Fatal(err)
-		}
+		})
 		known[name] = user
 	}
-	if err := plane.Grant(t.Context(), known[controller], "", install.Bypass()); err != nil {
-		t.Fatal(err)
-	}
+	harness.Grant(t, plane, known[controller], "", install.Bypass())
 	options.ManagerURL = deadURL
 	installed(t, options)
 	if err := install.AwaitPolicies(t.Context(), plane); err != nil {
@@ -89,6 +83,24 @@ func withVMs(t *testing.T, options install.Options, users ...string) (plane *con
 			"--namespace", space, "--dry-run=server"))
 	})
 	return plane, space, known
+}
+
+// wantAnswer requires a failure with that text in its standard error, or success if it is empty.
+func wantAnswer(t *testing.T, want string, result controlplane.Result) {
+	t.Helper()
+	if complaint := differs(want, result); complaint != "" {
+		t.Error(complaint)
+	}
+}
+
+func differs(want string, result controlplane.Result) string {
+	if want != "" {
+		return missing(want, result)
+	}
+	if result.Code != 0 {
+		return "denied: " + result.Stderr
+	}
+	return ""
 }
 
 // missing returns a complaint unless the result is a failure with want in its standard error.

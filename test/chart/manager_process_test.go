@@ -18,16 +18,12 @@ func TestTheManagerWorksWithItsRightsThroughAnUpgrade(t *testing.T) {
 	}
 	options := install.Options{ManagerURL: "https://" + address}
 	plane := installed(t, options)
-	user, err := options.ManagerUser(plane)
+	program, err := options.Manager(plane)
 	if err != nil {
 		t.Fatal(err)
 	}
-	process, err := manager.Start(t.Context(), manager.Options{
-		Kubeconfig:     user.Kubeconfig,
-		Namespace:      install.Namespace,
-		WebhookAddress: address,
-		Args:           options.ManagerArgs(),
-	})
+	program.WebhookAddress = address
+	process, err := manager.Start(t.Context(), program)
 	if err != nil {
 		t.Fatal(err)
 	}

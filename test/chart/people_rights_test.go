@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -66,13 +67,8 @@ func TestRightsOfPeople(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			user, err := plane.User("person-" + tc.role)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := plane.Bind(t.Context(), user, own, tc.role); err != nil {
-				t.Fatal(err)
-			}
+			user := harness.User(t, plane, "person-"+tc.role)
+			harness.Bind(t, plane, user, own, tc.role)
 			allowed := func(verb, resource, namespace string) bool {
 				return may(t.Context(), t, plane, user, verb, "template.kubevirt.io", resource, namespace, "fedora")
 			}
@@ -114,13 +110,8 @@ func TestRightsOnSubresources(t *testing.T) {
 		"stencil-template-user":    {not: []string{process, create, sent}},
 	} {
 		t.Run(role, func(t *testing.T) {
-			user, err := plane.User("caller-" + role)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := plane.Bind(t.Context(), user, space, role); err != nil {
-				t.Fatal(err)
-			}
+			user := harness.User(t, plane, "caller-"+role)
+			harness.Bind(t, plane, user, space, role)
 			allowed := func(resource string) bool {
 				return may(t.Context(), t, plane, user, "create", "subresources.template.kubevirt.io", resource, space, "fedora")
 			}
@@ -188,13 +179,8 @@ func runDeciders(t *testing.T, plane *controlplane.Plane, resource string, cases
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			number++
-			user, err := plane.User("decider-of-" + resource + "-" + strconv.Itoa(number))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := plane.Bind(t.Context(), user, tc.namespace, tc.role); err != nil {
-				t.Fatal(err)
-			}
+			user := harness.User(t, plane, "decider-of-"+resource+"-"+strconv.Itoa(number))
+			harness.Bind(t, plane, user, tc.namespace, tc.role)
 			for _, verb := range tc.may {
 				eventually(t, "the person may "+verb+" "+resource, func() string {
 					if !may(t.Context(), t, plane, user, verb, "stencil.kubevirt.io", resource, "", "a") {

@@ -3,7 +3,6 @@ package chart
 import (
 	"context"
 	"os"
-	"strings"
 	"testing"
 
 	"k8s.io/client-go/kubernetes"
@@ -60,31 +59,20 @@ func clientFor(t *testing.T, config *rest.Config) *kubernetes.Clientset {
 
 func namespace(t *testing.T, plane *controlplane.Plane) string {
 	t.Helper()
-	name, err := plane.Namespace(t.Context(), "chart")
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := harness.Namespace(t, plane, "chart")
 	return name
 }
 
 // kubectl runs kubectl as the user, as the administrator when nil.
 func kubectl(t *testing.T, plane *controlplane.Plane, as *controlplane.User, stdin string, arguments ...string) controlplane.Result {
 	t.Helper()
-	result, err := plane.Kubectl(t.Context(), as, stdin, arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return result
+	return harness.Kubectl(t, plane, as, stdin, arguments...)
 }
 
 // mustKubectl runs kubectl as the administrator, requires success, and returns the standard output.
 func mustKubectl(t *testing.T, plane *controlplane.Plane, stdin string, arguments ...string) string {
 	t.Helper()
-	result := kubectl(t, plane, nil, stdin, arguments...)
-	if result.Code != 0 {
-		t.Fatalf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
-	}
-	return result.Stdout
+	return harness.Must(t, plane, nil, stdin, arguments...).Stdout
 }
 
 // eventually polls until there is no complaint. The parameter what completes the sentence "waiting until …".

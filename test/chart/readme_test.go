@@ -4,23 +4,20 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
 	"go.yaml.in/yaml/v3"
+
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 var update = flag.Bool("update", false, "write the table of values into the chart's README.md")
 
 // The table of values in README.md is generated from values.yaml: go test ./chart -run README -update
 func TestREADMEListsEveryValue(t *testing.T) {
-	content, err := os.ReadFile(filepath.Join(chartFolder(t), "values.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, filepath.Join(chartFolder(t), "values.yaml"))
 	var document yaml.Node
 	if err := yaml.Unmarshal(content, &document); err != nil {
 		t.Fatal(err)
@@ -28,26 +25,10 @@ func TestREADMEListsEveryValue(t *testing.T) {
 	rows := valueRows(t, "", document.Content[0])
 	table := "| Value | Default | Meaning |\n|---|---|---|\n" + strings.Join(rows, "\n") + "\n"
 
-	const begin, end = "<!-- values:begin -->\n", "<!-- values:end -->"
-	path := filepath.Join(chartFolder(t), "README.md")
-	readme, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	head, rest, found := strings.Cut(string(readme), begin)
-	got, tail, foundEnd := strings.Cut(rest, end)
-	if !found || !foundEnd {
-		t.Fatalf("%s lacks the lines %s and %s", path, strings.TrimSpace(begin), end)
-	}
-	if *update {
-		if err := os.WriteFile(path, []byte(head+begin+table+end+tail), 0o644); err != nil {
-			t.Fatal(err)
-		}
-		return
-	}
-	if diff := cmp.Diff(table, got); diff != "" {
-		t.Errorf("README.md is not current; run go test ./chart -run README -update (-values.yaml +README.md):\n%s", diff)
-	}
+	testfile.Generated{
+		Path: filepath.Join(chartFolder(t), "README.md"), Begin: "<!-- values:begin -->\n", End: "<!-- values:end -->",
+		Update: *update, Command: "go test ./chart -run README -update",
+	}.Compare(t, table)
 }
 
 // valueRows returns a row for every value in a mapping. A node with a comment is one value, however large; one without must be a mapping of values.

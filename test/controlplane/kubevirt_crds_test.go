@@ -3,11 +3,12 @@ package controlplane
 import (
 	"bytes"
 	"flag"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
+
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 var update = flag.Bool("update", false, "write kubevirt_crds.yaml anew")
@@ -32,9 +33,7 @@ func TestTheDefinitionsOfKubeVirtAreThoseOfItsOperator(t *testing.T) {
 		want.Write(document)
 	}
 	if *update {
-		if err := os.WriteFile("kubevirt_crds.yaml", want.Bytes(), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, "kubevirt_crds.yaml", want.Bytes())
 		return
 	}
 	if diff := cmp.Diff(want.String(), string(kubevirtDefinitions)); diff != "" {

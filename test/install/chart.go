@@ -14,6 +14,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/manager"
 	"github.com/vmstencil/stencil/test/product"
 )
 
@@ -36,6 +37,21 @@ func Chart(ctx context.Context, plane *controlplane.Plane, options Options) erro
 		arguments = append(arguments, "--values", file)
 	}
 	return helm(ctx, plane, arguments...)
+}
+
+// Beside installs the chart for a manager beside the cluster, which does not run yet, and returns the options to start it with.
+func Beside(ctx context.Context, plane *controlplane.Plane, values map[string]any) (manager.Options, error) {
+	address, err := manager.FreeAddress()
+	if err != nil {
+		return manager.Options{}, err
+	}
+	release := Options{ManagerURL: "https://" + address, Values: values}
+	if err := Chart(ctx, plane, release); err != nil {
+		return manager.Options{}, err
+	}
+	options, err := release.Manager(plane)
+	options.WebhookAddress = address
+	return options, err
 }
 
 // Uninstall removes the release. CRDs, and templates with them, stay.

@@ -4,16 +4,9 @@
 // There are no nodes on such a plane, so the manager runs as a process beside it. [Chart] therefore installs the chart with
 // manager.enabled=false and webhooks.url set to where that process listens, [Options.ManagerArgs] are the flags that the
 // process needs to serve this release, and [Options.ManagerUser] has exactly the rights that the chart gives to the
-// manager's ServiceAccount:
+// manager's ServiceAccount. [Beside] does all of it:
 //
-//	options := install.Options{ManagerURL: "https://" + address}
-//	if err := install.Chart(ctx, plane, options); err != nil { … }
-//	user, err := options.ManagerUser(plane)
+//	options, err := install.Beside(ctx, plane, nil)
 //	…
-//	process, err := manager.Start(ctx, manager.Options{
-//		Kubeconfig:     user.Kubeconfig,
-//		Namespace:      install.Namespace,
-//		WebhookAddress: address,
-//		Args:           options.ManagerArgs(),
-//	})
+//	process, err := manager.Start(ctx, options)
 package install

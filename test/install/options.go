@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/manager"
 )
 
 const (
@@ -122,6 +123,16 @@ func (o Options) ManagerUser(plane *controlplane.Plane) (*controlplane.User, err
 	o = o.withDefaults()
 	name := "system:serviceaccount:" + o.Namespace + ":" + o.prefix() + "-manager"
 	return plane.User(name, "system:serviceaccounts", "system:serviceaccounts:"+o.Namespace)
+}
+
+// Manager returns the options of a stencil-manager that serves this release as ManagerUser.
+func (o Options) Manager(plane *controlplane.Plane) (manager.Options, error) {
+	o = o.withDefaults()
+	user, err := o.ManagerUser(plane)
+	if err != nil {
+		return manager.Options{}, err
+	}
+	return manager.Options{Kubeconfig: user.Kubeconfig, Namespace: o.Namespace, Args: o.ManagerArgs()}, nil
 }
 
 // apiServices are the APIServices of the chart, as flags name them.

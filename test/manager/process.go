@@ -131,6 +131,26 @@ func (p *Process) WaitReady(ctx context.Context) error {
 	}
 }
 
+// Poll calls done at every step until it returns true or an error, the process has ended, or the limit is over.
+func (p *Process) Poll(ctx context.Context, step, limit time.Duration, done func() (bool, error)) error {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	ticker := time.NewTicker(step)
+	defer ticker.Stop()
+	for {
+		if finished, err := done(); err != nil || finished {
+			return err
+		}
+		select {
+		case <-p.done:
+			return fmt.Errorf("%s ended", p.options.Program)
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticker.C:
+		}
+	}
+}
+
 // Terminate sends SIGTERM, once, and returns; Done is closed when the process has ended.
 func (p *Process) Terminate() error {
 	p.terminate.Do(func() { p.terminateErr = p.signal(syscall.SIGTERM) })

@@ -30,6 +30,20 @@ func Sum(text, name string, labels ...string) (float64, error) {
 	return total, nil
 }
 
+// Value returns the value of one series, whose name has its labels as the text has them. It is 0 when there is none.
+func Value(text, series string) float64 {
+	for line := range strings.Lines(text) {
+		if number, found := strings.CutPrefix(line, series+" "); found {
+			value, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+			if err != nil {
+				return 0
+			}
+			return value
+		}
+	}
+	return 0
+}
+
 func hasAll(series string, labels []string) bool {
 	for _, label := range labels {
 		if !strings.Contains(series, label) {

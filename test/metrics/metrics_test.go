@@ -33,3 +33,12 @@ func TestSum(t *testing.T) {
 		})
 	}
 }
+
+func TestValue(t *testing.T) {
+	const text = "up 1\nup_total 7\nvms{result=\"violating\"} 3e+00\nbroken many\n"
+	for series, want := range map[string]float64{"up": 1, `vms{result="violating"}`: 3, "vms": 0, "broken": 0, "missing": 0} {
+		if got := Value(text, series); got != want {
+			t.Errorf("%s: got %v, want %v", series, got, want)
+		}
+	}
+}

@@ -131,15 +131,10 @@ func (p *Platform) start() error {
 	if err := install.Chart(p.ctx, p.Plane, p.install); err != nil {
 		return err
 	}
-	user, err := p.install.ManagerUser(p.Plane)
-	if err != nil {
+	if p.process, err = p.install.Manager(p.Plane); err != nil {
 		return err
 	}
-	p.process = manager.Options{
-		Kubeconfig: user.Kubeconfig,
-		Namespace:  install.Namespace,
-		Args:       append(p.install.ManagerArgs(), p.options.ManagerArgs...),
-	}
+	p.process.Args = append(p.process.Args, p.options.ManagerArgs...)
 	if p.service == nil {
 		p.process.WebhookAddress = address
 	}

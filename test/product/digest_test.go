@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // tree makes a checkout with a chart, documents and programs, and returns its root and the folder of the programs.
@@ -29,9 +31,7 @@ func write(t *testing.T, path, content string) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, content)
 }
 
 func digestOfTree(t *testing.T, root, programs string, further ...string) string {

@@ -122,18 +122,12 @@ func configMaps(t *testing.T, user *controlplane.User, namespace string) func(la
 
 func TestClassifyAnswersOfAnAPIServer(t *testing.T) {
 	plane := shared.Plane(t)
-	own, err := plane.Namespace(t.Context(), "answers")
-	if err != nil {
-		t.Fatal(err)
-	}
+	own := harness.Namespace(t, plane, "answers")
 	apply(t, plane, "apiVersion: v1\nkind: Namespace\nmetadata: {name: unparameterized, labels: {case: unparameterized}}\n")
 	server := denier(t)
 	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 	apply(t, plane, fmt.Sprintf(admission, server.URL, base64.StdEncoding.EncodeToString(authority)))
-	stranger, err := plane.User("stranger")
-	if err != nil {
-		t.Fatal(err)
-	}
+	stranger := harness.User(t, plane, "stranger")
 	for name, tc := range map[string]struct {
 		as               *controlplane.User
 		namespace, label string

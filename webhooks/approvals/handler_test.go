@@ -8,13 +8,12 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/webhooks/approvals"
 )
 
@@ -40,34 +39,18 @@ func (c cluster) NamespacesOf(a *approval.Approval) []string {
 
 func vmt(t *testing.T, name, labels, parameters string) *templatecache.Template {
 	t.Helper()
-	var object v1beta1.VirtualMachineTemplate
 	metadata := ""
 	if strings.Contains(parameters, "name: NAME,") {
 		metadata = `metadata: {name: "${NAME}"}, `
 	}
 	text := fmt.Sprintf("{metadata: {namespace: golden, name: %s, labels: {%s}}, spec: {parameters: [%s], virtualMachine: {%sspec: {runStrategy: Halted, template: {spec: {domain: {devices: {}}}}}}}}", name, labels, parameters, metadata)
-	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
-		t.Fatal(err)
-	}
-	return templatecache.Compile(&object)
+	return templatecache.Compile(fixture.Decode[v1beta1.VirtualMachineTemplate](t, text))
 }
 
 func review(t *testing.T, operation admissionv1.Operation, object, old string) admission.Request {
 	t.Helper()
-	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation, Name: "team-a"}}
-	for _, each := range []struct {
-		text string
-		into *runtime.RawExtension
-	}{{object, &request.Object}, {old, &request.OldObject}} {
-		if each.text == "" {
-			continue
-		}
-		raw, err := yaml.YAMLToJSON([]byte(each.text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		each.into.Raw = raw
-	}
+	request := fixture.Review(t, operation, object, old)
+	request.Name = "team-a"
 	return request
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/defaulting"
 	"github.com/vmstencil/stencil/internal/exemption"
+	"github.com/vmstencil/stencil/internal/fixture"
 	sizing "github.com/vmstencil/stencil/template/instancetype"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -122,26 +123,17 @@ func newHandler(d *defaulter, change func(*Options)) *Handler {
 	return New(o)
 }
 
-func toJSON(t *testing.T, text string) []byte {
-	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
-}
-
 func requestOf(t *testing.T, namespace, object, stored string) admission.Request {
 	t.Helper()
 	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		Operation: admissionv1.Create, Namespace: namespace,
 		Resource: metav1.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"},
 		UserInfo: authenticationv1.UserInfo{Username: "ada"},
-		Object:   runtime.RawExtension{Raw: toJSON(t, object)},
+		Object:   runtime.RawExtension{Raw: fixture.JSON(t, object)},
 	}}
 	if stored != "" {
 		request.Operation = admissionv1.Update
-		request.OldObject.Raw = toJSON(t, stored)
+		request.OldObject.Raw = fixture.JSON(t, stored)
 	}
 	return request
 }
@@ -152,18 +144,7 @@ func patched(t *testing.T, request admission.Request, response admission.Respons
 	if !response.Allowed {
 		t.Fatalf("it is denied: %v", response.Result)
 	}
-	if response.Patch == nil {
-		return string(request.Object.Raw)
-	}
-	patch, err := jsonpatch.DecodePatch(response.Patch)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := patch.Apply(request.Object.Raw)
-	if err != nil {
-		t.Fatalf("applying %s: %v", response.Patch, err)
-	}
-	return string(result)
+	return string(fixture.Patched(t, request.Object.Raw, response.Patch))
 }
 
 // vm returns a VM with one disk, from the fields of its domain, of its disk, and its annotations.

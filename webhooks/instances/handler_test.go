@@ -13,10 +13,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	"sigs.k8s.io/yaml"
 
-	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/webhooks/instances"
 )
 
@@ -56,18 +55,7 @@ func (c *cluster) Claim(_ context.Context, _, name string) (*metav1.ObjectMeta, 
 func compile(t *testing.T, specs ...string) (approvals []*approval.Approval) {
 	t.Helper()
 	for i, spec := range specs {
-		object := &v1alpha1.TemplateApproval{}
-		if err := yaml.UnmarshalStrict([]byte(spec), &object.Spec); err != nil {
-			t.Fatal(err)
-		}
-		object.Name = fmt.Sprintf("team-%d", i)
-		object.Spec.Namespaces = []string{"team-a"}
-		object.Spec.Templates = []v1alpha1.ApprovedTemplate{{Namespace: "golden", Name: "box"}}
-		compiled, err := approval.Compile(object)
-		if err != nil {
-			t.Fatal(err)
-		}
-		approvals = append(approvals, compiled)
+		approvals = append(approvals, fixture.Approval(t, fmt.Sprintf("team-%d", i), "{namespaces: [team-a], templates: [{namespace: golden, name: box}], "+spec+"}"))
 	}
 	return approvals
 }
@@ -115,52 +103,52 @@ func TestInstances(t *testing.T) {
 		code      int32
 		looked    int
 	}{
-		{name: "disks that KubeVirt created", approvals: []string{"{}"}, vm: vm("u", "web-root", "web-data"), claims: map[string]map[string]string{"web-root": own, "web-data": own}, looked: 3},
-		{name: "a claim that no dataVolumeTemplate names is the template's", approvals: []string{"{}"}, vm: vm("u", "web-root"), claims: map[string]map[string]string{"web-root": own, "shared": nil}, looked: 2},
-		{name: "a dataVolumeTemplate that no volume names", approvals: []string{"{}"}, vm: vm("u", "web-root", "unused"), claims: map[string]map[string]string{"web-root": own}, looked: 2},
+		{name: "disks that KubeVirt created", approvals: []string{""}, vm: vm("u", "web-root", "web-data"), claims: map[string]map[string]string{"web-root": own, "web-data": own}, looked: 3},
+		{name: "a claim that no dataVolumeTemplate names is the template's", approvals: []string{""}, vm: vm("u", "web-root"), claims: map[string]map[string]string{"web-root": own, "shared": nil}, looked: 2},
+		{name: "a dataVolumeTemplate that no volume names", approvals: []string{""}, vm: vm("u", "web-root", "unused"), claims: map[string]map[string]string{"web-root": own}, looked: 2},
 		{
-			name: "a disk of a volume and one of a claim that were there before", approvals: []string{"{}"}, vm: vm("u", "web-root", "web-data"),
+			name: "a disk of a volume and one of a claim that were there before", approvals: []string{""}, vm: vm("u", "web-root", "web-data"),
 			claims: map[string]map[string]string{"web-root": nil, "web-data": other}, looked: 3, code: 403,
 			want: forbidden + `spec.volumes[name=root]: claim "web-root" was not created for VirtualMachine "web": ` + lacks + `; ` + fix + ` (approval "team-0"); ` +
 				`spec.volumes[name=data]: claim "web-data" was not created for VirtualMachine "web": its label kubevirt.io/created-by names another VirtualMachine; ` + fix + ` (approval "team-0")`,
 		},
 		{
-			name: "a claim that does not exist", approvals: []string{"{}"}, vm: vm("u", "web-root"), looked: 2, code: 403,
+			name: "a claim that does not exist", approvals: []string{""}, vm: vm("u", "web-root"), looked: 2, code: 403,
 			want: forbidden + `spec.volumes[name=root]: claim "web-root" does not exist, so the owner of its disk is unknown: it is evaluated again when CDI has created it (approval "team-0")`,
 		},
-		{name: "the approval allows existing disks", approvals: []string{"{existingDisks: {policy: Allow}}"}},
+		{name: "the approval allows existing disks", approvals: []string{"existingDisks: {policy: Allow}"}},
 		{
-			name: "the approval allows those with a label", approvals: []string{"{existingDisks: {policy: Allow, selector: {matchLabels: {restored: 'yes'}}}}"},
+			name: "the approval allows those with a label", approvals: []string{"existingDisks: {policy: Allow, selector: {matchLabels: {restored: 'yes'}}}"},
 			vm: vm("u", "web-data"), claims: map[string]map[string]string{"web-data": other}, looked: 2,
 		},
 		{
-			name: "one of two approvals does not allow it", approvals: []string{"{existingDisks: {policy: Allow}}", "{}"}, vm: vm("u", "web-root"),
+			name: "one of two approvals does not allow it", approvals: []string{"existingDisks: {policy: Allow}", ""}, vm: vm("u", "web-root"),
 			claims: map[string]map[string]string{"web-root": nil}, looked: 2, code: 403,
 			want: forbidden + `spec.volumes[name=root]: claim "web-root" was not created for VirtualMachine "web": ` + lacks + `; ` + fix + ` (approval "team-1")`,
 		},
 		{
-			name: "a VirtualMachine of the same name that is another one", approvals: []string{"{}"}, vm: vm("later", "web-root"), looked: 1, code: 403,
+			name: "a VirtualMachine of the same name that is another one", approvals: []string{""}, vm: vm("later", "web-root"), looked: 1, code: 403,
 			want: forbidden + `metadata.ownerReferences: there is no VirtualMachine "web" with UID u, so it is not known which disks are its own: start a VirtualMachine that exists`,
 		},
 		{
-			name: "a VirtualMachine that does not exist", approvals: []string{"{}"}, looked: 1, code: 403,
+			name: "a VirtualMachine that does not exist", approvals: []string{""}, looked: 1, code: 403,
 			want: forbidden + `metadata.ownerReferences: there is no VirtualMachine "web" with UID u, so it is not known which disks are its own: start a VirtualMachine that exists`,
 		},
 		{
-			name: "more disks than KubeVirt permits", approvals: []string{"{}"}, object: vmi(owner, "["+strings.TrimSuffix(manyVolumes.String(), ",")+"]"), vm: vm("u", manyNames...), looked: 1, code: 403,
+			name: "more disks than KubeVirt permits", approvals: []string{""}, object: vmi(owner, "["+strings.TrimSuffix(manyVolumes.String(), ",")+"]"), vm: vm("u", manyNames...), looked: 1, code: 403,
 			want: forbidden + "spec.volumes: 257 of them name dataVolumeTemplates, and at most 256 are permitted",
 		},
-		{name: "an instance without an owner", approvals: []string{"{}"}, object: vmi("", volumes)},
-		{name: "an instance of another kind of owner", approvals: []string{"{}"}, object: vmi(strings.Replace(owner, "VirtualMachine", "VirtualMachineInstanceReplicaSet", 1), volumes)},
+		{name: "an instance without an owner", approvals: []string{""}, object: vmi("", volumes)},
+		{name: "an instance of another kind of owner", approvals: []string{""}, object: vmi(strings.Replace(owner, "VirtualMachine", "VirtualMachineInstanceReplicaSet", 1), volumes)},
 		{name: "nothing governs the namespace"},
-		{name: "the approval warns", approvals: []string{"{enforcement: Warn}"}},
-		{name: "an update", approvals: []string{"{}"}, edit: func(r *admission.Request) { r.Operation = admissionv1.Update }},
+		{name: "the approval warns", approvals: []string{"enforcement: Warn"}},
+		{name: "an update", approvals: []string{""}, edit: func(r *admission.Request) { r.Operation = admissionv1.Update }},
 		{
-			name: "an error of the API server", approvals: []string{"{}"}, vm: vm("u", "web-root"), err: errors.New("looking for PersistentVolumeClaim team-a/web-root: gone away"), looked: 2, code: 503,
+			name: "an error of the API server", approvals: []string{""}, vm: vm("u", "web-root"), err: errors.New("looking for PersistentVolumeClaim team-a/web-root: gone away"), looked: 2, code: 503,
 			want: "looking for PersistentVolumeClaim team-a/web-root: gone away; try again in a moment",
 		},
 		{name: "the approvals are not read yet", unsynced: true, code: 503, want: "the approval cache is not synced; try again in a moment"},
-		{name: "what cannot be decoded", approvals: []string{"{}"}, object: `{"metadata":[]}`, code: 400, want: "decoding the VirtualMachineInstance: json: cannot unmarshal array into Go struct field instance.metadata of type v1.ObjectMeta"},
+		{name: "what cannot be decoded", approvals: []string{""}, object: `{"metadata":[]}`, code: 400, want: "decoding the VirtualMachineInstance: json: cannot unmarshal array into Go struct field instance.metadata of type v1.ObjectMeta"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			c := &cluster{approvals: compile(t, tc.approvals...), unsynced: tc.unsynced, vms: map[string]map[string]any{}, claims: tc.claims, err: tc.err}

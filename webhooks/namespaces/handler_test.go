@@ -2,6 +2,7 @@ package namespaces_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
+	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/webhooks/namespaces"
 )
 
@@ -22,14 +24,7 @@ func (a *approvals) Approvals() []*approval.Approval { return *a }
 
 func selecting(t *testing.T, key, value string) *approval.Approval {
 	t.Helper()
-	object := &v1alpha1.TemplateApproval{ObjectMeta: metav1.ObjectMeta{Name: "a"}}
-	object.Spec.NamespaceSelector = &v1alpha1.LabelSelector{MatchLabels: map[string]string{key: value}}
-	object.Spec.Templates = []v1alpha1.ApprovedTemplate{{Namespace: "golden", Name: "fedora"}}
-	compiled, err := approval.Compile(object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return compiled
+	return fixture.Approval(t, "a", fmt.Sprintf("{namespaceSelector: {matchLabels: {%s: %q}}, templates: [{namespace: golden, name: fedora}]}", key, value))
 }
 
 func request(t *testing.T, before, after map[string]string) admission.Request {

@@ -6,11 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
-	"sigs.k8s.io/yaml"
 
-	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/approval"
 	"github.com/vmstencil/stencil/internal/exemption"
+	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/webhooks/render"
 )
 
@@ -27,16 +26,7 @@ func (g govern) ApprovalsFor(string) []*approval.Approval { return g.approvals }
 
 func approve(t *testing.T, spec string) *approval.Approval {
 	t.Helper()
-	object := v1alpha1.TemplateApproval{}
-	object.Name = "team"
-	if err := yaml.UnmarshalStrict([]byte(spec), &object.Spec); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := approval.Compile(&object)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return compiled
+	return fixture.Approval(t, "team", spec)
 }
 
 func TestCreateInAGovernedNamespace(t *testing.T) {

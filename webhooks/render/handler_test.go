@@ -13,17 +13,15 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	admissionv1 "k8s.io/api/admission/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	"sigs.k8s.io/yaml"
 
-	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	permission "github.com/vmstencil/stencil/internal/authorization"
+	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/webhooks/render"
 )
 
@@ -50,17 +48,14 @@ func (s *fakeTemplates) List() []*templatecache.Template {
 
 func (s *fakeTemplates) put(t testing.TB, raw string, generation int64) {
 	t.Helper()
-	var object v1beta1.VirtualMachineTemplate
-	if err := yaml.UnmarshalStrict([]byte(raw), &object); err != nil {
-		t.Fatal(err)
-	}
-	object.Namespace, object.Name, object.UID, object.Generation = "golden", "box", "uid", generation
+	object := fixture.Template(t, "box", raw)
+	object.UID, object.Generation = "uid", generation
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.templates == nil {
 		s.templates = map[string]*templatecache.Template{}
 	}
-	s.templates["golden/box"] = templatecache.Compile(&object)
+	s.templates["golden/box"] = templatecache.Compile(object)
 }
 
 // rights is a fake permission checker: a set of "verb name", or an error.
@@ -100,17 +95,13 @@ spec:
 
 func create(t testing.TB, object string) admission.Request {
 	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(object))
-	if err != nil {
-		t.Fatal(err)
-	}
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
 		UID:       "1",
 		Operation: admissionv1.Create,
 		Namespace: "team-a",
 		Resource:  metav1.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: "virtualmachines"},
 		UserInfo:  authenticationv1.UserInfo{Username: "ada"},
-		Object:    runtime.RawExtension{Raw: raw},
+		Object:    runtime.RawExtension{Raw: fixture.JSON(t, object)},
 	}}
 }
 
@@ -119,18 +110,8 @@ func apply(t testing.TB, request admission.Request, response admission.Response)
 	if !response.Allowed {
 		t.Fatalf("denied: %s", response.Result.Message)
 	}
-	raw := request.Object.Raw
-	if response.Patch != nil {
-		patch, err := jsonpatch.DecodePatch(response.Patch)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if raw, err = patch.Apply(raw); err != nil {
-			t.Fatalf("%v in %s", err, response.Patch)
-		}
-	}
 	var object map[string]any
-	if err := json.Unmarshal(raw, &object); err != nil {
+	if err := json.Unmarshal(fixture.Patched(t, request.Object.Raw, response.Patch), &object); err != nil {
 		t.Fatal(err)
 	}
 	return object

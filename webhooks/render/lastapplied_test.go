@@ -6,10 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vmstencil/stencil/internal/fixture"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
@@ -123,19 +122,10 @@ func annotationsAfter(t *testing.T, p *mutation.Patch, annotations map[string]an
 	if err != nil {
 		t.Fatal(err)
 	}
-	if operations != nil {
-		decoded, err := jsonpatch.DecodePatch(operations)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if raw, err = decoded.Apply(raw); err != nil {
-			t.Fatal(err)
-		}
-	}
 	var got struct {
 		Metadata struct{ Annotations map[string]string }
 	}
-	if err := json.Unmarshal(raw, &got); err != nil {
+	if err := json.Unmarshal(fixture.Patched(t, raw, operations), &got); err != nil {
 		t.Fatal(err)
 	}
 	return got.Metadata.Annotations

@@ -4,11 +4,9 @@ import (
 	"encoding/json"
 	"testing"
 
-	jsonpatch "gopkg.in/evanphx/json-patch.v4"
-
 	"github.com/google/go-cmp/cmp"
 
-	machine "github.com/vmstencil/stencil/template/virtualmachine"
+	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/webhooks/internal/mutation"
 )
 
@@ -19,17 +17,7 @@ func patched(t *testing.T, raw string, p *mutation.Patch) any {
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := []byte(raw)
-	if operations != nil {
-		decoded, err := jsonpatch.DecodePatch(operations)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if out, err = decoded.Apply(out); err != nil {
-			t.Fatalf("applying %s: %v", operations, err)
-		}
-	}
-	return parse(t, string(out))
+	return parse(t, string(fixture.Patched(t, []byte(raw), operations)))
 }
 
 func parse(t *testing.T, raw string) any {
@@ -129,14 +117,7 @@ func TestOverlay(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			base, err := machine.Decode([]byte(tc.base))
-			if err != nil {
-				t.Fatal(err)
-			}
-			requested, err := machine.Decode([]byte(tc.written))
-			if err != nil {
-				t.Fatal(err)
-			}
+			base, requested := fixture.VM(t, tc.base), fixture.VM(t, tc.written)
 			merge := overlay{patch: &mutation.Patch{}}
 			merge.apply(nil, base, requested)
 			if diff := cmp.Diff(parse(t, tc.want), patched(t, tc.written, merge.patch)); diff != "" {

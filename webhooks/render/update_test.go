@@ -8,6 +8,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vmstencil/stencil/internal/fixture"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
@@ -46,25 +47,13 @@ func storedVM(t *testing.T, sensitive []string, sentSpec string, annotations map
 
 func parseNumbers(t *testing.T, raw string) any {
 	t.Helper()
-	wrapped, err := machine.Decode([]byte(`{"v":` + raw + `}`))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return wrapped["v"]
+	return fixture.VM(t, `{"v":`+raw+`}`)["v"]
 }
 
 func decideUpdate(t *testing.T, object, stored, manager string) (any, result) {
 	t.Helper()
-	decoded, err := machine.Decode([]byte(object))
-	if err != nil {
-		t.Fatal(err)
-	}
-	decodedStored, err := machine.Decode([]byte(stored))
-	if err != nil {
-		t.Fatal(err)
-	}
-	vm, errs := machine.Read(decoded)
-	old, oldErrs := machine.Read(decodedStored)
+	vm, errs := machine.Read(fixture.VM(t, object))
+	old, oldErrs := machine.Read(fixture.VM(t, stored))
 	if len(errs)+len(oldErrs) > 0 {
 		t.Fatal(errs, oldErrs)
 	}

@@ -3,7 +3,6 @@ package serving
 import (
 	"crypto/tls"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -12,6 +11,7 @@ import (
 	admissionv1 "k8s.io/api/admission/v1"
 
 	"github.com/vmstencil/stencil/internal/certificates/certificatestest"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 // TestOnlyCallersWithACertificateAreServed checks a server with an AuthorityFile.
@@ -22,9 +22,7 @@ func TestOnlyCallersWithACertificateAreServed(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "ca.crt")
 	write := func(content []byte) {
 		t.Helper()
-		if err := os.WriteFile(file, content, 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, file, content)
 	}
 	apiserver := authority.Client(t, "kube-apiserver", begin, 24*time.Hour)
 
@@ -104,15 +102,11 @@ func TestTheAuthorityOfCallersIsReplaced(t *testing.T) {
 	if err := call(before); err == nil {
 		t.Error("somebody was served without a file of authorities")
 	}
-	if err := os.WriteFile(file, before.PEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, before.PEM())
 	if err := call(before); err != nil {
 		t.Error(err)
 	}
-	if err := os.WriteFile(file, after.PEM(), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, file, after.PEM())
 	if err := call(after); err != nil {
 		t.Error(err)
 	}

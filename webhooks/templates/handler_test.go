@@ -7,10 +7,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	"sigs.k8s.io/yaml"
 
+	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/webhooks/templates"
 )
 
@@ -21,20 +20,8 @@ const (
 
 func review(t *testing.T, operation admissionv1.Operation, object, old string) admission.Request {
 	t.Helper()
-	request := admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{Operation: operation, Name: "fedora"}}
-	for _, each := range []struct {
-		text string
-		into *runtime.RawExtension
-	}{{object, &request.Object}, {old, &request.OldObject}} {
-		if each.text == "" {
-			continue
-		}
-		raw, err := yaml.YAMLToJSON([]byte(each.text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		each.into.Raw = raw
-	}
+	request := fixture.Review(t, operation, object, old)
+	request.Name = "fedora"
 	return request
 }
 

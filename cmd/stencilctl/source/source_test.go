@@ -11,6 +11,7 @@ import (
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/cli"
 	"github.com/vmstencil/stencil/cmd/stencilctl/source"
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 func folder(t *testing.T, files map[string]string) string {
@@ -21,19 +22,14 @@ func folder(t *testing.T, files map[string]string) string {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, content)
 	}
 	return at
 }
 
 func TestPoliciesOfOneFile(t *testing.T) {
 	const file = "testdata/mixed.yaml"
-	content, err := os.ReadFile(file)
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, file)
 	lines := strings.Split(string(content), "\n")
 	policies, err := (&source.Reader{}).Policies([]string{file})
 	if err != nil {
@@ -191,9 +187,7 @@ func TestTestsBelongToPoliciesOfTheirFolderAndPackage(t *testing.T) {
 	}
 
 	stray := filepath.Join(at, "stray_test.rego")
-	if err := os.WriteFile(stray, []byte("package stray\n"), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, stray, "package stray\n")
 	if err := reader.AddTests(policies, []string{at}); err == nil || !strings.Contains(err.Error(), "no policy in") {
 		t.Errorf("a test that belongs to no policy: error %v", err)
 	}

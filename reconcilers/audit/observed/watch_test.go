@@ -8,21 +8,11 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/cache/watching"
+	"github.com/vmstencil/stencil/internal/fixture"
 )
-
-func object(t *testing.T, text string) *unstructured.Unstructured {
-	t.Helper()
-	u := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal([]byte(text), &u.Object); err != nil {
-		t.Fatal(err)
-	}
-	return u
-}
 
 const owned = `ownerReferences: [{kind: VirtualMachine, name: web, uid: vm-1, controller: true}]`
 
@@ -54,7 +44,7 @@ func TestWhatIsRetained(t *testing.T) {
 		"of an object of unexpected fields": {reducePod, `{metadata: {name: p}, spec: {containers: [x, {name: 1}]}, status: x}`, Object{Name: "p", Containers: []Container{{}}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, tc.reduce.reduced(object(t, tc.text)), cmpopts.IgnoreFields(Object{}, "Digest")); diff != "" {
+			if diff := cmp.Diff(tc.want, tc.reduce.reduced(fixture.Object(t, tc.text)), cmpopts.IgnoreFields(Object{}, "Digest")); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -108,7 +98,7 @@ func TestWhatIsNoChange(t *testing.T) {
 // received returns an object in the form in which the reflector receives it.
 func received(t *testing.T, reduce reducer, namespace, text string) *watching.Object[Object] {
 	t.Helper()
-	value := reduce.reduced(object(t, text))
+	value := reduce.reduced(fixture.Object(t, text))
 	return &watching.Object[Object]{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: value.Name}, Value: value}
 }
 

@@ -9,23 +9,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/fixture"
 	capturing "github.com/vmstencil/stencil/reconcilers/capture/conversion"
 	"github.com/vmstencil/stencil/template"
-	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // decode decodes YAML as the reconciler decodes objects of the API server.
 func decode(t *testing.T, text string) map[string]any {
 	t.Helper()
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	object, err := machine.Decode(raw)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return object
+	return fixture.VM(t, fixture.JSON(t, text))
 }
 
 func convert(t *testing.T, vm string, options capturing.Options) *capturing.Result {
@@ -57,20 +49,7 @@ func compile(t *testing.T, result *capturing.Result) *template.Compiled {
 // render renders a template with values.
 func render(t *testing.T, result *capturing.Result, values map[string]string) map[string]any {
 	t.Helper()
-	compiled := compile(t, result)
-	bound, err := compiled.Bind(values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	rendered, err := compiled.Render(bound)
-	if err != nil {
-		t.Fatal(err)
-	}
-	object, err := machine.Decode(rendered.JSON())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return object
+	return fixture.VM(t, fixture.Render(t, compile(t, result), values).JSON())
 }
 
 const everything = `

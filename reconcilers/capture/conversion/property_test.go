@@ -15,8 +15,8 @@ import (
 	"sigs.k8s.io/randfill"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/fixture"
 	capturing "github.com/vmstencil/stencil/reconcilers/capture/conversion"
-	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
 
 // pieces are the parts of texts of random VMs: all that has a meaning in the template's language.
@@ -118,10 +118,7 @@ func TestEveryMachineRendersBack(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		object, err := machine.Decode(encoded)
-		if err != nil {
-			t.Fatal(err)
-		}
+		object := fixture.VM(t, encoded)
 		// Only NAME is a parameter.
 		result, err := capturing.Convert(object, capturing.Options{
 			Namespace: "golden", Disks: disks, Spec: v1beta1.VirtualMachineTemplateRequestSpec{Parameterize: []v1beta1.CaptureParameter{v1beta1.CaptureName}},

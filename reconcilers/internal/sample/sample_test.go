@@ -6,10 +6,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/utils/ptr"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/fixture"
 )
 
 func TestAssume(t *testing.T) {
@@ -74,12 +74,7 @@ spec:
 // vmt is a template in namespace golden.
 func vmt(t *testing.T, name, text string) *templatecache.Template {
 	t.Helper()
-	var object v1beta1.VirtualMachineTemplate
-	if err := yaml.UnmarshalStrict([]byte(text), &object); err != nil {
-		t.Fatal(err)
-	}
-	object.Namespace, object.Name, object.UID, object.Generation = "golden", name, "uid-1", 3
-	return templatecache.Compile(&object)
+	return templatecache.Compile(fixture.Template(t, name, text))
 }
 
 func TestAnOutlineIsTheSameEveryTime(t *testing.T) {

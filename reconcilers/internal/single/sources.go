@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
@@ -41,6 +42,15 @@ func OnChange(request reconcile.Request, delay time.Duration, news func() <-chan
 		}()
 		return nil
 	})
+}
+
+// OnEvents adds the request for every event of these objects of a cache.
+func OnEvents(request reconcile.Request, watches cache.Cache, watched map[client.Object]cache.ByObject) []source.Source {
+	var sources []source.Source
+	for object := range watched {
+		sources = append(sources, source.Kind(watches, object, OnEvent(request)))
+	}
+	return sources
 }
 
 // OnEvent adds the request for every event of a watched object.

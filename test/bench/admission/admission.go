@@ -41,7 +41,7 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 	if options.Brief {
 		single.rounds, many.setups = 0, []setup{floorOne, rendered}
 	}
-	source, arguments, err := options.profiles()
+	source, arguments, err := profiles.Requested(options.Profile)
 	if err != nil {
 		return nil, err
 	}
@@ -77,18 +77,6 @@ func Run(ctx context.Context, options Options) (*Result, error) {
 		return b.profile(ctx, source, evaluated, "admission-judged")
 	})
 	return result, err
-}
-
-// profiles returns the source of the profiles, nil when none are requested, and the manager's arguments for them.
-func (o Options) profiles() (*profiles.Source, []string, error) {
-	if o.Profile == "" {
-		return nil, nil, nil
-	}
-	source, err := profiles.New(o.Profile)
-	if err != nil {
-		return nil, nil, err
-	}
-	return source, []string{source.Argument()}, nil
 }
 
 // on runs the work on a cluster of its own.

@@ -13,6 +13,7 @@ import (
 	"gomodules.xyz/jsonpatch/v2"
 
 	contract "github.com/vmstencil/stencil/api/template"
+	"github.com/vmstencil/stencil/test/bench/profiles"
 	"github.com/vmstencil/stencil/test/bench/report"
 	"github.com/vmstencil/stencil/test/bench/statistics"
 	"github.com/vmstencil/stencil/test/defaulter"
@@ -49,7 +50,7 @@ func RunDefaulting(ctx context.Context, options Options) (result *DefaultingResu
 	if err := sidecar.Start(ctx); err != nil {
 		return nil, err
 	}
-	source, arguments, err := options.profiles()
+	source, arguments, err := profiles.Requested(options.Profile)
 	if err != nil {
 		return nil, err
 	}

@@ -93,7 +93,7 @@ func (c *cluster) prepare(ctx context.Context) error {
 	if _, err := c.client.Resource(namespaces).Create(ctx, namespace(governed), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("creating a namespace: %w", err)
 	}
-	err := c.parallel(ctx, c.options.Namespaces, func(ctx context.Context, i int) error {
+	err := load.Each(ctx, c.options.Namespaces, patchers, func(ctx context.Context, i int) error {
 		_, err := c.client.Resource(namespaces).Create(ctx, namespace(fmt.Sprintf("bench-%05d", i)), metav1.CreateOptions{})
 		return err
 	})
@@ -131,7 +131,7 @@ func (c *cluster) approve(ctx context.Context, name string, where ...gen.Modifie
 
 // addApprovals creates approvals that select no namespace that exists: half by labels, half by name.
 func (c *cluster) addApprovals(ctx context.Context) error {
-	err := c.parallel(ctx, c.options.Approvals, func(ctx context.Context, i int) error {
+	err := load.Each(ctx, c.options.Approvals, patchers, func(ctx context.Context, i int) error {
 		where := gen.Governs(fmt.Sprintf("other-%05d", i))
 		if i%2 == 0 {
 			where = gen.Spec(fmt.Sprintf("namespaceSelector: {matchLabels: {team: team-%05d}}", i))
@@ -150,7 +150,7 @@ func (c *cluster) addApprovals(ctx context.Context) error {
 }
 
 func (c *cluster) removeApprovals(ctx context.Context) error {
-	err := c.parallel(ctx, c.options.Approvals, func(ctx context.Context, i int) error {
+	err := load.Each(ctx, c.options.Approvals, patchers, func(ctx context.Context, i int) error {
 		return c.client.Resource(approvals).Delete(ctx, fmt.Sprintf("many-%05d", i), metav1.DeleteOptions{})
 	})
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *cluster) removeApprovals(ctx context.Context) error {
 func (c *cluster) patchAll(ctx context.Context) (time.Duration, error) {
 	const patch = `{"metadata":{"labels":{"example.com/governed":"true"},"annotations":{"example.com/approvals":"1;all;;golden/fedora"}}}`
 	began := time.Now()
-	err := c.parallel(ctx, c.options.Namespaces, func(ctx context.Context, i int) error {
+	err := load.Each(ctx, c.options.Namespaces, patchers, func(ctx context.Context, i int) error {
 		_, err := c.client.Resource(namespaces).Patch(ctx, fmt.Sprintf("bench-%05d", i), types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	})
@@ -241,12 +241,4 @@ func (c *cluster) awaitDecided(ctx context.Context) error {
 		return fmt.Errorf("waiting until all namespaces are decided: %w", err)
 	}
 	return nil
-}
-
-// parallel calls each for each number below n, many at a time. The first error ends it.
-func (c *cluster) parallel(ctx context.Context, n int, each func(ctx context.Context, i int) error) error {
-	var next atomic.Int64
-	all := load.Load{Clients: patchers, Requests: n, Limit: limit}
-	_, err := all.Measure(ctx, func(ctx context.Context, _ int) error { return each(ctx, int(next.Add(1)-1)) })
-	return err
 }

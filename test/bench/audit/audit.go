@@ -11,6 +11,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/machine"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/metrics"
 	"github.com/vmstencil/stencil/test/product"
 )
 
@@ -101,34 +102,26 @@ func audit(ctx context.Context, options manager.Options, vms int) (result run, e
 		return run{}, err
 	}
 	defer func() { err = errors.Join(err, process.Stop()) }()
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	ticker := time.NewTicker(50 * time.Millisecond)
-	defer ticker.Stop()
-	for {
-		metrics, err := process.Metrics(ctx)
-		if err != nil {
-			return run{}, err
+	var text string
+	audited := 0
+	err = process.Poll(ctx, 50*time.Millisecond, limit, func() (bool, error) {
+		if text, err = process.Metrics(ctx); err != nil {
+			return false, err
 		}
-		audited := value(metrics, `stencil_audit_machines{approval="`+approvalName+`",result="conforming"}`)
-		switch {
-		case value(metrics, "stencil_audit_failures_total") > 0:
-			return run{}, fmt.Errorf("the audit failed:\n%s", process.Logs())
-		case value(metrics, "stencil_audit_last_success_timestamp_seconds") > 0 && int(audited) == vms:
-			return taken(process, metrics)
+		if metrics.Value(text, "stencil_audit_failures_total") > 0 {
+			return false, errors.New("the audit failed")
 		}
-		select {
-		case <-process.Done():
-			return run{}, fmt.Errorf("stencil-manager ended:\n%s", process.Logs())
-		case <-ctx.Done():
-			return run{}, fmt.Errorf("waiting for the audit, which found %g machines: %w\n%s", audited, ctx.Err(), process.Logs())
-		case <-ticker.C:
-		}
+		audited = int(metrics.Value(text, `stencil_audit_machines{approval="`+approvalName+`",result="conforming"}`))
+		return metrics.Value(text, "stencil_audit_last_success_timestamp_seconds") > 0 && audited == vms, nil
+	})
+	if err != nil {
+		return run{}, fmt.Errorf("waiting for the audit, which found %d machines: %w\n%s", audited, err, process.Logs())
 	}
+	return taken(process, text)
 }
 
-func taken(process *manager.Process, metrics string) (result run, err error) {
-	result.duration = time.Duration(value(metrics, "stencil_audit_duration_seconds") * float64(time.Second))
+func taken(process *manager.Process, text string) (result run, err error) {
+	result.duration = time.Duration(metrics.Value(text, "stencil_audit_duration_seconds") * float64(time.Second))
 	if result.memory, err = machine.MemoryOf(process.PID()); err != nil {
 		return run{}, err
 	}

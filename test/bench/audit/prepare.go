@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
-	"strings"
-	"sync"
-	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -16,6 +13,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/template"
+	"github.com/vmstencil/stencil/test/bench/load"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
@@ -52,19 +50,7 @@ func prepare(ctx context.Context, plane *controlplane.Plane, options Options) (m
 	if err := store(ctx, client, options); err != nil {
 		return manager.Options{}, err
 	}
-	address, err := manager.FreeAddress()
-	if err != nil {
-		return manager.Options{}, err
-	}
-	release := install.Options{ManagerURL: "https://" + address, Values: map[string]any{"crds": map[string]any{"enabled": false}}}
-	if err := install.Chart(ctx, plane, release); err != nil {
-		return manager.Options{}, err
-	}
-	user, err := release.ManagerUser(plane)
-	if err != nil {
-		return manager.Options{}, err
-	}
-	return manager.Options{Kubeconfig: user.Kubeconfig, Namespace: install.Namespace, WebhookAddress: address, Args: release.ManagerArgs()}, nil
+	return install.Beside(ctx, plane, map[string]any{"crds": map[string]any{"enabled": false}})
 }
 
 func store(ctx context.Context, client kubernetes.Interface, options Options) error {
@@ -106,35 +92,17 @@ func store(ctx context.Context, client kubernetes.Interface, options Options) er
 	if err != nil {
 		return fmt.Errorf("compiling the template: %w", err)
 	}
-	return fill(ctx, options.Machines, func(ctx context.Context, number int) error {
+	return load.Each(ctx, options.Machines, writers, func(ctx context.Context, number int) error {
 		namespace := namespaceOf(number)
 		vm, err := stored(options.Golden, compiled, namespace, "m"+strconv.Itoa(number))
 		if err != nil {
 			return err
 		}
-		return post(ctx, "/apis/kubevirt.io/v1/namespaces/"+namespace+"/virtualmachines", vm)
+		if err := post(ctx, "/apis/kubevirt.io/v1/namespaces/"+namespace+"/virtualmachines", vm); err != nil {
+			return fmt.Errorf("creating VM %d: %w", number, err)
+		}
+		return nil
 	})
-}
-
-// fill calls create with the numbers below count, several at a time. The first error ends it.
-func fill(ctx context.Context, count int, create func(context.Context, int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var (
-		wait sync.WaitGroup
-		next atomic.Int64
-	)
-	for range writers {
-		wait.Go(func() {
-			for number := int(next.Add(1)) - 1; number < count && ctx.Err() == nil; number = int(next.Add(1)) - 1 {
-				if err := create(ctx, number); err != nil {
-					cancel(fmt.Errorf("creating VM %d: %w", number, err))
-				}
-			}
-		})
-	}
-	wait.Wait()
-	return context.Cause(ctx)
 }
 
 // remove deletes the approval.
@@ -144,18 +112,4 @@ func remove(ctx context.Context, plane *controlplane.Plane) error {
 		err = fmt.Errorf("deleting the approval: %s", result.Stderr)
 	}
 	return err
-}
-
-// value returns the value of a metric, 0 when it does not exist.
-func value(metrics, name string) float64 {
-	for line := range strings.Lines(metrics) {
-		if number, found := strings.CutPrefix(line, name+" "); found {
-			parsed, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-			if err != nil {
-				return 0
-			}
-			return parsed
-		}
-	}
-	return 0
 }

@@ -93,31 +93,11 @@ func prepare(ctx context.Context, plane *controlplane.Plane, options Options) (m
 	if err := plane.InstallCRDs(ctx, definitions...); err != nil {
 		return manager.Options{}, err
 	}
-	address, err := manager.FreeAddress()
-	if err != nil {
-		return manager.Options{}, err
-	}
-	release := install.Options{
-		ManagerURL: "https://" + address,
-		Values: map[string]any{
-			"crds": map[string]any{"enabled": false},
-			// No namespace has this label.
-			"webhooks": map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"judged": "true"}}},
-		},
-	}
-	if err := install.Chart(ctx, plane, release); err != nil {
-		return manager.Options{}, err
-	}
-	user, err := release.ManagerUser(plane)
-	if err != nil {
-		return manager.Options{}, err
-	}
-	return manager.Options{
-		Kubeconfig:     user.Kubeconfig,
-		Namespace:      install.Namespace,
-		WebhookAddress: address,
-		Args:           release.ManagerArgs(),
-	}, nil
+	return install.Beside(ctx, plane, map[string]any{
+		"crds": map[string]any{"enabled": false},
+		// No namespace has this label.
+		"webhooks": map[string]any{"namespaceSelector": map[string]any{"matchLabels": map[string]any{"judged": "true"}}},
+	})
 }
 
 // fetch receives the list once, warm.

@@ -53,7 +53,7 @@ func measure(ctx context.Context, plane *controlplane.Plane, options manager.Opt
 		return start{}, err
 	}
 	defer func() { err = errors.Join(err, process.Stop()) }()
-	if err := poll(ctx, process, readyStep, readyLimit, func() (bool, error) { return process.Ready(ctx) == nil, nil }); err != nil {
+	if err := process.Poll(ctx, readyStep, readyLimit, func() (bool, error) { return process.Ready(ctx) == nil, nil }); err != nil {
 		return start{}, fmt.Errorf("waiting until the manager is ready: %w\n%s", err, process.Logs())
 	}
 	now := time.Now()
@@ -73,7 +73,7 @@ func measure(ctx context.Context, plane *controlplane.Plane, options manager.Opt
 	result.list = now.Sub(requested)
 
 	result.largest = result.ready.Resident
-	err = poll(ctx, process, observationStep, watch+observationStep, func() (bool, error) {
+	err = process.Poll(ctx, observationStep, watch+observationStep, func() (bool, error) {
 		if result.later, err = machine.MemoryOf(process.PID()); err != nil {
 			return false, err
 		}
@@ -81,26 +81,6 @@ func measure(ctx context.Context, plane *controlplane.Plane, options manager.Opt
 		return time.Since(now) >= watch, nil
 	})
 	return result, err
-}
-
-// poll calls done until it returns true or an error, the process ends, or the limit is reached.
-func poll(ctx context.Context, process *manager.Process, step, limit time.Duration, done func() (bool, error)) error {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	ticker := time.NewTicker(step)
-	defer ticker.Stop()
-	for {
-		if finished, err := done(); err != nil || finished {
-			return err
-		}
-		select {
-		case <-process.Done():
-			return errors.New("stencil-manager ended")
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-ticker.C:
-		}
-	}
 }
 
 // listed returns when the manager that started at begin requested all templates: before any of them can have arrived.

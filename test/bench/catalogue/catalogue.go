@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,6 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/test/bench/load"
 )
 
 const (
@@ -80,30 +80,13 @@ func Create(ctx context.Context, config *rest.Config, golden *v1beta1.VirtualMac
 	if err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var (
-		wait  sync.WaitGroup
-		next  atomic.Int64
-		total atomic.Int64
-	)
-	for range writers {
-		wait.Go(func() {
-			for number := int(next.Add(1)) - 1; number < count && ctx.Err() == nil; number = int(next.Add(1)) - 1 {
-				sent, err := post(ctx, client, golden, number)
-				if err != nil {
-					cancel(err)
-					return
-				}
-				total.Add(int64(sent))
-			}
-		})
-	}
-	wait.Wait()
-	if err := context.Cause(ctx); err != nil {
-		return 0, err
-	}
-	return total.Load() / int64(count), nil
+	var total atomic.Int64
+	err = load.Each(ctx, count, writers, func(ctx context.Context, number int) error {
+		sent, err := post(ctx, client, golden, number)
+		total.Add(int64(sent))
+		return err
+	})
+	return total.Load() / int64(count), err
 }
 
 func post(ctx context.Context, client rest.Interface, golden *v1beta1.VirtualMachineTemplate, number int) (int, error) {

@@ -1,7 +1,6 @@
 package catalogue
 
 import (
-	"os"
 	"path/filepath"
 	"testing"
 
@@ -9,15 +8,13 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/template"
 )
 
 func golden(t *testing.T) *v1beta1.VirtualMachineTemplate {
 	t.Helper()
-	content, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "examples", "golden", "fedora.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, filepath.Join("..", "..", "..", "docs", "examples", "golden", "fedora.yaml"))
 	read := &v1beta1.VirtualMachineTemplate{}
 	if err := yaml.UnmarshalStrict(content, read); err != nil {
 		t.Fatal(err)

@@ -7,12 +7,10 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/vmstencil/stencil/test/bench/statistics"
+	"github.com/vmstencil/stencil/test/bench/load"
 )
 
 // Options are the extent of the measurement.
@@ -31,19 +29,20 @@ type Options struct {
 // Result is what Run has measured.
 type Result struct {
 	starts []time.Duration
-	// idle are the times of a request without any work.
-	idle times
-	// same are answers to one request again and again; noted are those to requests for one shape with many notes; unknown are those for shapes that
-	// were not requested before.
-	same, noted, unknown times
-	// Answers in a second, for 16 clients.
-	sameRate, notedRate, unknownRate float64
+	// idle are requests without any work, of one client.
+	idle load.Sample
+	// same is one request again and again; noted are requests for one shape with many notes; unknown are those for shapes that were not requested
+	// before.
+	same, noted, unknown exercise
 	// memory is the resident set of both processes after different numbers of defines.
 	memory []reading
 }
 
-// times are how long answers took, sorted.
-type times []time.Duration
+// exercise are the same requests by one client, and by many at once.
+type exercise struct{ one, many load.Sample }
+
+// crowd is how many clients many are.
+const crowd = 16
 
 type reading struct {
 	defines  int
@@ -96,33 +95,33 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 
 func (r *Result) measure(ctx context.Context, p *process, options Options) (err error) {
 	options.Progress("defaulting: known answers")
-	if r.idle, err = timed(10_000, func(int) error { return p.idle(ctx) }); err != nil {
+	if r.idle, err = measured(ctx, 1, 10_000, func(ctx context.Context, _ int) error { return p.idle(ctx) }); err != nil {
 		return err
 	}
 	same := request(0, "same")
 	sameAgain := func(int) []byte { return same }
-	if r.same, err = one(ctx, p, 20_000, sameAgain); err != nil {
+	if r.same.one, err = requests(ctx, p, 1, 20_000, sameAgain); err != nil {
 		return err
 	}
-	if r.sameRate, err = many(ctx, p, 16, 60_000, sameAgain); err != nil {
+	if r.same.many, err = requests(ctx, p, crowd, 60_000, sameAgain); err != nil {
 		return err
 	}
 	noted := func(number int) []byte { return request(0, fmt.Sprintf("note-%d", number)) }
-	if r.noted, err = one(ctx, p, 5_000, noted); err != nil {
+	if r.noted.one, err = requests(ctx, p, 1, 5_000, noted); err != nil {
 		return err
 	}
-	if r.notedRate, err = many(ctx, p, 16, 20_000, func(number int) []byte { return noted(10_000 + number) }); err != nil {
+	if r.noted.many, err = requests(ctx, p, crowd, 20_000, func(number int) []byte { return noted(10_000 + number) }); err != nil {
 		return err
 	}
 
 	options.Progress("defaulting: unknown shapes")
 	next := 1
 	unknown := func(number int) []byte { return request(next+number, "unknown") }
-	if r.unknown, err = one(ctx, p, 1000, unknown); err != nil {
+	if r.unknown.one, err = requests(ctx, p, 1, 1000, unknown); err != nil {
 		return err
 	}
 	next += 1000
-	if r.unknownRate, err = many(ctx, p, 16, 2000, unknown); err != nil {
+	if r.unknown.many, err = requests(ctx, p, crowd, 2000, unknown); err != nil {
 		return err
 	}
 	next += 2000
@@ -132,7 +131,7 @@ func (r *Result) measure(ctx context.Context, p *process, options Options) (err 
 			return err
 		}
 		options.Progress("defaulting: memory after %d defines is %d MiB", next*definesPerMiss, r.memory[len(r.memory)-1].resident>>20)
-		if _, err := many(ctx, p, 4, batch, unknown); err != nil {
+		if _, err := requests(ctx, p, 4, batch, unknown); err != nil {
 			return err
 		}
 		next += batch
@@ -149,62 +148,25 @@ func (r *Result) read(p *process, misses int) error {
 	return nil
 }
 
-// one sends one request after another.
-func one(ctx context.Context, p *process, count int, body func(number int) []byte) (times, error) {
+// requests sends as many requests by so many clients at once.
+func requests(ctx context.Context, p *process, clients, count int, body func(number int) []byte) (load.Sample, error) {
 	bodies := make([][]byte, count)
 	for number := range bodies {
 		bodies[number] = body(number)
 	}
-	return timed(count, func(number int) error {
-		_, err := p.client.Raw(ctx, bodies[number])
-		return err
+	var next atomic.Int64
+	return measured(ctx, clients, count, func(ctx context.Context, _ int) error {
+		number := int(next.Add(1)) - 1
+		if _, err := p.client.Raw(ctx, bodies[number]); err != nil {
+			return fmt.Errorf("request %d: %w", number, err)
+		}
+		return nil
 	})
 }
 
-// timed does something again and again.
-func timed(count int, do func(number int) error) (times, error) {
-	taken := make(times, count)
-	for number := range count {
-		begin := time.Now()
-		if err := do(number); err != nil {
-			return nil, fmt.Errorf("request %d: %w", number, err)
-		}
-		taken[number] = time.Since(begin)
-	}
-	slices.Sort(taken)
-	return taken, nil
-}
+// limit bounds a measurement.
+const limit = time.Hour
 
-// many sends requests with several clients at once, and returns answers in a second.
-func many(ctx context.Context, p *process, clients, count int, body func(number int) []byte) (float64, error) {
-	bodies := make([][]byte, count)
-	for number := range bodies {
-		bodies[number] = body(number)
-	}
-	var (
-		next     atomic.Int64
-		requests sync.WaitGroup
-		failures = make(chan error, clients)
-	)
-	begin := time.Now()
-	for range clients {
-		requests.Go(func() {
-			for {
-				number := int(next.Add(1)) - 1
-				if number >= count {
-					return
-				}
-				if _, err := p.client.Raw(ctx, bodies[number]); err != nil {
-					failures <- fmt.Errorf("request %d: %w", number, err)
-					return
-				}
-			}
-		})
-	}
-	requests.Wait()
-	took := time.Since(begin)
-	close(failures)
-	return float64(count) / took.Seconds(), <-failures
+func measured(ctx context.Context, clients, count int, send load.Send) (load.Sample, error) {
+	return load.Load{Clients: clients, Requests: count, Limit: limit}.Measure(ctx, send)
 }
-
-func (t times) quantile(q float64) time.Duration { return statistics.Quantile(t, q) }

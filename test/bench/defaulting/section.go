@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/vmstencil/stencil/test/bench/load"
 	"github.com/vmstencil/stencil/test/bench/report"
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
@@ -23,11 +24,9 @@ const (
 
 // Section reports the result.
 func (r *Result) Section(context string) report.Section {
-	row := func(what string, taken times, rate float64, clients int) []string {
-		return []string{
-			what, report.Microseconds(float64(taken.quantile(0.5))), report.Microseconds(float64(taken.quantile(0.99))),
-			fmt.Sprintf("%.0f/s", rate), fmt.Sprint(clients),
-		}
+	rate := func(s load.Sample) string { return fmt.Sprintf("%.0f/s", s.Throughput()) }
+	row := func(what string, e exercise) []string {
+		return []string{what, report.Microseconds(e.one.Quantile(0.5)), report.Microseconds(e.one.Quantile(0.99)), rate(e.many), fmt.Sprint(crowd)}
 	}
 	memory := report.Table{Title: "Resident memory of supervisor and worker", Columns: []string{"after defines", "resident"}}
 	largest := int64(0)
@@ -38,8 +37,7 @@ func (r *Result) Section(context string) report.Section {
 	last, middle := r.memory[len(r.memory)-1], r.memory[len(r.memory)/2]
 	growth := last.resident - middle.resident
 	cold := median(r.starts)
-	rate := func(value float64) string { return fmt.Sprintf("%.0f/s", value) }
-	hit, miss := r.same.quantile(0.5), r.unknown.quantile(0.5)
+	hit, miss := time.Duration(r.same.one.Quantile(0.5)), time.Duration(r.unknown.one.Quantile(0.5))
 	return report.Section{
 		Name:    "defaulting",
 		Context: fmt.Sprintf("%s; median of %d starts", context, len(r.starts)),
@@ -47,17 +45,17 @@ func (r *Result) Section(context string) report.Section {
 			Title:   "One request through the socket",
 			Columns: []string{"request", "p50, one client", "p99, one client", "answers", "by clients"},
 			Rows: [][]string{
-				{"one that nothing is done for", report.Microseconds(float64(r.idle.quantile(0.5))), report.Microseconds(float64(r.idle.quantile(0.99))), "", ""},
-				row("another machine of one template", r.same, r.sameRate, 16),
-				row("a machine of a known shape", r.noted, r.notedRate, 16),
-				row("a machine of an unknown shape", r.unknown, r.unknownRate, 16),
+				{"one that nothing is done for", report.Microseconds(r.idle.Quantile(0.5)), report.Microseconds(r.idle.Quantile(0.99)), "", ""},
+				row("another machine of one template", r.same),
+				row("a machine of a known shape", r.noted),
+				row("a machine of an unknown shape", r.unknown),
 			},
 		}, memory},
 		Targets: []report.Target{
 			{What: "another machine of one template: p50 with one client", Wanted: "≤ 100 µs", Measured: report.Microseconds(float64(hit)), Met: hit <= wantedHit},
-			{What: "another machine of one template: answers with 16 clients", Wanted: "≥ 20000/s", Measured: rate(r.sameRate), Met: r.sameRate >= wantedHitRate},
+			{What: "another machine of one template: answers with 16 clients", Wanted: "≥ 20000/s", Measured: rate(r.same.many), Met: r.same.many.Throughput() >= wantedHitRate},
 			{What: "unknown shape: p50 with one client", Wanted: "≤ 8 ms", Measured: report.Milliseconds(miss), Met: miss <= wantedMiss},
-			{What: "unknown shapes: answers on two cores", Wanted: "≥ 300/s", Measured: rate(r.unknownRate), Met: r.unknownRate >= wantedMissRate},
+			{What: "unknown shapes: answers on two cores", Wanted: "≥ 300/s", Measured: rate(r.unknown.many), Met: r.unknown.many.Throughput() >= wantedMissRate},
 			{What: "from the start of the process to the first answer, nothing cached", Wanted: "≤ 1 s", Measured: report.Seconds(cold), Met: cold <= wantedStart},
 			{What: fmt.Sprintf("resident after %d defines", last.defines), Wanted: "≤ 120 MiB", Measured: report.MiB(last.resident), Met: largest <= wantedMemory},
 			{What: fmt.Sprintf("growth from %d defines on", middle.defines), Wanted: "≤ 4 MiB", Measured: report.MiB(growth), Met: growth <= wantedGrowth},

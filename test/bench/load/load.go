@@ -1,4 +1,4 @@
-// Package load sends requests from many clients at once and takes the time of each.
+// Package load sends requests from many clients at once, and takes the time of each where it matters.
 package load
 
 import (
@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/vmstencil/stencil/test/bench/statistics"
 )
@@ -85,3 +87,18 @@ func (s Sample) Quantile(q float64) float64 { return float64(statistics.Quantile
 
 // Throughput is the number of requests answered in a second.
 func (s Sample) Throughput() float64 { return float64(len(s.Latencies)) / s.elapsed.Seconds() }
+
+// Each calls do with the numbers below count, so many at a time. The first error ends it.
+func Each(ctx context.Context, count, clients int, do func(ctx context.Context, number int) error) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(clients)
+	for number := range count {
+		group.Go(func() error {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			return do(ctx, number)
+		})
+	}
+	return group.Wait()
+}

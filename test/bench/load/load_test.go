@@ -75,3 +75,21 @@ func TestLoadEndsTheOtherClientsWhenOneFails(t *testing.T) {
 		t.Errorf("error %v, want %v", err, broken)
 	}
 }
+
+func TestEachCallsEveryNumberOnceAndEndsWithTheFirstError(t *testing.T) {
+	var sum atomic.Int64
+	if err := Each(t.Context(), 100, 8, func(_ context.Context, number int) error { sum.Add(int64(number)); return nil }); err != nil || sum.Load() != 4950 {
+		t.Errorf("sum %d, error %v", sum.Load(), err)
+	}
+	broken := errors.New("broken")
+	err := Each(t.Context(), 100, 8, func(ctx context.Context, number int) error {
+		if number == 0 {
+			return broken
+		}
+		<-ctx.Done()
+		return ctx.Err()
+	})
+	if !errors.Is(err, broken) {
+		t.Errorf("error %v, want %v", err, broken)
+	}
+}

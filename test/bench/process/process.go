@@ -54,15 +54,9 @@ type Result struct {
 
 // Run starts a cluster with the templates and measures.
 func Run(ctx context.Context, options Options) (result *Result, err error) {
-	var (
-		source    *profiles.Source
-		arguments []string
-	)
-	if options.Profile != "" {
-		if source, err = profiles.New(options.Profile); err != nil {
-			return nil, err
-		}
-		arguments = []string{source.Argument()}
+	source, arguments, err := profiles.Requested(options.Profile)
+	if err != nil {
+		return nil, err
 	}
 	stencil, err := platform.Start(ctx, platform.Options{APIServer: true, APIServerArgs: arguments, Log: options.Log})
 	if err != nil {

@@ -31,6 +31,18 @@ func New(folder string) (*Source, error) {
 	return &Source{address: address, folder: folder}, nil
 }
 
+// Requested returns a source and the arguments of the server for it. Without a folder there is none.
+func Requested(folder string) (*Source, []string, error) {
+	if folder == "" {
+		return nil, nil, nil
+	}
+	source, err := New(folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	return source, []string{source.Argument()}, nil
+}
+
 // Argument is the flag that makes a server serve its profiles to this source.
 func (s *Source) Argument() string { return "--pprof-bind-address=" + s.address }
 

@@ -3,12 +3,11 @@ package readiness
 import (
 	"context"
 	"fmt"
-	"sync"
-	"sync/atomic"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/vmstencil/stencil/test/bench/load"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
@@ -66,26 +65,15 @@ func prepare(ctx context.Context, plane *controlplane.Plane, options Options) (*
 	if err := c.fill(ctx, options); err != nil {
 		return nil, none, err
 	}
-	address, err := manager.FreeAddress()
-	if err != nil {
-		return nil, none, err
-	}
-	release := install.Options{ManagerURL: "https://" + address, Values: map[string]any{"crds": map[string]any{"enabled": false}}}
-	if err := install.Chart(ctx, plane, release); err != nil {
-		return nil, none, err
-	}
-	user, err := release.ManagerUser(plane)
-	if err != nil {
-		return nil, none, err
-	}
-	return c, manager.Options{Kubeconfig: user.Kubeconfig, Namespace: install.Namespace, WebhookAddress: address, Args: release.ManagerArgs()}, nil
+	process, err := install.Beside(ctx, plane, map[string]any{"crds": map[string]any{"enabled": false}})
+	return c, process, err
 }
 
 func (c *cluster) fill(ctx context.Context, options Options) error {
 	if err := c.post(ctx, "/api/v1/namespaces", fmt.Sprintf(`{"metadata":{"name":%q}}`, namespace)); err != nil {
 		return err
 	}
-	if err := each(ctx, options.DataSources, func(ctx context.Context, number int) error {
+	if err := load.Each(ctx, options.DataSources, writers, func(ctx context.Context, number int) error {
 		claims := "/api/v1/namespaces/" + namespace + "/persistentvolumeclaims"
 		if err := c.post(ctx, claims, fmt.Sprintf(`{"metadata":{"name":"disk-%d"},"spec":{"accessModes":["ReadWriteOnce"],"resources":{"requests":{"storage":"1Gi"}}}}`, number)); err != nil {
 			return err
@@ -98,7 +86,7 @@ func (c *cluster) fill(ctx context.Context, options Options) error {
 	}); err != nil {
 		return err
 	}
-	return each(ctx, options.Templates, func(ctx context.Context, number int) error {
+	return load.Each(ctx, options.Templates, writers, func(ctx context.Context, number int) error {
 		return c.post(ctx, "/apis/template.kubevirt.io/v1beta1/namespaces/"+namespace+"/virtualmachinetemplates", fmt.Sprintf(template, number, number%options.DataSources))
 	})
 }
@@ -111,24 +99,3 @@ const template = `{"apiVersion":"template.kubevirt.io/v1beta1","kind":"VirtualMa
 "template":{"spec":{"domain":{"memory":{"guest":"${MEMORY}"},"devices":{"disks":[{"name":"root","disk":{"bus":"virtio"}},{"name":"seed","disk":{"bus":"virtio"}}],"interfaces":[{"name":"default","masquerade":{}}]}},
 "networks":[{"name":"default","pod":{}}],
 "volumes":[{"name":"root","dataVolume":{"name":"${NAME}-root"}},{"name":"seed","cloudInitNoCloud":{"userData":"#cloud-config\nhostname: ${NAME}\n"}}]}}}}}}`
-
-// each calls do with the numbers below count, several at a time. The first error ends it.
-func each(ctx context.Context, count int, do func(context.Context, int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	var (
-		wait sync.WaitGroup
-		next atomic.Int64
-	)
-	for range writers {
-		wait.Go(func() {
-			for number := int(next.Add(1)) - 1; number < count && ctx.Err() == nil; number = int(next.Add(1)) - 1 {
-				if err := do(ctx, number); err != nil {
-					cancel(err)
-				}
-			}
-		})
-	}
-	wait.Wait()
-	return context.Cause(ctx)
-}

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -14,6 +12,7 @@ import (
 	"github.com/vmstencil/stencil/test/bench/machine"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/manager"
+	"github.com/vmstencil/stencil/test/metrics"
 )
 
 // Options are the sizes and the extent of the measurement.
@@ -69,8 +68,8 @@ func Run(ctx context.Context, options Options) (result *Result, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, running.Stop()) }()
-	if err := await(ctx, running, func(m metrics) bool {
-		return m.value(`stencil_template_readiness{status="True"}`) == options.Templates && m.value(writes) >= options.Templates
+	if err := await(ctx, running, func(c counters) bool {
+		return c.value(`stencil_template_readiness{status="True"}`) == options.Templates && c.value(writes) >= options.Templates
 	}); err != nil {
 		return nil, err
 	}
@@ -126,7 +125,7 @@ func (r *Result) flip(ctx context.Context, cluster *cluster, running *manager.Pr
 		return err
 	}
 	dependents := r.options.Templates / r.options.DataSources
-	if err := await(ctx, running, func(m metrics) bool { return m.value(writes) >= before.value(writes)+dependents }); err != nil {
+	if err := await(ctx, running, func(c counters) bool { return c.value(writes) >= before.value(writes)+dependents }); err != nil {
 		return err
 	}
 	r.flips = append(r.flips, time.Since(began))
@@ -138,54 +137,33 @@ func (r *Result) flip(ctx context.Context, cluster *cluster, running *manager.Pr
 // writes counts statuses that were written.
 const writes = "stencil_template_readiness_writes_total"
 
-// metrics is the response of the manager's metrics endpoint.
-type metrics string
+// counters is the response of the manager's metrics endpoint.
+type counters string
 
-func read(ctx context.Context, running *manager.Process) (metrics, error) {
+func read(ctx context.Context, running *manager.Process) (counters, error) {
 	text, err := running.Metrics(ctx)
-	return metrics(text), err
+	return counters(text), err
 }
 
-// value returns the value of a metric, 0 when it does not exist.
-func (m metrics) value(name string) int {
-	for line := range strings.Lines(string(m)) {
-		if number, found := strings.CutPrefix(line, name+" "); found {
-			parsed, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-			if err != nil {
-				return 0
-			}
-			return int(parsed)
-		}
-	}
-	return 0
-}
+// value returns the value of a series, 0 when it does not exist.
+func (c counters) value(series string) int { return int(metrics.Value(string(c), series)) }
 
 // reconciles counts those of the controller of readiness, with any result.
-func (m metrics) reconciles() int {
+func (c counters) reconciles() int {
 	total := 0
 	for _, outcome := range []string{"success", "error", "requeue", "requeue_after"} {
-		total += m.value(`controller_runtime_reconcile_total{controller="template-readiness",result="` + outcome + `"}`)
+		total += c.value(`controller_runtime_reconcile_total{controller="template-readiness",result="` + outcome + `"}`)
 	}
 	return total
 }
 
-func await(ctx context.Context, running *manager.Process, done func(metrics) bool) error {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for {
+func await(ctx context.Context, running *manager.Process, done func(counters) bool) error {
+	err := running.Poll(ctx, 20*time.Millisecond, limit, func() (bool, error) {
 		now, err := read(ctx, running)
-		if err != nil {
-			return err
-		}
-		if done(now) {
-			return nil
-		}
-		select {
-		case <-running.Done():
-			return fmt.Errorf("stencil-manager ended:\n%s", running.Logs())
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for templates: %w\n%s", ctx.Err(), running.Logs())
-		case <-tick.C:
-		}
+		return err == nil && done(now), err
+	})
+	if err != nil {
+		return fmt.Errorf("waiting for templates: %w\n%s", err, running.Logs())
 	}
+	return nil
 }

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/vmstencil/stencil/internal/testfile"
 )
 
 var section = Section{
@@ -95,9 +97,7 @@ func TestWrite(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "performance.md")
-			if err := os.WriteFile(path, []byte(tc.document), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, path, tc.document)
 			err := Write(path, section)
 			got, readError := os.ReadFile(path)
 			if readError != nil {

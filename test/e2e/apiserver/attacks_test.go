@@ -8,6 +8,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // forged is a VirtualMachine that a user with all permissions on VirtualMachines of its namespace creates.
@@ -77,11 +78,8 @@ func TestNobodyElseSpeaksForTheServer(t *testing.T) {
 		}
 	})
 	t.Run("a service account of the same name elsewhere is not it", func(t *testing.T) {
-		other, err := gen.User(t.Context(), stencil.Plane, "system:serviceaccount:"+shop(t)+":stencil-apiserver",
+		other := harness.User(t, stencil.Plane, "system:serviceaccount:"+shop(t)+":stencil-apiserver",
 			gen.Group("system:serviceaccounts", "system:serviceaccounts:"+shop(t)), gen.Role(shop(t), "kubevirt.io:edit"))
-		if err != nil {
-			t.Fatal(err)
-		}
 		if got := post(t, other, nil, `"template.kubevirt.io/created-by":"ada"`); got.code < 400 || !strings.Contains(got.body, "written by Stencil alone") {
 			t.Errorf("%d %s", got.code, got.body)
 		}

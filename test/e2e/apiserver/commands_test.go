@@ -2,7 +2,6 @@ package apiserver_test
 
 import (
 	"errors"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -10,6 +9,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
@@ -158,9 +158,7 @@ func TestCommands(t *testing.T) {
 			golden.Compare(t, tc.name, command, ran)
 
 			if tc.stdin != "" {
-				if err := os.WriteFile(file, []byte(tc.stdin), 0o600); err != nil {
-					t.Fatal(err)
-				}
+				testfile.Write(t, file, tc.stdin)
 				command.Line, command.Stdin = strings.TrimSuffix(tc.line, "-")+file, ""
 			}
 			if tc.differently != "" {
@@ -180,15 +178,9 @@ func TestCommands(t *testing.T) {
 
 // The output in the document was printed by one of the commands.
 func TestTheDocumentShowsWhatCommandsPrint(t *testing.T) {
-	document, err := os.ReadFile("../../../docs/stencilctl.md")
-	if err != nil {
-		t.Fatal(err)
-	}
+	document := testfile.Read(t, "../../../docs/stencilctl.md")
 	for _, name := range []string{"create-the-whole-form-on-a-terminal", "process-explain-denied", "process-explain-everybody-consents"} {
-		golden, err := os.ReadFile(filepath.Join("testdata/commands", name+".txt"))
-		if err != nil {
-			t.Fatal(err)
-		}
+		golden := testfile.Read(t, filepath.Join("testdata/commands", name+".txt"))
 		printed, _, _ := strings.Cut(regexp.MustCompile("<[0-9]+>").ReplaceAllString(string(golden), ""), "--- exit code")
 		if want := strings.Replace(printed, "$ stencilctl ", "$ kubectl stencil ", 1); !strings.Contains(string(document), want) {
 			t.Errorf("docs/stencilctl.md does not show:\n%s", want)
@@ -212,10 +204,7 @@ func commander(t *testing.T) *controlplane.User {
 		rbacv1.PolicyRule{APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"datavolumes"}, Verbs: []string{"create"}},
 		rbacv1.PolicyRule{APIGroups: []string{"template.openshift.io"}, Resources: []string{"templates"}, Verbs: []string{"get"}},
 	))
-	fay, err := gen.User(t.Context(), stencil.Plane, "fay", roles...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	fay := harness.User(t, stencil.Plane, "fay", roles...)
 	return fay
 }
 

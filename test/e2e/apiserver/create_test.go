@@ -92,15 +92,11 @@ func TestAnotherNamespaceTakesTheRightThere(t *testing.T) {
 		t.Fatalf("%d %s", got.code, got.body)
 	}
 	named := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{"virtualmachinetemplates/create"}, Verbs: []string{"create"}, ResourceNames: []string{"box"}}
-	if err := stencil.Plane.Grant(t.Context(), ada, floor, named); err != nil {
-		t.Fatal(err)
-	}
+	harness.Grant(t, stencil.Plane, ada, floor, named)
 	if got := elsewhere.do(t); got.code != http.StatusForbidden {
 		t.Errorf("a right that is for templates of that namespace by name was enough: %d", got.code)
 	}
-	if err := stencil.Plane.Bind(t.Context(), ada, floor, "stencil-template-create"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Bind(t, stencil.Plane, ada, floor, "stencil-template-create")
 	// A denial is cached for a moment.
 	harness.Eventually(t, "the new permission is known", func() error {
 		got := elsewhere.do(t)
@@ -117,9 +113,7 @@ func TestAnotherNamespaceTakesTheRightThere(t *testing.T) {
 // The approval selects a group, and the policy a username: both are those of the requesting user, not of the server.
 func TestApprovalsAndPoliciesJudgeThePerson(t *testing.T) {
 	// ada and carl already have permission to create VirtualMachines.
-	if err := stencil.Plane.Bind(t.Context(), bob, shop(t), "stencil-template-create"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Bind(t, stencil.Plane, bob, shop(t), "stencil-template-create")
 	space := shop(t)
 	const module = `package notcarl
 

@@ -118,10 +118,7 @@ func shop(t *testing.T) string {
 // floor creates a namespace in which no user has a role.
 func floor(t *testing.T) string {
 	t.Helper()
-	name, err := stencil.Plane.Namespace(t.Context(), "floor")
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := harness.Namespace(t, stencil.Plane, "floor")
 	return name
 }
 

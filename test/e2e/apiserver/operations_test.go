@@ -17,7 +17,9 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 	auditv1 "k8s.io/apiserver/pkg/apis/audit/v1"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/manager"
 )
@@ -32,9 +34,7 @@ rules: [{level: Metadata}]
 func TestASecondServer(t *testing.T) {
 	folder := t.TempDir()
 	policy, log := filepath.Join(folder, "policy.yaml"), filepath.Join(folder, "audit.log")
-	if err := os.WriteFile(policy, []byte(auditPolicy), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, policy, auditPolicy)
 	user, err := stencil.Options().APIServerUser(stencil.Plane)
 	if err != nil {
 		t.Fatal(err)
@@ -70,10 +70,7 @@ func TestASecondServer(t *testing.T) {
 		if got := metrics.do(t); got.code != http.StatusForbidden {
 			t.Errorf("%d", got.code)
 		}
-		prometheus, err := gen.User(t.Context(), stencil.Plane, "prometheus", gen.Permits("", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}))
-		if err != nil {
-			t.Fatal(err)
-		}
+		prometheus := harness.User(t, stencil.Plane, "prometheus", gen.Permits("", rbacv1.PolicyRule{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}))
 		metrics.as = prometheus
 		got := metrics.do(t)
 		for _, want := range []string{"stencil_template_cache_templates", "stencil_build_info", "apiserver_request_duration_seconds_bucket", "stencil_serving_certificate_expiry_timestamp_seconds"} {

@@ -60,9 +60,7 @@ spec: {policyName: previewed-elsewhere, validationActions: [Deny]}
 
 func TestPreview(t *testing.T) {
 	space := shop(t)
-	if err := stencil.Plane.Bind(t.Context(), dora, space, "stencil-template-process"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Bind(t, stencil.Plane, dora, space, "stencil-template-process")
 	manifests := evaluators(space)
 	mustKubectl(t, manifests, "apply", "-f", "-")
 	t.Cleanup(func() { mustKubectl(t, manifests, "delete", "--ignore-not-found", "-f", "-") })
@@ -166,9 +164,7 @@ func TestPreview(t *testing.T) {
 	})
 	t.Run("stencilctl", func(t *testing.T) {
 		floor := floor(t)
-		if err := stencil.Plane.Bind(t.Context(), ada, floor, "stencil-template-create"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Bind(t, stencil.Plane, ada, floor, "stencil-template-create")
 		run := func(arguments ...string) (string, int) {
 			ran, err := stencilctl.Command{Binary: binary, Kubeconfig: ada.Kubeconfig, Arguments: arguments}.Run(t.Context())
 			if err != nil {

@@ -86,16 +86,11 @@ func TestVirtctl(t *testing.T) {
 		}
 	})
 	t.Run("create makes a request, with the rights that it takes", func(t *testing.T) {
-		gus, err := gen.User(t.Context(), stencil.Plane, "gus")
-		if err != nil {
-			t.Fatal(err)
-		}
+		gus := harness.User(t, stencil.Plane, "gus")
 		grant := func(group, resource, verb string) {
 			t.Helper()
 			rule := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
-			if err := stencil.Plane.Grant(t.Context(), gus, space, rule); err != nil {
-				t.Fatal(err)
-			}
+			harness.Grant(t, stencil.Plane, gus, space, rule)
 		}
 		denied := func(want string, arguments ...string) {
 			t.Helper()

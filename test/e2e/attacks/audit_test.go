@@ -2,14 +2,15 @@ package attacks_test
 
 import (
 	"fmt"
-	"os"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // kitchen is a template with many fields that KubeVirt fills in or rewrites, with an instance type and a preference that it infers.
@@ -83,14 +84,8 @@ func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 		mustKubectl(t, nil, "", "delete", "templateapproval", "audited", "--ignore-not-found")
 		mustKubectl(t, nil, kitchen, "delete", "--namespace=golden", "-f", "-")
 	})
-	space, err := stencil.Plane.Namespace(t.Context(), "audited")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tenant, err := gen.User(t.Context(), stencil.Plane, "tenant", gen.Role(space, "edit"), gen.UsesTemplates("golden"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	space := harness.Namespace(t, stencil.Plane, "audited")
+	tenant := harness.User(t, stencil.Plane, "tenant", gen.Role(space, "edit"), gen.UsesTemplates("golden"))
 	create := func(manifest string) {
 		t.Helper()
 		eventually(t, "the fixture is stored", func() string {
@@ -101,10 +96,7 @@ func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 		})
 	}
 	// Created before the approval: a VirtualMachine that was rendered, and has additional fields.
-	database, err := os.ReadFile(stencil.Example("machines/database.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	database := testfile.Read(t, stencil.Example("machines/database.yaml"))
 	create(string(database))
 	create(vm("extra", "golden/fedora", gen.Fields(`spec:
   template:
@@ -156,10 +148,7 @@ func TestWhatWasApprovedIsNeverReported(t *testing.T) {
 // TestTheAuditSeesWhatRuns changes running VMs as KubeVirt's own controllers could, which no policy restricts.
 func TestTheAuditSeesWhatRuns(t *testing.T) {
 	space := namespaces.Of(t)
-	controller, err := stencil.Plane.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	controller := harness.User(t, stencil.Plane, "system:serviceaccount:kubevirt:kubevirt-controller", gen.Group("system:masters"))
 	running(t, "seen")
 	// A change of the instance triggers an audit.
 	finds := func(what string, want ...string) {

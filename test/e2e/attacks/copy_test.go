@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // TestCopiesOfMachines has KubeVirt's own controllers clone a rendered VirtualMachine, and restore one into a new one. They use no template and have
@@ -15,18 +16,12 @@ func TestCopiesOfMachines(t *testing.T) {
 	spaces := map[string]string{"that is governed": "copies", "that is free": "free"}
 	roles := []gen.UserModifier{gen.UsesTemplates("golden")}
 	for which, prefix := range spaces {
-		namespace, err := stencil.Plane.Namespace(t.Context(), prefix)
-		if err != nil {
-			t.Fatal(err)
-		}
+		namespace := harness.Namespace(t, stencil.Plane, prefix)
 		spaces[which] = namespace
 		roles = append(roles, gen.Role(namespace, "edit"))
 	}
 	governed := spaces["that is governed"]
-	copier, err := gen.User(t.Context(), stencil.Plane, "copier", roles...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	copier := harness.User(t, stencil.Plane, "copier", roles...)
 	// A template, and an approval that lets only one user copy VirtualMachines.
 	copies := gen.Manifest(
 		gen.Template("diskless", gen.InNamespace("golden"), gen.Declares("NAME", `{generate: expression, from: "vm-[a-z]{5}"}`), gen.Declares("TOKEN", "{sensitive: true, required: true}"),
@@ -94,9 +89,7 @@ func TestCopiesOfMachines(t *testing.T) {
 		})
 	}
 	t.Run("a person who copies by hand is judged like everybody", func(t *testing.T) {
-		if err := stencil.Plane.Bind(t.Context(), mallory, governed, "edit"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Bind(t, stencil.Plane, mallory, governed, "edit")
 		forged := strings.Replace(mustKubectl(t, mallory, "", "get", "vm", "source", "--namespace="+governed, "-o", "json").Stdout, `"name": "source"`, `"name": "attack"`, 1)
 		out := kubectl(t, mallory, forged, "create", "--namespace="+governed, "-f", "-")
 		if out.Code == 0 || !strings.Contains(out.Stderr, "spec.template.spec.hostname") && !strings.Contains(out.Stderr, "TOKEN") {

@@ -2,12 +2,13 @@ package attacks_test
 
 import (
 	"fmt"
-	"os"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // TestUnapprovedMachinesAreNotCreated tests every way to create a VirtualMachine that is not approved.
@@ -20,10 +21,7 @@ func TestUnapprovedMachinesAreNotCreated(t *testing.T) {
 	plain := without("attack")
 	field := func(path string) string { return "spec.template.spec." + path }
 	space := namespaces.Of(t)
-	builder, err := gen.User(t.Context(), stencil.Plane, "system:serviceaccount:"+space+":builder", gen.Role(space, "edit"), gen.UsesTemplates("golden"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	builder := harness.User(t, stencil.Plane, "system:serviceaccount:"+space+":builder", gen.Role(space, "edit"), gen.UsesTemplates("golden"))
 	for _, tc := range []struct {
 		name, manifest string
 		args           []string
@@ -91,10 +89,7 @@ func TestTheDefaultOfAClosedParameterMayBeGiven(t *testing.T) {
 }
 
 func TestADryRunTellsNothingAboutATemplateThatOneMayNotUse(t *testing.T) {
-	outsider, err := gen.User(t.Context(), stencil.Plane, "outsider", gen.Role(namespaces.Of(t), "edit"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	outsider := harness.User(t, stencil.Plane, "outsider", gen.Role(namespaces.Of(t), "edit"))
 	for _, ref := range []string{"golden/fedora", "golden/nowhere"} {
 		out := kubectl(t, outsider, vm("attack", ref), "create", "--dry-run=server", "-o", "yaml", "-f", "-")
 		wantDenied(t, out, `it does not exist or user "outsider" may not use it`)
@@ -105,10 +100,7 @@ func TestADryRunTellsNothingAboutATemplateThatOneMayNotUse(t *testing.T) {
 }
 
 func TestAPinnedTemplateThatIsEditedIsNotApprovedAnyMore(t *testing.T) {
-	fedora, err := os.ReadFile(stencil.Example("golden/fedora.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fedora := testfile.Read(t, stencil.Example("golden/fedora.yaml"))
 	pinned := strings.Replace(string(fedora), "name: fedora\n", "name: pinned\n", 1)
 	mustKubectl(t, nil, pinned, "apply", "--namespace=golden", "-f", "-")
 	t.Cleanup(func() {
@@ -126,10 +118,7 @@ func TestAPinnedTemplateThatIsEditedIsNotApprovedAnyMore(t *testing.T) {
 		}
 		return ""
 	})
-	free, err := stencil.Plane.Namespace(t.Context(), "free")
-	if err != nil {
-		t.Fatal(err)
-	}
+	free := harness.Namespace(t, stencil.Plane, "free")
 	admin := mustKubectl(t, nil, vm("free", "golden/pinned"), "create", "--namespace="+free, "--dry-run=server", "-f", "-", "-o", `jsonpath={.metadata.annotations.template\.kubevirt\.io/rendered}`)
 	digest := regexp.MustCompile("sha256:[0-9a-f]{64}").FindString(admin.Stdout)
 	mustKubectl(t, nil, pin(digest), "apply", "-f", "-")

@@ -19,11 +19,8 @@ const kubevirtController = "system:serviceaccount:kubevirt:kubevirt-controller"
 // storage is a user with the role edit in a namespace, and what CDI adds to it.
 func storage(t *testing.T, name, space string) *controlplane.User {
 	t.Helper()
-	user, err := gen.User(t.Context(), stencil.Plane, name, gen.Role(space, "edit"), gen.UsesTemplates("kiosks"),
+	user := harness.User(t, stencil.Plane, name, gen.Role(space, "edit"), gen.UsesTemplates("kiosks"),
 		gen.Permits(space, rbacv1.PolicyRule{APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"*"}, Verbs: []string{"*"}}))
-	if err != nil {
-		t.Fatal(err)
-	}
 	return user
 }
 
@@ -36,12 +33,9 @@ type bench struct {
 
 func newBench(t *testing.T, name, space string) bench {
 	t.Helper()
-	cdi, err := gen.User(t.Context(), stencil.Plane, "system:serviceaccount:cdi:cdi-sa", gen.Permits("", install.Bypass()), gen.Permits(space,
+	cdi := harness.User(t, stencil.Plane, "system:serviceaccount:cdi:cdi-sa", gen.Permits("", install.Bypass()), gen.Permits(space,
 		rbacv1.PolicyRule{APIGroups: []string{"cdi.kubevirt.io"}, Resources: []string{"*"}, Verbs: []string{"*"}},
 		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"persistentvolumeclaims"}, Verbs: []string{"*"}}))
-	if err != nil {
-		t.Fatal(err)
-	}
 	return bench{space: space, insider: storage(t, name, space), cdi: cdi}
 }
 
@@ -250,10 +244,7 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 
 // TestExistingDisksAreAllowedWhereEachApprovalSaysSo restores a disk and creates its VM over it.
 func TestExistingDisksAreAllowedWhereEachApprovalSaysSo(t *testing.T) {
-	space, err := stencil.Plane.Namespace(t.Context(), "restores")
-	if err != nil {
-		t.Fatal(err)
-	}
+	space := harness.Namespace(t, stencil.Plane, "restores")
 	b := newBench(t, "restorer", space)
 	approve := func(name, disks string) {
 		t.Helper()
@@ -291,10 +282,7 @@ func TestExistingDisksAreAllowedWhereEachApprovalSaysSo(t *testing.T) {
 
 // TestADiskComesFromThePinnedContent replaces the source of the DataSource that an approved template names.
 func TestADiskComesFromThePinnedContent(t *testing.T) {
-	space, err := stencil.Plane.Namespace(t.Context(), "pinned")
-	if err != nil {
-		t.Fatal(err)
-	}
+	space := harness.Namespace(t, stencil.Plane, "pinned")
 	b := newBench(t, "retargeter", space)
 	b.must(t, nil, gen.Manifest(gen.Template("copy", gen.Declares("NAME"), gen.Renders("${NAME}", gen.SmallSpec(),
 		gen.DataVolumeDisk("root", "${NAME}-root", "sourceRef: {kind: DataSource, name: base}")))), "apply", "--namespace=kiosks", "-f", "-")

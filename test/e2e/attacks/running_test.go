@@ -42,12 +42,9 @@ func running(t *testing.T, name string) (pod string) {
 // kubevirt.io:migrate, and one more that permits to write the status of VirtualMachines and to add containers to pods.
 func TestTheRunningMachineIsTheApprovedOne(t *testing.T) {
 	space := namespaces.Of(t)
-	insider, err := gen.User(t.Context(), stencil.Plane, "insider", gen.Role(space, "edit"), gen.Role(space, "kubevirt.io:migrate"),
+	insider := harness.User(t, stencil.Plane, "insider", gen.Role(space, "edit"), gen.Role(space, "kubevirt.io:migrate"),
 		gen.Permits(space, rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines/status"}, Verbs: []string{"get", "update", "patch"}}),
 		gen.Permits(space, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"pods/ephemeralcontainers"}, Verbs: []string{"get", "update", "patch"}}))
-	if err != nil {
-		t.Fatal(err)
-	}
 	pod := running(t, "web")
 	merge := func(kind, name, patch string) []string {
 		return []string{"patch", kind, name, "--type=merge", "-p", patch}

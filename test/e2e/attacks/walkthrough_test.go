@@ -1,22 +1,20 @@
 package attacks_test
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // TestATeamHasExactlyOneCatalogueNamespace runs the commands of docs/approvals.md for an admin, then those of the team, compares the output with the
 // page, and tries to bypass the restriction.
 func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
-	ben, err := gen.User(t.Context(), stencil.Plane, "ben", gen.Group("team-b"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	ben := harness.User(t, stencil.Plane, "ben", gen.Group("team-b"))
 	t.Cleanup(func() {
 		mustKubectl(t, nil, "", "delete", "templateapproval", "team-b", "--ignore-not-found")
 		mustKubectl(t, nil, "", "delete", "rolebinding", "team-b-uses-templates", "team-b-sees-templates", "--namespace=golden", "--ignore-not-found")
@@ -43,16 +41,11 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 		})
 	}
 
-	fedora, err := os.ReadFile(stencil.Example("golden/fedora.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	fedora := testfile.Read(t, stencil.Example("golden/fedora.yaml"))
 	own := strings.Replace(string(fedora), "namespace: golden", "namespace: team-b", 1)
 	mustKubectl(t, nil, own, "create", "--namespace=team-b", "-f", "-")
 	for role, user := range map[string]*controlplane.User{"stencil-template-user": ben, "kubevirt.io:edit": mallory} {
-		if err := stencil.Plane.Bind(t.Context(), user, "team-b", role); err != nil {
-			t.Fatal(err)
-		}
+		harness.Bind(t, stencil.Plane, user, "team-b", role)
 	}
 	attack := func(ref string) string { return vm("attack", ref) }
 	for _, tc := range []struct {
@@ -83,10 +76,7 @@ func TestATeamHasExactlyOneCatalogueNamespace(t *testing.T) {
 // documented returns the section of docs/approvals.md under the heading.
 func documented(t *testing.T, heading string) string {
 	t.Helper()
-	page, err := os.ReadFile(filepath.Join(stencil.Example(".."), "approvals.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, filepath.Join(stencil.Example(".."), "approvals.md"))
 	_, section, found := strings.Cut(string(page), "\n"+heading+"\n")
 	if !found {
 		t.Fatalf("docs/approvals.md has no section %q", heading)

@@ -76,10 +76,7 @@ func (s governedPlatform) must(t *testing.T, as *controlplane.User, stdin string
 // user has the role edit in the namespace, and may use the templates.
 func (s governedPlatform) user(t *testing.T) *controlplane.User {
 	t.Helper()
-	user, err := gen.User(t.Context(), s.Plane, "tenant", gen.Role("stage", "edit"), gen.UsesTemplates("kiosks"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := harness.User(t, s.Plane, "tenant", gen.Role("stage", "edit"), gen.UsesTemplates("kiosks"))
 	return user
 }
 
@@ -170,10 +167,7 @@ func (s governedPlatform) runs(t *testing.T, name, pod, node string) {
 		}
 		return nil
 	})
-	handler, err := s.Plane.User("system:serviceaccount:kubevirt:kubevirt-handler", "system:masters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	handler := harness.User(t, s.Plane, "system:serviceaccount:kubevirt:kubevirt-handler", gen.Group("system:masters"))
 	s.must(t, handler, "", "patch", "vmi", name, "--type=merge", "-p", `{"status":{"phase":"Running","selinuxContext":"none","conditions":[`+
 		`{"type":"Ready","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"},{"type":"LiveMigratable","status":"True","lastTransitionTime":"2026-11-23T12:00:00Z"}]}}`)
 }

@@ -16,6 +16,7 @@ import (
 
 	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/template"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 	"github.com/vmstencil/stencil/test/controlplane"
@@ -43,16 +44,8 @@ func rendered(t *testing.T, plane *controlplane.Plane, namespace, name, from str
 	if err != nil {
 		t.Fatal(err)
 	}
-	binding, err := compiled.Bind(values)
-	if err != nil {
-		t.Fatal(err)
-	}
-	result, err := compiled.Render(binding)
-	if err != nil {
-		t.Fatal(err)
-	}
 	vm := &unstructured.Unstructured{}
-	if err := json.Unmarshal(result.JSON(), &vm.Object); err != nil {
+	if err := json.Unmarshal(fixture.Render(t, compiled, values).JSON(), &vm.Object); err != nil {
 		t.Fatal(err)
 	}
 	vm.SetNamespace(namespace)

@@ -83,16 +83,9 @@ func apply(t *testing.T, plane *controlplane.Plane, manifest string) {
 // namespace creates a unique namespace for the owner. KubeVirt's roles are not on this plane.
 func namespace(t *testing.T, plane *controlplane.Plane) string {
 	t.Helper()
-	name, err := plane.Namespace(t.Context(), "audit")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := plane.Bind(t.Context(), owner, name, "stencil-edit"); err != nil {
-		t.Fatal(err)
-	}
-	if err := plane.Grant(t.Context(), owner, name, rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}); err != nil {
-		t.Fatal(err)
-	}
+	name := harness.Namespace(t, plane, "audit")
+	harness.Bind(t, plane, owner, name, "stencil-edit")
+	harness.Grant(t, plane, owner, name, rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}})
 	return name
 }
 

@@ -77,12 +77,9 @@ func TestRequestsThatCannotSucceedAreRefused(t *testing.T) {
 			return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: []string{verb}}
 		}
 		// All permissions that are required, except those for the source.
-		eve, err := gen.User(t.Context(), s.platform.Plane, "eve", gen.Permits(golden, rule("create", "template.kubevirt.io", "virtualmachinetemplaterequests"),
+		eve := harness.User(t, s.platform.Plane, "eve", gen.Permits(golden, rule("create", "template.kubevirt.io", "virtualmachinetemplaterequests"),
 			rule("create", "template.kubevirt.io", "virtualmachinetemplates"), rule("create", "cdi.kubevirt.io", "datavolumes"),
 			rule("create", "snapshot.kubevirt.io", "virtualmachinesnapshots")))
-		if err != nil {
-			t.Fatal(err)
-		}
 		s.does(t, twoDisks, "create", "-n", golden, "-f", "-")
 		for _, namespace := range []string{shop, golden} {
 			there := s.kubectl(t, eve, request(golden, "r", namespace, "web", ""), "create", "--dry-run=server", "-f", "-")

@@ -138,14 +138,9 @@ func (s *stage) must(t *testing.T, stdin string, arguments ...string) string {
 // namespace creates a namespace of the owner, which is deleted with the test.
 func (s *stage) namespace(t *testing.T, prefix string) string {
 	t.Helper()
-	name, err := s.platform.Plane.Namespace(t.Context(), prefix)
-	if err != nil {
-		t.Fatal(err)
-	}
+	name := harness.Namespace(t, s.platform.Plane, prefix)
 	t.Cleanup(func() { s.kubectl(t, nil, "", "delete", "namespace", name, "--ignore-not-found", "--wait=false") })
-	if err := s.platform.Plane.Bind(t.Context(), s.owner, name, "edit"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Bind(t, s.platform.Plane, s.owner, name, "edit")
 	return name
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // TestVirtctlCapturesAMachine requests a template of a VM with a released virtctl.
@@ -24,13 +25,10 @@ func TestVirtctlCapturesAMachine(t *testing.T) {
 	may := func(group, resource string, verbs ...string) rbacv1.PolicyRule {
 		return rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
 	}
-	vera, err := gen.User(t.Context(), s.platform.Plane, "vera", gen.Permits(shop,
+	vera := harness.User(t, s.platform.Plane, "vera", gen.Permits(shop,
 		may("template.kubevirt.io", "virtualmachinetemplaterequests", "create"), may("template.kubevirt.io", "virtualmachinetemplates", "create"),
 		may("kubevirt.io", "virtualmachines", "get"), may("snapshot.kubevirt.io", "virtualmachinesnapshots", "create"), may("cdi.kubevirt.io", "datavolumes", "create"),
 	))
-	if err != nil {
-		t.Fatal(err)
-	}
 	tools, err := controlplane.Tools(t.Context(), "virtctl")
 	if err != nil {
 		t.Fatal(err)

@@ -3,7 +3,6 @@ package certificates_test
 import (
 	"cmp"
 	"errors"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	gocmp "github.com/google/go-cmp/cmp"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
@@ -63,10 +63,7 @@ func TestDocumentationListsEveryMetric(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(filepath.Join(chart, "..", "..", "docs", "operations.md"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	text := testfile.Read(t, filepath.Join(chart, "..", "..", "docs", "operations.md"))
 	_, rest, _ := strings.Cut(string(text), "<!-- metrics: begin -->")
 	table, _, found := strings.Cut(rest, "<!-- metrics: end -->")
 	if !found {

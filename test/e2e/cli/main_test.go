@@ -8,7 +8,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/stencilctl"
 )
 
@@ -54,20 +56,12 @@ func run(t *testing.T, as *controlplane.User, arguments ...string) result {
 // apply stores objects as the administrator.
 func apply(t *testing.T, manifest string) {
 	t.Helper()
-	result, err := shared.Plane(t).Kubectl(t.Context(), nil, manifest, "create", "-f", "-")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if result.Code != 0 {
-		t.Fatalf("kubectl create: %s", result.Stderr)
-	}
+	harness.Must(t, shared.Plane(t), nil, manifest, "create", "-f", "-")
 }
 
 func write(t *testing.T, name, content string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
-	if err := os.WriteFile(path, []byte(strings.TrimLeft(content, "\n")), 0o644); err != nil {
-		t.Fatal(err)
-	}
+	testfile.Write(t, path, strings.TrimLeft(content, "\n"))
 	return path
 }

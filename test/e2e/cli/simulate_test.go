@@ -13,6 +13,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // policies returns the policies that the tests simulate.
@@ -143,17 +144,12 @@ func TestSimulate(t *testing.T) {
 		}
 	})
 	t.Run("few rights", func(t *testing.T) {
-		user, err := plane.User("clerk")
-		if err != nil {
-			t.Fatal(err)
-		}
+		user := harness.User(t, plane, "clerk")
 		rule := rbacv1.PolicyRule{
 			APIGroups: []string{"kubevirt.io", "template.kubevirt.io"},
 			Resources: []string{"virtualmachines", "virtualmachinetemplates"}, Verbs: []string{"list"},
 		}
-		if err := plane.Grant(t.Context(), user, "shop", rule); err != nil {
-			t.Fatal(err)
-		}
+		harness.Grant(t, plane, user, "shop", rule)
 		got := simulate(t, user, 0, "-n", "shop")
 		if got.Evaluated != 4 || len(got.Missing) != 1 || !strings.HasPrefix(got.Missing[0], "labels of namespace shop: ") {
 			t.Errorf("%+v", got)
@@ -174,10 +170,7 @@ func TestSimulate(t *testing.T) {
 
 func TestSimulateReadsManyPages(t *testing.T) {
 	plane := shared.Plane(t)
-	namespace, err := plane.Namespace(t.Context(), "many")
-	if err != nil {
-		t.Fatal(err)
-	}
+	namespace := harness.Namespace(t, plane, "many")
 	const many = 520 // more than two pages
 	var vms []*unstructured.Unstructured
 	for i := range many {

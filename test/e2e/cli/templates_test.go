@@ -15,6 +15,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 const web = `
@@ -41,28 +42,17 @@ spec:
 func namespaceWith(t *testing.T, manifest string) (namespace string, user *controlplane.User) {
 	t.Helper()
 	plane := shared.Plane(t)
-	namespace, err := plane.Namespace(t.Context(), "cli")
-	if err != nil {
-		t.Fatal(err)
-	}
+	namespace = harness.Namespace(t, plane, "cli")
 	if manifest != "" {
-		result, err := plane.Kubectl(t.Context(), nil, manifest, "create", "-n", namespace, "-f", "-")
-		if err != nil || result.Code != 0 {
-			t.Fatalf("kubectl create: %v: %s", err, result.Stderr)
-		}
+		harness.Must(t, plane, nil, manifest, "create", "-n", namespace, "-f", "-")
 	}
-	if user, err = plane.User("ada-" + namespace); err != nil {
-		t.Fatal(err)
-	}
-	return namespace, user
+	return namespace, harness.User(t, plane, "ada-"+namespace)
 }
 
 func grant(t *testing.T, user *controlplane.User, namespace, group, resource string, verbs ...string) {
 	t.Helper()
 	rule := rbacv1.PolicyRule{APIGroups: []string{group}, Resources: []string{resource}, Verbs: verbs}
-	if err := shared.Plane(t).Grant(t.Context(), user, namespace, rule); err != nil {
-		t.Fatal(err)
-	}
+	harness.Grant(t, shared.Plane(t), user, namespace, rule)
 }
 
 func (r result) want(t *testing.T, code int, output, problems string) {

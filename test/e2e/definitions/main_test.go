@@ -28,3 +28,9 @@ func kubectl(t *testing.T, stdin string, arguments ...string) controlplane.Resul
 	t.Helper()
 	return harness.Kubectl(t, shared.Plane(t), nil, stdin, arguments...)
 }
+
+// must runs kubectl as the administrator and requires success.
+func must(t *testing.T, stdin string, arguments ...string) {
+	t.Helper()
+	harness.Must(t, shared.Plane(t), nil, stdin, arguments...)
+}

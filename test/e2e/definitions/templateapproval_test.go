@@ -49,9 +49,7 @@ spec:
 `
 
 func TestAnApprovalIsStoredAsItIsWritten(t *testing.T) {
-	if got := kubectl(t, full, "apply", "--server-side", "-f", "-"); got.Code != 0 {
-		t.Fatal(got.Stderr)
-	}
+	must(t, full, "apply", "--server-side", "-f", "-")
 	got := kubectl(t, "", "get", "tapp", "full", "-o", "yaml")
 	var stored, written v1alpha1.TemplateApproval
 	if err := yaml.UnmarshalStrict([]byte(got.Stdout), &stored); err != nil {
@@ -66,14 +64,10 @@ func TestAnApprovalIsStoredAsItIsWritten(t *testing.T) {
 }
 
 func TestTheStatusShowsInColumns(t *testing.T) {
-	if got := kubectl(t, strings.Replace(full, "name: full", "name: columns", 1), "apply", "-f", "-"); got.Code != 0 {
-		t.Fatal(got.Stderr)
-	}
+	must(t, strings.Replace(full, "name: full", "name: columns", 1), "apply", "-f", "-")
 	status := `{"status":{"templates":2,"namespaces":3,"conforming":0,"violating":1,` +
 		`"conditions":[{"type":"Ready","status":"True","reason":"Enforced","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}`
-	if got := kubectl(t, "", "patch", "tapp", "columns", "--subresource=status", "--type=merge", "-p", status); got.Code != 0 {
-		t.Fatal(got.Stderr)
-	}
+	must(t, "", "patch", "tapp", "columns", "--subresource=status", "--type=merge", "-p", status)
 	got := kubectl(t, "", "get", "tapp", "columns")
 	lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
 	if len(lines) != 2 {

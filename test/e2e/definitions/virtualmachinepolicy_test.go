@@ -58,9 +58,7 @@ spec:
 `
 
 func TestAPolicyIsStoredAsItIsWritten(t *testing.T) {
-	if got := kubectl(t, fullPolicy, "apply", "--server-side", "-f", "-"); got.Code != 0 {
-		t.Fatal(got.Stderr)
-	}
+	must(t, fullPolicy, "apply", "--server-side", "-f", "-")
 	got := kubectl(t, "", "get", "vmpol", "full", "-o", "json")
 	// Compared as JSON: a fixture retains the order of its keys in memory.
 	var stored, written struct{ Spec any }
@@ -80,9 +78,7 @@ func TestAPolicyIsStoredAsItIsWritten(t *testing.T) {
 
 func TestTheLeastPolicyHasDefaults(t *testing.T) {
 	const least = `{apiVersion: stencil.kubevirt.io/v1alpha1, kind: VirtualMachinePolicy, metadata: {name: least}, spec: {rego: package x}}`
-	if got := kubectl(t, least, "apply", "-f", "-"); got.Code != 0 {
-		t.Fatal(got.Stderr)
-	}
+	must(t, least, "apply", "-f", "-")
 	got := kubectl(t, "", "get", "vmpol", "least", "-o", "jsonpath={.spec}")
 	want := `{"enforcement":"Deny","failureMode":"Deny","match":{"kinds":["VirtualMachine"],"operations":["CREATE","UPDATE"]},"rego":"package x","timeoutMilliseconds":100}`
 	if diff := cmp.Diff(want, got.Stdout); diff != "" {
@@ -91,15 +87,11 @@ func TestTheLeastPolicyHasDefaults(t *testing.T) {
 }
 
 func TestTheStatusOfAPolicyShowsInColumns(t *testing.T) {
-	if got := kubectl(t, strings.Replace(fullPolicy, "name: full", "name: columns", 1), "apply", "-f", "-"); got.Code != 0 {
-		t.Fatal(got.Stderr)
-	}
+	must(t, strings.Replace(fullPolicy, "name: full", "name: columns", 1), "apply", "-f", "-")
 	const condition = `{"type":"%s","status":"%s","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}`
 	status := `{"status":{"conditions":[` + fmt.Sprintf(condition, "Compiled", "True") + `,` + fmt.Sprintf(condition, "Tested", "False") + `,` +
 		fmt.Sprintf(condition, "Active", "Unknown") + `],"audit":{"violating":4},"evaluations":{"p99Microseconds":87},"severity":"high","title":"No_trouble"}}`
-	if got := kubectl(t, "", "patch", "vmpol", "columns", "--subresource=status", "--type=merge", "-p", status); got.Code != 0 {
-		t.Fatal(got.Stderr)
-	}
+	must(t, "", "patch", "vmpol", "columns", "--subresource=status", "--type=merge", "-p", status)
 	got := kubectl(t, "", "get", "virtualmachinepolicies", "columns", "-o", "wide")
 	lines := strings.Split(strings.TrimSpace(got.Stdout), "\n")
 	if len(lines) != 2 {
@@ -115,15 +107,11 @@ func TestTheStatusOfAPolicyShowsInColumns(t *testing.T) {
 }
 
 func TestPartsOfAPolicysStatusHaveOwners(t *testing.T) {
-	if got := kubectl(t, strings.Replace(fullPolicy, "name: full", "name: owners", 1), "apply", "-f", "-"); got.Code != 0 {
-		t.Fatal(got.Stderr)
-	}
+	must(t, strings.Replace(fullPolicy, "name: full", "name: owners", 1), "apply", "-f", "-")
 	apply := func(manager, status string) {
 		t.Helper()
 		object := `{"apiVersion":"stencil.kubevirt.io/v1alpha1","kind":"VirtualMachinePolicy","metadata":{"name":"owners"},"status":` + status + `}`
-		if got := kubectl(t, object, "apply", "--server-side", "--subresource=status", "--field-manager="+manager, "-f", "-"); got.Code != 0 {
-			t.Fatal(got.Stderr)
-		}
+		must(t, object, "apply", "--server-side", "--subresource=status", "--field-manager="+manager, "-f", "-")
 	}
 	const now = "2026-01-01T00:00:00Z"
 	apply(v1alpha1.FieldManagerPolicyStatus, `{"observedGeneration":1,"title":"T","evaluations":{"count":3}}`)

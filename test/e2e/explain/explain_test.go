@@ -4,7 +4,7 @@ package explain_test
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"strings"
 	"testing"
@@ -50,24 +50,14 @@ func prepare(ctx context.Context) (err error) {
 	if bob, err = stencil.Plane.User("bob"); err != nil {
 		return err
 	}
-	for _, step := range []struct {
-		stdin     string
-		arguments []string
-	}{
-		{arguments: []string{"apply", "-f", stencil.Example("golden"), "-f", stencil.Example("access")}},
-		{stdin: bobs, arguments: []string{"apply", "-f", "-"}},
-		{arguments: []string{"apply", "-f", stencil.Example("approvals/team-a.yaml")}},
-		{arguments: []string{"wait", "namespace/team-a", "--timeout=60s", `--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=true`}},
-	} {
-		result, err := stencil.Plane.Kubectl(ctx, nil, step.stdin, step.arguments...)
-		if err != nil {
-			return err
-		}
-		if result.Code != 0 {
-			return fmt.Errorf("kubectl %s: %s", strings.Join(step.arguments, " "), result.Stderr)
-		}
+	if err := harness.Apply(ctx, stencil.Plane, bobs, stencil.Example("golden"), stencil.Example("access"), "-", stencil.Example("approvals/team-a.yaml")); err != nil {
+		return err
 	}
-	return nil
+	result, err := stencil.Plane.Kubectl(ctx, nil, "", "wait", "namespace/team-a", "--timeout=60s", `--for=jsonpath={.metadata.labels.stencil\.kubevirt\.io/governed}=true`)
+	if err == nil && result.Code != 0 {
+		err = errors.New(result.Stderr)
+	}
+	return err
 }
 
 func explain(t *testing.T, as *controlplane.User, manifest string) (code int, output string) {

@@ -3,7 +3,6 @@ package library_test
 import (
 	"bytes"
 	"flag"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/harness"
 )
@@ -34,15 +34,10 @@ func TestTheFirstPolicyInFiveMinutes(t *testing.T) {
 		t.Fatalf("building stencilctl: %v\n%s", err, out)
 	}
 	for _, name := range []string{"README.md", "input.md"} {
-		content, err := os.ReadFile(page(name))
-		if err != nil {
-			t.Fatal(err)
-		}
+		content := testfile.Read(t, page(name))
 		got := include(t, replay(t, string(content), cli))
 		if *update {
-			if err := os.WriteFile(page(name), []byte(got), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			testfile.Write(t, page(name), got)
 			continue
 		}
 		if diff := cmp.Diff(string(content), got); diff != "" {
@@ -148,10 +143,7 @@ func include(t *testing.T, content string) string {
 // manifest is an example as a block of code, without its leading comment.
 func manifest(t *testing.T, name string) string {
 	t.Helper()
-	content, err := os.ReadFile(stencil.Example(name))
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, stencil.Example(name))
 	_, body, _ := strings.Cut(string(content), "\n")
 	return "\n```yaml\n" + body + "```\n\n"
 }

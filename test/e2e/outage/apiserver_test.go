@@ -40,9 +40,7 @@ func TestProcessAndCreateSurviveRestarts(t *testing.T) {
 	rule := rbacv1.PolicyRule{
 		APIGroups: []string{"subresources.template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates/process", "virtualmachinetemplates/create"}, Verbs: []string{"create"},
 	}
-	if err := stencil.Plane.Grant(t.Context(), ada, catalogue, rule); err != nil {
-		t.Fatal(err)
-	}
+	harness.Grant(t, stencil.Plane, ada, catalogue, rule)
 	works(t, 1)
 
 	t.Run("of the API server", func(t *testing.T) {

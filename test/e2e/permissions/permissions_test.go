@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +19,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"sigs.k8s.io/yaml"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/policies"
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/harness"
@@ -125,10 +125,7 @@ func TestEveryPermissionOfUsersHasADecision(t *testing.T) {
 
 func read(t *testing.T) []decision {
 	t.Helper()
-	content, err := os.ReadFile("testdata/decisions.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
+	content := testfile.Read(t, "testdata/decisions.yaml")
 	var list []decision
 	if err := yaml.UnmarshalStrict(content, &list); err != nil {
 		t.Fatal(err)
@@ -161,10 +158,7 @@ func TestDecisionsAreWhole(t *testing.T) {
 // docs/permissions.md contains the decisions for cluster admins: make e2e PACKAGES=./e2e/permissions RUN=Page UPDATE=1
 func TestThePageOfThePermissions(t *testing.T) {
 	const path, begin = "../../../docs/permissions.md", "<!-- decisions:begin -->\n"
-	page, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
+	page := testfile.Read(t, path)
 	head, _, found := strings.Cut(string(page), begin)
 	if !found {
 		t.Fatalf("%s lacks %s", path, begin)
@@ -179,9 +173,7 @@ func TestThePageOfThePermissions(t *testing.T) {
 		fmt.Fprintf(&table, "| `%s` | %s | %s | %s | %s |\n", name, strings.Join(d.Verbs, ", "), d.Decision, d.Because, strings.Join(d.Policies, ", "))
 	}
 	if *update {
-		if err := os.WriteFile(path, []byte(table.String()), 0o600); err != nil {
-			t.Fatal(err)
-		}
+		testfile.Write(t, path, table.String())
 		return
 	}
 	if diff := cmp.Diff(table.String(), string(page)); diff != "" {

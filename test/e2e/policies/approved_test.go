@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 func notListed(approval, template string) denial {
@@ -16,13 +17,9 @@ func TestATemplateThatNoApprovalListsIsNotUsed(t *testing.T) {
 	t.Parallel()
 	space, other, copper := namespace(t), namespace(t), namespace(t)
 	for _, catalogue := range []string{copper, space} {
-		if err := shared.Plane(t).Bind(t.Context(), owner, catalogue, "stencil-template-user"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Bind(t, shared.Plane(t), owner, catalogue, "stencil-template-user")
 	}
-	if err := shared.Plane(t).Bind(t.Context(), virtAPI, "golden", "stencil-template-user"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Bind(t, shared.Plane(t), virtAPI, "golden", "stencil-template-user")
 	approve(t, "lists", object{"namespaces": []any{space}, "templates": []any{
 		object{"namespace": "golden", "name": "fedora"}, object{"namespace": copper, "selector": object{"matchLabels": object{"a": "b"}}},
 	}})
@@ -99,9 +96,7 @@ func TestSeveralApprovalsListTemplatesTogether(t *testing.T) {
 
 	t.Run("an approval for some", func(t *testing.T) {
 		admins := newOwner(t, "uses-windows")
-		if err := shared.Plane(t).Bind(t.Context(), admins, "golden", "stencil-template-user"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Bind(t, shared.Plane(t), admins, "golden", "stencil-template-user")
 		approve(t, "lists-some", object{"namespaces": []any{space}, "templates": golden("fedora", "windows"), "subjects": []any{object{"kind": "User", "name": admins.Name}}})
 		denial{}.check(t, create(admins, "golden/windows"))
 		denial{}.check(t, create(admins, "golden/ubuntu"))

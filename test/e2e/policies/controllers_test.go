@@ -14,6 +14,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 	"github.com/vmstencil/stencil/test/metrics"
 )
@@ -51,9 +52,7 @@ func account(t *testing.T, as *controlplane.User, namespace, name string) (user 
 	config.BearerToken = token.Status.Token
 	user = "system:serviceaccount:" + namespace + ":" + name
 	// As the admin of a team, who may grant the account their own permissions in their namespace.
-	if err := shared.Plane(t).Grant(t.Context(), &controlplane.User{Name: user}, "", ownership...); err != nil {
-		t.Fatal(err)
-	}
+	harness.Grant(t, shared.Plane(t), &controlplane.User{Name: user}, "", ownership...)
 	return user, config
 }
 

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // manyGroups is more than the groups that directories usually give a user.
@@ -122,9 +123,7 @@ func TestTheLargestAnnotationsStayWithinTheBudgets(t *testing.T) {
 	const limit = 64 << 10
 	space := namespace(t)
 	mustPass(t, acting(t, nil, space).create(plain("stored")))
-	if err := shared.Plane(t).Bind(t.Context(), &controlplane.User{Name: "member"}, "", "cluster-admin"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Bind(t, shared.Plane(t), &controlplane.User{Name: "member"}, "", "cluster-admin")
 	withoutManager(t)
 
 	names := func(count, length int, prefix string) []string {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -31,12 +32,8 @@ func TestTheServersTokenSendsNoSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := shared.Plane(t).Grant(t.Context(), server, "", ownership...); err != nil {
-		t.Fatal(err)
-	}
-	if err := shared.Plane(t).Bind(t.Context(), server, "golden", "stencil-template-user"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Grant(t, shared.Plane(t), server, "", ownership...)
+	harness.Bind(t, shared.Plane(t), server, "golden", "stencil-template-user")
 	namesTheServer(t, server.Name)
 
 	delegated := func(metadata object) object {

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -57,9 +58,7 @@ func TestWhoseDiskItIsIsWrittenByKubeVirtAlone(t *testing.T) {
 	cdi := newOwner(t, "system:serviceaccount:cdi:cdi-sa", append(slices.Clone(managesDisks), install.Bypass())...)
 	sets := newOwner(t, "system:serviceaccount:kube-system:statefulset-controller", managesDisks...)
 	for _, rule := range managesDisks {
-		if err := shared.Plane(t).Grant(t.Context(), controller, "", rule); err != nil {
-			t.Fatal(err)
-		}
+		harness.Grant(t, shared.Plane(t), controller, "", rule)
 	}
 	approve(t, "disks", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": handyman.Name}}})
 

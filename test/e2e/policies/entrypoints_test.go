@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // entryPoint is a kind that results in a virtual machine.
@@ -192,13 +193,8 @@ func TestEntryPointsCanBeOpened(t *testing.T) {
 // newOwner returns a user who owns everything.
 func newOwner(t *testing.T, name string, rules ...rbacv1.PolicyRule) *controlplane.User {
 	t.Helper()
-	user, err := shared.Plane(t).User(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := shared.Plane(t).Grant(t.Context(), user, "", append(rules, ownership...)...); err != nil {
-		t.Fatal(err)
-	}
+	user := harness.User(t, shared.Plane(t), name)
+	harness.Grant(t, shared.Plane(t), user, "", append(rules, ownership...)...)
 	return user
 }
 

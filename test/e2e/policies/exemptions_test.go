@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 func TestExemptSubjects(t *testing.T) {
@@ -19,13 +21,8 @@ func TestExemptSubjects(t *testing.T) {
 		"maker":                             nil,
 		"Ann":                               nil,
 	} {
-		person, err := shared.Plane(t).User(name, groups...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := shared.Plane(t).Grant(t.Context(), person, "", ownership...); err != nil {
-			t.Fatal(err)
-		}
+		person := harness.User(t, shared.Plane(t), name, gen.Group(groups...))
+		harness.Grant(t, shared.Plane(t), person, "", ownership...)
 		users[name] = person
 	}
 	space := namespace(t)
@@ -124,16 +121,9 @@ func TestSubjectsOfUnusualNames(t *testing.T) {
 	space := namespace(t)
 	user := func(name string, groups ...string) *controlplane.User {
 		t.Helper()
-		made, err := shared.Plane(t).User(name, groups...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := shared.Plane(t).Grant(t.Context(), made, "", ownership...); err != nil {
-			t.Fatal(err)
-		}
-		if err := shared.Plane(t).Bind(t.Context(), made, "golden", "stencil-template-user"); err != nil {
-			t.Fatal(err)
-		}
+		made := harness.User(t, shared.Plane(t), name, gen.Group(groups...))
+		harness.Grant(t, shared.Plane(t), made, "", ownership...)
+		harness.Bind(t, shared.Plane(t), made, "golden", "stencil-template-user")
 		return made
 	}
 	subject := func(kind, name string) object { return object{"kind": kind, "name": name} }

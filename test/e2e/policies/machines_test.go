@@ -8,6 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 func TestMachinesInAGovernedNamespaceComeFromTemplates(t *testing.T) {
@@ -20,13 +22,8 @@ func TestMachinesInAGovernedNamespaceComeFromTemplates(t *testing.T) {
 	mustPass(t, admin.create(templated("rendered", "golden/fedora")))
 	approve(t, "governs", object{"namespaces": []any{space}})
 
-	account, err := shared.Plane(t).User("system:serviceaccount:"+space+":robot", "system:serviceaccounts", "system:serviceaccounts:"+space)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := shared.Plane(t).Grant(t.Context(), account, space, ownership...); err != nil {
-		t.Fatal(err)
-	}
+	account := harness.User(t, shared.Plane(t), "system:serviceaccount:"+space+":robot", gen.Group("system:serviceaccounts", "system:serviceaccounts:"+space))
+	harness.Grant(t, shared.Plane(t), account, space, ownership...)
 	const spec = `{"spec": {"runStrategy": "Always"}}`
 	type request = func(as requests) controlplane.Result
 	create := func(manifest string) request {

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -169,11 +170,9 @@ var managersLabel = denial{"manager-namespaces", "Stencil's manager changes no l
 func TestWhatStencilWritesToNamespacesIsKept(t *testing.T) {
 	labeller := newOwner(t, "labeller", labelling, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"}})
 	approver := newApprover(t)
-	if err := shared.Plane(t).Grant(t.Context(), approver, "", rbacv1.PolicyRule{
+	harness.Grant(t, shared.Plane(t), approver, "", rbacv1.PolicyRule{
 		APIGroups: []string{""}, Resources: []string{"namespaces"}, Verbs: []string{"create"},
-	}); err != nil {
-		t.Fatal(err)
-	}
+	})
 	one := newOwner(t, "labeller-one", labelling, managing("keeps"))
 	manager, err := install.Options{}.ManagerUser(shared.Plane(t))
 	if err != nil {
@@ -336,8 +335,6 @@ func TestTheIndexIsKept(t *testing.T) {
 func newApprover(t *testing.T) *controlplane.User {
 	t.Helper()
 	approver := newOwner(t, "approver", labelling)
-	if err := shared.Plane(t).Bind(t.Context(), approver, "", "stencil-template-approver"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Bind(t, shared.Plane(t), approver, "", "stencil-template-approver")
 	return approver
 }

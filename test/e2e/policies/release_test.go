@@ -28,26 +28,16 @@ type release struct {
 // installRelease installs the chart, deletes its webhook configurations and starts the manager. It returns when the manager has written
 // the index and created the bindings of the policies that read it.
 func installRelease(ctx context.Context, plane *controlplane.Plane) (*release, error) {
-	address, err := manager.FreeAddress()
+	options, err := install.Beside(ctx, plane, nil)
 	if err != nil {
-		return nil, err
-	}
-	options := install.Options{ManagerURL: "https://" + address}
-	if err := install.Chart(ctx, plane, options); err != nil {
 		return nil, err
 	}
 	if err := withoutWebhooks(ctx, plane); err != nil {
 		return nil, err
 	}
-	user, err := options.ManagerUser(plane)
-	if err != nil {
-		return nil, err
-	}
-	r := &release{plane: plane, options: manager.Options{
-		Kubeconfig: user.Kubeconfig, Namespace: install.Namespace, WebhookAddress: address,
-		// The configurations that it would write its authority into do not exist.
-		Args: append(options.ManagerArgs(), "--webhook-configurations=", "--policy-webhooks="),
-	}}
+	// The configurations that it would write its authority into do not exist.
+	options.Args = append(options.Args, "--webhook-configurations=", "--policy-webhooks=")
+	r := &release{plane: plane, options: options}
 	if err := r.start(ctx); err != nil {
 		return nil, err
 	}

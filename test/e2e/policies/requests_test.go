@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // request returns a VirtualMachineTemplateRequest of VirtualMachine web in a namespace.
@@ -76,14 +78,9 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 			requester := fmt.Sprintf("requester-%d", number)
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				user, err := shared.Plane(t).User(requester)
-				if err != nil {
-					t.Fatal(err)
-				}
+				user := harness.User(t, shared.Plane(t), requester)
 				for namespace, rules := range map[string]rules{target: append(tc.target, asking), source: tc.source} {
-					if err := shared.Plane(t).Grant(t.Context(), user, namespace, rules...); err != nil {
-						t.Fatal(err)
-					}
+					harness.Grant(t, shared.Plane(t), user, namespace, rules...)
 				}
 				for _, version := range []string{"v1alpha1", "v1beta1"} {
 					tc.want.check(t, dry(t, user, target).create(request(version, tc.from)))
@@ -95,17 +92,10 @@ func TestRequestingATemplateTakesWhatMakingItTakes(t *testing.T) {
 		denial{}.check(t, acting(t, nil, target).create(request("v1beta1", source)))
 	})
 	t.Run("the chart's role for lending", func(t *testing.T) {
-		user, err := shared.Plane(t).User("borrower")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := shared.Plane(t).Grant(t.Context(), user, target, volumes, templates, asking); err != nil {
-			t.Fatal(err)
-		}
+		user := harness.User(t, shared.Plane(t), "borrower")
+		harness.Grant(t, shared.Plane(t), user, target, volumes, templates, asking)
 		noSource.check(t, acting(t, user, target).create(request("v1beta1", source)))
-		if err := shared.Plane(t).Bind(t.Context(), user, source, "stencil-template-source"); err != nil {
-			t.Fatal(err)
-		}
+		harness.Bind(t, shared.Plane(t), user, source, "stencil-template-source")
 		denial{}.check(t, acting(t, user, target).create(request("v1beta1", source)))
 	})
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 var (
@@ -257,9 +258,7 @@ func TestPodsOfMachinesAreKubeVirts(t *testing.T) {
 	}
 	podManager := newOwner(t, "pods-keeper", managesPods)
 	handyman := newOwner(t, "pods-handyman", managesPods)
-	if err := shared.Plane(t).Grant(t.Context(), controller, "", managesPods); err != nil {
-		t.Fatal(err)
-	}
+	harness.Grant(t, shared.Plane(t), controller, "", managesPods)
 	approve(t, "pods", object{"namespaces": []any{space}, "exemptSubjects": []any{object{"kind": "User", "name": handyman.Name}}})
 
 	created := denial{"launcher-pods", "KubeVirt alone creates pods of virtual machines in a governed namespace: create a VirtualMachine from an approved template, or " +

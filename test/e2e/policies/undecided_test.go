@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 	"github.com/vmstencil/stencil/test/install"
 )
 
@@ -167,9 +168,7 @@ func TestANamespaceThatNobodyHasDecidedOnAndAnApprovalOfEverything(t *testing.T)
 func TestTheAnnotationOfAGovernedNamespace(t *testing.T) {
 	space := namespace(t)
 	labeller, member := newOwner(t, "labeller", labelling), newOwner(t, "member")
-	if err := shared.Plane(t).Bind(t.Context(), member, "golden", "stencil-template-user"); err != nil {
-		t.Fatal(err)
-	}
+	harness.Bind(t, shared.Plane(t), member, "golden", "stencil-template-user")
 	mustPass(t, acting(t, nil, space).create(plain("stored")))
 	approve(t, "annotates", object{"namespaces": []any{space}, "templates": []any{object{"namespace": "golden", "name": "fedora"}}})
 	withoutManager(t)

@@ -7,6 +7,7 @@ import (
 	rbacv1 "k8s.io/api/rbac/v1"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 var (
@@ -21,35 +22,23 @@ func TestUsingATemplateTakesPermission(t *testing.T) {
 	t.Parallel()
 	space := namespace(t)
 	person := func(name string, namespaces map[string][]string) *controlplane.User {
-		user, err := shared.Plane(t).User(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := shared.Plane(t).Grant(t.Context(), user, "", ownership...); err != nil {
-			t.Fatal(err)
-		}
+		user := harness.User(t, shared.Plane(t), name)
+		harness.Grant(t, shared.Plane(t), user, "", ownership...)
 		for namespace, names := range namespaces {
 			rule := rbacv1.PolicyRule{
 				APIGroups: []string{"template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates"}, Verbs: []string{"use"}, ResourceNames: names,
 			}
-			if err := shared.Plane(t).Grant(t.Context(), user, namespace, rule); err != nil {
-				t.Fatal(err)
-			}
+			harness.Grant(t, shared.Plane(t), user, namespace, rule)
 		}
 		return user
 	}
 	one := person("uses-one", map[string][]string{"golden": {"fedora"}})
 	own := person("uses-own", map[string][]string{space: nil})
-	reader, err := shared.Plane(t).User("reads-all")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := shared.Plane(t).Grant(t.Context(), reader, "", append(ownership, rbacv1.PolicyRule{
+	reader := harness.User(t, shared.Plane(t), "reads-all")
+	harness.Grant(t, shared.Plane(t), reader, "", append(ownership, rbacv1.PolicyRule{
 		APIGroups: []string{"template.kubevirt.io"}, Resources: []string{"virtualmachinetemplates"},
 		Verbs: []string{"get", "list", "watch", "create", "update", "patch", "delete"},
-	})...); err != nil {
-		t.Fatal(err)
-	}
+	})...)
 
 	cases := map[string]struct {
 		as        *controlplane.User

@@ -10,6 +10,7 @@ import (
 
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // disked returns a template for VMs with one disk, with these fields of the spec of its DataVolume.
@@ -31,10 +32,7 @@ func TestVMsStartWithTheDisksThatCDIMakesForThem(t *testing.T) {
 		}
 		return strings.TrimSpace(got.Stdout)
 	}
-	restorer, err := gen.User(t.Context(), s.Plane, "restorer", gen.Role(own, "edit"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	restorer := harness.User(t, s.Plane, "restorer", gen.Role(own, "edit"))
 	s.apply(t, own, image("disk"))
 	s.apply(t, own, gen.Manifest(disked("blank", blank), disked("imported", "source: {http: {url: 'http://images.example/fedora.qcow2'}}"),
 		disked("cloned", "source: {pvc: {name: disk, namespace: "+own+"}}"), disked("waiting", "{source: {blank: {}}, storage: {storageClassName: "+controlplane.StorageClassWaiting+"}}")))

@@ -93,13 +93,8 @@ func (s *stage) snapshot(t *testing.T, namespace, manifest string) {
 // namespace makes a namespace of the owner.
 func (s *stage) namespace(t *testing.T) string {
 	t.Helper()
-	name, err := s.Plane.Namespace(t.Context(), "ready")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.Plane.Bind(t.Context(), s.owner, name, "edit"); err != nil {
-		t.Fatal(err)
-	}
+	name := harness.Namespace(t, s.Plane, "ready")
+	harness.Bind(t, s.Plane, s.owner, name, "edit")
 	return name
 }
 

@@ -147,10 +147,7 @@ func TestADryRunHasKubeVirtJudge(t *testing.T) {
 		t.Errorf("a dry run has left %s", got.Stdout)
 	}
 
-	manager, err := s.Plane.User("system:serviceaccount:stencil-system:stencil-manager", "system:serviceaccounts")
-	if err != nil {
-		t.Fatal(err)
-	}
+	manager := harness.User(t, s.Plane, "system:serviceaccount:stencil-system:stencil-manager", gen.Group("system:serviceaccounts"))
 	vm := gen.Manifest(gen.VM("stolen", gen.SmallSpec(), gen.Memory("1Gi")))
 	if got := s.kubectl(t, manager, vm, "create", "-n", own, "--dry-run=server", "-f", "-"); got.Code != 0 {
 		t.Errorf("the manager may not try a machine: %s", got.Stderr)

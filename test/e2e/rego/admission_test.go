@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // about limits a policy to VirtualMachines with a label.
@@ -76,10 +77,7 @@ warn contains "take care"`
 
 func TestSubjectsAndNamespaces(t *testing.T) {
 	needGolden(t)
-	ada, err := stencil.User("ada", "team-a")
-	if err != nil {
-		t.Fatal(err)
-	}
+	ada := harness.User(t, stencil.Plane, "ada", gen.Group("team-a"))
 	t.Cleanup(func() { must(t, "", "label", "namespace", "team-a", "env-") })
 	must(t, "", "label", "namespace", "team-a", "env=prod", "--overwrite")
 	applied(t, "subjects", "match: {namespaceSelector: {matchLabels: {env: prod}}, subjects: {include: [{kind: Group, name: team-a}]}}", `package x

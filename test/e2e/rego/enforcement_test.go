@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
 
@@ -76,10 +77,7 @@ deny contains "not deleted" if {
 	must(t, "", "label", "vm", "ops", "other=label")
 
 	// Policies do not deny requests of the controllers that run VMs.
-	exempt, err := stencil.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	exempt := harness.User(t, stencil.Plane, "system:serviceaccount:kubevirt:kubevirt-controller", gen.Group("system:masters"))
 	as(t, exempt, "label", "vm", "ops", "test=forbidden", "--overwrite")
 	as(t, exempt, "label", "vm", "ops", "test=precious", "--overwrite")
 	// Finalizers of an object that is being deleted can be removed, regardless of the policies.
@@ -88,15 +86,10 @@ deny contains "not deleted" if {
 	must(t, "", "patch", "vm", "ops", "--type=merge", `-p={"metadata":{"finalizers":null,"labels":{"test":"forbidden"}}}`)
 }
 
+// as runs kubectl as a user and must succeed; cleanups may call it.
 func as(t *testing.T, user *controlplane.User, arguments ...string) {
 	t.Helper()
-	result, err := stencil.Kubectl(t.Context(), user, "", arguments...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if result.Code != 0 {
-		t.Errorf("kubectl %s: %s", strings.Join(arguments, " "), result.Stderr)
-	}
+	harness.Must(t, stencil.Plane, user, "", arguments...)
 }
 
 func TestWithoutAManager(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/vmstencil/stencil/test/gen"
+	"github.com/vmstencil/stencil/test/harness"
 )
 
 // Other kinds that run VMs, each with a host device. The VirtualMachines of a pool have the label, the pool does not.
@@ -39,10 +40,7 @@ spec:
 
 // What a policy denies as a VirtualMachine does not pass as another kind, and the policy needs no rules for these kinds.
 func TestEveryKindThatRunsMachinesIsEvaluated(t *testing.T) {
-	controller, err := stencil.User("system:serviceaccount:kubevirt:kubevirt-controller", "system:masters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	controller := harness.User(t, stencil.Plane, "system:serviceaccount:kubevirt:kubevirt-controller", gen.Group("system:masters"))
 	applied(t, "ways", "match: {objectSelector: {matchLabels: {test: ways}}}", `package ways
 deny contains sprintf("a %s with GPU %s runs %s", [input.request.requestKind, gpu.deviceName, input.object.spec.runStrategy]) if {
   input.request.kind == "VirtualMachine"
@@ -62,7 +60,7 @@ deny contains sprintf("a %s with GPU %s runs %s", [input.request.requestKind, gp
 			must(t, strings.ReplaceAll(tc.manifest, "gpus: [{name: gpu, deviceName: example.com/gpu}]", ""), "create", "-f", "-")
 			awaitAnswer(t, nil, tc.manifest, false, []string{tc.words}, "replace", "-f", "-")
 			// Objects that KubeVirt's controllers create were evaluated as the objects they are created from.
-			as2(t, controller, "label", kind, "ways", "--namespace=default", "by=controller")
+			as(t, controller, "label", kind, "ways", "--namespace=default", "by=controller")
 		})
 	}
 	t.Run("an instance of a stored machine", func(t *testing.T) {
@@ -75,10 +73,7 @@ deny contains sprintf("a %s with GPU %s runs %s", [input.request.requestKind, gp
 
 // virt-api writes to VirtualMachines what users request from subresources such as addvolume.
 func TestWhatUsersAskOfSubresourcesIsEvaluated(t *testing.T) {
-	api, err := stencil.User("system:serviceaccount:kubevirt:kubevirt-apiserver", "system:masters")
-	if err != nil {
-		t.Fatal(err)
-	}
+	api := harness.User(t, stencil.Plane, "system:serviceaccount:kubevirt:kubevirt-apiserver", gen.Group("system:masters"))
 	// The VirtualMachines are stored before the policy, which they violate.
 	const disks = `"domain":{"devices":{"disks":[{"name":"a"},{"name":"b"}]}},"volumes":[{"name":"a","emptyDisk":{"capacity":"1Gi"}},{"name":"b","emptyDisk":{"capacity":"1Gi"}}]`
 	must(t, vmManifest("plugged", "plugged", gen.Spec(`{"template":{"spec":{`+disks+`}}}`)), "create", "-f", "-")

@@ -33,8 +33,8 @@ type cluster struct {
 	*controlplane.Plane
 	ctx     context.Context
 	service *manager.Service
-	options install.Options
-	user    *controlplane.User
+	// options are those of each manager.
+	options manager.Options
 	// first is the manager that runs before and after each test.
 	first *manager.Process
 }
@@ -54,13 +54,14 @@ func (c *cluster) start(ctx context.Context) (err error) {
 	if c.service, err = manager.NewService(ctx); err != nil {
 		return err
 	}
-	c.options = install.Options{ManagerURL: c.service.URL()}
-	if err := install.Chart(ctx, c.Plane, c.options); err != nil {
+	release := install.Options{ManagerURL: c.service.URL()}
+	if err := install.Chart(ctx, c.Plane, release); err != nil {
 		return err
 	}
-	if c.user, err = c.options.ManagerUser(c.Plane); err != nil {
+	if c.options, err = release.Manager(c.Plane); err != nil {
 		return err
 	}
+	c.options.Args = append(c.options.Args, "--policy-statistics-interval=1s")
 	if c.first, err = c.run("one"); err != nil {
 		return err
 	}
@@ -86,12 +87,9 @@ func (c *cluster) stop() error {
 
 // run starts a manager behind the Service and waits until it is ready.
 func (c *cluster) run(name string) (*manager.Process, error) {
-	process, err := manager.Start(c.ctx, manager.Options{
-		Kubeconfig: c.user.Kubeconfig,
-		Namespace:  install.Namespace,
-		Name:       name,
-		Args:       append(c.options.ManagerArgs(), "--policy-statistics-interval=1s"),
-	})
+	options := c.options
+	options.Name = name
+	process, err := manager.Start(c.ctx, options)
 	if err != nil {
 		return nil, err
 	}
@@ -151,11 +149,7 @@ func policy(name, spec, module string) string {
 func applied(t *testing.T, name, spec, module string) string {
 	t.Helper()
 	t.Cleanup(func() { must(t, "", "delete", "vmpol", name, "--ignore-not-found") })
-	result := kubectl(t, policy(name, spec, module), "apply", "-f", "-")
-	if result.Code != 0 {
-		t.Fatal(result.Stderr)
-	}
-	return result.Stderr
+	return harness.Must(t, stencil.Plane, nil, policy(name, spec, module), "apply", "-f", "-").Stderr
 }
 
 // get reads a policy.

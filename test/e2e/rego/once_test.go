@@ -45,10 +45,7 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 	active(t, "once")
 	awaitDenial(t, "once", "no once here")
 
-	user, err := gen.User(t.Context(), stencil.Plane, "once", gen.UsesTemplates("golden"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	user := harness.User(t, stencil.Plane, "once", gen.UsesTemplates("golden"))
 	body := gen.Spec("{runStrategy: Halted, template: {spec: {hostname: HOST, domain: {devices: {}}}}}")
 	of := func(modifiers ...gen.Modifier) string {
 		return gen.Manifest(gen.VM("one", append(modifiers, gen.Label("test", "LABEL"))...))
@@ -84,9 +81,7 @@ func TestOneCallJudgesAMachine(t *testing.T) {
 		namespace := "once-" + label
 		must(t, "", "create", "namespace", namespace)
 		t.Cleanup(func() { must(t, "", "delete", "namespace", namespace, "--wait=false") })
-		if err := stencil.Grant(t.Context(), user, namespace, rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}}); err != nil {
-			t.Fatal(err)
-		}
+		harness.Grant(t, stencil.Plane, user, namespace, rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"*"}})
 		if enforcement != "" {
 			must(t, gen.Manifest(gen.Approval(namespace, gen.Governs(namespace), gen.Approves("golden/fedora", "golden/ruled"), gen.Spec("enforcement: "+enforcement),
 				gen.Overrides("spec.template.spec.hostname", "spec.runStrategy", "metadata.labels.*", "metadata.annotations.*"))), "apply", "-f", "-")

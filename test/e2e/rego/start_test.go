@@ -189,20 +189,10 @@ deny contains "never" if {
 
 // A user with the role manages policies, and a user with the role for approvals does not.
 func TestWhoWritesPolicies(t *testing.T) {
-	admin, err := stencil.User("policy-admin")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stencil.Bind(t.Context(), admin, "", "stencil-policy-admin"); err != nil {
-		t.Fatal(err)
-	}
-	approver, err := stencil.User("approver")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := stencil.Bind(t.Context(), approver, "", "stencil-template-approver"); err != nil {
-		t.Fatal(err)
-	}
+	admin := harness.User(t, stencil.Plane, "policy-admin")
+	harness.Bind(t, stencil.Plane, admin, "", "stencil-policy-admin")
+	approver := harness.User(t, stencil.Plane, "approver")
+	harness.Bind(t, stencil.Plane, approver, "", "stencil-template-approver")
 	manifest := policy("mine", "", denies("mine"))
 	try := func(who *controlplane.User) error {
 		result, err := stencil.Kubectl(t.Context(), who, manifest, "create", "--dry-run=server", "-f", "-")

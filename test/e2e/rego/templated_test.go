@@ -37,21 +37,9 @@ func templated(name string, modifiers ...gen.Modifier) string {
 func discard(t *testing.T, names ...string) {
 	t.Helper()
 	t.Cleanup(func() {
-		collector, err := stencil.User("system:serviceaccount:kube-system:generic-garbage-collector", "system:masters")
-		if err != nil {
-			t.Fatal(err)
-		}
-		as2(t, collector, append([]string{"delete", "vm", "--namespace=team-a", "--ignore-not-found"}, names...)...)
+		collector := harness.User(t, stencil.Plane, "system:serviceaccount:kube-system:generic-garbage-collector", gen.Group("system:masters"))
+		as(t, collector, append([]string{"delete", "vm", "--namespace=team-a", "--ignore-not-found"}, names...)...)
 	})
-}
-
-// as2 runs kubectl as a user and must succeed; cleanups may call it.
-func as2(t *testing.T, user *controlplane.User, arguments ...string) {
-	t.Helper()
-	result, err := stencil.Kubectl(stencil.ctx, user, "", arguments...)
-	if err != nil || result.Code != 0 {
-		t.Errorf("kubectl %s: %v %s", strings.Join(arguments, " "), err, result.Stderr)
-	}
 }
 
 // awaitAnswer waits until kubectl, run as a user, prints all of the words, and succeeds or not. It returns the standard error.

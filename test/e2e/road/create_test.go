@@ -3,7 +3,6 @@ package road_test
 import (
 	"encoding/json"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -12,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"github.com/vmstencil/stencil/internal/testfile"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
 )
@@ -169,10 +169,7 @@ func TestEveryExampleIsTakenByKubeVirt(t *testing.T) {
 	}
 	for _, path := range vms {
 		t.Run(filepath.Base(path), func(t *testing.T) {
-			raw, err := os.ReadFile(path)
-			if err != nil {
-				t.Fatal(err)
-			}
+			raw := testfile.Read(t, path)
 			created := decode(t, mustKubectl(t, ada, string(raw), "create", "-f", "-", "-o", "json").Stdout)
 			discard(t, created.GetName())
 			if strings.Contains(fmt.Sprint(created.Object["spec"]), "${NAME}") {

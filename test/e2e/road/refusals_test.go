@@ -185,10 +185,7 @@ type errText string
 func (e errText) Error() string { return string(e) }
 
 func TestAPersonWithoutRightsOnMachinesIsStoppedByRBAC(t *testing.T) {
-	withoutRights, err := stencil.Plane.User("nobody-special")
-	if err != nil {
-		t.Fatal(err)
-	}
+	withoutRights := harness.User(t, stencil.Plane, "nobody-special")
 	out := kubectl(t, withoutRights, vm("bad", "golden/fedora"), "create", "--validate=false", "-f", "-")
 	if !strings.Contains(out.Stderr, `cannot create resource "virtualmachines"`) {
 		t.Errorf("got %s%s", out.Stdout, out.Stderr)

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -23,11 +22,11 @@ import (
 	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/log/zap"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/api/stencil/v1alpha1"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/fixture"
 	policyset "github.com/vmstencil/stencil/policies/evaluation"
 	policyinput "github.com/vmstencil/stencil/policies/input"
 	"github.com/vmstencil/stencil/rego"
@@ -35,19 +34,9 @@ import (
 	"github.com/vmstencil/stencil/webhooks/internal/policyeval"
 )
 
-var compiler = sync.OnceValues(rego.NewCompiler)
-
 func compile(t *testing.T, name, source string, kinds ...string) *rego.Policy {
 	t.Helper()
-	c, err := compiler()
-	if err != nil {
-		t.Fatal(err)
-	}
-	policy, err := c.Compile(t.Context(), rego.Definition{Name: name, Source: "package p\nimport rego.v1\n" + source, Kinds: kinds})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return policy
+	return fixture.Policy(t, name, "package p\nimport rego.v1\n"+source, kinds...)
 }
 
 // council holds the active policies.
@@ -89,8 +78,7 @@ func (c catalogue) Resolve(_ context.Context, r sizing.Reference) (map[string]an
 
 func box(t *testing.T) *templatecache.Template {
 	t.Helper()
-	var object v1beta1.VirtualMachineTemplate
-	parse(t, `
+	return templatecache.Compile(fixture.Decode[v1beta1.VirtualMachineTemplate](t, `
 metadata: {namespace: golden, name: box, uid: uid, generation: 7, labels: {os: linux}}
 spec:
   parameters:
@@ -101,15 +89,7 @@ spec:
       runStrategy: Halted
       instancetype: {name: "${SIZE}"}
       template: {spec: {domain: {devices: {}}, volumes: [{name: init, cloudInitNoCloud: {userData: "password: ${PASSWORD}"}}]}}
-`, &object)
-	return templatecache.Compile(&object)
-}
-
-func parse(t *testing.T, text string, into any) {
-	t.Helper()
-	if err := yaml.UnmarshalStrict([]byte(text), into); err != nil {
-		t.Fatal(err)
-	}
+`))
 }
 
 // web is a VM of template box.
@@ -129,18 +109,6 @@ spec:
   template: {spec: {domain: {devices: {}}, volumes: [{name: init, cloudInitNoCloud: {userData: "password: abcdefgh"}}]}}
 `
 
-func raw(t *testing.T, text string) []byte {
-	t.Helper()
-	if text == "" {
-		return nil
-	}
-	raw, err := yaml.YAMLToJSON([]byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return raw
-}
-
 func request(t *testing.T, operation admissionv1.Operation, kind, object, old string) admission.Request {
 	t.Helper()
 	return admission.Request{AdmissionRequest: admissionv1.AdmissionRequest{
@@ -151,8 +119,8 @@ func request(t *testing.T, operation admissionv1.Operation, kind, object, old st
 		Kind:      metav1.GroupVersionKind{Group: "kubevirt.io", Version: "v1", Kind: kind},
 		Resource:  metav1.GroupVersionResource{Group: "kubevirt.io", Version: "v1", Resource: strings.ToLower(kind) + "s"},
 		UserInfo:  authenticationv1.UserInfo{Username: "ada", UID: "7", Groups: []string{"team-a"}, Extra: map[string]authenticationv1.ExtraValue{"scopes": {"x"}}},
-		Object:    runtime.RawExtension{Raw: raw(t, object)},
-		OldObject: runtime.RawExtension{Raw: raw(t, old)},
+		Object:    runtime.RawExtension{Raw: fixture.JSON(t, object)},
+		OldObject: runtime.RawExtension{Raw: fixture.JSON(t, old)},
 		DryRun:    ptr.To(true),
 	}}
 }

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/vmstencil/stencil/cmd/stencilctl/convert/openshift"
+	"github.com/vmstencil/stencil/internal/fixture"
 	"github.com/vmstencil/stencil/template"
 )
 
@@ -328,15 +329,7 @@ func TestTextsMeanTheSame(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		binding, err := compiled.Bind(nil)
-		if err != nil {
-			t.Fatal(err)
-		}
-		rendered, err := compiled.Render(binding)
-		if err != nil {
-			t.Fatal(err)
-		}
-		annotations := rendered.Object()["metadata"].(map[string]any)["annotations"].(map[string]any)
+		annotations := fixture.Render(t, compiled, nil).Object()["metadata"].(map[string]any)["annotations"].(map[string]any)
 		if got := annotations["text"]; got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)
 		}

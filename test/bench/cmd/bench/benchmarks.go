@@ -26,6 +26,8 @@ import (
 type environment struct {
 	// root is that of the checkout.
 	root string
+	// golden is the golden Fedora template.
+	golden *v1beta1.VirtualMachineTemplate
 	// rounds is how often to measure, 0 for the benchmark's own number.
 	rounds int
 	// brief leaves parts out; see the flag.
@@ -43,23 +45,77 @@ func (e environment) roundsOr(usual int) int {
 	return usual
 }
 
+// definitions is the folder with the CRDs of Stencil.
+func (e environment) definitions() string {
+	return filepath.Join(e.root, "charts", "stencil", "files", "crds")
+}
+
+// result is what a benchmark has measured.
+type result interface {
+	Section(context string) report.Section
+}
+
 // benchmark is one of the parts that can be run alone.
 type benchmark struct {
 	name string
-	run  func(context.Context, environment) (report.Section, error)
+	run  func(context.Context, environment) (result, error)
 }
 
 var benchmarks = []benchmark{
-	{"engine", runEngine},
-	{"admission", runAdmission},
-	{"cache", runCache},
-	{"audit", runAudit},
-	{"approvals", runApprovals},
-	{"policies", runPolicies},
-	{"defaulting", runDefaulting},
-	{"admission-defaulting", runAdmissionDefaulting},
-	{"process", runProcess},
-	{"readiness", runReadiness},
+	{"engine", func(ctx context.Context, e environment) (result, error) {
+		return engine.Run(ctx, engine.Options{
+			Template: e.golden, HelmEngine: filepath.Join(e.root, "test", "bench", "helmengine"),
+			Rounds: e.roundsOr(7), Time: time.Second, Progress: progress,
+		})
+	}},
+	{"admission", func(ctx context.Context, e environment) (result, error) {
+		return admission.Run(ctx, admission.Options{
+			Rounds: e.roundsOr(9), Brief: e.brief, Profile: e.profile, Log: os.Stderr, Progress: progress,
+		})
+	}},
+	{"cache", func(ctx context.Context, e environment) (result, error) {
+		return cache.Run(ctx, cache.Options{
+			Golden: e.golden, Definitions: e.definitions(), Templates: 10_000,
+			Starts: e.roundsOr(3), Profile: e.profile, Log: os.Stderr, Progress: progress,
+		})
+	}},
+	{"audit", func(ctx context.Context, e environment) (result, error) {
+		return audit.Run(ctx, audit.Options{
+			Golden: e.golden, Definitions: e.definitions(), Machines: 20_000,
+			Rounds: e.roundsOr(3), Time: time.Second, Log: os.Stderr, Progress: progress,
+		})
+	}},
+	{"approvals", func(ctx context.Context, e environment) (result, error) {
+		return approvals.Run(ctx, approvals.Options{
+			Approvals: 1_000, Namespaces: 5_000, Requests: 1_200,
+			Rounds: e.roundsOr(3), Log: os.Stderr, Progress: progress,
+		})
+	}},
+	{"policies", func(ctx context.Context, e environment) (result, error) {
+		return policies.Run(ctx, policies.Options{Rounds: e.roundsOr(7), Time: 3 * time.Second, Progress: progress})
+	}},
+	{"defaulting", func(ctx context.Context, e environment) (result, error) {
+		return defaulting.Run(ctx, defaulting.Options{
+			Root: e.root, Defines: 40_000, Starts: e.roundsOr(5), Log: os.Stderr, Progress: progress,
+		})
+	}},
+	{"admission-defaulting", func(ctx context.Context, e environment) (result, error) {
+		return admission.RunDefaulting(ctx, admission.Options{
+			Rounds: e.roundsOr(9), Profile: e.profile, Log: os.Stderr, Progress: progress,
+		})
+	}},
+	{"process", func(ctx context.Context, e environment) (result, error) {
+		return process.Run(ctx, process.Options{
+			Golden: e.golden, Templates: 1000,
+			Rounds: e.roundsOr(7), Profile: e.profile, Log: os.Stderr, Progress: progress,
+		})
+	}},
+	{"readiness", func(ctx context.Context, e environment) (result, error) {
+		return readiness.Run(ctx, readiness.Options{
+			Definitions: e.definitions(), Templates: 10_000, DataSources: 200,
+			Rounds: e.roundsOr(10), Steady: time.Minute, Log: os.Stderr, Progress: progress,
+		})
+	}},
 }
 
 func names() []string {
@@ -70,170 +126,9 @@ func names() []string {
 	return list
 }
 
-func runEngine(ctx context.Context, e environment) (report.Section, error) {
-	template, err := fedora(e)
-	if err != nil {
-		return report.Section{}, err
-	}
-	result, err := engine.Run(ctx, engine.Options{
-		Template:   template,
-		HelmEngine: filepath.Join(e.root, "test", "bench", "helmengine"),
-		Rounds:     e.roundsOr(7),
-		Time:       time.Second,
-		Progress:   progress,
-	})
-	if err != nil {
-		return report.Section{}, err
-	}
-	return result.Section(e.host), nil
-}
-
-func runAdmission(ctx context.Context, e environment) (report.Section, error) {
-	result, err := admission.Run(ctx, admission.Options{
-		Rounds:   e.roundsOr(9),
-		Brief:    e.brief,
-		Profile:  e.profile,
-		Log:      os.Stderr,
-		Progress: progress,
-	})
-	if err != nil {
-		return report.Section{}, err
-	}
-	return result.Section(e.host), nil
-}
-
-func runApprovals(ctx context.Context, e environment) (report.Section, error) {
-	result, err := approvals.Run(ctx, approvals.Options{
-		Approvals:  1_000,
-		Namespaces: 5_000,
-		Rounds:     e.roundsOr(3),
-		Requests:   1_200,
-		Log:        os.Stderr,
-		Progress:   progress,
-	})
-	if err != nil {
-		return report.Section{}, err
-	}
-	return result.Section(e.host), nil
-}
-
-func runCache(ctx context.Context, e environment) (report.Section, error) {
-	template, err := fedora(e)
-	if err != nil {
-		return report.Section{}, err
-	}
-	result, err := cache.Run(ctx, cache.Options{
-		Golden:      template,
-		Definitions: filepath.Join(e.root, "charts", "stencil", "files", "crds"),
-		Templates:   10_000,
-		Starts:      e.roundsOr(3),
-		Profile:     e.profile,
-		Log:         os.Stderr,
-		Progress:    progress,
-	})
-	if err != nil {
-		return report.Section{}, err
-	}
-	return result.Section(e.host), nil
-}
-
-func runPolicies(ctx context.Context, e environment) (report.Section, error) {
-	result, err := policies.Run(ctx, policies.Options{
-		Rounds:   e.roundsOr(7),
-		Time:     3 * time.Second,
-		Progress: progress,
-	})
-	if err != nil {
-		return report.Section{}, err
-	}
-	return result.Section(e.host), nil
-}
-
-func runAudit(ctx context.Context, e environment) (report.Section, error) {
-	template, err := fedora(e)
-	if err != nil {
-		return report.Section{}, err
-	}
-	result, err := audit.Run(ctx, audit.Options{
-		Golden:      template,
-		Definitions: filepath.Join(e.root, "charts", "stencil", "files", "crds"),
-		Machines:    20_000,
-		Rounds:      e.roundsOr(3),
-		Time:        time.Second,
-		Log:         os.Stderr,
-		Progress:    progress,
-	})
-	if err != nil {
-		return report.Section{}, err
-	}
-	return result.Section(e.host), nil
-}
-
-func runDefaulting(ctx context.Context, e environment) (report.Section, error) {
-	result, err := defaulting.Run(ctx, defaulting.Options{
-		Root:     e.root,
-		Starts:   e.roundsOr(5),
-		Defines:  40_000,
-		Log:      os.Stderr,
-		Progress: progress,
-	})
-	if err != nil {
-		return report.Section{}, err
-	}
-	return result.Section(e.host), nil
-}
-
-func runAdmissionDefaulting(ctx context.Context, e environment) (report.Section, error) {
-	result, err := admission.RunDefaulting(ctx, admission.Options{
-		Rounds:   e.roundsOr(9),
-		Profile:  e.profile,
-		Log:      os.Stderr,
-		Progress: progress,
-	})
-	if err != nil {
-		return report.Section{}, err
-	}
-	return result.Section(e.host), nil
-}
-
-func runProcess(ctx context.Context, e environment) (report.Section, error) {
-	template, err := fedora(e)
-	if err != nil {
-		return report.Section{}, err
-	}
-	result, err := process.Run(ctx, process.Options{
-		Golden:    template,
-		Templates: 1000,
-		Rounds:    e.roundsOr(7),
-		Profile:   e.profile,
-		Log:       os.Stderr,
-		Progress:  progress,
-	})
-	if err != nil {
-		return report.Section{}, err
-	}
-	return result.Section(e.host), nil
-}
-
-func runReadiness(ctx context.Context, e environment) (report.Section, error) {
-	result, err := readiness.Run(ctx, readiness.Options{
-		Definitions: filepath.Join(e.root, "charts", "stencil", "files", "crds"),
-		Templates:   10_000,
-		DataSources: 200,
-		Rounds:      e.roundsOr(10),
-		Steady:      time.Minute,
-		Log:         os.Stderr,
-		Progress:    progress,
-	})
-	if err != nil {
-		return report.Section{}, err
-	}
-	return result.Section(e.host), nil
-}
-
 // fedora reads the golden template.
-func fedora(e environment) (*v1beta1.VirtualMachineTemplate, error) {
-	content, err := os.ReadFile(filepath.Join(e.root, "docs", "examples", "golden", "fedora.yaml"))
+func fedora(root string) (*v1beta1.VirtualMachineTemplate, error) {
+	content, err := os.ReadFile(filepath.Join(root, "docs", "examples", "golden", "fedora.yaml"))
 	if err != nil {
 		return nil, fmt.Errorf("reading the golden template: %w", err)
 	}

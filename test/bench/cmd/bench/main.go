@@ -77,9 +77,13 @@ func run(s settings) error {
 	if err != nil {
 		return err
 	}
+	golden, err := fedora(root)
+	if err != nil {
+		return err
+	}
 	missed := false
 	for _, b := range chosen {
-		section, err := measured(ctx, b, environment{root: root, rounds: s.runs, brief: s.brief, profile: s.profile, host: machine.Class(time.Now())})
+		section, err := measured(ctx, b, environment{root: root, golden: golden, rounds: s.runs, brief: s.brief, profile: s.profile, host: machine.Class(time.Now())})
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.name, err)
 		}
@@ -106,10 +110,11 @@ func measured(ctx context.Context, b benchmark, e environment) (report.Section, 
 	if err != nil {
 		return report.Section{}, err
 	}
-	section, err := b.run(ctx, e)
+	result, err := b.run(ctx, e)
 	if err != nil {
 		return report.Section{}, err
 	}
+	section := result.Section(e.host)
 	share, err := others.Share()
 	if err != nil {
 		return report.Section{}, err

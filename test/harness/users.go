@@ -1,0 +1,46 @@
+package harness
+
+import (
+	"testing"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+
+	"github.com/vmstencil/stencil/test/controlplane"
+	"github.com/vmstencil/stencil/test/gen"
+)
+
+// User makes a user, see gen.User.
+func User(t *testing.T, plane *controlplane.Plane, name string, modifiers ...gen.UserModifier) *controlplane.User {
+	t.Helper()
+	user, err := gen.User(t.Context(), plane, name, modifiers...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return user
+}
+
+// Bind binds a ClusterRole to a user in a namespace, or in the whole cluster if that is empty.
+func Bind(t *testing.T, plane *controlplane.Plane, user *controlplane.User, namespace, clusterRole string) {
+	t.Helper()
+	if err := plane.Bind(t.Context(), user, namespace, clusterRole); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Grant grants rules to a user in a namespace, or in the whole cluster if that is empty.
+func Grant(t *testing.T, plane *controlplane.Plane, user *controlplane.User, namespace string, rules ...rbacv1.PolicyRule) {
+	t.Helper()
+	if err := plane.Grant(t.Context(), user, namespace, rules...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Namespace creates a namespace whose name begins with the prefix.
+func Namespace(t *testing.T, plane *controlplane.Plane, prefix string) string {
+	t.Helper()
+	name, err := plane.Namespace(t.Context(), prefix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return name
+}
