@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	contract "github.com/vmstencil/stencil/api/template"
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	capturing "github.com/vmstencil/stencil/reconcilers/capture/conversion"
 )
@@ -136,6 +137,8 @@ func (r *Reconciler) createTemplate(ctx context.Context, s *state, next action) 
 	}
 	metadata := s.metadata(templateName(s.request))
 	labels, _ := metadata["labels"].(map[string]any)
+	// The policy template-request requires of the user that they may create DataVolumes here, which copy every claim of the namespace.
+	labels[contract.LabelDiskAccess] = contract.DiskAccessLend
 	for key, value := range s.request.Spec.TemplateLabels {
 		labels[key] = value
 	}

@@ -33,7 +33,7 @@ const (
 	// syncInterval is the delay until a request is tried again while the watch of DataVolumes is not synced, and sourceInterval while a
 	// source does not exist.
 	syncInterval   = time.Second
-	sourceInterval = 15 * time.Second
+	sourceInterval = 5 * time.Second
 
 	// maximumNote is the maximum length of an event's note in bytes.
 	maximumNote = 1 << 10

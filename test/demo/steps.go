@@ -105,6 +105,38 @@ spec:
             runcmd: ["echo ${HOME}"]
 `
 
+// goldenImage is the image of the template golden/fedora.
+const goldenImage = `apiVersion: cdi.kubevirt.io/v1beta1
+kind: DataVolume
+metadata:
+  name: fedora-43
+spec:
+  source: {http: {url: "https://images.example/fedora-43.qcow2"}}
+  storage: {resources: {requests: {storage: 10Gi}}}
+---
+apiVersion: cdi.kubevirt.io/v1beta1
+kind: DataSource
+metadata:
+  name: fedora
+spec:
+  source: {pvc: {namespace: golden, name: fedora-43}}
+`
+
+// borrower is a VM whose user names another claim of the namespace of its template.
+const borrower = `apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata:
+  name: borrower
+  annotations:
+    template.kubevirt.io/template-ref: golden/fedora
+spec:
+  dataVolumeTemplates:
+  - metadata: {name: borrower}
+    spec:
+      source: {pvc: {namespace: golden, name: payroll}}
+      storage: {resources: {requests: {storage: 30Gi}}}
+`
+
 const capture = `apiVersion: template.kubevirt.io/v1beta1
 kind: VirtualMachineTemplateRequest
 metadata:
@@ -188,6 +220,15 @@ func virtualizationSteps(example func(string) string, defaulted bool) []step {
 	all := []step{
 		{text: "KubeVirt's own controllers take over the VMs that were created before.", as: "ada", holds: "Stopped",
 			args: []string{"get", "vm", "--namespace=team-a", "-L", "vm.kubevirt.io/template,vm.kubevirt.io/template.revision"}},
+
+		{text: "The golden image is imported by CDI, and published as DataSource fedora.", stdin: goldenImage, args: []string{"create", "--namespace=golden", "-f", "-"}},
+		{quiet: true, holds: "Succeeded", args: []string{"get", "datavolume", "fedora-43", "--namespace=golden"}},
+		{text: "Ada may use the template, and has no other permission in its namespace: the template lends her VM a copy of the image.", holds: "Succeeded",
+			args: []string{"get", "datavolume", "web-1", "--namespace=team-a"}},
+		{text: "Nothing else of that namespace is lent: a VM that names another source there gets no disk.", as: "ada", stdin: borrower,
+			args: []string{"create", "--namespace=team-a", "-f", "-"}},
+		{holds: "does not name PersistentVolumeClaim golden/payroll",
+			args: []string{"get", "events", "--namespace=team-a", "--field-selector=reason=DiskNotLent", "-o", `jsonpath={.items[*].message}{"\n"}`}},
 
 		{text: "A policy in Rego: VMs of team A have owners, and large ones are pointed out. It was compiled, type-checked and tested before it is in force.",
 			args: []string{"apply", "-f", file("policies/owners.yaml")}},

@@ -86,6 +86,9 @@ func (o Options) ManagerArgs() []string {
 		"--policy-webhooks-trust=" + prefix + "-validate",
 		"--policy-webhooks-address=" + cmp.Or(o.ManagerURL, o.Namespace+"/"+prefix+"-webhook"),
 	}
+	if disks, _ := o.Values["diskAccess"].(map[string]any); disks["mode"] != "None" {
+		arguments = append(arguments, "--disk-account=system:serviceaccount:"+o.Namespace+":"+prefix+"-disks")
+	}
 	entryPoints, _ := o.Values["entryPoints"].(map[string]any)
 	var open []string
 	for _, name := range slices.Sorted(maps.Keys(entryPoints)) {
