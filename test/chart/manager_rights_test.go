@@ -166,6 +166,7 @@ func TestTheManagerMayDoWhatIsListedAndNothingElse(t *testing.T) {
 		"configmaps stencil-protected-objects":       "get list watch",
 		"coordination.k8s.io/leases":                 "create",
 		"coordination.k8s.io/leases stencil-manager": "get update",
+		"serviceaccounts stencil-disks":              "impersonate",
 	})
 	itsAuthority := rightsTo(map[string]string{
 		"secrets":                    "create",
