@@ -59,7 +59,9 @@ type Options struct {
 	APIServerUser string
 	// DecisionLogSample is the fraction of policy decisions that is logged, from 0 to 1.
 	DecisionLogSample float64
-	Defaulting        Defaulting
+	// Lending reports that the manager creates the disks that templates lend.
+	Lending    bool
+	Defaulting Defaulting
 }
 
 // Defaulting are the settings of the webhook that calls the defaulter.
@@ -123,6 +125,7 @@ func Setup(mgr manager.Manager, o Options) error {
 				Exempt:      o.Exempt,
 				Server:      server,
 				AwaitState:  o.Approvals.AwaitState,
+				Lending:     o.Lending,
 			}),
 		},
 		{

@@ -22,6 +22,7 @@ func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
 		Namespace:         o.namespace,
 		APIServerUser:     o.apiserverUser,
 		DecisionLogSample: o.decisionLogSample,
+		Lending:           o.diskAccount != "",
 		Defaulting: webhooks.Defaulting{
 			Socket:     o.defaultingSocket,
 			Policy:     o.defaultingPolicy(),

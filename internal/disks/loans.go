@@ -39,6 +39,11 @@ func Foreign(spec map[string]any, namespace string) bool {
 	})
 }
 
+// Grant returns the command that permits KubeVirt to copy the source for the VirtualMachines of a namespace: the permission of its ServiceAccount.
+func (s Source) Grant(namespace string) string {
+	return fmt.Sprintf("kubectl create role copy-to-%[1]s -n %[2]s --verb=create --resource=datavolumes.cdi.kubevirt.io/source && kubectl create rolebinding copy-to-%[1]s -n %[2]s --role=copy-to-%[1]s --serviceaccount=%[1]s:default", namespace, s.Namespace)
+}
+
 func (s Source) foreign(namespace string) bool { return s.Kind != "" && s.Namespace != namespace }
 
 // Loans returns the dataVolumeTemplates of a VirtualMachine in a namespace that copy from another namespace, in their order. vm is decoded JSON.

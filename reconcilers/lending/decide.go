@@ -143,11 +143,11 @@ func texts(in map[string]any) map[string]string {
 	return found
 }
 
-// grant returns the command that grants the permission to copy a source to the ServiceAccount that KubeVirt checks.
-func (r denial) grant(namespace string) string {
-	to := r.disk.source
+// grant returns the command that permits KubeVirt to create the disk.
+func (d denial) grant(namespace string) string {
+	to := d.disk.source
 	if to.Name == "" {
-		to = r.disk.Source
+		to = d.disk.Source
 	}
-	return fmt.Sprintf("kubectl create role copy-to-%[1]s -n %[2]s --verb=create --resource=datavolumes.cdi.kubevirt.io/source && kubectl create rolebinding copy-to-%[1]s -n %[2]s --role=copy-to-%[1]s --serviceaccount=%[1]s:default", namespace, to.Namespace)
+	return to.Grant(namespace)
 }

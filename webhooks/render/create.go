@@ -16,6 +16,7 @@ import (
 	"github.com/vmstencil/stencil/approval"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/delegation"
+	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/template"
 	"github.com/vmstencil/stencil/template/validations"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
@@ -47,6 +48,8 @@ type result struct {
 	warnings   []string
 	causes     field.ErrorList
 	objections []approval.Objection
+	// loans are disks that the template may not lend; see borrowed.
+	loans []disks.Loan
 	// templateChanged reports that the values were bound for another version of the template.
 	templateChanged bool
 }
@@ -214,7 +217,7 @@ func (c creation) compose(compiled *template.Compiled, rendered *template.Render
 	if left, disclaimed := disclaim(c.object.Metadata["managedFields"], changed); disclaimed {
 		p.Set(mutation.Pointer{"metadata", "managedFields"}, left)
 	}
-	return result{patch: p, warnings: machine.UnusedWarnings(compiled, explicit)}
+	return result{patch: p, warnings: machine.UnusedWarnings(compiled, explicit), loans: c.borrowed(compiled, base.Spec, name, explicit)}
 }
 
 // finalName determines the name if the request leaves it to the template.

@@ -37,6 +37,7 @@ type Templates interface {
 // Permissions checks what users may do with a template.
 type Permissions interface {
 	Allowed(ctx context.Context, user authenticationv1.UserInfo, verb permission.Verb, namespace, name string) (bool, error)
+	May(ctx context.Context, user authenticationv1.UserInfo, action permission.Action) (bool, error)
 }
 
 // Options are the dependencies and the configuration of a Handler.
@@ -51,6 +52,8 @@ type Options struct {
 	// AwaitState returns when the namespace has its state, or after a timeout: until then admission policies deny
 	// requests that approvals may govern there. If nil, the Handler does not wait.
 	AwaitState func(ctx context.Context, namespace string)
+	// Lending reports that templates lend their disks: a VM whose disk is not lent is created with a warning.
+	Lending bool
 	// Suffix returns the random end of a generated name, five characters long. If nil, the generator of Kubernetes is
 	// used.
 	Suffix func() string
@@ -64,6 +67,7 @@ type Handler struct {
 	exempt      delegation.Exemptions
 	server      delegation.Server
 	awaitState  func(ctx context.Context, namespace string)
+	lending     bool
 	suffix      func() string
 }
 
@@ -72,7 +76,7 @@ func New(o Options) *Handler {
 	if o.Exempt == nil {
 		o.Exempt = exemption.Users(nil)
 	}
-	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: o.Exempt, server: o.Server, awaitState: o.AwaitState, suffix: o.Suffix}
+	h := &Handler{templates: o.Templates, permissions: o.Permissions, approvals: o.Approvals, exempt: o.Exempt, server: o.Server, awaitState: o.AwaitState, lending: o.Lending, suffix: o.Suffix}
 	if h.suffix == nil {
 		h.suffix = func() string { return rand.String(machine.SuffixLength) }
 	}
@@ -157,6 +161,7 @@ func (h *Handler) create(ctx context.Context, request admission.Request) admissi
 	if decided.templateChanged {
 		return deny.With(apierrors.NewConflict(templateResource, ref.String(), errors.New("it changed while this VM was created from it; create the VM again")).Status())
 	}
+	decided.warnings = append(decided.warnings, h.warnOfDisks(ctx, request.Namespace, decided.loans)...)
 	return answer(vm.Name(), decided)
 }
 
