@@ -143,6 +143,7 @@ func setupReadiness(mgr manager.Manager, o Options) error {
 		Templates:  o.Templates,
 		Recorder:   mgr.GetEventRecorder("stencil-readiness"),
 		Registerer: o.Registerer,
+		Lending:    o.DiskAccount != "",
 		DryRun:     o.ReadinessDryRun,
 	})
 }

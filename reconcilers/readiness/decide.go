@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
+	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/excerpt"
 	"github.com/vmstencil/stencil/reconcilers/internal/sample"
 )
@@ -27,6 +28,8 @@ type observation struct {
 	// unrendered is why its dependencies could not be determined; nil if they are in found.
 	unrendered *sample.Error
 	found      v1beta1.TemplateSources
+	// loans are the disks that are copied from a namespace that the template names; none if disks are not lent at all.
+	loans []disks.Loan
 	// compliance is the template's condition PolicyCompliant; nil if no policy applies.
 	compliance *metav1.Condition
 	// dryRun is the result of a dry run; nil if dry runs are disabled.
@@ -36,6 +39,9 @@ type observation struct {
 // decide returns the conditions of a template, without times.
 func decide(o observation) []metav1.Condition {
 	conditions := []metav1.Condition{valid(o), sourcesReady(o)}
+	if len(o.loans) > 0 {
+		conditions = append(conditions, disksLent(o.loans))
+	}
 	if o.dryRun != nil {
 		conditions = append(conditions, dryRunSucceeded(o))
 	}
@@ -126,6 +132,26 @@ func sourcesReady(o observation) metav1.Condition {
 		}
 	}
 	made.Status, made.Reason, made.Message = metav1.ConditionTrue, v1beta1.ReasonAllReady, "everything that the template depends on can be used"
+	return made
+}
+
+// disksLent returns the condition DisksLent.
+func disksLent(loans []disks.Loan) metav1.Condition {
+	made := metav1.Condition{
+		Type: v1beta1.ConditionDisksLent, Status: metav1.ConditionTrue, Reason: v1beta1.ReasonLent,
+		Message: "users in other namespaces who may use the template get copies of its disks",
+	}
+	var named []string
+	for _, loan := range loans {
+		if loan.Denial != "" {
+			named = append(named, fmt.Sprintf("%s: %s", loan.Source.Field, loan.Denial))
+		}
+	}
+	if len(named) > 0 {
+		made.Status, made.Reason = metav1.ConditionFalse, v1beta1.ReasonNotLent
+		made.Message = "VirtualMachines in other namespaces get this disk only where the ServiceAccount of their namespace may copy from " +
+			loans[0].Source.Namespace + ": " + strings.Join(named, "; ")
+	}
 	return made
 }
 

@@ -405,6 +405,47 @@ func TestATemplateFollowsItsSources(t *testing.T) {
 	}
 }
 
+func TestATemplateReportsWhetherItLendsItsDisks(t *testing.T) {
+	w, r, _ := start(t, vmt(t, "box", strings.Replace(fromFedora, "name: fedora}", "namespace: golden, name: fedora}", 1)), vmt(t, "near", fromFedora))
+	r.options.Lending = true
+	box, near := types.NamespacedName{Namespace: "golden", Name: "box"}, types.NamespacedName{Namespace: "golden", Name: "near"}
+	lent := func(of types.NamespacedName) string {
+		one := meta.FindStatusCondition(w.templates[of].Status.Conditions, v1beta1.ConditionDisksLent)
+		if one == nil {
+			return ""
+		}
+		return fmt.Sprintf("%s/%s %s", one.Status, one.Reason, one.Message)
+	}
+	const (
+		yes = "True/Lent users in other namespaces who may use the template get copies of its disks"
+		no  = "False/NotLent VirtualMachines in other namespaces get this disk only where the ServiceAccount of their namespace may copy from golden: " +
+			"spec.dataVolumeTemplates[0].spec.sourceRef: VirtualMachineTemplate golden/box does not lend its disks: it lacks label stencil.kubevirt.io/disk-access=Lend"
+	)
+	for _, step := range []struct {
+		what    string
+		labels  map[string]string
+		lending bool
+		want    string
+	}{
+		{"without the label", nil, true, no},
+		{"with the label", map[string]string{"stencil.kubevirt.io/disk-access": "Lend"}, true, yes},
+		{"where no disks are lent", map[string]string{"stencil.kubevirt.io/disk-access": "Lend"}, false, ""},
+	} {
+		w.templates[box].Labels, r.options.Lending = step.labels, step.lending
+		if step.lending && !r.isNews(box, templatecache.Compile(w.templates[box])) {
+			t.Errorf("%s: the change of the label is not processed", step.what)
+		}
+		w.reconcile(r, "box")
+		if got := lent(box); got != step.want {
+			t.Errorf("%s: got %q, want %q", step.what, got, step.want)
+		}
+		w.reconcile(r, "near")
+		if got := lent(near); got != "" {
+			t.Errorf("%s: a disk of the namespace of the VM: got %q", step.what, got)
+		}
+	}
+}
+
 func TestWhatSomebodyElseWroteIsPutRight(t *testing.T) {
 	w, r, _ := start(t, vmt(t, "box", fromFedora))
 	box := types.NamespacedName{Namespace: "golden", Name: "box"}

@@ -20,6 +20,7 @@ import (
 
 	"github.com/vmstencil/stencil/api/template/v1beta1"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
+	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/reconcilers/internal/sample"
 	"github.com/vmstencil/stencil/reconcilers/internal/statuswriter"
 	"github.com/vmstencil/stencil/reconcilers/readiness/sources"
@@ -40,6 +41,8 @@ type Options struct {
 	Recorder  events.EventRecorder
 	// Registerer receives the metrics.
 	Registerer prometheus.Registerer
+	// Lending enables the condition DisksLent.
+	Lending bool
 	// DryRun enables dry runs of the VirtualMachine of every template.
 	DryRun bool
 	// Clock provides the transition times of conditions. Default: the real clock.
@@ -71,6 +74,7 @@ type echo struct {
 	uid                 types.UID
 	generation          int64
 	conditions, sources uint64
+	lends               bool
 }
 
 func newReconciler(o Options, s statuses, m *metrics) *Reconciler {
@@ -108,12 +112,29 @@ func (r *Reconciler) gather(name types.NamespacedName, t *templatecache.Template
 		o.unrendered = problem
 	} else {
 		o.found = resolver.survey(find(outline, t.Namespace))
+		o.loans = r.loans(t, outline)
 	}
 	if r.dryRuns != nil {
 		o.dryRun = r.dryRuns.result(name, t, sizes(o.found))
 	}
 	return o, resolver.seen
 }
+
+// loans returns the disks that a VM in another namespace copies.
+func (r *Reconciler) loans(t *templatecache.Template, outline map[string]any) []disks.Loan {
+	compiled, err := t.Compiled()
+	if err != nil || !r.options.Lending {
+		return nil
+	}
+	// No namespace has the empty name: every source with a namespace is one of another.
+	found, err := disks.Loans(outline, "", disks.Lender{Namespace: t.Namespace, Name: t.Name, Labels: t.Labels, Compiled: compiled})
+	if err != nil {
+		return nil
+	}
+	return found
+}
+
+func lends(t *templatecache.Template) bool { return disks.Lender{Labels: t.Labels}.Lends() }
 
 // sizes identifies the state of the objects besides the VM that KubeVirt validates: the instance type and the preference.
 func sizes(found v1beta1.TemplateSources) string {
@@ -134,9 +155,9 @@ func (r *Reconciler) apply(ctx context.Context, name types.NamespacedName, t *te
 		status.Conditions[i] = next
 		changed = changed || differs
 	}
-	if o.dryRun == nil && meta.FindStatusCondition(t.Conditions, v1beta1.ConditionDryRunSucceeded) != nil {
-		// Dry runs were disabled; a write without the condition removes it.
-		changed = true
+	for _, kind := range []string{v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionDisksLent} {
+		// A write without a condition that does not apply any more removes it.
+		changed = changed || meta.FindStatusCondition(t.Conditions, kind) != nil && meta.FindStatusCondition(status.Conditions, kind) == nil
 	}
 	ready := meta.FindStatusCondition(status.Conditions, v1beta1.ConditionReady)
 	r.metrics.observe(name, ready)
@@ -182,7 +203,7 @@ func (r *Reconciler) expect(name types.NamespacedName, t *templatecache.Template
 	if compliance := meta.FindStatusCondition(t.Conditions, v1beta1.ConditionPolicyCompliant); compliance != nil {
 		conditions = append(slices.Clone(conditions), *compliance)
 	}
-	r.echoes[name] = echo{t.UID, t.Generation, digest(conditions), templatecache.Digest(&status.TemplateSources)}
+	r.echoes[name] = echo{t.UID, t.Generation, digest(conditions), templatecache.Digest(&status.TemplateSources), lends(t)}
 }
 
 // isNews reports whether a template differs from the last state that was written.
@@ -190,12 +211,13 @@ func (r *Reconciler) isNews(name types.NamespacedName, t *templatecache.Template
 	r.mutex.Lock()
 	expected, is := r.echoes[name]
 	r.mutex.Unlock()
-	return t == nil || !is || expected != echo{t.UID, t.Generation, digest(t.Conditions), t.Sources}
+	return t == nil || !is || expected != echo{t.UID, t.Generation, digest(t.Conditions), t.Sources, lends(t)}
 }
 
 // conditionTypes are the types of the conditions that are written or read here.
 var conditionTypes = []string{
 	v1beta1.ConditionValid, v1beta1.ConditionSourcesReady, v1beta1.ConditionPolicyCompliant, v1beta1.ConditionDryRunSucceeded, v1beta1.ConditionReady,
+	v1beta1.ConditionDisksLent,
 }
 
 // digest returns a digest of the conditions without times: stored times have whole seconds.

@@ -6,6 +6,10 @@ const (
 	// ConditionValid is true on a template that compiles.
 	ConditionValid = "Valid"
 
+	// ConditionDisksLent is true on a template if users who may use it get copies of its disks in other namespaces. A template
+	// without a disk that is copied does not have it, and Ready does not depend on it.
+	ConditionDisksLent = "DisksLent"
+
 	// ConditionSourcesReady is true on a template if all its volumes, instance types, preferences and
 	// networks exist and can be used. The column Sources shows its reason.
 	ConditionSourcesReady = "SourcesReady"
@@ -16,10 +20,16 @@ const (
 	ConditionDryRunSucceeded = "DryRunSucceeded"
 )
 
-// Reasons of the conditions Valid, SourcesReady, DryRunSucceeded and Ready.
+// Reasons of the conditions Valid, DisksLent, SourcesReady, DryRunSucceeded and Ready.
 const (
 	// ReasonCompiled is the reason of a template that compiles.
 	ReasonCompiled = "Compiled"
+
+	// ReasonLent is the reason of a template that lends all disks that are copied.
+	ReasonLent = "Lent"
+
+	// ReasonNotLent is the reason of a template with a disk that it does not lend.
+	ReasonNotLent = "NotLent"
 
 	// ReasonAllReady is the reason of a template if all its sources can be used.
 	ReasonAllReady = "AllReady"

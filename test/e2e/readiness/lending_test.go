@@ -271,6 +271,15 @@ func TestNothingElseIsLent(t *testing.T) {
 	})
 	t.Run("a dry run", func(t *testing.T) {
 		harness.Must(t, s.Plane, l.user, gen.Manifest(gen.VM("dry", gen.FromTemplate(l.golden+"/golden"))), "create", "--dry-run=server", "-n", l.team, "-f", "-")
+		warned := l.kubectl(t, l.user, gen.Manifest(gen.VM("warned", gen.FromTemplate(l.golden+"/private"))), "create", "--dry-run=server", "-n", l.team, "-f", "-")
+		for _, want := range []string{`Warning: spec.dataVolumeTemplates[0].metadata.name: disk "warned-root" will not be created`,
+			"system:serviceaccount:" + l.team + ":default may not copy from namespace " + l.golden, "kubectl create role copy-to-" + l.team} {
+			if !strings.Contains(warned.Stderr, want) {
+				t.Errorf("the creation does not warn %q: %s", want, warned.Stderr)
+			}
+		}
+		l.becomes(t, l.golden, "private", condition("DisksLent"), `"status":"False"`, "does not lend its disks")
+		l.becomes(t, l.golden, "golden", condition("DisksLent"), `"status":"True"`)
 		l.create(t, "after-dry", "golden")
 		l.filled(t, l.team, "after-dry-root")
 		if got := l.kubectl(t, nil, "", "get", "datavolume", "dry-root", "-n", l.team); got.Code == 0 {
