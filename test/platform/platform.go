@@ -306,6 +306,3 @@ func (p *Platform) say(what string) {
 		fmt.Fprintf(p.options.Log, "platform: %s\n", what)
 	}
 }
-
-// ManagerUser returns a user with the permissions of the manager.
-func (p *Platform) ManagerUser() (*controlplane.User, error) { return p.install.ManagerUser(p.Plane) }

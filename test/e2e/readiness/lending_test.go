@@ -160,6 +160,16 @@ func TestTheDiskFollowsTheRightToUseTheTemplate(t *testing.T) {
 				t.Error("another controller made it")
 			}
 		})
+		t.Run("after an outage of the manager", func(t *testing.T) {
+			if err := s.StopManager(); err != nil {
+				t.Fatal(err)
+			}
+			s.must(t, "", "delete", "datavolume", "web-root", "-n", l.team)
+			if err := s.StartManager(); err != nil {
+				t.Fatal(err)
+			}
+			l.filled(t, l.team, "web-root")
+		})
 		gone(t, "web")
 	})
 	t.Run("a governed namespace", func(t *testing.T) {
@@ -311,7 +321,7 @@ func TestNothingElseIsLent(t *testing.T) {
 	t.Run("the account of the disks", func(t *testing.T) {
 		account := "system:serviceaccount:" + install.Namespace + ":stencil-disks"
 		dataVolume := gen.Manifest(gen.DataVolume("stolen", "{pvc: {namespace: "+l.golden+", name: payroll}}"))
-		manager, err := s.ManagerUser()
+		manager, err := s.Options().ManagerUser(s.Plane)
 		if err != nil {
 			t.Fatal(err)
 		}
