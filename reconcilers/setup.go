@@ -9,6 +9,7 @@ import (
 
 	"github.com/vmstencil/stencil/approval"
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
+	diskcache "github.com/vmstencil/stencil/cache/disks"
 	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
 	policycache "github.com/vmstencil/stencil/cache/policies"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
@@ -33,6 +34,8 @@ type Options struct {
 	Policies      *policycache.Cache
 	Instancetypes *instancetypecache.Cache
 	Approvals     *approvalcache.Cache
+	// Disks is required if DiskAccount is set.
+	Disks *diskcache.Cache
 
 	// ExemptNames are the configured names of exempt users.
 	ExemptNames exemption.Names
@@ -174,6 +177,7 @@ func setupLending(mgr manager.Manager, o Options) error {
 		Config:     mgr.GetConfig(),
 		Account:    o.DiskAccount,
 		Templates:  o.Templates,
+		Disks:      o.Disks,
 		Recorder:   mgr.GetEventRecorder("stencil-disks"),
 		Registerer: o.Registerer,
 		Logger:     mgr.GetLogger().WithName("lending"),

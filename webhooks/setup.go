@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
+	diskcache "github.com/vmstencil/stencil/cache/disks"
 	exemptioncache "github.com/vmstencil/stencil/cache/exemptions"
 	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
 	kubevirtconfig "github.com/vmstencil/stencil/cache/kubevirt"
@@ -47,6 +48,7 @@ type Options struct {
 	Instancetypes *instancetypecache.Cache
 	Policies      *policycache.Cache
 	Exempt        *exemptioncache.Cache
+	Disks         *diskcache.Cache
 	// KubeVirt is required for defaulting.
 	KubeVirt *kubevirtconfig.Cache
 	// Addresses is required if defaulting generates MAC addresses.
@@ -111,7 +113,7 @@ func Setup(mgr manager.Manager, o Options) error {
 		Approvals: o.Approvals,
 		Policies:  evaluator,
 		Sizes:     o.Instancetypes,
-		Disks:     storage,
+		Disks:     diskcache.Reader{APIServer: storage, Cache: o.Disks},
 		Exempt:    o.Exempt,
 	})
 	for _, webhook := range []serving.Webhook{

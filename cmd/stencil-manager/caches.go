@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	approvalcache "github.com/vmstencil/stencil/cache/approvals"
+	diskcache "github.com/vmstencil/stencil/cache/disks"
 	exemptioncache "github.com/vmstencil/stencil/cache/exemptions"
 	instancetypecache "github.com/vmstencil/stencil/cache/instancetypes"
 	kubevirtconfig "github.com/vmstencil/stencil/cache/kubevirt"
@@ -24,6 +25,7 @@ type caches struct {
 	instancetypes *instancetypecache.Cache
 	policies      *policycache.Cache
 	exempt        *exemptioncache.Cache
+	disks         *diskcache.Cache
 	// compiler compiles policies, both cached ones and those to be stored.
 	compiler *rego.Compiler
 	// kubevirt is nil without defaulting.
@@ -66,6 +68,12 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 	}); err != nil {
 		return c, err
 	}
+	if c.disks, err = diskcache.New(diskcache.Options{
+		Config: mgr.GetConfig(),
+		Logger: logger.WithName("disks"),
+	}); err != nil {
+		return c, err
+	}
 	if c.compiler, err = rego.NewCompiler(); err != nil {
 		return c, fmt.Errorf("making the compiler of policies: %w", err)
 	}
@@ -79,6 +87,7 @@ func addCaches(mgr manager.Manager, o *options, logger logr.Logger) (caches, err
 	}
 	runnables := map[string]manager.Runnable{
 		"template": c.templates, "approval": c.approvals, "instance type": c.instancetypes, "policy": c.policies, "exemption": c.exempt,
+		"disk": c.disks,
 	}
 	if o.defaultingSocket != "" {
 		if c.kubevirt, err = kubevirtconfig.New(kubevirtconfig.Options{

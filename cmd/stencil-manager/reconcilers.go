@@ -33,6 +33,7 @@ func (o *options) reconcilers(c caches) (reconcilers.Options, error) {
 		Policies:      c.policies,
 		Instancetypes: c.instancetypes,
 		Approvals:     c.approvals,
+		Disks:         c.disks,
 		ExemptNames:   o.exemptNames(),
 		ExemptBinding: o.exemptBinding,
 		Audit: reconcilers.Audit{

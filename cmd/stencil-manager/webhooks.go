@@ -17,6 +17,7 @@ func (o *options) webhooks(server *serving.Server, c caches) webhooks.Options {
 		Instancetypes:     c.instancetypes,
 		Policies:          c.policies,
 		Exempt:            c.exempt,
+		Disks:             c.disks,
 		KubeVirt:          c.kubevirt,
 		Addresses:         c.addresses,
 		Namespace:         o.namespace,

@@ -14,12 +14,12 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/events"
 	logf "sigs.k8s.io/controller-runtime/pkg/log"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	diskcache "github.com/vmstencil/stencil/cache/disks"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/disks"
 	"github.com/vmstencil/stencil/internal/excerpt"
@@ -30,7 +30,7 @@ const (
 	fieldManager   = "stencil-disks"
 	kindVM         = "VirtualMachine"
 
-	// syncInterval is the delay until a request is tried again while the watch of DataVolumes is not synced, and sourceInterval while a
+	// syncInterval is the delay until a request is tried again while a cache is not synced, and sourceInterval while a
 	// source does not exist.
 	syncInterval   = time.Second
 	sourceInterval = 5 * time.Second
@@ -50,6 +50,7 @@ type Options struct {
 	Config     *rest.Config
 	Account    string
 	Templates  *templatecache.Cache
+	Disks      *diskcache.Cache
 	Recorder   events.EventRecorder
 	Registerer prometheus.Registerer
 	Logger     logr.Logger
@@ -74,18 +75,16 @@ func New(o Options) (*Reconciler, error) {
 	account := rest.CopyConfig(own)
 	account.Impersonate = rest.ImpersonationConfig{UserName: o.Account}
 	r := &Reconciler{templates: o.Templates, recorder: o.Recorder, results: newResults()}
-	var errs [5]error
+	var errs [4]error
 	var served *discovery.DiscoveryClient
-	var objects metadata.Interface
 	r.vms, errs[0] = dynamic.NewForConfig(own)
 	r.lender, errs[1] = dynamic.NewForConfig(account)
 	r.disks, errs[2] = disks.NewAPIServer(own)
 	served, errs[3] = discovery.NewDiscoveryClientForConfig(own)
-	objects, errs[4] = metadata.NewForConfig(own)
 	if err := errors.Join(errs[:]...); err != nil {
 		return nil, fmt.Errorf("making the clients of lent disks: %w", err)
 	}
-	r.wake = newWake(wake{templates: o.Templates, dynamic: r.vms, metadata: objects, served: served, log: o.Logger})
+	r.wake = newWake(wake{templates: o.Templates, disks: o.Disks, dynamic: r.vms, served: served, log: o.Logger})
 	if err := o.Registerer.Register(r.results); err != nil {
 		return nil, fmt.Errorf("registering the metrics of lent disks: %w", err)
 	}
@@ -95,7 +94,7 @@ func New(o Options) (*Reconciler, error) {
 // Reconcile implements reconcile.Reconciler.
 func (r *Reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	switch {
-	case !r.wake.dataVolumes.Synced() || !r.templates.Synced():
+	case !r.wake.disks.Synced() || !r.templates.Synced():
 		return reconcile.Result{RequeueAfter: syncInterval}, nil
 	case !r.wake.needs(request.NamespacedName):
 		return reconcile.Result{}, nil

@@ -6,16 +6,15 @@ import (
 	"strings"
 
 	"github.com/go-logr/logr"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/metadata"
 	"k8s.io/client-go/util/workqueue"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	diskcache "github.com/vmstencil/stencil/cache/disks"
 	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/cache/watching"
 	"github.com/vmstencil/stencil/internal/disks"
@@ -65,14 +64,13 @@ func failure(vm map[string]any) string {
 
 // wake enqueues VirtualMachines that may lack a disk that their template lends.
 type wake struct {
-	vms         *watching.Index[*watching.Object[borrower], borrower]
-	dataVolumes *watching.Index[*metav1.PartialObjectMetadata, struct{}]
-	templates   *templatecache.Cache
+	vms       *watching.Index[*watching.Object[borrower], borrower]
+	disks     *diskcache.Cache
+	templates *templatecache.Cache
 
-	dynamic  dynamic.Interface
-	metadata metadata.Interface
-	served   discovery.ServerResourcesInterface
-	log      logr.Logger
+	dynamic dynamic.Interface
+	served  discovery.ServerResourcesInterface
+	log     logr.Logger
 
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
 	// changed passes the names of templates and of deleted DataVolumes on, whose callbacks must not read an index.
@@ -100,18 +98,6 @@ func newWake(w wake) *wake {
 			}
 		},
 	})
-	w.dataVolumes = watching.NewIndex(watching.Options[*metav1.PartialObjectMetadata, struct{}]{
-		Kind:    dataVolumes.Resource,
-		Convert: func(*metav1.PartialObjectMetadata, struct{}, bool) (struct{}, error) { return struct{}{}, nil },
-		Equal:   func(struct{}, struct{}) bool { return true },
-		Changed: func(update watching.Update[struct{}]) {
-			for _, each := range update.Changes {
-				if !each.Exists {
-					w.changed.Add(change{dataVolume: each.NamespacedName})
-				}
-			}
-		},
-	})
 	return &w
 }
 
@@ -119,6 +105,7 @@ func newWake(w wake) *wake {
 func (w *wake) source() source.Source {
 	return source.Func(func(ctx context.Context, queue workqueue.TypedRateLimitingInterface[reconcile.Request]) error {
 		w.queue = queue
+		w.disks.Listen(func(deleted types.NamespacedName) { w.changed.Add(change{dataVolume: deleted}) })
 		w.templates.Listen(func(name types.NamespacedName, t *templatecache.Template) {
 			// A template that lends nothing need not be considered.
 			if t != nil && (disks.Lender{Labels: t.Labels}).Lends() {
@@ -129,10 +116,6 @@ func (w *wake) source() source.Source {
 			watching.Late{
 				Name: "lending-" + virtualMachines.Resource, Resource: virtualMachines, Into: w.vms, Failed: w.vms.FailIfNotServed,
 				Example: &watching.Object[borrower]{}, Source: watching.Reduced(w.dynamic.Resource(virtualMachines), watching.Selector{}, reduce),
-			},
-			watching.Late{
-				Name: "lending-" + dataVolumes.Resource, Resource: dataVolumes, Into: w.dataVolumes, Failed: w.dataVolumes.FailIfNotServed,
-				Example: &metav1.PartialObjectMetadata{}, Source: watching.Source(w.metadata.Resource(dataVolumes), watching.Selector{}),
 			})
 		go func() {
 			<-ctx.Done()
@@ -169,7 +152,6 @@ func (w *wake) needs(vm types.NamespacedName) bool {
 
 func (w *wake) complete(namespace string, b borrower) bool {
 	return !slices.ContainsFunc(b.names(), func(name string) bool {
-		_, exists := w.dataVolumes.Get(namespace, name)
-		return !exists
+		return !w.disks.DataVolume(namespace, name)
 	})
 }

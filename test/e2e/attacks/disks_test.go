@@ -55,6 +55,17 @@ func (b bench) create(t *testing.T, name string) controlplane.Result {
 	return b.kubectl(t, b.insider, vm(name, "kiosks/stand", gen.RunStrategy("Always")), "create", "-f", "-")
 }
 
+// seen waits until the creation of a VM is denied for a disk that exists: the webhook finds it by a watch. A VM that is faster does not start.
+func (b bench) seen(t *testing.T, name, why string) {
+	t.Helper()
+	harness.Eventually(t, "the disk of VM "+name+" is seen", func() error {
+		if out := b.kubectl(t, b.insider, vm(name, "kiosks/stand", gen.RunStrategy("Always")), "create", "--dry-run=server", "-f", "-"); !strings.Contains(out.Stderr, why) {
+			return errors.New(out.Stdout + out.Stderr)
+		}
+		return nil
+	})
+}
+
 // volume is a manifest of a DataVolume.
 func volume(name string, labels ...gen.Modifier) string {
 	return gen.Manifest(gen.DataVolume(name, `{registry: {url: "docker://evil.example.com/rootkit"}}`, labels...))
@@ -172,6 +183,7 @@ func TestADiskBelongsToItsMachine(t *testing.T) {
 	t.Run("the disk before the VM", func(t *testing.T) {
 		for kind, manifest := range map[string]string{"DataVolume": volume("early-root"), "PersistentVolumeClaim": claim("early-root")} {
 			b.must(t, b.insider, manifest, "create", "-f", "-")
+			b.seen(t, "early", kind+` "early-root" exists already`)
 			wantDenied(t, b.create(t, "early"), `it is not approved in namespace "`+b.space+`": spec.dataVolumeTemplates[0].metadata.name: `+kind+` "early-root" exists already, `+
 				`and the VirtualMachine would start from it: delete it or choose another name, or ask a cluster admin to allow it with existingDisks (approval "vault")`)
 			b.must(t, b.insider, manifest, "delete", "-f", "-")
@@ -256,12 +268,8 @@ func TestExistingDisksAreAllowedWhereEachApprovalSaysSo(t *testing.T) {
 	b.must(t, b.insider, claim("found-root"), "create", "-f", "-")
 	b.must(t, b.insider, claim("restored-root", gen.Label("restored", "yes-of-course")), "create", "-f", "-")
 
-	harness.Eventually(t, "the approval holds", func() error {
-		if out := b.create(t, "found"); !strings.Contains(out.Stderr, `PersistentVolumeClaim "found-root" exists already`) {
-			return errors.New(out.Stdout + out.Stderr)
-		}
-		return nil
-	})
+	b.seen(t, "found", `PersistentVolumeClaim "found-root" exists already`)
+	wantDenied(t, b.create(t, "found"), `PersistentVolumeClaim "found-root" exists already`)
 	if out := b.create(t, "restored"); out.Code != 0 {
 		t.Fatal(out.Stderr)
 	}
