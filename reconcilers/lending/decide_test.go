@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
 
+	templatecache "github.com/vmstencil/stencil/cache/templates"
 	"github.com/vmstencil/stencil/internal/disks"
 	machine "github.com/vmstencil/stencil/template/virtualmachine"
 )
@@ -128,7 +129,7 @@ spec:
 
 func TestReduce(t *testing.T) {
 	const (
-		record = `annotations: {template.kubevirt.io/rendered: '{"namespace":"golden","name":"fedora","uid":"t-1"}'}`
+		record = `annotations: {template.kubevirt.io/template-ref: golden/fedora, template.kubevirt.io/rendered: '{"namespace":"golden","name":"fedora","uid":"t-1"}'}`
 		disk   = `dataVolumeTemplates: [{metadata: {name: a}, spec: {sourceRef: {kind: DataSource, namespace: golden, name: f}}}, {metadata: {name: b}, spec: {source: {blank: {}}}}]`
 	)
 	for name, tc := range map[string]struct {
@@ -139,9 +140,12 @@ func TestReduce(t *testing.T) {
 			borrower{UID: "u", Generation: 2, Template: templateName("golden", "fedora"), Disks: " a b"}},
 		"one that KubeVirt could not create": {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {namespace: team-a, name: web, uid: u, ` + record + `}, spec: {template: {}, ` + disk + `}, status: {conditions: [{type: Failure, status: "True", message: denied}]}}`,
 			borrower{UID: "u", Template: templateName("golden", "fedora"), Disks: " a b", Failed: true}},
-		"a VM of the namespace of the template": {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {namespace: golden, name: web, uid: u, ` + record + `}, spec: {template: {}, ` + disk + `}}`, borrower{}},
-		"a VM without a template":               {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {namespace: team-a, name: web, uid: u}, spec: {template: {}, ` + disk + `}}`, borrower{}},
-		"a VM that is being deleted":            {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {namespace: team-a, name: web, uid: u, deletionTimestamp: "2026-11-24T00:00:00Z", ` + record + `}, spec: {template: {}, ` + disk + `}}`, borrower{}},
+		"a VM of the namespace of the template":           {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {namespace: golden, name: web, uid: u, ` + record + `}, spec: {template: {}, ` + disk + `}}`, borrower{}},
+		"a record of another template than the reference": {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {namespace: team-a, name: web, uid: u, ` + strings.Replace(record, "golden/fedora", "golden/debian", 1) + `}, spec: {template: {}, ` + disk + `}}`, borrower{}},
+		"a record without a reference":                    {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {namespace: team-a, name: web, uid: u, ` + strings.Replace(record, "template.kubevirt.io/template-ref: golden/fedora, ", "", 1) + `}, spec: {template: {}, ` + disk + `}}`, borrower{}},
+		"a reference without a namespace":                 {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {namespace: team-a, name: web, uid: u, ` + strings.Replace(record, "golden/fedora", "fedora", 1) + `}, spec: {template: {}, ` + disk + `}}`, borrower{}},
+		"a VM without a template":                         {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {namespace: team-a, name: web, uid: u}, spec: {template: {}, ` + disk + `}}`, borrower{}},
+		"a VM that is being deleted":                      {`{apiVersion: kubevirt.io/v1, kind: VirtualMachine, metadata: {namespace: team-a, name: web, uid: u, deletionTimestamp: "2026-11-24T00:00:00Z", ` + record + `}, spec: {template: {}, ` + disk + `}}`, borrower{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			raw, err := yaml.YAMLToJSON([]byte(strings.TrimSpace(tc.text)))
@@ -169,4 +173,23 @@ func TestGrantNamesTheNamespaceOfTheSource(t *testing.T) {
 
 func templateName(namespace, name string) types.NamespacedName {
 	return types.NamespacedName{Namespace: namespace, Name: name}
+}
+
+func TestTemplatesThatLend(t *testing.T) {
+	w := newWake(wake{})
+	name := templateName("golden", "fedora")
+	version := func(uid types.UID, generation int64, access string) *templatecache.Template {
+		return &templatecache.Template{ObjectMeta: metav1.ObjectMeta{UID: uid, Generation: generation, Labels: map[string]string{"stencil.kubevirt.io/disk-access": access}}}
+	}
+	for i, step := range []struct {
+		template *templatecache.Template
+		want     bool
+	}{
+		{version("a", 1, "Lend"), true}, {version("a", 1, "Lend"), false}, {version("a", 2, "Lend"), true}, {version("a", 2, ""), false},
+		{version("a", 2, "Lend"), true}, {nil, false}, {version("a", 2, "Lend"), true}, {version("b", 2, "Lend"), true},
+	} {
+		if got := w.lent(name, step.template); got != step.want {
+			t.Errorf("step %d: got %v", i, got)
+		}
+	}
 }

@@ -25,7 +25,9 @@ func (r *Reconciler) gather(ctx context.Context, name types.NamespacedName) (*st
 		return s, nil
 	}
 	object, _ := machine.Read(vm.Object)
-	s.record, s.failure = object.Record(), failure(vm.Object)
+	if s.record, s.failure = recorded(object, name.Namespace), failure(vm.Object); s.record.Name == "" {
+		return s, nil
+	}
 	lender := disks.Lender{Namespace: s.record.Namespace, Name: s.record.Name}
 	// A template that was created anew under its name is another.
 	if t := r.templates.Get(s.record.Namespace, s.record.Name); t != nil && t.UID == s.record.UID {

@@ -38,7 +38,7 @@ func (b borrower) names() []string { return strings.Fields(b.Disks) }
 
 func reduce(vm *unstructured.Unstructured) borrower {
 	object, _ := machine.Read(vm.Object)
-	record := object.Record()
+	record := recorded(object, vm.GetNamespace())
 	if record.Name == "" || vm.GetDeletionTimestamp() != nil || !disks.Foreign(object.Spec, vm.GetNamespace()) {
 		return borrower{}
 	}
@@ -50,6 +50,18 @@ func reduce(vm *unstructured.Unstructured) borrower {
 		b.Disks += " " + each.Name
 	}
 	return b
+}
+
+// recorded returns the record of a VirtualMachine, or the zero value if it names another template than the reference. The policy template-use
+// requires permission for the template of the reference; the record could be forged while the render webhook is not registered.
+func recorded(object machine.Object, namespace string) machine.Record {
+	record := object.Record()
+	text, _ := object.Reference()
+	reference, errs := machine.ParseReference(text, namespace)
+	if len(errs) > 0 || reference.Namespace != record.Namespace || reference.Name != record.Name {
+		return machine.Record{}
+	}
+	return record
 }
 
 // failure returns the message of the condition by which KubeVirt reports that it could not create something for a VirtualMachine.
@@ -73,8 +85,28 @@ type wake struct {
 	log     logr.Logger
 
 	queue workqueue.TypedRateLimitingInterface[reconcile.Request]
+	// lenders are the versions of the templates that lend disks.
+	lenders map[types.NamespacedName]lender
 	// changed passes the names of templates and of deleted DataVolumes on, whose callbacks must not read an index.
 	changed workqueue.TypedInterface[change]
+}
+
+// lender identifies a version of a template that lends disks.
+type lender struct {
+	uid        types.UID
+	generation int64
+}
+
+// lent reports whether a template lends disks and did not before in this version: statuses of templates are written often. The cache of templates
+// calls it with its lock held.
+func (w *wake) lent(name types.NamespacedName, t *templatecache.Template) bool {
+	if t == nil || !(disks.Lender{Labels: t.Labels}).Lends() {
+		delete(w.lenders, name)
+		return false
+	}
+	before, now := w.lenders[name], lender{t.UID, t.Generation}
+	w.lenders[name] = now
+	return before != now
 }
 
 // change is a template that changed, or a DataVolume that was deleted.
@@ -83,7 +115,7 @@ type change struct {
 }
 
 func newWake(w wake) *wake {
-	w.changed = workqueue.NewTyped[change]()
+	w.changed, w.lenders = workqueue.NewTyped[change](), map[types.NamespacedName]lender{}
 	w.vms = watching.NewIndex(watching.Options[*watching.Object[borrower], borrower]{
 		Kind: virtualMachines.Resource,
 		Convert: func(object *watching.Object[borrower], _ borrower, _ bool) (borrower, error) {
@@ -107,8 +139,7 @@ func (w *wake) source() source.Source {
 		w.queue = queue
 		w.disks.Listen(func(deleted types.NamespacedName) { w.changed.Add(change{dataVolume: deleted}) })
 		w.templates.Listen(func(name types.NamespacedName, t *templatecache.Template) {
-			// A template that lends nothing need not be considered.
-			if t != nil && (disks.Lender{Labels: t.Labels}).Lends() {
+			if w.lent(name, t) {
 				w.changed.Add(change{template: name})
 			}
 		})
