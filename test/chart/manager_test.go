@@ -47,6 +47,7 @@ func TestManager(t *testing.T) {
 						"system:serviceaccount:kube-system:namespace-controller",
 					}, ","),
 					"--exempt-binding=stencil-exempt-users",
+					"--disk-account=system:serviceaccount:stencil-system:stencil-disks",
 					"--apiserver-user=system:serviceaccount:stencil-system:stencil-apiserver",
 					"--writable-instance-keys=" + strings.Join([]string{
 						"kubectl.kubernetes.io/last-applied-configuration", "kubectl.kubernetes.io/restartedAt", "velero.io/", "k10.kasten.io/",
