@@ -37,6 +37,13 @@ func TestComponentsAreAddedToARunningPlane(t *testing.T) {
 		becomes(t, plane, own, "vm/after", ".spec.template.spec.architecture", runtime.GOARCH)
 		becomes(t, plane, own, "vm/after", ".status.printableStatus", "Stopped")
 	})
+	t.Run("virt-controller is started again after it has ended", func(t *testing.T) {
+		if err := plane.halt("virt-controller"); err != nil {
+			t.Fatal(err)
+		}
+		apply(t, plane, own, vmManifest("again", haltedSpec))
+		becomes(t, plane, own, "vm/again", ".status.printableStatus", "Stopped")
+	})
 	t.Run("CDI imports a volume", func(t *testing.T) {
 		apply(t, plane, own, dataVolume("imported", `{"http": {"url": "http://images.example/fedora.qcow2"}}`))
 		becomes(t, plane, own, "dv/imported", ".status.phase", "Succeeded")

@@ -196,7 +196,13 @@ func (p *Plane) startVirtController(ctx context.Context, path string) error {
 		if err != nil {
 			return err
 		}
-		return started.await(ctx, p.answers(ports[0], "/leader", `"leader":"true"`))
+		if err := started.await(ctx, p.answers(ports[0], "/leader", `"leader":"true"`)); err != nil {
+			return err
+		}
+		// It panics when a VirtualMachine was deleted while its watch was interrupted, as by a restart of the API server: its handler of
+		// deletions does not expect cache.DeletedFinalStateUnknown (1.8.2).
+		go p.startAgain(started)
+		return nil
 	})
 }
 

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -134,4 +136,20 @@ func (p *Plane) resume(name string) (*process, error) {
 		p.processes[i] = started
 	}
 	return started, nil
+}
+
+// startAgain starts a process again each time it ends, as a kubelet would, until the plane is stopped. The log of the one that ended is
+// kept as logs/NAME.previous.log.
+func (p *Plane) startAgain(running *process) {
+	for {
+		<-running.ended
+		// The port may be taken for a moment. The error of a rename shows as a missing log.
+		time.Sleep(time.Second)
+		_ = os.Rename(running.logPath, strings.TrimSuffix(running.logPath, ".log")+".previous.log")
+		started, err := p.resume(running.name)
+		if err != nil {
+			return
+		}
+		running = started
+	}
 }

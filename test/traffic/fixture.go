@@ -167,9 +167,13 @@ func (f *fixture) cleanUp(ctx context.Context) error {
 	}
 	tick := time.NewTicker(200 * time.Millisecond)
 	defer tick.Stop()
+	left := -1
 	for {
-		left, err := f.deleteVMs(ctx)
-		if err == nil && left == 0 {
+		found, err := f.deleteVMs(ctx)
+		if err == nil {
+			left = found
+		}
+		if left == 0 {
 			break
 		}
 		select {
