@@ -60,18 +60,22 @@ func New(o Options) (*Cache, error) {
 func newCache(watch cache.ListerWatcher, log logr.Logger) *Cache {
 	c := &Cache{log: log}
 	c.index = watching.NewIndex(watching.Options[*v1beta1.VirtualMachineTemplate, *Template]{
-		Kind: "VirtualMachineTemplates", Convert: convert, Changed: c.notify,
+		Kind: "VirtualMachineTemplates", Convert: c.convert, Changed: c.notify,
 	})
 	c.reflector = watching.Reflector("templatecache", watch, &v1beta1.VirtualMachineTemplate{}, c.index, log)
 	return c
 }
 
-// convert compiles a template, unless that of this generation is stored.
-func convert(object *v1beta1.VirtualMachineTemplate, stored *Template, found bool) (*Template, error) {
-	if found && stored.UID == object.UID && stored.Generation == object.Generation {
+// convert keeps the content that is stored of this generation. It compiles other content, but that of the first list.
+func (c *Cache) convert(object *v1beta1.VirtualMachineTemplate, stored *Template, found bool) (*Template, error) {
+	switch {
+	case found && stored.UID == object.UID && stored.Generation == object.Generation:
 		return stored.withMetadataOf(object), nil
+	case !c.Synced():
+		return read(object), nil
+	default:
+		return Compile(object), nil
 	}
-	return Compile(object), nil
 }
 
 func (c *Cache) notify(update watching.Update[*Template]) {
@@ -93,14 +97,39 @@ func (c *Cache) notify(update watching.Update[*Template]) {
 
 // Start fills and updates the cache until ctx ends.
 func (c *Cache) Start(ctx context.Context) error {
+	var compiling sync.WaitGroup
+	defer compiling.Wait()
+	compiling.Go(func() { c.compileFirst(ctx) })
 	watching.Run(ctx, c.log, c.reflector)
 	return nil
+}
+
+// compileFirst compiles the templates of the first list once it has arrived: the cache is synced earlier than if each template were compiled
+// as it arrives. A template that is needed earlier is compiled by its first user.
+func (c *Cache) compileFirst(ctx context.Context) {
+	for !c.Synced() {
+		changed := c.changed.Changed()
+		if c.Synced() {
+			break
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+	for _, t := range c.List() {
+		if ctx.Err() != nil {
+			return
+		}
+		t.content.compile()
+	}
 }
 
 // NeedLeaderElection returns false: every replica has a cache of its own.
 func (c *Cache) NeedLeaderElection() bool { return false }
 
-// Synced reports whether the first list has arrived and is compiled.
+// Synced reports whether the first list has arrived.
 func (c *Cache) Synced() bool { return c.index.Synced() }
 
 // Get returns the template of that namespace and name, or nil if it is not in the cache.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -99,6 +100,37 @@ func TestATemplateOfTheSameGenerationIsNotCompiledAgain(t *testing.T) {
 	fixture.Eventually(t, func() bool { return c.Get("golden", "fedora").UID == "another" })
 	if after, _ := c.Get("golden", "fedora").Compiled(); after == before {
 		t.Error("another object of the same name was taken for the old one")
+	}
+}
+
+func TestTemplatesOfTheFirstListAreCompiledWhenTheyAreNeeded(t *testing.T) {
+	c := newCache(fakecache.NewFakeControllerSource(), testr.New(t))
+	waiting, err := c.convert(vmt("fedora", 1, valid), nil, false)
+	if err != nil || waiting.content.compiled != nil {
+		t.Fatalf("compiled before the list has arrived, or %v", err)
+	}
+	labelled := waiting.withMetadataOf(vmt("fedora", 1, valid))
+	results := make([]*template.Compiled, 8)
+	var users sync.WaitGroup
+	for i := range results {
+		users.Go(func() { results[i], _ = labelled.Compiled() })
+	}
+	users.Wait()
+	if slices.Contains(results, nil) || len(slices.Compact(results)) != 1 {
+		t.Errorf("compiled more than once, or not: %v", results)
+	}
+	if waiting.content.compiled != results[0] || waiting.content.spec.VirtualMachine != nil {
+		t.Error("the spec is retained after it was compiled, or not shared")
+	}
+}
+
+func TestTheFirstListIsCompiledAfterItHasArrived(t *testing.T) {
+	c, _ := start(t, vmt("fedora", 1, valid), vmt("broken", 1, invalid))
+	c.compileFirst(t.Context())
+	for _, each := range c.List() {
+		if each.content.compiled == nil && each.content.invalid == nil {
+			t.Errorf("%s is not compiled", each.Name)
+		}
 	}
 }
 

@@ -2,7 +2,6 @@ package templates
 
 import (
 	"github.com/prometheus/client_golang/prometheus"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // collector counts the cached templates at the moment of the scrape.
@@ -12,7 +11,7 @@ var (
 	sizeDesc = prometheus.NewDesc("stencil_template_cache_templates",
 		"Number of VirtualMachineTemplates in the cache, by whether they compile.", []string{"valid"}, nil)
 	syncedDesc = prometheus.NewDesc("stencil_template_cache_synced",
-		"1 when the first list of templates has arrived and is compiled.", nil, nil)
+		"1 when the first list of templates has arrived.", nil, nil)
 )
 
 // Describe implements prometheus.Collector.
@@ -24,14 +23,13 @@ func (c *collector) Describe(out chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(out chan<- prometheus.Metric) {
 	valid, invalid := 0, 0
-	c.cache.index.Range(func(_ types.NamespacedName, t *Template) bool {
-		if t.invalid != nil {
+	for _, t := range c.cache.List() {
+		if _, err := t.Compiled(); err != nil {
 			invalid++
 		} else {
 			valid++
 		}
-		return true
-	})
+	}
 	out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(valid), "true")
 	out <- prometheus.MustNewConstMetric(sizeDesc, prometheus.GaugeValue, float64(invalid), "false")
 	synced := 0.0

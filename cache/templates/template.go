@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"hash/fnv"
 	"maps"
+	"sync"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -23,18 +24,41 @@ type Template struct {
 	// Sources is a digest of the rest of the object's status (Digest). It is ignored when versions are compared, too.
 	Sources uint64
 
+	content *content
+}
+
+// content is the spec of a template, which is compiled when it is needed first. Versions with the same content share it.
+type content struct {
+	once sync.Once
+	// spec is empty once it is compiled.
+	spec     v1beta1.VirtualMachineTemplateSpec
 	compiled *template.Compiled
 	invalid  error
 }
 
-// Compiled returns the compiled template, or the error of the compilation.
+func (c *content) compile() {
+	c.once.Do(func() {
+		c.compiled, c.invalid = template.Compile(&v1beta1.VirtualMachineTemplate{Spec: c.spec})
+		c.spec = v1beta1.VirtualMachineTemplateSpec{}
+	})
+}
+
+// Compiled returns the compiled template, or the error of the compilation. The first call compiles it.
 func (t *Template) Compiled() (*template.Compiled, error) {
-	return t.compiled, t.invalid
+	t.content.compile()
+	return t.content.compiled, t.content.invalid
 }
 
 // Compile makes a Template of an object, valid or not.
 func Compile(object *v1beta1.VirtualMachineTemplate) *Template {
-	t := &Template{ObjectMeta: metav1.ObjectMeta{
+	t := read(object)
+	t.content.compile()
+	return t
+}
+
+// read is Compile without compiling. It retains the spec of the object until then.
+func read(object *v1beta1.VirtualMachineTemplate) *Template {
+	return &Template{ObjectMeta: metav1.ObjectMeta{
 		Namespace:       object.Namespace,
 		Name:            object.Name,
 		UID:             object.UID,
@@ -42,9 +66,7 @@ func Compile(object *v1beta1.VirtualMachineTemplate) *Template {
 		ResourceVersion: object.ResourceVersion,
 		Labels:          object.Labels,
 		Annotations:     watching.Annotations(object),
-	}, Conditions: object.Status.Conditions, Sources: Digest(&object.Status.TemplateSources)}
-	t.compiled, t.invalid = template.Compile(object)
-	return t
+	}, Conditions: object.Status.Conditions, Sources: Digest(&object.Status.TemplateSources), content: &content{spec: object.Spec}}
 }
 
 // Digest returns a digest of what templates depend on, so that the cache need not store it. It is zero if there is nothing.

@@ -30,7 +30,8 @@ const (
 	// observation is how long memory is watched after that, observationStep how often it is read.
 	observation     = time.Minute
 	observationStep = time.Second
-	readyStep       = 10 * time.Millisecond
+	// readyStep bounds the error of a result. Each question takes the manager a TLS handshake with itself.
+	readyStep = 50 * time.Millisecond
 )
 
 // start is one start of the manager.
