@@ -161,6 +161,11 @@ func Setup(mgr manager.Manager, o Options) error {
 			Handler: templates.New(),
 		},
 		{
+			Name:    "lending",
+			Path:    "/mutate-virtualmachinetemplate",
+			Handler: templates.NewLending(permissions),
+		},
+		{
 			Name:    "requests",
 			Path:    "/validate-virtualmachinetemplaterequest",
 			Handler: requests.New(requests.Options{Templates: o.Templates, Permissions: permissions, VirtualMachines: sources}),

@@ -60,8 +60,10 @@ const (
 
 // LabelDiskAccess on a VirtualMachineTemplate with the value DiskAccessLend lends the disks of the template: users who may use it
 // get copies of the claims and snapshots of its namespace that it names, without a permission of their own there. The policy
-// disk-lending requires that permission of users who set the label.
+// disk-lending requires that permission of users who set the label. A webhook adds it to new templates of such users; with
+// DiskAccessNone, or any other value, the template lends nothing.
 const (
 	LabelDiskAccess = "stencil.kubevirt.io/disk-access"
 	DiskAccessLend  = "Lend"
+	DiskAccessNone  = "None"
 )

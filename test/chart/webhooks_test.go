@@ -29,7 +29,7 @@ func TestWebhooks(t *testing.T) {
 	runRenderCases(t, map[string]renderCase{
 		"rendering fails closed, is called once, and for VirtualMachines of every version": {
 			want: map[string]any{
-				renderWebhook + " {.webhooks[*].name}":                    []string{"render.template.kubevirt.io", "governed.template.kubevirt.io", "namespace.stencil.kubevirt.io"},
+				renderWebhook + " {.webhooks[*].name}":                    []string{"render.template.kubevirt.io", "governed.template.kubevirt.io", "namespace.stencil.kubevirt.io", "virtualmachinetemplate.lending.template.kubevirt.io"},
 				renderWebhook + " {.webhooks[0].clientConfig}":            service("/mutate-virtualmachine-render"),
 				renderWebhook + " {.webhooks[0].failurePolicy}":           "Fail",
 				renderWebhook + " {.webhooks[0].matchPolicy}":             "Equivalent",
@@ -67,10 +67,10 @@ func TestWebhooks(t *testing.T) {
 		},
 		"every webhook fails closed but those that say in better words what a policy refuses, and the one for approvals": {
 			want: map[string]any{
-				renderWebhook + " {.webhooks[*].failurePolicy}":    []string{"Fail", "Ignore", "Ignore"},
-				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent", "Equivalent"},
-				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None", "None"},
-				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10, 2},
+				renderWebhook + " {.webhooks[*].failurePolicy}":    []string{"Fail", "Ignore", "Ignore", "Ignore"},
+				renderWebhook + " {.webhooks[*].matchPolicy}":      []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent"},
+				renderWebhook + " {.webhooks[*].sideEffects}":      []string{"None", "None", "None", "None"},
+				renderWebhook + " {.webhooks[*].timeoutSeconds}":   []int{10, 10, 2, 2},
 				validateWebhook + " {.webhooks[*].failurePolicy}":  []string{"Fail", "Fail", "Fail", "Ignore", "Fail", "Fail", "Fail"},
 				validateWebhook + " {.webhooks[*].matchPolicy}":    []string{"Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent", "Equivalent"},
 				validateWebhook + " {.webhooks[*].sideEffects}":    []string{"None", "None", "None", "None", "None", "None", "None"},
@@ -99,6 +99,26 @@ func TestWebhooks(t *testing.T) {
 				}},
 				renderWebhook + " {.webhooks[2].matchConditions[*].name}": "decided-and-labels-change",
 			},
+		},
+		"new templates that name disks are labelled, if a manager runs": {
+			want: map[string]any{
+				renderWebhook + " {.webhooks[3].clientConfig}":   service("/mutate-virtualmachinetemplate"),
+				renderWebhook + " {.webhooks[3].failurePolicy}":  "Ignore",
+				renderWebhook + " {.webhooks[3].timeoutSeconds}": 2,
+				renderWebhook + " {.webhooks[3].rules}": []any{map[string]any{
+					"apiGroups": []string{"template.kubevirt.io"}, "apiVersions": []string{"v1alpha1", "v1beta1"},
+					"operations": []string{"CREATE"}, "resources": []string{"virtualmachinetemplates"}, "scope": "Namespaced",
+				}},
+				renderWebhook + " {.webhooks[3].matchConditions[*].name}": "has-disks-and-no-label",
+			},
+		},
+		"templates lend by default only where values say so": {
+			values: `{diskAccess: {lendByDefault: false}}`,
+			want:   map[string]any{renderWebhook + " {.webhooks[*].name}": []string{"render.template.kubevirt.io", "governed.template.kubevirt.io", "namespace.stencil.kubevirt.io"}},
+		},
+		"no disks are lent, and no templates labelled": {
+			values: `{diskAccess: {mode: None}}`,
+			want:   map[string]any{renderWebhook + " {.webhooks[*].name}": []string{"render.template.kubevirt.io", "governed.template.kubevirt.io", "namespace.stencil.kubevirt.io"}},
 		},
 		"what claims a template is judged where an approval may look": {
 			want: map[string]any{

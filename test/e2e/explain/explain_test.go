@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	rbacv1 "k8s.io/api/rbac/v1"
+
 	"github.com/vmstencil/stencil/test/controlplane"
 	"github.com/vmstencil/stencil/test/gen"
 	"github.com/vmstencil/stencil/test/harness"
@@ -60,9 +62,9 @@ func prepare(ctx context.Context) (err error) {
 	return err
 }
 
-func explain(t *testing.T, as *controlplane.User, manifest string) (code int, output string) {
+func explain(t *testing.T, as *controlplane.User, namespace, manifest string) (code int, output string) {
 	t.Helper()
-	ran, err := stencilctl.Command{Binary: binary, Kubeconfig: as.Kubeconfig, Line: "explain -n team-a -f -", Stdin: manifest}.Run(t.Context())
+	ran, err := stencilctl.Command{Binary: binary, Kubeconfig: as.Kubeconfig, Line: "explain -n " + namespace + " -f -", Stdin: manifest}.Run(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -142,7 +144,7 @@ func TestExplain(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			code, output := explain(t, tc.as(), tc.manifest)
+			code, output := explain(t, tc.as(), "team-a", tc.manifest)
 			if code != tc.wantCode {
 				t.Errorf("exit code %d, want %d", code, tc.wantCode)
 			}
@@ -159,5 +161,31 @@ func TestExplain(t *testing.T) {
 	stored, err := stencil.Plane.Kubectl(t.Context(), nil, "", "get", "vm", "-A", "-o", "name")
 	if err != nil || stored.Stdout != "" {
 		t.Errorf("something was stored: %v %s", err, stored.Stdout)
+	}
+}
+
+func TestExplainWarnsOfADiskThatWillNotCome(t *testing.T) {
+	const source = "{sourceRef: {kind: DataSource, namespace: golden, name: fedora}, storage: {}}"
+	private := gen.Template("private", gen.InNamespace("golden"), gen.Label("stencil.kubevirt.io/disk-access", "None"), gen.Declares("NAME"),
+		gen.Renders("${NAME}", gen.SmallSpec(), gen.DataVolumeDisk("root", "${NAME}-root", source)))
+	if err := harness.Apply(t.Context(), stencil.Plane, gen.Manifest(gen.Namespace("lab"), private), "-"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		harness.Must(t, stencil.Plane, nil, "", "delete", "vmt", "private", "-n", "golden")
+	})
+	grace, err := gen.User(t.Context(), stencil.Plane, "grace", gen.Permits("lab", rbacv1.PolicyRule{APIGroups: []string{"kubevirt.io"}, Resources: []string{"virtualmachines"}, Verbs: []string{"create"}}), gen.UsesTemplates("golden", "private"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, output := explain(t, grace, "lab", vm("web", "golden/private"))
+	for _, want := range []string{
+		"VirtualMachine lab/web would be created\n",
+		`disk "web-root" will not be created: VirtualMachineTemplate golden/private does not lend its disks: it lacks label stencil.kubevirt.io/disk-access=Lend`,
+		"system:serviceaccount:lab:default may not copy from namespace golden, which this grants: kubectl create role copy-to-lab -n golden",
+	} {
+		if code != 0 || !strings.Contains(output, want) {
+			t.Errorf("exit code %d; %q is missing in:\n%s", code, want, output)
+		}
 	}
 }

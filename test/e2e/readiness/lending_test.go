@@ -106,7 +106,8 @@ func fromClaim(namespace, name string) string {
 func TestTheDiskFollowsTheRightToUseTheTemplate(t *testing.T) {
 	s := full.on(t)
 	l := s.loan(t)
-	l.publish(t, "golden", fromDataSource(l.golden, "fedora"), lends)
+	// The template has no label: the webhook adds it, because the writer may copy the disk.
+	l.publish(t, "golden", fromDataSource(l.golden, "fedora"))
 
 	starts := func(t *testing.T, vm string) {
 		t.Helper()
@@ -212,7 +213,7 @@ func TestNothingElseIsLent(t *testing.T) {
 	s.apply(t, finance, image("ledger"))
 	l.filled(t, finance, "ledger")
 	l.publish(t, "golden", fromDataSource(l.golden, "fedora"), lends)
-	l.publish(t, "private", fromDataSource(l.golden, "fedora"))
+	l.publish(t, "private", fromDataSource(l.golden, "fedora"), gen.Label("stencil.kubevirt.io/disk-access", "None"))
 	l.publish(t, "open", fromDataSource(l.golden, "'${SOURCE}'"), lends, gen.Declares("SOURCE", "{value: fedora}"))
 	l.publish(t, "reaching", fromClaim(finance, "ledger"), lends)
 	// The control: what is permitted works while the attacks do not.
@@ -306,14 +307,18 @@ func TestNothingElseIsLent(t *testing.T) {
 		const want = "label stencil.kubevirt.io/disk-access=Lend lends the disks of the namespace that the template names, and you may not copy them yourself"
 		for what, got := range map[string]controlplane.Result{
 			"creates a lending template": l.kubectl(t, writer, gen.Manifest(gen.Template("written", lends, gen.Declares("NAME"), gen.Renders("${NAME}", gen.SmallSpec()))), "create", "-n", l.golden, "-f", "-"),
-			"labels one":                 l.kubectl(t, writer, "", "label", "vmt", "private", "-n", l.golden, "stencil.kubevirt.io/disk-access=Lend"),
+			"labels one":                 l.kubectl(t, writer, "", "label", "vmt", "private", "-n", l.golden, "stencil.kubevirt.io/disk-access=Lend", "--overwrite"),
 			"changes a lending one":      l.kubectl(t, writer, "", "patch", "vmt", "golden", "-n", l.golden, "--type=json", "-p", `[{"op": "replace", "path": "/spec/virtualMachine/spec/dataVolumeTemplates/0/spec/sourceRef/name", "value": "payroll"}]`),
-			"through v1alpha1":           l.kubectl(t, writer, "", "label", "virtualmachinetemplates.v1alpha1.template.kubevirt.io", "private", "-n", l.golden, "stencil.kubevirt.io/disk-access=Lend"),
+			"through v1alpha1":           l.kubectl(t, writer, "", "label", "virtualmachinetemplates.v1alpha1.template.kubevirt.io", "private", "-n", l.golden, "stencil.kubevirt.io/disk-access=Lend", "--overwrite"),
 		} {
 			if got.Code == 0 || !strings.Contains(got.Stderr, want) {
 				t.Errorf("%s: exit code %d: %s%s", what, got.Code, got.Stdout, got.Stderr)
 			}
 		}
+		harness.Must(t, s.Plane, writer, gen.Manifest(gen.Template("unlabelled", gen.Declares("NAME"), gen.Renders("${NAME}", gen.SmallSpec(),
+			gen.DataVolumeDisk("root", "${NAME}-root", fromDataSource(l.golden, "payroll"))))), "create", "-n", l.golden, "-f", "-")
+		l.create(t, "unlabelled", "unlabelled")
+		l.notLent(t, "unlabelled", "unlabelled-root", "does not lend its disks")
 		if got := l.kubectl(t, writer, "", "label", "vmt", "golden", "-n", l.golden, "team=x"); got.Code != 0 {
 			t.Errorf("another label of a lending template: %s", got.Stderr)
 		}
